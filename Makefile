@@ -1,0 +1,27 @@
+# Every target installs what it needs on first use: a fresh machine needs only Python 3.11 or 3.12 and make.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: train test lint check clean
+
+train: $(READY)
+	$(BIN)/ludus demo brawl --left aggressive --right edge-guarder --video runs/demo.mp4
+
+test: lint
+	$(BIN)/pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(READY): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv build src/*.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,61 @@
+"""The typed error tree: every error names the bad value, the valid ones and the next step."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class LudusError(Exception):
+    """Base of every error that Ludus raises on purpose."""
+
+
+class ConfigError(LudusError, ValueError):
+    """A setting or a data file has a value that cannot be used."""
+
+
+class UnknownNameError(LudusError, ValueError):
+    """A name is not among the registered ones."""
+
+    def __init__(self, kind: str, name: str, valid: Iterable[str]) -> None:
+        self.kind, self.name, self.valid = kind, name, tuple(valid)
+        super().__init__(f"unknown {kind} {name!r}{did_you_mean(name, self.valid)}; valid: {', '.join(self.valid)}")
+
+
+class ActionError(LudusError, ValueError):
+    """Actions have the wrong shape, type, device or range."""
+
+
+class DeviceError(LudusError, RuntimeError):
+    """A device does not exist here, or a world cannot live on it."""
+
+
+class UnsupportedError(LudusError, RuntimeError):
+    """A world or a part does not offer what was asked of it."""
+
+
+class SnapshotError(LudusError, ValueError):
+    """A snapshot does not fit the environment that should take it."""
+
+
+class ReplayError(LudusError, ValueError):
+    """A replay file is damaged, foreign or of another version."""
+
+
+class WorkerError(LudusError, RuntimeError):
+    """A worker process failed more often than is tolerated."""
+
+
+class ConformanceError(LudusError, AssertionError):
+    """An environment breaks the batched contract."""
+
+
+class MissingDependencyError(LudusError, ImportError):
+    """An optional library is not installed."""
+
+    def __init__(self, library: str, extra: str, purpose: str) -> None:
+        super().__init__(f'{purpose} needs {library}; install it with: pip install "ludus[{extra}]"')
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """Returns `` (did you mean 'x'?)`` for the nearest valid name, or nothing if none is near."""
+    near = get_close_matches(name, list(valid), n=1, cutoff=0.5)
+    return f" (did you mean {near[0]!r}?)" if near else ""

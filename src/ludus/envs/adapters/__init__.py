@@ -1,0 +1,1 @@
+"""Adapters between the batched contract and other ecosystems."""

@@ -1,0 +1,252 @@
+"""The batched environment contract: many games, one object, one device.
+
+Every world implements `BatchedEnv`. The learner, the league, the adapters and the conformance kit know
+nothing else of a world. The contract covers worlds of very different kinds:
+
+- one or several seats a game, in teams of any size (`EnvSpec.teams`);
+- observations that are a dict of tensors (vectors, pixels), each `(games, seats, ...)`;
+- worlds that live on any device, on the host only, or as one real-time screen (`EnvSpec` says which).
+
+Who owns the tensors: everything that `reset` and `step` return is a buffer of the environment that the next
+call overwrites. Clone what has to be kept.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol, Self, TypeAlias
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ludus.core.errors import ActionError, DeviceError, SnapshotError, UnsupportedError
+
+Observations: TypeAlias = dict[str, Tensor]
+Blocks: TypeAlias = Mapping[str, Mapping[str, tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class EnvSpec:
+    """What a world is, before any game of it exists.
+
+    Attributes:
+        name: Registered name without version, such as `brawl`.
+        version: Raised whenever the same actions would no longer give the same match.
+        teams: Team of each seat; `(0, 1)` is one against one, `(0, 0, 1, 1)` two against two.
+        observation_space: Space of one seat; always a dict, also when it has one entry.
+        action_space: Space of one seat.
+        rate_hz: Decisions a second of game time.
+        step_limit: Steps after which a game ends, or None.
+        events: Names in `StepResult.events`.
+        measures: Names in `StepResult.measures`.
+        bots: Names of the scripted players that `BatchedEnv.bots` can make.
+        blocks: For an observation entry, named `(start, stop)` ranges of its last axis, so that a network can be
+            fed one part alone (`{"vector": {"opponent": (40, 80)}}`).
+        device_types: Device types the world can live on.
+        max_games: Most games in one batch, or None.
+        realtime: Whether a step takes its time on the wall clock (a screen) whatever the machine's speed.
+        snapshots: Whether `snapshot` and `restore` work.
+    """
+
+    name: str
+    version: int
+    teams: tuple[int, ...]
+    observation_space: spaces.Dict
+    action_space: spaces.Space[object]
+    rate_hz: float
+    step_limit: int | None
+    events: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    bots: tuple[str, ...] = ()
+    blocks: Blocks = field(default_factory=lambda: MappingProxyType({}))
+    device_types: tuple[str, ...] = ("cpu", "cuda")
+    max_games: int | None = None
+    realtime: bool = False
+    snapshots: bool = True
+
+    @property
+    def seats(self) -> int:
+        """Number of seats in a game."""
+        return len(self.teams)
+
+    @property
+    def id(self) -> str:
+        """Versioned name, such as `brawl-v1`."""
+        return f"{self.name}-v{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What one step of all games gave.
+
+    Attributes:
+        observations: `(games, seats, ...)` an entry; of games that ended, the first of the next episode.
+        terminated: `(games,)` bool, the game is over by its own rules.
+        truncated: `(games,)` bool, the game was cut off; its value goes on from `final_observations`.
+        final_observations: `(games, seats, ...)` an entry; rows are valid only for games that ended in this step.
+        events: `(games, seats)` float32 a name: what happened in this step (damage, knockouts, goals, reward).
+        measures: `(games, seats)` float32 a name: where things stood after this step, before any restart.
+    """
+
+    observations: Observations
+    terminated: Tensor
+    truncated: Tensor
+    final_observations: Observations
+    events: Mapping[str, Tensor]
+    measures: Mapping[str, Tensor]
+
+    @property
+    def ended(self) -> Tensor:
+        """`(games,)` bool, games that ended for whichever reason and started anew within the step."""
+        return self.terminated | self.truncated
+
+
+class Bots(Protocol):
+    """Scripted players of one world, made by `BatchedEnv.bots`; what they remember lives in the environment."""
+
+    names: tuple[str, ...]
+
+    def act(self, assignment: Tensor, actions: Tensor) -> None:
+        """Writes the bots' actions for the current state.
+
+        Args:
+            assignment: `(games, seats)` int32, index into `names`, or -1 for a seat that no bot plays.
+            actions: `(games, seats, ...)`; rows of seats with -1 stay as they are.
+        """
+
+
+class BatchedEnv(ABC):
+    """Many games of one world, advanced together.
+
+    Randomness is a pure function of (seed, game index, episode, frame): a game's future depends neither on the
+    size of the batch nor on the number of threads. Game `i` of the batch has index `first_game + i`.
+    """
+
+    spec: EnvSpec
+    num_games: int
+    device: torch.device
+    seed: int
+    first_game: int
+
+    @abstractmethod
+    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
+        """Starts a new episode.
+
+        Args:
+            games: `(games,)` bool, which games start anew; all if None.
+            seed: Replaces the seed and sets all episode counters back, so that equal seeds give equal games. Only
+                for all games at once.
+
+        Returns:
+            Observations of all games, `(games, seats, ...)` an entry.
+        """
+
+    def step(self, actions: Tensor) -> StepResult:
+        """Advances every game by one step; games that end start anew within it.
+
+        Args:
+            actions: `(games, seats, ...)` on the device of the environment.
+
+        Raises:
+            ActionError: The shape, type or device is wrong.
+        """
+        self._check_actions(actions)
+        return self._advance(actions)
+
+    @abstractmethod
+    def _advance(self, actions: Tensor) -> StepResult:
+        """Does the work of `step` on actions whose shape, type and device are right."""
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Returns the whole state as tensors that later steps do not touch."""
+        raise UnsupportedError(f"{self.spec.id} cannot take snapshots (spec.snapshots is False)")
+
+    def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
+        """Takes the state of `snapshot` and returns its observations.
+
+        Raises:
+            SnapshotError: It was taken of another world, version or number of games.
+        """
+        raise UnsupportedError(
+            f"{self.spec.id} cannot restore a snapshot of {', '.join(snapshot)} (spec.snapshots is False)"
+        )
+
+    def bots(self, names: Sequence[str]) -> Bots:
+        """Makes scripted players of the given names; `EnvSpec.bots` lists the valid ones."""
+        raise UnsupportedError(f"{self.spec.id} has no scripted players, asked for {', '.join(names)}")
+
+    def render(self, game: int = 0) -> NDArray[np.uint8]:
+        """Draws one game as an RGB picture `(height, width, 3)`."""
+        raise UnsupportedError(f"{self.spec.id} cannot be drawn, asked for game {game}")
+
+    def close(self) -> None:  # noqa: B027 - most worlds have nothing to release
+        """Releases threads, processes and windows; may be called twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_actions(self, actions: Tensor) -> None:
+        """Raises ActionError unless shape, type and device fit; reads no value, so it never waits for a GPU."""
+        space = self.spec.action_space
+        if not isinstance(actions, Tensor):
+            raise ActionError(f"actions must be a torch.Tensor, got {type(actions).__name__}; use torch.as_tensor")
+        expected = (self.num_games, self.spec.seats, *(space.shape or ()))
+        if tuple(actions.shape) != expected:
+            raise ActionError(
+                f"actions of {self.spec.id} must have shape {expected} (games, seats, ...), got {tuple(actions.shape)}"
+            )
+        valid = action_dtypes(space)
+        if actions.dtype not in valid:
+            names = ", ".join(str(dtype) for dtype in valid)
+            raise ActionError(f"actions of {self.spec.id} must be one of {names}, got {actions.dtype}")
+        if actions.device != self.device:
+            raise ActionError(f"actions must be on {self.device}, got {actions.device}; use actions.to(env.device)")
+
+
+def action_dtypes(space: spaces.Space[object]) -> tuple[torch.dtype, ...]:
+    """Returns the tensor types that actions of `space` may have; the first one is the preferred."""
+    if isinstance(space, spaces.MultiBinary):
+        return (torch.int8, torch.uint8, torch.bool)
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        return (torch.int64, torch.int32)
+    if isinstance(space, spaces.Box):
+        return (torch.float32,)
+    raise UnsupportedError(f"action space {space} is not supported; valid: MultiBinary, Discrete, MultiDiscrete, Box")
+
+
+def resolve_device(device: str | torch.device, spec_id: str, device_types: Sequence[str]) -> torch.device:
+    """Returns the device with its index, or raises DeviceError if it is not here or not for this world."""
+    try:
+        resolved = torch.device(device)
+    except RuntimeError as error:
+        raise DeviceError(f"unknown device {str(device)!r}; valid: {', '.join(device_types)}") from error
+    if resolved.type not in device_types:
+        raise DeviceError(f"{spec_id} lives on {' or '.join(device_types)}, not on {resolved.type}")
+    if resolved.type == "cuda":
+        if not torch.cuda.is_available():
+            raise DeviceError(f"device {str(device)!r} was asked for, but torch sees no CUDA device; use 'cpu'")
+        return torch.device("cuda", torch.cuda.current_device() if resolved.index is None else resolved.index)
+    return torch.device("cpu")
+
+
+def check_snapshot(snapshot: Mapping[str, Tensor], state: Mapping[str, Tensor], spec_id: str) -> None:
+    """Raises SnapshotError unless `snapshot` has the names, shapes and types of `state`."""
+    if set(snapshot) != set(state):
+        raise SnapshotError(
+            f"snapshot does not fit {spec_id}: it has {', '.join(sorted(snapshot)) or 'nothing'}; "
+            f"expected {', '.join(sorted(state))}"
+        )
+    for name, tensor in state.items():
+        given = snapshot[name]
+        if given.shape != tensor.shape or given.dtype != tensor.dtype:
+            raise SnapshotError(
+                f"snapshot of {spec_id}: {name!r} is {tuple(given.shape)} {given.dtype}, "
+                f"expected {tuple(tensor.shape)} {tensor.dtype}; use the same number of games and version"
+            )

@@ -1,0 +1,1 @@
+"""Brawl: a two-player platform fighter."""

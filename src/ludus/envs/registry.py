@@ -1,0 +1,110 @@
+"""The registry: versioned world names and `make_env`, the one way to get a batched environment."""
+
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.envs.base import BatchedEnv
+
+
+@dataclass(frozen=True, slots=True)
+class EnvRequest:
+    """What a world's factory is given.
+
+    Attributes:
+        num_games: Games in the batch.
+        device: Device name, such as `cpu` or `cuda:0`.
+        seed: Seed of all random streams.
+        first_game: Index of the first game; parts of a larger batch are made with it.
+        config: The world's own settings; its factory checks them.
+    """
+
+    num_games: int = 1
+    device: str | torch.device = "cpu"
+    seed: int = 0
+    first_game: int = 0
+    config: Mapping[str, Any] | None = None
+
+
+EnvFactory = Callable[[EnvRequest], BatchedEnv]
+
+# Name -> "module:function". Strings, so that listing the worlds imports none of them.
+_FACTORIES: dict[str, str | EnvFactory] = {
+    "brawl-v1": "ludus.envs.brawl.env:make",
+}
+_GYMNASIUM_PREFIX = "gym:"
+
+
+def register_env(env_id: str, factory: str | EnvFactory) -> None:
+    """Adds a world under a versioned name such as `mygame-v1`.
+
+    Args:
+        env_id: Name with version.
+        factory: A function of an `EnvRequest`, or `package.module:function`, imported on first use.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*-v\d+", env_id):
+        raise ConfigError(f"world name {env_id!r} must look like 'name-v1': lower case, ending in its version")
+    if env_id in _FACTORIES:
+        raise ConfigError(f"world {env_id!r} is registered already; raise the version or choose another name")
+    _FACTORIES[env_id] = factory
+
+
+def registered_envs() -> tuple[str, ...]:
+    """Returns the versioned names of all worlds."""
+    return tuple(sorted(_FACTORIES))
+
+
+def make_env(
+    name: str,
+    num_games: int = 1,
+    device: str | torch.device = "cpu",
+    *,
+    seed: int = 0,
+    first_game: int = 0,
+    config: Mapping[str, Any] | None = None,
+) -> BatchedEnv:
+    """Makes a batch of games.
+
+    Args:
+        name: A world (`brawl`, its newest version; `brawl-v1`, that version) or `gym:ID` for any Gymnasium
+            environment.
+        num_games: Games in the batch.
+        device: Device that all tensors live on.
+        seed: Seed of all random streams.
+        first_game: Index of the first game, to make parts of a larger batch.
+        config: The world's own settings.
+
+    Raises:
+        UnknownNameError: No such world.
+        ConfigError: A setting is wrong.
+        DeviceError: The device is not here, or not for this world.
+    """
+    if isinstance(num_games, bool) or not isinstance(num_games, int) or num_games < 1:
+        raise ConfigError(f"num_games must be a whole number of at least 1, got {num_games!r}")
+    request = EnvRequest(num_games, device, seed, first_game, config)
+    if name.startswith(_GYMNASIUM_PREFIX):
+        gymnasium_batch = importlib.import_module("ludus.envs.adapters.gymnasium_batch")
+        env: BatchedEnv = gymnasium_batch.make(name.removeprefix(_GYMNASIUM_PREFIX), request)
+        return env
+    return _factory(name)(request)
+
+
+def _factory(name: str) -> EnvFactory:
+    entry = _FACTORIES.get(name) or _FACTORIES.get(_newest(name))
+    if entry is None:
+        raise UnknownNameError("world", name, registered_envs())
+    if isinstance(entry, str):
+        module, _, function = entry.partition(":")
+        factory: EnvFactory = getattr(importlib.import_module(module), function)
+        return factory
+    return entry
+
+
+def _newest(name: str) -> str:
+    versions = [int(env_id.rpartition("-v")[2]) for env_id in _FACTORIES if env_id.rpartition("-v")[0] == name]
+    return f"{name}-v{max(versions)}" if versions else name

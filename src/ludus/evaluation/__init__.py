@@ -1,0 +1,1 @@
+"""Matches, ratings and video: what is measured of players."""
