@@ -36,6 +36,22 @@ class SnapshotError(LudusError, ValueError):
     """A snapshot does not fit the environment that should take it."""
 
 
+class StateError(LudusError, ValueError):
+    """A saved state does not fit the part that should take it."""
+
+
+class CheckpointError(LudusError, ValueError):
+    """A checkpoint is damaged, foreign, hostile or of another version."""
+
+
+class StoreError(LudusError, OSError):
+    """A checkpoint could not be written; the one before it is intact."""
+
+
+class StoreFullError(StoreError):
+    """A checkpoint could not be written because the disk or a quota is full; saving can be tried again later."""
+
+
 class ReplayError(LudusError, ValueError):
     """A replay file is damaged, foreign or of another version."""
 

@@ -1,0 +1,106 @@
+"""Counter-based random streams: a random number is a pure function of a seed and whole-number keys.
+
+There is no generator whose state has to be kept: the number for (seed, game, episode, frame, stream) is the same
+on every device, for every batch size and in every order of asking. The algorithm is part of the contract between
+the host and the simulators' kernels, which implement the same function; all arithmetic is modulo 2**32:
+
+    mix(h, k):  h = (h ^ k) * 0x9E3779B1;  h ^= h >> 16
+                h = h * 0x85EBCA6B;        h ^= h >> 13
+                h = h * 0xC2B2AE35;        h ^= h >> 16
+
+A hash starts as the low 32 bits of the seed, then the high 32 bits of the seed are mixed in, then each key in
+turn: `mix(mix(mix(low, high), game), episode)` and so on. Seeds and keys below 2**32 therefore never collide in
+the place where they are mixed in. Always use the same number of keys in the same order for one purpose, and a
+stream number (the last key) of its own for each use of randomness.
+"""
+
+import math
+from typing import overload
+
+import torch
+from torch import Tensor
+
+from ludus.core.errors import ConfigError
+
+_MASK = 0xFFFFFFFF
+# The multipliers modulo 2**32, but negative and smaller than 2**31 in size: their product with a 32-bit number
+# fits into int64, so tensors never overflow, and its low 32 bits are the ones that are wanted.
+_MULTIPLIER_1 = 0x9E3779B1 - 2**32
+_MULTIPLIER_2 = 0x85EBCA6B - 2**32
+_MULTIPLIER_3 = 0xC2B2AE35 - 2**32
+
+
+@overload
+def mix(h: int, k: int) -> int: ...
+@overload
+def mix(h: Tensor, k: Tensor | int) -> Tensor: ...
+@overload
+def mix(h: int, k: Tensor) -> Tensor: ...
+def mix(h: Tensor | int, k: Tensor | int) -> Tensor | int:
+    """Mixes the key `k` into the hash `h`; both hold 0..2**32-1, tensors are int64 and broadcast together."""
+    h = ((h ^ k) * _MULTIPLIER_1) & _MASK
+    h = h ^ (h >> 16)
+    h = (h * _MULTIPLIER_2) & _MASK
+    h = h ^ (h >> 13)
+    h = (h * _MULTIPLIER_3) & _MASK
+    return h ^ (h >> 16)
+
+
+def stream_hash(seed: int, *keys: int) -> int:
+    """Returns the hash of whole numbers as 0..2**32-1.
+
+    Args:
+        seed: Used modulo 2**64.
+        keys: Such as game, episode, frame and stream; each is used modulo 2**32.
+    """
+    h = mix(seed & _MASK, (seed >> 32) & _MASK)
+    for key in keys:
+        h = mix(h, key & _MASK)
+    return h
+
+
+def stream_hash_tensor(seed: int, *keys: Tensor | int) -> Tensor:
+    """Returns the hashes of all combinations of keys; equal to `stream_hash` element by element.
+
+    Args:
+        seed: Used modulo 2**64.
+        keys: Numbers, or tensors of any integer type whose shapes broadcast together; each modulo 2**32.
+
+    Returns:
+        int64 of the broadcast shape, 0..2**32-1, on the device of the tensors (the CPU if there are none).
+    """
+    h: Tensor | int = mix(seed & _MASK, (seed >> 32) & _MASK)
+    for position, key in enumerate(keys):
+        if isinstance(key, Tensor):
+            if key.is_floating_point() or key.is_complex():
+                raise ConfigError(f"key {position} of a random stream is {key.dtype}; use an integer type")
+            h = mix(h, key.to(torch.int64) & _MASK)
+        else:
+            h = mix(h, key & _MASK)
+    return h if isinstance(h, Tensor) else torch.tensor(h, dtype=torch.int64)
+
+
+@overload
+def uniform(hashed: int) -> float: ...
+@overload
+def uniform(hashed: Tensor) -> Tensor: ...
+def uniform(hashed: Tensor | int) -> Tensor | float:
+    """Turns hashes into uniform numbers in [0, 1): the top 24 bits, which float32 holds exactly."""
+    if isinstance(hashed, Tensor):
+        return (hashed >> 8).to(torch.float32) * 2.0**-24
+    return (hashed >> 8) * 2.0**-24
+
+
+def normal(seed: int, *keys: Tensor | int) -> Tensor:
+    """Returns standard normal numbers (float32) by Box-Muller, a pure function of seed and keys.
+
+    The keys' hash is mixed with 1 and with 2 for the two uniform numbers of the formula. The radius takes 1 - u,
+    which is never 0, so no value is infinite; the largest possible size is sqrt(2 * 24 * ln 2), about 5.77.
+
+    Args:
+        seed: As in `stream_hash_tensor`.
+        keys: As in `stream_hash_tensor`.
+    """
+    h = stream_hash_tensor(seed, *keys)
+    radius = torch.sqrt(-2.0 * torch.log(1.0 - uniform(mix(h, 1))))
+    return radius * torch.cos(2.0 * math.pi * uniform(mix(h, 2)))

@@ -1,0 +1,41 @@
+"""The error tree: one base, built-in bases for callers that know none of ours, helpful messages."""
+
+import inspect
+
+import pytest
+
+from ludus.core import errors
+
+ALL = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if cls.__module__ == errors.__name__]
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+def test_every_error_is_ours_and_described_in_one_line(cls: type[Exception]) -> None:
+    assert issubclass(cls, errors.LudusError)
+    assert cls.__name__.endswith("Error")
+    assert cls.__doc__ is not None
+    assert len(cls.__doc__.strip().splitlines()) == 1
+
+
+def test_a_name_nearly_right_gets_a_suggestion() -> None:
+    assert errors.did_you_mean("brwal", ["brawl", "rocket"]) == " (did you mean 'brawl'?)"
+    assert errors.did_you_mean("xyz", ["brawl", "rocket"]) == ""
+
+
+def test_an_unknown_name_lists_the_valid_ones() -> None:
+    error = errors.UnknownNameError("world", "brwal", iter(["brawl", "rocket"]))
+    assert str(error) == "unknown world 'brwal' (did you mean 'brawl'?); valid: brawl, rocket"
+    assert (error.kind, error.name, error.valid) == ("world", "brwal", ("brawl", "rocket"))
+    assert isinstance(error, ValueError)
+
+
+def test_a_missing_library_names_the_command_that_installs_it() -> None:
+    error = errors.MissingDependencyError("pygame", "window", "drawing a match")
+    assert str(error) == 'drawing a match needs pygame; install it with: pip install "ludus[window]"'
+    assert isinstance(error, ImportError)
+
+
+def test_a_full_disk_is_a_store_error_that_can_be_told_apart() -> None:
+    assert issubclass(errors.StoreFullError, errors.StoreError)
+    assert issubclass(errors.StoreError, OSError)
+    assert not issubclass(errors.CheckpointError, OSError)
