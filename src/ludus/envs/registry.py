@@ -36,6 +36,12 @@ EnvFactory = Callable[[EnvRequest], BatchedEnv]
 # Name -> "module:function". Strings, so that listing the worlds imports none of them.
 _FACTORIES: dict[str, str | EnvFactory] = {
     "brawl-v1": "ludus.envs.brawl.env:make",
+    "duel-v1": "ludus.envs.tiny.duel:make",
+    "endless-v1": "ludus.envs.tiny.endless:make",
+    "identity-v1": "ludus.envs.tiny.identity:make",
+    "point-v1": "ludus.envs.tiny.point:make",
+    "recall-v1": "ludus.envs.tiny.recall:make",
+    "rps-v1": "ludus.envs.tiny.rps:make",
 }
 _GYMNASIUM_PREFIX = "gym:"
 
