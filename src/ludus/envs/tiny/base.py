@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ludus.core.errors import ConfigError
-from ludus.core.random import stream_hash_tensor, uniform
+from ludus.core.random import stream_hash_tensor
 from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, check_snapshot, resolve_device
 
 State = dict[str, Tensor]
@@ -42,7 +42,7 @@ class TinyEnv(BatchedEnv):
     """A world whose state is a few tensors with the games first.
 
     A world fills in four functions: `_begin` (state of a new episode), `_play` (one step), `_observe` and, if it
-    has any, `_measure`. All are written for the whole batch; nothing here waits for the device.
+    has any, `_measure`. All are written for the whole batch, and nothing waits for a GPU.
     """
 
     def __init__(self, spec: EnvSpec, request: Request, *, truncates: bool = False) -> None:
@@ -85,18 +85,11 @@ class TinyEnv(BatchedEnv):
         """Returns the measures of the current state, `(games, seats)` a name."""
         return {}
 
-    def _hash(self, stream: int) -> Tensor:
-        """Returns a hash `(games,)` for this frame of each game; `stream` tells one use from another."""
+    def _hash(self, streams: int) -> Tensor:
+        """Returns hashes `(games, streams)` for this frame of each game; a stream is for one use only."""
         counters = self._counters
-        return stream_hash_tensor(self.seed, counters["game"], counters["episode"], counters["frame"], stream)
-
-    def _pick(self, stream: int, count: int) -> Tensor:
-        """Returns a random whole number below `count` for each game, `(games,)` int64."""
-        return self._hash(stream) % count
-
-    def _between(self, stream: int, low: float, high: float) -> Tensor:
-        """Returns a random number in [low, high) for each game, `(games,)` float32."""
-        return low + (high - low) * uniform(self._hash(stream))
+        keys = [counters[name].unsqueeze(1) for name in ("game", "episode", "frame")]
+        return stream_hash_tensor(self.seed, *keys, torch.arange(streams, device=self.device))
 
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         """Starts a new episode; see `BatchedEnv.reset`."""
@@ -116,6 +109,8 @@ class TinyEnv(BatchedEnv):
 
     def _restart(self, games: Tensor) -> None:
         """Begins the next episode where `games` `(games,)` bool is set."""
+        if self._none(games):
+            return
         counters = self._counters
         counters["episode"] = counters["episode"] + games
         counters["frame"] = counters["frame"].masked_fill(games, 0)
@@ -131,8 +126,14 @@ class TinyEnv(BatchedEnv):
         terminated = over if self._truncates else over | at_limit
         truncated = at_limit & ~terminated
         final_observations, measures = self._observe(), self._measure()
-        self._restart(terminated | truncated)
-        return StepResult(self._observe(), terminated, truncated, final_observations, events, measures)
+        ended = terminated | truncated
+        self._restart(ended)
+        observations = final_observations if self._none(ended) else self._observe()
+        return StepResult(observations, terminated, truncated, final_observations, events, measures)
+
+    def _none(self, games: Tensor) -> bool:
+        """Says whether surely no game is set; on a GPU it does not look, since looking would wait for the device."""
+        return self.device.type == "cpu" and not bool(games.any())
 
     def _whole_state(self) -> State:
         """Returns everything the future depends on; names carry the world, so that no other world takes them."""

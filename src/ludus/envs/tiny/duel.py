@@ -15,7 +15,6 @@ from ludus.envs.settings import EnvSettings, read_settings
 from ludus.envs.tiny.base import Request, State, TinyEnv, one_hot
 
 BOTS = ("rock", "cycle", "random")
-_STREAM_BOT = 100
 
 
 class DuelSettings(EnvSettings):
@@ -109,7 +108,7 @@ class DuelEnv(TinyEnv):
         """Returns what each bot would play now, `(games, seats, bots)` int64 in the order of `BOTS`."""
         frame = self._counters["frame"]
         rock = torch.zeros_like(frame)
-        randoms = [self._pick(_STREAM_BOT + seat, 3) for seat in range(2)]
+        randoms = (self._hash(2) % 3).unbind(1)  # one stream a seat
         return torch.stack([torch.stack([rock, frame % 3, random], dim=1) for random in randoms], dim=1)
 
 

@@ -63,7 +63,7 @@ class IdentityEnv(TinyEnv):
 
     def _cue(self) -> Tensor:
         """Returns the cue of this frame, `(games,)`; it is a pure function of the counters, so there is no state."""
-        return self._pick(0, self._cues)
+        return self._hash(1)[:, 0] % self._cues
 
     def _play(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         right = actions[:, 0] == self._cue()

@@ -6,6 +6,7 @@ from gymnasium import spaces
 from pydantic import Field
 from torch import Tensor
 
+from ludus.core.random import uniform
 from ludus.envs.base import EnvSpec, Observations
 from ludus.envs.settings import EnvSettings, read_settings
 from ludus.envs.tiny.base import Request, State, TinyEnv
@@ -67,8 +68,8 @@ class PointEnv(TinyEnv):
         super().__init__(spec, request, truncates=True)
 
     def _begin(self) -> State:
-        position = torch.stack([self._between(0, -1.0, 1.0), self._between(1, -1.0, 1.0)], dim=1)
-        target = torch.stack([self._between(stream, -_TARGET_RANGE, _TARGET_RANGE) for stream in (2, 3)], dim=1)
+        drawn = 2.0 * uniform(self._hash(4)) - 1.0
+        position, target = drawn[:, :2], drawn[:, 2:] * _TARGET_RANGE
         return {"position": position, "velocity": torch.zeros_like(position), "target": target}
 
     def _play(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor]:

@@ -60,7 +60,7 @@ class RecallEnv(TinyEnv):
         super().__init__(spec, request)
 
     def _begin(self) -> State:
-        return {"cue": self._pick(0, self._cues)}
+        return {"cue": self._hash(1)[:, 0] % self._cues}
 
     def _asked(self) -> Tensor:
         return self._counters["frame"] == self._delay

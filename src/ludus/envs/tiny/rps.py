@@ -15,7 +15,7 @@ from ludus.envs.tiny.base import Request, State, TinyEnv, one_hot
 
 MOVES = ("rock", "paper", "scissors")  # each beats the one before it
 STYLES = ("repeat", "climb", "descend")  # style s plays its last move + s, modulo 3
-_STREAM_STYLE, _STREAM_FIRST, _STREAM_SLIP, _STREAM_SLIP_MOVE = range(4)
+_STREAMS = 4  # style, first move, whether it slips, what it plays then
 
 
 class RpsSettings(EnvSettings):
@@ -75,19 +75,18 @@ class RpsEnv(TinyEnv):
         super().__init__(spec, request)
 
     def _begin(self) -> State:
-        first = self._pick(_STREAM_FIRST, 3)
-        return {"style": self._pick(_STREAM_STYLE, 3), "next": first, "last": torch.full_like(first, -1)}
+        style, first = (self._hash(_STREAMS) % 3)[:, :2].unbind(1)
+        return {"style": style, "next": first, "last": torch.full_like(first, -1)}
 
     def _play(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         state = self._state
-        move = state["next"]
-        slips = uniform(self._hash(_STREAM_SLIP)) < self._noise
-        move = torch.where(slips, self._pick(_STREAM_SLIP_MOVE, 3), move)
+        hashes = self._hash(_STREAMS)
+        move = torch.where(uniform(hashes[:, 2]) < self._noise, hashes[:, 3] % 3, state["next"])
         # actions - move is 1 for a win, 2 for a loss and 0 for a tie, modulo 3.
         difference = (actions[:, 0] - move) % 3
         reward = torch.where(difference == 2, -1.0, difference.to(torch.float32))
         state["last"], state["next"] = move, (move + state["style"]) % 3
-        return {"reward": reward.unsqueeze(1)}, torch.zeros_like(slips)
+        return {"reward": reward.unsqueeze(1)}, torch.zeros_like(difference, dtype=torch.bool)
 
     def _observe(self) -> Observations:
         left = 1.0 - self._counters["frame"].to(torch.float32) / self._rounds
