@@ -1,0 +1,1 @@
+"""Proximal policy optimisation: rollout buffer, advantages, loss and update as small separate parts."""

@@ -1,0 +1,96 @@
+"""The rollout buffer: everything of one rollout, preallocated on the device."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ludus.algorithms.ppo.loss import Targets
+from ludus.policies.memory import Memory
+from ludus.policies.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Minibatch:
+    """Segments `(chunk, segments, ...)` with the memory `(segments, ...)` before their first frames."""
+
+    observations: dict[str, Tensor]
+    memory: Memory
+    starts: Tensor
+    actions: Tensor
+    targets: Targets
+
+
+class RolloutBuffer:
+    """Steps first, then rows; memories only at the starts of chunks.
+
+    Attributes:
+        observations: `(steps, rows, ...)` an entry.
+        memory: `(steps / chunk, rows, ...)` an entry, the memory before each chunk's first frame.
+        actions: `(steps, rows, *action_shape)`.
+        starts: `(steps, rows)` bool, frames that are the first of an episode.
+        ends: `(steps, rows)` bool, steps in which the episode ended.
+        rewards: `(steps, rows)`, as the world gave them.
+        bootstraps: `(steps, rows)`, value of the final observation where the episode was truncated, else 0.
+        last_values: `(rows,)`, values of the observations after the last step.
+        log_probs, values, advantages, returns: `(steps, rows)`.
+    """
+
+    def __init__(self, policy: Policy, steps: int, rows: int, chunk: int) -> None:
+        device = policy.device
+        self.steps, self.rows = steps, rows
+        self.chunk = chunk if policy.has_memory else 1
+        self.observations = {
+            name: torch.zeros((steps, rows, *(space.shape or ())), dtype=_tensor_dtype(space.dtype), device=device)
+            for name, space in policy.spec.observation_space.items()
+        }
+        self.memory: Memory = {
+            name: tensor.new_zeros((steps // self.chunk, *tensor.shape))
+            for name, tensor in policy.initial(rows).items()
+        }
+        head = policy.head
+        self.actions = torch.zeros((steps, rows, *head.action_shape), dtype=head.action_dtype, device=device)
+        flags = torch.zeros((2, steps, rows), dtype=torch.bool, device=device)
+        self.starts, self.ends = flags[0], flags[1]
+        self._floats = torch.zeros((6, steps, rows), device=device)
+        self.rewards, self.bootstraps, self.log_probs, self.values, self.advantages, self.returns = self._floats
+        self.last_values = torch.zeros(rows, device=device)
+        self._offsets = torch.arange(self.chunk, device=device).unsqueeze(1) * rows
+
+    @property
+    def segments(self) -> int:
+        """Number of chunks in the buffer; single steps for a policy without memory."""
+        return self.steps // self.chunk * self.rows
+
+    def store_memory(self, step: int, memory: Mapping[str, Tensor]) -> None:
+        """Keeps the memory before `step` if a chunk starts there."""
+        if step % self.chunk == 0:
+            for name, tensor in memory.items():
+                self.memory[name][step // self.chunk].copy_(tensor)
+
+    def minibatch(self, segments: Tensor) -> Minibatch:
+        """Returns the given segments, numbered row by row within a chunk and chunk after chunk.
+
+        Args:
+            segments: `(segments,)` int64.
+        """
+        if self.chunk == 1:
+            frames = segments.unsqueeze(0)
+        else:
+            chunks = segments.div(self.rows, rounding_mode="floor")
+            frames = self._offsets + (chunks * (self.chunk * self.rows) + segments.remainder(self.rows))
+        _, _, *learned = self._floats.flatten(1)[:, frames]
+        return Minibatch(
+            observations={name: tensor.flatten(0, 1)[frames] for name, tensor in self.observations.items()},
+            memory={name: tensor.flatten(0, 1)[segments] for name, tensor in self.memory.items()},
+            starts=self.starts.flatten()[frames],
+            actions=self.actions.flatten(0, 1)[frames],
+            targets=Targets(*learned),
+        )
+
+
+def _tensor_dtype(dtype: object) -> torch.dtype:
+    """Returns the tensor type of a NumPy type; double precision observations are kept as float32."""
+    name = str(dtype)
+    return torch.float32 if name.startswith("float") else getattr(torch, name)

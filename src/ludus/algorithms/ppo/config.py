@@ -1,0 +1,76 @@
+"""The settings of PPO."""
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ludus.core.errors import ConfigError
+from ludus.core.schedules import ConstantSchedule, LearningRateConfig, ScheduleConfig
+
+
+class PpoConfig(BaseModel):
+    """How much is collected, and how it is learned from.
+
+    Attributes:
+        steps: Steps of every row in a rollout.
+        batch_size: Env steps in a minibatch; it divides `steps * rows`.
+        epochs: Passes over a rollout.
+        chunk: Steps of a contiguous segment, for policies with memory; it divides `steps`.
+        learning_rate: Rate of Adam: a number, a schedule over training progress, or `kl_adaptive`.
+        clip: How far the probability ratio may go from 1 before its gradient stops.
+        value_clip: How far a value may go from its old one before its gradient stops; None switches it off.
+        entropy: Weight of the entropy bonus.
+        value: Weight of the value loss.
+        gamma: Discount a step.
+        gae_lambda: Decay of the advantage estimate a step.
+        normalise_advantages: Whether each minibatch's advantages are shifted to mean 0 and scaled to deviation 1.
+        target_kl: Stops an update when a minibatch's KL divergence exceeds 1.5 times this; None switches it off.
+        max_gradient_norm: Longer gradients are scaled down to this length.
+        weight_decay: Decoupled weight decay (AdamW) on all parameters.
+        adam_epsilon: Epsilon of Adam.
+        betas: Decay rates of Adam's two averages.
+        hold_noise_steps: Steps over which state-dependent exploration keeps its noise; None keeps it for a rollout.
+        compile: Whether `torch.compile` takes the minibatch step.
+        cuda_graphs: Whether the rollout step and the minibatch step become CUDA graphs on a CUDA device.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    steps: int = Field(default=512, ge=1)
+    batch_size: int = Field(default=256, ge=2)
+    epochs: int = Field(default=10, ge=1)
+    chunk: int = Field(default=16, ge=1)
+    learning_rate: LearningRateConfig = ConstantSchedule(level=3e-4)
+    clip: ScheduleConfig = ConstantSchedule(level=0.2)
+    value_clip: ScheduleConfig | None = None
+    entropy: ScheduleConfig = ConstantSchedule(level=0.0)
+    value: float = Field(default=0.5, ge=0.0)
+    gamma: float = Field(default=0.99, ge=0.0, le=1.0)
+    gae_lambda: float = Field(default=0.95, ge=0.0, le=1.0)
+    normalise_advantages: bool = True
+    target_kl: float | None = Field(default=None, gt=0.0)
+    max_gradient_norm: float = Field(default=0.5, gt=0.0)
+    weight_decay: float = Field(default=0.0, ge=0.0)
+    adam_epsilon: float = Field(default=1e-5, gt=0.0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    hold_noise_steps: int | None = Field(default=None, ge=1)
+    compile: bool = False
+    cuda_graphs: bool = True
+
+    @model_validator(mode="after")
+    def _chunks_fit(self) -> Self:
+        if self.steps % self.chunk:
+            raise ValueError(f"chunk {self.chunk} must divide steps {self.steps}")
+        if self.batch_size % self.chunk:
+            raise ValueError(f"chunk {self.chunk} must divide batch_size {self.batch_size}")
+        return self
+
+    def minibatches(self, rows: int) -> int:
+        """Returns the minibatches of one epoch over `rows` rows."""
+        total = self.steps * rows
+        if total % self.batch_size:
+            raise ConfigError(
+                f"batch_size {self.batch_size} must divide the rollout's {self.steps} steps x {rows} rows = {total} "
+                "env steps; change batch_size, steps or the number of games"
+            )
+        return total // self.batch_size

@@ -1,0 +1,112 @@
+"""The learner: one object that collects and updates, and whose whole state can be taken and given back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ludus.algorithms.ppo.collector import COLLECT_METRICS, Collector, RewardFunction, reward_event
+from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.seats import Opponents
+from ludus.algorithms.ppo.update import UPDATE_METRICS, Updater
+from ludus.core.errors import StateError
+from ludus.envs.base import BatchedEnv
+from ludus.policies.memory import part_of, with_prefix
+from ludus.policies.policy import Policy
+
+
+class PpoLearner:
+    """PPO on one batch of games.
+
+    An iteration is `collect`, `update` and one reading of the metrics, which is the only time the host waits for the
+    device. Equal seeds give equal numbers on the CPU.
+
+    Attributes:
+        policy: What is learned.
+        collector: The running games.
+        updater: The optimiser and its epochs.
+        iterations: Iterations done.
+        env_steps: Steps of learner rows done.
+    """
+
+    def __init__(
+        self,
+        env: BatchedEnv,
+        policy: Policy,
+        config: PpoConfig,
+        *,
+        seed: int = 0,
+        reward: RewardFunction = reward_event,
+        learner: Tensor | None = None,
+        opponents: Opponents | None = None,
+    ) -> None:
+        """Starts all games; see `Collector` for the arguments."""
+        self.policy, self.config = policy, config
+        self.updater = Updater(policy, config)
+        self.collector = Collector(env, policy, config, reward=reward, learner=learner, opponents=opponents)
+        config.minibatches(self.collector.rows.count)
+        self._generator = torch.Generator(policy.device).manual_seed(seed)
+        self.iterations = 0
+        self.env_steps = 0
+
+    def iterate(self, progress: float = 0.0) -> dict[str, float]:
+        """Collects a rollout, learns from it and returns the metrics.
+
+        Args:
+            progress: Share of the training that is done, 0 to 1, for the schedules.
+        """
+        self.collect()
+        self.update(progress)
+        return self.metrics()
+
+    def collect(self) -> None:
+        """Collects one rollout."""
+        self.collector.collect(self._generator)
+        self.env_steps += self.collector.buffer.steps * self.collector.buffer.rows
+
+    def update(self, progress: float = 0.0) -> None:
+        """Learns from the last rollout; then its observations join the running statistics."""
+        self.updater.update(self.collector.buffer, progress, self._generator)
+        self.policy.observe(self.collector.buffer.observations)
+        self.iterations += 1
+
+    def metrics(self) -> dict[str, float]:
+        """Reads the metrics of the last iteration: the one synchronisation with the device."""
+        buffer = self.collector.buffer
+        explained = 1.0 - (buffer.returns - buffer.values).var() / buffer.returns.var()
+        parts = (self.collector.device_metrics(), self.updater.device_metrics(), explained.reshape(1))
+        names = (*COLLECT_METRICS, *UPDATE_METRICS, "learning_rate", "explained_variance")
+        metrics = dict(zip(names, torch.cat(parts).tolist(), strict=True))
+        self.updater.learn_from(metrics)
+        return metrics
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Returns everything but the games: tensors and what JSON can hold, to go on bit by bit from here."""
+        tensors = with_prefix("policy", self.policy.state())
+        tensors |= with_prefix("optimiser", self.updater.optimiser.state())
+        tensors |= with_prefix("collector", self.collector.state())
+        tensors["random"] = self._generator.get_state()
+        counters = {
+            "iterations": self.iterations,
+            "env_steps": self.env_steps,
+            "adaptive_rate": self.updater.adaptive_rate,
+        }
+        return tensors, counters
+
+    def load_state(
+        self, tensors: Mapping[str, Tensor], counters: Mapping[str, Any], observations: dict[str, Tensor]
+    ) -> None:
+        """Takes what `state` gave, and the observations that restoring the games' snapshot gave.
+
+        Raises:
+            StateError: Something is missing or does not fit.
+        """
+        if "random" not in tensors or not {"iterations", "env_steps", "adaptive_rate"} <= set(counters):
+            raise StateError("the learner's state needs 'random', 'iterations', 'env_steps' and 'adaptive_rate'")
+        self.policy.load_state(part_of(tensors, "policy"))
+        self.updater.optimiser.load_state(part_of(tensors, "optimiser"))
+        self.collector.load_state(part_of(tensors, "collector"), observations)
+        self._generator.set_state(tensors["random"].cpu())
+        self.updater.load_adaptive_rate(counters["adaptive_rate"])
+        self.iterations, self.env_steps = int(counters["iterations"]), int(counters["env_steps"])

@@ -1,0 +1,121 @@
+"""The update: epochs of minibatches over one rollout."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, distributed
+
+from ludus.algorithms.ppo.buffer import RolloutBuffer
+from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.loss import METRICS, Coefficients, normalise_advantages, ppo_loss
+from ludus.algorithms.ppo.optimiser import FlatAdam
+from ludus.core.schedules import KlAdaptiveConfig, KlAdaptiveRate
+from ludus.policies.policy import Policy
+
+UPDATE_METRICS = (*METRICS, "gradient_norm", "updates", "skipped_updates")
+_KL_TOLERANCE = 1.5  # an update stops when its KL divergence is this many times the target
+_APPROX_KL = METRICS.index("approx_kl")
+_RATIO_ERROR = METRICS.index("ratio_error")
+
+
+class Updater:
+    """Learns from rollouts.
+
+    Nothing is read back to the host while it works, except on the CPU, where reading is free: metrics add up on the
+    device, and an update that has reached its target KL goes on with steps that do nothing.
+
+    Attributes:
+        optimiser: Adam over all parameters.
+    """
+
+    def __init__(self, policy: Policy, config: PpoConfig) -> None:
+        self.policy, self.config = policy, config
+        self.optimiser = FlatAdam(policy, config)
+        rate = config.learning_rate
+        self._adaptive = KlAdaptiveRate(rate) if isinstance(rate, KlAdaptiveConfig) else None
+        device = policy.device
+        value_clip = torch.zeros((), device=device) if config.value_clip is not None else None
+        self._coefficients = Coefficients(
+            self.optimiser.learning_rate, torch.zeros((), device=device), torch.zeros((), device=device), value_clip
+        )
+        self._sums = torch.zeros(len(UPDATE_METRICS), device=device)
+        self._first_ratio_error = torch.zeros((), device=device)
+        self._stopped = torch.zeros((), device=device)
+
+    def update(self, buffer: RolloutBuffer, progress: float, generator: torch.Generator) -> None:
+        """Runs all epochs; ask `metrics` afterwards.
+
+        Args:
+            buffer: A finished rollout with advantages and returns.
+            progress: Share of the training that is done, for the schedules.
+            generator: Draws the order of the segments.
+        """
+        self._set_coefficients(progress)
+        self._sums.zero_()
+        self._stopped.zero_()
+        first = True
+        for _ in range(self.config.epochs):
+            order = torch.randperm(buffer.segments, generator=generator, device=self.policy.device)
+            for segments in order.chunk(self.config.minibatches(buffer.rows)):
+                self._minibatch_step(buffer, segments)
+                if first:
+                    self._first_ratio_error.copy_(self._sums[_RATIO_ERROR])
+                    first = False
+                if self.config.target_kl is not None and not self._stopped.is_cuda and self._stopped:
+                    return
+
+    def _minibatch_step(self, buffer: RolloutBuffer, segments: Tensor) -> None:
+        batch = buffer.minibatch(segments)
+        targets = batch.targets
+        if self.config.normalise_advantages:
+            targets = targets._replace(advantages=normalise_advantages(targets.advantages))
+        self.optimiser.zero()
+        evaluation = self.policy.unroll(batch.observations, batch.memory, batch.starts, batch.actions)
+        loss, metrics = ppo_loss(evaluation, targets, self._coefficients, self.config.value)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.average_over_ranks()
+        norm = self.optimiser.clip()
+        self.optimiser.step(self._whether_to_skip(metrics, norm))
+        self._sums += torch.cat((metrics, torch.stack((norm, 1.0 - self._skip, self._skip))))
+
+    def _whether_to_skip(self, metrics: Tensor, norm: Tensor) -> Tensor:
+        if self.config.target_kl is not None:
+            kl = metrics[_APPROX_KL].clone()
+            if distributed.is_initialized():
+                distributed.all_reduce(kl)
+                kl /= distributed.get_world_size()
+            self._stopped.copy_(torch.maximum(self._stopped, (kl > _KL_TOLERANCE * self.config.target_kl).float()))
+        self._skip = torch.maximum(self._stopped, (~torch.isfinite(norm)).float())
+        return self._skip
+
+    def _set_coefficients(self, progress: float) -> None:
+        rate = self.config.learning_rate
+        level = rate.value(progress) if self._adaptive is None and not isinstance(rate, KlAdaptiveConfig) else None
+        self._coefficients.learning_rate.fill_(self._adaptive.rate if self._adaptive else level or 0.0)
+        self._coefficients.clip.fill_(self.config.clip.value(progress))
+        self._coefficients.entropy.fill_(self.config.entropy.value(progress))
+        if self._coefficients.value_clip is not None and self.config.value_clip is not None:
+            self._coefficients.value_clip.fill_(self.config.value_clip.value(progress))
+
+    def device_metrics(self) -> Tensor:
+        """Returns the means over minibatches, the counts and the learning rate as one vector on the device."""
+        count = self._sums[len(METRICS) + 1] + self._sums[len(METRICS) + 2]
+        means = self._sums / count.clamp(min=1.0)
+        means[-2:] = self._sums[-2:]
+        means[_RATIO_ERROR] = self._first_ratio_error
+        return torch.cat((means, self._coefficients.learning_rate.reshape(1)))
+
+    def learn_from(self, metrics: Mapping[str, float]) -> None:
+        """Lets the KL-adaptive learning rate follow the metrics of the last update."""
+        if self._adaptive is not None:
+            self._adaptive.update(metrics["approx_kl"])
+
+    @property
+    def adaptive_rate(self) -> float | None:
+        """The KL-adaptive learning rate, for a checkpoint; None for other schedules."""
+        return self._adaptive.rate if self._adaptive else None
+
+    def load_adaptive_rate(self, rate: float | None) -> None:
+        """Takes what `adaptive_rate` gave."""
+        if self._adaptive is not None and rate is not None:
+            self._adaptive.load(rate)

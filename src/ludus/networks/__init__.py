@@ -1,0 +1,1 @@
+"""Networks: small, lean building blocks that know tensors alone, neither worlds nor training."""

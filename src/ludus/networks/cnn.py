@@ -1,0 +1,83 @@
+"""A small convolutional network for pictures."""
+
+from typing import Self
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor, nn
+
+from ludus.core.errors import ConfigError
+from ludus.networks.layers import activation_function, make_linear
+from ludus.networks.mlp import HIDDEN_GAIN
+
+
+class CnnConfig(BaseModel):
+    """Shape of the convolutional network: one entry a layer in each list.
+
+    Attributes:
+        channels: Output channels.
+        kernels: Edge of the square kernels, in pixels.
+        strides: Steps between kernel places, in pixels.
+        features: Size of the linear layer at the end.
+        activation: Activation after every layer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    channels: tuple[int, ...] = (32, 64, 64)
+    kernels: tuple[int, ...] = (8, 4, 3)
+    strides: tuple[int, ...] = (4, 2, 1)
+    features: int = Field(default=512, ge=1)
+    activation: str = "relu"
+
+    @model_validator(mode="after")
+    def _same_lengths(self) -> Self:
+        if not len(self.channels) == len(self.kernels) == len(self.strides) >= 1:
+            raise ValueError(
+                f"channels, kernels and strides must have one entry a layer, got {len(self.channels)}, "
+                f"{len(self.kernels)} and {len(self.strides)} entries"
+            )
+        return self
+
+
+class Cnn(nn.Module):
+    """Convolutions and one linear layer over pictures whose channels are the smaller of the outer axes.
+
+    Attributes:
+        output_size: Features that come out.
+    """
+
+    def __init__(self, shape: tuple[int, int, int], config: CnnConfig, *, orthogonal: bool = True) -> None:
+        super().__init__()
+        self.output_size = config.features
+        self._channels_last = shape[2] < shape[0]
+        self._activation = activation_function(config.activation)
+        height, width, channels = shape if self._channels_last else (shape[1], shape[2], shape[0])
+        layers = []
+        for outputs, kernel, stride in zip(config.channels, config.kernels, config.strides, strict=True):
+            layers.append(nn.Conv2d(channels, outputs, kernel, stride))
+            channels, height, width = outputs, (height - kernel) // stride + 1, (width - kernel) // stride + 1
+            if height < 1 or width < 1:
+                raise ConfigError(
+                    f"a picture of shape {shape} is too small for kernels {config.kernels} with strides "
+                    f"{config.strides}; use smaller kernels or fewer layers"
+                )
+        if orthogonal:
+            for layer in layers:
+                nn.init.orthogonal_(layer.weight, HIDDEN_GAIN)
+                nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+        self.convolutions = nn.ModuleList(layers)
+        self.linear = make_linear(channels * height * width, config.features, HIDDEN_GAIN if orthogonal else None)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """Maps pictures `(..., *shape)` of floats or bytes to `(..., output_size)`."""
+        leading = pictures.shape[:-3]
+        inputs = pictures.reshape(-1, *pictures.shape[-3:])
+        if pictures.dtype == torch.uint8:
+            inputs = inputs.float() / 255.0
+        if self._channels_last:
+            inputs = inputs.permute(0, 3, 1, 2)
+        for layer in self.convolutions:
+            inputs = self._activation(layer(inputs))
+        outputs: Tensor = self._activation(self.linear(inputs.flatten(1)))
+        return outputs.reshape(*leading, self.output_size)

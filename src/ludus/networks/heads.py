@@ -1,0 +1,34 @@
+"""Chooses the action head that fits an action space."""
+
+from gymnasium import spaces
+
+from ludus.networks.distributions import (
+    ActionHead,
+    BernoulliHead,
+    CategoricalHead,
+    MultiCategoricalHead,
+    check_plain,
+)
+from ludus.networks.gaussian import GaussianHead, StateDependentGaussianHead
+
+
+def make_head(
+    space: spaces.Space[object], latent: int, *, log_std: float = 0.0, state_dependent: bool = False
+) -> ActionHead:
+    """Makes the head for one seat's actions.
+
+    Args:
+        space: The action space of one seat.
+        latent: Features that the head is fed.
+        log_std: First log standard deviation of continuous actions.
+        state_dependent: Whether continuous actions explore as a function of the state.
+    """
+    check_plain(space)
+    if isinstance(space, spaces.Discrete):
+        return CategoricalHead(latent, int(space.n))
+    if isinstance(space, spaces.MultiDiscrete):
+        return MultiCategoricalHead(latent, space.nvec.tolist())
+    if isinstance(space, spaces.MultiBinary):
+        return BernoulliHead(latent, int(space.shape[0]))
+    head = StateDependentGaussianHead if state_dependent else GaussianHead
+    return head(latent, int((space.shape or (0,))[0]), log_std)

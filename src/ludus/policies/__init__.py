@@ -1,0 +1,1 @@
+"""Policies: networks, memory and an action distribution behind one interface."""

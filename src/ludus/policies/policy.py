@@ -1,0 +1,264 @@
+"""The policy: observation encoder, optional strategy encoder and recurrent memory, actor and critic heads."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ludus.core.errors import ConfigError, StateError
+from ludus.envs.base import EnvSpec
+from ludus.networks.distributions import bounded
+from ludus.networks.heads import make_head
+from ludus.networks.layers import make_linear
+from ludus.networks.mlp import Mlp
+from ludus.networks.normaliser import Normaliser
+from ludus.networks.recurrent import make_recurrent
+from ludus.networks.strategy import StrategyConfig
+from ludus.networks.streaming import StreamingEncoder
+from ludus.networks.window import WindowEncoder
+from ludus.policies.config import PolicyConfig
+from ludus.policies.memory import Memory, part_of, with_prefix
+from ludus.policies.observations import ObservationEncoder
+
+
+class Step(NamedTuple):
+    """What `Policy.step` gives: actions, log probabilities `(rows,)`, values `(rows,)` and the next memory."""
+
+    actions: Tensor
+    log_probs: Tensor
+    values: Tensor
+    memory: Memory
+
+
+class Evaluation(NamedTuple):
+    """What `Policy.unroll` gives, `(steps, rows)` each."""
+
+    log_probs: Tensor
+    entropies: Tensor
+    values: Tensor
+
+
+class _Trunk(NamedTuple):
+    """Features of actor and critic before their own layers; the same tensor where they share their memory."""
+
+    actor: Tensor
+    critic: Tensor
+
+
+class Policy(nn.Module):
+    """Sees rows of observations (every learner seat of every game is a row) and gives actions and values.
+
+    The features of the current observation always reach the heads: directly, or as the input of the recurrent
+    memory beside the strategy latent, which alone comes from the opponent's history.
+
+    Attributes:
+        spec: The world it plays.
+        config: What it is made of.
+        device: Where it lives.
+        strategy: The strategy encoder, or None.
+        recurrent: The recurrent memory, or None.
+        head: The action distribution.
+    """
+
+    def __init__(self, spec: EnvSpec, config: PolicyConfig, device: torch.device | str = "cpu") -> None:
+        super().__init__()
+        self.spec, self.config, self.device = spec, config, torch.device(device)
+        self.observations = ObservationEncoder(spec.observation_space, config, self.device)
+        self.strategy = self._make_strategy(config.strategy)
+        size = self.observations.output_size + (config.strategy.latent if config.strategy else 0)
+        self.recurrent = make_recurrent(size, config.recurrent) if config.recurrent else None
+        separate = config.recurrent is not None and config.recurrent.critic == "separate"
+        self.critic_recurrent = make_recurrent(size, config.recurrent) if separate and config.recurrent else None
+        size = config.recurrent.size if config.recurrent else size
+        self.actor = Mlp(size, config.net_arch.pi, config.activation, orthogonal=config.orthogonal)
+        self.critic = Mlp(size, config.net_arch.vf, config.activation, orthogonal=config.orthogonal)
+        self.head = make_head(
+            spec.action_space,
+            self.actor.output_size,
+            log_std=config.log_std,
+            state_dependent=config.state_dependent_exploration,
+        )
+        self.value_head = make_linear(self.critic.output_size, 1, 1.0 if config.orthogonal else None)
+        self.returns = Normaliser(1, config.normalise.clip, self.device) if config.normalise.returns else None
+        self._bounds = bounded(spec.action_space)
+        self.to(self.device)
+        if self._bounds is not None:
+            self._bounds = (self._bounds[0].to(self.device), self._bounds[1].to(self.device))
+
+    def _make_strategy(self, config: StrategyConfig | None) -> StreamingEncoder | WindowEncoder | None:
+        if config is None:
+            return None
+        if config.entry not in self.observations.sizes:
+            raise ConfigError(
+                f"the strategy encoder reads entry {config.entry!r}, which {self.spec.id} has not as a vector; "
+                f"valid: {', '.join(self.observations.sizes)}"
+            )
+        self._block = (0, self.observations.sizes[config.entry])
+        if config.block is not None:
+            blocks = self.spec.blocks.get(config.entry, {})
+            if config.block not in blocks:
+                raise ConfigError(
+                    f"the strategy encoder reads block {config.block!r} of {config.entry!r}, which {self.spec.id} has "
+                    f"not; valid: {', '.join(blocks) or 'none'}, or null for the whole entry"
+                )
+            self._block = blocks[config.block]
+        encoder = StreamingEncoder if config.kind == "streaming" else WindowEncoder
+        return encoder(self._block[1] - self._block[0], config)
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether anything is remembered from step to step."""
+        return self.strategy is not None or self.recurrent is not None
+
+    def initial(self, rows: int) -> Memory:
+        """Returns the memory of `rows` rows that have seen nothing; empty without memory."""
+        memory: Memory = {}
+        for name, part in (
+            ("strategy", self.strategy),
+            ("recurrent", self.recurrent),
+            ("critic_recurrent", self.critic_recurrent),
+        ):
+            if part is not None:
+                memory |= with_prefix(name, part.initial(rows, self.device))
+        return memory
+
+    @torch.no_grad()
+    def step(
+        self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor, noise: Tensor | None = None
+    ) -> Step:
+        """Acts on one frame.
+
+        Args:
+            observations: `(rows, ...)` an entry.
+            memory: What it remembers, from `initial` or the last step; it belongs to this call from now on.
+            starts: `(rows,)` bool, rows whose frame is the first of an episode.
+            noise: `(rows, *head.noise_shape)` from `draw_noise`; None takes the most likely action.
+        """
+        trunk, memory = self._trunk_step(observations, memory, starts)
+        latent = self.actor(trunk.actor)
+        parameters = self.head(latent).float()
+        actions = self.head.mode(parameters) if noise is None else self.head.sample(parameters, noise, latent)
+        log_probs, _ = self.head.log_prob_and_entropy(parameters, actions)
+        return Step(actions, log_probs, self._value(trunk.critic), memory)
+
+    @torch.no_grad()
+    def value(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
+        """Returns values `(rows,)` of a frame without moving on: `memory` is as good as before for the next `step`."""
+        return self._value(self._trunk_step(observations, memory, starts)[0].critic)
+
+    def unroll(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor, actions: Tensor) -> Evaluation:
+        """Evaluates actions over whole segments.
+
+        Args:
+            observations: `(steps, rows, ...)` an entry.
+            memory: The memory before the first frame of each segment.
+            starts: `(steps, rows)` bool, frames that are the first of an episode.
+            actions: `(steps, rows, *head.action_shape)`.
+        """
+        trunk = self._trunk_unroll(observations, memory, starts)
+        parameters = self.head(self.actor(trunk.actor)).float()
+        log_probs, entropies = self.head.log_prob_and_entropy(parameters, actions)
+        return Evaluation(log_probs, entropies, self._value(trunk.critic))
+
+    def action_parameters(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
+        """Returns the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""
+        parameters: Tensor = self.head(self.actor(self._trunk_unroll(observations, memory, starts).actor))
+        return parameters.float()
+
+    def strategy_latent(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
+        """Returns the strategy latent `(steps, rows, latent)` over segments, for analysis."""
+        if self.strategy is None:
+            raise ConfigError("this policy has no strategy encoder; set policy.strategy")
+        frames = self._opponent(self.observations.flatten(dict(observations)))
+        return self.strategy.unroll(frames, part_of(memory, "strategy"), starts)
+
+    def attention(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> dict[str, Tensor]:
+        """Returns the strategy encoder's attention weights over segments; see the encoders for the shapes."""
+        if self.strategy is None:
+            raise ConfigError("this policy has no strategy encoder; set policy.strategy")
+        frames = self._opponent(self.observations.flatten(dict(observations)))
+        return self.strategy.attention(frames, part_of(memory, "strategy"), starts)
+
+    def draw_noise(self, steps: int, rows: int, generator: torch.Generator) -> Tensor:
+        """Draws the noise of a whole rollout, `(steps, rows, *head.noise_shape)`."""
+        shape = (steps, rows, *self.head.noise_shape)
+        draw = torch.rand if self.head.noise_kind == "uniform" else torch.randn
+        return draw(shape, generator=generator, device=self.device)
+
+    def clip_actions(self, actions: Tensor) -> Tensor:
+        """Returns what goes to the world: continuous actions cut to the action space's bounds."""
+        return actions if self._bounds is None else actions.clamp(*self._bounds)
+
+    def observe(self, observations: Mapping[str, Tensor]) -> None:
+        """Adds a rollout's observations `(..., *shape)` to the running statistics, if there are any."""
+        self.observations.observe(dict(observations))
+
+    def state(self) -> dict[str, Tensor]:
+        """Returns all parameters and statistics, by name, as copies."""
+        tensors = {f"parameter.{name}": tensor.detach().clone() for name, tensor in self.named_parameters()}
+        for name, normaliser in self._normalisers().items():
+            tensors |= {f"normaliser.{name}.{key}": value for key, value in normaliser.state().items()}
+        return tensors
+
+    @torch.no_grad()
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Takes what `state` gave, from any device.
+
+        Raises:
+            StateError: A name is missing or superfluous, or a shape differs.
+        """
+        own = self.state()
+        if set(state) != set(own):
+            wrong = sorted(set(state) ^ set(own))
+            raise StateError(
+                f"the policy's state does not fit: {', '.join(wrong[:5])} in one only; use the same config"
+            )
+        for name, parameter in self.named_parameters():
+            given = state[f"parameter.{name}"]
+            if given.shape != parameter.shape:
+                raise StateError(f"parameter {name} is {tuple(given.shape)}, expected {tuple(parameter.shape)}")
+            parameter.copy_(given)
+        for name, normaliser in self._normalisers().items():
+            normaliser.load_state(part_of(state, f"normaliser.{name}"))
+
+    def _normalisers(self) -> dict[str, Normaliser]:
+        return {name: module for name, module in self.named_modules() if isinstance(module, Normaliser)}
+
+    def _opponent(self, flat: Mapping[str, Tensor]) -> Tensor:
+        assert self.config.strategy is not None  # noqa: S101 - for the type checker
+        return flat[self.config.strategy.entry][..., self._block[0] : self._block[1]]
+
+    def _value(self, features: Tensor) -> Tensor:
+        values: Tensor = self.value_head(self.critic(features))
+        return values.squeeze(-1).float()
+
+    def _trunk_step(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> tuple[_Trunk, Memory]:
+        flat = self.observations.flatten(dict(observations))
+        features = self.observations(flat)
+        following: Memory = {}
+        if self.strategy is not None:
+            latent, part = self.strategy.step(self._opponent(flat), part_of(memory, "strategy"), starts)
+            features = torch.cat((features, latent), dim=-1)
+            following |= with_prefix("strategy", part)
+        if self.recurrent is None:
+            return _Trunk(features, features), following
+        actor, part = self.recurrent.step(features, part_of(memory, "recurrent"), starts)
+        following |= with_prefix("recurrent", part)
+        if self.critic_recurrent is None:
+            return _Trunk(actor, actor), following
+        critic, part = self.critic_recurrent.step(features, part_of(memory, "critic_recurrent"), starts)
+        return _Trunk(actor, critic), following | with_prefix("critic_recurrent", part)
+
+    def _trunk_unroll(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> _Trunk:
+        flat = self.observations.flatten(dict(observations))
+        features = self.observations(flat)
+        if self.strategy is not None:
+            latent = self.strategy.unroll(self._opponent(flat), part_of(memory, "strategy"), starts)
+            features = torch.cat((features, latent), dim=-1)
+        if self.recurrent is None:
+            return _Trunk(features, features)
+        actor = self.recurrent.unroll(features, part_of(memory, "recurrent"), starts)
+        if self.critic_recurrent is None:
+            return _Trunk(actor, actor)
+        return _Trunk(actor, self.critic_recurrent.unroll(features, part_of(memory, "critic_recurrent"), starts))
