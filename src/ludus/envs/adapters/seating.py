@@ -1,0 +1,194 @@
+"""One learner a game: bots in the other seats, events weighed into a reward, host arrays in and out.
+
+The single-agent adapters (Gymnasium, Gymnasium vector, Stable-Baselines3) are thin shells around `SeatedBatch`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ludus.core.errors import ActionError, ConfigError, UnknownNameError
+from ludus.core.random import stream_hash_tensor
+from ludus.envs.adapters.rewards import RewardWeights
+from ludus.envs.base import BatchedEnv, Observations, action_dtypes
+
+HostObservations: TypeAlias = NDArray[Any] | dict[str, NDArray[Any]]
+ActionStyle: TypeAlias = Literal["native", "multi_discrete"]
+_STREAM_SEAT = 0x5EA7  # keeps the draw of seats apart from the world's own draws
+
+
+@dataclass(frozen=True, slots=True)
+class Seating:
+    """Who sits where and what counts.
+
+    Attributes:
+        opponent: Bot that plays every seat but the learner's; None in a world of one seat.
+        seat: The learner's seat, or None for a random one every episode.
+        reward: Weight of each event, or None for the default of `rewards.default_weights`.
+        actions: `multi_discrete` presents on/off keys (MultiBinary) as MultiDiscrete of twos, for libraries that
+            cannot do otherwise.
+    """
+
+    opponent: str | None = None
+    seat: int | None = None
+    reward: Mapping[str, float] | None = None
+    actions: ActionStyle = "native"
+
+
+@dataclass(frozen=True, slots=True)
+class SeatedStep:
+    """What one step gave the learners; all arrays are new and belong to the caller.
+
+    Attributes:
+        observations: `(games, ...)`; of games that ended, the first of the next episode.
+        rewards: `(games,)` float32.
+        terminated: `(games,)` bool.
+        truncated: `(games,)` bool.
+        final_observations: `(games, ...)`; rows are valid only for games that ended.
+        events: `(games,)` float32 a name.
+        measures: `(games,)` float32 a name.
+    """
+
+    observations: HostObservations
+    rewards: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    final_observations: HostObservations
+    events: Mapping[str, NDArray[np.float32]]
+    measures: Mapping[str, NDArray[np.float32]]
+
+
+class SeatedBatch:
+    """A batch in which each game has one learner."""
+
+    def __init__(self, env: BatchedEnv, seating: Seating) -> None:
+        spec = env.spec
+        self.env = env
+        self.num_games = env.num_games
+        self.observation_space = flat_observation_space(spec.observation_space)
+        self.action_space = presented_action_space(spec.action_space, seating.actions)
+        self._weights = RewardWeights(spec, seating.reward)
+        self._fixed_seat = _checked_seat(seating.seat, spec.seats, spec.id)
+        self._games = torch.arange(env.num_games, device=env.device)
+        self._episodes = torch.full_like(self._games, -1)
+        self._seats = torch.zeros_like(self._games)
+        self._bots = None
+        if spec.seats > 1:
+            if seating.opponent is None:
+                raise ConfigError(f"{spec.id} has {spec.seats} seats: name an opponent; valid: {', '.join(spec.bots)}")
+            self._bots = env.bots([seating.opponent])
+        elif seating.opponent is not None:
+            raise ConfigError(f"{spec.id} has one seat, so no opponent can play in it; got {seating.opponent!r}")
+        shape = (env.num_games, spec.seats, *(spec.action_space.shape or ()))
+        self._actions = torch.zeros(shape, dtype=action_dtypes(spec.action_space)[0], device=env.device)
+        self._assignment = torch.zeros(shape[:2], dtype=torch.int32, device=env.device)
+
+    @property
+    def seats(self) -> NDArray[np.int64]:
+        """`(games,)`, the learner's seat in each game."""
+        return _host(self._seats)
+
+    def reset(self, games: NDArray[np.bool_] | None = None, *, seed: int | None = None) -> HostObservations:
+        """Starts new episodes, of all games or of those with `games` `(games,)` set, and returns all observations."""
+        if seed is not None:
+            self._episodes.fill_(-1)
+        mask = None if games is None else torch.as_tensor(games, dtype=torch.bool, device=self.env.device)
+        observations = self.env.reset(mask, seed=seed)
+        self._take_seats(torch.ones_like(self._games, dtype=torch.bool) if mask is None else mask)
+        return self._seen(observations)
+
+    def step(self, actions: NDArray[Any]) -> SeatedStep:
+        """Plays the learners' `actions` `(games, ...)` and the bots' own.
+
+        Raises:
+            ActionError: The shape is wrong.
+        """
+        given = torch.as_tensor(np.asarray(actions)).to(self._actions.device, self._actions.dtype)
+        expected = self._actions[:, 0].shape
+        if given.shape != expected:
+            raise ActionError(
+                f"actions of {self.num_games} learners in {self.env.spec.id} must have shape {tuple(expected)}, "
+                f"got {tuple(given.shape)}"
+            )
+        if self._bots is not None:
+            self._bots.act(self._assignment, self._actions)
+        self._actions[self._games, self._seats] = given
+        result = self.env.step(self._actions)
+        final_observations = self._seen(result.final_observations)
+        events = self._learners(result.events)
+        measures = self._learners(result.measures)
+        ended = result.ended
+        if bool(ended.any()):
+            self._take_seats(ended)
+        return SeatedStep(
+            observations=self._seen(result.observations),
+            rewards=self._weights.total(events, self.num_games),
+            terminated=_host(result.terminated),
+            truncated=_host(result.truncated),
+            final_observations=final_observations,
+            events=events,
+            measures=measures,
+        )
+
+    def _take_seats(self, games: Tensor) -> None:
+        """Seats the learners of `games` `(games,)` bool for their next episode, and bots everywhere else."""
+        self._episodes += games
+        if self._fixed_seat is None:
+            indices = self.env.first_game + self._games
+            drawn = stream_hash_tensor(self.env.seed, indices, self._episodes, 0, _STREAM_SEAT) % self.env.spec.seats
+            self._seats = torch.where(games, drawn, self._seats)
+        else:
+            self._seats.fill_(self._fixed_seat)
+        self._assignment.zero_()
+        self._assignment[self._games, self._seats] = -1
+
+    def _seen(self, observations: Observations) -> HostObservations:
+        """Picks the learners' rows; indexing copies, so nothing of the environment's buffers leaves."""
+        picked = {name: _host(tensor[self._games, self._seats]) for name, tensor in observations.items()}
+        return next(iter(picked.values())) if isinstance(self.observation_space, spaces.Box) else picked
+
+    def _learners(self, named: Mapping[str, Tensor]) -> dict[str, NDArray[np.float32]]:
+        return {name: _host(tensor[self._games, self._seats]) for name, tensor in named.items()}
+
+
+def rows(observations: HostObservations, game: int) -> HostObservations:
+    """Returns the observation of one game."""
+    if isinstance(observations, dict):
+        return {name: values[game] for name, values in observations.items()}
+    picked: NDArray[Any] = observations[game]
+    return picked
+
+
+def flat_observation_space(space: spaces.Dict) -> spaces.Box | spaces.Dict:
+    """Returns the only Box of a dict with one entry, or the dict."""
+    entries = list(space.spaces.values())
+    return entries[0] if len(entries) == 1 and isinstance(entries[0], spaces.Box) else space
+
+
+def presented_action_space(space: spaces.Space[Any], style: ActionStyle) -> spaces.Space[Any]:
+    """Returns the action space as a library gets to see it."""
+    if style not in ("native", "multi_discrete"):
+        raise UnknownNameError("action style", str(style), ("native", "multi_discrete"))
+    if style == "multi_discrete" and isinstance(space, spaces.MultiBinary):
+        return spaces.MultiDiscrete(np.full(space.shape, 2))
+    return space
+
+
+def _checked_seat(seat: int | None, seats: int, world: str) -> int | None:
+    if seat is not None and (isinstance(seat, bool) or seat not in range(seats)):
+        raise ConfigError(
+            f"seat {seat!r} is not in {world}; valid: {', '.join(map(str, range(seats)))} or None for any"
+        )
+    return 0 if seats == 1 else seat
+
+
+def _host(tensor: Tensor) -> NDArray[Any]:
+    """Returns a tensor as a new array on the host; callers keep it while the environment's buffers change."""
+    copied: NDArray[Any] = tensor.to("cpu", copy=True).numpy()
+    return copied
