@@ -40,8 +40,16 @@ class StateError(LudusError, ValueError):
     """A saved state does not fit the part that should take it."""
 
 
+class FormatError(LudusError, ValueError):
+    """Content breaks the rules of the format in which it is, or should be, stored."""
+
+
 class CheckpointError(LudusError, ValueError):
     """A checkpoint is damaged, foreign, hostile or of another version."""
+
+    def __init__(self, folder: object, file: str, fault: str) -> None:
+        self.folder, self.file, self.fault = str(folder), file, fault
+        super().__init__(f"checkpoint {folder} cannot be used: {file}: {fault}")
 
 
 class StoreError(LudusError, OSError):

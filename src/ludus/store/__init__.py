@@ -1,0 +1,21 @@
+"""Store: checkpoints as folders of tensors, JSON and a manifest; atomic to write, verified and harmless to read."""
+
+from ludus.store.checkpoint import Checkpoint, load_checkpoint, save_checkpoint, verify_checkpoint
+from ludus.store.checkpoints import NAMED, CheckpointStore, StoredCheckpoint, step_name
+from ludus.store.limits import DEFAULT_LIMITS, Limits
+from ludus.store.manifest import Manifest, read_manifest
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointStore",
+    "DEFAULT_LIMITS",
+    "Limits",
+    "Manifest",
+    "NAMED",
+    "StoredCheckpoint",
+    "load_checkpoint",
+    "read_manifest",
+    "save_checkpoint",
+    "step_name",
+    "verify_checkpoint",
+]

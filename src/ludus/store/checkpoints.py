@@ -1,0 +1,197 @@
+"""All checkpoints of a run: saving with retention, and the newest one that is whole."""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ludus.core.errors import CheckpointError, ConfigError, UnknownNameError
+from ludus.core.files import (
+    ASIDE_PREFIX,
+    clean_temporaries,
+    existing_folder,
+    recover_folder,
+    remove_folder,
+    sync_folder,
+)
+from ludus.store.checkpoint import Checkpoint, load_with_manifest, save_checkpoint, verify_checkpoint
+from ludus.store.limits import DEFAULT_LIMITS, Limits
+from ludus.store.manifest import MANIFEST_NAME, TENSOR_SUFFIX, Manifest, read_manifest
+
+NAMED = ("init", "best", "final", "interrupted")
+"""Checkpoints with a meaning of their own, which retention never deletes."""
+
+OWN_LIMITS = replace(DEFAULT_LIMITS, total_bytes=1 << 50)
+"""A run may be as large as it likes; the bound is for strangers' files."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint:
+    """A checkpoint that was read from a store: its name, its environment steps and its content."""
+
+    name: str
+    step: int
+    checkpoint: Checkpoint
+
+
+class CheckpointStore:
+    """The folder in which a run keeps its checkpoints; one process at a time may save.
+
+    Attributes:
+        root: The folder; it is made by the first save.
+        keep: How many checkpoints stay besides `NAMED` and protected ones.
+    """
+
+    def __init__(self, root: Path, *, keep: int, report: Callable[[str], None], limits: Limits = OWN_LIMITS) -> None:
+        """Opens a store without touching the disk.
+
+        Args:
+            root: Folder of the checkpoints.
+            keep: At least 1.
+            report: Is told in one sentence of every checkpoint that is damaged and every leftover that is removed.
+            limits: What the files may ask of this machine.
+        """
+        if keep < 1:
+            raise ConfigError(f"keep is {keep}; at least 1 checkpoint must be kept")
+        self.root = root
+        self.keep = keep
+        self._report = report
+        self._limits = limits
+        self._sequence = 0  # remembered, so that the order holds also if a manifest cannot be read for a moment
+
+    def names(self) -> list[str]:
+        """Returns the names of all checkpoints, also damaged ones, in alphabetical order; foreign files are ignored."""
+        if not self.root.is_dir():
+            return []
+        found = {path.name.removeprefix(ASIDE_PREFIX) for path in self.root.iterdir() if not path.is_symlink()}
+        return sorted(name for name in found if _NAME.fullmatch(name) and _looks_like_checkpoint(self._folder(name)))
+
+    def save(self, name: str, step: int, checkpoint: Checkpoint, *, protected: Iterable[str] = ()) -> Path:
+        """Saves a checkpoint under `name`, replacing an earlier one, and then deletes old ones.
+
+        Args:
+            name: One of `NAMED`, or a name such as `step_name(step)`.
+            step: Environment steps done.
+            checkpoint: The content.
+            protected: Names that must not be deleted, such as those the league refers to.
+
+        Returns:
+            The folder of the checkpoint.
+
+        Raises:
+            FormatError: The content cannot be stored.
+            StoreFullError: The disk is full; nothing was lost or deleted, and saving can be tried again.
+            StoreError: Writing failed otherwise; nothing was lost or deleted.
+        """
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"checkpoint name {name!r}; valid: lower-case letters, digits, - and _, at most 64")
+        self._tidy()
+        self._sequence = 1 + max([self._sequence, *(manifest.sequence for _, manifest in self._readable())])
+        target = self.root / name
+        save_checkpoint(target, checkpoint, step=step, sequence=self._sequence)
+        self._delete_old(newest=name, keep=self.keep, protected=set(protected))
+        return target
+
+    def load(self, name: str, *, parts: Collection[str] | None = None) -> StoredCheckpoint:
+        """Reads one checkpoint, verified.
+
+        Raises:
+            UnknownNameError: There is none of this name.
+            CheckpointError: It cannot be used.
+        """
+        names = self.names()
+        if name not in names:
+            raise UnknownNameError("checkpoint", name, names)
+        return self._load(name, parts)
+
+    def latest_valid(self) -> StoredCheckpoint | None:
+        """Reads the checkpoint that was saved last; reports damaged ones and goes on to the next older one."""
+        for name, _ in self._readable(report=self._report):
+            try:
+                return self._load(name, None)
+            except CheckpointError as error:
+                self._report(f"{error}; trying the next older one")
+        return None
+
+    def prune(self, keep: int, *, protected: Iterable[str] = ()) -> list[str]:
+        """Deletes old checkpoints to free space, after reading the newest valid one in full; returns their names.
+
+        Never deletes that one, `NAMED` or protected ones; without any valid checkpoint, deletes nothing.
+        """
+        if keep < 1:
+            raise ConfigError(f"keep is {keep}; at least 1 checkpoint must be kept")
+        for name, _ in self._readable():
+            try:
+                verify_checkpoint(self._folder(name), limits=self._limits)
+            except CheckpointError as error:
+                self._report(str(error))
+            else:
+                return self._delete_old(newest=name, keep=keep, protected=set(protected))
+        return []
+
+    def _load(self, name: str, parts: Collection[str] | None) -> StoredCheckpoint:
+        manifest, checkpoint = load_with_manifest(self.root / name, parts, self._limits)
+        return StoredCheckpoint(name, manifest.step, checkpoint)
+
+    def _folder(self, name: str) -> Path:
+        return existing_folder(self.root / name)
+
+    def _readable(self, report: Callable[[str], None] | None = None) -> list[tuple[str, Manifest]]:
+        """Returns the checkpoints whose manifest is whole, the one saved last first."""
+        readable = []
+        for name in self.names():
+            try:
+                readable.append((name, read_manifest(self._folder(name), self._limits)))
+            except CheckpointError as error:
+                if report is not None:
+                    report(str(error))
+        return sorted(readable, key=lambda item: (item[1].sequence, item[1].step, item[0]), reverse=True)
+
+    def _tidy(self) -> None:
+        """Removes what a killed save left behind and ends replacements that it began."""
+        try:
+            for name in self.names():
+                recover_folder(self.root / name)
+            for path in clean_temporaries(self.root):
+                self._report(f"removed {path}, left behind by a save that was cut off")
+        except OSError as error:  # the save that follows says whether the disk can still be used
+            self._report(f"leftovers in {self.root} could not be removed: {error.strerror or error}")
+
+    def _delete_old(self, newest: str, keep: int, protected: set[str]) -> list[str]:
+        """Deletes all but the newest `keep` checkpoints that are whole by manifest and sizes; spares damaged ones."""
+        candidates = [
+            name for name, manifest in self._readable() if name not in NAMED and self._has_sizes(name, manifest)
+        ]
+        spared = {*protected, newest, *candidates[:keep]}
+        deleted = []
+        for name in reversed(candidates):
+            if name in spared:
+                continue
+            try:
+                remove_folder(self.root / name)
+                sync_folder(self.root)
+                deleted.append(name)
+            except OSError as error:
+                self._report(f"old checkpoint {self.root / name} could not be deleted: {error.strerror or error}")
+        return deleted
+
+    def _has_sizes(self, name: str, manifest: Manifest) -> bool:
+        folder = self._folder(name)
+        try:
+            return all((folder / file).stat().st_size == record.size for file, record in manifest.files.items())
+        except OSError:
+            return False
+
+
+def step_name(step: int) -> str:
+    """Returns the usual name of a periodic checkpoint, such as `step-000000640000`."""
+    return f"step-{step:012d}"
+
+
+def _looks_like_checkpoint(folder: Path) -> bool:
+    """Whether a folder was meant to be a checkpoint, also if its manifest is lost."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    return (folder / MANIFEST_NAME).exists() or any(folder.glob(f"*{TENSOR_SUFFIX}"))

@@ -1,0 +1,97 @@
+"""Promise 5: on a full disk the previous checkpoint stays intact, the error is typed, and saving again works."""
+
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from ludus.core.errors import StoreFullError
+from ludus.store import Checkpoint, CheckpointStore
+
+
+def content(value: int, size: int) -> Checkpoint:
+    return Checkpoint(tensors={"policy": {"weight": torch.full((size,), float(value))}}, documents={"counters": value})
+
+
+# A child process, because a limit on file sizes would also hit whatever else the test process writes.
+LIMITED = """
+    import resource, sys
+    from pathlib import Path
+    import torch
+    from ludus.core.errors import StoreFullError
+    from ludus.store import Checkpoint, CheckpointStore
+
+    def content(value, size):
+        return Checkpoint({"policy": {"weight": torch.full((size,), float(value))}}, {"counters": value})
+
+    root = Path(sys.argv[1])
+    store = CheckpointStore(root, keep=1, report=print)
+    store.save("best", 1, content(1, 1000))
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    for name in ("best", "step-2"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+        try:
+            store.save(name, 2, content(2, 50_000))
+        except StoreFullError as error:
+            assert "saving can be tried again" in str(error), error
+        else:
+            raise SystemExit("the limit was not felt")
+        assert sorted(path.name for path in root.iterdir()) == ["best"], list(root.iterdir())
+        latest = store.latest_valid()
+        assert latest.step == 1 and latest.checkpoint.documents["counters"] == 1
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    store.save("best", 3, content(3, 50_000))
+    assert store.latest_valid().step == 3
+    assert sorted(path.name for path in root.iterdir()) == ["best"]
+"""
+
+
+def test_a_limit_on_file_sizes_is_survived_and_the_next_save_works(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(LIMITED), str(tmp_path / "store")],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "", "nothing had to be reported"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount, umount = shutil.which("mount"), shutil.which("umount")
+    if mount is None or umount is None:
+        pytest.skip("mount is not installed")
+    result = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, text=True, check=False
+    )
+    if result.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {result.stderr.strip()}")
+    yield disk
+    subprocess.run([umount, str(disk)], check=True)
+
+
+def test_a_disk_that_is_really_full_is_survived_and_the_next_save_works(small_disk: Path) -> None:
+    reports: list[str] = []
+    store = CheckpointStore(small_disk / "store", keep=1, report=reports.append)
+    store.save("best", 1, content(1, 10_000))
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(900_000))
+    for name in ("best", "step-2"):
+        with pytest.raises(StoreFullError, match="No space left on device; free some space"):
+            store.save(name, 2, content(2, 50_000))
+        assert [path.name for path in store.root.iterdir()] == ["best"]
+        latest = store.latest_valid()
+        assert latest is not None
+        assert latest.step == 1
+    ballast.unlink()
+    store.save("step-2", 2, content(2, 50_000))
+    latest = store.latest_valid()
+    assert latest is not None
+    assert latest.step == 2
+    assert reports == []
