@@ -24,7 +24,9 @@ class FlatAdam:
         bounds = list(pairwise([0, *torch.tensor(sizes).cumsum(0).tolist()]))
         self._max_norm = config.max_gradient_norm
         self.flat = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in parameters]))
-        self.gradient = torch.zeros_like(self.flat)
+        if distributed.is_initialized():
+            distributed.broadcast(self.flat.data, src=0)  # every rank starts from the first one's parameters
+        self.gradient = torch.zeros_like(self.flat.data)
         self.flat.grad = self.gradient
         for parameter, (start, stop) in zip(parameters, bounds, strict=True):
             parameter.data = self.flat.data[start:stop].view_as(parameter)

@@ -98,11 +98,14 @@ class Updater:
             self._coefficients.value_clip.fill_(self.config.value_clip.value(progress))
 
     def device_metrics(self) -> Tensor:
-        """Returns the means over minibatches, the counts and the learning rate as one vector on the device."""
+        """Returns the means over minibatches and ranks, the counts and the learning rate, on the device."""
         count = self._sums[len(METRICS) + 1] + self._sums[len(METRICS) + 2]
         means = self._sums / count.clamp(min=1.0)
         means[-2:] = self._sums[-2:]
         means[_RATIO_ERROR] = self._first_ratio_error
+        if distributed.is_initialized():
+            distributed.all_reduce(means)
+            means /= distributed.get_world_size()
         return torch.cat((means, self._coefficients.learning_rate.reshape(1)))
 
     def learn_from(self, metrics: Mapping[str, float]) -> None:
