@@ -36,6 +36,12 @@ def test_tensors_equal_integers_at_the_edges_and_everywhere() -> None:
         assert hashed.tolist() == expected
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda_gives_the_same_hashes() -> None:
+    keys = torch.arange(100_000) * 43_000
+    assert torch.equal(stream_hash_tensor(77, keys.cuda(), 5).cpu(), stream_hash_tensor(77, keys, 5))
+
+
 def test_every_integer_type_gives_the_same_hash_and_floats_are_refused() -> None:
     expected = [stream_hash(9, key) for key in (0, 1, 100)]
     for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64):

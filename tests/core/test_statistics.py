@@ -93,6 +93,19 @@ def test_frozen_moments_do_not_move() -> None:
     assert (float(moments.mean), float(moments.count)) == (1.0, 1.0)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda_is_never_waited_for() -> None:
+    moments, batch = RunningMoments(3, device="cuda"), torch.randn(1000, 3, device="cuda")
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        moments.update(batch)
+        moments.normalize(batch, clip=5.0)
+        moments.load_state(moments.state())
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    torch.testing.assert_close(moments.mean, batch.double().mean(dim=0))
+
+
 def test_nothing_reads_a_value_back_to_the_host() -> None:
     # Tensors on the meta device have no values: any read raises.
     moments = RunningMoments(3, device="meta")

@@ -7,6 +7,7 @@ disk, nothing old is deleted before the new name is on the disk.
 
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -107,11 +108,12 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
 def test_a_fault_at_every_call_leaves_old_or_new(
     tmp_path: Path, faults: Faults, mode: Callable[[int], Callable[[int], BaseException | None]], name: str
 ) -> None:
+    fresh_store(tmp_path / "fresh")
     call = 0
     while True:
         call += 1
-        faults.start(lambda _: None)
-        store = fresh_store(tmp_path / str(call))
+        shutil.copytree(tmp_path / "fresh", tmp_path / str(call))
+        store = CheckpointStore(tmp_path / str(call), keep=1, report=lambda _: None)
         faults.start(mode(call))
         saved = True
         try:
@@ -205,7 +207,7 @@ KILLER = """
 
 
 def test_kill_9_in_the_middle_of_saves(tmp_path: Path) -> None:
-    rounds = 40
+    rounds = 30
     result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(KILLER), str(tmp_path / "store"), str(rounds), "7"],
         capture_output=True, text=True, timeout=120, check=False,

@@ -22,7 +22,7 @@ from ludus.core.errors import CheckpointError
 from ludus.store import Checkpoint, CheckpointStore, load_checkpoint, save_checkpoint
 
 MEMORY_BYTES = 256 << 20  # what reading one hostile checkpoint may take beyond what the process has
-SECONDS = 3.0  # what refusing one may take; the slowest needs a few tenths
+SECONDS = 3.0  # of CPU time that refusing one may take; the slowest needs about one
 
 # Two ways of spelling `os.system("touch .../ran")` as a pickle: protocol 0 and protocol 4.
 PICKLES = [
@@ -170,7 +170,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 READER = """
-    import json, os, resource, sys, time, tracemalloc
+    import json, resource, sys, time
     from pathlib import Path
     from ludus.core.errors import CheckpointError
     from ludus.store import load_checkpoint, verify_checkpoint
@@ -200,7 +200,7 @@ READER = """
     for folder in sorted(path for path in root.iterdir() if path.name.startswith("case")):
         for read in (load_checkpoint, verify_checkpoint):
             events.clear()
-            started = time.perf_counter()
+            started = time.process_time()
             active = True
             try:
                 read(folder)
@@ -210,7 +210,7 @@ READER = """
             except BaseException as error:
                 message = f"{type(error).__name__} instead of a CheckpointError: {error}"
             active = False
-            seconds = time.perf_counter() - started
+            seconds = time.process_time() - started
             results[f"{folder.name} {read.__name__}"] = (message, seconds, list(events))
     events.clear()
     active = True

@@ -53,6 +53,12 @@ def test_an_empty_checkpoint_and_an_empty_group_go_round(tmp_path: Path) -> None
     assert load_checkpoint(tmp_path / "init") == Checkpoint(tensors={"policy": {}}, documents={})
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_tensors_on_a_gpu_come_back_on_the_host(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "best", Checkpoint(tensors={"policy": {"a": torch.arange(4.0, device="cuda")}}))
+    assert load_checkpoint(tmp_path / "best").tensors["policy"]["a"].tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
 def test_parts_read_only_their_files(folder: Path) -> None:
     (folder / "simulator.safetensors").unlink()
     loaded = load_checkpoint(folder, parts=["policy"])
