@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -103,6 +103,25 @@ class StepResult:
     def ended(self) -> Tensor:
         """`(games,)` bool, games that ended for whichever reason and started anew within the step."""
         return self.terminated | self.truncated
+
+
+@dataclass(frozen=True, slots=True)
+class EnvRequest:
+    """What a world's factory is given.
+
+    Attributes:
+        num_games: Games in the batch.
+        device: Device name, such as `cpu` or `cuda:0`.
+        seed: Seed of all random streams.
+        first_game: Index of the first game; parts of a larger batch are made with it.
+        config: The world's own settings; its factory checks them.
+    """
+
+    num_games: int = 1
+    device: str | torch.device = "cpu"
+    seed: int = 0
+    first_game: int = 0
+    config: Mapping[str, Any] | None = None
 
 
 class Bots(Protocol):

@@ -3,33 +3,12 @@
 import importlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ludus.core.errors import ConfigError, UnknownNameError
-from ludus.envs.base import BatchedEnv
-
-
-@dataclass(frozen=True, slots=True)
-class EnvRequest:
-    """What a world's factory is given.
-
-    Attributes:
-        num_games: Games in the batch.
-        device: Device name, such as `cpu` or `cuda:0`.
-        seed: Seed of all random streams.
-        first_game: Index of the first game; parts of a larger batch are made with it.
-        config: The world's own settings; its factory checks them.
-    """
-
-    num_games: int = 1
-    device: str | torch.device = "cpu"
-    seed: int = 0
-    first_game: int = 0
-    config: Mapping[str, Any] | None = None
-
+from ludus.envs.base import BatchedEnv, EnvRequest
 
 EnvFactory = Callable[[EnvRequest], BatchedEnv]
 

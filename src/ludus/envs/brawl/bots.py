@@ -1,0 +1,216 @@
+"""Scripted players: their names, their settings and the roster that plays any number of them at once."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import torch
+import warp as wp
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from torch import Tensor
+
+from ludus.core.errors import ActionError, ConfigError, UnknownNameError, did_you_mean
+from ludus.envs.brawl.kernels import bots as bot_kernels
+from ludus.envs.brawl.kernels.bot_styles import Memo
+from ludus.envs.brawl.kernels.bots import BotSettings, ScriptStep, Style, bot_kernel
+from ludus.envs.brawl.kernels.match import KeyRow
+from ludus.envs.brawl.kernels.structs import Move
+from ludus.envs.brawl.rules import KEYS, MAX_DELAY, SEATS, Key
+from ludus.envs.warp_tools import load_kernels, pack_struct, struct_array, struct_words
+
+if TYPE_CHECKING:
+    from ludus.envs.brawl.env import BrawlEnv
+
+BOT_NAMES = tuple(style.name.lower().replace("_", "-") for style in Style)
+DEFAULT_SCRIPT = Path(__file__).with_name("clockwork.yaml")
+MEMO_WORDS = struct_words(Memo)
+KEY_NAMES = tuple(key.name.lower() for key in Key)
+MAX_SCRIPT_BYTES = 100_000
+
+# Reaction delay (frames) of each style unless the name says otherwise; the others act at once.
+_DEFAULT_DELAY = {
+    Style.BASED: 4,
+    Style.BASED_SAFE: 4,
+    Style.AGGRESSIVE: 4,
+    Style.DEFENSIVE: 4,
+    Style.HIT_AND_RUN: 4,
+    Style.AERIAL: 4,
+    Style.HEAVY_SPAMMER: 5,
+    Style.WEAPON_SEEKER: 4,
+    Style.EDGE_GUARDER: 4,
+    Style.SWITCHER: 4,
+}
+
+
+class ScriptStepModel(BaseModel):
+    """One step of a clockwork script: hold these keys for so many frames."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    frames: Annotated[int, Field(ge=1, le=100_000)]
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BotSpec:
+    """A style with its settings, as written in a bot's name.
+
+    Attributes:
+        style: How it decides.
+        delay: Frames between seeing and acting, 0 to 31.
+        noise: Share of the time, 0 to 1, in which it holds random keys.
+        script: Steps of a clockwork, as (frames, key mask).
+    """
+
+    style: Style
+    delay: int
+    noise: float
+    script: tuple[tuple[int, int], ...] = ()
+
+
+def parse_bot(name: str) -> BotSpec:
+    """Reads a bot's name: `STYLE` or `STYLE:delay=8,noise=0.1`, and `clockwork:script=FILE`.
+
+    Raises:
+        UnknownNameError: No such style.
+        ConfigError: A setting is unknown or out of range.
+    """
+    style_name, _, settings = name.partition(":")
+    if style_name not in BOT_NAMES:
+        raise UnknownNameError("brawl bot", style_name, BOT_NAMES)
+    style = Style(BOT_NAMES.index(style_name))
+    values = _settings(name, settings)
+    delay = _number(name, "delay", values.get("delay", str(_DEFAULT_DELAY.get(style, 0))), 0, MAX_DELAY - 1)
+    if delay != int(delay):
+        raise ConfigError(f"bot {name!r}: delay must be a whole number of frames, got {delay}")
+    noise = _number(name, "noise", values.get("noise", "0"), 0, 1)
+    if "script" in values and style is not Style.CLOCKWORK:
+        raise ConfigError(f"bot {name!r}: only clockwork takes a script")
+    script = load_script(Path(values.get("script", DEFAULT_SCRIPT))) if style is Style.CLOCKWORK else ()
+    return BotSpec(style, int(delay), noise, script)
+
+
+def load_script(path: Path) -> tuple[tuple[int, int], ...]:
+    """Reads a clockwork script: a YAML list of `{frames: N, keys: [right, light]}`.
+
+    Raises:
+        ConfigError: The file cannot be read or a step is wrong.
+    """
+    try:
+        if path.stat().st_size > MAX_SCRIPT_BYTES:
+            raise ConfigError(f"script {path} is larger than {MAX_SCRIPT_BYTES} bytes")
+        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        steps = TypeAdapter(list[ScriptStepModel]).validate_python(document)
+    except OSError as error:
+        raise ConfigError(f"script {path} cannot be read: {error.strerror}") from error
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"script {path} is not valid YAML: {error}") from error
+    except ValidationError as error:
+        raise ConfigError(f"script {path} must be a list of {{frames: N, keys: [...]}}: {error}") from error
+    if not steps:
+        raise ConfigError(f"script {path} is empty; give at least one step such as {{frames: 30, keys: [right]}}")
+    return tuple((step.frames, _mask(path, step.keys)) for step in steps)
+
+
+class BrawlBots:
+    """A roster of scripted players for one environment; see `ludus.envs.base.Bots`.
+
+    What a bot remembers lives in the environment's state, so that snapshots hold it.
+    """
+
+    def __init__(self, env: "BrawlEnv", names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        specs = [parse_bot(name) for name in self.names]
+        rows: list[dict[str, float]] = []
+        steps: list[dict[str, float]] = []
+        for spec in specs:
+            start, until = len(steps), 0
+            for frames, keys in spec.script:
+                until += frames
+                steps.append({"until": until, "keys": keys})
+            rows.append(
+                {
+                    "style": spec.style,
+                    "delay": spec.delay,
+                    "noise": spec.noise,
+                    "script_start": start,
+                    "script_steps": len(spec.script),
+                    "script_frames": until,
+                }
+            )
+        self._env = env
+        self._roster = pack_struct(BotSettings, rows).to(env.device)
+        self._script = pack_struct(ScriptStep, steps or [{"until": 1, "keys": 0}]).to(env.device)
+        self._assignment = torch.full((env.num_games, SEATS), -1, dtype=torch.int32, device=env.device)
+        self._actions = torch.zeros((env.num_games, SEATS, KEYS), dtype=torch.int8, device=env.device)
+        self._rules: object = None
+        load_kernels(bot_kernels, env.device)
+        self._prepare()
+
+    def act(self, assignment: Tensor, actions: Tensor) -> None:
+        """Writes the bots' keys for the current frame; see `ludus.envs.base.Bots.act`."""
+        self._check(assignment, actions)
+        if self._rules is not self._env.rules:  # the environment got another seed
+            self._prepare()
+        self._assignment.copy_(assignment)
+        self._actions.copy_(actions)
+        self._run()
+        actions.copy_(self._actions)
+
+    def _check(self, assignment: Tensor, actions: Tensor) -> None:
+        if assignment.shape != self._assignment.shape or assignment.dtype.is_floating_point:
+            raise ActionError(
+                f"assignment must be whole numbers of shape {tuple(self._assignment.shape)} (games, seats), "
+                f"got {tuple(assignment.shape)} {assignment.dtype}"
+            )
+        if actions.shape != self._actions.shape:
+            raise ActionError(f"actions must have shape {tuple(self._actions.shape)}, got {tuple(actions.shape)}")
+
+    def _prepare(self) -> None:
+        env = self._env
+        self._rules = env.rules
+        inputs = [
+            *env.state_arrays(),
+            struct_array(env.moves, Move),
+            env.rules,
+            struct_array(self._roster, BotSettings),
+            struct_array(self._script, ScriptStep),
+            wp.from_torch(self._assignment),
+            struct_array(env.bot_memory, Memo),
+            wp.from_torch(env.bot_delayed),
+            wp.from_torch(self._actions, dtype=KeyRow),
+        ]
+        self._run = env.launcher.prepare(env.num_games * SEATS, (bot_kernel, inputs))
+
+
+def _settings(name: str, text: str) -> dict[str, str]:
+    valid = ("delay", "noise", "script")
+    values: dict[str, str] = {}
+    for part in filter(None, text.split(",")):
+        key, separator, value = part.partition("=")
+        if key not in valid or not separator:
+            raise ConfigError(
+                f"bot {name!r}: {part!r} is not a setting{did_you_mean(key, valid)}; valid: delay=FRAMES, noise=SHARE, "
+                "script=FILE"
+            )
+        values[key] = value
+    return values
+
+
+def _number(name: str, key: str, text: str, low: float, high: float) -> float:
+    if not re.fullmatch(r"\d+(\.\d+)?", text) or not low <= float(text) <= high:
+        raise ConfigError(f"bot {name!r}: {key} must be a number from {low} to {high}, got {text!r}")
+    return float(text)
+
+
+def _mask(path: Path, keys: Sequence[str]) -> int:
+    for key in keys:
+        if key not in KEY_NAMES:
+            raise ConfigError(
+                f"script {path}: unknown key {key!r}{did_you_mean(key, KEY_NAMES)}; valid: {', '.join(KEY_NAMES)}"
+            )
+    return sum({1 << KEY_NAMES.index(key) for key in keys})

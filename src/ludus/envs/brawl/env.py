@@ -1,0 +1,329 @@
+"""Brawl as a batched environment."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import warp as wp
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ludus.core.errors import ActionError, ConfigError, UnknownNameError
+from ludus.envs.base import BatchedEnv, EnvRequest, EnvSpec, Observations, StepResult, check_snapshot, resolve_device
+from ludus.envs.brawl.bots import BOT_NAMES, MEMO_WORDS, BrawlBots
+from ludus.envs.brawl.config import BrawlConfig, brawl_config
+from ludus.envs.brawl.kernels import match as match_kernels
+from ludus.envs.brawl.kernels.match import EventRow, KeyRow, MeasureRow, observe_kernel, restart_kernel, step_kernel
+from ludus.envs.brawl.kernels.observe import Row
+from ludus.envs.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rules
+from ludus.envs.brawl.moves import load_move_table, pack_moves
+from ludus.envs.brawl.observation import BLOCKS, HIGH, LOW, SIZE
+from ludus.envs.brawl.rules import EVENTS, ITEM_SLOTS, KEYS, MAX_DELAY, MEASURES, RATE_HZ, SEATS
+from ludus.envs.brawl.view import MatchView, match_view
+from ludus.envs.warp_tools import Launcher, fill_struct, load_kernels, struct_array, struct_views, struct_words
+
+if TYPE_CHECKING:
+    from ludus.envs.brawl.render import Renderer
+
+VERSION = 1
+
+
+class BrawlEnv(BatchedEnv):
+    """A two-player platform fighter at 30 decisions a second.
+
+    Two grounds of different height over a deadly gap, a moving one-way platform, three weapons that appear on the
+    stage, three stocks each. Who leaves the kill box (14 units to either side, 8 up and down) loses a stock.
+
+    ## Actions
+    Ten keys, `MultiBinary(10)`: 0 up, 1 left, 2 down, 3 right, 4 jump, 5 pick up / drop, 6 dash / dodge, 7 light,
+    8 heavy, 9 taunt. Left and right are from the seat's own side: right is always away from its own start. Jump,
+    dodge, taunt and drop act when the key goes down; attacks and pick-up while it is held; heavy ground moves charge
+    while it stays held. Dodge with a direction on the ground is a dash or back-dash.
+
+    ## Observations
+    `{"vector": (156,)}`, float32, from the seat's own side: its own start lies on the left. Three blocks:
+    `self` (0, 52), `opponent` (52, 104) of the same layout, `world` (104, 156).
+
+    | in a player block | name | range | meaning |
+    |---|---|---|---|
+    | 0 | x | -1 ... 1 | position / 14, own start on the left |
+    | 1 | y | -1 ... 1 | position / 8, downward |
+    | 2 | vx | -2.25 ... 2.25 | velocity / 20 units/s |
+    | 3 | vy | -2.25 ... 2.25 | velocity / 20 units/s, downward |
+    | 4 | facing | -1 ... 1 | +1 away from the viewer's start, -1 toward it |
+    | 5 | damage | 0 ... 3.5 | damage / 200 |
+    | 6 | stocks | 0 ... 1 | stocks left / stocks at the start |
+    | 7 | air_jumps | 0 ... 1 | air jumps left / 2 |
+    | 8 | jump_cooldown | 0 ... 1 | frames until the next jump / 6 |
+    | 9 | dodge_cooldown | 0 ... 1 | frames until the next dodge / 92 |
+    | 10 | recovery_ready | 0 ... 1 | 1 if the recovery move is left in this airtime |
+    | 11 | invincible | 0 ... 1 | frames of invincibility left / 90 |
+    | 12 | on_ground | 0 ... 1 | 1 on solid ground |
+    | 13 | on_platform | 0 ... 1 | 1 on the platform |
+    | 14 | clearance | 0 ... 2 | distance down to what could be stood on, or to the kill box, / 8 |
+    | 15 | timer | 0 ... 3 | frames left in a timed state / 30 |
+    | 16 | move_progress | 0 ... 1 | frame of the move / its length |
+    | 17 | phase_startup | 0 ... 1 | 1 before the first active frame |
+    | 18 | phase_charging | 0 ... 1 | 1 while the move waits and charges |
+    | 19 | phase_active | 0 ... 1 | 1 from the first to the last active frame |
+    | 20 | phase_recovery | 0 ... 1 | 1 after the last active frame |
+    | 21 | charge | 0 ... 1 | frames charged / most for this move |
+    | 22 | connected | 0 ... 1 | 1 if the move has hit |
+    | 23 | dropping | 0 ... 1 | frames left of falling through the platform / 8 |
+    | 24-36 | state_* | 0 ... 1 | one-hot, in the order of `rules.State` |
+    | 37-47 | move_* | 0 ... 1 | one-hot while attacking, in the order of `rules.Slot` |
+    | 48-51 | weapon_* | 0 ... 1 | one-hot, in the order of the move table |
+
+    | column | name | range | meaning |
+    |---|---|---|---|
+    | 104 | clock | 0 ... 1 | time left / time limit |
+    | 105 | high_side | -1 ... 1 | +1 if the high ground is on the opponent's side, -1 if on the own side |
+    | 106 | platform_x | -1 ... 1 | centre of its top / 14 |
+    | 107 | platform_y | -1 ... 1 | centre of its top / 8 |
+    | 108 | platform_vx | -1 ... 1 | units/s |
+    | 109 | platform_vy | -1 ... 1 | units/s |
+    | 110 | opponent_dx | -2 ... 2 | opponent minus self / 14 |
+    | 111 | opponent_dy | -2 ... 2 | opponent minus self / 8 |
+    | 112 | platform_dx | -2 ... 2 | platform minus self / 14 |
+    | 113 | platform_dy | -2 ... 2 | platform minus self / 8 |
+    | 114-123 | held_* | 0 ... 1 | own keys held in the last frame, in the order of `rules.Key` |
+
+    Then four places for weapons on the stage, by first column: near_spawn 124, far_spawn 132, own_drop 140,
+    opponent_drop 148; each:
+
+    | in a place | name | range | meaning |
+    |---|---|---|---|
+    | 0 | present | 0 ... 1 | 1 if a weapon lies there |
+    | 1 | dx | -2 ... 2 | weapon minus self / 14 |
+    | 2 | dy | -2 ... 2 | weapon minus self / 8 |
+    | 3 | ready | 0 ... 1 | 1 if it can be taken |
+    | 4 | life | 0 ... 1 | frames left / 350 |
+    | 5-7 | is_* | 0 ... 1 | one-hot of its kind, without the first weapon of the table |
+
+    ## Events and measures
+    Events a step and seat: damage dealt and taken, hits, hits during stun, knockouts scored and suffered, falls (a
+    stock lost without having been hit since standing safely), attacks begun, pick-ups and their value, drops, wins,
+    losses, draws. Measures: own x and y, distance and heading to the opponent (+1 facing it), damage, stocks, state,
+    grounded, weapon, keys held.
+
+    ## Start
+    One fighter at x = 5 above the high ground, the other at -5 above the low one; sides are drawn anew for every match.
+
+    ## End
+    `terminated` when a fighter has no stock left, or at the step limit: the clock is a rule of the game and part of the
+    observation, so a match is never truncated. More stocks win, then less damage, else it is a draw.
+    """
+
+    def __init__(self, request: EnvRequest) -> None:
+        self.config = brawl_config(request.config)
+        self.table = load_move_table(self.config.move_table)
+        self.spec = brawl_spec(self.config)
+        self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
+        self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
+        self._renderer: Renderer | None = None
+        self.launcher = Launcher(self.device, self.config.threads)
+        self.rules = self._make_rules()
+        self._allocate()
+        load_kernels(match_kernels, self.device)
+        self._prepare()
+        self.reset()
+
+    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
+        """Starts new matches; see `BatchedEnv.reset`."""
+        if games is not None and seed is not None:
+            raise ActionError("reset takes a seed only for all games at once; leave `games` out")
+        if games is not None and (games.shape != (self.num_games,) or games.dtype != torch.bool):
+            raise ActionError(
+                f"reset takes a bool mask of shape ({self.num_games},), got {tuple(games.shape)} {games.dtype}"
+            )
+        if seed is not None:
+            self.seed = seed
+            self.rules = self._make_rules()
+            self._forget_episodes()
+            self._prepare()
+        if games is None:
+            self._chosen.fill_(True)
+        else:
+            self._chosen.copy_(games)
+        self._run_restart()
+        return self._observations
+
+    def _advance(self, actions: Tensor) -> StepResult:
+        self._actions.copy_(actions)
+        self._run_step()
+        return self._result
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Returns the whole state as tensors that later steps do not touch."""
+        return {name: tensor.clone() for name, tensor in self._state().items()}
+
+    def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
+        """Takes the state of `snapshot`; see `BatchedEnv.restore`."""
+        state = self._state()
+        check_snapshot(snapshot, state, self.spec.id)
+        for name, tensor in state.items():
+            tensor.copy_(snapshot[name])
+        self.seed = int(self._seed)
+        self.rules = self._make_rules()
+        self._prepare()
+        self._run_observe()
+        return self._observations
+
+    def bots(self, names: Sequence[str]) -> BrawlBots:
+        """Makes scripted players; a name may carry settings, such as `aggressive:delay=8,noise=0.1`."""
+        return BrawlBots(self, names)
+
+    def view(self, game: int = 0) -> MatchView:
+        """Takes one game apart for people."""
+        if not 0 <= game < self.num_games:
+            raise ConfigError(f"game {game} does not exist; valid: 0 to {self.num_games - 1}")
+        return match_view(
+            self.players[game],
+            self.matches[game],
+            self.items[game],
+            self.table,
+            self.config.step_limit,
+            mirrored=self.config.mirrored,
+        )
+
+    def render(self, game: int = 0) -> NDArray[np.uint8]:
+        """Draws one game as an RGB picture `(720, 1280, 3)`."""
+        from ludus.envs.brawl.render import Renderer  # pygame is optional
+
+        if self._renderer is None:
+            self._renderer = Renderer(self.table)
+        return self._renderer.frame(self.view(game))
+
+    def close(self) -> None:
+        """Ends the simulation threads."""
+        self.launcher.close()
+        self._renderer = None
+
+    def fields(self) -> dict[str, Tensor]:
+        """Gives every field of `state.Player` as a live view `(games, seats)`."""
+        return struct_views(self.players, Player)
+
+    def _state(self) -> dict[str, Tensor]:
+        return {
+            "players": self.players,
+            "matches": self.matches,
+            "items": self.items,
+            "bot_memory": self.bot_memory,
+            "bot_delayed": self.bot_delayed,
+            "seed": self._seed,
+        }
+
+    def _forget_episodes(self) -> None:
+        self._seed.fill_(self.seed)
+        self.bot_memory.zero_()
+        self.bot_delayed.zero_()
+        struct_views(self.matches, Match)["episode"].fill_(-1)
+
+    def _make_rules(self) -> Rules:
+        config, weapons = self.config, self.table.names
+        fixed = config.fixed_weapons or ()
+        fixed_weapons = [self._weapon_index(name) for name in fixed] or [-1, -1]
+        rules = Rules()
+        fill_struct(
+            rules,
+            {
+                "step_limit": config.step_limit,
+                "stocks": config.stocks,
+                "per_frame": 1.0 / config.step_limit,
+                "per_stock": 1.0 / config.stocks,
+                "weapons": len(weapons),
+                "weapon_spawns": int(config.weapon_spawns and not fixed and len(weapons) > 1),
+                "fixed_weapon_0": fixed_weapons[0],
+                "fixed_weapon_1": fixed_weapons[1],
+                "swap_sides": int(config.swap_sides),
+                "seed_low": self.seed & 0xFFFFFFFF,
+                "seed_high": (self.seed >> 32) & 0xFFFFFFFF,
+                "first_game": self.first_game,
+            },
+        )
+        return rules
+
+    def _weapon_index(self, name: str) -> int:
+        if name not in self.table.names:
+            raise UnknownNameError("weapon", name, self.table.names)
+        return self.table.names.index(name)
+
+    def _allocate(self) -> None:
+        games, device = self.num_games, self.device
+
+        def words(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int32, device=device)
+
+        def floats(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.float32, device=device)
+
+        self.players = words(games, SEATS, struct_words(Player))
+        self.matches = words(games, struct_words(Match))
+        self.items = words(games, ITEM_SLOTS, struct_words(Item))
+        self.bot_memory = words(games, SEATS, MEMO_WORDS)
+        self.bot_delayed = words(games, SEATS, MAX_DELAY)
+        self._seed = torch.zeros((), dtype=torch.int64)
+        self._forget_episodes()
+        packed = pack_moves(self.table)
+        self.moves, self._hits = packed.moves.to(device), packed.hits.to(device)
+        self._values = torch.tensor([weapon.value for weapon in self.table.weapons.values()], device=device)
+        self._actions = torch.zeros((games, SEATS, KEYS), dtype=torch.int8, device=device)
+        self._chosen = torch.zeros(games, dtype=torch.bool, device=device)
+        self._event_rows, self._measure_rows = floats(games, SEATS, len(EVENTS)), floats(games, SEATS, len(MEASURES))
+        self._observations = {"vector": floats(games, SEATS, SIZE)}
+        self._result = StepResult(
+            observations=self._observations,
+            terminated=torch.zeros(games, dtype=torch.bool, device=device),
+            truncated=torch.zeros(games, dtype=torch.bool, device=device),
+            final_observations={"vector": floats(games, SEATS, SIZE)},
+            events={name: self._event_rows[..., column] for column, name in enumerate(EVENTS)},
+            measures={name: self._measure_rows[..., column] for column, name in enumerate(MEASURES)},
+        )
+
+    def state_arrays(self) -> list[object]:
+        """Gives players, matches and items as Warp arrays, the first arguments of every kernel."""
+        return [struct_array(self.players, Player), struct_array(self.matches, Match), struct_array(self.items, Item)]
+
+    def _prepare(self) -> None:
+        state, moves = self.state_arrays(), struct_array(self.moves, Move)
+        step = [
+            *state,
+            wp.from_torch(self._actions, dtype=KeyRow),
+            moves,
+            struct_array(self._hits, Hit),
+            wp.from_torch(self._values),
+            self.rules,
+            wp.from_torch(self._event_rows, dtype=EventRow),
+            wp.from_torch(self._measure_rows, dtype=MeasureRow),
+            wp.from_torch(self._result.terminated),
+            wp.from_torch(self._result.final_observations["vector"], dtype=Row),
+        ]
+        observe = (observe_kernel, [*state, moves, self.rules, wp.from_torch(self._observations["vector"], dtype=Row)])
+        restart = (restart_kernel, [*state, wp.from_torch(self._chosen), self.rules])
+        self._run_step = self.launcher.prepare(self.num_games, (step_kernel, step), observe)
+        self._run_restart = self.launcher.prepare(self.num_games, restart, observe)
+        self._run_observe = self.launcher.prepare(self.num_games, observe)
+
+
+def brawl_spec(config: BrawlConfig) -> EnvSpec:
+    """Describes a Brawl environment with these settings."""
+    return EnvSpec(
+        name="brawl",
+        version=VERSION,
+        teams=(0, 1),
+        observation_space=spaces.Dict({"vector": spaces.Box(LOW, HIGH)}),
+        action_space=spaces.MultiBinary(KEYS),
+        rate_hz=float(RATE_HZ),
+        step_limit=config.step_limit,
+        events=EVENTS,
+        measures=MEASURES,
+        bots=BOT_NAMES,
+        blocks={"vector": BLOCKS},
+    )
+
+
+def make(request: EnvRequest) -> BrawlEnv:
+    """Makes a Brawl environment; the registry's entry."""
+    return BrawlEnv(request)

@@ -1,0 +1,1 @@
+"""Everything of Brawl that Warp compiles: state structs, rules in motion, observations, bots."""

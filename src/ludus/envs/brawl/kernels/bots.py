@@ -1,0 +1,179 @@
+"""The kernel of the scripted players: style, then noise, then reaction delay; one thread is one seat of one game."""
+
+from enum import IntEnum
+
+import warp as wp
+
+from ludus.envs.brawl.kernels.bot_sense import look
+from ludus.envs.brawl.kernels.bot_styles import (
+    Memo,
+    aerial,
+    aggressive,
+    based,
+    based_safe,
+    defensive,
+    edge_guarder,
+    follow_through,
+    heavy_spammer,
+    hit_and_run,
+    weapon_seeker,
+)
+from ludus.envs.brawl.kernels.items import stream
+from ludus.envs.brawl.kernels.match import KeyRow
+from ludus.envs.brawl.kernels.structs import Item, Match, Move, Player, Rules
+from ludus.envs.brawl.rules import ITEM_SLOTS, KEYS, MAX_DELAY, State, Stream
+from ludus.envs.warp_functions import below, mix, uniform
+from ludus.envs.warp_tools import EXACT
+
+wp.set_module_options(EXACT)
+
+SWITCH_MIN = 180  # frames between two changes of style
+SWITCH_SPAN = 270
+NOISE_FRAMES = 4  # noise holds its random keys this long
+
+
+class Style(IntEnum):
+    """How a scripted player decides."""
+
+    CONSTANT = 0
+    RANDOM = 1
+    CLOCKWORK = 2
+    BASED = 3
+    BASED_SAFE = 4
+    AGGRESSIVE = 5
+    DEFENSIVE = 6
+    HIT_AND_RUN = 7
+    AERIAL = 8
+    HEAVY_SPAMMER = 9
+    WEAPON_SEEKER = 10
+    EDGE_GUARDER = 11
+    SWITCHER = 12
+
+
+FIRST_SWITCHED = 5  # the switcher draws from here ...
+SWITCHED = 7  # ... among this many styles
+
+
+@wp.struct
+class BotSettings:
+    """One entry of a roster of bots."""
+
+    style: wp.int32
+    delay: wp.int32  # frames between seeing and acting
+    noise: wp.float32  # share of the time in which random keys are held
+    script_start: wp.int32  # a clockwork's steps in the script array ...
+    script_steps: wp.int32  # ... their number ...
+    script_frames: wp.int32  # ... and how long they take together
+
+
+@wp.struct
+class ScriptStep:
+    """Keys that a clockwork holds up to a frame of its cycle."""
+
+    until: wp.int32
+    keys: wp.int32
+
+
+@wp.func
+def clockwork(bot: BotSettings, script: wp.array[ScriptStep], frame: int) -> int:
+    """Keys of the script at this frame; it starts over at its end."""
+    at = frame % wp.max(bot.script_frames, 1)
+    for index in range(bot.script_steps):
+        step = script[bot.script_start + index]
+        if at < step.until:
+            return step.keys
+    return 0
+
+
+@wp.func
+def nearest_item(p: Player, items: wp.array2d[Item], game: int) -> wp.vec2:
+    """Way to the nearest weapon in the player's own frame, or (100, 0) if there is none."""
+    best = wp.vec2(100.0, 0.0)
+    for slot in range(ITEM_SLOTS):
+        item = items[game, slot]
+        dx = -wp.float32(p.home) * (item.x - p.x)
+        if item.life > 20 and wp.abs(item.x) < 7.0 and wp.abs(dx) < wp.abs(best[0]):
+            best = wp.vec2(dx, item.y - p.y)
+    return best
+
+
+@wp.kernel
+def bot_kernel(
+    players: wp.array2d[Player],
+    matches: wp.array[Match],
+    items: wp.array2d[Item],
+    moves: wp.array[Move],
+    rules: Rules,
+    roster: wp.array[BotSettings],
+    script: wp.array[ScriptStep],
+    assignment: wp.array2d[wp.int32],
+    memos: wp.array2d[Memo],
+    delayed: wp.array3d[wp.int32],
+    actions: wp.array2d[KeyRow],
+    first: int,
+):
+    """Writes the keys of the bot that plays this seat, if one does; runs over (game, seat)."""
+    index = wp.tid() + first
+    game = index / 2
+    seat = index % 2
+    entry = assignment[game, seat]
+    if entry < 0:
+        return
+    bot = roster[entry]
+    p = players[game, seat]
+    match = matches[game]
+    memo = memos[game, seat]
+    if match.frame == 0:
+        memo = Memo()
+    chance = mix(stream(rules, game, match, Stream.BOT_CHOICE), wp.uint32(p.home + 1))
+
+    style = bot.style
+    if style == Style.SWITCHER:
+        if match.frame >= memo.style_until:
+            memo.style = FIRST_SWITCHED + below(mix(chance, wp.uint32(97)), SWITCHED)
+            memo.style_until = match.frame + SWITCH_MIN + below(mix(chance, wp.uint32(98)), SWITCH_SPAN)
+        style = memo.style
+
+    keys = int(0)
+    if style == Style.RANDOM:
+        keys = wp.int32(mix(chance, wp.uint32(99)) & wp.uint32((1 << KEYS) - 1))
+    elif style == Style.CLOCKWORK:
+        keys = clockwork(bot, script, match.frame)
+    elif style != Style.CONSTANT and p.state != State.KO and p.state != State.STUN:
+        s = look(p, players[game, 1 - seat], match, moves, bot.delay, chance)
+        if style == Style.BASED:
+            keys = based(s)
+        elif p.state == State.ATTACK and style != Style.BASED_SAFE and style != Style.HEAVY_SPAMMER:
+            keys = follow_through(s, memo)
+        elif style == Style.BASED_SAFE:
+            keys = based_safe(s, memo)
+        elif style == Style.AGGRESSIVE:
+            keys = aggressive(s, memo)
+        elif style == Style.DEFENSIVE:
+            keys = defensive(s, memo)
+        elif style == Style.HIT_AND_RUN:
+            keys = hit_and_run(s, memo)
+        elif style == Style.AERIAL:
+            keys = aerial(s, memo)
+        elif style == Style.HEAVY_SPAMMER:
+            keys = heavy_spammer(s, memo)
+        elif style == Style.WEAPON_SEEKER:
+            item = nearest_item(p, items, game)
+            keys = weapon_seeker(s, memo, item[0], item[1])
+        elif style == Style.EDGE_GUARDER:
+            keys = edge_guarder(s, memo)
+
+    if bot.noise > 0.0:
+        block = match
+        block.frame = match.frame / NOISE_FRAMES
+        h = mix(stream(rules, game, block, Stream.BOT_NOISE), wp.uint32(p.home + 1))
+        if uniform(h) < bot.noise:
+            keys = wp.int32(mix(h, wp.uint32(1)) & wp.uint32((1 << KEYS) - 1))
+
+    delayed[game, seat, match.frame % MAX_DELAY] = keys
+    out = int(0)
+    if match.frame >= bot.delay:
+        out = delayed[game, seat, (match.frame - bot.delay) % MAX_DELAY]
+    for key in range(KEYS):
+        actions[game, seat][key] = wp.int8((out >> key) & 1)
+    memos[game, seat] = memo

@@ -1,0 +1,318 @@
+"""The kernels of Brawl: step, restart and observe; one thread is one game."""
+
+import warp as wp
+
+from ludus.envs.brawl.kernels.combat import find_blow, take_blow
+from ludus.envs.brawl.kernels.fighter import act, place_at_start, travel
+from ludus.envs.brawl.kernels.items import (
+    advance_items,
+    drop_weapon,
+    reach_sq,
+    schedule_first_spawns,
+    stream,
+)
+from ludus.envs.brawl.kernels.observe import Row, flag, observe
+from ludus.envs.brawl.kernels.stage import platform_at
+from ludus.envs.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rules
+from ludus.envs.brawl.rules import (
+    EVENTS,
+    ITEM_SLOTS,
+    KEYS,
+    KILL_X,
+    KILL_Y,
+    KO_FRAMES,
+    MEASURES,
+    Event,
+    Ground,
+    Key,
+    Mask,
+    State,
+    Stream,
+)
+from ludus.envs.warp_tools import EXACT
+
+wp.set_module_options(EXACT)
+
+KeyRow = wp.types.vector(length=KEYS, dtype=wp.int8)
+EventRow = wp.types.vector(length=len(EVENTS), dtype=wp.float32)
+MeasureRow = wp.types.vector(length=len(MEASURES), dtype=wp.float32)
+
+
+@wp.func
+def held_keys(action: KeyRow, home: int) -> wp.int32:
+    """Key mask of a seat's action with left and right in the directions of the standard stage."""
+    mask = int(0)
+    for key in range(KEYS):  # no branches: random keys would mispredict every one of them
+        mask += wp.where(action[key] != wp.int8(0), 1 << key, 0)
+    left = (mask >> Key.LEFT) & 1
+    right = (mask >> Key.RIGHT) & 1
+    swapped = (left << Key.RIGHT) | (right << Key.LEFT) | (mask & ~(Mask.LEFT | Mask.RIGHT))
+    return wp.where(home > 0, swapped, mask)  # from the high ground a seat sees the stage mirrored
+
+
+@wp.func
+def restart(players: wp.array2d[Player], matches: wp.array[Match], items: wp.array2d[Item], game: int, rules: Rules):
+    """Begins the next episode of a game."""
+    match = matches[game]
+    match.episode += 1
+    match.frame = 0
+    schedule_first_spawns(match, rules, game)
+    coin = wp.int32(stream(rules, game, match, Stream.SIDE) & wp.uint32(1))
+    home = 1 - 2 * (coin ^ rules.swap_sides)
+    for seat in range(2):
+        p = Player()
+        p.home = home * (1 - 2 * seat)
+        p.stocks = rules.stocks
+        weapon = rules.fixed_weapon_0
+        if seat == 1:
+            weapon = rules.fixed_weapon_1
+        place_at_start(p, wp.max(weapon, 0))
+        players[game, seat] = p
+    empty = Item()
+    for slot in range(ITEM_SLOTS):
+        items[game, slot] = empty
+    matches[game] = match
+
+
+@wp.func
+def lose_stock(p: wp.ref[Player]) -> bool:
+    """Takes a stock from a fighter outside the kill box; says whether that happened."""
+    if p.state == State.KO or (wp.abs(p.x) <= KILL_X and wp.abs(p.y) <= KILL_Y):
+        return False
+    threatened = p.threatened
+    stocks = p.stocks - 1
+    weapon = p.weapon
+    place_at_start(p, weapon)
+    p.weapon = 0
+    p.threatened = threatened
+    p.stocks = stocks
+    p.state = State.KO
+    p.timer = KO_FRAMES
+    return True
+
+
+@wp.func
+def handle_weapons(
+    a: wp.ref[Player],
+    b: wp.ref[Player],
+    pressed_a: int,
+    pressed_b: int,
+    items: wp.array2d[Item],
+    game: int,
+    match: Match,
+    rules: Rules,
+) -> wp.vec4:
+    """Drops and takes weapons; returns (a dropped, b dropped, a took, b took), the last two as weapon index."""
+    dropped_a = drop_weapon(a, pressed_a)
+    dropped_b = drop_weapon(b, pressed_b)
+    if dropped_a.life > 0:
+        items[game, 2] = dropped_a
+    if dropped_b.life > 0:
+        items[game, 3] = dropped_b
+    took_a = int(0)
+    took_b = int(0)
+    if ((a.keys | b.keys) & Mask.PICKUP) != 0:
+        for order in range(ITEM_SLOTS):
+            slot = order
+            if order >= 2 and a.home < 0:  # the drop of the fighter from the high ground first: no seat has an edge
+                slot = 5 - order
+            item = items[game, slot]
+            reach_a = reach_sq(a, item)
+            reach_b = reach_sq(b, item)
+            if reach_a >= 0.0 or reach_b >= 0.0:
+                first = reach_b < 0.0 or (reach_a >= 0.0 and reach_a < reach_b)
+                if reach_a == reach_b:
+                    coin = wp.int32(stream(rules, game, match, Stream.PICKUP_TIE) & wp.uint32(1))
+                    first = (2 * coin - 1) == a.home
+                if first:
+                    a.weapon = item.weapon
+                    took_a = item.weapon
+                else:
+                    b.weapon = item.weapon
+                    took_b = item.weapon
+                item.life = 0
+                items[game, slot] = item
+    return wp.vec4(flag(dropped_a.life > 0), flag(dropped_b.life > 0), wp.float32(took_a), wp.float32(took_b))
+
+
+@wp.func
+def result_of(a: Player, b: Player) -> wp.float32:
+    """1 if a has won, -1 if b has, 0 for a draw: by stocks, then by damage."""
+    if a.stocks != b.stocks:
+        return wp.sign(wp.float32(a.stocks - b.stocks))
+    if a.damage != b.damage:
+        return wp.sign(b.damage - a.damage)
+    return 0.0
+
+
+@wp.func
+def write_dealt(row: wp.ref[EventRow], dealt: float, taken: float, in_stun: float, hit: int, attacks: float):
+    """Writes the events of blows."""
+    row[Event.DAMAGE_DEALT] = dealt
+    row[Event.DAMAGE_TAKEN] = taken
+    row[Event.HITS] = flag(hit >= 0)
+    row[Event.STUN_HITS] = in_stun
+    row[Event.ATTACKS] = attacks
+
+
+@wp.func
+def write_stocks(row: wp.ref[EventRow], knockouts: float, knocked_out: float, falls: float):
+    """Writes the events of lost stocks."""
+    row[Event.KNOCKOUTS] = knockouts
+    row[Event.KNOCKED_OUT] = knocked_out
+    row[Event.FALLS] = falls
+
+
+@wp.func
+def write_weapons(row: wp.ref[EventRow], took: float, dropped: float, values: wp.array[wp.float32]):
+    """Writes the events of weapons; `took` is a weapon index, 0 for none."""
+    row[Event.PICKUPS] = flag(took > 0.0)
+    row[Event.PICKUP_VALUE] = values[wp.int32(took)]
+    row[Event.DROPS] = dropped
+
+
+@wp.func
+def write_result(row: wp.ref[EventRow], ended: bool, result: float):
+    """Writes the events of the end of a match."""
+    row[Event.WINS] = flag(ended and result > 0.0)
+    row[Event.LOSSES] = flag(ended and result < 0.0)
+    row[Event.DRAWS] = flag(ended and result == 0.0)
+
+
+@wp.func
+def write_measures(row: wp.ref[MeasureRow], p: Player, other: Player):
+    """Writes where a fighter stands after the step, from its own side."""
+    dx = other.x - p.x
+    dy = other.y - p.y
+    towards = dx * wp.float32(p.facing)
+    row[0] = -wp.float32(p.home) * p.x
+    row[1] = p.y
+    row[2] = wp.sqrt(dx * dx + dy * dy)
+    row[3] = flag(towards > 0.0) - flag(towards < 0.0)
+    row[4] = p.damage
+    row[5] = wp.float32(p.stocks)
+    row[6] = wp.float32(p.state)
+    row[7] = flag(p.ground != Ground.NONE)
+    row[8] = wp.float32(p.weapon)
+    held = int(0)
+    for key in range(KEYS):
+        held += (p.keys >> key) & 1
+    row[9] = wp.float32(held)
+
+
+@wp.kernel
+def step_kernel(
+    players: wp.array2d[Player],
+    matches: wp.array[Match],
+    items: wp.array2d[Item],
+    actions: wp.array2d[KeyRow],
+    moves: wp.array[Move],
+    hits: wp.array[Hit],
+    values: wp.array[wp.float32],
+    rules: Rules,
+    events: wp.array2d[EventRow],
+    measures: wp.array2d[MeasureRow],
+    terminated: wp.array[wp.bool],
+    final: wp.array2d[Row],
+    first: int,
+):
+    """Advances one game by one frame, reports what happened and starts it anew if it ended."""
+    game = wp.tid() + first
+    a = players[game, 0]
+    b = players[game, 1]
+    match = matches[game]
+    keys_a = held_keys(actions[game, 0], a.home)
+    keys_b = held_keys(actions[game, 1], b.home)
+    pressed_a = keys_a & ~a.keys
+    pressed_b = keys_b & ~b.keys
+    attacks_a = act(a, moves[wp.max(a.move, 0)], keys_a, wp.max(rules.fixed_weapon_0, 0))
+    attacks_b = act(b, moves[wp.max(b.move, 0)], keys_b, wp.max(rules.fixed_weapon_1, 0))
+
+    before = platform_at(match.frame)
+    match.frame += 1
+    after = platform_at(match.frame)
+    move_a = moves[wp.max(a.move, 0)]
+    move_b = moves[wp.max(b.move, 0)]
+    travel(a, move_a, before, after)
+    travel(b, move_b, before, after)
+
+    blow_a = find_blow(a, b, move_a, hits)
+    blow_b = find_blow(b, a, move_b, hits)
+    dealt_a = float(0.0)
+    dealt_b = float(0.0)
+    in_stun_a = float(0.0)  # a hit b while b was stunned
+    in_stun_b = float(0.0)
+    stunned_a = a.state == State.STUN
+    stunned_b = b.state == State.STUN
+    if blow_a.hit >= 0:
+        a.hit_mask = a.hit_mask | (1 << blow_a.hit)
+        dealt_a = take_blow(b, blow_a)
+        in_stun_a = flag(stunned_b)
+    if blow_b.hit >= 0:
+        if blow_a.hit < 0:
+            b.hit_mask = b.hit_mask | (1 << blow_b.hit)
+        dealt_b = take_blow(a, blow_b)
+        in_stun_b = flag(stunned_a)
+
+    advance_items(items, game, match, rules)
+    handled = wp.vec4(0.0, 0.0, 0.0, 0.0)
+    if rules.fixed_weapon_0 < 0:
+        handled = handle_weapons(a, b, pressed_a, pressed_b, items, game, match, rules)
+
+    lost_a = lose_stock(a)
+    lost_b = lose_stock(b)
+    ended = a.stocks <= 0 or b.stocks <= 0 or match.frame >= rules.step_limit
+    result = float(0.0)
+    if ended:
+        result = result_of(a, b)
+
+    knocked_a = flag(lost_a and a.threatened != 0)
+    knocked_b = flag(lost_b and b.threatened != 0)
+    write_dealt(events[game, 0], dealt_a, dealt_b, in_stun_a, blow_a.hit, attacks_a)
+    write_dealt(events[game, 1], dealt_b, dealt_a, in_stun_b, blow_b.hit, attacks_b)
+    write_stocks(events[game, 0], knocked_b, knocked_a, flag(lost_a) - knocked_a)
+    write_stocks(events[game, 1], knocked_a, knocked_b, flag(lost_b) - knocked_b)
+    write_weapons(events[game, 0], handled[2], handled[0], values)
+    write_weapons(events[game, 1], handled[3], handled[1], values)
+    write_result(events[game, 0], ended, result)
+    write_result(events[game, 1], ended, -result)
+    write_measures(measures[game, 0], a, b)
+    write_measures(measures[game, 1], b, a)
+
+    terminated[game] = ended
+    players[game, 0] = a
+    players[game, 1] = b
+    matches[game] = match
+    if ended:
+        observe(final, game, a, b, match, items, moves, rules)
+        restart(players, matches, items, game, rules)
+
+
+@wp.kernel
+def restart_kernel(
+    players: wp.array2d[Player],
+    matches: wp.array[Match],
+    items: wp.array2d[Item],
+    chosen: wp.array[wp.bool],
+    rules: Rules,
+    first: int,
+):
+    """Starts the chosen games anew."""
+    game = wp.tid() + first
+    if chosen[game]:
+        restart(players, matches, items, game, rules)
+
+
+@wp.kernel
+def observe_kernel(
+    players: wp.array2d[Player],
+    matches: wp.array[Match],
+    items: wp.array2d[Item],
+    moves: wp.array[Move],
+    rules: Rules,
+    out: wp.array2d[Row],
+    first: int,
+):
+    """Writes the observations of one game."""
+    game = wp.tid() + first
+    observe(out, game, players[game, 0], players[game, 1], matches[game], items, moves, rules)

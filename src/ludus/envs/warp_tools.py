@@ -1,0 +1,161 @@
+"""What simulators written in Warp share: quiet set-up, struct tensors and threaded launches."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import torch
+import warp as wp
+from torch import Tensor
+
+logger = logging.getLogger(__name__)
+
+# Loading compiled kernels takes less; a longer wait is a compilation, and people want to know what they wait for.
+COMPILE_NOTE_AFTER_S = 0.8
+
+wp.config.log_level = wp.LOG_ERROR  # the command line says what the user needs to know
+wp.config.enable_backward = False  # nothing is differentiated; compiles a third faster
+
+# Kernels use +, -, *, / alone and no fused multiply-add, so that every CPU and every GPU computes the same bits.
+EXACT = {"fuse_fp": False, "enable_backward": False, "optimization_level": 3}
+
+
+def struct_fields(struct: Any) -> tuple[str, ...]:  # noqa: ANN401 - a Warp struct has no static type
+    """Names of the fields of a Warp struct."""
+    return tuple(struct.vars)
+
+
+def struct_words(struct: Any) -> int:  # noqa: ANN401 - a Warp struct has no static type
+    """Number of 32-bit words of a Warp struct whose fields are all 32 bits wide."""
+    return len(struct.vars)
+
+
+def struct_array(tensor: Tensor, struct: Any) -> Any:  # noqa: ANN401 - Warp arrays of structs have no static type
+    """Views an int32 tensor `(..., words)` as a Warp array `(...)` of structs; both share the memory."""
+    if tensor.dtype != torch.int32 or tensor.shape[-1] != struct_words(struct) or not tensor.is_contiguous():
+        raise TypeError(f"expected a contiguous int32 tensor (..., {struct_words(struct)}), got {tuple(tensor.shape)}")
+    return wp.array(
+        ptr=tensor.data_ptr(), dtype=struct, shape=tuple(tensor.shape[:-1]), device=str(tensor.device), copy=False
+    )
+
+
+def struct_views(tensor: Tensor, struct: Any) -> dict[str, Tensor]:  # noqa: ANN401 - a Warp struct has no static type
+    """Gives each field of an int32 struct tensor `(..., words)` as a view `(...)` of its own type."""
+    floats = tensor.view(torch.float32)
+    return {
+        name: (floats if field.type is wp.float32 else tensor)[..., column]
+        for column, (name, field) in enumerate(struct.vars.items())
+    }
+
+
+def fill_struct(instance: Any, values: Mapping[str, float]) -> None:  # noqa: ANN401 - a Warp struct has no static type
+    """Sets fields of a Warp struct that is passed to kernels by value."""
+    for name, value in values.items():
+        setattr(instance, name, value)
+
+
+def pack_struct(struct: Any, rows: Sequence[dict[str, float]]) -> Tensor:  # noqa: ANN401
+    """Packs rows of field values into an int32 tensor `(rows, words)` with the layout of `struct`."""
+    packed = torch.zeros((len(rows), struct_words(struct)), dtype=torch.int32)
+    floats = packed.view(torch.float32)
+    for index, row in enumerate(rows):
+        for column, (name, field) in enumerate(struct.vars.items()):
+            (floats if field.type is wp.float32 else packed)[index, column] = row[name]
+    return packed
+
+
+def load_kernels(module: ModuleType, device: torch.device) -> None:
+    """Loads the kernels of a Python module; says so if they have to be compiled first, which a machine does once."""
+    name = module.__name__.rpartition(".")[2]
+    note = threading.Timer(
+        COMPILE_NOTE_AFTER_S,
+        logger.warning,
+        ("Compiling the kernels %r for %s; this happens once on a machine and takes some seconds ...", name, device),
+    )
+    note.start()
+    try:
+        wp.load_module(module, device=str(device))
+    finally:
+        note.cancel()
+
+
+_stream_from_torch: Callable[[torch.cuda.Stream], Any] = wp.stream_from_torch
+
+
+class Launcher:
+    """Prepares kernel launches over all games: one launch on a GPU, blocks on several host threads on a CPU.
+
+    A CPU launch uses one thread but releases the interpreter lock, so threads over parts of the batch scale.
+    Every kernel takes the index of its first game as its last argument.
+    """
+
+    # Below this many games a thread, handing the work over costs more than it saves.
+    MIN_SLICE = 256
+    # Kernels that follow one another run over blocks of this many games, so that the second finds in the cache what
+    # the first has left there.
+    BLOCK = 1024
+
+    def __init__(self, device: torch.device, threads: int | None = None) -> None:
+        self.device = device
+        self.threads = max(1, threads or os.cpu_count() or 1) if device.type == "cpu" else 1
+        self._pool = ThreadPoolExecutor(self.threads - 1, "ludus-sim") if self.threads > 1 else None
+
+    def prepare(self, games: int, *kernels: tuple[Any, Sequence[Any]]) -> Callable[[], None]:
+        """Returns a function that runs kernels, each given with its arguments, one after the other over all games.
+
+        The function returns when the work is done (CPU) or queued on torch's current stream (CUDA).
+        """
+
+        def record(first: int, last: int) -> list[Any]:
+            return [
+                wp.launch(kernel, dim=last - first, inputs=[*inputs, first], device=str(self.device), record_cmd=True)
+                for kernel, inputs in kernels
+            ]
+
+        if self.device.type == "cuda":
+            commands = record(0, games)
+
+            def run_cuda() -> None:
+                stream = _stream_from_torch(torch.cuda.current_stream(self.device))
+                for command in commands:
+                    command.launch(stream)
+
+            return run_cuda
+
+        slices = max(1, min(self.threads, games // self.MIN_SLICE))
+        bounds = [games * part // slices for part in range(slices + 1)]
+        plans = [
+            [
+                command
+                for block in range(first, last, self.BLOCK)
+                for command in record(block, min(block + self.BLOCK, last))
+            ]
+            for first, last in pairwise(bounds)
+        ]
+        if self._pool is None or slices == 1:
+            return partial(_run_all, plans[0])
+        pool = self._pool
+
+        def run_threads() -> None:
+            others = [pool.submit(_run_all, plan) for plan in plans[1:]]
+            _run_all(plans[0])
+            for other in others:
+                other.result()
+
+        return run_threads
+
+    def close(self) -> None:
+        """Ends the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+
+
+def _run_all(commands: Sequence[Any]) -> None:
+    for command in commands:
+        command.launch()
