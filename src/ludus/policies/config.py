@@ -47,6 +47,7 @@ class PolicyConfig(_Frozen):
         log_std: First log standard deviation of continuous actions.
         state_dependent_exploration: Whether continuous actions explore as a function of the state.
         normalise: Running normalisation of observations and returns.
+        bfloat16: Whether matrix products and caches use bfloat16 (`torch.autocast`); parameters stay float32.
     """
 
     net_arch: NetArch = NetArch()
@@ -59,3 +60,4 @@ class PolicyConfig(_Frozen):
     log_std: float = 0.0
     state_dependent_exploration: bool = False
     normalise: NormalisationConfig = NormalisationConfig()
+    bfloat16: bool = False

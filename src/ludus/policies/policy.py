@@ -1,6 +1,7 @@
 """The policy: observation encoder, optional strategy encoder and recurrent memory, actor and critic heads."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -103,8 +104,11 @@ class Policy(nn.Module):
                     f"not; valid: {', '.join(blocks) or 'none'}, or null for the whole entry"
                 )
             self._block = blocks[config.block]
-        encoder = StreamingEncoder if config.kind == "streaming" else WindowEncoder
-        return encoder(self._block[1] - self._block[0], config)
+        kind = StreamingEncoder if config.kind == "streaming" else WindowEncoder
+        encoder = kind(self._block[1] - self._block[0], config)
+        if self.config.bfloat16:
+            encoder.cache_dtype = torch.bfloat16
+        return encoder
 
     @property
     def has_memory(self) -> bool:
@@ -135,17 +139,19 @@ class Policy(nn.Module):
             starts: `(rows,)` bool, rows whose frame is the first of an episode.
             noise: `(rows, *head.noise_shape)` from `draw_noise`; None takes the most likely action.
         """
-        trunk, memory = self._trunk_step(observations, memory, starts)
-        latent = self.actor(trunk.actor)
-        parameters = self.head(latent).float()
+        with self._precision():
+            trunk, memory = self._trunk_step(observations, memory, starts)
+            latent = self.actor(trunk.actor)
+            parameters, values = self.head(latent).float(), self._value(trunk.critic)
         actions = self.head.mode(parameters) if noise is None else self.head.sample(parameters, noise, latent)
         log_probs, _ = self.head.log_prob_and_entropy(parameters, actions)
-        return Step(actions, log_probs, self._value(trunk.critic), memory)
+        return Step(actions, log_probs, values, memory)
 
     @torch.no_grad()
     def value(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
         """Returns values `(rows,)` of a frame without moving on: `memory` is as good as before for the next `step`."""
-        return self._value(self._trunk_step(observations, memory, starts)[0].critic)
+        with self._precision():
+            return self._value(self._trunk_step(observations, memory, starts)[0].critic)
 
     def unroll(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor, actions: Tensor) -> Evaluation:
         """Evaluates actions over whole segments.
@@ -156,10 +162,11 @@ class Policy(nn.Module):
             starts: `(steps, rows)` bool, frames that are the first of an episode.
             actions: `(steps, rows, *head.action_shape)`.
         """
-        trunk = self._trunk_unroll(observations, memory, starts)
-        parameters = self.head(self.actor(trunk.actor)).float()
+        with self._precision():
+            trunk = self._trunk_unroll(observations, memory, starts)
+            parameters, values = self.head(self.actor(trunk.actor)).float(), self._value(trunk.critic)
         log_probs, entropies = self.head.log_prob_and_entropy(parameters, actions)
-        return Evaluation(log_probs, entropies, self._value(trunk.critic))
+        return Evaluation(log_probs, entropies, values)
 
     def action_parameters(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
         """Returns the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""
@@ -228,6 +235,12 @@ class Policy(nn.Module):
     def _opponent(self, flat: Mapping[str, Tensor]) -> Tensor:
         assert self.config.strategy is not None  # noqa: S101 - for the type checker
         return flat[self.config.strategy.entry][..., self._block[0] : self._block[1]]
+
+    def _precision(self) -> AbstractContextManager[object]:
+        """Returns the context of all network passes: bfloat16 where the config asks for it."""
+        if not self.config.bfloat16:
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
 
     def _value(self, features: Tensor) -> Tensor:
         values: Tensor = self.value_head(self.critic(features))

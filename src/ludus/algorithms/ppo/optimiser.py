@@ -68,6 +68,10 @@ class FlatAdam:
         self._adam.found_inf = skip  # type: ignore[attr-defined]  # read by fused Adam, as gradient scalers set it
         self._adam.step()
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Returns everything that a step changes: parameters and Adam's averages and step count."""
+        return (self.flat.data, *self._adam.state[self.flat].values())
+
     def state(self) -> dict[str, Tensor]:
         """Returns copies of Adam's averages and its step count."""
         return {name: tensor.clone() for name, tensor in self._adam.state[self.flat].items()}

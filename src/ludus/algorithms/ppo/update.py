@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, distributed
 
-from ludus.algorithms.ppo.buffer import RolloutBuffer
+from ludus.algorithms.ppo.buffer import Minibatch, RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.graphs import GraphedCall
 from ludus.algorithms.ppo.loss import METRICS, Coefficients, normalise_advantages, ppo_loss
 from ludus.algorithms.ppo.optimiser import FlatAdam
 from ludus.core.schedules import KlAdaptiveConfig, KlAdaptiveRate
@@ -41,6 +42,10 @@ class Updater:
         self._sums = torch.zeros(len(UPDATE_METRICS), device=device)
         self._first_ratio_error = torch.zeros((), device=device)
         self._stopped = torch.zeros((), device=device)
+        self._loss = torch.compile(self._plain_loss) if config.compile else self._plain_loss
+        # A graph cannot hold a reduction over processes.
+        self._graphable = config.cuda_graphs and device.type == "cuda" and not distributed.is_initialized()
+        self._graph: GraphedCall | None = None
 
     def update(self, buffer: RolloutBuffer, progress: float, generator: torch.Generator) -> None:
         """Runs all epochs; ask `metrics` afterwards.
@@ -57,26 +62,40 @@ class Updater:
         for _ in range(self.config.epochs):
             order = torch.randperm(buffer.segments, generator=generator, device=self.policy.device)
             for segments in order.chunk(self.config.minibatches(buffer.rows)):
-                self._minibatch_step(buffer, segments)
+                self._step(buffer, segments)
                 if first:
                     self._first_ratio_error.copy_(self._sums[_RATIO_ERROR])
                     first = False
                 if self.config.target_kl is not None and not self._stopped.is_cuda and self._stopped:
                     return
 
+    def _step(self, buffer: RolloutBuffer, segments: Tensor) -> None:
+        """Steps on a minibatch, by a CUDA graph where that is possible."""
+        if not self._graphable:
+            self._minibatch_step(buffer, segments)
+            return
+        if self._graph is None:
+            self._graph = GraphedCall(
+                lambda chosen: self._minibatch_step(buffer, chosen), segments, (*self.optimiser.tensors(), self._sums)
+            )
+        self._graph(segments)
+
     def _minibatch_step(self, buffer: RolloutBuffer, segments: Tensor) -> None:
         batch = buffer.minibatch(segments)
-        targets = batch.targets
-        if self.config.normalise_advantages:
-            targets = targets._replace(advantages=normalise_advantages(targets.advantages))
         self.optimiser.zero()
-        evaluation = self.policy.unroll(batch.observations, batch.memory, batch.starts, batch.actions)
-        loss, metrics = ppo_loss(evaluation, targets, self._coefficients, self.config.value)
+        loss, metrics = self._loss(batch)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.average_over_ranks()
         norm = self.optimiser.clip()
         self.optimiser.step(self._whether_to_skip(metrics, norm))
         self._sums += torch.cat((metrics, torch.stack((norm, 1.0 - self._skip, self._skip))))
+
+    def _plain_loss(self, batch: Minibatch) -> tuple[Tensor, Tensor]:
+        targets = batch.targets
+        if self.config.normalise_advantages:
+            targets = targets._replace(advantages=normalise_advantages(targets.advantages))
+        evaluation = self.policy.unroll(batch.observations, batch.memory, batch.starts, batch.actions)
+        return ppo_loss(evaluation, targets, self._coefficients, self.config.value)
 
     def _whether_to_skip(self, metrics: Tensor, norm: Tensor) -> Tensor:
         if self.config.target_kl is not None:
