@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ConformanceError, UnknownNameError
-from ludus.envs.base import BatchedEnv, Observations, StepResult
+from ludus.envs.base import BatchedEnv, EnvRequest, Observations, StepResult
 from ludus.envs.check import CHECKS, CheckOptions, EnvMaker, check_env, run_checks
-from ludus.envs.registry import EnvRequest
-from ludus.envs.tiny.base import Request, State
+from ludus.envs.tiny.base import State
 from ludus.envs.tiny.duel import BOTS, DuelBots, DuelEnv
 from ludus.envs.tiny.point import PointEnv
 
 OPTIONS = CheckOptions(num_games=2, steps=8, end_steps=60)
 
 
-def maker(factory: Callable[[Request], BatchedEnv], **config: Any) -> EnvMaker:
+def maker(factory: Callable[[EnvRequest], BatchedEnv], **config: Any) -> EnvMaker:
     def make(num_games: int, seed: int, first_game: int, /) -> BatchedEnv:
         return factory(EnvRequest(num_games, "cpu", seed, first_game, config))
 
@@ -32,7 +31,7 @@ def maker(factory: Callable[[Request], BatchedEnv], **config: Any) -> EnvMaker:
 class ShortPoint(PointEnv):
     """The world that most broken ones start from: continuous, random, truncated after 5 steps."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: EnvRequest) -> None:
         super().__init__(
             EnvRequest(request.num_games, request.device, request.seed, request.first_game, {"step_limit": 5})
         )
@@ -56,7 +55,7 @@ def test_a_long_game_skips_the_checks_of_ends_and_says_what_to_do() -> None:
 
 def with_spec(**changes: Any) -> type[ShortPoint]:
     class Changed(ShortPoint):
-        def __init__(self, request: Request) -> None:
+        def __init__(self, request: EnvRequest) -> None:
             super().__init__(request)
             self.spec = replace(self.spec, **changes)
 
@@ -70,7 +69,7 @@ OddObservationSpace = with_spec(observation_space=spaces.Dict({"vector": spaces.
 
 
 class WrongFirstGame(ShortPoint):
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: EnvRequest) -> None:
         super().__init__(request)
         self.first_game = 0
 
@@ -136,7 +135,7 @@ class BothFlags(EditedSteps):
 
 
 class Overlong(ShortPoint):
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: EnvRequest) -> None:
         super().__init__(request)
         self.spec = replace(self.spec, step_limit=4)
 
@@ -244,7 +243,7 @@ class TakesAnySnapshot(ShortPoint):
 
 
 class NoErrorWithoutSnapshots(ShortPoint):
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: EnvRequest) -> None:
         super().__init__(request)
         self.spec = replace(self.spec, snapshots=False)
 
@@ -372,7 +371,7 @@ ALSO: Mapping[object, set[str]] = {
     ],
 )
 def test_each_breakage_is_caught_by_its_own_check(
-    world: Callable[[Request], BatchedEnv], check: str, fragment: str
+    world: Callable[[EnvRequest], BatchedEnv], check: str, fragment: str
 ) -> None:
     report = run_checks(maker(world), replace(OPTIONS, random=world not in DUELS))
     assert fragment in " | ".join(report.failed.get(check, ()))

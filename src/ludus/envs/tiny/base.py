@@ -2,40 +2,15 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from ludus.core.errors import ConfigError
 from ludus.core.random import stream_hash_tensor
-from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, check_snapshot, resolve_device
+from ludus.envs.base import BatchedEnv, EnvRequest, EnvSpec, Observations, StepResult, check_snapshot, resolve_device
 
 State = dict[str, Tensor]
-
-
-class Request(Protocol):
-    """What a tiny world reads of the registry's `EnvRequest`; worlds do not import the registry."""
-
-    @property
-    def num_games(self) -> int:
-        """Games in the batch."""
-
-    @property
-    def device(self) -> str | torch.device:
-        """Device name."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of all random streams."""
-
-    @property
-    def first_game(self) -> int:
-        """Index of the first game."""
-
-    @property
-    def config(self) -> Mapping[str, Any] | None:
-        """The world's own settings, unchecked."""
 
 
 class TinyEnv(BatchedEnv):
@@ -45,7 +20,7 @@ class TinyEnv(BatchedEnv):
     has any, `_measure`. All are written for the whole batch, and nothing waits for a GPU.
     """
 
-    def __init__(self, spec: EnvSpec, request: Request, *, truncates: bool = False) -> None:
+    def __init__(self, spec: EnvSpec, request: EnvRequest, *, truncates: bool = False) -> None:
         """Makes the batch; `truncates` says that the step limit cuts games off instead of ending them."""
         self.spec = spec
         self.num_games = request.num_games

@@ -10,9 +10,9 @@ from pydantic import Field
 from torch import Tensor
 
 from ludus.core.errors import UnknownNameError
-from ludus.envs.base import EnvSpec, Observations
+from ludus.envs.base import EnvRequest, EnvSpec, Observations
 from ludus.envs.settings import EnvSettings, read_settings
-from ludus.envs.tiny.base import Request, State, TinyEnv, one_hot
+from ludus.envs.tiny.base import State, TinyEnv, one_hot
 
 BOTS = ("rock", "cycle", "random")
 
@@ -53,7 +53,7 @@ class DuelEnv(TinyEnv):
     Bots: `rock` plays rock, `cycle` plays rock, paper, scissors in turn, `random` plays anything.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: EnvRequest) -> None:
         settings = read_settings(DuelSettings, request.config, "duel-v1")
         self._rounds = settings.rounds
         low = np.array([0, -1, 0, 0, 0, 0, 0, 0], dtype=np.float32)
@@ -131,6 +131,6 @@ class DuelBots:
         actions.copy_(torch.where(played, moves.to(actions.dtype), actions))
 
 
-def make(request: Request) -> DuelEnv:
+def make(request: EnvRequest) -> DuelEnv:
     """Makes a batch of `duel-v1`."""
     return DuelEnv(request)

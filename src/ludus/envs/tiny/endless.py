@@ -6,9 +6,9 @@ from gymnasium import spaces
 from pydantic import Field
 from torch import Tensor
 
-from ludus.envs.base import EnvSpec, Observations
+from ludus.envs.base import EnvRequest, EnvSpec, Observations
 from ludus.envs.settings import EnvSettings, read_settings
-from ludus.envs.tiny.base import Request, State, TinyEnv
+from ludus.envs.tiny.base import State, TinyEnv
 
 
 class EndlessSettings(EnvSettings):
@@ -45,7 +45,7 @@ class EndlessEnv(TinyEnv):
     End: truncated after `step_limit` steps; terminated there instead with `terminates`.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: EnvRequest) -> None:
         settings = read_settings(EndlessSettings, request.config, "endless-v1")
         spec = EnvSpec(
             name="endless",
@@ -69,6 +69,6 @@ class EndlessEnv(TinyEnv):
         return {"vector": torch.ones(self.num_games, 1, 1, device=self.device)}
 
 
-def make(request: Request) -> EndlessEnv:
+def make(request: EnvRequest) -> EndlessEnv:
     """Makes a batch of `endless-v1`."""
     return EndlessEnv(request)

@@ -6,9 +6,9 @@ from gymnasium import spaces
 from pydantic import Field
 from torch import Tensor
 
-from ludus.envs.base import EnvSpec, Observations
+from ludus.envs.base import EnvRequest, EnvSpec, Observations
 from ludus.envs.settings import EnvSettings, read_settings
-from ludus.envs.tiny.base import Request, State, TinyEnv, one_hot
+from ludus.envs.tiny.base import State, TinyEnv, one_hot
 
 
 class IdentitySettings(EnvSettings):
@@ -43,7 +43,7 @@ class IdentityEnv(TinyEnv):
     Best play: return = `steps`. Blind play: `steps / cues`.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: EnvRequest) -> None:
         settings = read_settings(IdentitySettings, request.config, "identity-v1")
         self._cues = settings.cues
         spec = EnvSpec(
@@ -73,6 +73,6 @@ class IdentityEnv(TinyEnv):
         return {"vector": one_hot(self._cue(), self._cues).unsqueeze(1)}
 
 
-def make(request: Request) -> IdentityEnv:
+def make(request: EnvRequest) -> IdentityEnv:
     """Makes a batch of `identity-v1`."""
     return IdentityEnv(request)

@@ -7,9 +7,9 @@ from pydantic import Field
 from torch import Tensor
 
 from ludus.core.random import uniform
-from ludus.envs.base import EnvSpec, Observations
+from ludus.envs.base import EnvRequest, EnvSpec, Observations
 from ludus.envs.settings import EnvSettings, read_settings
-from ludus.envs.tiny.base import Request, State, TinyEnv
+from ludus.envs.tiny.base import State, TinyEnv
 
 _TIME_STEP_S = 0.1
 _MAX_PUSH = 2.0  # units/s^2 at full action
@@ -51,7 +51,7 @@ class PointEnv(TinyEnv):
     Good play: push by 2 * (target - position) - 2 * velocity; it ends nearer than 0.05.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: EnvRequest) -> None:
         settings = read_settings(PointSettings, request.config, "point-v1")
         high = np.array([1, 1, 1, 1, 2, 2], dtype=np.float32)
         spec = EnvSpec(
@@ -96,6 +96,6 @@ class PointEnv(TinyEnv):
         return {"distance": self._distance()}
 
 
-def make(request: Request) -> PointEnv:
+def make(request: EnvRequest) -> PointEnv:
     """Makes a batch of `point-v1`."""
     return PointEnv(request)

@@ -6,9 +6,9 @@ from gymnasium import spaces
 from pydantic import Field
 from torch import Tensor
 
-from ludus.envs.base import EnvSpec, Observations
+from ludus.envs.base import EnvRequest, EnvSpec, Observations
 from ludus.envs.settings import EnvSettings, read_settings
-from ludus.envs.tiny.base import Request, State, TinyEnv, one_hot
+from ludus.envs.tiny.base import State, TinyEnv, one_hot
 
 
 class RecallSettings(EnvSettings):
@@ -44,7 +44,7 @@ class RecallEnv(TinyEnv):
     Best play: return = 1. Without memory: `1 / cues`.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: EnvRequest) -> None:
         settings = read_settings(RecallSettings, request.config, "recall-v1")
         self._cues, self._delay = settings.cues, settings.delay
         spec = EnvSpec(
@@ -75,6 +75,6 @@ class RecallEnv(TinyEnv):
         return {"vector": torch.cat([one_hot(shown, self._cues), asked], dim=1).unsqueeze(1)}
 
 
-def make(request: Request) -> RecallEnv:
+def make(request: EnvRequest) -> RecallEnv:
     """Makes a batch of `recall-v1`."""
     return RecallEnv(request)

@@ -9,9 +9,9 @@ from pydantic import Field
 from torch import Tensor
 
 from ludus.core.random import uniform
-from ludus.envs.base import EnvSpec, Observations
+from ludus.envs.base import EnvRequest, EnvSpec, Observations
 from ludus.envs.settings import EnvSettings, read_settings
-from ludus.envs.tiny.base import Request, State, TinyEnv, one_hot
+from ludus.envs.tiny.base import State, TinyEnv, one_hot
 
 MOVES = ("rock", "paper", "scissors")  # each beats the one before it
 STYLES = ("repeat", "climb", "descend")  # style s plays its last move + s, modulo 3
@@ -57,7 +57,7 @@ class RpsEnv(TinyEnv):
     Without memory: 0 on average, whatever is played.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: EnvRequest) -> None:
         settings = read_settings(RpsSettings, request.config, "rps-v1")
         self._rounds, self._noise = settings.rounds, settings.noise
         spec = EnvSpec(
@@ -96,6 +96,6 @@ class RpsEnv(TinyEnv):
         return {"style": self._state["style"].to(torch.float32).unsqueeze(1)}
 
 
-def make(request: Request) -> RpsEnv:
+def make(request: EnvRequest) -> RpsEnv:
     """Makes a batch of `rps-v1`."""
     return RpsEnv(request)

@@ -1,0 +1,191 @@
+"""Gymnasium environments as batched ones: all kinds of spaces, ends and cuts, the same games wherever they run."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from ludus.core.errors import ActionError, ConfigError, DeviceError, UnsupportedError
+from ludus.envs.base import BatchedEnv
+from ludus.envs.check import CheckOptions, EnvMaker, check_env
+from ludus.envs.registry import make_env
+
+ECHO = "gym:echo_games:Echo-v2"
+
+
+def echo(num_games: int = 2, workers: int = 0, **env_kwargs: Any) -> BatchedEnv:
+    return make_env(ECHO, num_games, config={"workers": workers, "env_kwargs": env_kwargs})
+
+
+def maker(name: str, workers: int = 0) -> EnvMaker:
+    def make(num_games: int, seed: int, first_game: int, /) -> BatchedEnv:
+        config = {"workers": min(workers, num_games)}
+        return make_env(name, num_games, seed=seed, first_game=first_game, config=config)
+
+    return make
+
+
+@pytest.mark.parametrize("name", ["gym:CartPole-v1", "gym:Pendulum-v1", "gym:FrozenLake-v1"])
+def test_gymnasiums_own_environments_conform(name: str) -> None:
+    report = check_env(maker(name), CheckOptions(num_games=3, steps=15, end_steps=250))
+    assert {"restart", "partial_reset", "batch", "equal_seeds"} <= set(report.passed)
+
+
+def test_environments_in_workers_conform() -> None:
+    check_env(maker("gym:CartPole-v1", workers=2), CheckOptions(num_games=2, steps=15, end_steps=250))
+
+
+def test_the_spec_says_what_the_environment_is() -> None:
+    spec = make_env("gym:CartPole-v1", 2).spec
+    assert spec.id == "gym:CartPole-v1"
+    assert spec.step_limit == 500
+    assert spec.rate_hz == 50.0
+    assert spec.teams == (0,)
+    assert spec.observation_space["vector"].shape == (4,)
+    assert spec.action_space == spaces.Discrete(2)
+    assert not spec.snapshots
+    assert spec.device_types == ("cpu",)
+
+
+def test_observations_of_all_kinds_arrive() -> None:
+    env = echo()
+    space = env.spec.observation_space
+    assert space["numbers"].dtype == np.float32
+    assert space["choice"].shape == (3,)
+    assert space["picture"].dtype == np.uint8
+    first = env.reset()
+    assert first["choice"][0, 0].tolist() == [1, 0, 0]
+    env.step(torch.zeros(2, 1, dtype=torch.int64))
+    seen = env.step(torch.zeros(2, 1, dtype=torch.int64)).observations
+    assert seen["numbers"][0, 0, 0] == 2.0
+    assert seen["choice"][1, 0].tolist() == [0, 0, 1]
+    assert seen["picture"][1, 0].flatten().tolist() == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "actions", "expected"),
+    [
+        ("discrete", torch.tensor([[0], [2]]), [[5, 5], [7, 7]]),  # the environment counts from 5
+        ("multi_discrete", torch.tensor([[[1, 2]], [[0, 1]]]), [[1, 2], [0, 1]]),
+        ("multi_binary", torch.tensor([[[1, 0]], [[0, 1]]], dtype=torch.int8), [[1, 0], [0, 1]]),
+        ("multi_binary", torch.tensor([[[True, False]], [[False, True]]]), [[1, 0], [0, 1]]),
+        ("box", torch.tensor([[[0.5, -9.0]], [[1.5, 2.5]]]), [[0.5, -2.0], [1.5, 2.0]]),  # clipped to the space
+    ],
+)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_actions_of_all_kinds_arrive(kind: str, actions: Tensor, expected: list[list[float]], workers: int) -> None:
+    with echo(2, workers, action=kind) as env:
+        env.reset()
+        assert env.step(actions).observations["numbers"][:, 0, 2:].tolist() == expected
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_end_and_a_cut_are_told_apart_and_show_the_last_observation(workers: int) -> None:
+    zeros = torch.zeros(1, 1, dtype=torch.int64)
+    with echo(1, workers, ends_after=2) as env:
+        first_seed = float(env.reset()["numbers"][0, 0, 1])
+        env.step(zeros)
+        result = env.step(zeros)
+        assert (result.terminated.tolist(), result.truncated.tolist()) == ([True], [False])
+        assert result.events["reward"].tolist() == [[1.0]]
+        assert result.final_observations["numbers"][0, 0].tolist() == [2.0, first_seed, 5.0, 5.0]
+        assert result.final_observations["choice"][0, 0].tolist() == [0, 0, 1]
+        assert result.observations["numbers"][0, 0, 0] == 0.0
+        assert result.observations["numbers"][0, 0, 1] != first_seed  # another episode, another seed
+        assert not bool(env.step(zeros).ended.any())
+    with echo(1, workers, cut_after=1) as env:
+        env.reset()
+        result = env.step(zeros)
+        assert (result.terminated.tolist(), result.truncated.tolist()) == ([False], [True])
+    with echo(1, workers, ends_after=1, cut_after=1) as env:
+        env.reset()
+        result = env.step(zeros)  # both at once: over by its own rules
+        assert (result.terminated.tolist(), result.truncated.tolist()) == ([True], [False])
+
+
+def trace(env: BatchedEnv, steps: int) -> Iterator[Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    yield env.reset()["vector"].clone()
+    for _ in range(steps):
+        result = env.step(torch.randint(0, 2, (env.num_games, 1), generator=generator))
+        for tensor in (result.observations["vector"], result.events["reward"], result.terminated, result.truncated):
+            yield tensor.clone()
+        yield result.final_observations["vector"][result.ended].clone()
+
+
+def test_games_are_the_same_in_process_and_in_workers() -> None:
+    here = list(trace(make_env("gym:CartPole-v1", 5, seed=3), 80))
+    with make_env("gym:CartPole-v1", 5, seed=3, config={"workers": 2}) as env:
+        there = list(trace(env, 80))
+    assert all(torch.equal(left, right) for left, right in zip(here, there, strict=True))
+    assert sum(int(tensor.sum()) for tensor in here if tensor.dtype == torch.bool) > 5  # games did end
+
+
+def test_stepping_before_the_first_reset_starts_the_games() -> None:
+    env = make_env("gym:CartPole-v1", 2, seed=3)
+    other = make_env("gym:CartPole-v1", 2, seed=3)
+    other.reset()
+    actions = torch.ones(2, 1, dtype=torch.int64)
+    assert torch.equal(env.step(actions).observations["vector"], other.step(actions).observations["vector"])
+
+
+def test_a_game_can_be_drawn_if_asked_for() -> None:
+    env = make_env("gym:CartPole-v1", 1, config={"env_kwargs": {"render_mode": "rgb_array"}})
+    env.reset()
+    picture = env.render()
+    assert picture.dtype == np.uint8
+    assert picture.shape == (400, 600, 3)
+    env.close()
+    with pytest.raises(UnsupportedError, match="render_mode None"):
+        make_env("gym:FrozenLake-v1", 1).render()
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "error", "fragment"),
+    [
+        ("gym:CartPol-v1", {}, ConfigError, "Did you mean: `CartPole`"),
+        ("gym:CartPole-v1", {"worker": 2}, ConfigError, "did you mean 'workers'"),
+        ("gym:CartPole-v1", {"workers": 3}, ConfigError, "3 workers for 2 games"),
+        ("gym:CartPole-v1", {"timeout_s": 0}, ConfigError, "timeout_s"),
+        ("gym:CartPole-v1", {"env_kwargs": {"gravity": 3}}, ConfigError, "unexpected keyword argument 'gravity'"),
+        ("gym:echo_games:Echo-v2", {"env_kwargs": {"action": "text"}}, UnsupportedError, "action space Text"),
+        ("gym:echo_games:Tuple-v0", {}, UnsupportedError, "FlattenObservation"),
+        (ECHO, {"workers": 1, "env_kwargs": {"ends_after": 2 + 1j}}, ConfigError, "JSON"),
+    ],
+)
+def test_what_cannot_be_made_is_named(name: str, config: dict[str, Any], error: type[Exception], fragment: str) -> None:
+    with pytest.raises(error, match=fragment):
+        make_env(name, 2, config=config)
+
+
+def test_wrong_devices_masks_and_actions_are_refused() -> None:
+    with pytest.raises(DeviceError, match="lives on cpu"):
+        make_env("gym:CartPole-v1", 2, "cuda")
+    env = make_env("gym:CartPole-v1", 2)
+    env.reset()
+    with pytest.raises(ConfigError, match=r"bool of shape \(2,\)"):
+        env.reset(torch.tensor([1, 0]))
+    with pytest.raises(ConfigError, match="all games at once"):
+        env.reset(torch.tensor([True, False]), seed=1)
+    with pytest.raises(ActionError, match="must have shape"):
+        env.step(torch.zeros(2, dtype=torch.int64))
+
+
+def test_the_probe_and_the_games_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, closed = [], []
+    original = gym.make
+
+    def counted(*arguments: Any, **keywords: Any) -> Any:
+        env = original(*arguments, **keywords)
+        made.append(env)
+        monkeypatch.setattr(env.unwrapped, "close", lambda: closed.append(env), raising=False)
+        return env
+
+    monkeypatch.setattr(gym, "make", counted)
+    make_env("gym:CartPole-v1", 3).close()
+    assert len(made) == len(closed) == 4
