@@ -1,0 +1,47 @@
+"""What renderers share: pygame, imported with an error that names the install command, and pictures as arrays.
+
+Nothing here opens a window or needs a screen: drawing happens on surfaces in memory.
+"""
+
+import os
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ludus.core.errors import MissingDependencyError
+
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # its greeting would stand in front of our own output
+try:
+    import pygame
+except ImportError as error:
+    raise MissingDependencyError("pygame-ce", "window", "drawing a game") from error
+
+__all__ = ["Picture", "new_surface", "pygame"]
+
+# Red first in memory, as in pictures; one layout everywhere, because blits between unequal ones are 10 times slower.
+_MASKS = (0x000000FF, 0x0000FF00, 0x00FF0000, 0x00000000)
+_MASKS_ALPHA = (0x000000FF, 0x0000FF00, 0x00FF0000, 0xFF000000)
+
+
+def new_surface(size: tuple[int, int], *, alpha: bool = False) -> pygame.Surface:
+    """Makes a black or, with `alpha`, transparent surface of `(width, height)` pixels."""
+    if alpha:
+        return pygame.Surface(size, pygame.SRCALPHA, 32, _MASKS_ALPHA)
+    return pygame.Surface(size, 0, 32, _MASKS)
+
+
+class Picture:
+    """Turns a surface into an array `(height, width, 3)`; 8 times as fast as `pygame.surfarray` at 1280x720."""
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        self._packed = pygame.Surface(size, 0, 24, _MASKS)
+
+    def of(self, surface: pygame.Surface) -> NDArray[np.uint8]:
+        """Returns a new array with the colours of `surface`, which has the size of this picture."""
+        packed = self._packed
+        packed.blit(surface, (0, 0))  # drops the fourth byte
+        width, height = packed.get_size()
+        memory = cast("memoryview", packed.get_buffer())  # numpy reads it as one
+        rows = np.frombuffer(memory, np.uint8).reshape(height, packed.get_pitch())
+        return rows[:, : 3 * width].reshape(height, width, 3).copy()
