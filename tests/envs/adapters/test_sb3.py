@@ -1,5 +1,6 @@
 """Batches as SB3 vector environments: infos as SB3 reads them, and SB3 learning from them."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,16 @@ def test_what_a_batch_cannot_do_is_said() -> None:
         envs.step_wait()
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Tiny networks are slowed down by threads that wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_sb3_ppo_learns_identity() -> None:
     envs = LudusVecEnv("identity-v1", 16)
     envs.seed(1)

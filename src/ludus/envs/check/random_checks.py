@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import torch
 
+from ludus.core.errors import ConformanceError
 from ludus.envs.check.probe import Frame, Probe, frame_difference, observation_frame, record_difference
 from ludus.envs.check.report import NotApplicableError
 
@@ -24,16 +25,23 @@ def check_equal_seeds(probe: Probe) -> Iterator[str]:
     difference = record_difference(record, _whole_record(probe))
     if difference is not None:
         yield f"two batches of the same seed: {difference}"
-    with probe.open(seed=probe.options.seed + 1) as env:
-        env.reset()
-        probe.record(env, 0, 7)
-        first = observation_frame(env.reset(seed=probe.options.seed))
-        again = [first, *probe.record(env, 0, probe.options.steps)]
-        if env.seed != probe.options.seed:
-            yield f"env.seed is {env.seed} after reset(seed={probe.options.seed})"
-    difference = record_difference(record, again)
+    new, used = _seeded_record(probe, used=False), _seeded_record(probe, used=True)
+    difference = record_difference(new, used)
     if difference is not None:
-        yield f"reset(seed=...) after some play is not the same as a new batch of that seed: {difference}"
+        yield f"reset(seed=...) after some play is not the same as in a new batch: {difference}"
+
+
+def _seeded_record(probe: Probe, *, used: bool) -> list[Frame]:
+    """Returns what comes after `reset(seed=...)` of a batch of another seed, new or with some episodes behind it."""
+    with probe.open(seed=probe.options.seed + 1) as env:
+        if used:
+            for _ in range(2):
+                env.reset()
+                probe.record(env, 0, 7)
+        first = observation_frame(env.reset(seed=probe.options.seed))
+        if env.seed != probe.options.seed:
+            raise ConformanceError(f"env.seed is {env.seed} after reset(seed={probe.options.seed})")
+        return [first, *probe.record(env, 0, probe.options.steps)]
 
 
 def check_different_seeds(probe: Probe) -> Iterator[str]:
