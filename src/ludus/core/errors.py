@@ -64,6 +64,14 @@ class ReplayError(LudusError, ValueError):
     """A replay file is damaged, foreign or of another version."""
 
 
+class ReplayDivergedError(ReplayError):
+    """A replayed game went another way than the recorded one."""
+
+
+class VideoError(LudusError, RuntimeError):
+    """A video could not be written; nothing was left under its name."""
+
+
 class WorkerError(LudusError, RuntimeError):
     """A worker process failed more often than is tolerated."""
 
