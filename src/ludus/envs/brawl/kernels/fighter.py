@@ -157,14 +157,18 @@ def try_dodge(p: wp.ref[Player], pressed: wp.int32, direction: wp.int32) -> bool
     if grounded and direction != 0:
         p.state = State.BACKDASH
         p.timer = BACKDASH_FRAMES
+        p.vx = -wp.float32(p.facing) * BACKDASH_SPEED
         if direction == p.facing:
             p.state = State.DASH
             p.timer = DASH_FRAMES
+            p.vx = wp.float32(p.facing) * DASH_SPEED
         return True
     if p.dodge_cooldown > 0:
         return False
     p.state = State.DODGE
     p.timer = DODGE_FRAMES
+    p.vx = 0.0
+    p.vy = 0.0
     p.dodge_cooldown = DODGE_FRAMES + DODGE_COOLDOWN_AIR
     if grounded:
         p.dodge_cooldown = DODGE_FRAMES + DODGE_COOLDOWN_GROUND
