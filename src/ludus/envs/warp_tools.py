@@ -23,7 +23,7 @@ wp.config.log_level = wp.LOG_ERROR  # the command line says what the user needs 
 wp.config.enable_backward = False  # nothing is differentiated; compiles a third faster
 
 # Kernels use +, -, *, / alone and no fused multiply-add, so that every CPU and every GPU computes the same bits.
-EXACT = {"fuse_fp": False, "enable_backward": False, "optimization_level": 3}
+EXACT = {"fuse_fp": False, "enable_backward": False}
 
 
 def struct_fields(struct: Any) -> tuple[str, ...]:  # noqa: ANN401 - a Warp struct has no static type

@@ -11,11 +11,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError, UnknownNameError
+from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv, EnvRequest, EnvSpec, Observations, StepResult, check_snapshot, resolve_device
 from ludus.envs.brawl.bots import BOT_NAMES, MEMO_WORDS, BrawlBots
 from ludus.envs.brawl.config import BrawlConfig, brawl_config
 from ludus.envs.brawl.kernels import match as match_kernels
-from ludus.envs.brawl.kernels.match import EventRow, KeyRow, MeasureRow, observe_kernel, restart_kernel, step_kernel
+from ludus.envs.brawl.kernels.match import (
+    EventRow,
+    KeyRow,
+    MeasureRow,
+    finish_kernel,
+    observe_kernel,
+    restart_kernel,
+    step_kernel,
+)
 from ludus.envs.brawl.kernels.observe import Row
 from ludus.envs.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rules
 from ludus.envs.brawl.moves import load_move_table, pack_moves
@@ -238,8 +247,7 @@ class BrawlEnv(BatchedEnv):
                 "fixed_weapon_0": fixed_weapons[0],
                 "fixed_weapon_1": fixed_weapons[1],
                 "swap_sides": int(config.swap_sides),
-                "seed_low": self.seed & 0xFFFFFFFF,
-                "seed_high": (self.seed >> 32) & 0xFFFFFFFF,
+                "seed_hash": stream_hash(self.seed),
                 "first_game": self.first_game,
             },
         )
@@ -288,6 +296,7 @@ class BrawlEnv(BatchedEnv):
 
     def _prepare(self) -> None:
         state, moves = self.state_arrays(), struct_array(self.moves, Move)
+        terminated = wp.from_torch(self._result.terminated)
         step = [
             *state,
             wp.from_torch(self._actions, dtype=KeyRow),
@@ -297,12 +306,13 @@ class BrawlEnv(BatchedEnv):
             self.rules,
             wp.from_torch(self._event_rows, dtype=EventRow),
             wp.from_torch(self._measure_rows, dtype=MeasureRow),
-            wp.from_torch(self._result.terminated),
-            wp.from_torch(self._result.final_observations["vector"], dtype=Row),
+            terminated,
         ]
+        final = wp.from_torch(self._result.final_observations["vector"], dtype=Row)
+        finish = (finish_kernel, [*state, moves, self.rules, terminated, final])
         observe = (observe_kernel, [*state, moves, self.rules, wp.from_torch(self._observations["vector"], dtype=Row)])
         restart = (restart_kernel, [*state, wp.from_torch(self._chosen), self.rules])
-        self._run_step = self.launcher.prepare(self.num_games, (step_kernel, step), observe)
+        self._run_step = self.launcher.prepare(self.num_games, (step_kernel, step), finish, observe)
         self._run_restart = self.launcher.prepare(self.num_games, restart, observe)
         self._run_observe = self.launcher.prepare(self.num_games, observe)
 

@@ -97,6 +97,54 @@ def nearest_item(p: Player, items: wp.array2d[Item], game: int) -> wp.vec2:
     return best
 
 
+@wp.func
+def random_keys(h: wp.uint32) -> wp.int32:
+    """Every key with probability one half."""
+    return wp.int32(mix(h, wp.uint32(1)) & wp.uint32((1 << KEYS) - 1))
+
+
+@wp.func
+def styled_keys(
+    bot: BotSettings,
+    memo: wp.ref[Memo],
+    p: Player,
+    other: Player,
+    match: Match,
+    items: wp.array2d[Item],
+    moves: wp.array[Move],
+    game: int,
+    chance: wp.uint32,
+) -> wp.int32:
+    """Keys of a bot with a style of its own."""
+    style = bot.style
+    if style == Style.SWITCHER:
+        if match.frame >= memo.style_until:
+            memo.style = FIRST_SWITCHED + below(mix(chance, wp.uint32(2)), SWITCHED)
+            memo.style_until = match.frame + SWITCH_MIN + below(mix(chance, wp.uint32(3)), SWITCH_SPAN)
+        style = memo.style
+    s = look(p, other, match, moves, bot.delay, chance)
+    if style == Style.BASED:
+        return based(s)
+    if style == Style.BASED_SAFE:
+        return based_safe(s, memo)
+    if style == Style.HEAVY_SPAMMER:
+        return heavy_spammer(s, memo)
+    if p.state == State.ATTACK:
+        return follow_through(s, memo)
+    if style == Style.AGGRESSIVE:
+        return aggressive(s, memo)
+    if style == Style.DEFENSIVE:
+        return defensive(s, memo)
+    if style == Style.HIT_AND_RUN:
+        return hit_and_run(s, memo)
+    if style == Style.AERIAL:
+        return aerial(s, memo)
+    if style == Style.WEAPON_SEEKER:
+        item = nearest_item(p, items, game)
+        return weapon_seeker(s, memo, item[0], item[1])
+    return edge_guarder(s, memo)
+
+
 @wp.kernel
 def bot_kernel(
     players: wp.array2d[Player],
@@ -120,60 +168,34 @@ def bot_kernel(
     if entry < 0:
         return
     bot = roster[entry]
-    p = players[game, seat]
     match = matches[game]
-    memo = memos[game, seat]
-    if match.frame == 0:
-        memo = Memo()
-    chance = mix(stream(rules, game, match, Stream.BOT_CHOICE), wp.uint32(p.home + 1))
-
-    style = bot.style
-    if style == Style.SWITCHER:
-        if match.frame >= memo.style_until:
-            memo.style = FIRST_SWITCHED + below(mix(chance, wp.uint32(97)), SWITCHED)
-            memo.style_until = match.frame + SWITCH_MIN + below(mix(chance, wp.uint32(98)), SWITCH_SPAN)
-        style = memo.style
-
+    home = players[game, seat].home
+    chance = mix(stream(rules, game, match, Stream.BOT_CHOICE), wp.uint32(home + 1))
     keys = int(0)
-    if style == Style.RANDOM:
-        keys = wp.int32(mix(chance, wp.uint32(99)) & wp.uint32((1 << KEYS) - 1))
-    elif style == Style.CLOCKWORK:
+    if bot.style == Style.RANDOM:
+        keys = random_keys(chance)
+    elif bot.style == Style.CLOCKWORK:
         keys = clockwork(bot, script, match.frame)
-    elif style != Style.CONSTANT and p.state != State.KO and p.state != State.STUN:
-        s = look(p, players[game, 1 - seat], match, moves, bot.delay, chance)
-        if style == Style.BASED:
-            keys = based(s)
-        elif p.state == State.ATTACK and style != Style.BASED_SAFE and style != Style.HEAVY_SPAMMER:
-            keys = follow_through(s, memo)
-        elif style == Style.BASED_SAFE:
-            keys = based_safe(s, memo)
-        elif style == Style.AGGRESSIVE:
-            keys = aggressive(s, memo)
-        elif style == Style.DEFENSIVE:
-            keys = defensive(s, memo)
-        elif style == Style.HIT_AND_RUN:
-            keys = hit_and_run(s, memo)
-        elif style == Style.AERIAL:
-            keys = aerial(s, memo)
-        elif style == Style.HEAVY_SPAMMER:
-            keys = heavy_spammer(s, memo)
-        elif style == Style.WEAPON_SEEKER:
-            item = nearest_item(p, items, game)
-            keys = weapon_seeker(s, memo, item[0], item[1])
-        elif style == Style.EDGE_GUARDER:
-            keys = edge_guarder(s, memo)
+    elif bot.style != Style.CONSTANT:
+        memo = memos[game, seat]
+        if match.frame == 0:
+            memo = Memo()
+        p = players[game, seat]
+        if p.state != State.KO and p.state != State.STUN:
+            keys = styled_keys(bot, memo, p, players[game, 1 - seat], match, items, moves, game, chance)
+        memos[game, seat] = memo
 
     if bot.noise > 0.0:
         block = match
         block.frame = match.frame / NOISE_FRAMES
-        h = mix(stream(rules, game, block, Stream.BOT_NOISE), wp.uint32(p.home + 1))
+        h = mix(stream(rules, game, block, Stream.BOT_NOISE), wp.uint32(home + 1))
         if uniform(h) < bot.noise:
-            keys = wp.int32(mix(h, wp.uint32(1)) & wp.uint32((1 << KEYS) - 1))
+            keys = random_keys(h)
 
-    delayed[game, seat, match.frame % MAX_DELAY] = keys
-    out = int(0)
-    if match.frame >= bot.delay:
-        out = delayed[game, seat, (match.frame - bot.delay) % MAX_DELAY]
+    if bot.delay > 0:
+        delayed[game, seat, match.frame % MAX_DELAY] = keys
+        keys = wp.where(
+            match.frame >= bot.delay, delayed[game, seat, (match.frame - bot.delay + MAX_DELAY) % MAX_DELAY], 0
+        )
     for key in range(KEYS):
-        actions[game, seat][key] = wp.int8((out >> key) & 1)
-    memos[game, seat] = memo
+        actions[game, seat][key] = wp.int8((keys >> key) & 1)

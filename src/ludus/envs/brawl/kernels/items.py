@@ -34,8 +34,7 @@ from ludus.envs.warp_functions import below, mix, uniform
 @wp.func
 def stream(rules: Rules, game: wp.int32, match: Match, name: wp.int32) -> wp.uint32:
     """Hash of the named random stream of this game, episode and frame."""
-    h = mix(rules.seed_low, rules.seed_high)
-    h = mix(h, wp.uint32(rules.first_game + game))
+    h = mix(rules.seed_hash, wp.uint32(rules.first_game + game))
     h = mix(h, wp.uint32(match.episode))
     h = mix(h, wp.uint32(match.frame))
     return mix(h, wp.uint32(name))
@@ -109,13 +108,17 @@ def may_handle(p: Player) -> bool:
 
 
 @wp.func
-def reach_sq(p: Player, item: Item) -> wp.float32:
+def wants_weapon(p: Player) -> bool:
+    """Whether a fighter would take a weapon within its reach."""
+    return (p.keys & Mask.PICKUP) != 0 and p.weapon == 0 and may_handle(p)
+
+
+@wp.func
+def reach_sq(p: Player, wants: bool, item: Item) -> wp.float32:
     """Squared distance at which a fighter that wants the weapon could take it, or -1 if it cannot."""
-    if p.weapon != 0 or (p.keys & Mask.PICKUP) == 0 or not may_handle(p) or item.life <= 0 or item.lock > 0:
-        return -1.0
     dx = item.x - p.x
     dy = item.y - p.y
-    if wp.abs(dx) > REACH_X or wp.abs(dy) > REACH_Y:
+    if not wants or wp.abs(dx) > REACH_X or wp.abs(dy) > REACH_Y:
         return -1.0
     return dx * dx + dy * dy
 

@@ -10,6 +10,7 @@ from ludus.envs.brawl.kernels.items import (
     reach_sq,
     schedule_first_spawns,
     stream,
+    wants_weapon,
 )
 from ludus.envs.brawl.kernels.observe import Row, flag, observe
 from ludus.envs.brawl.kernels.stage import platform_at
@@ -111,27 +112,32 @@ def handle_weapons(
         items[game, 3] = dropped_b
     took_a = int(0)
     took_b = int(0)
-    if ((a.keys | b.keys) & Mask.PICKUP) != 0:
+    wants_a = wants_weapon(a)
+    wants_b = wants_weapon(b)
+    if wants_a or wants_b:
         for order in range(ITEM_SLOTS):
             slot = order
             if order >= 2 and a.home < 0:  # the drop of the fighter from the high ground first: no seat has an edge
                 slot = 5 - order
-            item = items[game, slot]
-            reach_a = reach_sq(a, item)
-            reach_b = reach_sq(b, item)
-            if reach_a >= 0.0 or reach_b >= 0.0:
-                first = reach_b < 0.0 or (reach_a >= 0.0 and reach_a < reach_b)
-                if reach_a == reach_b:
+            if items[game, slot].life > 0 and items[game, slot].lock == 0:
+                item = items[game, slot]
+                reach_a = reach_sq(a, wants_a and took_a == 0, item)
+                reach_b = reach_sq(b, wants_b and took_b == 0, item)
+                first = reach_a >= 0.0 and (reach_b < 0.0 or reach_a < reach_b)
+                if reach_a >= 0.0 and reach_a == reach_b:
                     coin = wp.int32(stream(rules, game, match, Stream.PICKUP_TIE) & wp.uint32(1))
                     first = (2 * coin - 1) == a.home
                 if first:
-                    a.weapon = item.weapon
                     took_a = item.weapon
-                else:
-                    b.weapon = item.weapon
+                elif reach_b >= 0.0:
                     took_b = item.weapon
-                item.life = 0
-                items[game, slot] = item
+                if reach_a >= 0.0 or reach_b >= 0.0:
+                    item.life = 0
+                    items[game, slot] = item
+    if took_a > 0:
+        a.weapon = took_a
+    if took_b > 0:
+        b.weapon = took_b
     return wp.vec4(flag(dropped_a.life > 0), flag(dropped_b.life > 0), wp.float32(took_a), wp.float32(took_b))
 
 
@@ -213,10 +219,9 @@ def step_kernel(
     events: wp.array2d[EventRow],
     measures: wp.array2d[MeasureRow],
     terminated: wp.array[wp.bool],
-    final: wp.array2d[Row],
     first: int,
 ):
-    """Advances one game by one frame, reports what happened and starts it anew if it ended."""
+    """Advances one game by one frame and reports what happened."""
     game = wp.tid() + first
     a = players[game, 0]
     b = players[game, 1]
@@ -283,8 +288,26 @@ def step_kernel(
     players[game, 0] = a
     players[game, 1] = b
     matches[game] = match
-    if ended:
-        observe(final, game, a, b, match, items, moves, rules)
+
+
+@wp.kernel
+def finish_kernel(
+    players: wp.array2d[Player],
+    matches: wp.array[Match],
+    items: wp.array2d[Item],
+    moves: wp.array[Move],
+    rules: Rules,
+    terminated: wp.array[wp.bool],
+    final: wp.array2d[Row],
+    first: int,
+):
+    """Writes the last observation of a game that ended and starts it anew.
+
+    A kernel of its own: inlined in the step, this rare branch costs a tenth of its speed.
+    """
+    game = wp.tid() + first
+    if terminated[game]:
+        observe(final, game, players[game, 0], players[game, 1], matches[game], items, moves, rules)
         restart(players, matches, items, game, rules)
 
 

@@ -109,6 +109,5 @@ class Rules:
     fixed_weapon_0: wp.int32  # weapon that seat 0 keeps for the whole match, -1 normal play
     fixed_weapon_1: wp.int32
     swap_sides: wp.int32
-    seed_low: wp.uint32
-    seed_high: wp.uint32
+    seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32

@@ -1,0 +1,91 @@
+"""Matches between scripted players: thousands in one batch, and what happened in each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ludus.core.errors import ConfigError
+from ludus.envs.base import action_dtypes
+from ludus.envs.registry import make_env
+
+
+@dataclass(frozen=True, slots=True)
+class MatchTable:
+    """Results of a cross table of players.
+
+    Attributes:
+        names: The players.
+        events: For each event, its sum over a match: `(players, players, matches, seats)`; first index is the
+            player in seat 0, second the one in seat 1.
+        measures: For each measure, its mean over a match, same shape.
+        steps: Steps a match took, `(players, players, matches)`.
+    """
+
+    names: tuple[str, ...]
+    events: Mapping[str, Tensor]
+    measures: Mapping[str, Tensor]
+    steps: Tensor
+
+    def scores(self) -> Tensor:
+        """Score of the row player: 1 for a win, a half for a draw; `(players, players, matches)`."""
+        return self.events["wins"][..., 0] + 0.5 * self.events["draws"][..., 0]
+
+
+def play_cross_table(
+    world: str,
+    names: Sequence[str],
+    matches: int,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    config: Mapping[str, Any] | None = None,
+) -> MatchTable:
+    """Plays every ordered pair of bots against each other, one batch for all.
+
+    Args:
+        world: A world with two seats and scripted players.
+        names: Bot names; each also meets itself.
+        matches: Matches of every ordered pair.
+        seed: Seed of all matches.
+        device: Where to play.
+        config: Settings of the world.
+
+    Raises:
+        ConfigError: The world has not two seats, or `matches` is below 1.
+    """
+    if matches < 1:
+        raise ConfigError(f"matches must be at least 1, got {matches}")
+    players = len(names)
+    with make_env(world, players * players * matches, device, seed=seed, config=config) as env:
+        if env.spec.seats != 2:
+            raise ConfigError(f"a cross table needs a world with 2 seats, {env.spec.id} has {env.spec.seats}")
+        bots = env.bots(names)
+        games = env.num_games
+        pair = torch.arange(games, device=env.device) // matches
+        assignment = torch.stack([pair // players, pair % players], dim=1).int()
+        shape = (games, env.spec.seats, *(env.spec.action_space.shape or ()))
+        actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
+        playing = torch.ones(games, dtype=torch.bool, device=env.device)
+        steps = torch.zeros(games, device=env.device)
+        events = {name: torch.zeros((games, 2), device=env.device) for name in env.spec.events}
+        measures = {name: torch.zeros((games, 2), device=env.device) for name in env.spec.measures}
+        while bool(playing.any()):
+            bots.act(assignment, actions)
+            result = env.step(actions)
+            weight = playing.float()[:, None]
+            for name, total in events.items():
+                total.addcmul_(result.events[name], weight)
+            for name, total in measures.items():
+                total.addcmul_(result.measures[name], weight)
+            steps += weight[:, 0]
+            playing &= ~result.ended
+        table = (players, players, matches)
+        return MatchTable(
+            names=tuple(names),
+            events={name: total.view(*table, 2).cpu() for name, total in events.items()},
+            measures={name: (total / steps[:, None]).view(*table, 2).cpu() for name, total in measures.items()},
+            steps=steps.view(table).cpu(),
+        )
