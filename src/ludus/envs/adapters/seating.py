@@ -78,6 +78,7 @@ class SeatedBatch:
         self._games = torch.arange(env.num_games, device=env.device)
         self._episodes = torch.full_like(self._games, -1)
         self._seats = torch.zeros_like(self._games)
+        self._places = np.zeros(env.num_games, dtype=np.int64)  # each learner's row among all games and seats
         self._bots = None
         if spec.seats > 1:
             if seating.opponent is None:
@@ -120,18 +121,19 @@ class SeatedBatch:
             self._bots.act(self._assignment, self._actions)
         self._actions[self._games, self._seats] = given
         result = self.env.step(self._actions)
-        final_observations = self._seen(result.final_observations)
         events = self._learners(result.events)
         measures = self._learners(result.measures)
-        ended = result.ended
-        if bool(ended.any()):
-            self._take_seats(ended)
+        ended = torch.nonzero(result.ended).squeeze(1)
+        final_observations = self._final(result.final_observations, ended) if len(ended) else None
+        if len(ended):
+            self._take_seats(result.ended)
+        observations = self._seen(result.observations)
         return SeatedStep(
-            observations=self._seen(result.observations),
+            observations=observations,
             rewards=self._weights.total(events, self.num_games),
             terminated=_host(result.terminated),
             truncated=_host(result.truncated),
-            final_observations=final_observations,
+            final_observations=observations if final_observations is None else final_observations,
             events=events,
             measures=measures,
         )
@@ -145,16 +147,44 @@ class SeatedBatch:
             self._seats = torch.where(games, drawn, self._seats)
         else:
             self._seats.fill_(self._fixed_seat)
+        self._places = _host(self._games * self.env.spec.seats + self._seats)
         self._assignment.zero_()
         self._assignment[self._games, self._seats] = -1
 
     def _seen(self, observations: Observations) -> HostObservations:
-        """Picks the learners' rows; indexing copies, so nothing of the environment's buffers leaves."""
-        picked = {name: _host(tensor[self._games, self._seats]) for name, tensor in observations.items()}
-        return next(iter(picked.values())) if isinstance(self.observation_space, spaces.Box) else picked
+        """Picks the learners' rows; picking copies, so nothing of the environment's buffers leaves."""
+        return self._flat({name: self._pick(tensor.flatten(0, 1), 0) for name, tensor in observations.items()})
+
+    def _final(self, observations: Observations, ended: Tensor) -> HostObservations:
+        """Picks the learners' rows of the games `ended` `(count,)`; all other rows are zero."""
+        final: dict[str, NDArray[Any]] = {}
+        for name, tensor in observations.items():
+            rows_of_ended = tensor[ended, self._seats[ended]].cpu().numpy()
+            final[name] = np.zeros((self.num_games, *rows_of_ended.shape[1:]), dtype=rows_of_ended.dtype)
+            final[name][ended.cpu().numpy()] = rows_of_ended
+        return self._flat(final)
+
+    def _flat(self, arrays: dict[str, NDArray[Any]]) -> HostObservations:
+        return next(iter(arrays.values())) if isinstance(self.observation_space, spaces.Box) else arrays
 
     def _learners(self, named: Mapping[str, Tensor]) -> dict[str, NDArray[np.float32]]:
-        return {name: _host(tensor[self._games, self._seats]) for name, tensor in named.items()}
+        """Picks the learners' values of events or measures; all names at once, for there may be dozens."""
+        if not named:
+            return {}
+        stacked = torch.stack(list(named.values())).flatten(1)  # (names, games * seats)
+        return dict(zip(named, self._pick(stacked, 1), strict=True))
+
+    def _pick(self, tensor: Tensor, axis: int) -> NDArray[Any]:
+        """Picks the learners' places along an axis of `games * seats`.
+
+        On the host numpy does it: measured with 64 games, torch wakes its threads for it and takes ten times as long.
+        """
+        if tensor.device.type == "cpu":
+            return np.take(tensor.numpy(), self._places, axis)
+        picked: NDArray[Any] = (
+            tensor.index_select(axis, torch.as_tensor(self._places, device=tensor.device)).cpu().numpy()
+        )
+        return picked
 
 
 def rows(observations: HostObservations, game: int) -> HostObservations:
