@@ -106,8 +106,7 @@ def test_drifting_in_the_air_eases_towards_walking_speed(stage: "Stage") -> None
     stage.hang(0, 10.0, -7.0, facing=1)
     stage.step("right", frames=10)
     assert stage.get(0, "vx") == pytest.approx(3.58, abs=1e-4)  # 0.358 a frame
-    # 0.358 * (1 + ... + 10) / 30
-    assert stage.get(0, "x") == pytest.approx(10.0 + 0.358 * 55 / 30, abs=1e-4)
+    assert stage.get(0, "x") == pytest.approx(10.0 + 0.358 * 55 / 30, abs=1e-4)  # 1 + 2 + ... + 10 = 55
     stage.step("right", frames=10)
     assert stage.get(0, "vx") == 6.75
 
