@@ -63,14 +63,15 @@ def test_a_picture_is_drawn() -> None:
 
 def test_the_reward_is_the_weighed_sum_of_the_events() -> None:
     weights = {"damage_dealt": 0.5, "damage_taken": -0.25, "attacks": 0.125, "losses": -8.0}
-    env = gym.make("ludus/Brawl-v1", opponent="aggressive", reward=weights, config={"step_limit": 300})
-    env.reset(seed=1)
+    envs: Any = LudusVectorEnv("brawl", 32, opponent="aggressive", reward=weights, config={"step_limit": 300})
+    envs.reset(seed=1)
     seen = dict.fromkeys(weights, 0.0)
-    light_attack = np.eye(10, dtype=np.int8)[7]
+    light_attack = np.tile(np.eye(10, dtype=np.int8)[7], (32, 1))
     for _ in range(300):
-        _, reward, *_, info = env.step(light_attack)
-        assert reward == pytest.approx(sum(weight * info["events"][name] for name, weight in weights.items()))
-        seen = {name: total + info["events"][name] for name, total in seen.items()}
+        _, rewards, *_, infos = envs.step(light_attack)
+        events = infos["events"]
+        assert rewards == pytest.approx(sum(weight * events[name] for name, weight in weights.items()))
+        seen = {name: total + float(events[name].sum()) for name, total in seen.items()}
     assert seen["attacks"] > 0
     assert seen["damage_taken"] > 0
 
