@@ -354,9 +354,10 @@ def travel(p: wp.ref[Player], move: Move, before: wp.vec2, after: wp.vec2):
         else:
             p.vy = eased(p.vy, limit, pull)
     was_ground = p.ground
+    was_x = p.x
     move_sideways(p)
     if p.state == State.ATTACK and p.move % MOVES_PER_WEAPON <= Slot.GROUND_HEAVY_SIDE:
-        stop_at_edge(p, after)
+        stop_at_edge(p, was_x, after)
     move_vertically(p, before, after)
     if p.ground != Ground.NONE:
         p.jumps = AIR_JUMPS

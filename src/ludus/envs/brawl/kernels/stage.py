@@ -99,14 +99,22 @@ def move_sideways(p: wp.ref[Player]):
 
 
 @wp.func
-def stop_at_edge(p: wp.ref[Player], platform: wp.vec2):
-    """Keeps a fighter that stands on something from sliding off it."""
+def stop_at_edge(p: wp.ref[Player], old: wp.float32, platform: wp.vec2):
+    """Keeps a fighter that stands on something from sliding off it.
+
+    Args:
+        p: The fighter, moved sideways already.
+        old: Its x before; one that hung over further than a ground move may go is not pulled back.
+        platform: Platform after this frame.
+    """
     x = p.x
     if p.ground == Ground.SOLID:
         side = wp.where(x > 0.0, 1.0, -1.0)
-        p.x = side * wp.clamp(wp.abs(x), GROUND_INNER - OVERHANG, GROUND_OUTER + OVERHANG)
+        inner = wp.min(GROUND_INNER - OVERHANG, wp.abs(old))
+        outer = wp.max(GROUND_OUTER + OVERHANG, wp.abs(old))
+        p.x = side * wp.clamp(wp.abs(x), inner, outer)
     elif p.ground == Ground.PLATFORM:
-        reach = PLATFORM_HALF_WIDTH + OVERHANG
+        reach = wp.max(PLATFORM_HALF_WIDTH + OVERHANG, wp.abs(old - platform[0]))
         p.x = wp.clamp(x, platform[0] - reach, platform[0] + reach)
     if p.x != x:
         p.vx = 0.0
