@@ -76,15 +76,13 @@ def restart(players: wp.array2d[Player], matches: wp.array[Match], items: wp.arr
 
 
 @wp.func
-def lose_stock(p: wp.ref[Player]) -> bool:
+def lose_stock(p: wp.ref[Player], respawn_weapon: int) -> bool:
     """Takes a stock from a fighter outside the kill box; says whether that happened."""
     if p.state == State.KO or (wp.abs(p.x) <= KILL_X and wp.abs(p.y) <= KILL_Y):
         return False
     threatened = p.threatened
     stocks = p.stocks - 1
-    weapon = p.weapon
-    place_at_start(p, weapon)
-    p.weapon = 0
+    place_at_start(p, respawn_weapon)
     p.threatened = threatened
     p.stocks = stocks
     p.state = State.KO
@@ -173,7 +171,7 @@ def write_stocks(row: wp.ref[EventRow], knockouts: float, knocked_out: float, fa
 def write_weapons(row: wp.ref[EventRow], took: float, dropped: float, values: wp.array[wp.float32]):
     """Writes the events of weapons; `took` is a weapon index, 0 for none."""
     row[Event.PICKUPS] = flag(took > 0.0)
-    row[Event.PICKUP_VALUE] = values[wp.int32(took)]
+    row[Event.PICKUP_VALUE] = flag(took > 0.0) * values[wp.int32(took)]  # empty hands may have a value too
     row[Event.DROPS] = dropped
 
 
@@ -230,8 +228,10 @@ def step_kernel(
     keys_b = held_keys(actions[game, 1], b.home)
     pressed_a = keys_a & ~a.keys
     pressed_b = keys_b & ~b.keys
-    attacks_a = act(a, moves[wp.max(a.move, 0)], keys_a, wp.max(rules.fixed_weapon_0, 0))
-    attacks_b = act(b, moves[wp.max(b.move, 0)], keys_b, wp.max(rules.fixed_weapon_1, 0))
+    weapon_a = wp.max(rules.fixed_weapon_0, 0)  # after a stock is lost
+    weapon_b = wp.max(rules.fixed_weapon_1, 0)
+    attacks_a = act(a, moves[wp.max(a.move, 0)], keys_a, weapon_a)
+    attacks_b = act(b, moves[wp.max(b.move, 0)], keys_b, weapon_b)
 
     before = platform_at(match.frame)
     match.frame += 1
@@ -259,13 +259,13 @@ def step_kernel(
         dealt_b = take_blow(a, blow_b)
         in_stun_b = flag(stunned_a)
 
+    lost_a = lose_stock(a, weapon_a)  # before weapons are handled: what leaves the stage drops nothing there
+    lost_b = lose_stock(b, weapon_b)
     advance_items(items, game, match, rules)
     handled = wp.vec4(0.0, 0.0, 0.0, 0.0)
     if rules.fixed_weapon_0 < 0:
         handled = handle_weapons(a, b, pressed_a, pressed_b, items, game, match, rules)
 
-    lost_a = lose_stock(a)
-    lost_b = lose_stock(b)
     ended = a.stocks <= 0 or b.stocks <= 0 or match.frame >= rules.step_limit
     result = float(0.0)
     if ended:
