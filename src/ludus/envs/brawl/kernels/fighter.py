@@ -238,7 +238,7 @@ def act_freely(p: wp.ref[Player], keys: wp.int32, pressed: wp.int32, direction: 
 
 @wp.func
 def carry_attack(p: wp.ref[Player], move: Move, keys: wp.int32, direction: wp.int32) -> wp.float32:
-    """A frame of an attack: charge, own motion, follow-up, end; returns 1 if a follow-up began."""
+    """A frame of an attack: charge, own motion, follow-up; returns 1 if a follow-up began; sets free at the end."""
     charging = p.move_frame == move.charge_frame and p.charge < move.charge_max and (keys & Mask.HEAVY) != 0
     if charging:
         p.charge += 1
@@ -286,7 +286,9 @@ def act(p: wp.ref[Player], move: Move, keys: wp.int32, respawn_weapon: wp.int32)
     p.timer = wp.max(p.timer - 1, 0)
 
     if p.state == State.ATTACK:
-        return carry_attack(p, move, keys, direction)
+        began = carry_attack(p, move, keys, direction)
+        if p.state == State.ATTACK:
+            return began
     if p.state == State.KO:
         if p.timer == 0:
             place_at_start(p, respawn_weapon)
