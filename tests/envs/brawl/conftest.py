@@ -1,6 +1,7 @@
 """A stage for tests: games of Brawl set up by hand, keys written as words, and the state as plain numbers."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +15,15 @@ from ludus.envs.brawl.rules import BODY_HALF_HEIGHT, HIGH_TOP, KEYS, LOW_TOP, Gr
 from ludus.envs.registry import make_env
 from ludus.envs.warp_tools import struct_views
 
+PLAIN_MOVES = Path(__file__).with_name("plain_moves.yaml")
+
 
 class Stage:
     """Games set up by hand.
 
     Seat 0 starts on the low ground (left), seat 1 on the high one (right), whatever sides were drawn. Keys are words
-    such as `"right jump"`; left and right are those of the stage for both seats. No weapons appear unless asked for.
+    such as `"right jump"`; left and right are those of the stage for both seats. No weapons appear unless asked for,
+    and the moves are those of `plain_moves.yaml`.
     """
 
     def __init__(self, env: BrawlEnv) -> None:
@@ -31,21 +35,21 @@ class Stage:
             self.set(seat, home=home)
             self.stand(seat, 5.0 * home, facing=-home)
 
-    def set(self, seat: int, game: int | slice = slice(None), **values: float) -> None:
-        """Writes fields of `structs.Player`."""
+    def set(self, seat: int, **values: float) -> None:
+        """Writes fields of `structs.Player`, in every game."""
         for name, value in values.items():
-            self.fields[name][game, seat] = value
+            self.fields[name][:, seat] = value
 
-    def stand(self, seat: int, x: float, game: int | slice = slice(None), **values: float) -> None:
+    def stand(self, seat: int, x: float, **values: float) -> None:
         """Puts a fighter at rest on the ground below x."""
         top = HIGH_TOP if x > 0 else LOW_TOP
         still = {"y": top - BODY_HALF_HEIGHT, "vx": 0.0, "vy": 0.0, "state": State.STANDING, "ground": Ground.SOLID}
-        self.set(seat, game, x=x, **(still | values))
+        self.set(seat, x=x, **(still | values))
 
-    def hang(self, seat: int, x: float, y: float, game: int | slice = slice(None), **values: float) -> None:
+    def hang(self, seat: int, x: float, y: float, **values: float) -> None:
         """Puts a fighter into the air."""
         free = {"vx": 0.0, "vy": 0.0, "state": State.IN_AIR, "ground": Ground.NONE}
-        self.set(seat, game, x=x, y=y, **(free | values))
+        self.set(seat, x=x, y=y, **(free | values))
 
     def keys(self, *held: str) -> Tensor:
         """Returns the actions `(games, 2, 10)` of both seats, the same in every game."""
@@ -102,7 +106,7 @@ def make_stage(idle_envs: dict[str, list[BrawlEnv]]) -> Iterator[MakeStage]:
     used: list[tuple[str, BrawlEnv]] = []
 
     def make(games: int = 1, *, seed: int = 0, **config: Any) -> Stage:
-        settings = {"weapon_spawns": False, "threads": 1} | config
+        settings = {"weapon_spawns": False, "threads": 1, "move_table": PLAIN_MOVES} | config
         key = f"{games} {sorted(settings.items())}"
         idle = idle_envs.setdefault(key, [])
         env = idle.pop() if idle else make_env("brawl", games, config=settings)
