@@ -250,9 +250,10 @@ def test_moves_are_the_same_to_the_left_and_to_the_right(make_stage: "MakeStage"
     grounded = slot <= Slot.GROUND_HEAVY_SIDE
     key = "light" if slot <= Slot.AIR_LIGHT_SIDE else "heavy"
     down = slot in (Slot.AIR_LIGHT_DOWN, Slot.GROUND_POUND)
+    below = {Slot.AIR_LIGHT_DOWN: 1.0, Slot.RECOVERY: -0.9, Slot.GROUND_POUND: 1.75}.get(slot, 0.0)
     for game, side in ((0, 1), (1, -1)):
         for seat, home in ((0, -side), (1, side)):
-            values = {"home": home, "x": (0.0, 0.5 * side)[seat], "y": -7.0, "vx": 0.0, "vy": 0.0}
+            values = {"home": home, "x": (0.0, 0.5 * side)[seat], "y": -7.0 + below * seat, "vx": 0.0, "vy": 0.0}
             values |= {"facing": side, "state": State.IN_AIR, "ground": Ground.NONE}
             for name, value in values.items():
                 stage.fields[name][game, seat] = value
