@@ -87,10 +87,10 @@ class MultiCategoricalHead(ActionHead):
 
     def __init__(self, latent: int, counts: Sequence[int]) -> None:
         super().__init__()
-        self._counts = [int(count) for count in counts]
+        self.counts = [int(count) for count in counts]
         self.noise_kind, self.noise_shape, self.action_shape = "uniform", (len(counts),), (len(counts),)
         self.action_dtype = torch.int64
-        self.linear = make_linear(latent, sum(self._counts), OUTPUT_GAIN)
+        self.linear = make_linear(latent, sum(self.counts), OUTPUT_GAIN)
 
     def forward(self, latent: Tensor) -> Tensor:
         """Maps latents to the logits of all choices side by side."""
@@ -99,17 +99,17 @@ class MultiCategoricalHead(ActionHead):
 
     def sample(self, parameters: Tensor, noise: Tensor, latent: Tensor) -> Tensor:  # noqa: ARG002
         """Inverts each cumulative distribution at its own uniform number."""
-        parts = torch.split(parameters, self._counts, dim=-1)
+        parts = torch.split(parameters, self.counts, dim=-1)
         return torch.stack([_invert_cumulative(part, noise[..., i : i + 1]) for i, part in enumerate(parts)], dim=-1)
 
     def mode(self, parameters: Tensor) -> Tensor:
         """Takes the largest logit of each choice."""
-        return torch.stack([part.argmax(-1) for part in torch.split(parameters, self._counts, dim=-1)], dim=-1)
+        return torch.stack([part.argmax(-1) for part in torch.split(parameters, self.counts, dim=-1)], dim=-1)
 
     def log_prob_and_entropy(self, parameters: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Adds up the choices, which are independent."""
         pairs = [
-            _categorical(part, actions[..., i]) for i, part in enumerate(torch.split(parameters, self._counts, dim=-1))
+            _categorical(part, actions[..., i]) for i, part in enumerate(torch.split(parameters, self.counts, dim=-1))
         ]
         log_probs, entropies = zip(*pairs, strict=True)
         return torch.stack(log_probs).sum(0), torch.stack(entropies).sum(0)

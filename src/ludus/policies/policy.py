@@ -67,6 +67,8 @@ class Policy(nn.Module):
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.observations = ObservationEncoder(spec.observation_space, config, self.device)
         self.strategy = self._make_strategy(config.strategy)
+        if self.strategy is not None:
+            self._strategy_step, self._strategy_unroll = self.strategy.step, self.strategy.unroll
         size = self.observations.output_size + (config.strategy.latent if config.strategy else 0)
         self.recurrent = make_recurrent(size, config.recurrent) if config.recurrent else None
         separate = config.recurrent is not None and config.recurrent.critic == "separate"
@@ -109,6 +111,15 @@ class Policy(nn.Module):
         if self.config.bfloat16:
             encoder.cache_dtype = torch.bfloat16
         return encoder
+
+    def use_compiler(self) -> None:
+        """Lets `torch.compile` take the strategy encoder, whose many small operations it joins into few kernels.
+
+        The rest gains nothing: matrix products and the hand-written recurrence stay as they are.
+        """
+        if self.strategy is not None:
+            self._strategy_step = torch.compile(self.strategy.step, dynamic=False)
+            self._strategy_unroll = torch.compile(self.strategy.unroll, dynamic=False)
 
     @property
     def has_memory(self) -> bool:
@@ -251,7 +262,7 @@ class Policy(nn.Module):
         features = self.observations(flat)
         following: Memory = {}
         if self.strategy is not None:
-            latent, part = self.strategy.step(self._opponent(flat), part_of(memory, "strategy"), starts)
+            latent, part = self._strategy_step(self._opponent(flat), part_of(memory, "strategy"), starts)
             features = torch.cat((features, latent), dim=-1)
             following |= with_prefix("strategy", part)
         if self.recurrent is None:
@@ -267,7 +278,7 @@ class Policy(nn.Module):
         flat = self.observations.flatten(dict(observations))
         features = self.observations(flat)
         if self.strategy is not None:
-            latent = self.strategy.unroll(self._opponent(flat), part_of(memory, "strategy"), starts)
+            latent = self._strategy_unroll(self._opponent(flat), part_of(memory, "strategy"), starts)
             features = torch.cat((features, latent), dim=-1)
         if self.recurrent is None:
             return _Trunk(features, features)

@@ -10,7 +10,7 @@ from ludus.algorithms.ppo.advantages import forward_scan, generalised_advantages
 from ludus.algorithms.ppo.buffer import RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.seats import Opponents, Rows
-from ludus.algorithms.ppo.stepping import make_stepper
+from ludus.algorithms.ppo.stepping import Stepper, make_stepper
 from ludus.core.errors import ConfigError, StateError
 from ludus.envs.base import BatchedEnv, Observations, StepResult, action_dtypes
 from ludus.policies.memory import Memory, part_of, with_prefix
@@ -42,6 +42,7 @@ class Collector:
         reward: RewardFunction = reward_event,
         learner: Tensor | None = None,
         opponents: Opponents | None = None,
+        stepper: Stepper | None = None,
     ) -> None:
         """Starts all games.
 
@@ -52,6 +53,7 @@ class Collector:
             reward: Gives `(games, seats)` float32 of a step.
             learner: `(games, seats)` bool, seats that the learner plays; all if None.
             opponents: Who plays the others; needed unless the learner plays all.
+            stepper: Who steps the policy; as plain calls or CUDA graphs if None.
         """
         self.env, self.policy, self.config = env, policy, config
         self.rows = Rows(env, learner)
@@ -59,7 +61,7 @@ class Collector:
             raise ConfigError("some seats are not the learner's: pass opponents, or learner=None to play all seats")
         self.buffer = RolloutBuffer(policy, config.steps, self.rows.count, config.chunk)
         self._reward, self._opponents = reward, opponents
-        self._stepper = make_stepper(policy, self.rows.count, cuda_graphs=config.cuda_graphs)
+        self._stepper = stepper or make_stepper(policy, self.rows.count, cuda_graphs=config.cuda_graphs)
         shape = (env.num_games, env.spec.seats, *policy.head.action_shape)
         self._actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
         self._observations = env.reset()

@@ -30,7 +30,8 @@ class PpoConfig(BaseModel):
         adam_epsilon: Epsilon of Adam.
         betas: Decay rates of Adam's two averages.
         hold_noise_steps: Steps over which state-dependent exploration keeps its noise; None keeps it for a rollout.
-        compile: Whether `torch.compile` takes the minibatch step.
+        compile: Whether `torch.compile` takes the strategy encoder.
+        native: Whether plain MLP policies on the CPU are learned by the compiled functions.
         cuda_graphs: Whether the rollout step and the minibatch step become CUDA graphs on a CUDA device.
     """
 
@@ -55,6 +56,7 @@ class PpoConfig(BaseModel):
     betas: tuple[float, float] = (0.9, 0.999)
     hold_noise_steps: int | None = Field(default=None, ge=1)
     compile: bool = False
+    native: bool = True
     cuda_graphs: bool = True
 
     @model_validator(mode="after")

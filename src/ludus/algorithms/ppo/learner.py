@@ -44,7 +44,15 @@ class PpoLearner:
         """Starts all games; see `Collector` for the arguments."""
         self.policy, self.config = policy, config
         self.updater = Updater(policy, config)
-        self.collector = Collector(env, policy, config, reward=reward, learner=learner, opponents=opponents)
+        self.collector = Collector(
+            env,
+            policy,
+            config,
+            reward=reward,
+            learner=learner,
+            opponents=opponents,
+            stepper=self.updater.native,
+        )
         config.minibatches(self.collector.rows.count)
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self.iterations = 0

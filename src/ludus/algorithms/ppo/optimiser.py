@@ -16,12 +16,19 @@ class FlatAdam:
     A step can be cancelled on the device, without the host knowing: `step(skip)` leaves parameters, averages and
     step count alone where `skip` is 1. That is how an update stops at its target KL, and how a gradient that is not
     finite never reaches the parameters.
+
+    Attributes:
+        flat: All parameters.
+        gradient: Their gradient.
+        starts: Where each parameter begins in them, in the order of `module.parameters()`.
+        learning_rate: `()`, read by every step.
     """
 
     def __init__(self, module: nn.Module, config: PpoConfig) -> None:
         parameters = list(module.parameters())
         sizes = [parameter.numel() for parameter in parameters]
         bounds = list(pairwise([0, *torch.tensor(sizes).cumsum(0).tolist()]))
+        self.starts = [start for start, _ in bounds]
         self._max_norm = config.max_gradient_norm
         self.flat = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in parameters]))
         if distributed.is_initialized():
@@ -71,6 +78,11 @@ class FlatAdam:
     def tensors(self) -> tuple[Tensor, ...]:
         """Returns everything that a step changes: parameters and Adam's averages and step count."""
         return (self.flat.data, *self._adam.state[self.flat].values())
+
+    def averages(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns Adam's two averages and its step count."""
+        state = self._adam.state[self.flat]
+        return state["exp_avg"], state["exp_avg_sq"], state["step"]
 
     def state(self) -> dict[str, Tensor]:
         """Returns copies of Adam's averages and its step count."""

@@ -9,6 +9,8 @@ from ludus.algorithms.ppo.buffer import Minibatch, RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.graphs import GraphedCall
 from ludus.algorithms.ppo.loss import METRICS, Coefficients, normalise_advantages, ppo_loss
+from ludus.algorithms.ppo.native.job import Number
+from ludus.algorithms.ppo.native.mlp import NativeMlp, supports
 from ludus.algorithms.ppo.optimiser import FlatAdam
 from ludus.core.schedules import KlAdaptiveConfig, KlAdaptiveRate
 from ludus.policies.policy import Policy
@@ -27,6 +29,7 @@ class Updater:
 
     Attributes:
         optimiser: Adam over all parameters.
+        native: The compiled functions, where the policy is one that they know; it can step the rollouts too.
     """
 
     def __init__(self, policy: Policy, config: PpoConfig) -> None:
@@ -42,7 +45,9 @@ class Updater:
         self._sums = torch.zeros(len(UPDATE_METRICS), device=device)
         self._first_ratio_error = torch.zeros((), device=device)
         self._stopped = torch.zeros((), device=device)
-        self._loss = torch.compile(self._plain_loss) if config.compile else self._plain_loss
+        if config.compile:
+            policy.use_compiler()
+        self.native = NativeMlp(policy, self.optimiser, config) if config.native and supports(policy) else None
         # A graph cannot hold a reduction over processes.
         self._graphable = config.cuda_graphs and device.type == "cuda" and not distributed.is_initialized()
         self._graph: GraphedCall | None = None
@@ -58,6 +63,9 @@ class Updater:
         self._set_coefficients(progress)
         self._sums.zero_()
         self._stopped.zero_()
+        if self.native is not None:
+            self._native_epochs(self.native, buffer, generator)
+            return
         first = True
         for _ in range(self.config.epochs):
             order = torch.randperm(buffer.segments, generator=generator, device=self.policy.device)
@@ -68,6 +76,19 @@ class Updater:
                     first = False
                 if self.config.target_kl is not None and not self._stopped.is_cuda and self._stopped:
                     return
+
+    def _native_epochs(self, native: NativeMlp, buffer: RolloutBuffer, generator: torch.Generator) -> None:
+        coefficients, target_kl = self._coefficients, self.config.target_kl
+        numbers = {
+            Number.LEARNING_RATE: coefficients.learning_rate.item(),
+            Number.CLIP: coefficients.clip.item(),
+            Number.ENTROPY: coefficients.entropy.item(),
+            Number.VALUE_CLIP: -1.0 if coefficients.value_clip is None else coefficients.value_clip.item(),
+            Number.KL_LIMIT: -1.0 if target_kl is None else _KL_TOLERANCE * target_kl,
+        }
+        native.begin(buffer, self._sums, self._first_ratio_error, self._stopped)
+        for _ in range(self.config.epochs):
+            native.epoch(torch.randperm(buffer.segments, generator=generator), numbers)
 
     def _step(self, buffer: RolloutBuffer, segments: Tensor) -> None:
         """Steps on a minibatch, by a CUDA graph where that is possible."""
@@ -90,7 +111,7 @@ class Updater:
         self.optimiser.step(self._whether_to_skip(metrics, norm))
         self._sums += torch.cat((metrics, torch.stack((norm, 1.0 - self._skip, self._skip))))
 
-    def _plain_loss(self, batch: Minibatch) -> tuple[Tensor, Tensor]:
+    def _loss(self, batch: Minibatch) -> tuple[Tensor, Tensor]:
         targets = batch.targets
         if self.config.normalise_advantages:
             targets = targets._replace(advantages=normalise_advantages(targets.advantages))

@@ -1,0 +1,256 @@
+"""Drives the compiled functions for one policy: which policies fit, tables, workspaces, launches."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+
+from ludus.algorithms.ppo.buffer import RolloutBuffer
+from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.native.job import Address, Head, Layer, Number, Whole, padded
+from ludus.algorithms.ppo.optimiser import FlatAdam
+from ludus.networks.distributions import BernoulliHead, CategoricalHead, MultiCategoricalHead
+from ludus.networks.gaussian import GaussianHead, StateDependentGaussianHead
+from ludus.networks.mlp import Mlp
+from ludus.policies.memory import Memory
+from ludus.policies.policy import Policy, Step
+
+_WIDEST = 1024  # the compiled code keeps a layer's bias on its stack
+_HEADS = {
+    CategoricalHead: Head.CATEGORICAL,
+    MultiCategoricalHead: Head.CATEGORICAL,
+    BernoulliHead: Head.BUTTONS,
+    GaussianHead: Head.GAUSSIAN,
+}
+_ACTIVATIONS = {"tanh": 0, "relu": 1}
+
+
+def supports(policy: Policy) -> bool:
+    """Says whether the policy is one that the compiled functions know: plain MLPs in float32 on the CPU, one process.
+
+    Above a certain width the processor's own libraries are faster, and torch uses all cores.
+    """
+    plain = policy.device.type == "cpu" and not policy.has_memory and not policy.config.bfloat16
+    sizes = (*policy.config.net_arch.pi, *policy.config.net_arch.vf, policy.observations.output_size)
+    return (
+        plain
+        and type(policy.head) in _HEADS
+        and policy.config.activation in _ACTIVATIONS
+        and not list(policy.observations.parameters())
+        and max(sizes) <= _WIDEST
+        and not distributed.is_initialized()
+    )
+
+
+class NativeMlp:
+    """The rollout step and the update of one policy, compiled.
+
+    It works on the optimiser's own flat tensors, so parameters, averages and state are where they always are.
+    """
+
+    def __init__(self, policy: Policy, optimiser: FlatAdam, config: PpoConfig) -> None:
+        self._policy, self._optimiser, self._config = policy, optimiser, config
+        self._layers = _linear_layers(policy)
+        self._places = {id(p): s for p, s in zip(policy.parameters(), optimiser.starts, strict=True)}
+        self._epoch: _Job | None = None
+        self._forward: dict[int, _Job] = {}
+
+    def epoch(self, order: Tensor, numbers: Mapping[Number, float]) -> None:
+        """Runs all minibatches of one epoch; `begin` comes first.
+
+        Args:
+            order: `(frames,)` int64, the frames minibatch by minibatch.
+            numbers: Scheduled numbers.
+        """
+        assert self._epoch is not None  # noqa: S101 - for the type checker
+        for place, number in numbers.items():
+            self._epoch.numbers[place] = number
+        self._epoch.set({Address.ORDER: order})
+        self._epoch.run()
+
+    def begin(self, buffer: RolloutBuffer, sums: Tensor, first_ratio_error: Tensor, stopped: Tensor) -> None:
+        """Prepares the epochs over one rollout; metrics add up in the given tensors."""
+        if self._epoch is None:
+            self._epoch = self._make_job("epoch_kernel", self._config.batch_size)
+            self._epoch.whole[Whole.MINIBATCHES] = self._config.minibatches(buffer.rows)
+        frames = self._frames({name: tensor.flatten(0, 1) for name, tensor in buffer.observations.items()})
+        average, squares, step = self._optimiser.averages()
+        self._epoch.set(
+            {
+                Address.FRAMES: frames,
+                Address.ACTIONS: buffer.actions.flatten(0, 1).float().contiguous(),
+                Address.LOG_PROBS: buffer.log_probs,
+                Address.VALUES: buffer.values,
+                Address.ADVANTAGES: buffer.advantages,
+                Address.RETURNS: buffer.returns,
+                Address.GRADIENT: self._optimiser.gradient,
+                Address.FIRST_AVERAGE: average,
+                Address.SECOND_AVERAGE: squares,
+                Address.ADAM_STEP: step,
+                Address.SUMS: sums,
+                Address.FIRST_RATIO_ERROR: first_ratio_error,
+                Address.STOPPED: stopped,
+            }
+        )
+
+    @torch.no_grad()
+    def step(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor, noise: Tensor) -> Step:  # noqa: ARG002
+        """Acts on one frame; see `Policy.step`."""
+        kept = self._run_forward(observations, noise)
+        actions = kept[Address.OUT_ACTIONS].to(self._policy.head.action_dtype)
+        return Step(actions, kept[Address.OUT_LOG_PROBS], kept[Address.OUT_VALUES], memory)
+
+    @torch.no_grad()
+    def value(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:  # noqa: ARG002
+        """Values one frame; see `Policy.value`."""
+        return self._run_forward(observations, None)[Address.OUT_VALUES]
+
+    def _run_forward(self, observations: Mapping[str, Tensor], noise: Tensor | None) -> "dict[Address, Tensor]":
+        """Returns the tensors of the forward pass; the next one overwrites them."""
+        frames = self._frames(observations)
+        rows = frames.shape[0]
+        job = self._forward.get(rows)
+        if job is None:
+            job = self._forward[rows] = self._make_job("forward_kernel", rows)
+            actions = torch.zeros(rows, *self._policy.head.action_shape)
+            job.set({Address.OUT_ACTIONS: actions})
+            job.set({place: torch.zeros(rows) for place in (Address.OUT_LOG_PROBS, Address.OUT_VALUES)})
+        job.set({Address.FRAMES: frames})
+        job.set_noise(noise)
+        job.run()
+        return job.kept
+
+    def _frames(self, observations: Mapping[str, Tensor]) -> Tensor:
+        frames: Tensor = self._policy.observations(self._policy.observations.flatten(dict(observations)))
+        return frames.contiguous()
+
+    def _make_job(self, kernel: str, rows: int) -> "_Job":
+        policy, config = self._policy, self._config
+        actor_layers, _ = self._layers
+        layers = [layer for network in self._layers for layer in network]
+        table, workspace = self._plan(rows)
+        job = _Job(kernel, table, torch.zeros(workspace), torch.tensor(_counts(policy), dtype=torch.int32))
+        job.set({Address.PARAMETERS: self._optimiser.flat.data})
+        log_std = self._places[id(policy.head.log_std)] if isinstance(policy.head, GaussianHead) else 0
+        for place, value in {
+            Whole.LAYERS: len(layers),
+            Whole.ACTOR_LAYERS: len(actor_layers),
+            Whole.ROWS: rows,
+            Whole.FEATURES: policy.observations.output_size,
+            Whole.HEAD: _HEADS[type(policy.head)],
+            Whole.CHOICES: max(1, *policy.head.action_shape, 1),
+            Whole.OUTPUTS: actor_layers[-1].out_features,
+            Whole.LOG_STD: log_std,
+            Whole.PARAMETERS: self._optimiser.flat.numel(),
+            Whole.ACTIVATION: _ACTIVATIONS[policy.config.activation],
+            Whole.NORMALISE: config.normalise_advantages,
+            Whole.SCRATCH: workspace - max(padded(x.in_features) * padded(x.out_features) for x in layers),
+        }.items():
+            job.whole[place] = value
+        for number, amount in {
+            Number.VALUE: config.value,
+            Number.BETA_1: config.betas[0],
+            Number.BETA_2: config.betas[1],
+            Number.EPSILON: config.adam_epsilon,
+            Number.WEIGHT_DECAY: config.weight_decay,
+            Number.MAX_NORM: config.max_gradient_norm,
+        }.items():
+            job.numbers[number] = amount
+        return job
+
+    def _plan(self, rows: int) -> tuple[list[list[int]], int]:
+        """Lays out the workspace: returns the table of layers and the workspace's size in floats."""
+        tall = padded(rows)
+        frames, top = 0, tall * padded(self._policy.observations.output_size)
+        table: list[list[int]] = []
+        for network in self._layers:
+            source, source_gradient = frames, -1
+            for layer in network:
+                square = padded(layer.in_features) * padded(layer.out_features)
+                result = tall * padded(layer.out_features)
+                row = [0] * len(Layer)
+                row[Layer.INPUTS], row[Layer.OUTPUTS] = layer.in_features, layer.out_features
+                row[Layer.WEIGHT], row[Layer.BIAS] = self._places[id(layer.weight)], self._places[id(layer.bias)]
+                row[Layer.TRANSPOSED], row[Layer.PADDED] = top, top + square
+                row[Layer.SOURCE], row[Layer.SOURCE_GRADIENT] = source, source_gradient
+                row[Layer.RESULT], row[Layer.RESULT_GRADIENT] = top + 2 * square, top + 2 * square + result
+                source, source_gradient = row[Layer.RESULT], row[Layer.RESULT_GRADIENT]
+                top += 2 * square + 2 * result
+                table.append(row)
+        largest = max(padded(x.in_features) * padded(x.out_features) for network in self._layers for x in network)
+        return table, top + largest
+
+
+class _Job:
+    """The tables of one compiled function and its launch."""
+
+    def __init__(self, kernel: str, layers: list[list[int]], workspace: Tensor, counts: Tensor) -> None:
+        self._addresses = np.zeros(len(Address), dtype=np.int64)
+        self.whole = np.zeros(len(Whole), dtype=np.int32)
+        self.numbers = np.zeros(len(Number), dtype=np.float32)
+        self.kept: dict[Address, Tensor] = {}
+        self._addresses[Address.WHOLE] = self.whole.ctypes.data
+        self._addresses[Address.NUMBERS] = self.numbers.ctypes.data
+        self.set(
+            {
+                Address.LAYERS: torch.tensor(layers, dtype=torch.int32),
+                Address.WORKSPACE: workspace,
+                Address.COUNTS: counts,
+            }
+        )
+        self._command = _record(kernel, self._addresses.ctypes.data)
+
+    def set(self, tensors: Mapping[Address, Tensor]) -> None:
+        """Points places of the table at tensors, and keeps these alive."""
+        for address, tensor in tensors.items():
+            self.kept[address] = tensor
+            self._addresses[address] = tensor.data_ptr()
+
+    def set_noise(self, noise: Tensor | None) -> None:
+        """Points at the noise, or at none."""
+        if noise is None:
+            self._addresses[Address.NOISE] = 0
+        else:
+            self.set({Address.NOISE: noise})
+
+    def run(self) -> None:
+        """Runs the compiled function; it is done when this returns."""
+        self._command.launch()
+
+
+@cache
+def _kernels() -> Any:  # noqa: ANN401 - a module whose contents Warp makes
+    """Imports and loads the kernels on first use, so that a learner that has no use for them never pays."""
+    from ludus.algorithms.ppo.native import kernels
+    from ludus.envs.warp_tools import load_kernels
+
+    load_kernels(kernels, torch.device("cpu"))
+    return kernels
+
+
+def _record(kernel: str, address: int) -> Any:  # noqa: ANN401 - Warp's launch has no static type
+    import warp as wp
+
+    found = getattr(_kernels(), kernel)
+    return wp.launch(found, dim=1, inputs=[wp.uint64(address)], device="cpu", record_cmd=True)
+
+
+def _linear_layers(policy: Policy) -> tuple[list[nn.Linear], list[nn.Linear]]:
+    def of(network: Mlp, last: nn.Module) -> list[nn.Linear]:
+        return [layer for layer in (*network.layers, last) if isinstance(layer, nn.Linear)]
+
+    head = policy.head
+    assert isinstance(head, CategoricalHead | MultiCategoricalHead | BernoulliHead | GaussianHead)  # noqa: S101
+    assert not isinstance(head, StateDependentGaussianHead)  # noqa: S101 - `supports` said so
+    return of(policy.actor, head.linear), of(policy.critic, policy.value_head)
+
+
+def _counts(policy: Policy) -> list[int]:
+    """Returns the number of alternatives of each choice of a categorical head; nothing for the others."""
+    head = policy.head
+    if isinstance(head, MultiCategoricalHead):
+        return list(head.counts)
+    return [head.linear.out_features] if isinstance(head, CategoricalHead) else [0]

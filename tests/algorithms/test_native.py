@@ -1,0 +1,146 @@
+"""The compiled functions against autograd: the same actions, losses, gradients and parameters."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from ludus.algorithms.ppo.buffer import RolloutBuffer
+from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.native.mlp import NativeMlp, supports
+from ludus.algorithms.ppo.update import Updater
+from ludus.envs.base import EnvSpec
+from ludus.policies.config import PolicyConfig
+from ludus.policies.policy import Policy
+
+STEPS, ROWS = 12, 5  # 60 frames, minibatches of 20: not a multiple of the lanes
+ACTION_SPACES: dict[str, spaces.Space[Any]] = {
+    "categorical": spaces.Discrete(5),
+    "multi-categorical": spaces.MultiDiscrete([2, 3, 4]),
+    "buttons": spaces.MultiBinary(11),
+    "gaussian": spaces.Box(-1.0, 1.0, (3,), np.float32),
+}
+
+
+def _policy(space: str, **changes: Any) -> Policy:
+    torch.manual_seed(0)
+    observations = spaces.Dict(
+        {"a": spaces.Box(-np.inf, np.inf, (3,), np.float32), "b": spaces.Box(-np.inf, np.inf, (7,), np.float32)}
+    )
+    spec = EnvSpec("test", 1, (0,), observations, ACTION_SPACES[space], 30.0, None)
+    settings = {"net_arch": {"pi": [13, 24], "vf": [9]}, "log_std": -0.3} | changes
+    policy = Policy(spec, PolicyConfig.model_validate(settings))
+    with torch.no_grad():
+        for parameter in policy.head.parameters():
+            parameter.add_(torch.randn(parameter.shape) * 0.3)  # away from the uniform start
+    return policy
+
+
+def _buffer(policy: Policy) -> RolloutBuffer:
+    generator = torch.Generator().manual_seed(1)
+    buffer = RolloutBuffer(policy, STEPS, ROWS, 4)
+    for tensor in buffer.observations.values():
+        tensor.normal_(generator=generator)
+    policy.observe({name: tensor * 2.0 + 1.0 for name, tensor in buffer.observations.items()})
+    noise = policy.draw_noise(STEPS, ROWS, generator)
+    for t in range(STEPS):
+        frame = {name: tensor[t] for name, tensor in buffer.observations.items()}
+        step = policy.step(frame, {}, torch.zeros(ROWS, dtype=torch.bool), noise[t])
+        buffer.actions[t], buffer.log_probs[t], buffer.values[t] = step.actions, step.log_probs, step.values
+    for tensor in (buffer.advantages, buffer.returns):
+        tensor.normal_(generator=generator)
+    for tensor in (buffer.log_probs, buffer.values):
+        tensor.add_(torch.randn(tensor.shape, generator=generator) * 0.1)
+    return buffer
+
+
+def _config(*, native: bool, **changes: Any) -> PpoConfig:
+    settings = {"steps": STEPS, "chunk": 4, "batch_size": 20, "epochs": 3, "learning_rate": 3e-3, "entropy": 0.02}
+    return PpoConfig.model_validate(settings | changes | {"native": native})
+
+
+def _update(policy: Policy, config: PpoConfig) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    updater = Updater(policy, config)
+    assert (updater.native is not None) == config.native
+    updater.update(_buffer(policy), 0.0, torch.Generator().manual_seed(2))
+    gradients = {f"gradient.{name}": p.grad for name, p in policy.named_parameters() if p.grad is not None}
+    return policy.state() | updater.optimiser.state() | gradients, updater.device_metrics()
+
+
+@pytest.mark.parametrize(
+    ("space", "policy_changes", "changes"),
+    [
+        ("categorical", {}, {}),
+        ("categorical", {"activation": "relu", "normalise": {"observations": True}}, {"value_clip": 0.1}),
+        ("categorical", {"net_arch": {"pi": [], "vf": []}}, {"normalise_advantages": False, "max_gradient_norm": 1e3}),
+        ("multi-categorical", {}, {"weight_decay": 0.1}),
+        ("buttons", {}, {"target_kl": 0.02, "learning_rate": 3e-2}),
+        ("gaussian", {}, {"value_clip": 0.2, "betas": (0.8, 0.99)}),
+    ],
+)
+def test_the_update_equals_autograd(space: str, policy_changes: dict[str, Any], changes: dict[str, Any]) -> None:
+    native, native_metrics = _update(_policy(space, **policy_changes), _config(native=True, **changes))
+    plain, plain_metrics = _update(_policy(space, **policy_changes), _config(native=False, **changes))
+    torch.testing.assert_close(native_metrics, plain_metrics, atol=1e-5, rtol=1e-4)
+    for name, tensor in plain.items():
+        torch.testing.assert_close(native[name], tensor, atol=1e-5, rtol=1e-3, msg=name)
+    if "target_kl" in changes:
+        assert 0.0 < native_metrics[-3] < 9.0  # it stopped early
+
+
+@pytest.mark.parametrize("space", list(ACTION_SPACES))
+@pytest.mark.parametrize("rows", [1, 8, 13])
+def test_the_step_equals_the_policys(space: str, rows: int) -> None:
+    policy = _policy(space, normalise={"observations": True})
+    updater = Updater(policy, _config(native=True))
+    assert isinstance(updater.native, NativeMlp)
+    generator = torch.Generator().manual_seed(3)
+    starts = torch.zeros(rows, dtype=torch.bool)
+    for _ in range(5):
+        frame = {"a": torch.randn(rows, 3, generator=generator), "b": torch.randn(rows, 7, generator=generator)}
+        policy.observe(frame)
+        noise = policy.draw_noise(1, rows, generator)[0]
+        plain, native = policy.step(frame, {}, starts, noise), updater.native.step(frame, {}, starts, noise)
+        assert native.actions.dtype == plain.actions.dtype
+        torch.testing.assert_close(native.actions, plain.actions)
+        torch.testing.assert_close(native.log_probs, plain.log_probs, atol=2e-6, rtol=1e-5)
+        torch.testing.assert_close(native.values, plain.values, atol=2e-6, rtol=1e-5)
+        torch.testing.assert_close(updater.native.value(frame, {}, starts), plain.values, atol=2e-6, rtol=1e-5)
+
+
+def test_a_gradient_that_is_not_finite_never_reaches_the_parameters() -> None:
+    policy = _policy("categorical")
+    buffer = _buffer(policy)
+    buffer.returns[3, 2] = float("nan")
+    updater = Updater(policy, _config(native=True, normalise_advantages=False))
+    updater.update(buffer, 0.0, torch.Generator().manual_seed(0))
+    assert all(torch.isfinite(tensor).all() for tensor in policy.state().values())
+    assert updater.device_metrics()[-2] == 3.0  # one minibatch an epoch holds it
+
+
+def test_tanh_is_exact_over_its_whole_range() -> None:
+    policy = _policy("gaussian", net_arch={"pi": [1], "vf": [1]})
+    updater = Updater(policy, _config(native=True))
+    assert updater.native is not None
+    inputs = torch.cat((torch.linspace(-12.0, 12.0, 4001), torch.logspace(-8, 0, 100)))
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.zero_()
+        dict(policy.named_parameters())["critic.layers.0.weight"][0, 0] = 1.0
+        policy.value_head.weight.fill_(1.0)
+    frame = {"a": torch.zeros(4101, 3), "b": torch.zeros(4101, 7)}
+    frame["a"][:, 0] = inputs
+    values = updater.native.value(frame, {}, torch.zeros(4101, dtype=torch.bool))
+    torch.testing.assert_close(values.double(), torch.tanh(inputs.double()), atol=0.0, rtol=4e-7)
+
+
+def test_other_policies_are_left_to_torch() -> None:
+    assert supports(_policy("buttons"))
+    assert not supports(_policy("buttons", recurrent={"size": 4}))
+    assert not supports(_policy("buttons", encoder=[4]))
+    assert not supports(_policy("buttons", activation="gelu"))
+    assert not supports(_policy("buttons", net_arch={"pi": [1025], "vf": [4]}))
+    assert not supports(_policy("gaussian", state_dependent_exploration=True))
+    assert not supports(_policy("buttons", bfloat16=True))
