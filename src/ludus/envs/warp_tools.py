@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from types import ModuleType
@@ -85,11 +86,41 @@ def load_kernels(module: ModuleType, device: torch.device) -> None:
         note.cancel()
 
 
+@dataclass(frozen=True, slots=True)
+class TiledKernel:
+    """A kernel whose threads work together in tiles of `block` elements.
+
+    Attributes:
+        kernel: The kernel; `wp.tid()` gives it tile and lane.
+        inputs: Its arguments.
+        elements: How many elements there are; the last tile may be partly empty.
+        block: Threads in a tile.
+    """
+
+    kernel: Any
+    inputs: Sequence[Any]
+    elements: int
+    block: int
+
+    def record(self, device: torch.device) -> Any:  # noqa: ANN401 - a Warp launch has no static type
+        """Records the launch."""
+        return _launch_tiled(
+            self.kernel,
+            dim=-(-self.elements // self.block),
+            inputs=list(self.inputs),
+            device=str(device),
+            block_dim=self.block,
+            record_cmd=True,
+        )
+
+
+# Warp's stubs leave these two untyped.
 _stream_from_torch: Callable[[torch.cuda.Stream], Any] = wp.stream_from_torch
+_launch_tiled: Callable[..., Any] = wp.launch_tiled
 
 
 class Launcher:
-    """Prepares kernel launches over all games: one launch on a GPU, blocks on several host threads on a CPU.
+    """Prepares kernel launches over all games: one launch on a GPU, slices on several host threads on a CPU.
 
     A CPU launch uses one thread but releases the interpreter lock, so threads over parts of the batch scale.
     Every kernel takes the index of its first game as its last argument.
@@ -97,25 +128,27 @@ class Launcher:
 
     # Below this many games a thread, handing the work over costs more than it saves.
     MIN_SLICE = 256
-    # Kernels that follow one another run over blocks of this many games, so that the second finds in the cache what
-    # the first has left there.
-    BLOCK = 1024
 
     def __init__(self, device: torch.device, threads: int | None = None) -> None:
         self.device = device
         self.threads = max(1, threads or os.cpu_count() or 1) if device.type == "cpu" else 1
         self._pool = ThreadPoolExecutor(self.threads - 1, "ludus-sim") if self.threads > 1 else None
 
-    def prepare(self, games: int, *kernels: tuple[Any, Sequence[Any]]) -> Callable[[], None]:
+    def prepare(self, games: int, *kernels: tuple[Any, Sequence[Any]] | TiledKernel) -> Callable[[], None]:
         """Returns a function that runs kernels, each given with its arguments, one after the other over all games.
 
-        The function returns when the work is done (CPU) or queued on torch's current stream (CUDA).
+        The function returns when the work is done (CPU) or queued on torch's current stream (CUDA). Tiled kernels are
+        for CUDA devices alone.
         """
 
         def record(first: int, last: int) -> list[Any]:
             return [
-                wp.launch(kernel, dim=last - first, inputs=[*inputs, first], device=str(self.device), record_cmd=True)
-                for kernel, inputs in kernels
+                launch.record(self.device)
+                if isinstance(launch, TiledKernel)
+                else wp.launch(
+                    launch[0], last - first, inputs=[*launch[1], first], device=str(self.device), record_cmd=True
+                )
+                for launch in kernels
             ]
 
         if self.device.type == "cuda":
@@ -130,14 +163,7 @@ class Launcher:
 
         slices = max(1, min(self.threads, games // self.MIN_SLICE))
         bounds = [games * part // slices for part in range(slices + 1)]
-        plans = [
-            [
-                command
-                for block in range(first, last, self.BLOCK)
-                for command in record(block, min(block + self.BLOCK, last))
-            ]
-            for first, last in pairwise(bounds)
-        ]
+        plans = [record(first, last) for first, last in pairwise(bounds)]
         if self._pool is None or slices == 1:
             return partial(_run_all, plans[0])
         pool = self._pool

@@ -17,11 +17,13 @@ from ludus.envs.brawl.bots import BOT_NAMES, MEMO_WORDS, BrawlBots
 from ludus.envs.brawl.config import BrawlConfig, brawl_config
 from ludus.envs.brawl.kernels import match as match_kernels
 from ludus.envs.brawl.kernels.match import (
+    OBSERVE_TILE,
     EventRow,
     KeyRow,
     MeasureRow,
     finish_kernel,
     observe_kernel,
+    observe_tiles_kernel,
     restart_kernel,
     step_kernel,
 )
@@ -31,7 +33,15 @@ from ludus.envs.brawl.moves import load_move_table, pack_moves
 from ludus.envs.brawl.observation import BLOCKS, HIGH, LOW, SIZE
 from ludus.envs.brawl.rules import EVENTS, ITEM_SLOTS, KEYS, MAX_DELAY, MEASURES, RATE_HZ, SEATS
 from ludus.envs.brawl.view import MatchView, match_view
-from ludus.envs.warp_tools import Launcher, fill_struct, load_kernels, struct_array, struct_views, struct_words
+from ludus.envs.warp_tools import (
+    Launcher,
+    TiledKernel,
+    fill_struct,
+    load_kernels,
+    struct_array,
+    struct_views,
+    struct_words,
+)
 
 if TYPE_CHECKING:
     from ludus.envs.brawl.render import Renderer
@@ -310,11 +320,17 @@ class BrawlEnv(BatchedEnv):
         ]
         final = wp.from_torch(self._result.final_observations["vector"], dtype=Row)
         finish = (finish_kernel, [*state, moves, self.rules, terminated, final])
-        observe = (observe_kernel, [*state, moves, self.rules, wp.from_torch(self._observations["vector"], dtype=Row)])
+        observe = self._observe_launch([*state, moves, self.rules], self._observations["vector"])
         restart = (restart_kernel, [*state, wp.from_torch(self._chosen), self.rules])
         self._run_step = self.launcher.prepare(self.num_games, (step_kernel, step), finish, observe)
         self._run_restart = self.launcher.prepare(self.num_games, restart, observe)
         self._run_observe = self.launcher.prepare(self.num_games, observe)
+
+    def _observe_launch(self, inputs: list[object], out: Tensor) -> tuple[object, list[object]] | TiledKernel:
+        if self.device.type == "cuda":
+            rows = wp.from_torch(out.view(-1, SIZE))
+            return TiledKernel(observe_tiles_kernel, [*inputs, rows], self.num_games * SEATS, OBSERVE_TILE)
+        return observe_kernel, [*inputs, wp.from_torch(out, dtype=Row)]
 
 
 def brawl_spec(config: BrawlConfig) -> EnvSpec:

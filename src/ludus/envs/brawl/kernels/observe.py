@@ -154,38 +154,51 @@ def write_world(
 
 
 @wp.func
-def observe(
+def observe_seat(
+    row: wp.ref[Row],
+    game: int,
+    seat: int,
+    p: Player,
+    other: Player,
+    aspect: Aspect,
+    other_aspect: Aspect,
+    platform: wp.vec2,
+    match: Match,
+    items: wp.array2d[Item],
+    rules: Rules,
+):
+    """Fills the observation of one seat into a row of zeros."""
+    speed = (platform_at(match.frame + 1) - platform) * float(RATE_HZ)
+    clock = wp.float32(rules.step_limit - match.frame) * rules.per_frame
+    mirror = -wp.float32(p.home)
+    write_player(row, 0, p, aspect, mirror, rules)
+    write_player(row, PLAYER_SIZE, other, other_aspect, mirror, rules)
+    write_world(row, p, other, mirror, clock, platform, speed)
+    for slot in range(ITEM_SLOTS):
+        if items[game, slot].life > 0:
+            place = slot ^ seat  # dropped weapons: the own one first
+            if slot < 2:
+                place = slot ^ ((1 - p.home) / 2)  # spawns: the own ground first; slot 0 is the high one, home +1
+            write_item(row, _ITEMS_AT + place * _ITEM_SIZE, items[game, slot], p, mirror)
+
+
+@wp.func
+def observe_match(
     out: wp.array2d[Row],
     game: int,
-    a: Player,
-    b: Player,
+    players: wp.array2d[Player],
     match: Match,
     items: wp.array2d[Item],
     moves: wp.array[Move],
     rules: Rules,
 ):
-    """Writes the observations of both seats of a game."""
+    """Writes the observations of both seats in their places."""
     platform = platform_at(match.frame)
-    speed = (platform_at(match.frame + 1) - platform) * float(RATE_HZ)
-    clock = wp.float32(rules.step_limit - match.frame) * rules.per_frame
+    a = players[game, 0]
+    b = players[game, 1]
     aspect_a = aspect_of(a, moves, platform)
     aspect_b = aspect_of(b, moves, platform)
-    mirror_a = -wp.float32(a.home)
-    mirror_b = -mirror_a  # the two start on opposite sides
     out[game, 0] = Row()
     out[game, 1] = Row()
-    write_player(out[game, 0], 0, a, aspect_a, mirror_a, rules)
-    write_player(out[game, 0], PLAYER_SIZE, b, aspect_b, mirror_a, rules)
-    write_player(out[game, 1], 0, b, aspect_b, mirror_b, rules)
-    write_player(out[game, 1], PLAYER_SIZE, a, aspect_a, mirror_b, rules)
-    write_world(out[game, 0], a, b, mirror_a, clock, platform, speed)
-    write_world(out[game, 1], b, a, mirror_b, clock, platform, speed)
-    for slot in range(ITEM_SLOTS):
-        if items[game, slot].life > 0:
-            item = items[game, slot]
-            place_a = slot  # dropped weapons: the own one first
-            if slot < 2:
-                place_a = slot ^ ((1 - a.home) / 2)  # spawns: the own ground first; slot 0 is the high one, home +1
-            place_b = place_a ^ 1
-            write_item(out[game, 0], _ITEMS_AT + place_a * _ITEM_SIZE, item, a, mirror_a)
-            write_item(out[game, 1], _ITEMS_AT + place_b * _ITEM_SIZE, item, b, mirror_b)
+    observe_seat(out[game, 0], game, 0, a, b, aspect_a, aspect_b, platform, match, items, rules)
+    observe_seat(out[game, 1], game, 1, b, a, aspect_b, aspect_a, platform, match, items, rules)
