@@ -1,7 +1,13 @@
 """Batched environments: the contract, the registry, the conformance kit, the worlds and the adapters."""
 
-from ludus.envs.base import BatchedEnv, Bots, EnvSpec, Observations, StepResult
-from ludus.envs.registry import EnvRequest, make_env, register_env, registered_envs
+from typing import TYPE_CHECKING
+
+from ludus.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Observations, StepResult
+    from ludus.envs.check import check_env
+    from ludus.envs.registry import make_env, register_env, registered_envs
 
 __all__ = [
     "BatchedEnv",
@@ -10,7 +16,17 @@ __all__ = [
     "EnvSpec",
     "Observations",
     "StepResult",
+    "check_env",
     "make_env",
     "register_env",
     "registered_envs",
 ]
+
+_BASE = ("BatchedEnv", "Bots", "EnvRequest", "EnvSpec", "Observations", "StepResult")
+_REGISTRY = ("make_env", "register_env", "registered_envs")
+__getattr__ = lazy_names(
+    __name__,
+    dict.fromkeys(_BASE, "ludus.envs.base")
+    | dict.fromkeys(_REGISTRY, "ludus.envs.registry")
+    | {"check_env": "ludus.envs.check"},
+)

@@ -2,6 +2,8 @@
 
 import logging
 import os
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +24,25 @@ COMPILE_NOTE_AFTER_S = 0.8
 
 wp.config.log_level = wp.LOG_ERROR  # the command line says what the user needs to know
 wp.config.enable_backward = False  # nothing is differentiated; compiles a third faster
+
+
+def _start_quietly() -> None:
+    """Starts Warp without its warning that there is no CUDA driver: on a machine without a GPU that is no news."""
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            start: Callable[[], None] = wp.init  # Warp leaves it untyped
+            start()
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+        said.seek(0)
+        other = [line for line in said.readlines() if b"CUDA driver" not in line]
+    sys.stderr.write(b"".join(other).decode(errors="replace"))
+
+
+_start_quietly()
 
 # Kernels use +, -, *, / alone and no fused multiply-add, so that every CPU and every GPU computes the same bits.
 EXACT = {"fuse_fp": False, "enable_backward": False}

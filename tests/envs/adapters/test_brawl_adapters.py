@@ -13,7 +13,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 from sb3_contrib import RecurrentPPO
 from stable_baselines3 import PPO
 
-import ludus.envs.adapters  # noqa: F401 - registers the worlds
+import ludus  # noqa: F401 - registers the worlds
 from ludus.envs.adapters.gymnasium_vector import LudusVectorEnv
 from ludus.envs.adapters.pettingzoo_env import LudusParallelEnv
 from ludus.envs.adapters.rewards import default_weights

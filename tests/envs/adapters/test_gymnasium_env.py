@@ -1,5 +1,7 @@
 """Worlds as Gymnasium environments: Gymnasium's own checker, and what the checker does not look at."""
 
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -9,9 +11,9 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
-import ludus.envs.adapters
 from ludus.core.errors import ActionError, ConfigError, UnknownNameError
 from ludus.envs.adapters.gymnasium_env import LudusEnv
+from ludus.envs.adapters.registration import register_gymnasium
 from ludus.envs.registry import make_env
 
 WORLDS = ["Duel-v1", "Endless-v1", "Identity-v1", "Point-v1", "Recall-v1", "Rps-v1"]
@@ -26,9 +28,18 @@ def test_gymnasiums_checker_passes_without_a_warning(name: str) -> None:
         env.close()
 
 
+def test_importing_ludus_registers_the_worlds_without_torch() -> None:
+    code = (
+        "import sys, ludus, gymnasium; assert 'torch' not in sys.modules; "
+        "print(gymnasium.make('ludus/Identity-v1').spec.id)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "ludus/Identity-v1"
+
+
 def test_the_module_in_the_name_registers_the_worlds() -> None:
-    ludus.envs.adapters.register_gymnasium()  # again is fine
-    env = gym.make("ludus.envs.adapters:ludus/Identity-v1")
+    register_gymnasium()  # again is fine
+    env = gym.make("ludus:ludus/Identity-v1")
     assert env.spec is not None
     assert env.spec.id == "ludus/Identity-v1"
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-import ludus.envs.adapters  # noqa: F401 - registers the worlds
+import ludus  # noqa: F401 - registers the worlds
 from ludus.envs.adapters.gymnasium_vector import LudusVectorEnv
 from ludus.envs.registry import make_env
 

@@ -1,15 +1,14 @@
 """Settings of a Brawl environment."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from ludus.core.errors import ConfigError, did_you_mean
+from ludus.envs.settings import EnvSettings
 
 
-class BrawlConfig(BaseModel):
+class BrawlConfig(EnvSettings):
     """What can be set about the game itself.
 
     Attributes:
@@ -23,33 +22,11 @@ class BrawlConfig(BaseModel):
         threads: Host threads that advance the games on a CPU; None for all cores.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     step_limit: Annotated[int, Field(ge=30, le=1_000_000)] = 2_700
     stocks: Annotated[int, Field(ge=1, le=99)] = 3
     weapon_spawns: bool = True
-    fixed_weapons: tuple[str, str] | None = None
-    move_table: Path | None = None
+    fixed_weapons: Annotated[tuple[str, str] | None, Field(strict=False)] = None
+    move_table: Annotated[Path | None, Field(strict=False)] = None
     swap_sides: bool = False
     mirrored: bool = False
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-
-
-def brawl_config(settings: Mapping[str, Any] | None) -> BrawlConfig:
-    """Checks settings given by name.
-
-    Raises:
-        ConfigError: Lists every fault with the valid names.
-    """
-    try:
-        return BrawlConfig.model_validate(dict(settings or {}))
-    except ValidationError as error:
-        valid = tuple(BrawlConfig.model_fields)
-        faults = []
-        for fault in error.errors():
-            name = ".".join(str(part) for part in fault["loc"])
-            hint = (
-                f"{did_you_mean(name, valid)}; valid: {', '.join(valid)}" if fault["type"] == "extra_forbidden" else ""
-            )
-            faults.append(f"  {name}: {fault['msg']} (got {fault['input']!r}){hint}")
-        raise ConfigError("brawl settings are wrong:\n" + "\n".join(faults)) from error

@@ -14,7 +14,7 @@ from ludus.core.errors import ActionError, ConfigError, UnknownNameError
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv, EnvRequest, EnvSpec, Observations, StepResult, check_snapshot, resolve_device
 from ludus.envs.brawl.bots import BOT_NAMES, MEMO_WORDS, BrawlBots
-from ludus.envs.brawl.config import BrawlConfig, brawl_config
+from ludus.envs.brawl.config import BrawlConfig
 from ludus.envs.brawl.kernels import match as match_kernels
 from ludus.envs.brawl.kernels.match import (
     OBSERVE_TILE,
@@ -33,6 +33,7 @@ from ludus.envs.brawl.moves import load_move_table, pack_moves
 from ludus.envs.brawl.observation import BLOCKS, HIGH, LOW, SIZE
 from ludus.envs.brawl.rules import EVENTS, ITEM_SLOTS, KEYS, MAX_DELAY, MEASURES, RATE_HZ, SEATS
 from ludus.envs.brawl.view import MatchView, match_view
+from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import (
     Launcher,
     TiledKernel,
@@ -136,18 +137,20 @@ class BrawlEnv(BatchedEnv):
     """
 
     def __init__(self, request: EnvRequest) -> None:
-        self.config = brawl_config(request.config)
+        self.config = read_settings(BrawlConfig, request.config, f"brawl-v{VERSION}")
         self.table = load_move_table(self.config.move_table)
         self.spec = brawl_spec(self.config)
         self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
         self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
         self._renderer: Renderer | None = None
+        self._untouched = True  # no episode has been played since the environment was made
         self.launcher = Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
         self._allocate()
         load_kernels(match_kernels, self.device)
         self._prepare()
         self.reset()
+        self._untouched = True
 
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         """Starts new matches; see `BatchedEnv.reset`."""
@@ -160,8 +163,10 @@ class BrawlEnv(BatchedEnv):
         if seed is not None:
             self.seed = seed
             self.rules = self._make_rules()
-            self._forget_episodes()
             self._prepare()
+        if seed is not None or (games is None and self._untouched):  # the first reset begins the first episode
+            self._forget_episodes()
+        self._untouched = False
         if games is None:
             self._chosen.fill_(True)
         else:
@@ -170,6 +175,7 @@ class BrawlEnv(BatchedEnv):
         return self._observations
 
     def _advance(self, actions: Tensor) -> StepResult:
+        self._untouched = False
         self._actions.copy_(actions)
         self._run_step()
         return self._result
@@ -184,6 +190,7 @@ class BrawlEnv(BatchedEnv):
         check_snapshot(snapshot, state, self.spec.id)
         for name, tensor in state.items():
             tensor.copy_(snapshot[name])
+        self._untouched = False
         self.seed = int(self._seed)
         self.rules = self._make_rules()
         self._prepare()
