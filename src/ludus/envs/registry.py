@@ -71,8 +71,8 @@ def make_env(
     """
     if isinstance(num_games, bool) or not isinstance(num_games, int) or num_games < 1:
         raise ConfigError(f"num_games must be a whole number of at least 1, got {num_games!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise ConfigError(f"seed must be a whole number from 0 to 2**63 - 1, got {seed!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+        raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
     request = EnvRequest(num_games, device, seed, first_game, config)
     if name.startswith(_GYMNASIUM_PREFIX):
         gymnasium_batch = importlib.import_module("ludus.envs.adapters.gymnasium_batch")

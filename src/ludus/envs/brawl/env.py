@@ -191,7 +191,7 @@ class BrawlEnv(BatchedEnv):
         for name, tensor in state.items():
             tensor.copy_(snapshot[name])
         self._untouched = False
-        self.seed = int(self._seed)
+        self.seed = int(self._seed) % 2**64
         self.rules = self._make_rules()
         self._prepare()
         self._run_observe()
@@ -242,7 +242,7 @@ class BrawlEnv(BatchedEnv):
         }
 
     def _forget_episodes(self) -> None:
-        self._seed.fill_(self.seed)
+        self._seed.fill_(self.seed - (self.seed >> 63 << 64))  # int64 holds the bits of a 64-bit seed
         self.bot_memory.zero_()
         self.bot_delayed.zero_()
         struct_views(self.matches, Match)["episode"].fill_(-1)
