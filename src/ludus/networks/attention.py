@@ -51,7 +51,7 @@ class Band:
         # Written out: for bands this narrow the fused kernels are slower (on an H200, with `torch.compile`, 236,000
         # against 280,000 steps/s of training for the full encoder).
         scores = (queries @ keys.transpose(-1, -2)) * size**-0.5
-        weights = torch.softmax(scores.masked_fill(~self.mask.unsqueeze(1), -torch.inf).float(), dim=-1)
+        weights = torch.softmax(scores.masked_fill(~self.mask.unsqueeze(1), -torch.inf), dim=-1)
         attended = weights.to(values.dtype) @ values
         return attended.transpose(1, 2).reshape(self.rows, self.steps, heads * size)
 
@@ -74,7 +74,7 @@ class Band:
         """
         scores, vectors = self._blocks_of_keys(scores), outputs.unsqueeze(1)
         vectors = self._blocks_of_vectors(vectors) if self.steps > self.block else vectors
-        weights = torch.softmax(scores.unsqueeze(1).masked_fill(~self.mask, -torch.inf).float(), dim=-1)
+        weights = torch.softmax(scores.unsqueeze(1).masked_fill(~self.mask, -torch.inf), dim=-1)
         pooled = weights.to(outputs.dtype) @ vectors.squeeze(1)
         return pooled.reshape(self.rows, self.steps, -1)
 

@@ -15,6 +15,10 @@ from torch import Tensor
 from torch.autograd import Function
 
 
+_FEW_ROWS = 32
+_MANY_STEPS = 4
+
+
 class _LstmRecurrence(Function):
     """The LSTM recurrence; see `lstm_sequence`."""
 
@@ -26,7 +30,7 @@ class _LstmRecurrence(Function):
         cell_before = cell.new_empty(steps, rows, size)
         squashed = torch.empty_like(cell_before)
         outputs = torch.empty_like(hidden_before)
-        transposed = weight.t()
+        transposed = _transposed(weight, steps, rows)
         for t in range(steps):
             hidden = torch.mul(hidden, keep[t], out=hidden_before[t])
             cell = torch.mul(cell, keep[t], out=cell_before[t])
@@ -85,7 +89,7 @@ class _GruRecurrence(Function):
         hidden_before = projected.new_empty(steps, rows, size)
         inner = torch.empty_like(hidden_before)
         outputs = torch.empty_like(hidden_before)
-        transposed = weight.t()
+        transposed = _transposed(weight, steps, rows)
         for t in range(steps):
             hidden = torch.mul(hidden, keep[t], out=hidden_before[t])
             recurrent = torch.addmm(bias, hidden, transposed)
@@ -128,6 +132,11 @@ class _GruRecurrence(Function):
         grad_weight = torch.mm(flat.t(), hidden_before.view(-1, size))
         grad_projected = torch.cat((grad_recurrent[..., : 2 * size], into_candidate * hidden_gradients), dim=-1)
         return grad_projected, grad_weight, flat.sum(0), grad_hidden, None
+
+
+def _transposed(weight: Tensor, steps: int, rows: int) -> Tensor:
+    """Returns the transposed weights, copied where few rows meet them often: there products are up to twice as fast."""
+    return weight.t().contiguous() if rows <= _FEW_ROWS and steps >= _MANY_STEPS else weight.t()
 
 
 def lstm_sequence(

@@ -64,7 +64,7 @@ class StreamingEncoder(StrategyEncoderBase):
         slot, mask = _ring(position, seen, outputs.shape[1])
         outputs[rows, slot] = newest.to(outputs.dtype)
         scores[rows, slot] = self.score(newest).to(scores.dtype)
-        weights = torch.softmax(scores.masked_fill(~mask, -torch.inf).float(), dim=-1).to(outputs.dtype)
+        weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1).to(outputs.dtype)
         latent = self.to_latent(torch.bmm(weights.unsqueeze(1), outputs).squeeze(1))
         return latent, memory | {"position": position + 1, "seen": seen + 1}
 

@@ -69,7 +69,7 @@ class WindowEncoder(StrategyEncoderBase):
         last = self.config.look_back[-1] + 1
         outputs = self.final_norm(windows[:, -last:])
         scores = self.score(outputs).masked_fill(~valid[:, -last:], -torch.inf)
-        shares = torch.softmax(scores.float(), dim=-1).to(outputs.dtype)
+        shares = torch.softmax(scores, dim=-1).to(outputs.dtype)
         if weights is not None:
             weights["pooling"] = shares.flip(-1)
         return self.to_latent(torch.bmm(shares.unsqueeze(1), outputs).squeeze(1))
