@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-
 _FEW_ROWS = 32
 _MANY_STEPS = 4
 

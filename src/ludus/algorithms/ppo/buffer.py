@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +23,18 @@ class Minibatch:
     targets: Targets
 
 
+class Frame(NamedTuple):
+    """Views of one step of the buffer, `(rows, ...)`, made once: with few rows, making them costs as much as using."""
+
+    observations: dict[str, Tensor]
+    actions: Tensor
+    log_probs: Tensor
+    values: Tensor
+    rewards: Tensor
+    ends: Tensor
+    bootstraps: Tensor
+
+
 class RolloutBuffer:
     """Steps first, then rows; memories only at the starts of chunks.
 
@@ -35,6 +48,7 @@ class RolloutBuffer:
         bootstraps: `(steps, rows)`, value of the final observation where the episode was truncated, else 0.
         last_values: `(rows,)`, values of the observations after the last step.
         log_probs, values, advantages, returns: `(steps, rows)`.
+        frames: The same, step by step.
     """
 
     def __init__(self, policy: Policy, steps: int, rows: int, chunk: int) -> None:
@@ -56,6 +70,20 @@ class RolloutBuffer:
         self._floats = torch.zeros((6, steps, rows), device=device)
         self.rewards, self.bootstraps, self.log_probs, self.values, self.advantages, self.returns = self._floats
         self.last_values = torch.zeros(rows, device=device)
+        self.frames = [
+            Frame({name: tensor[t] for name, tensor in self.observations.items()}, *views)
+            for t, views in enumerate(
+                zip(
+                    self.actions,
+                    self.log_probs,
+                    self.values,
+                    self.rewards,
+                    self.ends,
+                    self.bootstraps,
+                    strict=True,
+                )
+            )
+        ]
         self._offsets = torch.arange(self.chunk, device=device).unsqueeze(1) * rows
 
     @property

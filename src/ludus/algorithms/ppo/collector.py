@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ludus.algorithms.ppo.advantages import forward_scan, generalised_advantages
-from ludus.algorithms.ppo.buffer import RolloutBuffer
+from ludus.algorithms.ppo.buffer import Frame, RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.seats import Opponents, Rows
 from ludus.algorithms.ppo.stepping import Stepper, make_stepper
@@ -72,56 +72,55 @@ class Collector:
 
     def collect(self, generator: torch.Generator) -> None:
         """Fills the buffer with one rollout and computes its advantages."""
-        buffer, noise = self.buffer, None
+        buffer, head = self.buffer, self.policy.head
+        buffer.bootstraps.zero_()
+        first_starts = self._starts
         held = self.config.hold_noise_steps or buffer.steps
-        for t in range(buffer.steps):
-            if not self.policy.head.hold_noise:
-                noise = self.policy.draw_noise(buffer.steps, buffer.rows, generator) if t == 0 else noise
-            elif t % held == 0:
+        noise = self.policy.draw_noise(1 if head.hold_noise else buffer.steps, buffer.rows, generator)
+        for t, frame in enumerate(buffer.frames):
+            if head.hold_noise and t > 0 and t % held == 0:
                 noise = self.policy.draw_noise(1, buffer.rows, generator)
-            assert noise is not None  # noqa: S101 - for the type checker
-            self._step(t, noise[0 if self.policy.head.hold_noise else t])
+            buffer.store_memory(t, self._memory)
+            self._step(frame, noise[0 if head.hold_noise else t])
+        buffer.starts[1:].copy_(buffer.ends[:-1])
+        buffer.starts[0].copy_(first_starts)
+        self._starts = buffer.ends[-1].clone()
         observations = {name: self.rows.take(tensor) for name, tensor in self._observations.items()}
         buffer.last_values.copy_(self._stepper.value(observations, self._memory, self._starts))
         self._finish()
 
-    def _step(self, t: int, noise: Tensor) -> None:
-        buffer = self.buffer
+    def _step(self, frame: Frame, noise: Tensor) -> None:
         for name, tensor in self._observations.items():
-            buffer.observations[name][t].copy_(self.rows.take(tensor))
-        buffer.store_memory(t, self._memory)
-        buffer.starts[t].copy_(self._starts)
-        observations = {name: tensor[t] for name, tensor in buffer.observations.items()}
-        step = self._stepper.step(observations, self._memory, self._starts, noise)
+            frame.observations[name].copy_(self.rows.take(tensor))
+        step = self._stepper.step(frame.observations, self._memory, self._starts, noise)
         self._memory = step.memory
-        buffer.actions[t].copy_(step.actions)
-        buffer.log_probs[t].copy_(step.log_probs)
-        buffer.values[t].copy_(step.values)
+        frame.actions.copy_(step.actions)
+        frame.log_probs.copy_(step.log_probs)
+        frame.values.copy_(step.values)
         if self._opponents is not None:
             self._opponents.act(self._observations, self._actions)
         self.rows.put(self.policy.clip_actions(step.actions), self._actions)
         result = self.env.step(self._actions)
-        buffer.rewards[t].copy_(self.rows.take(self._reward(result)))
-        buffer.ends[t].copy_(self.rows.take_games(result.ended))
-        self._bootstrap(t, result)
-        self._starts = buffer.ends[t]
+        frame.rewards.copy_(self.rows.take(self._reward(result)))
+        frame.ends.copy_(self.rows.take_games(result.ended))
+        self._bootstrap(frame, result)
+        self._starts = frame.ends
         if self._opponents is not None:
             self._opponents.after_step(result)
         self._observations = result.observations
 
-    def _bootstrap(self, t: int, result: StepResult) -> None:
+    def _bootstrap(self, frame: Frame, result: StepResult) -> None:
         """Stores the values of final observations where episodes were cut off.
 
         The memory is the one that the policy had then. On the host only steps with truncations cost anything; on
         a CUDA device asking whether there are any would wait for it, so every step computes the values.
         """
-        truncated = self.rows.take_games(result.truncated)
-        if truncated.device.type == "cpu" and not truncated.any():
-            self.buffer.bootstraps[t].zero_()
+        if result.truncated.device.type == "cpu" and not result.truncated.any():
             return
+        truncated = self.rows.take_games(result.truncated)
         final = {name: self.rows.take(tensor) for name, tensor in result.final_observations.items()}
         values = self._stepper.value(final, self._memory, torch.zeros_like(truncated))
-        self.buffer.bootstraps[t].copy_(torch.where(truncated, values, 0.0))
+        frame.bootstraps.copy_(torch.where(truncated, values, 0.0))
 
     def _finish(self) -> None:
         """Sums up episodes, normalises rewards and computes advantages and returns."""
