@@ -90,7 +90,8 @@ def test_a_failing_block_leaves_nothing_and_keeps_the_old_file(tmp_path: Path, n
             video.write(frame(1))
             raise ZeroDivisionError
 
-    pytest.raises(ZeroDivisionError, fail)
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert [file.name for file in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == b"the old one"
     assert video._process.poll() is not None

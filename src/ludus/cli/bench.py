@@ -1,0 +1,40 @@
+"""`ludus bench`: measures how fast things are on this machine."""
+
+import json as json_format
+from typing import Annotated, Any
+
+import typer
+
+from ludus.cli.console import print_table
+
+bench = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@bench.callback()
+def _group() -> None:
+    pass
+
+
+@bench.command()
+def sim(
+    world: Annotated[str, typer.Argument(help="World to measure, such as brawl.")],
+    games: Annotated[int, typer.Option(min=1, help="Games in the batch.")] = 4096,
+    device: Annotated[str, typer.Option(help="Device: cpu, cuda or cuda:N.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(min=1, help="Host threads on a CPU; all cores if left out.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time to measure for.")] = 5.0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure game steps a second of a world, beside Gymnasium's CartPole-v1 in the same run."""
+    from ludus.evaluation.bench_sim import run_sim_bench
+
+    measured = run_sim_bench(world, games, device, threads, seconds)
+    if json:
+        typer.echo(json_format.dumps(measured, indent=2))
+    else:
+        print_table(("measure", "value"), [(name, _readable(value)) for name, value in measured.items()])
+
+
+def _readable(value: Any) -> str:  # noqa: ANN401 - whatever was measured
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+    return "all" if value is None else str(value)

@@ -1,0 +1,103 @@
+"""A real-time window: shows pictures at a steady rate and says which keys are held."""
+
+import os
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from ludus.core.errors import DeviceError
+from ludus.envs.pygame_tools import pygame
+from ludus.evaluation.painting import Image
+
+_HEADLESS = ("dummy", "offscreen")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What happened at the keyboard since the last look.
+
+    Attributes:
+        held: Names of keys that are held, or were pressed and released since: no tap is lost.
+        pressed: Names of keys that went down since.
+        closed: Whether the window was closed.
+    """
+
+    held: frozenset[str]
+    pressed: frozenset[str]
+    closed: bool
+
+
+class Window:
+    """A window that can be resized; its content keeps its proportions."""
+
+    def __init__(self, title: str, size: tuple[int, int] = (1280, 720)) -> None:
+        """Opens the window.
+
+        Raises:
+            DeviceError: There is no screen.
+        """
+        try:
+            self._surface = _open(size)
+        except BaseException:
+            pygame.display.quit()
+            raise
+        pygame.display.set_caption(title)
+        self._clock = pygame.time.Clock()
+        self._down: set[str] = set()
+
+    def look(self) -> Input:
+        """Returns what happened at the keyboard since the last call."""
+        pressed: set[str] = set()
+        closed = False
+        for event in pygame.event.get():
+            if event.type == pygame.QUIT:
+                closed = True
+            elif event.type == pygame.KEYDOWN:
+                pressed.add(pygame.key.name(event.key))
+                self._down.add(pygame.key.name(event.key))
+            elif event.type == pygame.KEYUP:
+                self._down.discard(pygame.key.name(event.key))
+            elif event.type == pygame.WINDOWFOCUSLOST:  # releases that happen elsewhere are never told
+                self._down.clear()
+        return Input(frozenset(self._down | pressed), frozenset(pressed), closed)
+
+    def show(self, picture: Image) -> None:
+        """Shows a picture `(height, width, 3)`, as large as the window allows."""
+        height, width = picture.shape[:2]
+        surface = pygame.image.frombuffer(np.ascontiguousarray(picture).tobytes(), (width, height), "RGB")
+        screen = pygame.display.get_surface() or self._surface  # a new one after the window was resized
+        scale = min(screen.get_width() / width, screen.get_height() / height)
+        fitted = (max(round(width * scale), 1), max(round(height * scale), 1))
+        if fitted != (width, height):
+            surface = pygame.transform.smoothscale(surface, fitted)
+        if fitted != screen.get_size():
+            screen.fill((0, 0, 0))
+        screen.blit(surface, surface.get_rect(center=screen.get_rect().center))
+        pygame.display.flip()
+
+    def wait(self, rate_hz: float) -> None:
+        """Waits until the next picture is due, so that pictures come at this rate."""
+        self._clock.tick(rate_hz)
+
+    def close(self) -> None:
+        """Closes the window; may be called twice."""
+        pygame.display.quit()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self.close()
+
+
+def _open(size: tuple[int, int]) -> pygame.Surface:
+    try:
+        pygame.display.init()
+        # Without a screen SDL draws into memory and says nothing; only who asks for that gets it.
+        if pygame.display.get_driver() not in _HEADLESS or os.environ.get("SDL_VIDEODRIVER"):
+            return pygame.display.set_mode(size, pygame.RESIZABLE)
+    except pygame.error as error:
+        raise DeviceError(f"the window cannot be opened: {error}; set DISPLAY, or write a video instead") from None
+    raise DeviceError("there is no screen to open a window on; set DISPLAY, or write a video instead")

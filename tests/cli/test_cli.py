@@ -1,0 +1,186 @@
+"""Tests of the command line: every command for real, errors as one line, a help that needs no torch."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import imageio_ffmpeg
+import pytest
+
+from ludus.cli.main import main
+from ludus.cli.play import bot_with
+from ludus.envs.brawl.env import BrawlEnv
+from ludus.envs.replay import Replay, replay_env
+
+LUDUS = Path(sys.executable).with_name("ludus")
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in this process; returns exit code, output and error output."""
+
+    def command(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["ludus", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capfd.readouterr()
+        code = stop.value.code
+        return (code if isinstance(code, int) else 0), out, err
+
+    return command
+
+
+@pytest.fixture
+def match(run: Run, tmp_path: Path) -> Path:
+    """The replay of 20 frames of a demo."""
+    video, replay = tmp_path / "runs" / "demo.mp4", tmp_path / "runs" / "demo.replay"
+    names = ("--left", "aggressive:delay=2", "--right", "random")
+    code, out, err = run("demo", "brawl", *names, "--video", video, "--frames", 20, "--record", replay)
+    assert code == 0
+    assert f"[OK] video written to {video}" in out
+    assert "[WARN] stopped after 20 frames" in err
+    assert "frames: 20/20" in err
+    assert imageio_ffmpeg.count_frames_and_secs(str(video))[0] == 21
+    return replay
+
+
+def test_help_answers_fast_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, ludus; before = set(sys.modules); sys.argv = ['ludus', '--help']\n"
+        "from ludus.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit as stop: assert not stop.code\n"
+        "added = {'gymnasium', 'numpy', 'pydantic', 'rich', 'imageio_ffmpeg'} & (set(sys.modules) - before)\n"
+        "print('loaded:', sorted(added | {'torch', 'warp', 'pygame'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+    for command in ("play", "replay", "demo", "envs", "bench"):
+        assert f"\n  {command}" in done.stdout
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        subprocess.run([LUDUS, "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.5
+
+
+def test_version(run: Run) -> None:
+    assert run("--version") == (0, "ludus 0.1.0\n", "")
+
+
+def test_an_error_is_one_line_and_exit_code_2_in_a_process_of_its_own(tmp_path: Path) -> None:
+    done = subprocess.run([LUDUS, "replay", tmp_path / "gone.replay"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("Warp")]
+    assert errors == [f"[ERROR] replay {tmp_path / 'gone.replay'} cannot be used: is missing"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("play", "chess"), "[ERROR] unknown world 'chess'; valid: brawl-v1"),
+        (("play", "rps"), "[ERROR] rps-v1 cannot be played with a keyboard; valid: brawl"),
+        (("play", "brawl", "--against", "agressive"), "did you mean 'aggressive'?"),
+        (("play", "brawl", "--delay", "99"), "[ERROR] bot 'aggressive:delay=99': delay"),
+        (("demo", "rps"), "[ERROR] a demo is for two players; rps-v1 has 1 seats"),
+        (("demo", "brawl", "--video", "film.avi"), "[ERROR] video film.avi must end in one of .mp4, .gif"),
+        (("replay", "x", "--verify", "--video", "a.mp4"), "[ERROR] --verify shows nothing"),
+        (("bench", "sim", "brawl", "--device", "tpu"), "[ERROR] unknown device 'tpu'"),
+        (("demo", "brawl", "--frames", "0"), "Invalid value for '--frames'"),
+        (("fly",), "No such command 'fly'"),
+    ],
+)
+def test_wrong_input_is_explained(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err + out
+    assert err.isascii()
+
+
+def test_envs_lists_every_world_and_its_bots(run: Run) -> None:
+    code, out, _ = run("envs")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].split() == ["world", "seats", "rate_hz", "steps", "action", "observation"]
+    assert lines[1].split()[:5] == ["brawl-v1", "2", "30", "2700", "MultiBinary(10)"]
+    assert any(line.startswith("point-v1") and "Box(2)" in line for line in lines)
+    assert any(line.startswith("bots of brawl-v1: constant, random") for line in lines)
+
+
+def test_a_demo_keeps_left_on_the_left(run: Run, tmp_path: Path) -> None:
+    swapped = set()
+    for seed in range(4):
+        file = tmp_path / f"{seed}.replay"
+        run("demo", "brawl", "--video", tmp_path / "a.mp4", "--frames", 1, "--seed", seed, "--record", file)
+        replay = Replay.load(file)
+        with replay_env(replay) as env:
+            assert isinstance(env, BrawlEnv)
+            assert env.view(0).players[0].x < 0.0 < env.view(0).players[1].x
+        swapped.add(replay.config.get("swap_sides", False))
+    assert swapped == {False, True}  # which side seat 0 draws depends on the seed
+
+
+def test_a_replay_is_verified_filmed_and_refused_when_changed(run: Run, match: Path, tmp_path: Path) -> None:
+    code, out, _ = run("replay", match, "--verify")
+    assert code == 0
+    assert out == f"[OK] {match} goes as recorded: brawl-v1, aggressive:delay=2 against random, 20 steps\n"
+    code, out, _ = run("replay", match, "--video", tmp_path / "new" / "again.gif", "--debug")
+    assert code == 0
+    assert "[OK] 21 frames written to" in out
+    assert (tmp_path / "new" / "again.gif").read_bytes()[:3] == b"GIF"
+    raw = bytearray(match.read_bytes())
+    raw[40] ^= 1
+    match.write_bytes(raw)
+    code, _, err = run("replay", match, "--verify")
+    assert code == 2
+    assert "it is damaged" in err
+
+
+def test_a_replay_needs_a_screen_or_a_video(run: Run, match: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    code, _, err = run("replay", match)
+    assert code == 2
+    assert "[ERROR] " in err
+    assert "write a video instead" in err
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    code, out, _ = run("replay", match)
+    assert code == 0
+    assert "goes as recorded" in out
+
+
+def test_bench_sim_prints_a_table_or_json(run: Run) -> None:
+    arguments = ("bench", "sim", "brawl", "--games", 8, "--threads", 1, "--seconds", 0.2)
+    code, out, _ = run(*arguments, "--json")
+    assert code == 0
+    measured = json.loads(out)
+    assert measured["games"] == 8
+    assert measured["ratio"] == pytest.approx(measured["steps_per_s"] / measured["yardstick_steps_per_s"])
+    code, out, _ = run(*arguments)
+    assert code == 0
+    assert out.splitlines()[0].split() == ["measure", "value"]
+    assert any(line.startswith("yardstick_steps_per_s") for line in out.splitlines())
+
+
+def test_bot_settings_are_added_to_the_name() -> None:
+    assert bot_with("aerial", None, None) == "aerial"
+    assert bot_with("aerial", 8, None) == "aerial:delay=8"
+    assert bot_with("aerial:delay=8", None, 0.1) == "aerial:delay=8,noise=0.1"
+
+
+def test_an_interrupt_is_no_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ludus.envs.registry.make_env", interrupt)
+    code, _, err = run("demo", "brawl")
+    assert code != 0
+    assert "Traceback" not in err

@@ -1,0 +1,138 @@
+"""Tests of the real window: `ludus play` on a virtual screen, played with real key events."""
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ludus.envs import make_env
+from ludus.envs.brawl.env import BrawlEnv
+from ludus.envs.brawl.rules import Key
+from ludus.envs.replay import Replay, replay_env, resimulate
+
+LUDUS = Path(sys.executable).with_name("ludus")
+SIZE = (1366, 800)
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A virtual screen."""
+
+    display: str
+    memory: Path
+
+    def type(self, *arguments: str) -> str:
+        """Runs xdotool on this screen."""
+        environment = {**os.environ, "DISPLAY": self.display}
+        done = subprocess.run(
+            ["xdotool", *arguments], env=environment, capture_output=True, text=True, check=False, timeout=10
+        )
+        return done.stdout
+
+    def wait_for_focus(self, title: str, timeout_s: float) -> None:
+        """Waits until keys go to the window of this title."""
+        give_up = time.monotonic() + timeout_s
+        while title not in self.type("getwindowfocus", "getwindowname"):
+            assert time.monotonic() < give_up, f"no window {title!r} after {timeout_s} s"
+            time.sleep(0.2)
+
+    def shot(self) -> NDArray[np.uint8]:
+        """What the screen shows, `(height, width, 3)`; the file is an X window dump."""
+        raw = self.memory.read_bytes()
+        header = struct.unpack(">25I", raw[:100])
+        width, height, row_bytes, colors = header[4], header[5], header[12], header[19]
+        pixels = np.frombuffer(raw, np.uint8, row_bytes * height, header[0] + 12 * colors)
+        return pixels.reshape(height, row_bytes // 4, 4)[:, :width, 2::-1]
+
+
+@pytest.fixture
+def screen(tmp_path: Path) -> Iterator[Screen]:
+    for program, package in (("Xvfb", "xvfb"), ("xdotool", "xdotool")):
+        if shutil.which(program) is None:
+            pytest.skip(f"needs {program}, from the Debian package {package}")
+    folder = tmp_path / "screen"
+    folder.mkdir()
+    size = f"{SIZE[0]}x{SIZE[1]}x24"
+    command = ["Xvfb", "-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-fbdir", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield Screen(f":{server.stdout.readline().strip()}", folder / "Xvfb_screen0")
+        finally:
+            server.terminate()
+
+
+def seed_that_starts(side: int) -> int:
+    """A seed whose match has seat 0 start on the left (-1) or on the right (1)."""
+    for seed in range(50):
+        with make_env("brawl", seed=seed) as env:
+            assert isinstance(env, BrawlEnv)
+            if env.view(0).players[0].x * side > 0:
+                return seed
+    raise AssertionError("50 seeds on one side")
+
+
+@pytest.mark.parametrize(("side", "mirrored"), [(-1, False), (1, False), (1, True)])
+def test_keys_pressed_on_a_real_screen_move_the_fighter(
+    screen: Screen, tmp_path: Path, side: int, mirrored: bool
+) -> None:
+    record = tmp_path / "played.replay"
+    command = [str(LUDUS), "play", "brawl", "--against", "constant", "--seed", str(seed_that_starts(side))]
+    command += ["--record", str(record), "--frames", "1800"] + ["--mirrored"] * mirrored
+    environment = {**os.environ, "DISPLAY": screen.display, "SDL_VIDEODRIVER": "x11"}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as game:
+        try:
+            screen.wait_for_focus("Ludus: you against constant", timeout_s=120.0)  # kernels may have to be compiled
+            time.sleep(1.0)
+            before = screen.shot()
+            screen.type("keydown", "d")
+            time.sleep(0.5)
+            during = screen.shot()
+            screen.type("keyup", "d")
+            screen.type("key", "space")
+            time.sleep(0.2)
+            screen.type("key", "k")
+            time.sleep(0.3)
+            screen.type("key", "Escape")
+            output, _ = game.communicate(timeout=30)
+        finally:
+            game.kill()
+    assert game.returncode == 0, output
+    assert "SPACE  jump" in output
+    replay = Replay.load(record)
+    assert f"[OK] replay of {replay.steps} frames written to {record}" in output
+    _check_keys(replay)
+    # On the screen: something was shown, it is the stage at dusk, and it moved.
+    assert before.std() > 15.0
+    assert before[400, 20].tolist() == [0, 0, 0]  # beside the window
+    assert (before != during).any(axis=2).sum() > 500
+
+
+def _check_keys(replay: Replay) -> None:
+    """The keys arrived in order, and D moved the fighter to the right on the screen."""
+    with replay_env(replay) as env:
+        assert isinstance(env, BrawlEnv)
+        places = [env.view(0).players[0].x]
+        places += [env.view(0).players[0].x for _ in resimulate(replay, env)]
+        swapped = (int(env.fields()["home"][0, 0]) > 0) != env.config.mirrored
+    held = replay.actions[:, 0].bool()
+    assert replay.actions[:, 1].sum() == 0
+    walked = held[:, Key.LEFT if swapped else Key.RIGHT].nonzero().flatten().tolist()
+    jumped, struck = (int(held[:, key].nonzero()[0]) for key in (Key.JUMP, Key.HEAVY))
+    assert len(walked) >= 3
+    assert walked == list(range(walked[0], walked[-1] + 1))
+    assert walked[-1] <= jumped < struck
+    assert places[walked[-1] + 1] > places[walked[0]] + 0.3
+    assert held[:, [Key.UP, Key.DOWN, Key.PICKUP, Key.DODGE, Key.LIGHT, Key.TAUNT]].sum() == 0
+    assert not held[:, Key.RIGHT if swapped else Key.LEFT].any()
