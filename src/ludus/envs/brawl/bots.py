@@ -19,6 +19,7 @@ from ludus.envs.brawl.kernels.bot_styles import Memo
 from ludus.envs.brawl.kernels.bots import BotSettings, ScriptStep, Style, bot_kernel
 from ludus.envs.brawl.kernels.match import KeyRow
 from ludus.envs.brawl.kernels.structs import Move
+from ludus.envs.brawl.moves import MoveTable
 from ludus.envs.brawl.rules import KEYS, MAX_DELAY, SEATS, Key
 from ludus.envs.warp_tools import load_kernels, pack_struct, struct_array, struct_words
 
@@ -145,6 +146,7 @@ class BrawlBots:
         self._env = env
         self._roster = pack_struct(BotSettings, rows).to(env.device)
         self._script = pack_struct(ScriptStep, steps or [{"until": 1, "keys": 0}]).to(env.device)
+        self._reaches = _extra_reach(env.table).to(env.device)
         self._assignment = torch.full((env.num_games, SEATS), -1, dtype=torch.int32, device=env.device)
         self._actions = torch.zeros((env.num_games, SEATS, KEYS), dtype=torch.int8, device=env.device)
         self._rules: object = None
@@ -176,6 +178,7 @@ class BrawlBots:
         inputs = [
             *env.state_arrays(),
             struct_array(env.moves, Move),
+            wp.from_torch(self._reaches),
             env.rules,
             struct_array(self._roster, BotSettings),
             struct_array(self._script, ScriptStep),
@@ -185,6 +188,16 @@ class BrawlBots:
             wp.from_torch(self._actions, dtype=KeyRow),
         ]
         self._run = env.launcher.prepare(env.num_games * SEATS, (bot_kernel, inputs))
+
+
+def _extra_reach(table: MoveTable) -> Tensor:
+    """How much farther each weapon's light ground moves reach than those of the first one (units)."""
+    slots = ("ground_light_neutral", "ground_light_side")
+    reaches = [
+        max(max(hit.start[0], hit.end[0]) + hit.radius for slot in slots for hit in weapon.moves[slot].hits)
+        for weapon in table.weapons.values()
+    ]
+    return torch.tensor([reach - reaches[0] for reach in reaches], dtype=torch.float32)
 
 
 def _settings(name: str, text: str) -> dict[str, str]:

@@ -41,6 +41,7 @@ class Sight:
     can_recover: wp.int32
     can_dodge: wp.int32
     armed: wp.int32
+    reach: wp.float32  # how much farther the own weapon reaches than bare hands
     opponent_state: wp.int32
     opponent_damage: wp.float32
     opponent_threat: wp.int32  # 1 while the opponent's attack is before or in its active frames
@@ -58,7 +59,15 @@ def no_ground_below(x: wp.float32) -> bool:
 
 
 @wp.func
-def look(p: Player, other: Player, match: Match, moves: wp.array[Move], delay: int, chance: wp.uint32) -> Sight:
+def look(
+    p: Player,
+    other: Player,
+    match: Match,
+    moves: wp.array[Move],
+    reaches: wp.array[wp.float32],
+    delay: int,
+    chance: wp.uint32,
+) -> Sight:
     """Takes in the state of a match."""
     mirror = -wp.float32(p.home)
     s = Sight()
@@ -78,6 +87,7 @@ def look(p: Player, other: Player, match: Match, moves: wp.array[Move], delay: i
     s.can_recover = 1 - p.recovery_used
     s.can_dodge = wp.where(p.dodge_cooldown == 0, 1, 0)
     s.armed = wp.where(p.weapon > 0, 1, 0)
+    s.reach = reaches[p.weapon]
     s.opponent_state = other.state
     s.opponent_damage = other.damage
     if other.state == State.ATTACK:

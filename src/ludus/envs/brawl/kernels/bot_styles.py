@@ -94,7 +94,8 @@ def based_safe(s: Sight, memo: wp.ref[Memo]) -> int:
     keys = travel_to(s, goal, memo.next_jump)
     if s.grounded != 0 and s.dy < -0.5:
         keys = keys | tap(s, memo.next_jump, Mask.JUMP)
-    if s.dx * s.dx + s.dy * s.dy < 4.0:
+    within = 2.0 + s.reach
+    if s.dx * s.dx + s.dy * s.dy < within * within:
         keys = keys | Mask.LIGHT
     return keys
 
@@ -105,7 +106,7 @@ def aggressive(s: Sight, memo: wp.ref[Memo]) -> int:
     rescue = recover(s, s.x + s.dx, memo.next_jump)
     if rescue >= 0:
         return rescue
-    if near(s, 1.7, 1.1):
+    if near(s, 1.7 + s.reach, 1.1):
         choice = draw(s, 1)
         if s.opponent_damage > 80.0 and choice < 0.45:
             return toward(s, Mask.HEAVY)
@@ -134,7 +135,7 @@ def defensive(s: Sight, memo: wp.ref[Memo]) -> int:
         if s.opponent_threat != 0 and s.can_dodge != 0:
             return tap(s, memo.next_dodge, Mask.DODGE)
         if s.opponent_open != 0 or near(s, 1.2, 1.0):
-            if near(s, 1.5, 1.0):
+            if near(s, 1.5 + s.reach, 1.0):
                 return wp.where(draw(s, 1) < 0.5, int(Mask.DOWN | Mask.LIGHT), toward(s, Mask.LIGHT))
             return wp.where(risky(s, s.towards), 0, sideways(s.towards))
         if s.grounded != 0 and s.facing == s.towards and not risky(s, -s.towards):
@@ -161,7 +162,7 @@ def hit_and_run(s: Sight, memo: wp.ref[Memo]) -> int:
         rescue = recover(s, s.x + s.dx, memo.next_jump)
         if rescue >= 0:
             return rescue
-        if near(s, 1.6, 1.0):
+        if near(s, 1.6 + s.reach, 1.0):
             return wp.where(draw(s, 1) < 0.4 and s.facing == s.towards, int(Mask.LIGHT), toward(s, Mask.LIGHT))
         keys = travel_to(s, s.x + s.dx, memo.next_jump)
         if s.grounded != 0 and wp.abs(s.dx) > 2.0 and s.facing == s.towards and not risky(s, s.towards):
@@ -179,7 +180,7 @@ def hit_and_run(s: Sight, memo: wp.ref[Memo]) -> int:
 @wp.func
 def aerial(s: Sight, memo: wp.ref[Memo]) -> int:
     """Fights from the air: jumps at the opponent and strikes sideways or down on it."""
-    if s.grounded == 0 and near(s, 1.7, 1.7) and may_fight_here(s):
+    if s.grounded == 0 and near(s, 1.7 + s.reach, 1.7) and may_fight_here(s):
         if s.dy > 0.6 and wp.abs(s.dx) < 1.0:
             return wp.where(
                 s.opponent_off == 0 and draw(s, 1) < 0.3, int(Mask.DOWN | Mask.HEAVY), int(Mask.DOWN | Mask.LIGHT)
@@ -204,7 +205,7 @@ def heavy_spammer(s: Sight, memo: wp.ref[Memo]) -> int:
     rescue = recover(s, s.x + s.dx, memo.next_jump)
     if rescue >= 0:
         return rescue
-    if s.grounded != 0 and near(s, 2.3, 1.3):
+    if s.grounded != 0 and near(s, 2.3 + s.reach, 1.3):
         memo.until = s.frame + 10 + int(24.0 * draw(s, 1))
         choice = draw(s, 2)
         if s.dy < -0.7 or choice < 0.15:
@@ -212,7 +213,7 @@ def heavy_spammer(s: Sight, memo: wp.ref[Memo]) -> int:
         if choice > 0.85:
             return Mask.DOWN | Mask.HEAVY
         return toward(s, Mask.HEAVY)
-    return travel_to(s, s.x + s.dx - float(s.towards) * 1.4, memo.next_jump)
+    return travel_to(s, s.x + s.dx - float(s.towards) * (1.4 + s.reach), memo.next_jump)
 
 
 @wp.func
@@ -240,7 +241,7 @@ def edge_guarder(s: Sight, memo: wp.ref[Memo]) -> int:
         rescue = recover(s, goal, memo.next_jump)
         if rescue >= 0:
             return rescue
-        if near(s, 2.4, 2.2):
+        if near(s, 2.4 + s.reach, 2.2):
             if s.grounded == 0 and may_fight_here(s):
                 return wp.where(s.dy > 0.5, int(Mask.DOWN | Mask.LIGHT), sideways(s.towards) | int(Mask.LIGHT))
             if s.dy < -0.8:
@@ -250,9 +251,9 @@ def edge_guarder(s: Sight, memo: wp.ref[Memo]) -> int:
     rescue = recover(s, goal, memo.next_jump)
     if rescue >= 0:
         return rescue
-    if near(s, 1.8, 1.1):
+    if near(s, 1.8 + s.reach, 1.1):
         outward = s.towards * wp.where(s.x > 0.0, 1, -1) > 0
         if outward and draw(s, 1) < 0.6:
             return toward(s, Mask.HEAVY)
         return toward(s, Mask.LIGHT)
-    return travel_to(s, goal - float(s.towards) * 1.2, memo.next_jump)
+    return travel_to(s, goal - float(s.towards) * (1.2 + s.reach), memo.next_jump)

@@ -112,6 +112,7 @@ def styled_keys(
     match: Match,
     items: wp.array2d[Item],
     moves: wp.array[Move],
+    reaches: wp.array[wp.float32],
     game: int,
     chance: wp.uint32,
 ) -> wp.int32:
@@ -122,7 +123,7 @@ def styled_keys(
             memo.style = FIRST_SWITCHED + below(mix(chance, wp.uint32(2)), SWITCHED)
             memo.style_until = match.frame + SWITCH_MIN + below(mix(chance, wp.uint32(3)), SWITCH_SPAN)
         style = memo.style
-    s = look(p, other, match, moves, bot.delay, chance)
+    s = look(p, other, match, moves, reaches, bot.delay, chance)
     if style == Style.BASED:
         return based(s)
     if style == Style.BASED_SAFE:
@@ -151,6 +152,7 @@ def bot_kernel(
     matches: wp.array[Match],
     items: wp.array2d[Item],
     moves: wp.array[Move],
+    reaches: wp.array[wp.float32],
     rules: Rules,
     roster: wp.array[BotSettings],
     script: wp.array[ScriptStep],
@@ -182,7 +184,7 @@ def bot_kernel(
             memo = Memo()
         p = players[game, seat]
         if p.state != State.KO and p.state != State.STUN:
-            keys = styled_keys(bot, memo, p, players[game, 1 - seat], match, items, moves, game, chance)
+            keys = styled_keys(bot, memo, p, players[game, 1 - seat], match, items, moves, reaches, game, chance)
         memos[game, seat] = memo
 
     if bot.noise > 0.0:
