@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ludus.envs import make_env
+from ludus.envs.brawl.env import BrawlEnv
 from ludus.envs.brawl.moves import HitModel, MoveModel, MoveTable, load_move_table
 from ludus.envs.brawl.render import Renderer
 from ludus.envs.brawl.rendering.attack_poses import attack_phase
@@ -303,6 +305,13 @@ def test_debug_draws_the_capsules_and_the_state_in_words() -> None:
     above = box(debug, RESTING.x, RESTING.y - 1.5, 0.4)
     assert (above == WHITE).all(axis=2).any()
     assert not (box(plain, RESTING.x, RESTING.y - 1.5, 0.4) == WHITE).all(axis=2).any()
+
+
+def test_an_environment_draws_any_of_its_games() -> None:
+    with make_env("brawl", 3, seed=1) as env:
+        assert isinstance(env, BrawlEnv)
+        picture = env.render(2)
+        assert np.array_equal(picture, Renderer(env.table).frame(env.view(2)))
 
 
 def test_draw_fills_a_surface_of_any_size(renderer: Renderer) -> None:

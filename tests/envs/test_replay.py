@@ -94,6 +94,19 @@ def test_other_worlds_can_be_recorded_too() -> None:
     verify_replay(recorder.replay())
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_game_recorded_on_a_gpu_plays_again_on_a_cpu() -> None:
+    with make_env("brawl", 300, "cuda", seed=21) as env:
+        recorder = ReplayRecorder(env, 250)
+        bots = env.bots(["aggressive", "switcher"])
+        seats = torch.tensor([0, 1], dtype=torch.int32, device=env.device).expand(300, 2).contiguous()
+        actions = torch.zeros((300, 2, 10), dtype=torch.int8, device=env.device)
+        for _ in range(600):
+            bots.act(seats, actions)
+            recorder.record(actions, env.step(actions))
+    verify_replay(recorder.replay())
+
+
 @pytest.mark.parametrize("change", ["a key", "the seed", "the game", "the settings"])
 def test_a_changed_replay_diverges(replay: Replay, change: str) -> None:
     actions = replay.actions.clone()
