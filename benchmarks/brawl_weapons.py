@@ -1,8 +1,8 @@
 """Weapon balance of Brawl: equal bots fight each other with different weapons.
 
-Every style that seeks a fight plays itself, one fighter with weapon A and one with weapon B for the whole match, from both sides. The
-score of A is its share of wins, draws counted half. Writes docs/data/brawl_weapons.csv and prints the table that is
-in docs/brawl.md.
+Every style that seeks a fight plays itself, one fighter with weapon A and one with weapon B for the whole match, in
+both seats. The score of A is its share of wins, draws counted half. Writes docs/data/brawl_weapons.csv and prints the
+table that is in docs/brawl.md.
 
     python benchmarks/brawl_weapons.py --matches 256
 """

@@ -364,10 +364,11 @@ def travel(p: wp.ref[Player], move: Move, before: wp.vec2, after: wp.vec2):
     if p.ground != Ground.NONE:
         p.jumps = AIR_JUMPS
         p.recovery_used = 0
-        if p.state != State.STUN:
-            p.threatened = 0
         if p.state == State.IN_AIR or p.state == State.AIR_TURNAROUND:
             p.state = State.STANDING
+        slides = p.vx != 0.0 and (p.state == State.STANDING or p.state == State.TURNAROUND)
+        if p.state != State.STUN and not slides:  # whoever slides on from a blow may still slide over the edge
+            p.threatened = 0
         if p.state == State.ATTACK and was_ground == Ground.NONE and move.landing_frame >= 0:
             p.move_frame = wp.max(p.move_frame, move.landing_frame)
     elif p.state == State.STANDING or p.state == State.WALKING or p.state == State.SPRINTING:
