@@ -1,12 +1,13 @@
 """Ludus trains agents that play games: thousands of games in one batch, on one device.
 
-Importing it makes the worlds known to Gymnasium as `ludus/Brawl-v1` and so on; torch is imported on first use.
+Importing it makes the worlds known to Gymnasium as `ludus/Brawl-v1` and so on; neither torch nor Gymnasium is
+imported before its first use.
 """
 
 from typing import TYPE_CHECKING
 
 from ludus.core.lazy import lazy_names
-from ludus.envs.adapters.registration import register_gymnasium
+from ludus.envs.adapters.registration import register_when_gymnasium_loads
 
 if TYPE_CHECKING:
     from ludus.envs.registry import make_env, register_env, registered_envs
@@ -18,4 +19,4 @@ __getattr__ = lazy_names(
     __name__, dict.fromkeys(("make_env", "register_env", "registered_envs"), "ludus.envs.registry")
 )
 
-register_gymnasium()
+register_when_gymnasium_loads()

@@ -28,9 +28,12 @@ def test_gymnasiums_checker_passes_without_a_warning(name: str) -> None:
         env.close()
 
 
-def test_importing_ludus_registers_the_worlds_without_torch() -> None:
+@pytest.mark.parametrize("order", ["ludus, gymnasium", "gymnasium, ludus"])
+def test_importing_ludus_registers_the_worlds_without_torch(order: str) -> None:
     code = (
-        "import sys, ludus, gymnasium; assert 'torch' not in sys.modules; "
+        "import sys\n"
+        f"import {order}\n"
+        "assert 'torch' not in sys.modules\n"
         "print(gymnasium.make('ludus/Identity-v1').spec.id)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
