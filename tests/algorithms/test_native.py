@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from ludus.algorithms.ppo.buffer import RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.native import mlp
 from ludus.algorithms.ppo.native.mlp import NativeMlp, supports
 from ludus.algorithms.ppo.update import Updater
 from ludus.envs.base import EnvSpec
@@ -88,6 +89,21 @@ def test_the_update_equals_autograd(space: str, policy_changes: dict[str, Any], 
         torch.testing.assert_close(native[name], tensor, atol=1e-5, rtol=1e-3, msg=name)
     if "target_kl" in changes:
         assert 0.0 < native_metrics[-3] < 9.0  # it stopped early
+
+
+@pytest.mark.parametrize("space", list(ACTION_SPACES))
+def test_threads_share_a_minibatch(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, plain_metrics = _update(_policy(space), _config(native=False, target_kl=0.05, learning_rate=1e-2))
+    monkeypatch.setattr(mlp, "_ROWS_WORTH_A_THREAD", 4)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        native, native_metrics = _update(_policy(space), _config(native=True, target_kl=0.05, learning_rate=1e-2))
+    finally:
+        torch.set_num_threads(threads)
+    torch.testing.assert_close(native_metrics, plain_metrics, atol=1e-5, rtol=1e-4)
+    for name, tensor in plain.items():
+        torch.testing.assert_close(native[name], tensor, atol=1e-5, rtol=1e-3, msg=name)
 
 
 @pytest.mark.parametrize("space", list(ACTION_SPACES))

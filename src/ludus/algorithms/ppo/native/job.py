@@ -12,7 +12,7 @@ class Address(IntEnum):
     COUNTS = 3  # choices of a categorical head, int32
     WORKSPACE = 4
     PARAMETERS = 5
-    GRADIENT = 6
+    PARTS = 6  # gradients of a minibatch's parts, (parts, parameters); of a job's own part where it has one
     FIRST_AVERAGE = 7  # of Adam
     SECOND_AVERAGE = 8
     ADAM_STEP = 9
@@ -30,6 +30,8 @@ class Address(IntEnum):
     OUT_ACTIONS = 21  # likewise, (rows, actions) float32
     OUT_LOG_PROBS = 22  # likewise, (rows,)
     OUT_VALUES = 23  # likewise, (rows,)
+    PARTIAL = 24  # metrics of the parts, (parts, 6)
+    GRADIENT = 25
 
 
 class Whole(IntEnum):
@@ -37,7 +39,7 @@ class Whole(IntEnum):
 
     LAYERS = 0  # linear layers of both networks
     ACTOR_LAYERS = 1  # the first of them, the actor's
-    ROWS = 2  # frames in a minibatch
+    ROWS = 2  # frames that the job works on
     MINIBATCHES = 3  # in an epoch
     FEATURES = 4
     HEAD = 5  # `Head`
@@ -48,6 +50,10 @@ class Whole(IntEnum):
     ACTIVATION = 10  # 0 tanh, 1 relu
     NORMALISE = 11
     SCRATCH = 12  # place in the workspace of a padded weight gradient
+    BATCH_ROWS = 13  # frames in a minibatch
+    FIRST_ROW = 14  # of the job's part within a minibatch
+    PARTS = 15
+    BATCH = 16  # which minibatch
 
 
 class Number(IntEnum):

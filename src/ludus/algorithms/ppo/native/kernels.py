@@ -2,7 +2,8 @@
 
 import warp as wp
 
-from ludus.algorithms.ppo.native.source import EPOCH, FORWARD, TOOLS
+from ludus.algorithms.ppo.native.source import FORWARD, TOOLS
+from ludus.algorithms.ppo.native.update_source import APPLY, EPOCH, GRADIENT, LEARNING
 
 wp.set_module_options({"enable_backward": False})
 
@@ -11,13 +12,21 @@ wp.set_module_options({"enable_backward": False})
 def _forward(job: wp.uint64) -> None: ...
 
 
-@wp.func_native(TOOLS + EPOCH)  # type: ignore[untyped-decorator]
+@wp.func_native(TOOLS + LEARNING + EPOCH)  # type: ignore[untyped-decorator]
 def _epoch(job: wp.uint64) -> None: ...
+
+
+@wp.func_native(TOOLS + LEARNING + GRADIENT)  # type: ignore[untyped-decorator]
+def _gradient(job: wp.uint64) -> None: ...
+
+
+@wp.func_native(TOOLS + LEARNING + APPLY)  # type: ignore[untyped-decorator]
+def _apply(job: wp.uint64) -> None: ...
 
 
 @wp.kernel
 def forward_kernel(job: wp.uint64) -> None:
-    """Runs both networks over `Whole.ROWS` frames."""
+    """Runs both networks over `Whole.ROWS` frames, and draws actions."""
     _forward(job)
 
 
@@ -25,3 +34,15 @@ def forward_kernel(job: wp.uint64) -> None:
 def epoch_kernel(job: wp.uint64) -> None:
     """Runs `Whole.MINIBATCHES` minibatches: both networks, the loss, its gradient and Adam."""
     _epoch(job)
+
+
+@wp.kernel
+def gradient_kernel(job: wp.uint64) -> None:
+    """Computes the gradient of some rows of the minibatch `Whole.BATCH`."""
+    _gradient(job)
+
+
+@wp.kernel
+def apply_kernel(job: wp.uint64) -> None:
+    """Joins the gradients of a minibatch's parts and steps Adam."""
+    _apply(job)

@@ -1,7 +1,9 @@
 """Drives the compiled functions for one policy: which policies fit, tables, workspaces, launches."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from ludus.networks.mlp import Mlp
 from ludus.policies.memory import Memory
 from ludus.policies.policy import Policy, Step
 
+_ROWS_WORTH_A_THREAD = 512  # below, handing work to a thread costs more than it brings
 _WIDEST = 1024  # the compiled code keeps a layer's bias on its stack
 _HEADS = {
     CategoricalHead: Head.CATEGORICAL,
@@ -55,7 +58,7 @@ class NativeMlp:
         self._policy, self._optimiser, self._config = policy, optimiser, config
         self._layers = _linear_layers(policy)
         self._places = {id(p): s for p, s in zip(policy.parameters(), optimiser.starts, strict=True)}
-        self._epoch: _Job | None = None
+        self._parts: list[_Job] = []
         self._forward: dict[int, _Job] = {}
 
     def epoch(self, order: Tensor, numbers: Mapping[Number, float]) -> None:
@@ -65,36 +68,71 @@ class NativeMlp:
             order: `(frames,)` int64, the frames minibatch by minibatch.
             numbers: Scheduled numbers.
         """
-        assert self._epoch is not None  # noqa: S101 - for the type checker
-        for place, number in numbers.items():
-            self._epoch.numbers[place] = number
-        self._epoch.set({Address.ORDER: order})
-        self._epoch.run()
+        for job in (*self._parts, self._apply):
+            for place, number in numbers.items():
+                job.numbers[place] = number
+            job.set({Address.ORDER: order})
+        if len(self._parts) == 1:
+            self._parts[0].run()
+            return
+        for batch in range(int(self._apply.whole[Whole.MINIBATCHES])):
+            if self._apply.kept[Address.STOPPED]:
+                return
+            for job in self._parts:
+                job.whole[Whole.BATCH] = batch
+            others = [self._threads.submit(job.run) for job in self._parts[1:]]
+            self._parts[0].run()
+            for other in others:
+                other.result()
+            self._apply.run()
 
     def begin(self, buffer: RolloutBuffer, sums: Tensor, first_ratio_error: Tensor, stopped: Tensor) -> None:
         """Prepares the epochs over one rollout; metrics add up in the given tensors."""
-        if self._epoch is None:
-            self._epoch = self._make_job("epoch_kernel", self._config.batch_size)
-            self._epoch.whole[Whole.MINIBATCHES] = self._config.minibatches(buffer.rows)
+        if not self._parts:
+            self._make_parts(buffer)
         frames = self._frames({name: tensor.flatten(0, 1) for name, tensor in buffer.observations.items()})
+        actions = buffer.actions.flatten(0, 1).float().contiguous()
+        for job in (*self._parts, self._apply):
+            job.set(
+                {
+                    Address.FRAMES: frames,
+                    Address.ACTIONS: actions,
+                    Address.LOG_PROBS: buffer.log_probs,
+                    Address.VALUES: buffer.values,
+                    Address.ADVANTAGES: buffer.advantages,
+                    Address.RETURNS: buffer.returns,
+                    Address.SUMS: sums,
+                    Address.FIRST_RATIO_ERROR: first_ratio_error,
+                    Address.STOPPED: stopped,
+                }
+            )
+
+    def _make_parts(self, buffer: RolloutBuffer) -> None:
+        """Makes one job for whole epochs, or for large minibatches one a thread and one that joins them."""
+        rows = self._config.batch_size
+        count = torch.get_num_threads() if rows >= _ROWS_WORTH_A_THREAD * torch.get_num_threads() else 1
+        gradients, partial = torch.zeros(count, self._optimiser.flat.numel()), torch.zeros(count, 6)
+        edges = [rows * i // count for i in range(count + 1)]
+        kernel = "gradient_kernel" if count > 1 else "epoch_kernel"
+        self._parts = [self._make_job(kernel, stop - start) for start, stop in pairwise(edges)]
+        self._apply = self._make_job("apply_kernel", 1) if count > 1 else self._parts[0]
         average, squares, step = self._optimiser.averages()
-        self._epoch.set(
-            {
-                Address.FRAMES: frames,
-                Address.ACTIONS: buffer.actions.flatten(0, 1).float().contiguous(),
-                Address.LOG_PROBS: buffer.log_probs,
-                Address.VALUES: buffer.values,
-                Address.ADVANTAGES: buffer.advantages,
-                Address.RETURNS: buffer.returns,
-                Address.GRADIENT: self._optimiser.gradient,
-                Address.FIRST_AVERAGE: average,
-                Address.SECOND_AVERAGE: squares,
-                Address.ADAM_STEP: step,
-                Address.SUMS: sums,
-                Address.FIRST_RATIO_ERROR: first_ratio_error,
-                Address.STOPPED: stopped,
-            }
-        )
+        for i, job in enumerate((*self._parts, self._apply)):
+            own = i if i < count and count > 1 else 0
+            job.whole[Whole.FIRST_ROW] = edges[own]
+            job.whole[Whole.BATCH_ROWS], job.whole[Whole.PARTS] = rows, count
+            job.whole[Whole.MINIBATCHES] = self._config.minibatches(buffer.rows)
+            job.set(
+                {
+                    Address.PARTS: gradients[own],
+                    Address.PARTIAL: partial[own],
+                    Address.GRADIENT: self._optimiser.gradient,
+                    Address.FIRST_AVERAGE: average,
+                    Address.SECOND_AVERAGE: squares,
+                    Address.ADAM_STEP: step,
+                }
+            )
+        self._threads = ThreadPoolExecutor(max(1, count - 1), "ludus-update")
 
     @torch.no_grad()
     def step(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor, noise: Tensor) -> Step:  # noqa: ARG002
