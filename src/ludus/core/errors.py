@@ -40,6 +40,18 @@ class StateError(LudusError, ValueError):
     """A saved state does not fit the part that should take it."""
 
 
+class ConfigMismatchError(LudusError, ValueError):
+    """A run was asked to go on with other settings than it began with."""
+
+
+class ObservationError(LudusError, ValueError):
+    """An observation has the wrong names, shape, type or device."""
+
+
+class NotFiniteError(LudusError, ArithmeticError):
+    """NaN or infinity came back each time the run went on from its last finite state."""
+
+
 class FormatError(LudusError, ValueError):
     """Content breaks the rules of the format in which it is, or should be, stored."""
 

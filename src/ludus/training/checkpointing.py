@@ -1,0 +1,125 @@
+"""A run's state as a checkpoint and back: saving that survives a full disk, and going on from the newest valid one."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ludus.core.errors import CheckpointError
+from ludus.core.files import JSON
+from ludus.policies.agent import CHECKPOINTS_FOLDER, agent_checkpoint
+from ludus.policies.policy import Policy
+from ludus.store import Checkpoint, CheckpointStore, StoredCheckpoint
+from ludus.training.callbacks import Counters
+from ludus.training.config import CheckpointConfig, TrainConfig, check_same
+from ludus.training.workbench import RunState
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a checkpoint holds beside the config.
+
+    Attributes:
+        state: Of everything that learns.
+        counters: How far the run was.
+        rollbacks: Faults from which it has gone back so far.
+        metrics_offset: Bytes of `metrics.jsonl` that belong to it.
+    """
+
+    state: RunState
+    counters: Counters
+    rollbacks: int
+    metrics_offset: int
+
+
+class Checkpoints:
+    """The checkpoints of one run: self-contained folders from which it goes on, and from which an agent is loaded."""
+
+    def __init__(self, folder: Path, config: TrainConfig) -> None:
+        self._store = CheckpointStore(folder / CHECKPOINTS_FOLDER, keep=config.checkpoints.keep, report=_report)
+        self._config = config.to_json()
+
+    def save(self, name: str, saved: Saved, policy: Policy) -> Path:
+        """Saves under a name.
+
+        Raises:
+            StoreFullError: The disk is full; the checkpoints before it are intact.
+            StoreError: Writing failed otherwise; likewise.
+        """
+        agent = agent_checkpoint(policy.spec, policy.config, saved.state.tensors["policy"])
+        training: JSON = {
+            "format": FORMAT,
+            "counters": asdict(saved.counters),
+            "learner": dict(saved.state.learner),
+            "rollbacks": saved.rollbacks,
+            "metrics_offset": saved.metrics_offset,
+        }
+        checkpoint = Checkpoint(
+            {**saved.state.tensors, **agent.tensors},
+            {**agent.documents, "config": self._config, "training": training},
+        )
+        return self._store.save(name, saved.counters.env_steps, checkpoint)
+
+    def newest(self) -> Saved | None:
+        """Reads the newest valid checkpoint, or None if there is none.
+
+        Raises:
+            ConfigMismatchError: The run began with other settings; lists them.
+            CheckpointError: The checkpoint is whole but not one of a run.
+        """
+        stored = self._store.latest_valid()
+        if stored is None:
+            return None
+        documents = stored.checkpoint.documents
+        for name in ("config", "training"):
+            if name not in documents:
+                raise CheckpointError(
+                    self._store.root / stored.name, f"{name}.json", "is missing; not a run's checkpoint"
+                )
+        check_same(documents["config"], self._config)
+        return self._decode(stored)
+
+    def _decode(self, stored: StoredCheckpoint) -> Saved:
+        document = stored.checkpoint.documents["training"]
+        try:
+            fields = _whole_numbers(document)
+            state = RunState(stored.checkpoint.tensors, fields["learner"])
+            return Saved(state, Counters(**fields["counters"]), fields["rollbacks"], fields["metrics_offset"])
+        except (KeyError, TypeError, ValueError) as error:
+            folder = self._store.root / stored.name
+            raise CheckpointError(folder, "training.json", f"is not of format {FORMAT}: {error!r}") from error
+
+
+def stored_config(folder: Path) -> TrainConfig | None:
+    """Reads the settings that a run folder's newest valid checkpoint began with; None if there is no checkpoint.
+
+    Raises:
+        ConfigError: They are not settings of this version.
+    """
+    stored = CheckpointStore(folder / CHECKPOINTS_FOLDER, keep=1, report=_report).latest_valid()
+    return None if stored is None else TrainConfig.from_json(stored.checkpoint.documents.get("config"))
+
+
+def is_due(config: CheckpointConfig, before: Counters, after: Counters) -> bool:
+    """Says whether a checkpoint is due after an iteration that moved the counters from `before` to `after`."""
+    steps, iterations = config.every_env_steps, config.every_iterations
+    passed = steps is not None and before.env_steps // steps < after.env_steps // steps
+    return passed or (iterations is not None and before.iterations // iterations < after.iterations // iterations)
+
+
+def _report(text: str) -> None:
+    logger.warning("[WARN] %s", text)
+
+
+def _whole_numbers(document: JSON) -> Mapping[str, Any]:
+    if not isinstance(document, dict) or document["format"] != FORMAT:
+        raise ValueError("another format")
+    counters = document["counters"]
+    if not isinstance(counters, dict) or not all(type(count) is int for count in counters.values()):
+        raise ValueError("counters must be whole numbers")
+    return document

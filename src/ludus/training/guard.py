@@ -1,0 +1,108 @@
+"""Finds NaN and infinity in the iteration in which they appear, and says where they began.
+
+Two stages. After every iteration a handful of sums is computed on the device: a sum over numbers of which one is not
+finite is not finite either, and it costs a fifth of an exact test. Only if one of them looks wrong are all tensors
+examined, in the order of cause and effect: parameters from before, observations, rewards, the policy's outputs, loss,
+gradient, parameters. Sums that merely overflow are told apart there.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ludus.training.workbench import Workbench
+
+_LOSSES = ("policy_loss", "value_loss", "entropy")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Where the first number that is not finite was found.
+
+    Attributes:
+        kind: observation, reward, policy output, loss, gradient or parameter.
+        place: More exactly, in words.
+    """
+
+    kind: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.place})"
+
+
+class Guard:
+    """Watches one workbench; call `begin` before an iteration, `look` after its update, `verdict` after the metrics."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        self._parameters = bench.learner.updater.optimiser.flat
+        self._before = torch.zeros(())
+        self._sums = torch.zeros(())
+
+    def begin(self) -> None:
+        """Notes whether the parameters are finite before the iteration."""
+        self._before = self._parameters.detach().sum()
+
+    def look(self) -> None:
+        """Computes the sums on the device, without waiting for it."""
+        tensors = [tensor for _, _, tensor in self._rollout()] + [tensor for _, tensor in self._learned()]
+        self._sums = torch.stack([self._before, *(tensor.sum(dtype=torch.float32) for tensor in tensors)])
+
+    def verdict(self, metrics: Mapping[str, float]) -> Fault | None:
+        """Returns the fault of this iteration, or None; reads the sums, which are ready once the metrics are."""
+        suspicious = not all(map(math.isfinite, self._sums.tolist()))
+        suspicious |= not all(math.isfinite(metrics[name]) for name in (*_LOSSES, "gradient_norm"))
+        return self._examine(metrics) if suspicious else None
+
+    def _examine(self, metrics: Mapping[str, float]) -> Fault | None:
+        learned = next((name for name, tensor in self._learned() if not bool(tensor.isfinite().all())), None)
+        if learned is not None and not math.isfinite(self._before.item()):
+            return Fault("parameter", f"{self._parameter_name()}, already before the iteration")
+        for kind, place, tensor in self._rollout():
+            if not bool(tensor.isfinite().all()):
+                return Fault(kind, f"{place}, {self._where(tensor)}")
+        for name in _LOSSES:
+            if not math.isfinite(metrics[name]):
+                return Fault("loss", name)
+        if not math.isfinite(metrics["gradient_norm"]):
+            return Fault("gradient", f"{int(metrics['skipped_updates'])} updates were skipped")
+        return None if learned is None else Fault("parameter", learned)
+
+    def _learned(self) -> list[tuple[str, Tensor]]:
+        names = ("parameters", "optimiser", "optimiser", "optimiser")
+        return list(zip(names, self._bench.learner.updater.optimiser.tensors(), strict=True))
+
+    def _parameter_name(self) -> str:
+        parameters = self._bench.policy.named_parameters()
+        return next((name for name, tensor in parameters if not bool(tensor.isfinite().all())), "optimiser")
+
+    def _rollout(self) -> list[tuple[str, str, Tensor]]:
+        """Names kind and place of what a rollout consists of, causes before effects."""
+        buffer, last = self._bench.learner.collector.buffer, self._bench.reward.last
+        found = [("observation", f"entry {name!r}", tensor) for name, tensor in buffer.observations.items()]
+        if last is not None:
+            found += [
+                ("observation", f"entry {name!r} after the last step", tensor)
+                for name, tensor in last.observations.items()
+            ]
+        found += [
+            ("reward", "weighted events", buffer.rewards),
+            ("policy output", "values", buffer.values),
+            ("policy output", "log probabilities", buffer.log_probs),
+            ("policy output", "values after the last step", buffer.last_values),
+            # Everything else that the policy saw is finite, so what is wrong here is what it was shown.
+            ("observation", "final ones of truncated episodes", buffer.bootstraps),
+        ]
+        return [(kind, place, tensor) for kind, place, tensor in found if tensor.is_floating_point()]
+
+    def _where(self, tensor: Tensor) -> str:
+        """Says where in `(steps, rows, ...)`, or `(rows, ...)` or `(games, seats, ...)`, the first bad number is."""
+        index = (~tensor.isfinite()).nonzero()[0].tolist()
+        steps = self._bench.learner.collector.buffer.steps
+        if len(index) > 1 and tensor.shape[0] == steps and tensor.shape[1] == self._bench.learner.collector.rows.count:
+            return f"first at step {index[0]} of the rollout, row {index[1]}"
+        return f"first at index {index[0]}"

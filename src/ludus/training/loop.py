@@ -1,0 +1,175 @@
+"""The training loop: collect, update, metrics, callbacks, checkpoint, until the budget."""
+
+import logging
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ludus.core.errors import NotFiniteError, StoreError
+from ludus.store import step_name
+from ludus.training.callbacks import Callback, Counters, Iteration
+from ludus.training.checkpointing import Checkpoints, Saved, is_due
+from ludus.training.config import TrainConfig
+from ludus.training.guard import Fault, Guard
+from ludus.training.metrics_log import MetricsLog
+from ludus.training.workbench import Workbench
+
+logger = logging.getLogger(__name__)
+
+METRICS_FILE = "metrics.jsonl"
+
+
+def train(config: TrainConfig, folder: Path, callbacks: Sequence[Callback] = ()) -> Counters:
+    """Trains until the budget is used up; goes on where an earlier call on the same folder was cut off.
+
+    Args:
+        config: The settings; those of an earlier call must have been the same.
+        folder: The run folder; it gets `checkpoints/` and `metrics.jsonl`.
+        callbacks: Who is told.
+
+    Returns:
+        How far the run got.
+
+    Raises:
+        ConfigMismatchError: The run in this folder began with other settings.
+        NotFiniteError: NaN or infinity came back each time.
+        StoreError: The final checkpoint could not be saved.
+    """
+    with Trainer(config, folder, callbacks) as trainer:
+        return trainer.run()
+
+
+class Trainer:
+    """A run: everything that `train` does, for callers that want to stop it or look inside.
+
+    Attributes:
+        config: The settings.
+        bench: What learns.
+        counters: How far the run is.
+        rollbacks: Faults from which it has gone back so far.
+    """
+
+    def __init__(self, config: TrainConfig, folder: Path, callbacks: Sequence[Callback] = ()) -> None:
+        """Makes everything, and takes the state of the newest valid checkpoint if the folder has one."""
+        self.config = config
+        self._callbacks = tuple(callbacks)
+        self._checkpoints = Checkpoints(folder, config)
+        saved = self._checkpoints.newest()  # refuses other settings before anything is made
+        self.bench = Workbench(config)
+        self._log = MetricsLog(folder / METRICS_FILE)
+        self._guard = Guard(self.bench)
+        self._stopping = False
+        self._faults_in_a_row = 0
+        self._is_new = saved is None
+        self.counters, self.rollbacks = (Counters(), 0) if saved is None else (saved.counters, saved.rollbacks)
+        self._log.cut_back(0 if saved is None else saved.metrics_offset)
+        if saved is not None:
+            self.bench.load_state(saved.state)
+            logger.info("goes on from env step %d", saved.counters.env_steps)
+        self._finite = self.bench.state()  # what a fault goes back to, and what checkpoints hold
+
+    def run(self) -> Counters:
+        """Trains until the budget is used up or `stop` is called; see `train`."""
+        for callback in self._callbacks:
+            callback.on_start(self.counters)
+        try:
+            if self._is_new:
+                self.save("init")
+            done = self.counters.env_steps >= self.config.total_env_steps
+            while not done and not self._stopping:
+                before = self.counters
+                iteration = self._iterate()
+                if iteration is None:  # a number was not finite: the run is where it was before
+                    continue
+                self._log.append(_record(iteration))
+                for callback in self._callbacks:
+                    callback.on_iteration(iteration)
+                done = self.counters.env_steps >= self.config.total_env_steps
+                if not done and is_due(self.config.checkpoints, before, self.counters):
+                    self.save(step_name(self.counters.env_steps))
+                if done:
+                    self.save("final", must=True)
+            if not done:
+                self.save("interrupted", must=True)
+        finally:
+            for callback in self._callbacks:
+                callback.on_end(self.counters)
+        return self.counters
+
+    def stop(self) -> None:
+        """Asks the run to end after the present iteration with the checkpoint `interrupted`; signals may call it."""
+        self._stopping = True
+
+    def save(self, name: str, *, must: bool = False) -> Path | None:
+        """Saves the last finite state and returns its folder.
+
+        A disk that does not let it is only warned of, and None returned: training goes on, the checkpoints before it
+        are intact, and the next one that is due is the next try. With `must` the error is raised.
+        """
+        try:
+            saved = Saved(self._finite, self.counters, self.rollbacks, self._log.sync())
+            folder = self._checkpoints.save(name, saved, self.bench.policy)
+        except StoreError as error:
+            if must:
+                raise
+            logger.warning("[WARN] %s; training goes on and tries again when the next one is due", error.strerror)
+            return None
+        for callback in self._callbacks:
+            callback.on_checkpoint(folder, self.counters)
+        return folder
+
+    def close(self) -> None:
+        """Closes the games and the log."""
+        self.bench.close()
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _iterate(self) -> Iteration | None:
+        """Runs one iteration; None if a number was not finite, and then the run is where it was before."""
+        started_s = time.perf_counter()
+        learner = self.bench.learner
+        self._guard.begin()
+        learner.collect()
+        learner.update(min(self.counters.env_steps / self.config.total_env_steps, 1.0))
+        self._guard.look()
+        metrics = learner.metrics()  # the one time that the host waits for the device
+        fault = self._guard.verdict(metrics)
+        if fault is not None:
+            self._go_back(fault)
+            return None
+        self._finite = self.bench.state()
+        self._faults_in_a_row = 0
+        updates = self.counters.updates + int(metrics.pop("updates"))
+        self.counters = Counters(learner.env_steps, learner.iterations, updates)
+        shown = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+        return Iteration(self.counters, shown | {"rollbacks": self.rollbacks}, time.perf_counter() - started_s)
+
+    def _go_back(self, fault: Fault) -> None:
+        """Restores the last finite state, with other randomness; stops a run that makes no headway."""
+        self.rollbacks += 1
+        self._faults_in_a_row += 1
+        failed, limit = self.counters.iterations + 1, self.config.guard.max_faults_in_a_row
+        message = f"not finite in iteration {failed}: it began in the {fault}"
+        if self._faults_in_a_row >= limit:
+            raise NotFiniteError(
+                f"{message}; {limit} times in a row, so the run stops; the checkpoints hold its last finite states: "
+                "lower the learning rate or the rewards, or mend the world"
+            )
+        logger.warning("[WARN] %s; back to iteration %d, fault %d in a row", message, failed - 1, self._faults_in_a_row)
+        self.bench.load_state(self._finite.with_other_randomness(self.config.seed, failed, self._faults_in_a_row))
+
+
+def _record(iteration: Iteration) -> dict[str, float | int | None]:
+    counters = iteration.counters
+    head = {"iteration": counters.iterations, "env_steps": counters.env_steps, "updates": counters.updates}
+    return head | dict(iteration.metrics)

@@ -1,0 +1,139 @@
+"""The parts that learn together, made from a config, and their whole state as tensors and back."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from ludus.algorithms.ppo.learner import PpoLearner
+from ludus.core.errors import StateError
+from ludus.core.random import stream_hash
+from ludus.envs.registry import make_env
+from ludus.policies.memory import part_of, with_prefix
+from ludus.policies.policy import Policy
+from ludus.training.config import TrainConfig
+from ludus.training.opponents import BotOpponents
+from ludus.training.rewards import WeightedReward
+
+logger = logging.getLogger(__name__)
+
+_STREAM_RETRY = 0x4E7B
+_LEARNER_GROUPS = ("policy", "optimiser", "collector")
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """Everything that the future of a run depends on, at the end of an iteration.
+
+    Attributes:
+        tensors: Groups of tensors: policy, optimiser, collector, random, and games and opponents where there are.
+        learner: The learner's counters, as JSON.
+    """
+
+    tensors: Mapping[str, Mapping[str, Tensor]]
+    learner: Mapping[str, Any]
+
+    def with_other_randomness(self, seed: int, iteration: int, attempt: int) -> "RunState":
+        """Returns the state with other exploration and minibatches, so that a retry does not repeat a fault."""
+        device = self.tensors["policy"][next(iter(self.tensors["policy"]))].device  # its generators differ
+        high, low = (stream_hash(seed, iteration, attempt, half, _STREAM_RETRY) for half in (0, 1))
+        generator = torch.Generator(device).manual_seed(high << 31 | low >> 1)
+        return replace(self, tensors={**self.tensors, "random": {"learner": generator.get_state()}})
+
+
+class Workbench:
+    """Games, policy, learner, opponents and reward of one run.
+
+    Attributes:
+        env: The games.
+        policy: What is learned.
+        learner: Collects and updates.
+        reward: Weighs the events.
+        opponents: Who plays the seats that are not the learner's, or None.
+    """
+
+    def __init__(self, config: TrainConfig) -> None:
+        """Makes everything and starts the games; the same config gives the same numbers."""
+        world = config.world
+        self.env = make_env(world.name, world.num_games, world.device, seed=config.seed, config=world.settings or None)
+        try:
+            with torch.random.fork_rng(devices=[]):  # parameters are drawn on the host, from a stream of their own
+                torch.manual_seed(config.seed)
+                self.policy = Policy(self.env.spec, config.policy, self.env.device)
+            self.reward = WeightedReward(self.env.spec, config.rewards)
+            self.opponents = BotOpponents(self.env, config.opponents, config.seed) if config.opponents else None
+            self.learner = PpoLearner(
+                self.env,
+                self.policy,
+                config.ppo,
+                seed=config.seed,
+                reward=self.reward,
+                learner=self.opponents.learner if self.opponents else None,
+                opponents=self.opponents,
+            )
+        except BaseException:
+            self.env.close()
+            raise
+        if self.opponents is not None:
+            self.opponents.attach(self.learner.collector.rows)
+
+    def state(self) -> RunState:
+        """Returns a copy of the whole state."""
+        flat, counters = self.learner.state()
+        tensors: dict[str, Mapping[str, Tensor]] = {name: part_of(flat, name) for name in _LEARNER_GROUPS}
+        tensors["random"] = {"learner": flat["random"]}
+        if self.env.spec.snapshots:
+            tensors["games"] = self.env.snapshot()
+        if self.opponents is not None:
+            tensors["opponents"] = self.opponents.state()
+        return RunState(tensors, counters)
+
+    def load_state(self, state: RunState) -> None:
+        """Goes back, or on, to a state; a world that cannot be restored starts its games anew, and says so.
+
+        Raises:
+            StateError: A part is missing or does not fit.
+            SnapshotError: The games' part does not fit.
+        """
+        expected = {*_LEARNER_GROUPS, "random"} | ({"games"} if self.env.spec.snapshots else set())
+        expected |= {"opponents"} if self.opponents is not None else set()
+        if set(state.tensors) != expected:
+            got = ", ".join(sorted(state.tensors))
+            raise StateError(f"the run's state has {got}; expected {', '.join(sorted(expected))}; use the same config")
+        if self.opponents is not None:
+            self.opponents.load_state(state.tensors["opponents"])
+        tensors = {"random": state.tensors["random"]["learner"]}
+        for name in _LEARNER_GROUPS:
+            tensors |= with_prefix(name, state.tensors[name])
+        if self.env.spec.snapshots:
+            self.learner.load_state(tensors, state.learner, self.env.restore(state.tensors["games"]))
+        else:
+            self._load_with_new_games(tensors, state)
+
+    def _load_with_new_games(self, tensors: dict[str, Tensor], state: RunState) -> None:
+        logger.warning(
+            "[WARN] %s cannot restore its games: all %d start anew, the learner goes on from env step %d",
+            self.env.spec.id, self.env.num_games, state.learner["env_steps"],
+        )  # fmt: skip
+        observations = self.env.reset()
+        tensors["collector.starts"] = torch.ones_like(tensors["collector.starts"])
+        tensors["collector.running"] = torch.zeros_like(tensors["collector.running"])
+        self.learner.load_state(tensors, state.learner, observations)
+        if self.opponents is not None:
+            self.opponents.restart()
+
+    def close(self) -> None:
+        """Closes the games."""
+        self.env.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
