@@ -1,0 +1,131 @@
+"""A policy as JSON: its world's spaces and its settings, enough to build it again without the world."""
+
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from gymnasium import spaces
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.envs.base import EnvSpec
+from ludus.policies.config import PolicyConfig
+
+_Size = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SpaceDescription(_Frozen):
+    """One space.
+
+    Attributes:
+        kind: Which space.
+        shape: Of a box or of buttons.
+        dtype: Of a box.
+        counts: Alternatives of each choice.
+        low: Lower bounds of a continuous action, one an axis; empty for observations, which are not clipped.
+        high: Upper bounds likewise.
+    """
+
+    kind: Literal["box", "discrete", "multi_discrete", "multi_binary"]
+    shape: tuple[_Size, ...] = ()
+    dtype: Literal["float32", "float64", "uint8"] = "float32"
+    counts: tuple[_Size, ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, space: spaces.Space[Any], *, bounds: bool = False) -> Self:
+        """Describes a space; `bounds` keeps those of a box."""
+        if isinstance(space, spaces.Discrete):
+            return cls(kind="discrete", counts=(int(space.n),))
+        if isinstance(space, spaces.MultiDiscrete):
+            return cls(kind="multi_discrete", counts=tuple(space.nvec.tolist()))
+        if isinstance(space, spaces.MultiBinary):
+            return cls(kind="multi_binary", shape=space.shape)
+        if isinstance(space, spaces.Box):
+            form = {"kind": "box", "shape": space.shape, "dtype": str(space.dtype)}
+            edges = {"low": space.low.tolist(), "high": space.high.tolist()} if bounds else {}
+            return cls.model_validate(form | edges)
+        raise UnsupportedError(f"space {space} cannot be described; valid: Box, Discrete, MultiDiscrete, MultiBinary")
+
+    def space(self) -> spaces.Space[Any]:
+        """Builds the space."""
+        if self.kind == "discrete":
+            return spaces.Discrete(self.counts[0])
+        if self.kind == "multi_discrete":
+            return spaces.MultiDiscrete(list(self.counts))
+        if self.kind == "multi_binary":
+            return spaces.MultiBinary(self.shape[0])
+        kind = np.dtype(self.dtype).type
+        if self.low:
+            return spaces.Box(np.array(self.low, kind), np.array(self.high, kind), dtype=kind)
+        low, high = (0, 255) if self.dtype == "uint8" else (-np.inf, np.inf)
+        return spaces.Box(low, high, self.shape, dtype=kind)
+
+
+class PolicyDescription(_Frozen):
+    """What a checkpoint says of its policy.
+
+    Attributes:
+        world: Versioned name of the world.
+        rate_hz: Decisions a second of game time.
+        teams: Team of each seat.
+        observation_space: Entries of one seat's observation, in order.
+        action_space: Actions of one seat.
+        blocks: Named ranges of observation entries.
+        config: Settings of the policy.
+    """
+
+    world: str
+    rate_hz: float
+    teams: tuple[int, ...]
+    observation_space: tuple[tuple[str, SpaceDescription], ...]
+    action_space: SpaceDescription
+    blocks: dict[str, dict[str, tuple[int, int]]]
+    config: PolicyConfig
+
+    @classmethod
+    def of(cls, spec: EnvSpec, config: PolicyConfig) -> Self:
+        """Describes a policy of a world."""
+        return cls(
+            world=spec.id,
+            rate_hz=spec.rate_hz,
+            teams=spec.teams,
+            observation_space=tuple((name, SpaceDescription.of(s)) for name, s in spec.observation_space.items()),
+            action_space=SpaceDescription.of(spec.action_space, bounds=True),
+            blocks={name: dict(ranges) for name, ranges in spec.blocks.items()},
+            config=config,
+        )
+
+    @classmethod
+    def read(cls, document: object) -> Self:
+        """Checks a JSON value that came from a file.
+
+        Raises:
+            ConfigError: It is no description of a policy.
+        """
+        try:
+            return cls.model_validate_json(document) if isinstance(document, str) else cls.model_validate(document)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            place = ".".join(map(str, fault["loc"])) or "value"
+            raise ConfigError(
+                f"the policy's description is wrong at {place}: {fault['msg']}; it was made by another version"
+            ) from error
+
+    def spec(self) -> EnvSpec:
+        """Builds what a policy needs to know of its world."""
+        name, _, version = self.world.rpartition("-v")
+        return EnvSpec(
+            name=name,
+            version=int(version),
+            teams=self.teams,
+            observation_space=spaces.Dict({key: entry.space() for key, entry in self.observation_space}),
+            action_space=self.action_space.space(),
+            rate_hz=self.rate_hz,
+            step_limit=None,
+            blocks=self.blocks,
+        )
