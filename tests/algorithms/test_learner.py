@@ -7,7 +7,7 @@ import torch
 
 from ludus import make_env
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.algorithms.ppo.learner import PpoLearner
+from ludus.algorithms.ppo.learner import NONFINITE_METRICS, PpoLearner
 from ludus.core.errors import StateError
 from ludus.envs.base import BatchedEnv
 from ludus.policies.config import PolicyConfig
@@ -77,6 +77,17 @@ def test_resuming_gives_the_same_bits(kind: str) -> None:
     expected, got = learner.state(), other.state()
     assert _equal(expected[0], got[0])
     assert expected[1] == got[1]
+
+
+def test_numbers_that_are_not_finite_are_counted_where_they_appear() -> None:
+    _, learner = _make("lstm")
+    assert all(learner.iterate()[name] == 0.0 for name in NONFINITE_METRICS)
+    learner.collector._reward = lambda result: result.events["reward"] * float("nan")
+    metrics = learner.iterate()
+    assert metrics["nonfinite_rewards"] == 16 * 8
+    assert metrics["nonfinite_observations"] == 0.0
+    assert metrics["nonfinite_parameters"] == 0.0  # no update was made with them
+    assert metrics["updates"] == 0.0
 
 
 def test_a_state_without_its_random_part_is_refused() -> None:
