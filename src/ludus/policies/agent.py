@@ -1,85 +1,161 @@
-"""An agent to play with: a policy from a checkpoint, asked as Stable-Baselines3 users know it."""
+"""An agent to play with: a policy from a checkpoint alone, asked for actions as users of Stable-Baselines3 know it."""
 
+import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ludus.core.errors import StateError
+from ludus.core.errors import CheckpointError, ConfigError, DeviceError, ObservationError, StateError, UnsupportedError
+from ludus.envs.base import EnvSpec, action_dtypes
+from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
-from ludus.policies.memory import Memory
+from ludus.policies.memory import Memory, clone_memory
 from ludus.policies.policy import Policy
-from ludus.store import load_checkpoint
+from ludus.store import Checkpoint, CheckpointStore, load_checkpoint
 
 TENSORS = "policy"  # group of tensors in a checkpoint that holds `Policy.state()`
 DOCUMENT = "agent"  # document in a checkpoint that holds the policy's description
+CHECKPOINTS_FOLDER = "checkpoints"  # where a run folder keeps its checkpoints
+
+_PREFERRED = ("best", "final")
+_MAX_MEMORY_ELEMENTS = 1 << 28  # of one row; the largest encoder of the presets remembers some 200,000 numbers
+
+AnyObservation: TypeAlias = NDArray[Any] | Tensor | Mapping[str, NDArray[Any]] | Mapping[str, Tensor]
+
+logger = logging.getLogger(__name__)
+
+
+def agent_checkpoint(spec: EnvSpec, config: PolicyConfig, tensors: Mapping[str, Tensor]) -> Checkpoint:
+    """Returns the parts that make a checkpoint an agent's: the tensors of `Policy.state` and what they are for."""
+    description = PolicyDescription.of(spec, config)
+    return Checkpoint({TENSORS: tensors}, {DOCUMENT: json.loads(description.model_dump_json())})
 
 
 class Agent:
-    """A policy in evaluation mode: its statistics stand still.
+    """Plays with a policy whose statistics stand still.
 
     Attributes:
-        policy: The policy.
+        policy: The networks.
+        spec: The world it was trained in.
+        device: Where it lives.
     """
 
     def __init__(self, policy: Policy, *, seed: int = 0) -> None:
-        """Takes the policy as it is; `seed` draws the actions that are not deterministic."""
-        self.policy = policy.eval()
+        """Takes a policy, which from now on learns no statistics; `seed` is for actions that are drawn."""
+        self.policy, self.spec, self.device = policy.eval(), policy.spec, policy.device
         self._generator = torch.Generator(policy.device).manual_seed(seed)
+        self._shapes = {name: space.shape or () for name, space in policy.spec.observation_space.items()}
+        self._action_dtype = action_dtypes(policy.spec.action_space)[0]
 
     @classmethod
-    def load(cls, folder: str | Path, device: torch.device | str = "cpu", *, seed: int = 0) -> Self:
-        """Reads an agent from a checkpoint, on any device; nothing in the file can run code.
-
-        Raises:
-            CheckpointError: The checkpoint is damaged.
-            ConfigError: Its description of the policy cannot be read.
-            StateError: Description and tensors do not fit together.
-        """
-        checkpoint = load_checkpoint(Path(folder), parts=(TENSORS, DOCUMENT))
-        if TENSORS not in checkpoint.tensors or DOCUMENT not in checkpoint.documents:
-            raise StateError(f"checkpoint {folder} holds no agent: it needs the parts {TENSORS!r} and {DOCUMENT!r}")
-        description = PolicyDescription.read(checkpoint.documents[DOCUMENT])
-        return cls(build_policy(description, checkpoint.tensors[TENSORS], device), seed=seed)
-
-    @torch.no_grad()
-    def predict(
-        self,
-        observation: Mapping[str, NDArray[np.generic]] | NDArray[np.generic],
-        state: Memory | None = None,
-        episode_start: NDArray[np.bool_] | bool | None = None,
-        deterministic: bool = True,
-    ) -> tuple[NDArray[np.generic], Memory]:
-        """Chooses actions.
+    def load(cls, path: str | Path, device: str | torch.device = "cpu", *, seed: int = 0) -> Self:
+        """Loads an agent; nothing in the file can run, and every byte is verified.
 
         Args:
-            observation: `(rows, ...)` an entry, or one row without the leading axis; an array where the world's
-                observation has a single entry.
-            state: What the last call returned; None before the first.
-            episode_start: `(rows,)`, rows whose episode starts with this observation; none by default.
-            deterministic: Whether to take the most likely action instead of drawing one.
+            path: A checkpoint folder; or a run folder, of which `best` is taken, else `final`, else the newest one.
+            device: Where it shall live.
+            seed: Of actions that are drawn.
 
-        Returns:
-            The actions, with a leading axis where the observation had one, and the state for the next call.
+        Raises:
+            CheckpointError: There is no checkpoint, or it is damaged, hostile or no agent's.
+            DeviceError: The device is not here.
         """
-        space = self.policy.spec.observation_space
-        entries = observation if isinstance(observation, Mapping) else {next(iter(space)): observation}
-        tensors = {name: torch.as_tensor(np.asarray(entries[name]), device=self.policy.device) for name in space}
-        name, first = next(iter(tensors.items()))
-        single = first.dim() == len(space[name].shape or ())
-        if single:
-            tensors = {name: tensor.unsqueeze(0) for name, tensor in tensors.items()}
-        rows = next(iter(tensors.values())).shape[0]
-        starts = torch.as_tensor(np.asarray(False if episode_start is None else episode_start)).expand(rows)
+        folder, checkpoint = _find(Path(path))
+        missing = {TENSORS} - set(checkpoint.tensors) | {DOCUMENT} - set(checkpoint.documents)
+        if missing:
+            raise CheckpointError(folder, "manifest.json", f"no agent: it has no part {', '.join(sorted(missing))}")
+        try:
+            description = PolicyDescription.read(checkpoint.documents[DOCUMENT])
+            policy = build_policy(description, checkpoint.tensors[TENSORS], _available(device))
+        except (ConfigError, StateError, UnsupportedError) as error:
+            raise CheckpointError(folder, f"{DOCUMENT}.json", str(error)) from error
+        return cls(policy, seed=seed)
+
+    def predict(
+        self,
+        observation: AnyObservation,
+        state: Memory | None = None,
+        episode_start: NDArray[np.bool_] | Tensor | bool | None = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, Memory | None]:
+        """Returns actions and the state to pass to the next call.
+
+        Args:
+            observation: What one seat sees, or a batch `(rows, ...)` of it: a mapping with all entries, or a plain
+                array if there is one entry. NumPy gives NumPy back, torch gives torch on the agent's device.
+            state: What the last call returned; None at the beginning. It is not changed. Its tensors have the
+                rows first and stay on the agent's device.
+            episode_start: `(rows,)` bool, rows whose observation is the first of an episode; none by default.
+            deterministic: Whether the most likely action is taken instead of one that is drawn.
+
+        Raises:
+            ObservationError: The names, shape or type do not fit the world that the agent was trained in.
+        """
+        entries, as_numpy, single = self._entries(observation)
+        rows = next(iter(entries.values())).shape[0]
+        starts = self._starts(rows, episode_start, fresh=state is None)
+        memory = self.policy.initial(rows) if state is None else self._memory(state, rows)
         noise = None if deterministic else self.policy.draw_noise(1, rows, self._generator)[0]
-        memory = self.policy.initial(rows) if state is None else {key: part.clone() for key, part in state.items()}
-        step = self.policy.step(tensors, memory, starts.to(self.policy.device), noise)
-        actions = self.policy.clip_actions(step.actions).cpu().numpy()
-        return (actions[0] if single else actions), step.memory
+        step = self.policy.step(entries, memory, starts, noise)
+        actions = self.policy.clip_actions(step.actions).to(self._action_dtype)
+        actions = actions[0] if single else actions
+        return (actions.cpu().numpy() if as_numpy else actions), (step.memory or None)
+
+    def check_world(self, spec: EnvSpec) -> None:
+        """Raises StateError unless the agent can play in the world: same name, version, shapes and actions."""
+        own, other = (PolicyDescription.of(each, self.policy.config).model_dump() for each in (self.spec, spec))
+        faults = [
+            f"its {name} is {other[name]}, the agent's {own[name]}"
+            for name in ("world", "observation_space", "action_space")
+            if own[name] != other[name]
+        ]
+        if faults:
+            raise StateError(f"the agent does not fit the world: {'; '.join(faults)}; use the world it was made for")
+
+    def _entries(self, observation: AnyObservation) -> tuple[dict[str, Tensor], bool, bool]:
+        """Returns all entries as `(rows, ...)`, whether they came as NumPy, and whether it was a single one."""
+        if isinstance(observation, Mapping):
+            given: dict[str, Any] = dict(observation)
+        elif len(self._shapes) == 1:
+            given = {next(iter(self._shapes)): observation}
+        else:
+            raise ObservationError(f"{self.spec.id} has several entries: pass a mapping with {', '.join(self._shapes)}")
+        if set(given) != set(self._shapes):
+            names = ", ".join(map(str, given)) or "none"
+            raise ObservationError(f"{self.spec.id} is observed by {', '.join(self._shapes)}; got {names}")
+        as_numpy = not any(isinstance(entry, Tensor) for entry in given.values())
+        entries = {name: torch.as_tensor(given[name], device=self.device) for name in self._shapes}
+        leading = {tuple(tensor.shape[: tensor.dim() - len(self._shapes[n])]) for n, tensor in entries.items()}
+        fits = all(tuple(tensor.shape[tensor.dim() - len(self._shapes[n]) :]) == self._shapes[n]
+                   for n, tensor in entries.items())  # fmt: skip
+        if not fits or len(leading) != 1 or len(next(iter(leading))) > 1 or leading == {(0,)}:
+            shapes = {name: tuple(tensor.shape) for name, tensor in entries.items()}
+            raise ObservationError(
+                f"an observation of {self.spec.id} has the shapes {self._shapes}, or (rows, ...) of these; got {shapes}"
+            )
+        single = leading == {()}
+        return {name: tensor.unsqueeze(0) if single else tensor for name, tensor in entries.items()}, as_numpy, single
+
+    def _starts(self, rows: int, given: NDArray[np.bool_] | Tensor | bool | None, *, fresh: bool) -> Tensor:
+        if fresh or given is None:
+            return torch.full((rows,), fresh, dtype=torch.bool, device=self.device)
+        starts = torch.as_tensor(given, device=self.device).bool().reshape(-1)
+        if starts.shape != (rows,):
+            raise ObservationError(f"episode_start must have shape ({rows},), got {tuple(starts.shape)}")
+        return starts
+
+    def _memory(self, state: Memory, rows: int) -> Memory:
+        expected = {name: tuple(tensor.shape[1:]) for name, tensor in self.policy.initial(1).items()}
+        got = {name: tuple(tensor.shape) for name, tensor in state.items()}
+        if got != {name: (rows, *shape) for name, shape in expected.items()}:
+            raise ObservationError(f"the state is not that of {rows} rows of this agent; pass what predict returned")
+        return clone_memory(state)
 
 
 def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], device: torch.device | str) -> Policy:
@@ -88,16 +164,40 @@ def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], de
     Raises:
         StateError: Description and tensors do not fit together.
     """
-    spec = description.spec()
+    spec, config = description.spec(), description.config
+    if config.strategy is not None and config.strategy.layers > len(state):
+        raise StateError(f"{config.strategy.layers} layers of a strategy encoder need more than {len(state)} tensors")
     with torch.device("meta"):
-        shapes = {
-            name: parameter.shape for name, parameter in Policy(spec, description.config, "meta").named_parameters()
-        }
-    for name, shape in shapes.items():
+        shell = Policy(spec, config, "meta")
+    for name, parameter in shell.named_parameters():
         given = state.get(f"parameter.{name}")
-        if given is None or given.shape != shape:
+        if given is None or given.shape != parameter.shape:
             found = "missing" if given is None else f"{tuple(given.shape)}"
-            raise StateError(f"parameter {name} is {found}, but the description asks for {tuple(shape)}")
-    policy = Policy(spec, description.config, device)
+            raise StateError(f"parameter {name} is {found}, but the description asks for {tuple(parameter.shape)}")
+    remembered = sum(tensor.numel() for tensor in shell.initial(1).values())
+    if remembered > _MAX_MEMORY_ELEMENTS:
+        raise StateError(f"a memory of {remembered} numbers a row; at most {_MAX_MEMORY_ELEMENTS} are allowed")
+    policy = Policy(spec, config, device)
     policy.load_state(state)
     return policy
+
+
+def _find(path: Path) -> tuple[Path, Checkpoint]:
+    """Returns the checkpoint that is meant by the folder of a run, of its checkpoints, or of one checkpoint."""
+    root = path / CHECKPOINTS_FOLDER if (path / CHECKPOINTS_FOLDER).is_dir() else path
+    store = CheckpointStore(root, keep=1, report=lambda text: logger.warning("[WARN] %s", text))
+    names = store.names()
+    for name in _PREFERRED:
+        if name in names:
+            return root / name, store.load(name, parts=(TENSORS, DOCUMENT)).checkpoint
+    newest = store.latest_valid() if names else None
+    if newest is not None:
+        return root / newest.name, newest.checkpoint
+    return path, load_checkpoint(path, parts=(TENSORS, DOCUMENT))
+
+
+def _available(device: str | torch.device) -> torch.device:
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        raise DeviceError(f"device {str(device)!r} is not here ({str(error).splitlines()[0]}); use 'cpu'") from error

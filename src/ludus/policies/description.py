@@ -14,7 +14,7 @@ _Size = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")  # JSON has no infinity
 
 
 class SpaceDescription(_Frozen):

@@ -1,0 +1,164 @@
+"""Trains, is killed with SIGKILL at random moments, resumes, and compares the end with an uninterrupted run.
+
+Run as a program by the test of promise 1. It imports everything once and then forks a trainer a life: a real process
+that runs the real loop, without the seconds that a fresh interpreter would spend on imports.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ludus.training import Counters, Iteration, QuietCallback, TrainConfig, train
+from ludus.training.workbench import Workbench
+
+KINDS = ("saving", "working", "early", "saving")
+ITERATIONS = 36
+STEPS, GAMES = 8, 4
+PPO: dict[str, Any] = {"steps": STEPS, "chunk": 4, "batch_size": 16, "epochs": 1}
+RUNS: dict[str, dict[str, Any]] = {
+    "brawl, LSTM, statistics, a mix of bots": {
+        "world": {"name": "brawl", "num_games": GAMES, "settings": {"threads": 1, "step_limit": 60}},
+        "policy": {"recurrent": {"size": 8}, "normalise": {"observations": True, "returns": True}},
+        "ppo": PPO,
+        "opponents": {"based": 1, "random": 2},
+    },
+    "duel, compiled MLP, KL-adaptive rate": {
+        "world": {"name": "duel", "num_games": GAMES},
+        "ppo": PPO | {"learning_rate": {"kind": "kl_adaptive", "start": 1e-3, "target": 0.001}},
+        "opponents": "random",
+    },
+    "duel, streaming encoder, self-play": {
+        "world": {"name": "duel", "num_games": GAMES // 2},
+        "policy": {"strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}},
+        "ppo": PPO | {"learning_rate": {"kind": "linear", "start": 1e-3, "end": 1e-5}},
+    },
+}
+
+
+class Teller(QuietCallback):
+    """Says through a pipe that an iteration is done; what follows it is a save."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+
+    def on_start(self, counters: Counters) -> None:  # noqa: ARG002
+        os.write(self._pipe, b"s")
+
+    def on_iteration(self, iteration: Iteration) -> None:  # noqa: ARG002
+        os.write(self._pipe, b"i")
+
+
+def make_config(run: dict[str, Any], seed: int) -> TrainConfig:
+    fixed = {"seed": seed, "total_env_steps": ITERATIONS * STEPS * GAMES}
+    return TrainConfig.model_validate(run | fixed | {"checkpoints": {"every_iterations": 1, "keep": 2}})
+
+
+def start(config: TrainConfig, folder: Path) -> tuple[int, int]:
+    """Forks a trainer; returns its process number and the pipe it speaks through."""
+    reader, writer = os.pipe()
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            train(config, folder, [Teller(writer)])
+            code = 0
+        except BaseException:  # noqa: BLE001 - a child must never return into the parent's code
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writer)
+    return process, reader
+
+
+def finish(process: int, reader: int) -> None:
+    """Lets a trainer come to its end."""
+    while os.read(reader, 1 << 16):
+        pass
+    os.close(reader)
+    assert os.waitpid(process, 0)[1] == 0, "a trainer failed"
+
+
+def kill_once(config: TrainConfig, folder: Path, kind: str, chance: random.Random) -> str:
+    """Kills one life at a random moment; returns what was hit: `early`, `working`, `saving`, or `finished`.
+
+    Args:
+        config: Settings of the run.
+        folder: The run folder.
+        kind: What to aim at: the start, in which the run resumes, anything after some iterations, or a save.
+        chance: Draws the moment.
+    """
+    process, reader = start(config, folder)
+    heard, wanted = b"", chance.randint(1, 3)
+    began = time.perf_counter()
+    while kind != "early" and heard.count(b"i") < wanted:
+        said = os.read(reader, 1)
+        if not said:
+            break
+        heard += said
+        if heard == b"s":
+            began = time.perf_counter()
+    iteration_s = (time.perf_counter() - began) / max(heard.count(b"i"), 1)
+    if kind == "saving":
+        give_up = time.perf_counter() + 1.0
+        while not is_saving(folder, process) and time.perf_counter() < give_up:
+            pass
+        time.sleep(chance.uniform(0.0, 0.01))
+    else:
+        time.sleep(chance.uniform(0.0, 0.15 if kind == "early" else iteration_s))
+    os.kill(process, signal.SIGKILL)
+    status = os.waitpid(process, 0)[1]
+    os.close(reader)
+    if not os.WIFSIGNALED(status):
+        assert status == 0, "a trainer failed"
+        return "finished"
+    return "saving" if is_saving(folder, process) else "early" if kind == "early" else "working"
+
+
+def is_saving(folder: Path, process: int) -> bool:
+    store = folder / "checkpoints"
+    return store.is_dir() and any(name.startswith(f".ludus-tmp-{process}-") for name in os.listdir(store))  # noqa: PTH208
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def main(root: Path, kills: int, seed: int) -> None:
+    torch.set_num_threads(1)
+    chance = random.Random(seed)
+    for run in RUNS.values():  # loads kernels and libraries before anything is forked
+        with Workbench(make_config(run, seed)) as bench:
+            bench.learner.collect()
+    counts = dict.fromkeys(("early", "working", "saving"), 0)
+    names = list(RUNS)
+    per_run = -(-kills // len(names))
+    attempt = 0
+    while sum(counts.values()) < kills:
+        config = make_config(RUNS[names[attempt % len(names)]], seed + attempt)
+        straight, broken = root / f"straight-{attempt}", root / f"broken-{attempt}"
+        finish(*start(config, straight))
+        for life in range(per_run):
+            hit = kill_once(config, broken, KINDS[life % len(KINDS)], chance)
+            if hit == "finished":
+                break
+            counts[hit] += 1
+        finish(*start(config, broken))
+        expected, got = content(straight), content(broken)
+        assert len(expected["metrics.jsonl"].splitlines()) == ITERATIONS
+        assert set(expected) == set(got), sorted(set(expected) ^ set(got))
+        different = [name for name in expected if expected[name] != got[name]]
+        assert not different, f"{names[attempt % len(names)]}: {different}"
+        attempt += 1
+    sys.stdout.write(json.dumps(counts | {"runs": attempt}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
