@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ludus.envs.brawl.rules import EVENTS, MEASURES, Event, Slot, State
+from ludus.envs.brawl.rules import EVENTS, MEASURES, Event, Ground, Slot, State
 
 if TYPE_CHECKING:
     from tests.envs.brawl.conftest import MakeStage, Stage
@@ -168,6 +168,20 @@ def test_sliding_over_the_ground_in_stun_is_not_safe(stage: "Stage") -> None:
     assert stage.get(1, "threatened") == 1
     stage.hang(1, 14.5, 0.0)
     assert stage.step().events["knocked_out"][0].tolist() == [0, 1]
+
+
+def test_sliding_over_the_edge_from_a_blow_is_a_knockout(stage: "Stage") -> None:
+    """A thrown body touches the ground for some frames after its stun and slides on over the edge."""
+    stage.hang(1, 6.9, 0.3, vx=8.0, vy=3.0, threatened=1)
+    touched = 0
+    for _ in range(60):
+        result = stage.step()
+        touched += stage.get(1, "ground") == Ground.SOLID
+        if stage.state(1) == State.KO:
+            break
+    assert touched > 0
+    assert result.events["knocked_out"][0].tolist() == [0, 1]
+    assert result.events["falls"].sum() == 0
 
 
 def test_the_blame_does_not_outlive_the_stock(stage: "Stage") -> None:
