@@ -34,6 +34,23 @@ def sim(
         print_table(("measure", "value"), [(name, _readable(value)) for name, value in measured.items()])
 
 
+@bench.command()
+def learn(
+    device: Annotated[str, typer.Option(help="Device to learn brawl on: cpu, cuda or cuda:N.")] = "cpu",
+    repeats: Annotated[int, typer.Option(min=1, help="Iterations of each kind that are timed.")] = 3,
+    no_peers: Annotated[bool, typer.Option("--no-peers", help="Leave Stable-Baselines3 and sb3-contrib out.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure env steps a second of learning, beside Stable-Baselines3 and the machine's limit."""
+    from ludus.training.bench_learn import run_learn_bench
+
+    measured = run_learn_bench(device, repeats, peers=not no_peers)
+    if json:
+        typer.echo(json_format.dumps(measured, indent=2))
+    else:
+        print_table(("measure", "value"), [(name, _readable(value)) for name, value in measured.items()])
+
+
 def _readable(value: Any) -> str:  # noqa: ANN401 - whatever was measured
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
