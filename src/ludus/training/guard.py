@@ -46,6 +46,7 @@ class Guard:
     def begin(self) -> None:
         """Notes whether the parameters are finite before the iteration."""
         self._before = self._parameters.detach().sum()
+        self._bench.reward.final_flag.zero_()
 
     def look(self) -> None:
         """Computes the sums on the device, without waiting for it."""
@@ -64,7 +65,7 @@ class Guard:
             return Fault("parameter", f"{self._parameter_name()}, already before the iteration")
         for kind, place, tensor in self._rollout():
             if not bool(tensor.isfinite().all()):
-                return Fault(kind, f"{place}, {self._where(tensor)}")
+                return Fault(kind, place + self._where(tensor))
         for name in _LOSSES:
             if not math.isfinite(metrics[name]):
                 return Fault("loss", name)
@@ -89,20 +90,22 @@ class Guard:
                 ("observation", f"entry {name!r} after the last step", tensor)
                 for name, tensor in last.observations.items()
             ]
+        final_flag = self._bench.reward.final_flag.to(buffer.rewards.device, non_blocking=True)
         found += [
+            ("observation", "a final one of a truncated episode", final_flag),
             ("reward", "weighted events", buffer.rewards),
             ("policy output", "values", buffer.values),
             ("policy output", "log probabilities", buffer.log_probs),
             ("policy output", "values after the last step", buffer.last_values),
             # Everything else that the policy saw is finite, so what is wrong here is what it was shown.
-            ("observation", "final ones of truncated episodes", buffer.bootstraps),
+            ("observation", "a final one of a truncated episode", buffer.bootstraps),
         ]
         return [(kind, place, tensor) for kind, place, tensor in found if tensor.is_floating_point()]
 
     def _where(self, tensor: Tensor) -> str:
-        """Says where in `(steps, rows, ...)`, or `(rows, ...)` or `(games, seats, ...)`, the first bad number is."""
+        """Says where in `(steps, rows, ...)`, `(rows, ...)` or `(games, seats, ...)` the first bad number is."""
         index = (~tensor.isfinite()).nonzero()[0].tolist()
-        steps = self._bench.learner.collector.buffer.steps
-        if len(index) > 1 and tensor.shape[0] == steps and tensor.shape[1] == self._bench.learner.collector.rows.count:
-            return f"first at step {index[0]} of the rollout, row {index[1]}"
-        return f"first at index {index[0]}"
+        buffer = self._bench.learner.collector.buffer
+        if len(index) > 1 and tensor.shape[:2] == (buffer.steps, buffer.rows):
+            return f", first at step {index[0]} of the rollout, row {index[1]}"
+        return f", first at index {index[0]}" if index else ""
