@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import torch
 import warp as wp
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError, UnknownNameError, did_you_mean
+from ludus.envs.base import action_dtypes
 from ludus.envs.brawl.kernels import bots as bot_kernels
 from ludus.envs.brawl.kernels.bot_styles import Memo
 from ludus.envs.brawl.kernels.bots import BotSettings, ScriptStep, Style, bot_kernel
@@ -21,6 +20,7 @@ from ludus.envs.brawl.kernels.match import KeyRow
 from ludus.envs.brawl.kernels.structs import Move
 from ludus.envs.brawl.moves import MoveTable
 from ludus.envs.brawl.rules import KEYS, MAX_DELAY, SEATS, Key
+from ludus.envs.brawl.yaml_file import list_faults, read_yaml
 from ludus.envs.warp_tools import load_kernels, pack_struct, struct_array, struct_words
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ScriptStepModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     frames: Annotated[int, Field(ge=1, le=100_000)]
-    keys: tuple[str, ...] = ()
+    keys: tuple[Annotated[str, Field(max_length=20)], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +101,13 @@ def load_script(path: Path) -> tuple[tuple[int, int], ...]:
     Raises:
         ConfigError: The file cannot be read or a step is wrong.
     """
+    document = read_yaml(path, "script", MAX_SCRIPT_BYTES)
     try:
-        if path.stat().st_size > MAX_SCRIPT_BYTES:
-            raise ConfigError(f"script {path} is larger than {MAX_SCRIPT_BYTES} bytes")
-        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
         steps = TypeAdapter(list[ScriptStepModel]).validate_python(document)
-    except OSError as error:
-        raise ConfigError(f"script {path} cannot be read: {error.strerror}") from error
-    except (YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"script {path} is not valid YAML: {error}") from error
     except ValidationError as error:
-        raise ConfigError(f"script {path} must be a list of {{frames: N, keys: [...]}}: {error}") from error
+        raise ConfigError(
+            f"script {path} must be a list of {{frames: N, keys: [...]}}; it has {list_faults(error)}"
+        ) from error
     if not steps:
         raise ConfigError(f"script {path} is empty; give at least one step such as {{frames: 30, keys: [right]}}")
     return tuple((step.frames, _mask(path, step.keys)) for step in steps)
@@ -164,13 +160,25 @@ class BrawlBots:
         actions.copy_(self._actions)
 
     def _check(self, assignment: Tensor, actions: Tensor) -> None:
-        if assignment.shape != self._assignment.shape or assignment.dtype.is_floating_point:
+        games = self._assignment.shape[0]
+        for name, given, shape, types in (
+            ("assignment", assignment, (games, SEATS), (torch.int32, torch.int64)),
+            ("actions", actions, (games, SEATS, KEYS), action_dtypes(self._env.spec.action_space)),
+        ):
+            if not isinstance(given, Tensor):
+                raise ActionError(f"{name} must be a torch.Tensor, got {type(given).__name__}")
+            if given.shape != shape or given.dtype not in types or given.device != self._env.device:
+                valid = " or ".join(str(dtype) for dtype in types)
+                raise ActionError(
+                    f"{name} must be {valid} of shape {shape} on {self._env.device}, "
+                    f"got {given.dtype} of shape {tuple(given.shape)} on {given.device}"
+                )
+        # On a GPU nobody looks, since looking would wait for the device; the kernel passes over such a seat.
+        if assignment.device.type == "cpu" and int(assignment.max()) >= len(self.names):
             raise ActionError(
-                f"assignment must be whole numbers of shape {tuple(self._assignment.shape)} (games, seats), "
-                f"got {tuple(assignment.shape)} {assignment.dtype}"
+                f"assignment names bot {int(assignment.max())}; valid: -1 for no bot, or 0 to {len(self.names) - 1}: "
+                f"{', '.join(self.names)}"
             )
-        if actions.shape != self._actions.shape:
-            raise ActionError(f"actions must have shape {tuple(self._actions.shape)}, got {tuple(actions.shape)}")
 
     def _prepare(self) -> None:
         env = self._env
@@ -210,6 +218,8 @@ def _settings(name: str, text: str) -> dict[str, str]:
                 f"bot {name!r}: {part!r} is not a setting{did_you_mean(key, valid)}; valid: delay=FRAMES, noise=SHARE, "
                 "script=FILE"
             )
+        if key in values:
+            raise ConfigError(f"bot {name!r}: {key} is given twice")
         values[key] = value
     return values
 

@@ -14,6 +14,10 @@ from ludus.envs.warp_functions import mix, uniform
 class Memo:
     """What a bot remembers; cleared at the start of a match."""
 
+    match: wp.int32  # 1 + the episode that this memory is of
+    decided: wp.int32  # 1 + the last frame in which it decided ...
+    decided_style: wp.int32  # ... its style then ...
+    keys: wp.int32  # ... and the keys it chose
     next_jump: wp.int32  # frame before which `tap` does not jump again
     next_dodge: wp.int32
     mode: wp.int32  # meaning depends on the style

@@ -167,7 +167,7 @@ def bot_kernel(
     game = index / 2
     seat = index % 2
     entry = assignment[game, seat]
-    if entry < 0:
+    if entry < 0 or entry >= roster.shape[0]:
         return
     bot = roster[entry]
     match = matches[game]
@@ -180,12 +180,20 @@ def bot_kernel(
         keys = clockwork(bot, script, match.frame)
     elif bot.style != Style.CONSTANT:
         memo = memos[game, seat]
-        if match.frame == 0:
+        if memo.match != match.episode + 1:
             memo = Memo()
-        p = players[game, seat]
-        if p.state != State.KO and p.state != State.STUN:
-            keys = styled_keys(bot, memo, p, players[game, 1 - seat], match, items, moves, reaches, game, chance)
-        memos[game, seat] = memo
+            memo.match = match.episode + 1
+        if memo.decided != match.frame + 1 or memo.decided_style != bot.style:  # asked twice, it says the same
+            p = players[game, seat]
+            memo.keys = 0
+            if p.state != State.KO and p.state != State.STUN:
+                memo.keys = styled_keys(
+                    bot, memo, p, players[game, 1 - seat], match, items, moves, reaches, game, chance
+                )
+            memo.decided = match.frame + 1
+            memo.decided_style = bot.style
+            memos[game, seat] = memo
+        keys = memo.keys
 
     if bot.noise > 0.0:
         block = match
