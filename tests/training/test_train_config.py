@@ -1,0 +1,82 @@
+"""Settings: they survive JSON, say what is wrong, and decide when a checkpoint is due and what a step is worth."""
+
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from ludus import make_env
+from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.core.files import JSON
+from ludus.envs.base import StepResult
+from ludus.training.callbacks import Counters
+from ludus.training.checkpointing import is_due
+from ludus.training.config import CheckpointConfig, TrainConfig
+from ludus.training.rewards import WeightedReward
+
+
+def test_settings_survive_json() -> None:
+    config = TrainConfig.model_validate(
+        {
+            "world": {"name": "brawl", "settings": {"fixed_weapons": ["sword", "spear"]}},
+            "policy": {"strategy": {"layers": 2, "heads": 2, "width": 8}, "net_arch": {"pi": [3]}},
+            "ppo": {"learning_rate": {"kind": "kl_adaptive", "start": 1e-3}, "clip": 0.1},
+            "rewards": {"wins": 1.0},
+            "opponents": {"based": 2, "random": 0.5},
+        }
+    )
+    assert TrainConfig.from_json(config.to_json()) == config
+    assert TrainConfig.model_validate({"world": {"name": "duel"}, "opponents": "rock"}).opponents == {"rock": 1.0}
+
+
+def test_settings_that_json_cannot_hold_are_refused() -> None:
+    config = TrainConfig.model_validate({"world": {"name": "brawl", "settings": {"fixed_weapons": ("sword", "spear")}}})
+    with pytest.raises(ConfigError, match="must be JSON values"):
+        config.to_json()
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"opponents": {}}, "at least one bot"),
+        ({"opponents": {"rock": 0}}, "greater than 0"),
+        ({"total_env_steps": 0}, "greater than or equal to 1"),
+        ({"seed": -1}, "greater than or equal to 0"),
+        ({"speed": 1}, "Extra inputs"),
+        ({"rewards": {"wins": float("nan")}}, "finite"),
+    ],
+)
+def test_wrong_settings_are_refused(change: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValidationError, match=fault):
+        TrainConfig.model_validate({"world": {"name": "duel"}} | change)
+
+
+def test_stored_settings_of_another_version_are_refused_by_name() -> None:
+    document: JSON = {"world": {"name": "duel", "size": 3}, "ppo": {"steps": 0}}
+    with pytest.raises(ConfigError, match=r"world.size: Extra inputs.*ppo.steps: "):
+        TrainConfig.from_json(document)
+
+
+def test_a_checkpoint_is_due_when_a_multiple_is_passed() -> None:
+    steps = CheckpointConfig(every_env_steps=100)
+    passed = [(90, 100), (90, 120), (100, 130), (190, 420)]
+    due = [is_due(steps, Counters(env_steps=before), Counters(env_steps=after)) for before, after in passed]
+    assert due == [True, True, False, True]
+    iterations = CheckpointConfig(every_env_steps=None, every_iterations=3)
+    assert [is_due(iterations, Counters(0, i), Counters(9, i + 1)) for i in range(6)] == [
+        False, False, True, False, False, True,
+    ]  # fmt: skip
+    assert not is_due(CheckpointConfig(every_env_steps=None), Counters(), Counters(10**9, 10**6))
+
+
+def test_rewards_by_hand() -> None:
+    spec = make_env("duel", 1).spec
+    events = {"reward": torch.tensor([[1.0, -1.0]]), "wins": torch.tensor([[0.0, 1.0]]), "losses": torch.zeros(1, 2)}
+    none = torch.zeros(1, dtype=torch.bool)
+    result = StepResult({}, none, none, {}, events, {})
+    assert WeightedReward(spec, None)(result).tolist() == [[1.0, -1.0]]
+    assert WeightedReward(spec, {"wins": 5.0, "reward": 0.5})(result).tolist() == [[0.5, 4.5]]
+    assert events["reward"].tolist() == [[1.0, -1.0]], "the world's own tensors stay as they are"
+    with pytest.raises(UnknownNameError, match="did you mean 'wins'"):
+        WeightedReward(spec, {"winz": 1.0})
