@@ -33,7 +33,7 @@ def _update(kind: str, rows: slice, seed: int) -> dict[str, Tensor]:
         {"steps": STEPS, "batch_size": STEPS * count, "epochs": 3, "chunk": 8, "learning_rate": 1e-3, "target_kl": 10.0}
     )
     updater = Updater(policy, config)
-    buffer = RolloutBuffer(policy, STEPS, count, config.chunk)
+    buffer = RolloutBuffer(policy, STEPS, count, config.chunk_for(has_memory=policy.has_memory))
 
     def draw(tensor: Tensor, rows_axis: int, scale: float = 1.0) -> None:
         shape = [*tensor.shape]

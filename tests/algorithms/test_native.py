@@ -41,7 +41,7 @@ def _policy(space: str, **changes: Any) -> Policy:
 
 def _buffer(policy: Policy) -> RolloutBuffer:
     generator = torch.Generator().manual_seed(1)
-    buffer = RolloutBuffer(policy, STEPS, ROWS, 4)
+    buffer = RolloutBuffer(policy, STEPS, ROWS, 1)
     for tensor in buffer.observations.values():
         tensor.normal_(generator=generator)
     policy.observe({name: tensor * 2.0 + 1.0 for name, tensor in buffer.observations.items()})

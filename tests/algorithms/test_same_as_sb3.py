@@ -83,7 +83,7 @@ def _names(model: Any) -> dict[str, Tensor]:
 
 
 def _fill(policy: Policy, theirs: Any) -> RolloutBuffer:
-    buffer = RolloutBuffer(policy, STEPS, ROWS, CONFIG.chunk)
+    buffer = RolloutBuffer(policy, STEPS, ROWS, CONFIG.chunk_for(has_memory=policy.has_memory))
     buffer.observations["vector"].copy_(torch.as_tensor(theirs.observations))
     actions = torch.as_tensor(theirs.actions)
     buffer.actions.copy_(actions if buffer.actions.dim() == 3 else actions.squeeze(-1))

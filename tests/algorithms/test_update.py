@@ -24,7 +24,7 @@ def _config(**changes: Any) -> PpoConfig:
 
 def _buffer(policy: Policy) -> RolloutBuffer:
     generator = torch.Generator().manual_seed(0)
-    buffer = RolloutBuffer(policy, STEPS, ROWS, 16)
+    buffer = RolloutBuffer(policy, STEPS, ROWS, 1)
     buffer.observations["vector"].normal_(generator=generator)
     buffer.actions.random_(0, 2, generator=generator)
     for tensor in (buffer.advantages, buffer.returns, buffer.values):
@@ -161,8 +161,11 @@ def test_optimiser_state_that_does_not_fit_is_refused(policy: Policy) -> None:
 def test_sizes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError, match="must divide the rollout's 16 steps x 3 rows"):
         _config(batch_size=32).minibatches(3)
-    with pytest.raises(ValueError, match="chunk 12 must divide steps 16"):
-        _config(chunk=12)
+    with pytest.raises(ConfigError, match="chunk 12 must divide steps 16"):
+        _config(chunk=12).chunk_for(has_memory=True)
+    with pytest.raises(ConfigError, match="chunk 8 must divide batch_size 12"):
+        _config(chunk=8, batch_size=12).chunk_for(has_memory=True)
+    assert _config(chunk=12).chunk_for(has_memory=False) == 1
 
 
 def test_minibatches_are_contiguous_chunks_with_their_first_memory(make_arena: type) -> None:

@@ -52,9 +52,10 @@ class RolloutBuffer:
     """
 
     def __init__(self, policy: Policy, steps: int, rows: int, chunk: int) -> None:
+        """Takes the memory; `chunk` divides `steps` and is 1 for a policy without memory (`PpoConfig.chunk_for`)."""
         device = policy.device
         self.steps, self.rows = steps, rows
-        self.chunk = chunk if policy.has_memory else 1
+        self.chunk = chunk
         self.observations = {
             name: torch.zeros((steps, rows, *(space.shape or ())), dtype=_tensor_dtype(space.dtype), device=device)
             for name, space in policy.spec.observation_space.items()

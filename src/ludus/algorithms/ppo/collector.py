@@ -59,7 +59,9 @@ class Collector:
         self.rows = Rows(env, learner)
         if opponents is None and not self.rows.plays_all:
             raise ConfigError("some seats are not the learner's: pass opponents, or learner=None to play all seats")
-        self.buffer = RolloutBuffer(policy, config.steps, self.rows.count, config.chunk)
+        self.buffer = RolloutBuffer(
+            policy, config.steps, self.rows.count, config.chunk_for(has_memory=policy.has_memory)
+        )
         self._reward, self._opponents = reward, opponents
         self._stepper = stepper or make_stepper(policy, self.rows.count, cuda_graphs=config.cuda_graphs)
         shape = (env.num_games, env.spec.seats, *policy.head.action_shape)

@@ -1,8 +1,6 @@
 """The settings of PPO."""
 
-from typing import Self
-
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from ludus.core.errors import ConfigError
 from ludus.core.schedules import ConstantSchedule, LearningRateConfig, ScheduleConfig
@@ -15,7 +13,7 @@ class PpoConfig(BaseModel):
         steps: Steps of every row in a rollout.
         batch_size: Env steps in a minibatch; it divides `steps * rows`.
         epochs: Passes over a rollout.
-        chunk: Steps of a contiguous segment, for policies with memory; it divides `steps`.
+        chunk: Steps of a contiguous segment, for policies with memory; it divides `steps` and `batch_size`.
         learning_rate: Rate of Adam: a number, a schedule over training progress, or `kl_adaptive`.
         clip: How far the probability ratio may go from 1 before its gradient stops.
         value_clip: How far a value may go from its old one before its gradient stops; None switches it off.
@@ -59,13 +57,14 @@ class PpoConfig(BaseModel):
     native: bool = True
     cuda_graphs: bool = True
 
-    @model_validator(mode="after")
-    def _chunks_fit(self) -> Self:
-        if self.steps % self.chunk:
-            raise ValueError(f"chunk {self.chunk} must divide steps {self.steps}")
-        if self.batch_size % self.chunk:
-            raise ValueError(f"chunk {self.chunk} must divide batch_size {self.batch_size}")
-        return self
+    def chunk_for(self, *, has_memory: bool) -> int:
+        """Returns the steps of a segment: 1 for a policy without memory, to which `chunk` does not matter."""
+        if not has_memory:
+            return 1
+        for name, size in (("steps", self.steps), ("batch_size", self.batch_size)):
+            if size % self.chunk:
+                raise ConfigError(f"chunk {self.chunk} must divide {name} {size}; change either")
+        return self.chunk
 
     def minibatches(self, rows: int) -> int:
         """Returns the minibatches of one epoch over `rows` rows."""
