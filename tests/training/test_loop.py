@@ -126,6 +126,14 @@ def test_callbacks_are_told_everything_in_order_and_a_finished_run_is_left_alone
     assert again.told == ["start 6", "end 6"]
 
 
+def test_a_run_that_was_cut_off_just_before_its_final_checkpoint_gets_it(tmp_path: Path) -> None:
+    train(make_config(), tmp_path)
+    (tmp_path / "checkpoints" / "final").rename(tmp_path / "checkpoints" / "best")  # saved after the last iteration
+    recorder = Recorder()
+    train(make_config(), tmp_path, [recorder])
+    assert recorder.told == ["start 6", "checkpoint final 6", "end 6"]
+
+
 def test_metrics_have_the_three_counters_and_schedules_follow_the_budget(tmp_path: Path) -> None:
     ppo = {"steps": STEPS, "batch_size": 16, "chunk": 4, "epochs": 1}
     ppo["learning_rate"] = {"kind": "linear", "start": 6e-3, "end": 0.0}  # type: ignore[assignment]

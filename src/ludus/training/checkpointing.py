@@ -65,6 +65,10 @@ class Checkpoints:
         )
         return self._store.save(name, saved.counters.env_steps, checkpoint)
 
+    def has(self, name: str) -> bool:
+        """Says whether there is a checkpoint of this name."""
+        return name in self._store.names()
+
     def newest(self) -> Saved | None:
         """Reads the newest valid checkpoint, or None if there is none.
 

@@ -58,17 +58,21 @@ class Trainer:
         self._callbacks = tuple(callbacks)
         self._checkpoints = Checkpoints(folder, config)
         saved = self._checkpoints.newest()  # refuses other settings before anything is made
-        self.bench = Workbench(config)
-        self._log = MetricsLog(folder / METRICS_FILE)
-        self._guard = Guard(self.bench)
+        self._is_new = saved is None
         self._stopping = False
         self._faults_in_a_row = 0
-        self._is_new = saved is None
         self.counters, self.rollbacks = (Counters(), 0) if saved is None else (saved.counters, saved.rollbacks)
-        self._log.cut_back(0 if saved is None else saved.metrics_offset)
-        if saved is not None:
-            self.bench.load_state(saved.state)
-            logger.info("goes on from env step %d", saved.counters.env_steps)
+        self._log = MetricsLog(folder / METRICS_FILE)
+        self.bench = Workbench(config)
+        try:
+            if saved is not None:
+                self.bench.load_state(saved.state)
+                logger.info("goes on from env step %d", saved.counters.env_steps)
+            self._log.cut_back(0 if saved is None else saved.metrics_offset)
+        except BaseException:
+            self.close()
+            raise
+        self._guard = Guard(self.bench)
         self._finite = self.bench.state()  # what a fault goes back to, and what checkpoints hold
 
     def run(self) -> Counters:
@@ -78,7 +82,7 @@ class Trainer:
         try:
             if self._is_new:
                 self.save("init")
-            done = self.counters.env_steps >= self.config.total_env_steps
+            first, done = self.counters, self.counters.env_steps >= self.config.total_env_steps
             while not done and not self._stopping:
                 before = self.counters
                 iteration = self._iterate()
@@ -90,10 +94,10 @@ class Trainer:
                 done = self.counters.env_steps >= self.config.total_env_steps
                 if not done and is_due(self.config.checkpoints, before, self.counters):
                     self.save(step_name(self.counters.env_steps))
-                if done:
-                    self.save("final", must=True)
             if not done:
                 self.save("interrupted", must=True)
+            elif self.counters != first or not self._checkpoints.has("final"):
+                self.save("final", must=True)
         finally:
             for callback in self._callbacks:
                 callback.on_end(self.counters)
