@@ -15,8 +15,6 @@ from ludus.envs.base import BatchedEnv
 from ludus.policies.memory import part_of, with_prefix
 from ludus.policies.policy import Policy
 
-NONFINITE_METRICS = ("nonfinite_observations", "nonfinite_rewards", "nonfinite_values", "nonfinite_parameters")
-
 
 class PpoLearner:
     """PPO on one batch of games.
@@ -85,26 +83,11 @@ class PpoLearner:
         """Reads the metrics of the last iteration: the one synchronisation with the device."""
         buffer = self.collector.buffer
         explained = 1.0 - (buffer.returns - buffer.values).var() / buffer.returns.var()
-        parts = (
-            self.collector.device_metrics(),
-            self.updater.device_metrics(),
-            explained.reshape(1),
-            self._count_nonfinite(),
-        )
-        names = (*COLLECT_METRICS, *UPDATE_METRICS, "learning_rate", "explained_variance", *NONFINITE_METRICS)
+        parts = (self.collector.device_metrics(), self.updater.device_metrics(), explained.reshape(1))
+        names = (*COLLECT_METRICS, *UPDATE_METRICS, "learning_rate", "explained_variance")
         metrics = dict(zip(names, torch.cat(parts).tolist(), strict=True))
         self.updater.learn_from(metrics)
         return metrics
-
-    def _count_nonfinite(self) -> Tensor:
-        """Counts numbers that are NaN or infinite where they would first appear, so that a guard can name the place."""
-        buffer = self.collector.buffer
-        floats = [tensor for tensor in buffer.observations.values() if tensor.is_floating_point()]
-        places = (floats, [buffer.rewards], [buffer.values, buffer.last_values], [self.updater.optimiser.flat.detach()])
-        counts = [
-            sum(((~torch.isfinite(tensor)).sum() for tensor in tensors), start=torch.zeros(())) for tensors in places
-        ]
-        return torch.stack([count.to(self.policy.device).float() for count in counts])
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Returns everything but the games: tensors and what JSON can hold, to go on bit by bit from here."""
