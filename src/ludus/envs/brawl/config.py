@@ -18,7 +18,7 @@ class BrawlConfig(EnvSettings):
         fixed_weapons: Weapon of each seat for the whole match, never dropped or lost; None for normal play.
         move_table: Path of a move table; None for the one of the package.
         swap_sides: Exchanges the sides that are drawn for the seats, to play the same match the other way round.
-        mirrored: Shows the stage in a mirror (pictures and `BrawlEnv.world_x` only; a seat's own view never changes).
+        mirrored: Shows the stage in a mirror (pictures and `BrawlEnv.view` only; a seat's own view never changes).
         threads: Host threads that advance the games on a CPU; None for all cores.
     """
 

@@ -32,6 +32,7 @@ from ludus.envs.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rul
 from ludus.envs.brawl.moves import load_move_table, pack_moves
 from ludus.envs.brawl.observation import BLOCKS, HIGH, LOW, SIZE
 from ludus.envs.brawl.rules import EVENTS, ITEM_SLOTS, KEYS, MAX_DELAY, MEASURES, RATE_HZ, SEATS
+from ludus.envs.brawl.state_check import check_state
 from ludus.envs.brawl.view import MatchView, match_view
 from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import (
@@ -156,11 +157,11 @@ class BrawlEnv(BatchedEnv):
         """Starts new matches; see `BatchedEnv.reset`."""
         if games is not None and seed is not None:
             raise ActionError("reset takes a seed only for all games at once; leave `games` out")
-        if games is not None and (games.shape != (self.num_games,) or games.dtype != torch.bool):
-            raise ActionError(
-                f"reset takes a bool mask of shape ({self.num_games},), got {tuple(games.shape)} {games.dtype}"
-            )
+        if games is not None:
+            self._check_mask(games)
         if seed is not None:
+            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+                raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
             self.seed = seed
             self.rules = self._make_rules()
             self._prepare()
@@ -173,6 +174,15 @@ class BrawlEnv(BatchedEnv):
             self._chosen.copy_(games)
         self._run_restart()
         return self._observations
+
+    def _check_mask(self, games: Tensor) -> None:
+        if not isinstance(games, Tensor):
+            raise ActionError(f"reset takes a bool tensor of the games to start anew, got {type(games).__name__}")
+        if games.shape != (self.num_games,) or games.dtype != torch.bool or games.device != self.device:
+            raise ActionError(
+                f"reset takes a bool mask of shape ({self.num_games},) on {self.device}, "
+                f"got {games.dtype} of shape {tuple(games.shape)} on {games.device}"
+            )
 
     def _advance(self, actions: Tensor) -> StepResult:
         self._untouched = False
@@ -188,6 +198,7 @@ class BrawlEnv(BatchedEnv):
         """Takes the state of `snapshot`; see `BatchedEnv.restore`."""
         state = self._state()
         check_snapshot(snapshot, state, self.spec.id)
+        check_state(snapshot, len(self.table.names), self.config)
         for name, tensor in state.items():
             tensor.copy_(snapshot[name])
         self._untouched = False
@@ -228,7 +239,7 @@ class BrawlEnv(BatchedEnv):
         self._renderer = None
 
     def fields(self) -> dict[str, Tensor]:
-        """Gives every field of `state.Player` as a live view `(games, seats)`."""
+        """Gives every field of `structs.Player` as a live view `(games, seats)`."""
         return struct_views(self.players, Player)
 
     def _state(self) -> dict[str, Tensor]:
