@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, Protocol
 
 import torch
 import warp as wp
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError, UnknownNameError, did_you_mean
-from ludus.envs.base import action_dtypes
+from ludus.envs.base import EnvSpec, action_dtypes
 from ludus.envs.brawl.kernels import bots as bot_kernels
 from ludus.envs.brawl.kernels.bot_styles import Memo
 from ludus.envs.brawl.kernels.bots import BotSettings, ScriptStep, Style, bot_kernel
@@ -21,10 +21,7 @@ from ludus.envs.brawl.kernels.structs import Move
 from ludus.envs.brawl.moves import MoveTable
 from ludus.envs.brawl.rules import KEYS, MAX_DELAY, SEATS, Key
 from ludus.envs.brawl.yaml_file import list_faults, read_yaml
-from ludus.envs.warp_tools import load_kernels, pack_struct, struct_array, struct_words
-
-if TYPE_CHECKING:
-    from ludus.envs.brawl.env import BrawlEnv
+from ludus.envs.warp_tools import Launcher, load_kernels, pack_struct, struct_array, struct_words
 
 BOT_NAMES = tuple(style.name.lower().replace("_", "-") for style in Style)
 DEFAULT_SCRIPT = Path(__file__).with_name("clockwork.yaml")
@@ -113,13 +110,30 @@ def load_script(path: Path) -> tuple[tuple[int, int], ...]:
     return tuple((step.frames, _mask(path, step.keys)) for step in steps)
 
 
+class Arena(Protocol):
+    """What bots need of the environment that they play in."""
+
+    spec: EnvSpec
+    num_games: int
+    device: torch.device
+    table: MoveTable
+    rules: Any
+    moves: Tensor
+    bot_memory: Tensor
+    bot_delayed: Tensor
+    launcher: Launcher
+
+    def state_arrays(self) -> list[object]:
+        """Gives players, matches and items as Warp arrays."""
+
+
 class BrawlBots:
     """A roster of scripted players for one environment; see `ludus.envs.base.Bots`.
 
     What a bot remembers lives in the environment's state, so that snapshots hold it.
     """
 
-    def __init__(self, env: "BrawlEnv", names: Sequence[str]) -> None:
+    def __init__(self, env: Arena, names: Sequence[str]) -> None:
         self.names = tuple(names)
         specs = [parse_bot(name) for name in self.names]
         rows: list[dict[str, float]] = []
