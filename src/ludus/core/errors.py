@@ -88,6 +88,10 @@ class WorkerError(LudusError, RuntimeError):
     """A worker process failed more often than is tolerated."""
 
 
+class RankError(LudusError, RuntimeError):
+    """Another process of a run on several failed or was lost, so this one ends too."""
+
+
 class ConformanceError(LudusError, AssertionError):
     """An environment breaks the batched contract."""
 

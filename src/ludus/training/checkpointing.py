@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ludus.core.errors import CheckpointError
+from torch import Tensor
+
+from ludus.core.errors import CheckpointError, ConfigMismatchError
 from ludus.core.files import JSON
 from ludus.policies.agent import CHECKPOINTS_FOLDER, agent_checkpoint
 from ludus.policies.policy import Policy
@@ -18,6 +20,7 @@ from ludus.training.workbench import RunState
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
+_PART_PREFIX = "rank-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,14 @@ class Saved:
         counters: How far the run was.
         rollbacks: Faults from which it has gone back so far.
         metrics_offset: Bytes of `metrics.jsonl` that belong to it.
+        parts: What the processes beside the first one have of their own, by rank from 1.
     """
 
     state: RunState
     counters: Counters
     rollbacks: int
     metrics_offset: int
+    parts: tuple[Mapping[str, Tensor], ...] = ()
 
 
 class Checkpoints:
@@ -60,7 +65,7 @@ class Checkpoints:
             "metrics_offset": saved.metrics_offset,
         }
         checkpoint = Checkpoint(
-            {**saved.state.tensors, **agent.tensors},
+            {**saved.state.tensors, **agent.tensors, **{_part(rank): part for rank, part in enumerate(saved.parts, 1)}},
             {**agent.documents, "config": self._config, "training": training},
         )
         return self._store.save(name, saved.counters.env_steps, checkpoint)
@@ -69,11 +74,14 @@ class Checkpoints:
         """Says whether there is a checkpoint of this name."""
         return name in self._store.names()
 
-    def newest(self) -> Saved | None:
+    def newest(self, processes: int = 1) -> Saved | None:
         """Reads the newest valid checkpoint, or None if there is none.
 
+        Args:
+            processes: That the run now has.
+
         Raises:
-            ConfigMismatchError: The run began with other settings; lists them.
+            ConfigMismatchError: The run began with other settings, which are listed, or other many processes.
             CheckpointError: The checkpoint is whole but not one of a run.
         """
         stored = self._store.latest_valid()
@@ -86,14 +94,23 @@ class Checkpoints:
                     self._store.root / stored.name, f"{name}.json", "is missing; not a run's checkpoint"
                 )
         check_same(documents["config"], self._config)
-        return self._decode(stored)
+        saved = self._decode(stored)
+        if len(saved.parts) + 1 != processes:
+            raise ConfigMismatchError(
+                f"the run was saved by {len(saved.parts) + 1} processes and cannot go on with {processes}; "
+                "start as many as before, or a new run in another folder"
+            )
+        return saved
 
     def _decode(self, stored: StoredCheckpoint) -> Saved:
         document = stored.checkpoint.documents["training"]
         try:
             fields = _whole_numbers(document)
-            state = RunState(stored.checkpoint.tensors, fields["learner"])
-            return Saved(state, Counters(**fields["counters"]), fields["rollbacks"], fields["metrics_offset"])
+            groups = dict(stored.checkpoint.tensors)
+            count = sum(name.startswith(_PART_PREFIX) for name in groups)
+            parts = tuple(groups.pop(_part(rank)) for rank in range(1, count + 1))
+            state = RunState(groups, fields["learner"])
+            return Saved(state, Counters(**fields["counters"]), fields["rollbacks"], fields["metrics_offset"], parts)
         except (KeyError, TypeError, ValueError) as error:
             folder = self._store.root / stored.name
             raise CheckpointError(folder, "training.json", f"is not of format {FORMAT}: {error!r}") from error
@@ -114,6 +131,10 @@ def is_due(config: CheckpointConfig, before: Counters, after: Counters) -> bool:
     steps, iterations = config.every_env_steps, config.every_iterations
     passed = steps is not None and before.env_steps // steps < after.env_steps // steps
     return passed or (iterations is not None and before.iterations // iterations < after.iterations // iterations)
+
+
+def _part(rank: int) -> str:
+    return f"{_PART_PREFIX}{rank}"
 
 
 def _report(text: str) -> None:

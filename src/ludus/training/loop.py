@@ -1,20 +1,31 @@
-"""The training loop: collect, update, metrics, callbacks, checkpoint, until the budget."""
+"""The training loop: collect, update, metrics, callbacks, checkpoint, until the budget.
+
+Started by `torchrun`, its processes share the games of one run: all go through the same steps and decide together,
+and only the first writes. What they wait for each other with is in `ranks`; a single process waits for nobody.
+"""
 
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ludus.core.errors import NotFiniteError, StoreError
+from torch import Tensor
+
+from ludus.core.errors import NotFiniteError, StoreError, UnsupportedError
 from ludus.store import step_name
 from ludus.training.callbacks import Callback, Counters, Iteration
 from ludus.training.checkpointing import Checkpoints, Saved, is_due
 from ludus.training.config import TrainConfig
+from ludus.training.exchange import collect_parts, hand_out
 from ludus.training.guard import Fault, Guard
+from ludus.training.joining import join_faults, join_metrics
 from ludus.training.metrics_log import MetricsLog
+from ludus.training.ranks import Ranks, find_place
 from ludus.training.workbench import Workbench
 
 logger = logging.getLogger(__name__)
@@ -25,16 +36,20 @@ METRICS_FILE = "metrics.jsonl"
 def train(config: TrainConfig, folder: Path, callbacks: Sequence[Callback] = ()) -> Counters:
     """Trains until the budget is used up; goes on where an earlier call on the same folder was cut off.
 
+    Under `torchrun` every process calls this with the same settings and does its part of the run.
+
     Args:
         config: The settings; those of an earlier call must have been the same.
-        folder: The run folder; it gets `checkpoints/` and `metrics.jsonl`.
-        callbacks: Who is told.
+        folder: The run folder; it gets `checkpoints/` and `metrics.jsonl`. Of several processes only the first uses it.
+        callbacks: Who is told, by the first process alone.
 
     Returns:
         How far the run got.
 
     Raises:
+        ConfigError: The games cannot be divided evenly among the processes.
         ConfigMismatchError: The run in this folder began with other settings.
+        RankError: Another process failed, so this one ends too.
         NotFiniteError: NaN or infinity came back each time.
         StoreError: The final checkpoint could not be saved.
     """
@@ -56,51 +71,51 @@ class Trainer:
         """Makes everything, and takes the state of the newest valid checkpoint if the folder has one."""
         self.config = config
         self._callbacks = tuple(callbacks)
-        self._checkpoints = Checkpoints(folder, config)
-        saved = self._checkpoints.newest()  # refuses other settings before anything is made
-        self._is_new = saved is None
         self._stopping = False
         self._faults_in_a_row = 0
-        self.counters, self.rollbacks = (Counters(), 0) if saved is None else (saved.counters, saved.rollbacks)
-        self._log = MetricsLog(folder / METRICS_FILE)
-        self.bench = Workbench(config)
+        self._is_telling = False
+        self._log: MetricsLog | None = None
+        self._open = ExitStack()
+        place = find_place()
+        device = place.share(config).world.device  # refuses what cannot be divided before anyone waits for anyone
+        self._ranks = Ranks.join(place, device)
+        self._open.callback(self._ranks.leave)
         try:
-            if saved is not None:
-                self.bench.load_state(saved.state)
-                logger.info("goes on from env step %d", saved.counters.env_steps)
-            self._log.cut_back(0 if saved is None else saved.metrics_offset)
+            with self._ranks.naming_losses():
+                self._begin(folder)
         except BaseException:
             self.close()
             raise
+
+    def _begin(self, folder: Path) -> None:
+        ranks = self._ranks
+        self._checkpoints = Checkpoints(folder, self.config)
+        # Refuses other settings before anything is made.
+        read = ranks.together(lambda: self._checkpoints.newest(ranks.place.count) if ranks.is_writer else None)
+        saved = hand_out(ranks, read)
+        self._is_new = saved is None
+        self.counters, self.rollbacks = (Counters(), 0) if saved is None else (saved.counters, saved.rollbacks)
+        if ranks.is_writer:
+            self._log = MetricsLog(folder / METRICS_FILE)
+            self._open.callback(self._log.close)
+        self.bench = Workbench(self.config, ranks.place)
+        self._open.callback(self.bench.close)
+        if saved is not None:
+            self.bench.load_state(saved.state)
+            logger.info("goes on from env step %d", saved.counters.env_steps)
+        if self._log is not None:
+            self._log.cut_back(0 if saved is None else saved.metrics_offset)
         self._guard = Guard(self.bench)
         self._finite = self.bench.state()  # what a fault goes back to, and what checkpoints hold
 
     def run(self) -> Counters:
         """Trains until the budget is used up or `stop` is called; see `train`."""
-        for callback in self._callbacks:
-            callback.on_start(self.counters)
-        try:
-            if self._is_new:
-                self.save("init")
-            first, done = self.counters, self.counters.env_steps >= self.config.total_env_steps
-            while not done and not self._stopping:
-                before = self.counters
-                iteration = self._iterate()
-                if iteration is None:  # a number was not finite: the run is where it was before
-                    continue
-                self._log.append(_record(iteration))
-                for callback in self._callbacks:
-                    callback.on_iteration(iteration)
-                done = self.counters.env_steps >= self.config.total_env_steps
-                if not done and is_due(self.config.checkpoints, before, self.counters):
-                    self.save(step_name(self.counters.env_steps))
-            if not done:
-                self.save("interrupted", must=True)
-            elif self.counters != first or not self._checkpoints.has("final"):
-                self.save("final", must=True)
-        finally:
-            for callback in self._callbacks:
-                callback.on_end(self.counters)
+        with self._ranks.naming_losses():
+            self._ranks.together(lambda: self._tell(lambda callback: callback.on_start(self.counters)))
+            try:
+                self._train()
+            finally:
+                self._tell(lambda callback: callback.on_end(self.counters))
         return self.counters
 
     def stop(self) -> None:
@@ -111,24 +126,38 @@ class Trainer:
         """Saves the last finite state and returns its folder.
 
         A disk that does not let it is only warned of, and None returned: training goes on, the checkpoints before it
-        are intact, and the next one that is due is the next try. With `must` the error is raised.
+        are intact, and the next one that is due is the next try. With `must` the error is raised. Of several processes
+        all call this, and those that do not write get None.
+
+        Raises:
+            StoreError: It could not be written, and must be.
+            UnsupportedError: A callback called it in a run of several processes, of which only one has callbacks.
         """
+        if self._is_telling and self._ranks.place.count > 1:
+            raise UnsupportedError(
+                f"a callback asked to save {name!r}, for which the other processes would have to be asked too; "
+                "use checkpoints.every_iterations, or stop(), which saves 'interrupted'"
+            )
+        parts = collect_parts(self._ranks, self._finite)
+        return self._ranks.together(partial(self._save, name, parts, must))
+
+    def _save(self, name: str, parts: tuple[Mapping[str, Tensor], ...], must: bool) -> Path | None:
+        if self._log is None:
+            return None
         try:
-            saved = Saved(self._finite, self.counters, self.rollbacks, self._log.sync())
+            saved = Saved(self._finite, self.counters, self.rollbacks, self._log.sync(), parts)
             folder = self._checkpoints.save(name, saved, self.bench.policy)
         except StoreError as error:
             if must:
                 raise
             logger.warning("[WARN] %s; training goes on and tries again when the next one is due", error.strerror)
             return None
-        for callback in self._callbacks:
-            callback.on_checkpoint(folder, self.counters)
+        self._tell(lambda callback: callback.on_checkpoint(folder, self.counters))
         return folder
 
     def close(self) -> None:
-        """Closes the games and the log."""
-        self.bench.close()
-        self._log.close()
+        """Closes the games and the log, and leaves the other processes; may be called twice."""
+        self._open.close()
 
     def __enter__(self) -> Self:
         return self
@@ -137,6 +166,41 @@ class Trainer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _train(self) -> None:
+        if self._is_new:
+            self.save("init")
+        first, done = self.counters, self.counters.env_steps >= self.config.total_env_steps
+        while not done and not self._ranks.any(self._stopping):
+            before = self.counters
+            iteration = self._iterate()
+            if iteration is None:  # a number was not finite: the run is where it was before
+                continue
+            self._ranks.together(partial(self._report, iteration))
+            done = self.counters.env_steps >= self.config.total_env_steps
+            if not done and is_due(self.config.checkpoints, before, self.counters):
+                self.save(step_name(self.counters.env_steps))
+        if not done:
+            self.save("interrupted", must=True)
+        elif self.counters != first or self._lacks_final():
+            self.save("final", must=True)
+
+    def _lacks_final(self) -> bool:
+        return self._ranks.any(self._ranks.is_writer and not self._checkpoints.has("final"))
+
+    def _report(self, iteration: Iteration) -> None:
+        if self._log is not None:
+            self._log.append(_record(iteration))
+        self._tell(lambda callback: callback.on_iteration(iteration))
+
+    def _tell(self, what: Callable[[Callback], None]) -> None:
+        """Tells all callbacks; the first process alone does."""
+        self._is_telling = True
+        try:
+            for callback in self._callbacks if self._ranks.is_writer else ():
+                what(callback)
+        finally:
+            self._is_telling = False
 
     def _iterate(self) -> Iteration | None:
         """Runs one iteration; None if a number was not finite, and then the run is where it was before."""
@@ -147,14 +211,15 @@ class Trainer:
         learner.update(min(self.counters.env_steps / self.config.total_env_steps, 1.0))
         self._guard.look()
         metrics = learner.metrics()  # the one time that the host waits for the device
-        fault = self._guard.verdict(metrics)
+        fault = join_faults(self._ranks, self._guard.verdict(metrics))
         if fault is not None:
             self._go_back(fault)
             return None
         self._finite = self.bench.state()
         self._faults_in_a_row = 0
+        metrics = join_metrics(self._ranks, metrics, learner.collector.buffer)
         updates = self.counters.updates + int(metrics.pop("updates"))
-        self.counters = Counters(learner.env_steps, learner.iterations, updates)
+        self.counters = Counters(self.bench.env_steps, learner.iterations, updates)
         shown = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
         return Iteration(self.counters, shown | {"rollbacks": self.rollbacks}, time.perf_counter() - started_s)
 
@@ -170,7 +235,8 @@ class Trainer:
                 "lower the learning rate or the rewards, or mend the world"
             )
         logger.warning("[WARN] %s; back to iteration %d, fault %d in a row", message, failed - 1, self._faults_in_a_row)
-        self.bench.load_state(self._finite.with_other_randomness(self.config.seed, failed, self._faults_in_a_row))
+        seed = self._ranks.place.seed(self.config.seed)
+        self.bench.load_state(self._finite.with_other_randomness(seed, failed, self._faults_in_a_row))
 
 
 def _record(iteration: Iteration) -> dict[str, float | int | None]:

@@ -17,6 +17,7 @@ from ludus.policies.memory import part_of, with_prefix
 from ludus.policies.policy import Policy
 from ludus.training.config import TrainConfig
 from ludus.training.opponents import BotOpponents
+from ludus.training.place import ALONE, Place
 from ludus.training.rewards import WeightedReward
 
 logger = logging.getLogger(__name__)
@@ -56,10 +57,27 @@ class Workbench:
         opponents: Who plays the seats that are not the learner's, or None.
     """
 
-    def __init__(self, config: TrainConfig) -> None:
-        """Makes everything and starts the games; the same config gives the same numbers."""
+    def __init__(self, config: TrainConfig, place: Place = ALONE) -> None:
+        """Makes everything and starts the games; the same config gives the same numbers.
+
+        Args:
+            config: Of the whole run.
+            place: Which part of it this process does.
+
+        Raises:
+            ConfigError: The run cannot be divided among its processes, or a setting is wrong otherwise.
+        """
+        self._processes = place.count
+        first_game, config = place.first_game(config), place.share(config)
         world = config.world
-        self.env = make_env(world.name, world.num_games, world.device, seed=config.seed, config=world.settings or None)
+        self.env = make_env(
+            world.name,
+            world.num_games,
+            world.device,
+            seed=config.seed,
+            first_game=first_game,
+            config=world.settings or None,
+        )
         try:
             with torch.random.fork_rng(devices=[]):  # parameters are drawn on the host, from a stream of their own
                 torch.manual_seed(config.seed)
@@ -70,7 +88,7 @@ class Workbench:
                 self.env,
                 self.policy,
                 config.ppo,
-                seed=config.seed,
+                seed=place.seed(config.seed),
                 reward=self.reward,
                 learner=self.opponents.learner if self.opponents else None,
                 opponents=self.opponents,
@@ -80,6 +98,11 @@ class Workbench:
             raise
         if self.opponents is not None:
             self.opponents.attach(self.learner.collector.rows)
+
+    @property
+    def env_steps(self) -> int:
+        """Steps of learner seats that all processes did; each has as many as the others."""
+        return self.learner.env_steps * self._processes
 
     def state(self) -> RunState:
         """Returns a copy of the whole state."""
@@ -117,7 +140,7 @@ class Workbench:
     def _load_with_new_games(self, tensors: dict[str, Tensor], state: RunState) -> None:
         logger.warning(
             "[WARN] %s cannot restore its games: all %d start anew, the learner goes on from env step %d",
-            self.env.spec.id, self.env.num_games, state.learner["env_steps"],
+            self.env.spec.id, self.env.num_games, state.learner["env_steps"] * self._processes,
         )  # fmt: skip
         observations = self.env.reset()
         tensors["collector.starts"] = torch.ones_like(tensors["collector.starts"])
