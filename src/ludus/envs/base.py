@@ -257,6 +257,8 @@ def resolve_device(device: str | torch.device, spec_id: str, device_types: Seque
 
 def check_snapshot(snapshot: Mapping[str, Tensor], state: Mapping[str, Tensor], spec_id: str) -> None:
     """Raises SnapshotError unless `snapshot` has the names, shapes and types of `state`."""
+    if not isinstance(snapshot, Mapping) or not all(isinstance(tensor, Tensor) for tensor in snapshot.values()):
+        raise SnapshotError(f"a snapshot of {spec_id} is a mapping of names to tensors; use what `snapshot` returned")
     if set(snapshot) != set(state):
         raise SnapshotError(
             f"snapshot does not fit {spec_id}: it has {', '.join(sorted(snapshot)) or 'nothing'}; "

@@ -73,6 +73,10 @@ def make_env(
         raise ConfigError(f"num_games must be a whole number of at least 1, got {num_games!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
+    if isinstance(first_game, bool) or not isinstance(first_game, int) or not 0 <= first_game < 2**31 - num_games:
+        raise ConfigError(f"first_game must be a whole number from 0 to 2**31 - num_games - 1, got {first_game!r}")
+    if config is not None and not isinstance(config, Mapping):
+        raise ConfigError(f"config must be a mapping of the world's settings, got {type(config).__name__}")
     request = EnvRequest(num_games, device, seed, first_game, config)
     if name.startswith(_GYMNASIUM_PREFIX):
         gymnasium_batch = importlib.import_module("ludus.envs.adapters.gymnasium_batch")

@@ -102,9 +102,12 @@ def test_noise_replaces_the_given_share_of_keys(make_stage: "MakeStage", noise: 
     assert share.low <= noise * 1023 / 1024 <= share.high
 
 
-def test_without_noise_a_bot_is_itself(make_stage: "MakeStage") -> None:
+def test_a_bot_is_itself_and_noise_makes_it_another(make_stage: "MakeStage") -> None:
     stage = make_stage(4)
-    assert torch.equal(played_keys(stage, "aggressive:noise=0", 200), played_keys(stage, "aggressive", 200))
+    without, usual = (played_keys(stage, name, 200) for name in ("aggressive:noise=0", "aggressive"))
+    assert torch.equal(without, played_keys(stage, "aggressive:noise=0", 200))
+    assert torch.equal(usual, played_keys(stage, "aggressive:noise=0.05", 200))  # the usual share of noise
+    assert not torch.equal(without, usual)
 
 
 def test_clockwork_plays_its_file(make_stage: "MakeStage") -> None:

@@ -62,7 +62,7 @@ def test_seats_are_even(make_stage: "MakeStage") -> None:
 
 def test_based_walks_into_the_gap_and_based_safe_does_not(make_stage: "MakeStage") -> None:
     falls = {
-        name: float(one_match_each(make_stage, (name, "constant"), 100)[0]["falls"][:, 0].mean())
+        name: float(one_match_each(make_stage, (f"{name}:noise=0", "constant"), 100)[0]["falls"][:, 0].mean())
         for name in ("based", "based-safe")
     }
     assert 0.5 < falls["based"] < 2.0  # about a stock a match

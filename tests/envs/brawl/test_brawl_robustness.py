@@ -83,9 +83,9 @@ def test_ten_million_random_steps(make_stage: "MakeStage") -> None:
     low, high = torch.tensor(LOW) - 1e-6, torch.tensor(HIGH) + 1e-6
     draw = torch.Generator().manual_seed(4)
     keys = torch.randint(0, 2, (64, GAMES, 2, 10), generator=draw, dtype=torch.int8)
-    # A quarter of the games hold each set of keys for eight frames: dashes, charges and deep falls need held keys.
-    for block in range(0, 64, 8):
-        keys[block : block + 8, : GAMES // 4] = keys[block, : GAMES // 4]
+    # A quarter of the games hold each set of keys for sixteen frames: sprints, charges and deep falls need held keys.
+    for block in range(0, 64, 16):
+        keys[block : block + 16, : GAMES // 4] = keys[block, : GAMES // 4]
     states: set[int] = set()
     for step in range(STEPS):
         # Shifted by one game in each round of 64, so that no game gets the same keys twice.

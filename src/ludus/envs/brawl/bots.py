@@ -29,19 +29,16 @@ MEMO_WORDS = struct_words(Memo)
 KEY_NAMES = tuple(key.name.lower() for key in Key)
 MAX_SCRIPT_BYTES = 100_000
 
-# Reaction delay (frames) of each style unless the name says otherwise; the others act at once.
-_DEFAULT_DELAY = {
-    Style.BASED: 4,
-    Style.BASED_SAFE: 4,
-    Style.AGGRESSIVE: 4,
-    Style.DEFENSIVE: 4,
-    Style.HIT_AND_RUN: 4,
-    Style.AERIAL: 4,
-    Style.HEAVY_SPAMMER: 5,
-    Style.WEAPON_SEEKER: 4,
-    Style.EDGE_GUARDER: 4,
-    Style.SWITCHER: 4,
+# Reaction delay (frames) and share of noise unless the name says otherwise. Without noise two equal bots play the same
+# match again and again, and the side alone decides it. The rule bot acts at once, as the one it stands for did.
+_MINDLESS = (0, 0.0)
+_DEFAULTS = {
+    Style.CONSTANT: _MINDLESS,
+    Style.RANDOM: _MINDLESS,
+    Style.CLOCKWORK: _MINDLESS,
+    Style.BASED: (0, 0.08),
 }
+_OTHERS = (4, 0.05)
 
 
 class ScriptStepModel(BaseModel):
@@ -82,10 +79,11 @@ def parse_bot(name: str) -> BotSpec:
         raise UnknownNameError("brawl bot", style_name, BOT_NAMES)
     style = Style(BOT_NAMES.index(style_name))
     values = _settings(name, settings)
-    delay = _number(name, "delay", values.get("delay", str(_DEFAULT_DELAY.get(style, 0))), 0, MAX_DELAY - 1)
+    usual_delay, usual_noise = _DEFAULTS.get(style, _OTHERS)
+    delay = _number(name, "delay", values.get("delay", str(usual_delay)), 0, MAX_DELAY - 1)
     if delay != int(delay):
         raise ConfigError(f"bot {name!r}: delay must be a whole number of frames, got {delay}")
-    noise = _number(name, "noise", values.get("noise", "0"), 0, 1)
+    noise = _number(name, "noise", values.get("noise", str(usual_noise)), 0, 1)
     if "script" in values and style is not Style.CLOCKWORK:
         raise ConfigError(f"bot {name!r}: only clockwork takes a script")
     script = load_script(Path(values.get("script", DEFAULT_SCRIPT))) if style is Style.CLOCKWORK else ()

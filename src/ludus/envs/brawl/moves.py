@@ -7,6 +7,7 @@ needs no change in a kernel. The schema below is its documentation; every field 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -207,7 +208,16 @@ def load_move_table(path: Path | str | None = None) -> MoveTable:
     Raises:
         ConfigError: The file cannot be read or breaks the schema; all faults are listed at once.
     """
-    file = Path(path) if path is not None else DEFAULT_TABLE
+    return _read_table(Path(path)) if path is not None else _default_table()
+
+
+@cache
+def _default_table() -> MoveTable:
+    """The table of the package, read once a process."""
+    return _read_table(DEFAULT_TABLE)
+
+
+def _read_table(file: Path) -> MoveTable:
     return parse_move_table(read_yaml(file, "move table", MAX_TABLE_BYTES), str(file))
 
 

@@ -348,7 +348,7 @@ def travel(p: wp.ref[Player], move: Move, before: wp.vec2, after: wp.vec2):
         limit = MAX_FALL
         if p.state == State.STUN:
             limit = MAX_SPEED
-        elif (p.keys & Mask.DOWN) != 0:
+        elif (p.keys & Mask.DOWN) != 0 and p.vy >= 0.0:
             pull = pull * FAST_FALL_GRAVITY
             limit = MAX_FAST_FALL
         if p.vy < limit:
