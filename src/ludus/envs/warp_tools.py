@@ -6,16 +6,18 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
+from queue import SimpleQueue
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 import warp as wp
 from torch import Tensor
+
+from ludus.core.errors import UnsupportedError
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +48,18 @@ _start_quietly()
 
 # Kernels use +, -, *, / alone and no fused multiply-add, so that every CPU and every GPU computes the same bits.
 EXACT = {"fuse_fp": False, "enable_backward": False}
+
+
+def copy_quietly(into: Tensor, source: Tensor) -> None:
+    """Copies a tensor without waking torch's own threads.
+
+    On a CPU those wait for more work by spinning, on the very cores that the simulation threads are about to need:
+    with `Tensor.copy_` two threads were a fifth faster than one, without it nearly twice as fast.
+    """
+    if into.device.type == "cpu":
+        np.copyto(into.numpy(), source.numpy(), casting="unsafe")
+    else:
+        into.copy_(source)
 
 
 def struct_fields(struct: Any) -> tuple[str, ...]:  # noqa: ANN401 - a Warp struct has no static type
@@ -153,7 +167,7 @@ class Launcher:
     def __init__(self, device: torch.device, threads: int | None = None) -> None:
         self.device = device
         self.threads = max(1, threads or os.cpu_count() or 1) if device.type == "cpu" else 1
-        self._pool = ThreadPoolExecutor(self.threads - 1, "ludus-sim") if self.threads > 1 else None
+        self._workers = [_Worker() for _ in range(self.threads - 1)]
 
     def prepare(self, games: int, *kernels: tuple[Any, Sequence[Any]] | TiledKernel) -> Callable[[], None]:
         """Returns a function that runs kernels, each given with its arguments, one after the other over all games.
@@ -185,22 +199,57 @@ class Launcher:
         slices = max(1, min(self.threads, games // self.MIN_SLICE))
         bounds = [games * part // slices for part in range(slices + 1)]
         plans = [record(first, last) for first, last in pairwise(bounds)]
-        if self._pool is None or slices == 1:
-            return partial(_run_all, plans[0])
-        pool = self._pool
+        workers = self._workers[: slices - 1]
 
-        def run_threads() -> None:
-            others = [pool.submit(_run_all, plan) for plan in plans[1:]]
+        def run_cpu() -> None:
+            for worker, plan in zip(workers, plans[1:], strict=True):
+                worker.begin(plan)
             _run_all(plans[0])
-            for other in others:
-                other.result()
+            for worker in workers:
+                worker.finish()
 
-        return run_threads
+        return run_cpu
 
     def close(self) -> None:
-        """Ends the threads."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
+        """Ends the threads; may be called twice, and nothing can be run any more on several threads."""
+        for worker in self._workers:
+            worker.end()
+
+
+class _Worker:
+    """A host thread that runs commands on request; two queues cost a tenth of what a thread pool's futures do."""
+
+    def __init__(self) -> None:
+        self._inbox: SimpleQueue[Sequence[Any] | None] = SimpleQueue()
+        self._outbox: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._ended = False
+        threading.Thread(target=self._serve, name="ludus-sim", daemon=True).start()
+
+    def begin(self, commands: Sequence[Any]) -> None:
+        """Hands commands over."""
+        if self._ended:
+            raise UnsupportedError("this environment is closed; make a new one")
+        self._inbox.put(commands)
+
+    def finish(self) -> None:
+        """Waits until the commands are done and raises what went wrong in them."""
+        error = self._outbox.get()
+        if error is not None:
+            raise error
+
+    def end(self) -> None:
+        """Lets the thread end."""
+        self._ended = True
+        self._inbox.put(None)
+
+    def _serve(self) -> None:
+        while (commands := self._inbox.get()) is not None:
+            try:
+                _run_all(commands)
+            except BaseException as error:
+                self._outbox.put(error)
+            else:
+                self._outbox.put(None)
 
 
 def _run_all(commands: Sequence[Any]) -> None:

@@ -21,7 +21,7 @@ from ludus.envs.brawl.kernels.structs import Move
 from ludus.envs.brawl.moves import MoveTable
 from ludus.envs.brawl.rules import KEYS, MAX_DELAY, SEATS, Key
 from ludus.envs.brawl.yaml_file import list_faults, read_yaml
-from ludus.envs.warp_tools import Launcher, load_kernels, pack_struct, struct_array, struct_words
+from ludus.envs.warp_tools import Launcher, copy_quietly, load_kernels, pack_struct, struct_array, struct_words
 
 BOT_NAMES = tuple(style.name.lower().replace("_", "-") for style in Style)
 DEFAULT_SCRIPT = Path(__file__).with_name("clockwork.yaml")
@@ -166,10 +166,10 @@ class BrawlBots:
         self._check(assignment, actions)
         if self._rules is not self._env.rules:  # the environment got another seed
             self._prepare()
-        self._assignment.copy_(assignment)
-        self._actions.copy_(actions)
+        copy_quietly(self._assignment, assignment)
+        copy_quietly(self._actions, actions)
         self._run()
-        actions.copy_(self._actions)
+        copy_quietly(actions, self._actions)
 
     def _check(self, assignment: Tensor, actions: Tensor) -> None:
         games = self._assignment.shape[0]
@@ -186,9 +186,10 @@ class BrawlBots:
                     f"got {given.dtype} of shape {tuple(given.shape)} on {given.device}"
                 )
         # On a GPU nobody looks, since looking would wait for the device; the kernel passes over such a seat.
-        if assignment.device.type == "cpu" and int(assignment.max()) >= len(self.names):
+        highest = int(assignment.numpy().max()) if assignment.device.type == "cpu" else -1
+        if highest >= len(self.names):
             raise ActionError(
-                f"assignment names bot {int(assignment.max())}; valid: -1 for no bot, or 0 to {len(self.names) - 1}: "
+                f"assignment names bot {highest}; valid: -1 for no bot, or 0 to {len(self.names) - 1}: "
                 f"{', '.join(self.names)}"
             )
 

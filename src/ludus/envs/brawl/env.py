@@ -38,6 +38,7 @@ from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import (
     Launcher,
     TiledKernel,
+    copy_quietly,
     fill_struct,
     load_kernels,
     struct_array,
@@ -186,7 +187,7 @@ class BrawlEnv(BatchedEnv):
 
     def _advance(self, actions: Tensor) -> StepResult:
         self._untouched = False
-        self._actions.copy_(actions)
+        copy_quietly(self._actions, actions)
         self._run_step()
         return self._result
 

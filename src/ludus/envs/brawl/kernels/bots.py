@@ -100,7 +100,7 @@ def nearest_item(p: Player, items: wp.array2d[Item], game: int) -> wp.vec2:
 @wp.func
 def random_keys(h: wp.uint32) -> wp.int32:
     """Every key with probability one half."""
-    return wp.int32(mix(h, wp.uint32(1)) & wp.uint32((1 << KEYS) - 1))
+    return wp.int32(h & wp.uint32((1 << KEYS) - 1))
 
 
 @wp.func
@@ -146,6 +146,13 @@ def styled_keys(
     return edge_guarder(s, memo)
 
 
+@wp.func
+def write_keys(row: wp.ref[KeyRow], keys: wp.int32):
+    """Writes a key mask as an action."""
+    for key in range(KEYS):
+        row[key] = wp.int8((keys >> key) & 1)
+
+
 @wp.kernel
 def bot_kernel(
     players: wp.array2d[Player],
@@ -172,7 +179,8 @@ def bot_kernel(
     bot = roster[entry]
     match = matches[game]
     home = players[game, seat].home
-    chance = mix(stream(rules, game, match, Stream.BOT_CHOICE), wp.uint32(home + 1))
+    side = 16 * (home + 1)  # a bot's chances belong to its side of the stage, not to its seat
+    chance = stream(rules, game, match, Stream.BOT_CHOICE + side)
     keys = int(0)
     if bot.style == Style.RANDOM:
         keys = random_keys(chance)
@@ -198,14 +206,13 @@ def bot_kernel(
     if bot.noise > 0.0:
         block = match
         block.frame = match.frame / NOISE_FRAMES
-        h = mix(stream(rules, game, block, Stream.BOT_NOISE), wp.uint32(home + 1))
+        h = stream(rules, game, block, Stream.BOT_NOISE + side)
         if uniform(h) < bot.noise:
-            keys = random_keys(h)
+            keys = random_keys(mix(h, wp.uint32(1)))
 
     if bot.delay > 0:
         delayed[game, seat, match.frame % MAX_DELAY] = keys
         keys = wp.where(
             match.frame >= bot.delay, delayed[game, seat, (match.frame - bot.delay + MAX_DELAY) % MAX_DELAY], 0
         )
-    for key in range(KEYS):
-        actions[game, seat][key] = wp.int8((keys >> key) & 1)
+    write_keys(actions[game, seat], keys)
