@@ -153,13 +153,12 @@ def result_of(a: Player, b: Player) -> wp.float32:
 
 
 @wp.func
-def write_dealt(row: wp.ref[EventRow], dealt: float, taken: float, in_stun: float, hit: int, attacks: float):
+def write_blows(row: wp.ref[EventRow], dealt: float, taken: float, in_stun: float, hit: int):
     """Writes the events of blows."""
     row[Event.DAMAGE_DEALT] = dealt
     row[Event.DAMAGE_TAKEN] = taken
     row[Event.HITS] = flag(hit >= 0)
     row[Event.STUN_HITS] = in_stun
-    row[Event.ATTACKS] = attacks
 
 
 @wp.func
@@ -179,11 +178,20 @@ def write_weapons(row: wp.ref[EventRow], took: float, dropped: float, values: wp
 
 
 @wp.func
-def write_result(row: wp.ref[EventRow], ended: bool, result: float):
+def write_result(row: wp.ref[EventRow], result: float):
     """Writes the events of the end of a match."""
-    row[Event.WINS] = flag(ended and result > 0.0)
-    row[Event.LOSSES] = flag(ended and result < 0.0)
-    row[Event.DRAWS] = flag(ended and result == 0.0)
+    row[Event.WINS] = flag(result > 0.0)
+    row[Event.LOSSES] = flag(result < 0.0)
+    row[Event.DRAWS] = flag(result == 0.0)
+
+
+@wp.func
+def bits_set(mask: wp.int32) -> wp.int32:
+    """Counts the bits of a key mask: in pairs, in fours, in eights."""
+    pairs = mask - ((mask >> 1) & 0x5555)
+    fours = (pairs & 0x3333) + ((pairs >> 2) & 0x3333)
+    eights = (fours + (fours >> 4)) & 0x0F0F
+    return (eights + (eights >> 8)) & 0x1F
 
 
 @wp.func
@@ -201,10 +209,7 @@ def write_measures(row: wp.ref[MeasureRow], p: Player, other: Player):
     row[6] = wp.float32(p.state)
     row[7] = flag(p.ground != Ground.NONE)
     row[8] = wp.float32(p.weapon)
-    held = int(0)
-    for key in range(KEYS):
-        held += (p.keys >> key) & 1
-    row[9] = wp.float32(held)
+    row[9] = wp.float32(bits_set(p.keys))
 
 
 @wp.kernel
@@ -276,14 +281,22 @@ def step_kernel(
 
     knocked_a = flag(lost_a and a.threatened != 0)
     knocked_b = flag(lost_b and b.threatened != 0)
-    write_dealt(events[game, 0], dealt_a, dealt_b, in_stun_a, blow_a.hit, attacks_a)
-    write_dealt(events[game, 1], dealt_b, dealt_a, in_stun_b, blow_b.hit, attacks_b)
-    write_stocks(events[game, 0], knocked_b, knocked_a, flag(lost_a) - knocked_a)
-    write_stocks(events[game, 1], knocked_a, knocked_b, flag(lost_b) - knocked_b)
-    write_weapons(events[game, 0], handled[2], handled[0], values)
-    write_weapons(events[game, 1], handled[3], handled[1], values)
-    write_result(events[game, 0], ended, result)
-    write_result(events[game, 1], ended, -result)
+    events[game, 0] = EventRow()  # most frames have no event: zeros at once, then what happened
+    events[game, 1] = EventRow()
+    if blow_a.hit >= 0 or blow_b.hit >= 0:
+        write_blows(events[game, 0], dealt_a, dealt_b, in_stun_a, blow_a.hit)
+        write_blows(events[game, 1], dealt_b, dealt_a, in_stun_b, blow_b.hit)
+    events[game, 0][Event.ATTACKS] = attacks_a
+    events[game, 1][Event.ATTACKS] = attacks_b
+    if lost_a or lost_b:
+        write_stocks(events[game, 0], knocked_b, knocked_a, flag(lost_a) - knocked_a)
+        write_stocks(events[game, 1], knocked_a, knocked_b, flag(lost_b) - knocked_b)
+    if handled[0] + handled[1] + handled[2] + handled[3] > 0.0:
+        write_weapons(events[game, 0], handled[2], handled[0], values)
+        write_weapons(events[game, 1], handled[3], handled[1], values)
+    if ended:
+        write_result(events[game, 0], result)
+        write_result(events[game, 1], -result)
     write_measures(measures[game, 0], a, b)
     write_measures(measures[game, 1], b, a)
 
