@@ -48,6 +48,7 @@ class Checkpoints:
     def __init__(self, folder: Path, config: TrainConfig) -> None:
         self._store = CheckpointStore(folder / CHECKPOINTS_FOLDER, keep=config.checkpoints.keep, report=_report)
         self._config = config.to_json()
+        self._keep = config.checkpoints.keep
 
     def save(self, name: str, saved: Saved, policy: Policy) -> Path:
         """Saves under a name.
@@ -100,6 +101,7 @@ class Checkpoints:
                 f"the run was saved by {len(saved.parts) + 1} processes and cannot go on with {processes}; "
                 "start as many as before, or a new run in another folder"
             )
+        self._store.prune(self._keep)  # a kill between a save and its clean-up leaves one too many
         return saved
 
     def _decode(self, stored: StoredCheckpoint) -> Saved:
