@@ -54,7 +54,7 @@ def copy_quietly(into: Tensor, source: Tensor) -> None:
     """Copies a tensor without waking torch's own threads.
 
     On a CPU those wait for more work by spinning, on the very cores that the simulation threads are about to need:
-    with `Tensor.copy_` two threads were a fifth faster than one, without it nearly twice as fast.
+    with `Tensor.copy_` two threads ran 4,096 games 1.2 times as fast as one, without it 1.5 times.
     """
     if into.device.type == "cpu":
         np.copyto(into.numpy(), source.numpy(), casting="unsafe")
