@@ -1,9 +1,15 @@
 """What the loop tells others while it works: a small protocol, and a base class that ignores everything."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,35 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
+class Episodes:
+    """The episodes of learner rows that ended in one iteration, in the order in which they ended.
+
+    Attributes:
+        rewards: `(episodes,)` float64, sum of the reward.
+        lengths: `(episodes,)` int64, steps.
+        outcomes: `(episodes,)` int64: 1 won, 0 drawn, -1 lost; all 0 in a world without winners.
+        opponents: `(episodes,)` int64, index into `names`; -1 where nobody else played.
+        names: Opponents, by index.
+        terms: For each reward term, `(episodes,)` float64, its part of `rewards`.
+        behaviour: For each number of the world's behaviour, `(episodes,)` float64.
+    """
+
+    rewards: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+    outcomes: NDArray[np.int64]
+    opponents: NDArray[np.int64]
+    names: tuple[str, ...] = ()
+    terms: Mapping[str, NDArray[np.float64]] = field(default_factory=lambda: _NOTHING)
+    behaviour: Mapping[str, NDArray[np.float64]] = field(default_factory=lambda: _NOTHING)
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+
+NO_EPISODES = Episodes(*(np.zeros(0, kind) for kind in (np.float64, np.int64, np.int64, np.int64)))
+
+
+@dataclass(frozen=True, slots=True)
 class Iteration:
     """One finished iteration.
 
@@ -29,11 +64,37 @@ class Iteration:
         counters: After it.
         metrics: What `metrics.jsonl` gets beside the counters; None where there is nothing to average.
         elapsed_s: Time it took, without logging and checkpoints.
+        episodes: What ended in it.
+        rewards: For each reward term, its sum over all steps of the rollout; they add up to the rollout's reward.
+        times_s: Where the time went: `simulation`, `inference`, `update`, `other`.
+        stage: Name of the curriculum's stage that it belonged to; empty without a curriculum.
     """
 
     counters: Counters
     metrics: Mapping[str, float | None]
     elapsed_s: float
+    episodes: Episodes = NO_EPISODES
+    rewards: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
+    times_s: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
+    stage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """One evaluation during training, on games of its own with fixed seeds.
+
+    Attributes:
+        counters: When it was.
+        rows: For each opponent, its name and the numbers: `opponent`, `matches`, `win_rate`, `win_rate_low`,
+            `win_rate_high`, `damage_ratio` and what else the world's behaviour has.
+        score: By which the best agent is kept.
+        is_best: Whether no earlier one had a higher score.
+    """
+
+    counters: Counters
+    rows: tuple[Mapping[str, Any], ...]
+    score: float
+    is_best: bool
 
 
 class Callback(Protocol):
@@ -45,8 +106,14 @@ class Callback(Protocol):
     def on_iteration(self, iteration: Iteration) -> None:
         """An iteration is done and logged."""
 
+    def on_evaluation(self, evaluated: Evaluated) -> None:
+        """The agent was evaluated."""
+
     def on_checkpoint(self, folder: Path, counters: Counters) -> None:
         """A checkpoint is safe on the disk."""
+
+    def on_message(self, level: str, text: str, counters: Counters) -> None:
+        """Something happened that people want to know; `level` is `info`, `warning` or `alarm`."""
 
     def on_end(self, counters: Counters) -> None:
         """Training is over, by its budget, a request to stop or an error."""
@@ -61,7 +128,13 @@ class QuietCallback:
     def on_iteration(self, iteration: Iteration) -> None:
         """See `Callback`."""
 
+    def on_evaluation(self, evaluated: Evaluated) -> None:
+        """See `Callback`."""
+
     def on_checkpoint(self, folder: Path, counters: Counters) -> None:
+        """See `Callback`."""
+
+    def on_message(self, level: str, text: str, counters: Counters) -> None:
         """See `Callback`."""
 
     def on_end(self, counters: Counters) -> None:
