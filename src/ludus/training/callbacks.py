@@ -53,7 +53,8 @@ class Episodes:
         return len(self.rewards)
 
 
-NO_EPISODES = Episodes(*(np.zeros(0, kind) for kind in (np.float64, np.int64, np.int64, np.int64)))
+_NO_COUNTS = np.zeros(0, np.int64)
+NO_EPISODES = Episodes(np.zeros(0), _NO_COUNTS, _NO_COUNTS, _NO_COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
