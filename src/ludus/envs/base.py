@@ -12,7 +12,7 @@ call overwrites. Clone what has to be kept.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeAlias
@@ -79,6 +79,42 @@ class EnvSpec:
         return f"{self.name}-v{self.version}"
 
 
+class Columns(Mapping[str, Tensor]):
+    """Named columns of one tensor: a mapping to read by name, one block to read at once.
+
+    Attributes:
+        packed: `(games, seats, names)`, all columns side by side.
+    """
+
+    __slots__ = ("_views", "packed")
+
+    def __init__(self, packed: Tensor, names: Sequence[str]) -> None:
+        if packed.shape[-1] != len(names) or len(set(names)) != len(names):
+            raise TypeError(f"{packed.shape[-1]} columns need as many different names, got {', '.join(names)}")
+        self.packed = packed
+        self._views = {name: packed[..., column] for column, name in enumerate(names)}
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._views[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+
+def packed(columns: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
+    """Returns the named columns side by side, `(games, seats, names)`.
+
+    `Columns` of just these names in this order give their own tensor, live and without a copy; of anything else the
+    chosen entries are stacked.
+    """
+    if isinstance(columns, Columns) and tuple(columns) == tuple(names):
+        return columns.packed
+    return torch.stack([columns[name] for name in names], -1)
+
+
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """What one step of all games gave.
@@ -90,6 +126,7 @@ class StepResult:
         final_observations: `(games, seats, ...)` an entry; rows are valid only for games that ended in this step.
         events: `(games, seats)` float32 a name: what happened in this step (damage, knockouts, goals, reward).
         measures: `(games, seats)` float32 a name: where things stood after this step, before any restart.
+            Worlds that have either in one tensor give it as `Columns`.
     """
 
     observations: Observations

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ludus.envs.base import packed
 from ludus.envs.brawl.rules import EVENTS, MEASURES, Event, Ground, Slot, State
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def test_measures_show_the_state_before_a_restart(make_stage: "MakeStage") -> No
     assert measures["grounded"] == [1, 0]
     assert measures["weapon"] == [1, 0]
     assert measures["keys_held"] == [2, 0]
+    assert measures["opponent_x"] == pytest.approx([3.5, -x])  # each from its own side
+    assert measures["opponent_y"] == pytest.approx([-2.0 + fallen, 2.35])
     assert stage.get(0, "damage") == 0.0  # the state itself is the next match already
 
 
@@ -122,6 +125,43 @@ def test_heading_is_zero_when_above_each_other(stage: "Stage") -> None:
     stage.hang(0, -5.0, -2.0)
     stage.hang(1, -5.0, 1.0)
     assert stage.step().measures["heading"][0].tolist() == [0, 0]
+
+
+def test_closing_is_the_own_speed_toward_the_opponent(stage: "Stage") -> None:
+    """Positions that the step reaches are 3 and 4 apart, so the unit vector from seat 0 is (0.6, -0.8)."""
+    dt, gained = 1 / 30, 17.808 / 30  # one frame of gravity
+    stage.hang(0, -12.0 - 5.0 * dt, 1.0 - 10.0 * dt, vx=5.0, vy=10.0 - gained)
+    stage.hang(1, -9.0 + 2.0 * dt, -3.0, vx=-2.0, vy=-gained)
+    result = stage.step()
+    assert result.measures["distance"][0].tolist() == pytest.approx([5.0, 5.0])
+    # 0.6 * 5 - 0.8 * 10 flies apart; the other's unit vector is (-0.6, 0.8), and it moves at (-2, 0).
+    assert result.measures["closing"][0].tolist() == pytest.approx([-5.0, 1.2], abs=1e-5)
+
+
+def test_closing_on_level_ground_is_the_walking_speed_from_either_side(stage: "Stage") -> None:
+    stage.stand(0, -5.0, facing=1)
+    stage.stand(1, -3.0, facing=1)
+    result = stage.step("right", "right")  # one walks after the other at 6.75 units/s
+    assert result.measures["closing"][0].tolist() == pytest.approx([6.75, -6.75])
+
+
+def test_closing_is_zero_where_there_is_no_distance(stage: "Stage") -> None:
+    for seat in (0, 1):
+        stage.hang(seat, -5.0, -2.0, vx=3.0, state=State.STUN, timer=9)
+    result = stage.step()
+    assert result.measures["distance"][0].tolist() == [0, 0]
+    assert result.measures["closing"][0].tolist() == [0, 0]
+
+
+def test_measures_of_a_fighter_that_went_out_are_those_of_its_start(stage: "Stage") -> None:
+    stage.stand(0, -5.0)
+    stage.hang(1, 13.9, 0.0, vx=40.0)
+    result = stage.step()
+    assert stage.state(1) == State.KO
+    assert bool(packed(result.measures, MEASURES).isfinite().all())
+    assert result.measures["opponent_x"][0].tolist() == [5.0, 5.0]
+    assert result.measures["opponent_y"][0].tolist() == pytest.approx([0.0, 2.35])
+    assert result.measures["closing"][0].tolist() == [0, 0]
 
 
 def _hit_and_throw_out(stage: "Stage") -> None:

@@ -12,7 +12,17 @@ from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError, UnknownNameError
 from ludus.core.random import stream_hash
-from ludus.envs.base import BatchedEnv, EnvRequest, EnvSpec, Observations, StepResult, check_snapshot, resolve_device
+from ludus.envs.base import (
+    BatchedEnv,
+    Columns,
+    EnvRequest,
+    EnvSpec,
+    Observations,
+    StepResult,
+    check_snapshot,
+    packed,
+    resolve_device,
+)
 from ludus.envs.brawl.bots import BOT_NAMES, MEMO_WORDS, BrawlBots
 from ludus.envs.brawl.config import BrawlConfig
 from ludus.envs.brawl.kernels import match as match_kernels
@@ -127,8 +137,9 @@ class BrawlEnv(BatchedEnv):
     ## Events and measures
     Events a step and seat: damage dealt and taken, hits, hits during stun, knockouts scored and suffered, falls (a
     stock lost without having been hit since standing safely), attacks begun, pick-ups and their value, drops, wins,
-    losses, draws. Measures: own x and y, distance and heading to the opponent (+1 facing it), damage, stocks, state,
-    grounded, weapon, keys held.
+    losses, draws. Measures: own x and y (units), distance (units) and heading to the opponent (+1 facing it), damage,
+    stocks, state, grounded, weapon, keys held, closing (units/s at which the own velocity alone shortens the distance;
+    0 when there is none), the opponent's x and y as this seat sees them. Both are `Columns` of one tensor.
 
     ## Start
     One fighter at x = 5 above the high ground, the other at -5 above the low one; sides are drawn anew for every match.
@@ -303,20 +314,19 @@ class BrawlEnv(BatchedEnv):
         self.bot_delayed = words(games, SEATS, MAX_DELAY)
         self._seed = torch.zeros((), dtype=torch.int64)
         self._forget_episodes()
-        packed = pack_moves(self.table)
-        self.moves, self._hits = packed.moves.to(device), packed.hits.to(device)
+        table = pack_moves(self.table)
+        self.moves, self._hits = table.moves.to(device), table.hits.to(device)
         self._values = torch.tensor([weapon.value for weapon in self.table.weapons.values()], device=device)
         self._actions = torch.zeros((games, SEATS, KEYS), dtype=torch.int8, device=device)
         self._chosen = torch.zeros(games, dtype=torch.bool, device=device)
-        self._event_rows, self._measure_rows = floats(games, SEATS, len(EVENTS)), floats(games, SEATS, len(MEASURES))
         self._observations = {"vector": floats(games, SEATS, SIZE)}
         self._result = StepResult(
             observations=self._observations,
             terminated=torch.zeros(games, dtype=torch.bool, device=device),
             truncated=torch.zeros(games, dtype=torch.bool, device=device),
             final_observations={"vector": floats(games, SEATS, SIZE)},
-            events={name: self._event_rows[..., column] for column, name in enumerate(EVENTS)},
-            measures={name: self._measure_rows[..., column] for column, name in enumerate(MEASURES)},
+            events=Columns(floats(games, SEATS, len(EVENTS)), EVENTS),
+            measures=Columns(floats(games, SEATS, len(MEASURES)), MEASURES),
         )
 
     def state_arrays(self) -> list[object]:
@@ -333,8 +343,8 @@ class BrawlEnv(BatchedEnv):
             struct_array(self._hits, Hit),
             wp.from_torch(self._values),
             self.rules,
-            wp.from_torch(self._event_rows, dtype=EventRow),
-            wp.from_torch(self._measure_rows, dtype=MeasureRow),
+            wp.from_torch(packed(self._result.events, EVENTS), dtype=EventRow),
+            wp.from_torch(packed(self._result.measures, MEASURES), dtype=MeasureRow),
             terminated,
         ]
         final = wp.from_torch(self._result.final_observations["vector"], dtype=Row)

@@ -198,7 +198,21 @@ EVENTS = (
     "losses",
     "draws",
 )
-MEASURES = ("x", "y", "distance", "heading", "damage", "stocks", "state", "grounded", "weapon", "keys_held")
+MEASURES = (
+    "x",
+    "y",
+    "distance",
+    "heading",
+    "damage",
+    "stocks",
+    "state",
+    "grounded",
+    "weapon",
+    "keys_held",
+    "closing",
+    "opponent_x",
+    "opponent_y",
+)
 
 
 class Event(IntEnum):

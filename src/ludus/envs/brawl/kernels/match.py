@@ -200,9 +200,11 @@ def write_measures(row: wp.ref[MeasureRow], p: Player, other: Player):
     dx = other.x - p.x
     dy = other.y - p.y
     towards = dx * wp.float32(p.facing)
-    row[0] = -wp.float32(p.home) * p.x
+    mirror = -wp.float32(p.home)
+    distance = wp.sqrt(dx * dx + dy * dy)
+    row[0] = mirror * p.x
     row[1] = p.y
-    row[2] = wp.sqrt(dx * dx + dy * dy)
+    row[2] = distance
     row[3] = flag(towards > 0.0) - flag(towards < 0.0)
     row[4] = p.damage
     row[5] = wp.float32(p.stocks)
@@ -210,6 +212,9 @@ def write_measures(row: wp.ref[MeasureRow], p: Player, other: Player):
     row[7] = flag(p.ground != Ground.NONE)
     row[8] = wp.float32(p.weapon)
     row[9] = wp.float32(bits_set(p.keys))
+    row[10] = wp.where(distance > 0.0, (p.vx * dx + p.vy * dy) / distance, 0.0)
+    row[11] = mirror * other.x
+    row[12] = other.y
 
 
 @wp.kernel
