@@ -13,10 +13,11 @@ from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.core.errors import StateError
 from ludus.core.random import stream_hash
 from ludus.envs.registry import make_env
+from ludus.league.config import LeagueConfig
+from ludus.league.opponents import LeagueOpponents
 from ludus.policies.memory import part_of, with_prefix
 from ludus.policies.policy import Policy
 from ludus.training.config import TrainConfig
-from ludus.training.opponents import BotOpponents
 from ludus.training.place import ALONE, Place
 from ludus.training.rewards import WeightedReward
 
@@ -83,7 +84,11 @@ class Workbench:
                 torch.manual_seed(config.seed)
                 self.policy = Policy(self.env.spec, config.policy, self.env.device)
             self.reward = WeightedReward(self.env.spec, config.rewards)
-            self.opponents = BotOpponents(self.env, config.opponents, config.seed) if config.opponents else None
+            self.opponents = (
+                LeagueOpponents(self.env, self.policy, config.opponents, LeagueConfig(), config.seed)
+                if config.opponents
+                else None
+            )
             self.learner = PpoLearner(
                 self.env,
                 self.policy,

@@ -1,0 +1,59 @@
+"""The settings of a league: when snapshots are taken, how many stay, and which of them play."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_GAMES_A_SNAPSHOT = 16  # fewer games for each of the live snapshots would make their groups of rows too small
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ExploiterConfig(_Frozen):
+    """Exploiters: agents that learn to beat the present learner alone and join the snapshots when they are done.
+
+    Attributes:
+        every_env_steps: Steps of the learner between the starts of two exploiters.
+        env_steps: Steps that an exploiter trains for.
+    """
+
+    every_env_steps: int = Field(default=1_000_000, ge=1)
+    env_steps: int = Field(default=200_000, ge=1)
+
+
+class LeagueConfig(_Frozen):
+    """How past selves become opponents.
+
+    Attributes:
+        snapshot_every_env_steps: Steps of learner seats between snapshots.
+        keep: Snapshots that stay; the oldest leave, never the newest or one that is playing.
+        add: Whether every snapshot joins, or only one that is better than the newest before it.
+        sampler: Which snapshots play: the newest (`latest`), all alike (`uniform`), mostly the newest few (`recent`),
+            by the learner's win rate against them (`pfsp`), or those that are rated near the learner (`rating`).
+        recent_share: For `recent`, the share of the newest `recent_window` snapshots; the older ones share the rest.
+        recent_window: For `recent`, how many snapshots count as the newest.
+        pfsp_weighting: With win rate p, `hard` weighs by (1 - p) ** pfsp_power: those that beat the learner; `even`
+            by p (1 - p): those that are as strong as it is.
+        pfsp_power: Power of `hard`.
+        rating_width: For `rating`, the standard deviation of the bell curve around the learner's rating, in Elo points.
+        live: Most snapshots that new episodes are drawn from at a time; see `live_for`.
+        exploiter: Exploiters, or None.
+    """
+
+    snapshot_every_env_steps: int = Field(default=50_000, ge=1)
+    keep: int = Field(default=200, ge=2)
+    add: Literal["all", "better"] = "all"
+    sampler: Literal["latest", "uniform", "recent", "pfsp", "rating"] = "recent"
+    recent_share: float = Field(default=0.99, ge=0.0, le=1.0)
+    recent_window: int = Field(default=10, ge=1)
+    pfsp_weighting: Literal["hard", "even"] = "hard"
+    pfsp_power: float = Field(default=2.0, gt=0.0)
+    rating_width: float = Field(default=200.0, gt=0.0)
+    live: int = Field(default=32, ge=1)
+    exploiter: ExploiterConfig | None = None
+
+    def live_for(self, games: int) -> int:
+        """Returns how many snapshots may be live in a batch of games: `live`, but at most one in 16 games."""
+        return max(1, min(self.live, games // _GAMES_A_SNAPSHOT))
