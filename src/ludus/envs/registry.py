@@ -85,10 +85,28 @@ def make_env(
     return _factory(name)(request)
 
 
-def _factory(name: str) -> EnvFactory:
+def world_package(name: str) -> str:
+    """Returns the package that a world lives in, without importing it; empty if it lives in none.
+
+    Raises:
+        UnknownNameError: No such world.
+    """
+    if name.startswith(_GYMNASIUM_PREFIX):
+        return ""
+    entry = _entry(name)
+    module = entry.partition(":")[0] if isinstance(entry, str) else getattr(entry, "__module__", "")
+    return module.rpartition(".")[0]
+
+
+def _entry(name: str) -> str | EnvFactory:
     entry = _FACTORIES.get(name) or _FACTORIES.get(_newest(name))
     if entry is None:
         raise UnknownNameError("world", name, registered_envs())
+    return entry
+
+
+def _factory(name: str) -> EnvFactory:
+    entry = _entry(name)
     if isinstance(entry, str):
         module, _, function = entry.partition(":")
         factory: EnvFactory = getattr(importlib.import_module(module), function)

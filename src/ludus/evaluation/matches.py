@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from ludus.core.errors import ConfigError
-from ludus.envs.base import action_dtypes
+from ludus.envs.base import StepResult
 from ludus.envs.registry import make_env
+from ludus.evaluation.first_matches import play_first_matches
+from ludus.evaluation.players import BotRoster
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +64,23 @@ def play_cross_table(
     with make_env(world, players * players * matches, device, seed=seed, config=config) as env:
         if env.spec.seats != 2:
             raise ConfigError(f"a cross table needs a world with 2 seats, {env.spec.id} has {env.spec.seats}")
-        bots = env.bots(names)
         games = env.num_games
         pair = torch.arange(games, device=env.device) // matches
-        assignment = torch.stack([pair // players, pair % players], dim=1).int()
-        shape = (games, env.spec.seats, *(env.spec.action_space.shape or ()))
-        actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
-        playing = torch.ones(games, dtype=torch.bool, device=env.device)
-        steps = torch.zeros(games, device=env.device)
+        roster = BotRoster(env, names, torch.stack([pair // players, pair % players], dim=1).int())
         events = {name: torch.zeros((games, 2), device=env.device) for name in env.spec.events}
         measures = {name: torch.zeros((games, 2), device=env.device) for name in env.spec.measures}
-        while bool(playing.any()):
-            bots.act(assignment, actions)
-            result = env.step(actions)
+
+        def add(result: StepResult, playing: Tensor) -> None:
             weight = playing.float()[:, None]
-            for name, total in events.items():
-                total.addcmul_(result.events[name], weight)
-            for name, total in measures.items():
-                total.addcmul_(result.measures[name], weight)
-            steps += weight[:, 0]
-            playing &= ~result.ended
+            for totals, values in ((events, result.events), (measures, result.measures)):
+                for name, total in totals.items():
+                    total.addcmul_(values[name], weight)
+
+        steps = play_first_matches(env, [roster], add, seed=seed)
         table = (players, players, matches)
         return MatchTable(
             names=tuple(names),
             events={name: total.view(*table, 2).cpu() for name, total in events.items()},
             measures={name: (total / steps[:, None]).view(*table, 2).cpu() for name, total in measures.items()},
-            steps=steps.view(table).cpu(),
+            steps=steps.view(table).float().cpu(),
         )

@@ -1,27 +1,25 @@
-"""Who sits in a seat: scripted players and people; agents take the same place."""
+"""Who sits in a seat: scripted players, agents and people."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from ludus.algorithms.ppo.stepping import Stepper
+from ludus.core.errors import ConfigError
 from ludus.envs.base import BatchedEnv, Observations
 from ludus.envs.brawl.controls import keyboard_action, sees_mirrored
 from ludus.envs.brawl.env import BrawlEnv
+from ludus.policies.memory import Memory
+from ludus.policies.policy import Policy
 
 
-class Player(Protocol):
-    """Plays one seat of every game of a batch.
-
-    Attributes:
-        name: What people are shown.
-    """
-
-    name: str
+class Actor(Protocol):
+    """Plays some seats of the games of a batch."""
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
-        """Writes the actions of its seat.
+        """Writes the actions of its seats.
 
         Args:
             observations: `(games, seats, ...)` an entry.
@@ -30,18 +28,115 @@ class Player(Protocol):
         """
 
 
+class Player(Actor, Protocol):
+    """Plays one seat of every game of a batch.
+
+    Attributes:
+        name: What people are shown.
+    """
+
+    name: str
+
+
+class BotRoster:
+    """Scripted players of the world, any of them in any seat."""
+
+    def __init__(self, env: BatchedEnv, names: Sequence[str], assignment: Tensor) -> None:
+        """Seats them.
+
+        Args:
+            env: The games.
+            names: The bots.
+            assignment: `(games, seats)` int32, index into `names`, or -1 for a seat that no bot plays.
+        """
+        self._bots, self._assignment = env.bots(names), assignment
+
+    def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:  # noqa: ARG002 - bots see all
+        """Writes the bots' actions; see `Actor.act`."""
+        self._bots.act(self._assignment, actions)
+
+    def keep(self, games: Tensor) -> None:
+        """Goes on in the games of this mask `(games,)` alone, so that the others cost nothing."""
+        self._assignment = torch.where(games.unsqueeze(1), self._assignment, -1)
+
+
 class BotPlayer:
-    """A scripted player of the world."""
+    """A scripted player of the world, in the same seat of every game."""
 
     def __init__(self, env: BatchedEnv, seat: int, bot: str) -> None:
         self.name = bot
-        self._bots = env.bots([bot])
-        self._assignment = torch.full((env.num_games, env.spec.seats), -1, dtype=torch.int32, device=env.device)
-        self._assignment[:, seat] = 0
+        self._roster = BotRoster(env, [bot], one_seat(env, seat).int() - 1)
 
-    def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:  # noqa: ARG002 - bots see all
-        """Writes the bot's actions; see `Player.act`."""
-        self._bots.act(self._assignment, actions)
+    def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
+        """Writes the bot's actions; see `Actor.act`."""
+        self._roster.act(observations, actions, first=first)
+
+
+class AgentPlayer:
+    """A policy, with a memory of its own for every seat that it plays; its statistics do not change."""
+
+    def __init__(
+        self,
+        env: BatchedEnv,
+        seats: Tensor,
+        policy: Policy,
+        *,
+        name: str = "agent",
+        seed: int = 0,
+        deterministic: bool = False,
+        stepper: Stepper | None = None,
+    ) -> None:
+        """Seats the policy.
+
+        Args:
+            env: The games.
+            seats: `(games, seats)` bool, which seats it plays; `one_seat` gives the same one of all games.
+            policy: Who plays, on the device of the games.
+            name: What people are shown.
+            seed: Of actions that are drawn.
+            deterministic: Whether the most likely action is taken instead.
+            stepper: Who steps the policy where actions are drawn; plain calls if None.
+
+        Raises:
+            ConfigError: The policy is on another device than the games.
+        """
+        if policy.device.type != env.device.type:
+            raise ConfigError(f"the agent is on {policy.device}, the games are on {env.device}; load it there")
+        self.name = name
+        self._policy, self._stepper, self._deterministic = policy, stepper or policy, deterministic
+        self._generator = torch.Generator(policy.device).manual_seed(seed)
+        self._seats = env.spec.seats
+        self._index = seats.flatten().nonzero().squeeze(1)
+        self._memory: Memory = {}
+        self._noise: Tensor | None = None
+
+    def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
+        """Writes the policy's actions; see `Actor.act`."""
+        if first:
+            self._memory, self._noise = self._policy.initial(len(self._index)), None
+        rows = {name: tensor.flatten(0, 1).index_select(0, self._index) for name, tensor in observations.items()}
+        starts = torch.full(self._index.shape, first, dtype=torch.bool, device=self._index.device)
+        noise = self._draw()
+        if noise is None:
+            step = self._policy.step(rows, self._memory, starts)
+        else:
+            step = self._stepper.step(rows, self._memory, starts, noise)
+        self._memory = step.memory
+        chosen = self._policy.clip_actions(step.actions).to(actions.dtype)
+        actions.flatten(0, 1).index_copy_(0, self._index, chosen)
+
+    def keep(self, games: Tensor) -> None:
+        """Goes on in the games of this mask `(games,)` alone, so that the others cost nothing."""
+        kept = games[self._index.div(self._seats, rounding_mode="floor")]
+        self._index = self._index[kept]
+        self._memory = {name: tensor[kept] for name, tensor in self._memory.items()}
+        self._noise = None
+
+    def _draw(self) -> Tensor | None:
+        """Draws noise for every step, or for as long as the same games are played if the head holds it."""
+        if not self._deterministic and (self._noise is None or not self._policy.head.hold_noise):
+            self._noise = self._policy.draw_noise(1, len(self._index), self._generator)[0]
+        return self._noise
 
 
 class KeyboardPlayer:
@@ -57,7 +152,14 @@ class KeyboardPlayer:
         self._held = frozenset(held)
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:  # noqa: ARG002 - people look
-        """Writes what the held keys ask for; see `Player.act`."""
+        """Writes what the held keys ask for; see `Actor.act`."""
         for game in range(self._env.num_games):
             mirrored = sees_mirrored(self._env, game, self._seat)
             actions[game, self._seat] = keyboard_action(self._held, mirrored=mirrored)
+
+
+def one_seat(env: BatchedEnv, seat: int) -> Tensor:
+    """Returns the mask `(games, seats)` of one seat of every game."""
+    seats = torch.zeros((env.num_games, env.spec.seats), dtype=torch.bool, device=env.device)
+    seats[:, seat] = True
+    return seats

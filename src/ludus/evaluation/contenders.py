@@ -1,0 +1,86 @@
+"""Who can be played against: the world's bots by name, and agents by the folder of their run or checkpoint."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ludus.core.errors import ConfigError, did_you_mean
+from ludus.envs.base import BatchedEnv
+from ludus.evaluation.players import AgentPlayer, BotPlayer, one_seat
+from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent
+from ludus.policies.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Someone to play against.
+
+    Attributes:
+        name: As it was asked for.
+        policy: Who plays; None for the world's bot of that name.
+    """
+
+    name: str
+    policy: Policy | None = None
+
+    def sit(self, env: BatchedEnv, seat: int, *, seed: int = 0, deterministic: bool = False) -> AgentPlayer | BotPlayer:
+        """Takes the same seat of every game."""
+        if self.policy is None:
+            return BotPlayer(env, seat, self.name)
+        label = short_name(self.name)
+        return AgentPlayer(env, one_seat(env, seat), self.policy, name=label, seed=seed, deterministic=deterministic)
+
+
+def find_contender(name: str, env: BatchedEnv) -> Contender:
+    """Finds a bot of the world, or loads an agent onto the device of the games.
+
+    Args:
+        name: A bot such as `based` or `aggressive:delay=8`, or the folder of a run, whose best agent is meant, or of
+            a checkpoint. A bot goes before a folder of the same name; `./based` is the folder.
+        env: The games that shall be played.
+
+    Raises:
+        ConfigError: There is neither a bot nor a folder of this name, or the bot's settings are wrong.
+        CheckpointError: The folder holds no agent.
+        StateError: The agent is for another world.
+    """
+    if is_bot(name, env):
+        env.bots([name])  # knows best whether the settings are right
+        return Contender(name)
+    path = Path(name)
+    if not path.exists():
+        bots = env.spec.bots
+        raise ConfigError(
+            f"unknown player {name!r}{did_you_mean(name.partition(':')[0], bots)}: it is no bot of {env.spec.id}, and "
+            f"there is no file or folder {path.absolute()}; valid: {', '.join(bots) or 'no bots'}, "
+            "or the folder of a run or a checkpoint"
+        )
+    agent = Agent.load(path, env.device)
+    agent.check_world(env.spec)
+    return Contender(name, agent.policy)
+
+
+def find_contenders(opponents: Sequence[str | Contender], env: BatchedEnv) -> tuple[Contender, ...]:
+    """Finds several, see `find_contender`; those that are found already stay.
+
+    Raises:
+        ConfigError: A name comes twice, beside what `find_contender` raises.
+    """
+    names = [opponent if isinstance(opponent, str) else opponent.name for opponent in opponents]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"named more than once: {', '.join(twice)}; name every opponent once")
+    return tuple(find_contender(each, env) if isinstance(each, str) else each for each in opponents)
+
+
+def is_bot(name: str, env: BatchedEnv) -> bool:
+    """Says whether the name is that of a bot of the world, whatever its settings."""
+    return name.partition(":")[0] in env.spec.bots
+
+
+def short_name(name: str) -> str:
+    """Returns what pictures show of a path: `runs/a/checkpoints/best` is `a/best`, `runs/a` is `a`."""
+    parts = Path(name).absolute().parts
+    if len(parts) > 3 and parts[-2] == CHECKPOINTS_FOLDER:
+        return f"{parts[-3]}/{parts[-1]}"
+    return parts[-1]

@@ -1,0 +1,244 @@
+"""Evaluation of an agent: hundreds of matches against every opponent, both sides, in as few batches as possible."""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ludus.algorithms.ppo.stepping import Stepper, make_stepper
+from ludus.core.errors import ConfigError
+from ludus.core.random import stream_hash
+from ludus.envs.base import BatchedEnv
+from ludus.envs.behaviour import behaviour_of
+from ludus.envs.registry import make_env
+from ludus.evaluation.contenders import Contender, find_contenders
+from ludus.evaluation.first_matches import Leaving, ShareDone, play_first_matches
+from ludus.evaluation.players import AgentPlayer, BotRoster
+from ludus.evaluation.tally import Matches, Row, Tally, join, table_row
+from ludus.policies.agent import Agent
+from ludus.policies.policy import Policy
+
+MOST_GAMES = 4_096  # in one batch, unless the caller says otherwise
+
+_STREAM_GAMES = 0x9A3E  # seeds of later batches
+_STREAM_AGENT = 0xA9E7  # seeds of the actions that agents draw
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How an agent did.
+
+    Attributes:
+        world: Where.
+        rows: For each opponent its name (empty in a world of one seat) and the numbers: `matches`; where there are
+            winners `wins`, `draws`, `losses`, `win_rate` with `win_rate_low` and `win_rate_high`; where there is a
+            reward `mean_return` likewise; `mean_length` likewise; and the agent's behaviour.
+        seconds: Time it took.
+    """
+
+    world: str
+    rows: tuple[Row, ...]
+    seconds: float
+
+    @property
+    def mean_win_rate(self) -> float | None:
+        """Mean of the win rates, every opponent counted alike; None in a world without winners."""
+        return self._mean("win_rate")
+
+    @property
+    def mean_return(self) -> float | None:
+        """Mean of the returns, every opponent counted alike; None in a world without a reward of its own."""
+        return self._mean("mean_return")
+
+    @property
+    def score(self) -> float:
+        """By which agents are compared: the mean win rate, else the mean return, else the mean length."""
+        means = (self.mean_win_rate, self.mean_return, self._mean("mean_length"))
+        return next(mean for mean in means if mean is not None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns everything as JSON values; None stands where an interval is infinite."""
+        rows = [
+            {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in row.items()
+            }
+            for row in self.rows
+        ]
+        return {
+            "world": self.world,
+            "opponents": rows,
+            "mean_win_rate": self.mean_win_rate,
+            "mean_return": self.mean_return,
+            "seconds": self.seconds,
+        }
+
+    def _mean(self, name: str) -> float | None:
+        values = [row[name] for row in self.rows if name in row]
+        return sum(values) / len(values) if values else None
+
+
+def evaluate(
+    player: Agent | Policy,
+    opponents: Sequence[str | Contender] | None = None,
+    *,
+    world: str | None = None,
+    matches: int = 400,
+    seed: int = 0,
+    device: str | torch.device | None = None,
+    config: Mapping[str, Any] | None = None,
+    deterministic: bool = False,
+    max_games: int = MOST_GAMES,
+    progress: ShareDone = lambda _: None,
+) -> Evaluation:
+    """Plays an agent against every opponent; equal seeds give equal numbers on the CPU.
+
+    Args:
+        player: The agent, or a policy that is being trained; its statistics do not change.
+        opponents: Bots, folders of agents, or contenders; every bot of the world if None.
+        world: Where to play; the agent's own world if None.
+        matches: Against each opponent.
+        seed: Of everything.
+        device: Where to play; where the agent is if None.
+        config: Settings of the world.
+        deterministic: Whether the agents (not the bots) take the most likely action instead of drawing one.
+        max_games: Most games in a batch; more matches are played in several batches.
+        progress: Is told the share that is done.
+
+    Raises:
+        ConfigError: An opponent is unknown, or a number is out of range.
+        CheckpointError: The folder of an opponent holds no agent.
+        StateError: The agent, or an opponent's, is for another world.
+    """
+    if max_games < 1:
+        raise ConfigError(f"max_games must be at least 1, got {max_games}")
+    policy = player.policy if isinstance(player, Agent) else player
+    place = policy.device if device is None else device
+    world = policy.spec.id if world is None else world
+    if opponents is None:
+        with make_env(world, 1, place, config=config) as env:
+            opponents = env.spec.bots if env.spec.seats > 1 else ()
+    games = min(max(len(opponents), 1) * matches, max_games, policy.spec.max_games or max_games)
+    with make_env(world, max(games, 1), place, seed=seed, config=config) as env:
+        if isinstance(player, Agent):
+            player.check_world(env.spec)
+        found = find_contenders(opponents, env)
+        duels = Duels(env, found, matches=matches, seed=seed, deterministic=deterministic)
+        return duels.play(policy, progress=progress)
+
+
+class Duels:
+    """Matches of agents against fixed opponents with fixed seeds, on games that can be used again and again.
+
+    Every opponent gets as many games; in half of them the agent sits on the first team's side, in the other half on
+    the other's, and it plays all seats of its team. The games of all opponents lie side by side in the batch.
+    """
+
+    def __init__(
+        self,
+        env: BatchedEnv,
+        opponents: Sequence[Contender],
+        *,
+        matches: int = 400,
+        seed: int = 0,
+        deterministic: bool = False,
+    ) -> None:
+        """Takes what all evaluations have in common.
+
+        Args:
+            env: Games that nobody else plays; as many as fit into one batch.
+            opponents: Who is played against; nobody in a world of one seat.
+            matches: Against each.
+            seed: Of everything.
+            deterministic: Whether agents take the most likely action.
+
+        Raises:
+            ConfigError: There are no opponents where there must be, or some where there cannot be.
+        """
+        if matches < 1:
+            raise ConfigError(f"matches must be at least 1, got {matches}")
+        if env.spec.seats > 1 and not opponents:
+            bots = ", ".join(env.spec.bots) or "none, so name the folder of an agent"
+            raise ConfigError(f"{env.spec.id} is played against somebody: name an opponent; its bots: {bots}")
+        if env.spec.seats == 1 and opponents:
+            names = ", ".join(opponent.name for opponent in opponents)
+            raise ConfigError(f"{env.spec.id} has one seat, so nobody can be played against; got {names}")
+        self._env, self._opponents, self._matches = env, tuple(opponents), matches
+        self._seed, self._deterministic = seed, deterministic
+        self._names = tuple(opponent.name for opponent in opponents) or ("",)
+        self._behaviour = behaviour_of(env.spec.id)
+
+    def play(
+        self, policy: Policy, *, stepper: Stepper | None = None, progress: ShareDone = lambda _: None
+    ) -> Evaluation:
+        """Plays all matches.
+
+        Args:
+            policy: The agent, on the device of the games. Neither it nor its statistics change.
+            stepper: Who steps it if not the policy itself, such as the learner's compiled functions; it must take any
+                number of rows.
+            progress: Is told the share that is done.
+        """
+        started_s = time.perf_counter()
+        total, size = len(self._names) * self._matches, self._env.num_games
+        batches = math.ceil(total / size)
+        matches = join(
+            [
+                self._play_batch(policy, batch, stepper, partial(_tell, progress, batch, batches))
+                for batch in range(batches)
+            ]
+        )
+        rows = [
+            table_row(name, matches.of(index), self._behaviour, self._env.spec.rate_hz)
+            for index, name in enumerate(self._names)
+        ]
+        return Evaluation(self._env.spec.id, tuple(rows), time.perf_counter() - started_s)
+
+    def _play_batch(self, policy: Policy, batch: int, stepper: Stepper | None, progress: ShareDone) -> Matches:
+        env = self._env
+        place = batch * env.num_games + torch.arange(env.num_games, device=env.device)
+        opponents = place // self._matches  # of each game; beyond the last one where a batch is not full
+        counted = opponents < len(self._names)
+        teams = torch.tensor(env.spec.teams, device=env.device)
+        sides = torch.tensor(sorted(set(env.spec.teams)), device=env.device)
+        own_team = sides[place % self._matches % len(sides)]
+        seats = (teams == own_team.unsqueeze(1)) & counted.unsqueeze(1)
+        tally = Tally(env, seats, self._behaviour)
+        agent = self._seat_agent(policy, seats, batch, -1, stepper)
+        others = self._seat_opponents(opponents, counted.unsqueeze(1) & ~seats, batch)
+        seed = self._seed if batch == 0 else stream_hash(self._seed, batch, _STREAM_GAMES)
+        steps = play_first_matches(env, [agent, *others], tally, seed=seed, counted=counted, progress=progress)
+        return tally.matches(opponents, steps)
+
+    def _seat_opponents(self, opponents: Tensor, seats: Tensor, batch: int) -> list[Leaving]:
+        """Seats one roster for all bots, and every agent that has games in this batch."""
+        actors: list[Leaving] = []
+        bots = [index for index, contender in enumerate(self._opponents) if contender.policy is None]
+        if bots:
+            numbers = torch.full((len(self._opponents) + 1,), -1, dtype=torch.int32, device=self._env.device)
+            numbers[bots] = torch.arange(len(bots), dtype=torch.int32, device=self._env.device)
+            played = numbers[opponents.clamp(max=len(self._opponents))].unsqueeze(1)
+            names = [self._opponents[index].name for index in bots]
+            actors.append(BotRoster(self._env, names, torch.where(seats, played, -1)))
+        for index, contender in enumerate(self._opponents):
+            own = seats & (opponents == index).unsqueeze(1)
+            if contender.policy is not None and bool(own.any()):
+                actors.append(self._seat_agent(contender.policy, own, batch, index, None))
+        return actors
+
+    def _seat_agent(
+        self, policy: Policy, seats: Tensor, batch: int, number: int, stepper: Stepper | None
+    ) -> AgentPlayer:
+        seed = stream_hash(self._seed, batch, number, _STREAM_AGENT)
+        if stepper is None and not self._deterministic:
+            stepper = make_stepper(policy, int(seats.sum()), cuda_graphs=True)
+        return AgentPlayer(self._env, seats, policy, seed=seed, deterministic=self._deterministic, stepper=stepper)
+
+
+def _tell(progress: ShareDone, done: int, batches: int, share: float) -> None:
+    progress((done + share) / batches)
