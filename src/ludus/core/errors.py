@@ -1,7 +1,9 @@
 """The typed error tree: every error names the bad value, the valid ones and the next step."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+from ludus.core.faults import ConfigFault
 
 
 class LudusError(Exception):
@@ -10,6 +12,16 @@ class LudusError(Exception):
 
 class ConfigError(LudusError, ValueError):
     """A setting or a data file has a value that cannot be used."""
+
+
+class ConfigFileError(ConfigError):
+    """Configuration files or overrides have faults; all that were found are listed at once."""
+
+    def __init__(self, faults: Sequence[ConfigFault], left_out: int = 0) -> None:
+        self.faults, self.left_out = tuple(faults), left_out
+        total = len(self.faults) + left_out
+        lines = [f"{total} fault{'s' if total > 1 else ''} in the configuration", *map(str, self.faults)]
+        super().__init__("\n".join([*lines, f"and {left_out} more"] if left_out else lines))
 
 
 class UnknownNameError(LudusError, ValueError):
@@ -105,5 +117,11 @@ class MissingDependencyError(LudusError, ImportError):
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """Returns `` (did you mean 'x'?)`` for the nearest valid name, or nothing if none is near."""
+    near = nearest_name(name, valid)
+    return f" (did you mean {near!r}?)" if near is not None else ""
+
+
+def nearest_name(name: str, valid: Iterable[str]) -> str | None:
+    """Returns the valid name that a wrong one was probably meant to be, or None if none is near."""
     near = get_close_matches(name, list(valid), n=1, cutoff=0.5)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    return near[0] if near else None

@@ -11,6 +11,7 @@ import warp as wp
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from torch import Tensor
 
+from ludus.config import list_faults, read_yaml
 from ludus.core.errors import ActionError, ConfigError, UnknownNameError, did_you_mean
 from ludus.envs.base import EnvSpec, action_dtypes
 from ludus.envs.brawl.kernels import bots as bot_kernels
@@ -20,7 +21,6 @@ from ludus.envs.brawl.kernels.match import KeyRow
 from ludus.envs.brawl.kernels.structs import Move
 from ludus.envs.brawl.moves import MoveTable
 from ludus.envs.brawl.rules import KEYS, MAX_DELAY, SEATS, Key
-from ludus.envs.brawl.yaml_file import list_faults, read_yaml
 from ludus.envs.warp_tools import Launcher, copy_quietly, load_kernels, pack_struct, struct_array, struct_words
 
 BOT_NAMES = tuple(style.name.lower().replace("_", "-") for style in Style)

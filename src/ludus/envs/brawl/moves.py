@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from torch import Tensor
 
+from ludus.config import list_faults, read_yaml
 from ludus.core.errors import ConfigError
 from ludus.envs.brawl.kernels.structs import Hit, Move
 from ludus.envs.brawl.rules import HITS_PER_MOVE, MAX_WEAPONS, MOVES_PER_WEAPON, Slot
-from ludus.envs.brawl.yaml_file import list_faults, read_yaml
 from ludus.envs.warp_tools import pack_struct, struct_fields
 
 DEFAULT_TABLE = Path(__file__).with_name("moves.yaml")

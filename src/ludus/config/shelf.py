@@ -1,0 +1,44 @@
+"""The shelf of a world: its presets, one YAML file each, in the folder `presets` of the world's package."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from ludus.core.errors import UnknownNameError
+
+_FOLDER = "presets"
+_ENDING = ".yaml"
+
+
+class Shelf:
+    """The presets of one package; a package without the folder has an empty shelf."""
+
+    def __init__(self, package: str) -> None:
+        """Makes the shelf of a package such as `ludus.envs.brawl`; an empty name is an empty shelf."""
+        self.package = package
+
+    def names(self) -> tuple[str, ...]:
+        """Returns the names of all presets, sorted."""
+        folder = self._folder()
+        if folder is None or not folder.is_dir():
+            return ()
+        return tuple(sorted(file.stem for file in folder.iterdir() if file.suffix == _ENDING))
+
+    def file(self, name: str) -> Path:
+        """Returns the file of a preset.
+
+        Raises:
+            UnknownNameError: There is none of this name.
+        """
+        folder, names = self._folder(), self.names()
+        if folder is None or name not in names:
+            raise UnknownNameError("preset", name, names or ("none",))
+        return folder / f"{name}{_ENDING}"
+
+    def about(self, name: str) -> str:
+        """Returns what a preset says about itself: the comment in its first line."""
+        with self.file(name).open(encoding="utf-8") as stream:
+            first = stream.readline().strip()
+        return first.lstrip("# ") if first.startswith("#") else ""
+
+    def _folder(self) -> Path | None:
+        return Path(str(files(self.package) / _FOLDER)) if self.package else None
