@@ -8,6 +8,7 @@ import torch
 from ludus import make_env
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
+from ludus.algorithms.ppo.rewarding import StepRewards
 from ludus.core.errors import StateError
 from ludus.envs.base import BatchedEnv
 from ludus.policies.config import PolicyConfig
@@ -83,7 +84,8 @@ def test_nothing_is_learned_from_numbers_that_are_not_finite() -> None:
     _, learner = _make("lstm")
     learner.iterate()
     before = learner.updater.optimiser.flat.detach().clone()
-    learner.collector._reward = lambda result: result.events["reward"] * float("nan")
+    learner.collector._reward = StepRewards(lambda result: result.events["reward"] * float("nan"))
+    learner.collector._reward.begin(learner.config.steps, learner.collector.rows)
     assert learner.iterate()["updates"] == 0.0
     assert torch.equal(learner.updater.optimiser.flat.detach(), before)
 

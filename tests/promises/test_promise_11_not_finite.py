@@ -108,8 +108,8 @@ def rollbacks(folder: Path) -> list[int]:
         ({"12": "inf observation"}, "observation (entry 'vector', first at step 4 of the rollout, row 0)"),
         ({"16": "nan observation"}, "observation (entry 'vector' after the last step, first at index 0)"),
         ({"15": "nan final"}, "observation (a final one of a truncated episode)"),
-        ({"12": "nan reward"}, "reward (weighted events, first at step 3 of the rollout, row 0)"),
-        ({"12": "inf reward"}, "reward (weighted events, first at step 3 of the rollout, row 0)"),
+        ({"12": "nan reward"}, "reward (weighted terms, first at step 3 of the rollout, row 0)"),
+        ({"12": "inf reward"}, "reward (weighted terms, first at step 3 of the rollout, row 0)"),
     ],
     ids=lambda value: "".join(value.values()).replace(" ", "-") if isinstance(value, dict) else "",
 )

@@ -103,7 +103,7 @@ def test_a_run_that_was_stopped_and_goes_on_equals_one_that_was_not(tmp_path: Pa
     assert names == ["final", "init", "interrupted", "step-000000000064", "step-000000000128"]
     one, other = (load_checkpoint(tmp_path / name / "checkpoints" / "final") for name in ("straight", "stopped"))
     assert one.documents == other.documents
-    assert set(one.tensors) == {"policy", "optimiser", "collector", "random", "games", "opponents"}
+    assert set(one.tensors) == {"policy", "optimiser", "collector", "trace", "random", "games", "opponents"}
     for group, tensors in one.tensors.items():
         assert all(torch.equal(tensor, other.tensors[group][name]) for name, tensor in tensors.items()), group
     assert (tmp_path / "straight" / "metrics.jsonl").read_bytes() == (

@@ -289,7 +289,7 @@ def test_a_callback_that_saves_is_refused_instead_of_waiting_for_ever(runs: Path
 def test_a_fault_on_one_process_takes_all_back(runs: Path) -> None:
     assert [line["rollbacks"] for line in lines(runs / "reward")] == [0, 1, 1, 1, 1, 1]
     assert lines(runs / "reward")[0] == lines(runs / "straight")[0]
-    place = "not finite in iteration 2: it began in the reward (weighted events, first at step 3 of the rollout, row 0"
+    place = "not finite in iteration 2: it began in the reward (weighted terms, first at step 3 of the rollout, row 0"
     assert (runs / "stderr").read_text().count(f"{place}, on process 1); back to iteration 1") == 2
 
 

@@ -1,19 +1,15 @@
-"""Settings: they survive JSON, say what is wrong, and decide when a checkpoint is due and what a step is worth."""
+"""Settings: they survive JSON, say what is wrong, and decide when a checkpoint is due."""
 
 from typing import Any
 
 import pytest
-import torch
 from pydantic import ValidationError
 
-from ludus import make_env
-from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.core.errors import ConfigError
 from ludus.core.files import JSON
-from ludus.envs.base import StepResult
 from ludus.training.callbacks import Counters
 from ludus.training.checkpointing import is_due
 from ludus.training.config import CheckpointConfig, TrainConfig
-from ludus.training.rewards import WeightedReward
 
 
 def test_settings_survive_json() -> None:
@@ -22,7 +18,7 @@ def test_settings_survive_json() -> None:
             "world": {"name": "brawl", "settings": {"fixed_weapons": ["sword", "spear"]}},
             "policy": {"strategy": {"layers": 2, "heads": 2, "width": 8}, "net_arch": {"pi": [3]}},
             "ppo": {"learning_rate": {"kind": "kl_adaptive", "start": 1e-3}, "clip": 0.1},
-            "rewards": {"wins": 1.0},
+            "rewards": {"weights": {"wins": 1.0}},
             "opponents": {"based": 2, "random": 0.5},
         }
     )
@@ -44,7 +40,7 @@ def test_settings_that_json_cannot_hold_are_refused() -> None:
         ({"total_env_steps": 0}, "greater than or equal to 1"),
         ({"seed": -1}, "greater than or equal to 0"),
         ({"speed": 1}, "Extra inputs"),
-        ({"rewards": {"wins": float("nan")}}, "finite"),
+        ({"rewards": {"weights": {"wins": float("nan")}}}, "finite"),
     ],
 )
 def test_wrong_settings_are_refused(change: dict[str, Any], fault: str) -> None:
@@ -68,15 +64,3 @@ def test_a_checkpoint_is_due_when_a_multiple_is_passed() -> None:
         False, False, True, False, False, True,
     ]  # fmt: skip
     assert not is_due(CheckpointConfig(every_env_steps=None), Counters(), Counters(10**9, 10**6))
-
-
-def test_rewards_by_hand() -> None:
-    spec = make_env("duel", 1).spec
-    events = {"reward": torch.tensor([[1.0, -1.0]]), "wins": torch.tensor([[0.0, 1.0]]), "losses": torch.zeros(1, 2)}
-    none = torch.zeros(1, dtype=torch.bool)
-    result = StepResult({}, none, none, {}, events, {})
-    assert WeightedReward(spec, None)(result).tolist() == [[1.0, -1.0]]
-    assert WeightedReward(spec, {"wins": 5.0, "reward": 0.5})(result).tolist() == [[0.5, 4.5]]
-    assert events["reward"].tolist() == [[1.0, -1.0]], "the world's own tensors stay as they are"
-    with pytest.raises(UnknownNameError, match="did you mean 'wins'"):
-        WeightedReward(spec, {"winz": 1.0})

@@ -19,7 +19,7 @@ from ludus.training.workbench import RunState
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 _PART_PREFIX = "rank-"
 
 
@@ -62,6 +62,7 @@ class Checkpoints:
             "format": FORMAT,
             "counters": asdict(saved.counters),
             "learner": dict(saved.state.learner),
+            "course": dict(saved.state.course),
             "rollbacks": saved.rollbacks,
             "metrics_offset": saved.metrics_offset,
         }
@@ -111,7 +112,7 @@ class Checkpoints:
             groups = dict(stored.checkpoint.tensors)
             count = sum(name.startswith(_PART_PREFIX) for name in groups)
             parts = tuple(groups.pop(_part(rank)) for rank in range(1, count + 1))
-            state = RunState(groups, fields["learner"])
+            state = RunState(groups, fields["learner"], fields["course"])
             return Saved(state, Counters(**fields["counters"]), fields["rollbacks"], fields["metrics_offset"], parts)
         except (KeyError, TypeError, ValueError) as error:
             folder = self._store.root / stored.name

@@ -1,14 +1,18 @@
 """The settings of a training run: the world, the policy, PPO, the budget, checkpoints, rewards and opponents."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.errors import ConfigError, ConfigMismatchError
 from ludus.core.files import JSON
+from ludus.curriculum.config import StageConfig, check_stages
+from ludus.league.config import LeagueConfig
 from ludus.policies.config import PolicyConfig
+from ludus.rewards.weights import RewardConfig
+from ludus.training.sinks.config import MonitoringConfig
 
 
 class _Frozen(BaseModel):
@@ -21,7 +25,7 @@ class WorldConfig(_Frozen):
     Attributes:
         name: Registered world, such as `brawl` or `gym:CartPole-v1`.
         num_games: Games in the batch.
-        device: Where games, policy and learner live.
+        device: Where games, policy and learner live; `auto` is a CUDA device if there is one that the world can use.
         settings: The world's own settings.
     """
 
@@ -45,14 +49,59 @@ class CheckpointConfig(_Frozen):
     keep: int = Field(default=3, ge=1)
 
 
-class GuardConfig(_Frozen):
-    """What happens when a number is not finite.
+class PlateauConfig(_Frozen):
+    """What happens when evaluations no longer get better.
 
     Attributes:
-        max_faults_in_a_row: Faults without a good iteration between them after which the run stops.
+        evaluations: That many in a row without a new best score are a plateau.
+        improvement: A score must exceed the best one by this to count as better.
+        action: `warn` says so once for each plateau; `stop` ends the run with the checkpoint `interrupted`.
+    """
+
+    evaluations: int = Field(default=10, ge=1)
+    improvement: float = Field(default=0.0, ge=0.0)
+    action: Literal["warn", "stop"] = "warn"
+
+
+class GuardConfig(_Frozen):
+    """What a run watches for; a limit that is None is not watched.
+
+    Attributes:
+        max_faults_in_a_row: Numbers that are not finite, without a good iteration between them, after which it stops.
+        memory_gib: Resident memory of the process at which it saves and stops; None is nine tenths of the machine's.
+        folder_gib: Size of the run folder at which old checkpoints go; if that does not help, it saves and stops.
+        free_disk_gib: Free space on the disk below which the same happens.
+        plateau: What happens when evaluations no longer get better; None switches it off.
+        every_s: Seconds between looks at memory and disk.
     """
 
     max_faults_in_a_row: int = Field(default=3, ge=1)
+    memory_gib: float | None = Field(default=None, gt=0.0)
+    folder_gib: float | None = Field(default=20.0, gt=0.0)
+    free_disk_gib: float | None = Field(default=0.5, ge=0.0)
+    plateau: PlateauConfig | None = PlateauConfig()
+    every_s: float = Field(default=2.0, ge=0.0)
+
+
+class EvaluationConfig(_Frozen):
+    """Evaluation during training, on games of its own with seeds of its own.
+
+    Attributes:
+        every_env_steps: It is done whenever a multiple of this is passed, and at the end.
+        opponents: Bots and agents to play against; None is every bot of the world.
+        matches: Matches against each of them; episodes in a world without opponents.
+        seed: Of its games, the same every time, so that numbers can be compared.
+        deterministic: Whether the most likely actions are taken instead of drawn ones.
+        score: By which the best agent is kept: the mean win rate over the opponents, or the lowest; in a world without
+            opponents both are the mean return.
+    """
+
+    every_env_steps: int = Field(default=1_000_000, ge=1)
+    opponents: tuple[str, ...] | None = None
+    matches: int = Field(default=50, ge=1)
+    seed: int = Field(default=1_000_003, ge=0, lt=2**63)
+    deterministic: bool = False
+    score: Literal["mean_win_rate", "lowest_win_rate"] = "mean_win_rate"
 
 
 def _one_bot(raw: object) -> object:
@@ -71,11 +120,16 @@ class TrainConfig(_Frozen):
         seed: Of everything random: first parameters, games, seats, opponents, exploration, minibatches.
         policy: The networks.
         ppo: The algorithm.
-        rewards: Weight of each event of the world; None takes its `reward` event, or the world's usual weights.
-        opponents: Bots in the seats that are not the learner's, as a name or a mapping of names to weights; the
-            learner then plays one random seat of every game. None lets the learner play every seat.
+        rewards: What is rewarded; without any term the world's set `dense`, or else its usual events.
+        opponents: Who plays the seats that are not the learner's, as a name or a mapping of names to weights: bots, and
+            `self` for past selves. The learner then plays one random team of every game. None lets the learner play
+            every seat.
+        league: How past selves become opponents.
+        curriculum: Stages with opponents and rewards of their own, in place of `opponents`; none by default.
+        evaluation: When the agent is evaluated; None never.
         checkpoints: When to save.
-        guard: What happens when a number is not finite.
+        guard: What the run watches for.
+        monitoring: What it shows and where it reports to.
     """
 
     world: WorldConfig
@@ -83,16 +137,29 @@ class TrainConfig(_Frozen):
     seed: int = Field(default=0, ge=0, lt=2**63)
     policy: PolicyConfig = PolicyConfig()
     ppo: PpoConfig = PpoConfig()
-    rewards: dict[str, float] | None = None
+    rewards: RewardConfig = RewardConfig()
     opponents: Annotated[dict[str, Weight] | None, BeforeValidator(_one_bot)] = None
+    league: LeagueConfig = LeagueConfig()
+    curriculum: tuple[StageConfig, ...] = ()
+    evaluation: EvaluationConfig | None = None
     checkpoints: CheckpointConfig = CheckpointConfig()
     guard: GuardConfig = GuardConfig()
+    monitoring: MonitoringConfig = MonitoringConfig()
 
     @model_validator(mode="after")
     def _someone_plays(self) -> Self:
         if self.opponents is not None and not self.opponents:
             raise ValueError("opponents must name at least one bot; leave it out to let the learner play every seat")
+        if self.curriculum and self.opponents is not None:
+            raise ValueError("opponents are given by each stage of the curriculum; leave out one of the two")
+        check_stages(self.curriculum)
         return self
+
+    def stages(self) -> tuple[StageConfig, ...]:
+        """Returns the curriculum's stages; none if the learner plays every seat."""
+        if self.curriculum or self.opponents is None:
+            return self.curriculum
+        return (StageConfig(name="all", opponents=self.opponents),)
 
     def to_json(self) -> JSON:
         """Returns the settings as JSON that `from_json` gives back equal.
@@ -119,18 +186,27 @@ class TrainConfig(_Frozen):
             raise ConfigError(f"stored settings cannot be used: {'; '.join(faults)}") from error
 
 
+# What may change when a run goes on: where it runs, what it shows and keeps; the course of learning stays the same.
+_FREE = ("world.device", "checkpoints.", "guard.", "monitoring.")
+
+
+def differences(began: JSON, asked: JSON) -> list[str]:
+    """Returns `key: then -> now` for everything in which settings differ that decide the course of a run."""
+    old, new = _flat(began), _flat(asked)
+    return [
+        f"{key}: {_shown(old, key)} -> {_shown(new, key)}"
+        for key in sorted({*old, *new})
+        if _shown(old, key) != _shown(new, key) and not f"{key}.".startswith(_FREE)
+    ]
+
+
 def check_same(began: JSON, asked: JSON) -> None:
     """Raises ConfigMismatchError with every difference if a run would go on with other settings than it began with."""
-    old, new = _flat(began), _flat(asked)
-    lines = [
-        f"  {key}: {_shown(old, key)} -> {_shown(new, key)}"
-        for key in sorted({*old, *new})
-        if _shown(old, key) != _shown(new, key)
-    ]
+    lines = differences(began, asked)
     if lines:
         raise ConfigMismatchError(
-            "the run began with other settings (then -> now):\n" + "\n".join(lines) + "\n"
-            "use the settings it began with, or start a new run in another folder"
+            "the run began with other settings (then -> now):\n" + "\n".join(f"  {line}" for line in lines) + "\n"
+            "use the settings it began with, or branch off a new run with --fork"
         )
 
 

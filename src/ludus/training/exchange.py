@@ -28,7 +28,10 @@ def hand_out(ranks: Ranks, saved: Saved | None) -> Saved | None:
     """Gives every process its own state of a checkpoint that the writer has read; None to all if there is none."""
     if ranks.place.count == 1:
         return saved
-    head = None if saved is None else [asdict(saved.counters), saved.rollbacks, dict(saved.state.learner)]
+    head = None if saved is None else [
+        asdict(saved.counters), saved.rollbacks, dict(saved.state.learner), dict(saved.state.course),
+    ]  # fmt: skip
+
     told = json.loads(ranks.gather_texts(json.dumps(head))[0])
     if told is None:
         return None
@@ -37,10 +40,10 @@ def hand_out(ranks: Ranks, saved: Saved | None) -> Saved | None:
         for rank, part in enumerate(saved.parts, 1):
             ranks.send_tensors({**common, **part}, rank)
         return saved
-    counters, rollbacks, learner = told
+    counters, rollbacks, learner, course = told
     flat = ranks.receive_tensors(0)
     groups = {name: part_of(flat, name) for name in sorted({name.partition(".")[0] for name in flat})}
-    return Saved(RunState(groups, learner), Counters(**counters), rollbacks, metrics_offset=0)
+    return Saved(RunState(groups, learner, course), Counters(**counters), rollbacks, metrics_offset=0)
 
 
 def _flat(groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:

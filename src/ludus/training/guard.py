@@ -46,7 +46,7 @@ class Guard:
     def begin(self) -> None:
         """Notes whether the parameters are finite before the iteration."""
         self._before = self._parameters.detach().sum()
-        self._bench.reward.final_flag.zero_()
+        self._bench.trace.truncated_final.zero_()
 
     def look(self) -> None:
         """Computes the sums on the device, without waiting for it."""
@@ -83,17 +83,17 @@ class Guard:
 
     def _rollout(self) -> list[tuple[str, str, Tensor]]:
         """Names kind and place of what a rollout consists of, causes before effects."""
-        buffer, last = self._bench.learner.collector.buffer, self._bench.reward.last
+        buffer, last = self._bench.learner.collector.buffer, self._bench.trace.last
         found = [("observation", f"entry {name!r}", tensor) for name, tensor in buffer.observations.items()]
         if last is not None:
             found += [
                 ("observation", f"entry {name!r} after the last step", tensor)
                 for name, tensor in last.observations.items()
             ]
-        final_flag = self._bench.reward.final_flag.to(buffer.rewards.device, non_blocking=True)
+        final_flag = self._bench.trace.truncated_final.to(buffer.rewards.device, non_blocking=True)
         found += [
             ("observation", "a final one of a truncated episode", final_flag),
-            ("reward", "weighted events", buffer.rewards),
+            ("reward", "weighted terms", buffer.rewards),
             ("policy output", "values", buffer.values),
             ("policy output", "log probabilities", buffer.log_probs),
             ("policy output", "values after the last step", buffer.last_values),

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -21,12 +22,13 @@ from ludus.store import step_name
 from ludus.training.callbacks import Callback, Counters, Iteration
 from ludus.training.checkpointing import Checkpoints, Saved, is_due
 from ludus.training.config import TrainConfig
+from ludus.training.course import Course
 from ludus.training.exchange import collect_parts, hand_out
 from ludus.training.guard import Fault, Guard
 from ludus.training.joining import join_faults, join_metrics
 from ludus.training.metrics_log import MetricsLog
 from ludus.training.ranks import Ranks, find_place
-from ludus.training.workbench import Workbench
+from ludus.training.workbench import RunState, Workbench
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ class Trainer:
     Attributes:
         config: The settings.
         bench: What learns.
+        course: Rewards, stages and opponents over time.
         counters: How far the run is.
         rollbacks: Faults from which it has gone back so far.
     """
@@ -100,13 +103,14 @@ class Trainer:
             self._open.callback(self._log.close)
         self.bench = Workbench(self.config, ranks.place)
         self._open.callback(self.bench.close)
+        self.course = Course(self.config, self.bench)
         if saved is not None:
-            self.bench.load_state(saved.state)
+            self._load(saved.state)
             logger.info("goes on from env step %d", saved.counters.env_steps)
         if self._log is not None:
             self._log.cut_back(0 if saved is None else saved.metrics_offset)
         self._guard = Guard(self.bench)
-        self._finite = self.bench.state()  # what a fault goes back to, and what checkpoints hold
+        self._finite = self._state()  # what a fault goes back to, and what checkpoints hold
 
     def run(self) -> Counters:
         """Trains until the budget is used up or `stop` is called; see `train`."""
@@ -207,6 +211,7 @@ class Trainer:
         started_s = time.perf_counter()
         learner = self.bench.learner
         self._guard.begin()
+        self.course.before(self.counters.env_steps)
         learner.collect()
         learner.update(min(self.counters.env_steps / self.config.total_env_steps, 1.0))
         self._guard.look()
@@ -215,13 +220,18 @@ class Trainer:
         if fault is not None:
             self._go_back(fault)
             return None
-        self._finite = self.bench.state()
         self._faults_in_a_row = 0
+        episodes, rewards = self.bench.trace.read(), self.bench.trace.totals()
+        times_s = learner.times_s()
         metrics = join_metrics(self._ranks, metrics, learner.collector.buffer)
         updates = self.counters.updates + int(metrics.pop("updates"))
         self.counters = Counters(self.bench.env_steps, learner.iterations, updates)
+        stage = self.course.stage
+        self._news = self.course.after(episodes, self.counters)
+        self._finite = self._state()
         shown = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
-        return Iteration(self.counters, shown | {"rollbacks": self.rollbacks}, time.perf_counter() - started_s)
+        shown["rollbacks"] = self.rollbacks
+        return Iteration(self.counters, shown, time.perf_counter() - started_s, episodes, rewards, times_s, stage)
 
     def _go_back(self, fault: Fault) -> None:
         """Restores the last finite state, with other randomness; stops a run that makes no headway."""
@@ -236,7 +246,14 @@ class Trainer:
             )
         logger.warning("[WARN] %s; back to iteration %d, fault %d in a row", message, failed - 1, self._faults_in_a_row)
         seed = self._ranks.place.seed(self.config.seed)
-        self.bench.load_state(self._finite.with_other_randomness(seed, failed, self._faults_in_a_row))
+        self._load(self._finite.with_other_randomness(seed, failed, self._faults_in_a_row))
+
+    def _state(self) -> RunState:
+        return replace(self.bench.state(), course=self.course.state())
+
+    def _load(self, state: RunState) -> None:
+        self.bench.load_state(state)
+        self.course.load_state(state.course, self.counters.env_steps)
 
 
 def _record(iteration: Iteration) -> dict[str, float | int | None]:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,14 +12,19 @@ from torch import Tensor
 from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.core.errors import StateError
 from ludus.core.random import stream_hash
+from ludus.envs.adapters.rewards import default_weights
+from ludus.envs.base import EnvSpec
+from ludus.envs.behaviour import behaviour_of
 from ludus.envs.registry import make_env
-from ludus.league.config import LeagueConfig
+from ludus.envs.reward_sets import reward_sets
 from ludus.league.opponents import LeagueOpponents
 from ludus.policies.memory import part_of, with_prefix
 from ludus.policies.policy import Policy
+from ludus.rewards.manager import RewardManager
+from ludus.rewards.weights import RewardConfig, WeightPath
 from ludus.training.config import TrainConfig
 from ludus.training.place import ALONE, Place
-from ludus.training.rewards import WeightedReward
+from ludus.training.trace import RolloutTrace
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +37,14 @@ class RunState:
     """Everything that the future of a run depends on, at the end of an iteration.
 
     Attributes:
-        tensors: Groups of tensors: policy, optimiser, collector, random, and games and opponents where there are.
+        tensors: Groups of tensors: policy, optimiser, collector, trace, random; games and opponents where there are.
         learner: The learner's counters, as JSON.
+        course: Where rewards, curriculum and league stand, as JSON.
     """
 
     tensors: Mapping[str, Mapping[str, Tensor]]
     learner: Mapping[str, Any]
+    course: Mapping[str, Any] = field(default_factory=dict)
 
     def with_other_randomness(self, seed: int, iteration: int, attempt: int) -> "RunState":
         """Returns the state with other exploration and minibatches, so that a retry does not repeat a fault."""
@@ -54,7 +61,8 @@ class Workbench:
         env: The games.
         policy: What is learned.
         learner: Collects and updates.
-        reward: Weighs the events.
+        rewards: Weighs the terms.
+        trace: What happened in the last rollout.
         opponents: Who plays the seats that are not the learner's, or None.
     """
 
@@ -83,18 +91,15 @@ class Workbench:
             with torch.random.fork_rng(devices=[]):  # parameters are drawn on the host, from a stream of their own
                 torch.manual_seed(config.seed)
                 self.policy = Policy(self.env.spec, config.policy, self.env.device)
-            self.reward = WeightedReward(self.env.spec, config.rewards)
-            self.opponents = (
-                LeagueOpponents(self.env, self.policy, config.opponents, LeagueConfig(), config.seed)
-                if config.opponents
-                else None
-            )
+            self.rewards = make_rewards(self.env.spec, config)
+            self.opponents = self._make_opponents(config)
+            self.trace = RolloutTrace(self.env.spec, self.rewards, behaviour_of(self.env.spec.id), self.opponents)
             self.learner = PpoLearner(
                 self.env,
                 self.policy,
                 config.ppo,
                 seed=place.seed(config.seed),
-                reward=self.reward,
+                reward=self.trace,
                 learner=self.opponents.learner if self.opponents else None,
                 opponents=self.opponents,
             )
@@ -103,6 +108,13 @@ class Workbench:
             raise
         if self.opponents is not None:
             self.opponents.attach(self.learner.collector.rows)
+
+    def _make_opponents(self, config: TrainConfig) -> LeagueOpponents | None:
+        stages = config.stages()
+        if not stages:
+            return None
+        weights = {name: 0.0 for stage in stages for name in stage.opponents} | dict(stages[0].opponents)
+        return LeagueOpponents(self.env, self.policy, weights, config.league, config.seed)
 
     @property
     def env_steps(self) -> int:
@@ -114,6 +126,7 @@ class Workbench:
         flat, counters = self.learner.state()
         tensors: dict[str, Mapping[str, Tensor]] = {name: part_of(flat, name) for name in _LEARNER_GROUPS}
         tensors["random"] = {"learner": flat["random"]}
+        tensors["trace"] = self.trace.state()
         if self.env.spec.snapshots:
             tensors["games"] = self.env.snapshot()
         if self.opponents is not None:
@@ -127,13 +140,14 @@ class Workbench:
             StateError: A part is missing or does not fit.
             SnapshotError: The games' part does not fit.
         """
-        expected = {*_LEARNER_GROUPS, "random"} | ({"games"} if self.env.spec.snapshots else set())
+        expected = {*_LEARNER_GROUPS, "random", "trace"} | ({"games"} if self.env.spec.snapshots else set())
         expected |= {"opponents"} if self.opponents is not None else set()
         if set(state.tensors) != expected:
             got = ", ".join(sorted(state.tensors))
             raise StateError(f"the run's state has {got}; expected {', '.join(sorted(expected))}; use the same config")
         if self.opponents is not None:
             self.opponents.load_state(state.tensors["opponents"])
+        self.trace.load_state(state.tensors["trace"])
         tensors = {"random": state.tensors["random"]["learner"]}
         for name in _LEARNER_GROUPS:
             tensors |= with_prefix(name, state.tensors[name])
@@ -151,6 +165,7 @@ class Workbench:
         tensors["collector.starts"] = torch.ones_like(tensors["collector.starts"])
         tensors["collector.running"] = torch.zeros_like(tensors["collector.running"])
         self.learner.load_state(tensors, state.learner, observations)
+        self.trace.restart()
         if self.opponents is not None:
             self.opponents.restart()
 
@@ -165,3 +180,23 @@ class Workbench:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def make_rewards(spec: EnvSpec, config: TrainConfig) -> RewardManager:
+    """Makes the rewards of all stages of a run; see `TrainConfig.rewards` for what is taken when none are named.
+
+    Raises:
+        UnknownNameError: A term or a set of weights does not exist.
+    """
+    sets = reward_sets(spec.id)
+    stages = config.stages()
+    configs = tuple(stage.rewards or config.rewards for stage in stages) or (config.rewards,)
+    usual = (
+        RewardConfig(base="dense")
+        if "dense" in sets
+        else RewardConfig(
+            weights={name: WeightPath(points=((0, weight),)) for name, weight in default_weights(spec).items()}
+        )
+    )
+    named = (each if each.base is not None or each.weights else usual for each in configs)
+    return RewardManager(spec.name, spec.events, tuple(named), sets)

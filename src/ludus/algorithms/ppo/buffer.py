@@ -30,7 +30,6 @@ class Frame(NamedTuple):
     actions: Tensor
     log_probs: Tensor
     values: Tensor
-    rewards: Tensor
     ends: Tensor
     bootstraps: Tensor
 
@@ -78,7 +77,6 @@ class RolloutBuffer:
                     self.actions,
                     self.log_probs,
                     self.values,
-                    self.rewards,
                     self.ends,
                     self.bootstraps,
                     strict=True,

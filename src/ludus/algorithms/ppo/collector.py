@@ -1,7 +1,6 @@
 """The collector: plays all games with the policy and fills the rollout buffer."""
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -9,20 +8,16 @@ from torch import Tensor
 from ludus.algorithms.ppo.advantages import forward_scan, generalised_advantages
 from ludus.algorithms.ppo.buffer import Frame, RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.rewarding import RewardFunction, RolloutReward, StepRewards, reward_event
 from ludus.algorithms.ppo.seats import Opponents, Rows
 from ludus.algorithms.ppo.stepping import Stepper, make_stepper
 from ludus.core.errors import ConfigError, StateError
+from ludus.core.stopwatch import Stopwatch
 from ludus.envs.base import BatchedEnv, Observations, StepResult, action_dtypes
 from ludus.policies.memory import Memory, part_of, with_prefix
 from ludus.policies.policy import Policy
 
-RewardFunction: TypeAlias = Callable[[StepResult], Tensor]
 COLLECT_METRICS = ("episodes", "episode_return", "episode_length", "reward")
-
-
-def reward_event(result: StepResult) -> Tensor:
-    """Takes the world's own `reward` event, `(games, seats)`."""
-    return result.events["reward"]
 
 
 class Collector:
@@ -31,6 +26,7 @@ class Collector:
     Attributes:
         rows: Which seats of which games are learned from.
         buffer: The rollout that `collect` fills.
+        stopwatch: Where its time goes.
     """
 
     def __init__(
@@ -39,7 +35,7 @@ class Collector:
         policy: Policy,
         config: PpoConfig,
         *,
-        reward: RewardFunction = reward_event,
+        reward: RewardFunction | RolloutReward = reward_event,
         learner: Tensor | None = None,
         opponents: Opponents | None = None,
         stepper: Stepper | None = None,
@@ -50,7 +46,7 @@ class Collector:
             env: The games.
             policy: Who plays the learner's seats, on the device of the games.
             config: Settings of PPO.
-            reward: Gives `(games, seats)` float32 of a step.
+            reward: Gives `(games, seats)` float32 of a step, or the rewards of a whole rollout.
             learner: `(games, seats)` bool, seats that the learner plays; all if None.
             opponents: Who plays the others; needed unless the learner plays all.
             stepper: Who steps the policy; as plain calls or CUDA graphs if None.
@@ -62,7 +58,10 @@ class Collector:
         self.buffer = RolloutBuffer(
             policy, config.steps, self.rows.count, config.chunk_for(has_memory=policy.has_memory)
         )
-        self._reward, self._opponents = reward, opponents
+        self._reward = reward if isinstance(reward, RolloutReward) else StepRewards(reward)
+        self._reward.begin(config.steps, self.rows)
+        self._opponents = opponents
+        self.stopwatch = Stopwatch(policy.device)
         self._stepper = stepper or make_stepper(policy, self.rows.count, cuda_graphs=config.cuda_graphs)
         shape = (env.num_games, env.spec.seats, *policy.head.action_shape)
         self._actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
@@ -75,6 +74,7 @@ class Collector:
     def collect(self, generator: torch.Generator) -> None:
         """Fills the buffer with one rollout and computes its advantages."""
         buffer, head = self.buffer, self.policy.head
+        self.stopwatch.start()
         buffer.bootstraps.zero_()
         first_starts = self._starts
         held = self.config.hold_noise_steps or buffer.steps
@@ -83,15 +83,17 @@ class Collector:
             if head.hold_noise and t > 0 and t % held == 0:
                 noise = self.policy.draw_noise(1, buffer.rows, generator)
             buffer.store_memory(t, self._memory)
-            self._step(frame, noise[0 if head.hold_noise else t])
+            self._step(t, frame, noise[0 if head.hold_noise else t])
         buffer.starts[1:].copy_(buffer.ends[:-1])
         buffer.starts[0].copy_(first_starts)
         self._starts = buffer.ends[-1].clone()
         observations = {name: self.rows.take(tensor) for name, tensor in self._observations.items()}
+        buffer.rewards.copy_(self._reward.rewards())
         buffer.last_values.copy_(self._stepper.value(observations, self._memory, self._starts))
         self._finish()
+        self.stopwatch.lap("other")
 
-    def _step(self, frame: Frame, noise: Tensor) -> None:
+    def _step(self, t: int, frame: Frame, noise: Tensor) -> None:
         for name, tensor in self._observations.items():
             frame.observations[name].copy_(self.rows.take(tensor))
         step = self._stepper.step(frame.observations, self._memory, self._starts, noise)
@@ -99,17 +101,21 @@ class Collector:
         frame.actions.copy_(step.actions)
         frame.log_probs.copy_(step.log_probs)
         frame.values.copy_(step.values)
+        self.stopwatch.lap("inference")
         if self._opponents is not None:
             self._opponents.act(self._observations, self._actions)
+            self.stopwatch.lap("opponents")
         self.rows.put(self.policy.clip_actions(step.actions), self._actions)
         result = self.env.step(self._actions)
-        frame.rewards.copy_(self.rows.take(self._reward(result)))
+        self.stopwatch.lap("simulation")
+        self._reward.record(t, result)
         frame.ends.copy_(self.rows.take_games(result.ended))
         self._bootstrap(frame, result)
         self._starts = frame.ends
         if self._opponents is not None:
             self._opponents.after_step(result)
         self._observations = result.observations
+        self.stopwatch.lap("other")
 
     def _bootstrap(self, frame: Frame, result: StepResult) -> None:
         """Stores the values of final observations where episodes were cut off.

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ludus.algorithms.ppo.collector import COLLECT_METRICS, Collector, RewardFunction, reward_event
+from ludus.algorithms.ppo.collector import COLLECT_METRICS, Collector
 from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.rewarding import RewardFunction, RolloutReward, reward_event
 from ludus.algorithms.ppo.seats import Opponents
 from ludus.algorithms.ppo.update import UPDATE_METRICS, Updater
 from ludus.core.errors import StateError
@@ -37,7 +38,7 @@ class PpoLearner:
         config: PpoConfig,
         *,
         seed: int = 0,
-        reward: RewardFunction = reward_event,
+        reward: RewardFunction | RolloutReward = reward_event,
         learner: Tensor | None = None,
         opponents: Opponents | None = None,
     ) -> None:
@@ -78,6 +79,7 @@ class PpoLearner:
         self.updater.update(self.collector.buffer, progress, self._generator)
         self.policy.observe(self.collector.buffer.observations)
         self.iterations += 1
+        self.collector.stopwatch.lap("update")
 
     def metrics(self) -> dict[str, float]:
         """Reads the metrics of the last iteration: the one synchronisation with the device."""
@@ -88,6 +90,10 @@ class PpoLearner:
         metrics = dict(zip(names, torch.cat(parts).tolist(), strict=True))
         self.updater.learn_from(metrics)
         return metrics
+
+    def times_s(self) -> dict[str, float]:
+        """Returns where the time since the last call went; after `metrics`, which waits for the device."""
+        return self.collector.stopwatch.read()
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Returns everything but the games: tensors and what JSON can hold, to go on bit by bit from here."""

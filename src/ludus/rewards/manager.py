@@ -1,0 +1,122 @@
+"""The manager: weighs the terms of a rollout into its rewards, and keeps them apart for the account.
+
+Several terms are rounded to multiples of 2^-16 before they are added. Sums of such numbers are exact in float32 up to
+256 and in float64 far beyond any run, in whatever order they are added: so the account of a rollout, of an episode or
+of a whole run adds up to its reward bit for bit.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.rewards.moment import Moment
+from ludus.rewards.terms import RewardTerm, find_terms
+from ludus.rewards.weights import RewardConfig, WeightPath
+
+GRID = 2.0**-16
+
+
+class RewardManager:
+    """Terms and their weights at the present time of a run.
+
+    Attributes:
+        names: All terms that the run has in any of its stages, in the order of the account.
+        weights: Present weight of each term.
+    """
+
+    def __init__(self, world: str, events: tuple[str, ...], configs: tuple[RewardConfig, ...], sets: "Sets") -> None:
+        """Finds the terms of all stages.
+
+        Args:
+            world: Name of the world without version.
+            events: The world's events, which are terms too.
+            configs: The rewards of every stage; the first one is in force.
+            sets: The world's named sets of weights.
+
+        Raises:
+            UnknownNameError: A term or a set does not exist.
+            ConfigError: There is nothing to reward.
+        """
+        self._paths = tuple(resolve_weights(config, world, sets) for config in configs)
+        self._configs = configs
+        self.names = tuple(dict.fromkeys(name for paths in self._paths for name in paths))
+        if not self.names:
+            raise ConfigError(f"{world} needs at least one reward term; its events: {', '.join(events) or 'none'}")
+        self._terms: dict[str, RewardTerm] = find_terms(world, self.names, events)
+        self._stage, self._since, self._from = 0, 0, dict.fromkeys(self.names, 0.0)
+        self._glide = 0
+        self.weights: dict[str, float] = {}
+        self.set_time(0)
+
+    def set_stage(self, stage: int, env_steps: int) -> None:
+        """Makes a stage's weights the goal from now on; its points count from here."""
+        self._from = dict(self.weights)
+        self._stage, self._since, self._glide = stage, env_steps, self._configs[stage].glide_env_steps
+        self.set_time(env_steps)
+
+    def set_time(self, env_steps: int) -> None:
+        """Takes the weights for the next rollout."""
+        inside = env_steps - self._since
+        paths = self._paths[self._stage]
+        goal = {name: paths[name].value(inside) if name in paths else 0.0 for name in self.names}
+        share = min(inside / self._glide, 1.0) if self._glide else 1.0
+        self.weights = {name: (1.0 - share) * self._from[name] + share * goal[name] for name in self.names}
+
+    def contributions(self, moment: Moment) -> Tensor:
+        """Returns what each term adds to the reward, `(terms, ...)` float32, by `names`; rewards are their sum.
+
+        Raises:
+            ConfigError: A term does not give one number for each element of the moment.
+        """
+        like = next(iter((moment.events or moment.measures).values()))
+        parts = torch.zeros((len(self.names), *like.shape), dtype=torch.float32, device=like.device)
+        for part, name in zip(parts, self.names, strict=True):
+            if self.weights[name] != 0.0:
+                values = self._terms[name](moment)
+                if values.shape != like.shape:
+                    raise ConfigError(
+                        f"reward term {name!r} gave shape {tuple(values.shape)} for {tuple(like.shape)}; "
+                        "it must give one number for each element"
+                    )
+                torch.mul(values, self.weights[name], out=part)
+        if len(self.names) > 1:
+            parts.div_(GRID).round_().mul_(GRID)
+        return parts
+
+    def state(self) -> dict[str, Any]:
+        """Returns what the weights depend on beside the config, for JSON."""
+        return {"stage": self._stage, "since": self._since, "glide": self._glide, "from": dict(self._from)}
+
+    def load_state(self, state: Mapping[str, Any], env_steps: int) -> None:
+        """Takes what `state` gave.
+
+        Raises:
+            ConfigError: It is of another config.
+        """
+        if set(state.get("from", ())) != set(self.names) or not 0 <= int(state["stage"]) < len(self._paths):
+            raise ConfigError(f"the rewards' state does not fit the terms {', '.join(self.names)}; use the same config")
+        self._stage, self._since, self._glide = (int(state[name]) for name in ("stage", "since", "glide"))
+        self._from = {name: float(state["from"][name]) for name in self.names}
+        self.set_time(env_steps)
+
+
+Sets = Mapping[str, Mapping[str, float | WeightPath]]
+
+
+def resolve_weights(config: RewardConfig, world: str, sets: Sets) -> dict[str, WeightPath]:
+    """Returns the weight of each term: the named set, changed by the config's own weights.
+
+    Raises:
+        UnknownNameError: The world has no such set.
+    """
+    paths: dict[str, WeightPath] = {}
+    if config.base is not None:
+        if config.base not in sets:
+            raise UnknownNameError(f"set of rewards of {world}", config.base, tuple(sets))
+        for name, weight in sets[config.base].items():
+            paths[name] = weight if isinstance(weight, WeightPath) else WeightPath(points=((0, weight),))
+    paths |= config.weights
+    return {name: path for name, path in paths.items() if any(weight != 0.0 for _, weight in path.points)}

@@ -1,0 +1,63 @@
+"""The registry of reward terms: one decorated function is one term."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from torch import Tensor
+
+from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.rewards.moment import Moment
+
+RewardTerm: TypeAlias = Callable[[Moment], Tensor]
+
+_TERMS: dict[str, dict[str, RewardTerm]] = {}
+
+
+def reward_term(world: str, name: str | None = None) -> Callable[[RewardTerm], RewardTerm]:
+    """Registers the function below it as a reward term.
+
+    The term is a pure function of a moment: it gives one number for every element of the moment's tensors, at weight
+    1, and keeps nothing, so nothing can survive an episode's end.
+
+    Args:
+        world: Name of the world without version, such as `brawl`.
+        name: Of the term; the function's own name by default.
+
+    Raises:
+        ConfigError: The world has a term of this name already.
+    """
+
+    def register(function: RewardTerm) -> RewardTerm:
+        term = name or str(getattr(function, "__name__", ""))
+        terms = _TERMS.setdefault(world, {})
+        if term in terms:
+            raise ConfigError(f"{world} has a reward term {term!r} already; choose another name")
+        terms[term] = function
+        return function
+
+    return register
+
+
+def terms_of(world: str) -> Mapping[str, RewardTerm]:
+    """Returns the terms that are registered for a world, by name."""
+    return MappingProxyType(_TERMS.get(world, {}))
+
+
+def find_terms(world: str, names: tuple[str, ...], events: tuple[str, ...]) -> dict[str, RewardTerm]:
+    """Returns the terms of the given names: registered ones, or else events of the world, which are terms too.
+
+    Raises:
+        UnknownNameError: A name is neither.
+    """
+    known = _TERMS.get(world, {})
+    found: dict[str, RewardTerm] = {}
+    for name in names:
+        if name not in known and name not in events:
+            raise UnknownNameError(f"reward term of {world}", name, tuple(sorted({*known, *events})))
+        found[name] = known[name] if name in known else _event(name)
+    return found
+
+
+def _event(name: str) -> RewardTerm:
+    return lambda moment: moment.events[name]

@@ -1,0 +1,68 @@
+"""Weights of reward terms: constant, or annealed smoothly over env steps."""
+
+import math
+from bisect import bisect_right
+from itertools import pairwise
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+Point: TypeAlias = tuple[Annotated[int, Field(ge=0)], float]
+
+
+class WeightPath(BaseModel):
+    """A weight that goes through points and never jumps.
+
+    Attributes:
+        points: `[env_steps, weight]` each, by rising env steps; before the first and after the last the weight stays.
+        kind: How it goes from point to point: in straight lines, or in half cosine waves.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    points: Annotated[tuple[Point, ...], Field(min_length=1)]
+    kind: Literal["linear", "cosine"] = "linear"
+
+    @model_validator(mode="after")
+    def _rise(self) -> Self:
+        steps = [step for step, _ in self.points]
+        if any(later <= earlier for earlier, later in pairwise(steps)):
+            raise ValueError(f"env steps of the points must rise, got {', '.join(map(str, steps))}")
+        return self
+
+    def value(self, env_steps: int) -> float:
+        """Returns the weight after so many env steps."""
+        place = bisect_right([step for step, _ in self.points], env_steps)
+        if place in (0, len(self.points)):
+            return self.points[max(place - 1, 0)][1]
+        (begin, start), (end, goal) = self.points[place - 1 : place + 1]
+        share = (env_steps - begin) / (end - begin)
+        if self.kind == "cosine":
+            share = 0.5 - 0.5 * math.cos(math.pi * share)
+        return (1.0 - share) * start + share * goal
+
+
+def _number_is_constant(raw: object) -> object:
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        return {"points": [[0, raw]]}
+    return raw
+
+
+Weight = Annotated[WeightPath, BeforeValidator(_number_is_constant)]
+"""A config field that takes a number, or a mapping with `points` and `kind`."""
+
+
+class RewardConfig(BaseModel):
+    """What the learner is rewarded for.
+
+    Attributes:
+        base: A named set of weights that the world ships; None begins with nothing.
+        weights: Weight of each term, added to the set or in place of what it says; 0 takes a term out.
+        glide_env_steps: Over how many env steps weights go from the old to the new ones when a stage changes them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    base: str | None = None
+    weights: dict[str, Weight] = Field(default_factory=dict)
+    glide_env_steps: int = Field(default=0, ge=0)

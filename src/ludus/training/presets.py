@@ -1,0 +1,125 @@
+"""The configuration of a run: a user's defaults, a preset or a file, and overrides, in one checked `TrainConfig`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ludus.config import (
+    Check,
+    Document,
+    Node,
+    Origin,
+    Origins,
+    Shelf,
+    part_check,
+    read_config_with_origins,
+    read_layers,
+    read_overrides,
+    read_user_defaults,
+    short,
+    show_path,
+    single,
+    suggest,
+)
+from ludus.config.user_defaults import user_defaults_document
+from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.core.faults import ConfigFault
+from ludus.envs.registry import preset_package, settings_model, world_id
+from ludus.training.config import TrainConfig
+
+FIRST_PRESETS = ("quick", "default")  # taken in this order when none is named
+
+_NAME, _DEVICE, _SETTINGS = ("world", "name"), ("world", "device"), ("world", "settings")
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """A run's settings, and where each of them comes from."""
+
+    config: TrainConfig
+    origins: Origins
+
+
+def load_run_config(
+    world: str, preset: str | None = None, file: Path | None = None, overrides: Sequence[str] = ()
+) -> TrainConfig:
+    """Returns the settings of a run.
+
+    Each layer wins over those before it: the user's defaults (`device`), the preset or the file with all that it
+    extends, and the overrides.
+
+    Args:
+        world: A world, such as `brawl` or `gym:CartPole-v1`; it becomes `world.name` unless a layer says so itself.
+        preset: Name of a preset of the world; None takes `quick`, or else `default`, if no file is given.
+        file: A file of the user's own, which may extend a preset.
+        overrides: `key.path=value` each, in YAML.
+
+    Raises:
+        UnknownNameError: There is no such world or preset.
+        ConfigError: Both a preset and a file are given.
+        ConfigFileError: Files or overrides have faults; all of them are listed.
+    """
+    return load_run_config_with_origins(world, preset, file, overrides).config
+
+
+def load_run_config_with_origins(
+    world: str, preset: str | None = None, file: Path | None = None, overrides: Sequence[str] = ()
+) -> RunConfig:
+    """Does what `load_run_config` does, and also says where each setting comes from."""
+    if preset is not None and file is not None:
+        raise ConfigError(
+            f"both preset {preset!r} and file {file} are given; choose one, or let the file extend {preset}"
+        )
+    shelf = Shelf(preset_package(world))
+    start = file if file is not None else _preset_file(shelf, world, preset)
+    layers = [
+        *_user_layers(),
+        _world_layer(world),
+        *(read_layers(start, shelf) if start is not None else ()),
+        *read_overrides(overrides),
+    ]
+    checks: list[Check] = [partial(_check_world, world)]
+    settings = settings_model(world)
+    if settings is not None:
+        checks.append(part_check(_SETTINGS, settings))
+    return RunConfig(*read_config_with_origins(TrainConfig, layers, checks))
+
+
+def _preset_file(shelf: Shelf, world: str, preset: str | None) -> Path | None:
+    """Returns the file of a preset; None for a world that has none, whose runs then begin with the plain defaults."""
+    names = shelf.names()
+    if preset is not None:
+        return shelf.file(preset)
+    for name in FIRST_PRESETS:
+        if name in names:
+            return shelf.file(name)
+    if names:
+        raise ConfigError(
+            f"{world} has no preset {' or '.join(FIRST_PRESETS)}; choose one with --preset: {', '.join(names)}"
+        )
+    return None
+
+
+def _user_layers() -> list[Document]:
+    read_user_defaults()  # says all that is wrong with the file, not only with what is used here
+    device = user_defaults_document().root.child("device")
+    return [] if device is None or device.content is None else [Document(single(_DEVICE, device))]
+
+
+def _world_layer(world: str) -> Document:
+    origin = Origin("command line: WORLD")
+    return Document(single(_NAME, Node(world, origin, origin)))
+
+
+def _check_world(world: str, root: Node) -> Sequence[ConfigFault]:
+    """Refuses a file that is for another world than the one that was asked for."""
+    node = root.find(_NAME)
+    if node is None or not isinstance(node.content, str):
+        return ()
+    place, key, got = str(node.origin), show_path(_NAME), short(node.content)
+    try:
+        same = world_id(node.content) == world_id(world)
+    except UnknownNameError as error:
+        return [ConfigFault(place, key, "should be a world", got, suggest(node.content, error.valid))]
+    return () if same else [ConfigFault(place, key, f"should be {world}, the world that was asked for", got)]

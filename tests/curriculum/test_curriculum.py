@@ -1,0 +1,104 @@
+"""The curriculum: promotion and demotion by hand, state that survives, and stages that cannot work."""
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from ludus.core.errors import StateError
+from ludus.curriculum.config import StageConfig, check_stages
+from ludus.curriculum.progress import Curriculum
+
+THREE: list[dict[str, Any]] = [
+    {"name": "first", "opponents": {"constant": 1}, "promotion": {"win_rate": 0.75, "matches": 4}},
+    {
+        "name": "second",
+        "opponents": {"based": 1},
+        "promotion": {"win_rate": 0.5, "matches": 2, "against": ["based"], "after_env_steps": 100},
+        "demotion": {"win_rate": 0.25, "matches": 4},
+    },
+    {"name": "third", "opponents": {"self": 1}},
+]
+
+
+def curriculum(stages: list[dict[str, Any]] = THREE) -> Curriculum:
+    return Curriculum(TypeAdapter(tuple[StageConfig, ...]).validate_python(stages))
+
+
+def matches(opponent: str, results: str) -> list[tuple[str, bool]]:
+    return [(opponent, result == "w") for result in results]
+
+
+def test_promotion_needs_all_its_matches() -> None:
+    course = curriculum()
+    assert course.record(matches("constant", "www"), 10) is None
+    assert course.win_rate() == 1.0
+    assert (
+        course.record(matches("constant", "l"), 20) == "from stage 'first' to 'second': won 75% of the last 4 matches"
+    )
+    assert course.stage.name == "second"
+    assert course.win_rate() is None, "what was won in a stage does not count in the next"
+
+
+def test_only_the_last_matches_count() -> None:
+    course = curriculum()
+    assert course.record(matches("constant", "llllww"), 10) is None
+    assert course.record(matches("constant", "w"), 10) is not None
+
+
+def test_time_and_win_rate_must_both_hold_and_others_do_not_count() -> None:
+    course = curriculum()
+    course.record(matches("constant", "wwww"), 1000)
+    assert course.record(matches("random", "ww") + matches("based", "w"), 1050) is None
+    assert course.record(matches("based", "w"), 1060) is None, "60 of 100 env steps"
+    reason = course.record([], 1100)
+    assert reason == "from stage 'second' to 'third': won 100% of the last 2 matches"
+    assert course.record(matches("self", "wwww"), 5000) is None, "the last stage lasts"
+
+
+def test_demotion() -> None:
+    course = curriculum()
+    course.record(matches("constant", "wwww"), 1000)
+    assert course.record(matches("based", "lll"), 1010) is None
+    assert course.record(matches("based", "l"), 1020) == (
+        "from stage 'second' to 'first': won only 0% of the last 4 matches"
+    )
+
+
+def test_the_longest_time_ends_a_stage() -> None:
+    stages: list[dict[str, Any]] = [
+        {"name": "a", "opponents": {"x": 1}, "promotion": {"win_rate": 0.9, "at_latest_env_steps": 500}},
+        {"name": "b", "opponents": {"x": 1}},
+    ]
+    course = curriculum(stages)
+    assert course.record(matches("x", "l" * 300), 499) is None
+    assert course.record([], 500) == "from stage 'a' to 'b': 500 env steps are its longest time"
+
+
+def test_state_survives() -> None:
+    course, other = curriculum(), curriculum()
+    course.record(matches("constant", "wwww"), 1000)
+    course.record(matches("based", "w"), 1090)
+    other.load_state(course.state())
+    assert other.record(matches("based", "w"), 1100) == course.record(matches("based", "w"), 1100)
+    assert other.state() == course.state()
+    with pytest.raises(StateError, match="does not fit its 1 stages"):
+        curriculum([THREE[2]]).load_state(course.state())
+
+
+@pytest.mark.parametrize(
+    ("stages", "fault"),
+    [
+        ([THREE[2], THREE[2]], "different names"),
+        ([THREE[2], THREE[0]], "'third' needs a promotion rule"),
+        ([THREE[1], THREE[2]], "'second' is the first one"),
+    ],
+)
+def test_stages_that_cannot_work_are_refused(stages: list[dict[str, Any]], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        check_stages(TypeAdapter(tuple[StageConfig, ...]).validate_python(stages))
+
+
+def test_a_promotion_that_never_comes_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs win_rate"):
+        curriculum([{"name": "a", "opponents": {"x": 1}, "promotion": {"matches": 3}}])
