@@ -180,7 +180,7 @@ def test_an_interrupt_is_no_traceback(run: Run, monkeypatch: pytest.MonkeyPatch)
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ludus.envs.registry.make_env", interrupt)
+    monkeypatch.setattr("ludus.evaluation.exhibition.make_env", interrupt)
     code, _, err = run("demo", "brawl")
     assert code != 0
     assert "Traceback" not in err

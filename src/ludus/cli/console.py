@@ -38,6 +38,22 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         typer.echo("  ".join(cells).rstrip())
 
 
+def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Prints a table for people on a terminal, and plain columns elsewhere."""
+    if not sys.stdout.isatty():
+        print_table(header, rows)
+        return
+    from rich.console import Console  # takes as long to import as the rest of a quick command
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left")
+    for column, name in enumerate(header):
+        table.add_column(name, justify="left" if column == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
 class ProgressLine:
     """One line that says how far a task is: rewritten on a terminal, printed at every quarter elsewhere."""
 
@@ -52,14 +68,32 @@ class ProgressLine:
         share = done * part // self._total
         if share > self._shown:
             self._shown = share
-            rate = done / max(time.perf_counter() - self._started, 1e-9)
             end = "\r" if self._terminal and share < part else "\n"
-            typer.echo(f"{self._task}: {done}/{self._total} ({rate:.0f}/s){end}", err=True, nl=False)
+            typer.echo(f"{self._task}: {self._text(done)}{end}", err=True, nl=False)
+
+    def _text(self, done: int) -> str:
+        rate = done / max(time.perf_counter() - self._started, 1e-9)
+        return f"{done}/{self._total} ({rate:.0f}/s)"
 
     def close(self) -> None:
         """Ends the line if the task stopped before its total."""
         if self._terminal and 0 < self._shown < 100:
             typer.echo("", err=True)
+
+
+class ShareLine(ProgressLine):
+    """The same for a task that knows only which share of it is done."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(task, 100)
+
+    def tell(self, share: float) -> None:
+        """Shows that this share, 0 to 1, is done."""
+        self(round(100 * share))
+
+    def _text(self, done: int) -> str:
+        left_s = (time.perf_counter() - self._started) * (100 / done - 1)
+        return f"{done:3} % ({left_s:.0f} s left)"
 
 
 def _plain(text: str) -> str:

@@ -1,45 +1,64 @@
-"""`ludus demo`: two scripted players fight, and the match becomes a video."""
+"""`ludus demo`: an agent or a scripted player fights another, in a window or as a video."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ludus.cli.console import ProgressLine, print_ok, print_warning
 from ludus.core.errors import ConfigError
 
+if TYPE_CHECKING:
+    from ludus.evaluation.exhibition import Exhibition
+
+_LEFT_BOT = "aggressive"
+
 
 def demo(
-    world: Annotated[str, typer.Argument(help="World to show, such as brawl.")] = "brawl",
-    left: Annotated[str, typer.Option(help="Bot that starts on the left.")] = "aggressive",
-    right: Annotated[str, typer.Option(help="Bot that starts on the right.")] = "edge-guarder",
-    video: Annotated[Path, typer.Option(help="Video to write, .mp4 or .gif.")] = Path("demo.mp4"),
+    player: Annotated[
+        str, typer.Argument(metavar="AGENT_OR_WORLD", help="Folder of an agent, or a world to show bots in.")
+    ] = "brawl",
+    left: Annotated[
+        str | None, typer.Option(help=f"Who starts on the left, if not the agent: bot or folder. [{_LEFT_BOT}]")
+    ] = None,
+    right: Annotated[
+        str, typer.Option("--against", "--right", help="Who starts on the right: bot, or folder of an agent.")
+    ] = "edge-guarder",
+    video: Annotated[Path | None, typer.Option(help="Video to write, .mp4 or .gif. [demo.mp4]")] = None,
+    window: Annotated[bool, typer.Option("--window", help="Show it in a window instead.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the match.")] = 0,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
+    ] = False,
     frames: Annotated[int | None, typer.Option(min=1, help="Stop after this many frames.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Draw hit and hurt capsules and state names.")] = False,
     record: Annotated[Path | None, typer.Option(help="Also write the match to this replay file.")] = None,
 ) -> None:
-    """Let two bots play a match and write it as a video."""
-    from ludus.envs.registry import make_env
-    from ludus.evaluation.exhibition import Exhibition
-    from ludus.evaluation.playback import film_match
-    from ludus.evaluation.players import BotPlayer
+    """Show a match of an agent against a bot or another agent, or of two bots."""
+    from ludus.evaluation.contenders import Contender, find_contender, find_world
+    from ludus.evaluation.exhibition import Exhibition, make_stage
 
-    with make_env(world, seed=seed, config=_left_first(world, seed)) as env:
+    if window and video is not None:
+        raise ConfigError(f"--window shows the match and writes no video; leave --video {video} out, or --window")
+    world, agent = find_world(player)
+    if agent is not None and left is not None:
+        raise ConfigError(f"the agent {player} starts on the left; leave --left {left} out, or name a world instead")
+    with make_stage(world, seed=seed, left_first=True) as env:
         if env.spec.seats != 2:
             raise ConfigError(f"a demo is for two players; {env.spec.id} has {env.spec.seats} seats")
-        players = [BotPlayer(env, seat, bot) for seat, bot in enumerate((left, right))]
+        if agent is not None:
+            agent.check_world(env.spec)
+        first = find_contender(left or _LEFT_BOT, env) if agent is None else Contender(player, agent.policy)
+        contenders = (first, find_contender(right, env))
+        players = [
+            contender.sit(env, seat, seed=seed + seat, deterministic=deterministic)
+            for seat, contender in enumerate(contenders)
+        ]
         exhibition = Exhibition(env, players)
-        video.parent.mkdir(parents=True, exist_ok=True)
-        limit = min(frames or 2**31, env.spec.step_limit or 2**31)
-        progress = ProgressLine("frames", limit)
-        outcome = film_match(exhibition, video, frames=frames, debug=debug, progress=progress)
-        progress.close()
-        if outcome is None:
-            print_warning(f"stopped after {exhibition.steps} frames, before the match was decided")
+        if window:
+            _show(exhibition, frames=frames, debug=debug)
         else:
-            print_ok(outcome.describe(exhibition.names))
-        print_ok(f"video written to {video}")
+            _film(exhibition, video or Path("demo.mp4"), frames=frames, debug=debug)
         recorded = exhibition.replay()
         if record is not None and recorded is not None:
             record.parent.mkdir(parents=True, exist_ok=True)
@@ -47,11 +66,30 @@ def demo(
             print_ok(f"replay of {recorded.steps} frames written to {record}")
 
 
-def _left_first(world: str, seed: int) -> dict[str, Any]:
-    """Settings with which seat 0 starts on the left; which side it draws depends on the seed."""
-    from ludus.envs.brawl.env import BrawlEnv
-    from ludus.envs.registry import make_env
+def _show(exhibition: "Exhibition", *, frames: int | None, debug: bool) -> None:
+    from ludus.evaluation.playback import play_in_window
+    from ludus.evaluation.window import Window
 
-    with make_env(world, seed=seed) as env:
-        starts_right = isinstance(env, BrawlEnv) and env.view(0).players[0].x > 0.0
-    return {"swap_sides": True} if starts_right else {}
+    with Window(f"Ludus: {' against '.join(exhibition.names)}") as window:
+        play_in_window(
+            exhibition,
+            None,
+            window,
+            frames=frames,
+            debug=debug,
+            on_outcome=lambda outcome: print_ok(outcome.describe(exhibition.names)),
+        )
+
+
+def _film(exhibition: "Exhibition", video: Path, *, frames: int | None, debug: bool) -> None:
+    from ludus.evaluation.playback import film_match
+
+    video.parent.mkdir(parents=True, exist_ok=True)
+    progress = ProgressLine("frames", min(frames or 2**31, exhibition.env.spec.step_limit or 2**31))
+    outcome = film_match(exhibition, video, frames=frames, debug=debug, progress=progress)
+    progress.close()
+    if outcome is None:
+        print_warning(f"stopped after {exhibition.steps} frames, before the match was decided")
+    else:
+        print_ok(outcome.describe(exhibition.names))
+    print_ok(f"video written to {video}")

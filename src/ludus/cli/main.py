@@ -13,6 +13,7 @@ from ludus.cli.bench import bench
 from ludus.cli.console import print_error
 from ludus.cli.demo import demo
 from ludus.cli.envs import envs
+from ludus.cli.evaluate import evaluate
 from ludus.cli.play import play
 from ludus.cli.replay import replay
 from ludus.core.errors import LudusError
@@ -32,6 +33,7 @@ app.command()(play)
 app.command()(replay)
 app.command()(demo)
 app.command()(envs)
+app.command(name="eval")(evaluate)
 app.add_typer(bench, name="bench")
 
 

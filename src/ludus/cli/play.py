@@ -1,4 +1,4 @@
-"""`ludus play`: a person plays a world in a window, against a scripted player."""
+"""`ludus play`: a person plays a world in a window, against a scripted player or an agent."""
 
 import secrets
 from pathlib import Path
@@ -12,7 +12,7 @@ from ludus.core.errors import ConfigError
 
 def play(
     world: Annotated[str, typer.Argument(help="World to play; brawl can be played with a keyboard.")],
-    against: Annotated[str, typer.Option(help="Bot to play against, such as aggressive.")] = "aggressive",
+    against: Annotated[str, typer.Option(help="Bot to play against, or the folder of an agent.")] = "aggressive",
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the match; drawn if left out.")] = None,
     delay: Annotated[int | None, typer.Option(min=0, help="Reaction delay of the bot in frames.")] = None,
     noise: Annotated[float | None, typer.Option(min=0, max=1, help="Share of random keys of the bot.")] = None,
@@ -25,9 +25,10 @@ def play(
     from ludus.envs.brawl.controls import CONTROLS, KEY_LINES
     from ludus.envs.brawl.env import BrawlEnv
     from ludus.envs.registry import make_env
+    from ludus.evaluation.contenders import find_contender, is_bot
     from ludus.evaluation.exhibition import Exhibition
     from ludus.evaluation.playback import play_in_window
-    from ludus.evaluation.players import BotPlayer, KeyboardPlayer
+    from ludus.evaluation.players import KeyboardPlayer
     from ludus.evaluation.window import Window
 
     chosen = secrets.randbelow(2**31) if seed is None else seed
@@ -35,7 +36,10 @@ def play(
         if not isinstance(env, BrawlEnv):
             raise ConfigError(f"{env.spec.id} cannot be played with a keyboard; valid: brawl")
         person = KeyboardPlayer(env, 0)
-        exhibition = Exhibition(env, (person, BotPlayer(env, 1, bot_with(against, delay, noise))))
+        if Path(against).exists() and not is_bot(against, env) and (delay, noise) != (None, None):
+            raise ConfigError(f"--delay and --noise are for bots; leave them out to play against the agent {against}")
+        opponent = find_contender(bot_with(against, delay, noise), env)
+        exhibition = Exhibition(env, (person, opponent.sit(env, 1, seed=chosen)))
         for control in CONTROLS:
             typer.echo(f"  {control.name.upper():5}  {control.meaning}")
         typer.echo(f"  P pause, R new match, Esc quit; seed {chosen}")

@@ -22,7 +22,7 @@ _FACTORIES: dict[str, str | EnvFactory] = {
     "recall-v1": "ludus.envs.tiny.recall:make",
     "rps-v1": "ludus.envs.tiny.rps:make",
 }
-_GYMNASIUM_PREFIX = "gym:"
+GYMNASIUM_PREFIX = "gym:"  # before the id of any Gymnasium environment
 
 
 def register_env(env_id: str, factory: str | EnvFactory) -> None:
@@ -78,9 +78,9 @@ def make_env(
     if config is not None and not isinstance(config, Mapping):
         raise ConfigError(f"config must be a mapping of the world's settings, got {type(config).__name__}")
     request = EnvRequest(num_games, device, seed, first_game, config)
-    if name.startswith(_GYMNASIUM_PREFIX):
+    if name.startswith(GYMNASIUM_PREFIX):
         gymnasium_batch = importlib.import_module("ludus.envs.adapters.gymnasium_batch")
-        env: BatchedEnv = gymnasium_batch.make(name.removeprefix(_GYMNASIUM_PREFIX), request)
+        env: BatchedEnv = gymnasium_batch.make(name.removeprefix(GYMNASIUM_PREFIX), request)
         return env
     return _factory(name)(request)
 
@@ -91,7 +91,7 @@ def world_package(name: str) -> str:
     Raises:
         UnknownNameError: No such world.
     """
-    if name.startswith(_GYMNASIUM_PREFIX):
+    if name.startswith(GYMNASIUM_PREFIX):
         return ""
     entry = _entry(name)
     module = entry.partition(":")[0] if isinstance(entry, str) else getattr(entry, "__module__", "")

@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from ludus.core.errors import ConfigError, did_you_mean
 from ludus.envs.base import BatchedEnv
+from ludus.envs.registry import GYMNASIUM_PREFIX, registered_envs
 from ludus.evaluation.players import AgentPlayer, BotPlayer, one_seat
 from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent
 from ludus.policies.policy import Policy
+
+_AN_AGENT = "or the folder of a run or a checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +52,13 @@ def find_contender(name: str, env: BatchedEnv) -> Contender:
     if is_bot(name, env):
         env.bots([name])  # knows best whether the settings are right
         return Contender(name)
-    path = Path(name)
-    if not path.exists():
+    if not Path(name).exists():
         bots = env.spec.bots
         raise ConfigError(
             f"unknown player {name!r}{did_you_mean(name.partition(':')[0], bots)}: it is no bot of {env.spec.id}, and "
-            f"there is no file or folder {path.absolute()}; valid: {', '.join(bots) or 'no bots'}, "
-            "or the folder of a run or a checkpoint"
+            f"there is no folder {Path(name).absolute()}; valid: {', '.join(bots) or 'no bots'}, {_AN_AGENT}"
         )
-    agent = Agent.load(path, env.device)
+    agent = Agent.load(name, env.device)
     agent.check_world(env.spec)
     return Contender(name, agent.policy)
 
@@ -71,6 +74,40 @@ def find_contenders(opponents: Sequence[str | Contender], env: BatchedEnv) -> tu
     if twice:
         raise ConfigError(f"named more than once: {', '.join(twice)}; name every opponent once")
     return tuple(find_contender(each, env) if isinstance(each, str) else each for each in opponents)
+
+
+def load_agent(name: str, device: str | torch.device = "cpu") -> Agent:
+    """Loads an agent by the folder of its run or checkpoint.
+
+    Raises:
+        ConfigError: There is no such folder.
+        CheckpointError: It holds no agent.
+    """
+    if not Path(name).exists():
+        raise ConfigError(f"unknown agent {name!r}: there is no folder {Path(name).absolute()}; valid: {_AN_AGENT}")
+    return Agent.load(name, device)
+
+
+def find_world(name: str) -> tuple[str, Agent | None]:
+    """Reads a name that may be a world's or an agent's, and returns the world, and the agent if it is one.
+
+    A world goes before a folder of the same name; `./brawl` is the folder.
+
+    Raises:
+        ConfigError: There is neither a world nor a folder of this name.
+        CheckpointError: The folder holds no agent.
+    """
+    worlds = registered_envs()
+    names = {*worlds, *(world.rpartition("-v")[0] for world in worlds)}
+    if name in names or name.startswith(GYMNASIUM_PREFIX):
+        return name, None
+    if not Path(name).exists():
+        raise ConfigError(
+            f"unknown world or agent {name!r}{did_you_mean(name, names)}: there is no folder {Path(name).absolute()}; "
+            f"valid: {', '.join(worlds)}, {_AN_AGENT}"
+        )
+    agent = Agent.load(name)
+    return agent.spec.id, agent
 
 
 def is_bot(name: str, env: BatchedEnv) -> bool:

@@ -35,7 +35,7 @@ class Evaluation:
 
     Attributes:
         world: Where.
-        rows: For each opponent its name (empty in a world of one seat) and the numbers: `matches`; where there are
+        rows: For each opponent its name (empty in a world of one team) and the numbers: `matches`; where there are
             winners `wins`, `draws`, `losses`, `win_rate` with `win_rate_low` and `win_rate_high`; where there is a
             reward `mean_return` likewise; `mean_length` likewise; and the agent's behaviour.
         seconds: Time it took.
@@ -122,7 +122,7 @@ def evaluate(
     world = policy.spec.id if world is None else world
     if opponents is None:
         with make_env(world, 1, place, config=config) as env:
-            opponents = env.spec.bots if env.spec.seats > 1 else ()
+            opponents = env.spec.bots if len(set(env.spec.teams)) > 1 else ()
     games = min(max(len(opponents), 1) * matches, max_games, policy.spec.max_games or max_games)
     with make_env(world, max(games, 1), place, seed=seed, config=config) as env:
         if isinstance(player, Agent):
@@ -152,7 +152,7 @@ class Duels:
 
         Args:
             env: Games that nobody else plays; as many as fit into one batch.
-            opponents: Who is played against; nobody in a world of one seat.
+            opponents: Who is played against; nobody in a world of one team.
             matches: Against each.
             seed: Of everything.
             deterministic: Whether agents take the most likely action.
@@ -162,12 +162,13 @@ class Duels:
         """
         if matches < 1:
             raise ConfigError(f"matches must be at least 1, got {matches}")
-        if env.spec.seats > 1 and not opponents:
+        alone = len(set(env.spec.teams)) == 1
+        if not alone and not opponents:
             bots = ", ".join(env.spec.bots) or "none, so name the folder of an agent"
             raise ConfigError(f"{env.spec.id} is played against somebody: name an opponent; its bots: {bots}")
-        if env.spec.seats == 1 and opponents:
+        if alone and opponents:
             names = ", ".join(opponent.name for opponent in opponents)
-            raise ConfigError(f"{env.spec.id} has one seat, so nobody can be played against; got {names}")
+            raise ConfigError(f"{env.spec.id} has one team, so nobody can be played against; got {names}")
         self._env, self._opponents, self._matches = env, tuple(opponents), matches
         self._seed, self._deterministic = seed, deterministic
         self._names = tuple(opponent.name for opponent in opponents) or ("",)

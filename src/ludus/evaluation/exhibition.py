@@ -7,6 +7,8 @@ import torch
 
 from ludus.core.errors import ConfigError
 from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
+from ludus.envs.brawl.env import BrawlEnv
+from ludus.envs.registry import make_env
 from ludus.envs.replay import Replay, ReplayRecorder
 from ludus.evaluation.players import Player
 
@@ -95,6 +97,21 @@ class Exhibition:
     def _begin(self) -> None:
         self._steps = 0
         self._recorder = ReplayRecorder(self.env, 0, episode=self._episode, players=self.names)
+
+
+def make_stage(world: str, *, seed: int = 0, left_first: bool = False) -> BatchedEnv:
+    """Makes the one game of an exhibition.
+
+    Args:
+        world: Where.
+        seed: Of the game.
+        left_first: Whether the first seat shall start on the left, where a world draws the sides.
+    """
+    env = make_env(world, seed=seed)
+    if left_first and isinstance(env, BrawlEnv) and env.view(0).players[0].x > 0.0:
+        env.close()
+        return make_env(world, seed=seed, config={"swap_sides": True})
+    return env
 
 
 def _outcome(result: StepResult, steps: int) -> Outcome:

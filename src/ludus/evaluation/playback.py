@@ -1,4 +1,4 @@
-"""Showing games: a person against players in a window, a replay in a window or as a video, a match as a video."""
+"""Showing games: matches in a window, with or without a person, or as a video; replays likewise."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ _HINT = "P pause   R new match   Esc quit"
 
 def play_in_window(
     exhibition: Exhibition,
-    person: KeyboardPlayer,
+    person: KeyboardPlayer | None,
     window: Window,
     *,
     key_lines: Sequence[str] = (),
@@ -30,11 +30,11 @@ def play_in_window(
     debug: bool = False,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> None:
-    """Lets a person play in real time until the window is closed.
+    """Shows matches in real time until the window is closed; a person may play.
 
     Args:
-        exhibition: The match, with the person in one of its seats.
-        person: Takes the keys.
+        exhibition: The match, with the person in one of its seats if there is one.
+        person: Takes the keys; None to watch others.
         window: Where to show it.
         key_lines: What the keys do, shown in the first seconds and while paused.
         frames: Pictures after which to end, or None.
@@ -54,7 +54,8 @@ def play_in_window(
         if "p" in keys.pressed:
             paused = not paused
         if outcome is None and not paused:
-            person.press(keys.held)
+            if person is not None:
+                person.press(keys.held)
             outcome = exhibition.step()
             if outcome is None:  # a match that ended has begun anew: keep its last picture
                 picture = painter()

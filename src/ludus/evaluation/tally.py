@@ -77,19 +77,19 @@ class Tally:
         self._games = self._index.div(env.spec.seats, rounding_mode="floor")
         self._behaviour, self._step_s = behaviour, 1.0 / env.spec.rate_hz
         self._events = tuple(name for name in _COUNTED_EVENTS if name in env.spec.events)
-        self._quantities: tuple[str, ...] = ()
+        self._quantities: tuple[str, ...] | None = None  # known when the first step is
         # float64: thousands of small numbers are added one by one.
-        self._sums = torch.zeros((len(self._events), len(self._index)), dtype=torch.float64, device=env.device)
+        self._sums = torch.zeros((0, len(self._index)), dtype=torch.float64, device=env.device)
 
     def __call__(self, result: StepResult, playing: Tensor) -> None:
         """Adds a step; `playing` `(games,)` are the games that count."""
         quantities = self._behaviour.per_step(Moment(result.events, result.measures, self._step_s))
         tensors = [*(result.events[name] for name in self._events), *quantities.values()]
-        if not tensors:
-            return
-        if not self._quantities:
+        if self._quantities is None:
             self._quantities = tuple(quantities)
             self._sums = self._sums.new_zeros((len(tensors), len(self._index)))
+        if not tensors:
+            return
         values = torch.stack(tensors).flatten(1).index_select(1, self._index)
         self._sums += torch.where(playing[self._games], values, 0.0)
 
@@ -102,13 +102,13 @@ class Tally:
         """
         sums = self._sums.cpu().numpy()
         games = self._games.cpu().numpy()
-        named = dict(zip((*self._events, *(f"behaviour.{name}" for name in self._quantities)), sums, strict=True))
+        counted = len(self._events)
         return Matches(
             opponents.cpu().numpy()[games],
             np.diff(games, prepend=-1) > 0,
             steps.cpu().numpy()[games],
-            {name: named[name] for name in self._events},
-            {name: named[f"behaviour.{name}"] for name in self._quantities},
+            dict(zip(self._events, sums[:counted], strict=True)),
+            dict(zip(self._quantities or (), sums[counted:], strict=True)),
         )
 
 

@@ -1,0 +1,95 @@
+"""`ludus eval`: an agent plays hundreds of matches against every opponent, and the numbers become a table."""
+
+import json as json_format
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ludus.cli.console import ShareLine, print_ok, show_table
+from ludus.core.errors import DeviceError
+
+if TYPE_CHECKING:
+    from ludus.envs.base import EnvSpec
+
+# Column -> number of a row and its format; columns that no row has are left out. All numbers are in --json.
+_COLUMNS: Mapping[str, tuple[str, str]] = {
+    "opponent": ("opponent", ""),
+    "matches": ("matches", "d"),
+    "won %": ("win_rate", ".1%"),
+    "low": ("win_rate_low", ".1%"),
+    "high": ("win_rate_high", ".1%"),
+    "drawn": ("draws", "d"),
+    "lost": ("losses", "d"),
+    "return": ("mean_return", ".2f"),
+    "return low": ("mean_return_low", ".2f"),
+    "return high": ("mean_return_high", ".2f"),
+    "damage ratio": ("damage_ratio", ".2f"),
+    "knockouts": ("knockouts", ".2f"),
+    "survival s": ("survival_s", ".1f"),
+    "steps": ("mean_length", ".0f"),
+}
+
+
+def evaluate(
+    agent: Annotated[str, typer.Argument(help="Folder of a run, whose best agent is meant, or of a checkpoint.")],
+    against: Annotated[
+        list[str] | None,
+        typer.Option(help="Bot, or folder of an agent; repeat it for several. Every bot of the world if left out."),
+    ] = None,
+    matches: Annotated[int, typer.Option(min=1, help="Matches against each opponent.")] = 400,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all matches.")] = 0,
+    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
+    games: Annotated[int, typer.Option(min=1, help="Most games in one batch.")] = 4096,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Play an agent against bots and agents, and print how often it wins, with intervals."""
+    from ludus.envs.registry import make_env
+    from ludus.evaluation import duels
+    from ludus.evaluation.contenders import load_agent
+
+    loaded = load_agent(agent)
+    with make_env(loaded.spec.id) as env:
+        place = _choose_device(device, env.spec)
+    if place != "cpu":
+        loaded = load_agent(agent, place)
+    line = ShareLine("evaluation")
+    evaluation = duels.evaluate(
+        loaded,
+        against or None,
+        matches=matches,
+        seed=seed,
+        deterministic=deterministic,
+        max_games=games,
+        progress=line.tell,
+    )
+    line.close()
+    if json:
+        asked = {"agent": agent, "seed": seed, "deterministic": deterministic, "device": place}
+        typer.echo(json_format.dumps(asked | evaluation.as_json(), indent=2))
+        return
+    columns = {title: place for title, place in _COLUMNS.items() if any(place[0] in row for row in evaluation.rows)}
+    cells = [[_cell(row, *place) for place in columns.values()] for row in evaluation.rows]
+    show_table(tuple(columns), cells, title=f"{agent} in {evaluation.world}")
+    total = "" if evaluation.mean_win_rate is None else f", mean win rate {evaluation.mean_win_rate:.1%}"
+    count = sum(row["matches"] for row in evaluation.rows)
+    print_ok(f"{count} matches in {evaluation.seconds:.1f} s on {place}{total}")
+
+
+def _cell(row: Mapping[str, Any], name: str, form: str) -> str:
+    value = row.get(name, "")
+    return format(value, form).removesuffix("%") if value != "" and form else str(value)
+
+
+def _choose_device(asked: str, spec: "EnvSpec") -> str:
+    """Returns the device to play on; `auto` takes a GPU if there is one and the world can live on it."""
+    import torch
+
+    if asked != "auto":
+        if asked.partition(":")[0] not in spec.device_types:
+            raise DeviceError(f"{spec.id} lives on {' or '.join(spec.device_types)}, not on {asked}; or use auto")
+        return asked
+    return "cuda" if torch.cuda.is_available() and "cuda" in spec.device_types else "cpu"
