@@ -9,7 +9,7 @@ from ludus.networks.distributions import OUTPUT_GAIN, ActionHead
 from ludus.networks.layers import make_linear
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-_VARIANCE_FLOOR = 1e-6
+VARIANCE_FLOOR = 1e-6
 
 
 class GaussianHead(ActionHead):
@@ -65,7 +65,7 @@ class StateDependentGaussianHead(GaussianHead):
         """Maps latents to means and the log standard deviations that their sizes give."""
         mean = self.linear(latent)
         variance = latent.detach().float().square() @ torch.exp(2.0 * self.log_std.float())
-        return torch.cat((mean, 0.5 * torch.log(variance + _VARIANCE_FLOOR).to(mean.dtype)), dim=-1)
+        return torch.cat((mean, 0.5 * torch.log(variance + VARIANCE_FLOOR).to(mean.dtype)), dim=-1)
 
     def sample(self, parameters: Tensor, noise: Tensor, latent: Tensor) -> Tensor:
         """Adds the latent times the row's own exploration matrix."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ludus.algorithms.ppo.graphs import capture
 from ludus.policies.memory import Memory
-from ludus.policies.policy import Policy, Step
+from ludus.policies.policy import Step
 
 
 class Stepper(Protocol):
@@ -21,6 +21,18 @@ class Stepper(Protocol):
         """Values one frame without moving on."""
 
 
+class Steppable(Stepper, Protocol):
+    """What can be stepped: a policy, or many stacked ones."""
+
+    device: torch.device
+
+    def initial(self, rows: int) -> Memory:
+        """Returns the memory of `rows` rows that have seen nothing."""
+
+    def draw_noise(self, steps: int, rows: int, generator: torch.Generator) -> Tensor:
+        """Draws the noise of `steps` steps."""
+
+
 class GraphStepper:
     """Replays the step and the value as CUDA graphs over fixed tensors.
 
@@ -28,7 +40,7 @@ class GraphStepper:
     memory that is passed in is copied unless it is the one that the last call returned.
     """
 
-    def __init__(self, policy: Policy, rows: int) -> None:
+    def __init__(self, policy: Steppable, rows: int) -> None:
         self._policy = policy
         self._memory = policy.initial(rows)
         self._starts = torch.ones(rows, dtype=torch.bool, device=policy.device)
@@ -75,6 +87,6 @@ class GraphStepper:
         self._value = self._policy.value(self._observations, dict(self._memory), self._starts)
 
 
-def make_stepper(policy: Policy, rows: int, *, cuda_graphs: bool) -> Stepper:
+def make_stepper(policy: Steppable, rows: int, *, cuda_graphs: bool) -> Stepper:
     """Returns the graphs on a CUDA device if wanted, else the policy itself, which steps plainly."""
     return GraphStepper(policy, rows) if cuda_graphs and policy.device.type == "cuda" else policy

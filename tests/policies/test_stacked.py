@@ -1,0 +1,164 @@
+"""Stacked policies: every row gets what the snapshot in its slot would have given it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from ludus.core.errors import ConfigError, StateError, UnsupportedError
+from ludus.envs.base import EnvSpec
+from ludus.policies.config import NormalisationConfig, PolicyConfig
+from ludus.policies.grouping import BlockGrouping, Grouping, OffsetGrouping, SegmentGrouping
+from ludus.policies.policy import Policy
+from ludus.policies.stacked import StackedPolicy
+
+ROWS, SLOTS, STEPS = 14, 5, 20
+CPU = torch.device("cpu")
+GROUPINGS: dict[str, Callable[[], Grouping]] = {
+    "segments": lambda: SegmentGrouping(SLOTS, CPU),
+    "offsets": lambda: OffsetGrouping(SLOTS, CPU, torch.float32),
+    "blocks": lambda: BlockGrouping(SLOTS, CPU, block_rows=4),
+}
+
+
+def _frames(spec: EnvSpec, generator: torch.Generator) -> dict[str, Tensor]:
+    frames = {}
+    for name, space in spec.observation_space.items():
+        shape = (ROWS, *(space.shape or ()))
+        pictures = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
+        frames[name] = pictures if space.dtype == np.uint8 else torch.randn(shape, generator=generator)
+    return frames
+
+
+def _snapshots(spec: EnvSpec, config: PolicyConfig) -> dict[int, Policy]:
+    """Three different policies for three of the slots."""
+    policies = {}
+    for slot in (0, 2, 4):
+        torch.manual_seed(slot)
+        policies[slot] = policy = Policy(spec, config)
+        for parameter in policy.parameters():  # biases and scales start alike, which would hide a mix-up
+            parameter.data += 0.1 * torch.randn_like(parameter)
+        policy.observe(_frames(spec, torch.Generator().manual_seed(slot)))
+    return policies
+
+
+def _check(spec: EnvSpec, config: PolicyConfig, grouping: Grouping | None) -> None:
+    policies = _snapshots(spec, config)
+    stacked = StackedPolicy(policies[0], SLOTS, grouping=grouping)
+    for slot, policy in policies.items():
+        stacked.load(slot, policy.state())
+    generator = torch.Generator().manual_seed(9)
+    memories, memory = {slot: policy.initial(ROWS) for slot, policy in policies.items()}, stacked.initial(ROWS)
+    choices = torch.tensor([0, 2, 4, -1])
+    slots = choices[torch.randint(0, 4, (ROWS,), generator=generator)]
+    stacked.choose(slots)
+    for t in range(STEPS):
+        starts = torch.rand(ROWS, generator=generator) < (1.0 if t == 0 else 0.15)
+        fresh = choices[torch.randint(0, 4, (ROWS,), generator=generator)]
+        slots = torch.where(starts, torch.full_like(fresh, 2) if t == 7 else fresh, slots)
+        stacked.choose(slots)
+        frames, noise = _frames(spec, generator), stacked.draw_noise(1, ROWS, generator)[0]
+        step = stacked.step(frames, memory, starts, noise)
+        memory = step.memory
+        assert all(tensor.isfinite().all() for tensor in (*memory.values(), step.log_probs))
+        for slot, policy in policies.items():
+            own = policy.step(frames, memories[slot], starts, noise)
+            memories[slot] = own.memory
+            rows = slots == slot
+            for ours, theirs in zip(step[:3], own[:3], strict=True):
+                torch.testing.assert_close(ours[rows], theirs[rows], atol=1e-5, rtol=1e-5)
+    assert {name: tensor.shape for name, tensor in memory.items()} == {
+        name: tensor.shape for name, tensor in memories[0].items()
+    }
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_a_stacked_step_equals_each_snapshots_own(
+    policy_kind: tuple[str, PolicyConfig], make_arena: type, grouping: str
+) -> None:
+    name, config = policy_kind
+    _check(make_arena(1, picture=name.startswith("cnn")).spec, config, GROUPINGS[grouping]())
+
+
+@pytest.mark.parametrize(
+    ("space", "config"),
+    [
+        (spaces.Discrete(5), PolicyConfig()),
+        (spaces.MultiDiscrete([2, 3, 4]), PolicyConfig()),
+        (spaces.Box(-1.0, 1.0, (3,), np.float32), PolicyConfig()),
+        (spaces.Box(-1.0, 1.0, (3,), np.float32), PolicyConfig(state_dependent_exploration=True)),
+    ],
+)
+def test_every_action_head_can_be_stacked(space: spaces.Space[object], config: PolicyConfig, make_arena: type) -> None:
+    _check(replace(make_arena(1).spec, action_space=space), config, None)
+
+
+def test_without_values_the_actions_are_the_same(make_arena: type) -> None:
+    spec = make_arena(1).spec
+    config = PolicyConfig.model_validate({"recurrent": {"size": 8, "critic": "separate"}})
+    policy = _snapshots(spec, config)[2]
+    generator = torch.Generator().manual_seed(0)
+    frames, noise = _frames(spec, generator), policy.draw_noise(1, ROWS, generator)[0]
+    steps = []
+    for values in (True, False):
+        stacked = StackedPolicy(policy, 2, values=values)
+        stacked.load(1, policy.state())
+        stacked.choose(torch.ones(ROWS, dtype=torch.int64))
+        starts = torch.ones(ROWS, dtype=torch.bool)
+        steps.append(stacked.step(frames, stacked.initial(ROWS), starts, noise))
+        assert torch.equal(stacked.value(frames, stacked.initial(ROWS), starts), steps[-1].values)
+    assert torch.equal(steps[0].actions, steps[1].actions)
+    assert steps[0].values.abs().min() > 0.0
+    assert torch.equal(steps[1].values, torch.zeros(ROWS))
+    assert set(steps[1].memory) == {"recurrent.hidden", "recurrent.cell"}
+
+
+def test_rows_that_nobody_asks_for_are_finite_even_alone(make_arena: type) -> None:
+    spec = make_arena(1).spec
+    config = PolicyConfig.model_validate({"recurrent": {"size": 8}, "normalise": {"observations": True}})
+    policy = Policy(spec, config)
+    for make in GROUPINGS.values():
+        stacked = StackedPolicy(policy, SLOTS, grouping=make())
+        stacked.load(0, policy.state())
+        stacked.choose(torch.full((ROWS,), -1))
+        frames = _frames(spec, torch.Generator().manual_seed(0))
+        step = stacked.step(frames, stacked.initial(ROWS), torch.ones(ROWS, dtype=torch.bool))
+        assert all(tensor.isfinite().all() for tensor in (*step.memory.values(), step.log_probs, step.values))
+
+
+def test_making_one_draws_nothing_from_the_global_stream(make_arena: type) -> None:
+    policy = Policy(make_arena(1).spec, PolicyConfig(normalise=NormalisationConfig(returns=True)))
+    before = torch.get_rng_state()
+    StackedPolicy(policy, 3)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_what_does_not_fit_is_refused(make_arena: type) -> None:
+    spec = make_arena(1).spec
+    policy, other = Policy(spec, PolicyConfig()), Policy(spec, PolicyConfig(encoder=(8,)))
+    stacked = StackedPolicy(policy, 3)
+    with pytest.raises(ConfigError, match=r"slot 3 .* 0 to 2"):
+        stacked.load(3, policy.state())
+    with pytest.raises(StateError, match=r"actor\.layers\.0\.weight"):
+        stacked.load(0, other.state())
+    with pytest.raises(StateError, match="chosen for 0"):
+        stacked.step({}, {}, torch.zeros(2, dtype=torch.bool))
+    with pytest.raises(ConfigError, match="0 slots"):
+        StackedPolicy(policy, 0)
+
+
+def test_an_architecture_without_a_twin_is_named(make_arena: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = Policy.__init__
+
+    def with_embedding(self: Policy, spec: EnvSpec, config: PolicyConfig, device: torch.device | str = "cpu") -> None:
+        make(self, spec, config, device)
+        self.table = nn.Embedding(2, 2)
+
+    monkeypatch.setattr(Policy, "__init__", with_embedding)
+    policy = Policy(make_arena(1).spec, PolicyConfig())
+    with pytest.raises(UnsupportedError, match="table is a Embedding, whose parameters cannot be stacked"):
+        StackedPolicy(policy, 2)
