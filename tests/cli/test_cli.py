@@ -10,29 +10,12 @@ from pathlib import Path
 import imageio_ffmpeg
 import pytest
 
-from ludus.cli.main import main
 from ludus.cli.play import bot_with
 from ludus.envs.brawl.env import BrawlEnv
 from ludus.envs.replay import Replay, replay_env
 
 LUDUS = Path(sys.executable).with_name("ludus")
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in this process; returns exit code, output and error output."""
-
-    def command(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["ludus", *map(str, arguments)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capfd.readouterr()
-        code = stop.value.code
-        return (code if isinstance(code, int) else 0), out, err
-
-    return command
 
 
 @pytest.fixture
@@ -60,7 +43,7 @@ def test_help_answers_fast_and_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "loaded: []"
-    for command in ("play", "replay", "demo", "envs", "bench"):
+    for command in ("play", "replay", "demo", "envs", "eval", "bench"):
         assert f"\n  {command}" in done.stdout
     times = []
     for _ in range(3):

@@ -43,14 +43,16 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str 
     if not sys.stdout.isatty():
         print_table(header, rows)
         return
-    from rich.console import Console  # takes as long to import as the rest of a quick command
+    from rich.box import SIMPLE  # imported here: rich takes longer than all the rest of a quick command
+    from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title or None, title_justify="left")
+    table = Table(title=escape(title) or None, title_justify="left", box=SIMPLE, pad_edge=False, collapse_padding=True)
     for column, name in enumerate(header):
-        table.add_column(name, justify="left" if column == 0 else "right", no_wrap=True)
+        table.add_column(escape(name).replace(" ", "\n"), justify="left" if column == 0 else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     Console().print(table)
 
 

@@ -12,23 +12,20 @@ from ludus.core.errors import DeviceError
 if TYPE_CHECKING:
     from ludus.envs.base import EnvSpec
 
-# Column -> number of a row and its format; columns that no row has are left out. All numbers are in --json.
+# Column -> number of a row and its format; columns that no row has are left out. All numbers are in --json. At each
+# space a title is broken on a terminal, so that the table of brawl fits into 80 columns.
 _COLUMNS: Mapping[str, tuple[str, str]] = {
     "opponent": ("opponent", ""),
     "matches": ("matches", "d"),
     "won %": ("win_rate", ".1%"),
-    "low": ("win_rate_low", ".1%"),
-    "high": ("win_rate_high", ".1%"),
     "drawn": ("draws", "d"),
-    "lost": ("losses", "d"),
     "return": ("mean_return", ".2f"),
-    "return low": ("mean_return_low", ".2f"),
-    "return high": ("mean_return_high", ".2f"),
-    "damage ratio": ("damage_ratio", ".2f"),
-    "knockouts": ("knockouts", ".2f"),
-    "survival s": ("survival_s", ".1f"),
     "steps": ("mean_length", ".0f"),
+    "damage ratio": ("damage_ratio", ".2f"),
+    "knock outs": ("knockouts", ".2f"),
+    "survival s": ("survival_s", ".1f"),
 }
+_OUTCOMES = ("win_rate", "mean_return")
 
 
 def evaluate(
@@ -71,8 +68,10 @@ def evaluate(
         asked = {"agent": agent, "seed": seed, "deterministic": deterministic, "device": place}
         typer.echo(json_format.dumps(asked | evaluation.as_json(), indent=2))
         return
-    columns = {title: place for title, place in _COLUMNS.items() if any(place[0] in row for row in evaluation.rows)}
-    cells = [[_cell(row, *place) for place in columns.values()] for row in evaluation.rows]
+    columns = {title: part for title, part in _COLUMNS.items() if any(part[0] in row for row in evaluation.rows)}
+    if "survival s" in columns:  # says the same
+        del columns["steps"]
+    cells = [[_cell(row, *part) for part in columns.values()] for row in evaluation.rows]
     show_table(tuple(columns), cells, title=f"{agent} in {evaluation.world}")
     total = "" if evaluation.mean_win_rate is None else f", mean win rate {evaluation.mean_win_rate:.1%}"
     count = sum(row["matches"] for row in evaluation.rows)
@@ -80,8 +79,10 @@ def evaluate(
 
 
 def _cell(row: Mapping[str, Any], name: str, form: str) -> str:
-    value = row.get(name, "")
-    return format(value, form).removesuffix("%") if value != "" and form else str(value)
+    """Returns a number, with its interval in brackets if it is an outcome."""
+    keys = (name, f"{name}_low", f"{name}_high") if name in _OUTCOMES else (name,)
+    value, *ends = (format(row[key], form).removesuffix("%") if key in row else "" for key in keys)
+    return f"{value} ({' to '.join(ends)})" if ends else value
 
 
 def _choose_device(asked: str, spec: "EnvSpec") -> str:

@@ -13,7 +13,7 @@ from ludus.evaluation.players import AgentPlayer, BotPlayer, one_seat
 from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent
 from ludus.policies.policy import Policy
 
-_AN_AGENT = "or the folder of a run or a checkpoint"
+_AN_AGENT = "the folder of a run or a checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def find_contender(name: str, env: BatchedEnv) -> Contender:
         bots = env.spec.bots
         raise ConfigError(
             f"unknown player {name!r}{did_you_mean(name.partition(':')[0], bots)}: it is no bot of {env.spec.id}, and "
-            f"there is no folder {Path(name).absolute()}; valid: {', '.join(bots) or 'no bots'}, {_AN_AGENT}"
+            f"there is no folder {Path(name).absolute()}; valid: {', '.join(bots) or 'no bots'}, or {_AN_AGENT}"
         )
     agent = Agent.load(name, env.device)
     agent.check_world(env.spec)
@@ -104,7 +104,7 @@ def find_world(name: str) -> tuple[str, Agent | None]:
     if not Path(name).exists():
         raise ConfigError(
             f"unknown world or agent {name!r}{did_you_mean(name, names)}: there is no folder {Path(name).absolute()}; "
-            f"valid: {', '.join(worlds)}, {_AN_AGENT}"
+            f"valid: {', '.join(worlds)}, or {_AN_AGENT}"
         )
     agent = Agent.load(name)
     return agent.spec.id, agent

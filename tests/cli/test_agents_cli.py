@@ -1,0 +1,153 @@
+"""Commands that agents play in: `ludus eval`, `ludus demo` and `ludus play`."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import imageio_ffmpeg
+import pytest
+
+from ludus.cli import console
+from ludus.envs.brawl.env import BrawlEnv
+from ludus.envs.replay import Replay, replay_env, verify_replay
+
+Run = Callable[..., tuple[int, str, str]]
+MakeAgent = Callable[[str], Path]
+
+
+def test_eval_prints_a_table_of_every_bot(run: Run, make_agent: MakeAgent) -> None:
+    code, out, err = run("eval", make_agent("duel"), "--matches", 20, "--device", "cpu")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].split() == ["opponent", "matches", "won", "%", "drawn", "return", "steps"]
+    assert [line.split()[:2] for line in lines[1:4]] == [["rock", "20"], ["cycle", "20"], ["random", "20"]]
+    assert lines[4].startswith("[OK] 60 matches in ")
+    assert " on cpu, mean win rate " in lines[4]
+    assert out.isascii()
+    assert "evaluation: 100 % (0 s left)" in err
+
+
+def test_eval_as_json_is_the_same_twice_and_says_what_was_asked(run: Run, make_agent: MakeAgent) -> None:
+    agent = make_agent("duel")
+    arguments = ("eval", agent, "--against", "random", "--against", agent, "--matches", 30, "--seed", 7, "--json")
+    documents = [json.loads(run(*arguments)[1]) for _ in range(2)]
+    for document in documents:
+        assert document.pop("seconds") > 0.0
+    first = documents[0]
+    assert first == documents[1]
+    assert (first["agent"], first["seed"], first["deterministic"]) == (str(agent), 7, False)
+    assert first["world"] == "duel-v1"
+    assert [row["opponent"] for row in first["opponents"]] == ["random", str(agent)]
+    for row in first["opponents"]:
+        assert row["matches"] == row["wins"] + row["draws"] + row["losses"] == 30
+        assert row["win_rate_low"] < row["win_rate"] == row["wins"] / 30 < row["win_rate_high"]
+    assert first["mean_win_rate"] == pytest.approx(sum(row["win_rate"] for row in first["opponents"]) / 2)
+    likely = json.loads(run(*arguments, "--deterministic", "--games", 7)[1])
+    assert likely["deterministic"] is True
+    assert likely["opponents"] != first["opponents"]
+
+
+def test_eval_of_brawl_tells_the_behaviour(run: Run, make_agent: MakeAgent) -> None:
+    agent = make_agent("brawl")
+    code, out, _ = run("eval", agent, "--against", "based:delay=4", "--matches", 2, "--json")
+    assert code == 0
+    (row,) = json.loads(out)["opponents"]
+    assert row["opponent"] == "based:delay=4"
+    assert {"damage_ratio", "knockouts", "knocked_out", "self_destructs", "danger_share", "survival_s"} <= set(row)
+
+
+def test_eval_of_a_world_of_one_seat(run: Run, make_agent: MakeAgent) -> None:
+    code, out, _ = run("eval", make_agent("gym:CartPole-v1"), "--matches", 5)
+    assert code == 0
+    assert out.splitlines()[0].split() == ["opponent", "matches", "return", "steps"]
+    assert "win rate" not in out
+
+
+def test_on_a_terminal_the_table_is_drawn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    console.show_table(("opponent", "damage ratio"), (("[bold]", "1.25"), ("edge-guarder", "12.50")), title="runs/[a]")
+    plain = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
+    lines = [line.rstrip() for line in plain.splitlines()]
+    assert lines[0] == "runs/[a]"
+    assert [line.split() for line in lines[2:4]] == [["damage"], ["opponent", "ratio"]]
+    assert [line.split() for line in lines[5:7]] == [["[bold]", "1.25"], ["edge-guarder", "12.50"]]
+
+
+def test_an_agent_fights_in_a_demo_on_the_left(run: Run, make_agent: MakeAgent, tmp_path: Path) -> None:
+    agent, video, file = make_agent("brawl"), tmp_path / "videos" / "a.mp4", tmp_path / "a.replay"
+    arguments = ("demo", agent, "--against", "constant", "--video", video, "--frames", 15, "--record", file)
+    code, out, _ = run(*arguments, "--seed", 3)
+    assert code == 0
+    assert f"[OK] video written to {video}" in out
+    assert imageio_ffmpeg.count_frames_and_secs(str(video))[0] == 16
+    replay = Replay.load(file)
+    assert replay.players == ("brawl-run", "constant")
+    assert replay.actions[:, 0].any()
+    assert not replay.actions[:, 1].any()
+    with replay_env(replay) as env:
+        assert isinstance(env, BrawlEnv)
+        assert env.view(0).players[0].x < 0.0
+    verify_replay(replay)
+    assert run(*arguments, "--seed", 3)[0] == 0
+    assert bool((Replay.load(file).actions == replay.actions).all())  # the seed decides what is drawn, too
+
+
+def test_two_agents_fight_in_a_demo_of_a_world(run: Run, make_agent: MakeAgent, tmp_path: Path) -> None:
+    agent, file = make_agent("brawl"), tmp_path / "a.replay"
+    best = agent / "checkpoints" / "best"
+    sides = ("--left", agent, "--right", best)
+    code, _, _ = run("demo", "brawl", *sides, "--video", tmp_path / "a.gif", "--frames", 3, "--record", file)
+    assert code == 0
+    assert Replay.load(file).players == ("brawl-run", "brawl-run/best")
+
+
+def test_a_demo_in_a_window(run: Run, make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("demo", make_agent("brawl"), "--window", "--frames", 5, "--record", "shown.replay")
+    assert code == 0
+    assert "[OK] replay of 5 frames written to shown.replay" in out
+    assert not (tmp_path / "demo.mp4").exists()
+
+
+def test_a_person_plays_against_an_agent(
+    run: Run, make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    agent, file = make_agent("brawl"), tmp_path / "played.replay"
+    code, _, _ = run("play", "brawl", "--against", agent, "--seed", 1, "--frames", 12, "--record", file)
+    assert code == 0
+    replay = Replay.load(file)
+    assert replay.players == ("you", "brawl-run")
+    assert not replay.actions[:, 0].any()
+    assert replay.actions[:, 1].any()
+    code, _, err = run("play", "brawl", "--against", agent, "--delay", 3)
+    assert code == 2
+    assert "[ERROR] --delay and --noise are for bots; leave them out to play against the agent" in err
+
+
+def test_wrong_requests_are_explained(run: Run, make_agent: MakeAgent, tmp_path: Path) -> None:
+    duellist, fighter = make_agent("duel"), make_agent("brawl")
+    for arguments, message in (
+        (("eval", "gone"), "[ERROR] unknown agent 'gone': there is no folder"),
+        (
+            ("eval", duellist, "--against", "rok"),
+            "unknown player 'rok' (did you mean 'rock'?): it is no bot of duel-v1",
+        ),
+        (("eval", duellist, "--against", fighter), "its world is duel-v1, the agent's brawl-v1"),
+        (("eval", duellist, "--device", "tpu"), "[ERROR] duel-v1 lives on cpu or cuda, not on tpu"),
+        (("eval", tmp_path), "manifest.json: is missing"),
+        (("eval", duellist, "--matches", 0), "Invalid value for '--matches'"),
+        (("demo", "gone"), "[ERROR] unknown world or agent 'gone': there is no folder"),
+        (("demo", fighter, "--left", "based"), "starts on the left; leave --left based out"),
+        (("demo", fighter, "--against", "baset"), "(did you mean 'based'?)"),
+        (("demo", "brawl", "--window", "--video", "a.mp4"), "[ERROR] --window shows the match and writes no video"),
+    ):
+        code, out, err = run(*arguments)
+        assert code == 2
+        assert message in err
+        assert "Traceback" not in err + out
+        assert err.isascii()
