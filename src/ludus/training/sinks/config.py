@@ -9,7 +9,8 @@ VariableName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # An address that was put in the place of a variable's name is refused, and must not be repeated in the error.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class WandbConfig(_Frozen):
@@ -29,7 +30,7 @@ class WandbConfig(_Frozen):
     tags: tuple[str, ...] = ()
 
 
-class WebhookConfig(BaseModel):
+class WebhookConfig(_Frozen):
     """Messages to a chat, by a Discord-compatible webhook.
 
     Attributes:
@@ -37,9 +38,6 @@ class WebhookConfig(BaseModel):
             has no place in a file.
         timeout_s: Time that one message may take.
     """
-
-    # A name that is no name may be an address that was put in the wrong place: it is not repeated in the error.
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
     address_env: VariableName = "LUDUS_WEBHOOK"
     timeout_s: float = Field(default=5.0, gt=0.0, le=60.0)

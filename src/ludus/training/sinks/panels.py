@@ -1,0 +1,185 @@
+"""The panels of `training_curves.png`: each draws one question's answer into its axes, and says whether it had any."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
+
+from ludus.training.sinks.curve_data import CurveData, Numbers
+from ludus.training.sinks.groups import group_opponents
+from ludus.training.sinks.looks import COLOURS
+from ludus.training.sinks.smoothing import band, moving_average
+
+_MOST_CURVES = 10
+_WINDOW_MATCHES = 200
+_OTHERS = "others"
+
+
+def draw_reward(axes: Axes, data: CurveData) -> bool:
+    """Reward an episode: mean, and the middle 80 % of the episodes."""
+    return _draw_episodes(axes, data, "reward", "episode_return", COLOURS[0])
+
+
+def draw_length(axes: Axes, data: CurveData) -> bool:
+    """Length of an episode."""
+    return _draw_episodes(axes, data, "length", "episode_length", COLOURS[2])
+
+
+def draw_win_rates(axes: Axes, data: CurveData) -> bool:
+    """Share of matches won against each opponent in training."""
+    steps, outcomes = data.episodes.numbers("env_steps"), data.episodes.numbers("outcome")
+    if not np.any(outcomes[np.isfinite(outcomes)]):  # a world without winners
+        return False
+    groups = opponent_groups(data)
+    met = np.array([groups.get(str(name), "") for name in data.episodes.texts("opponent")], dtype=np.str_)
+    for index, name in enumerate(_group_names(groups)):
+        rows = (met == name) & np.isfinite(outcomes)
+        window = min(max(int(rows.sum()) // 15, 10), _WINDOW_MATCHES)
+        x, y = moving_average(steps[rows], (outcomes[rows] > 0.0).astype(np.float64), window)
+        _line(axes, (x, y), COLOURS[index], name)
+    _as_share(axes)
+    return bool(groups)
+
+
+def draw_terms(axes: Axes, data: CurveData) -> bool:
+    """What each reward term gives; the largest ones by their size."""
+    steps = data.terms.numbers("env_steps")
+    names = [name for name in data.terms.names if name not in ("iteration", "env_steps", "total")]
+    values = {name: data.terms.numbers(name) for name in names}
+    sizes = {name: float(np.nanmean(np.abs(v))) for name, v in values.items() if np.isfinite(v).any()}
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:_MOST_CURVES]
+    for index, name in enumerate(name for name in names if name in largest):
+        _line(axes, moving_average(steps, values[name], _window(steps)), COLOURS[index], name)
+    if largest and "total" in data.terms.names:
+        total = moving_average(steps, data.terms.numbers("total"), _window(steps))
+        axes.plot(*total, color="black", label="total", linewidth=1.8, linestyle=(0, (4, 1.5)))
+    if largest:
+        axes.axhline(0.0, color="0.6", linewidth=0.8)
+    return bool(largest)
+
+
+def draw_evaluations(axes: Axes, data: CurveData) -> bool:
+    """Share of evaluation matches won against each opponent, with its interval."""
+    table, groups = data.evaluations, opponent_groups(data)
+    steps, rates = table.numbers("env_steps"), table.numbers("win_rate")
+    low, high = table.numbers("win_rate_low"), table.numbers("win_rate_high")
+    opponents = table.texts("opponent")
+    order = [*_group_names(groups), *dict.fromkeys(opponents.tolist())]
+    names = [name for name in dict.fromkeys(order) if name in set(opponents.tolist())][:_MOST_CURVES]
+    drawn = False
+    for name in names:
+        rows = (opponents == name) & np.isfinite(rates)
+        if rows.any():
+            colour = COLOURS[list(dict.fromkeys(order)).index(name) % len(COLOURS)]
+            axes.fill_between(steps[rows], low[rows], high[rows], color=colour, alpha=0.15, linewidth=0)
+            axes.plot(steps[rows], rates[rows], color=colour, label=name, marker="o", markersize=3, linewidth=1.4)
+            drawn = True
+    if drawn:
+        _as_share(axes)
+    return drawn
+
+
+def draw_score(axes: Axes, data: CurveData) -> bool:
+    """The score by which the best agent is kept, and ratings where there are any."""
+    steps, scores = data.evaluations.numbers("env_steps"), data.evaluations.numbers("score")
+    known = np.isfinite(scores) & np.isfinite(steps)
+    when, first = np.unique(steps[known], return_index=True)
+    score = scores[known][first]
+    if len(when):
+        axes.plot(when, score, color=COLOURS[0], label="score", marker="o", markersize=3, linewidth=1.6)
+        best = int(np.argmax(score))
+        axes.plot(when[best], score[best], color=COLOURS[5], label="best", marker="*", markersize=12, linestyle="none")
+    ratings = [name for name in data.metrics if name.startswith("rating")]
+    on = axes.twinx() if len(when) and ratings else axes
+    drawn = _draw_metrics(on, data, [(name, name, COLOURS[2 + index]) for index, name in enumerate(ratings[:4])])
+    return bool(len(when)) or drawn
+
+
+def draw_losses(axes: Axes, data: CurveData) -> bool:
+    """Policy loss at the left, value loss at the right."""
+    return _draw_pair(axes, data, ("policy_loss", "policy loss"), ("value_loss", "value loss"))
+
+
+def draw_entropy(axes: Axes, data: CurveData) -> bool:
+    """Entropy at the left, KL divergence of an update at the right."""
+    return _draw_pair(axes, data, ("entropy", "entropy"), ("approx_kl", "KL divergence"))
+
+
+def draw_update(axes: Axes, data: CurveData) -> bool:
+    """How well values explain returns, how much was clipped."""
+    drawn = _draw_pair(axes, data, ("explained_variance", "explained variance"), ("clip_fraction", "clipped"))
+    if _has(data, "explained_variance") and axes.get_ylim()[0] < -1.0:
+        axes.set_ylim(-1.0, 1.05)  # before anything is learned it can be any number below zero
+    return drawn
+
+
+def opponent_groups(data: CurveData) -> dict[str, str]:
+    """Returns for each opponent of the episodes the curve it belongs to.
+
+    Bots have curves of their own. Snapshots share one, and so do those met least often if there are too many.
+    """
+    names, counts = np.unique(data.episodes.texts("opponent"), return_counts=True)
+    met = {str(name): int(count) for name, count in zip(names, counts, strict=True) if name}
+    kinds = dict(zip(data.opponents.texts("opponent").tolist(), data.opponents.texts("kind").tolist(), strict=True))
+    groups = group_opponents(met, kinds)
+    sizes: dict[str, int] = {}
+    for name, group in groups.items():
+        sizes[group] = sizes.get(group, 0) + met[name]
+    own = sorted(sizes, key=lambda group: (-sizes[group], group))
+    if len(own) > _MOST_CURVES:
+        kept = set(own[: _MOST_CURVES - 1])
+        groups = {name: group if group in kept else _OTHERS for name, group in groups.items()}
+    return groups
+
+
+def _draw_episodes(axes: Axes, data: CurveData, column: str, metric: str, colour: str) -> bool:
+    x, mean, low, high = band(data.episodes.numbers("env_steps"), data.episodes.numbers(column))
+    if not len(x):
+        return _draw_metrics(axes, data, [(metric, column, colour)])
+    axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0, label="80 % of the episodes")
+    _line(axes, (x, mean), colour, "mean")
+    return True
+
+
+def _draw_pair(axes: Axes, data: CurveData, left: tuple[str, str], right: tuple[str, str]) -> bool:
+    drawn = _draw_metrics(axes, data, [(*left, COLOURS[0])])
+    if not _has(data, right[0]):
+        return drawn
+    other = axes.twinx() if drawn else axes
+    return _draw_metrics(other, data, [(*right, COLOURS[5])])
+
+
+def _draw_metrics(axes: Axes, data: CurveData, curves: Sequence[tuple[str, str, str]]) -> bool:
+    drawn = [(name, label, colour) for name, label, colour in curves if _has(data, name)]
+    for name, label, colour in drawn:
+        steps, values = data.metrics["env_steps"], data.metrics[name]
+        window = _window(steps)
+        if window > 1:
+            axes.plot(*moving_average(steps, values, 1), color=colour, alpha=0.25, linewidth=0.8)
+        _line(axes, moving_average(steps, values, window), colour, label)
+    return bool(drawn)
+
+
+def _line(axes: Axes, points: tuple[Numbers, Numbers], colour: str, label: str) -> None:
+    """Draws a curve; one of few points has them marked, as a single one would not be seen."""
+    marker = "o" if len(points[0]) < 8 else None
+    axes.plot(*points, color=colour, label=label, linewidth=1.6, marker=marker, markersize=3.5)
+
+
+def _has(data: CurveData, name: str) -> bool:
+    return "env_steps" in data.metrics and name in data.metrics and bool(np.isfinite(data.metrics[name]).any())
+
+
+def _group_names(groups: dict[str, str]) -> list[str]:
+    """Returns the curves in an order that does not change from picture to picture; the leftovers last."""
+    return sorted(set(groups.values()), key=lambda name: (name == _OTHERS, name))
+
+
+def _window(steps: Numbers) -> int:
+    return max(len(steps) // 25, 1)
+
+
+def _as_share(axes: Axes) -> None:
+    axes.set_ylim(-0.02, 1.02)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
