@@ -240,7 +240,8 @@ def test_only_the_first_process_writes_and_tells(runs: Path) -> None:
     ]  # fmt: skip
     assert [line["env_steps"] for line in lines(runs / "straight")] == [32, 64, 96, 128, 160, 192]
     final = load_checkpoint(runs / "straight" / "checkpoints" / "final")
-    assert set(final.tensors) == {"policy", "optimiser", "collector", "random", "games", "opponents", "rank-1"}
+    groups = {"policy", "optimiser", "collector", "trace", "random", "games", "opponents", "rank-1"}
+    assert set(final.tensors) == groups
     assert final.tensors["games"]["duel-v1/game"].tolist() == [0, 1]
     assert final.tensors["rank-1"]["games.duel-v1/game"].tolist() == [2, 3]
     assert Agent.load(runs / "straight").spec.id == "duel-v1"

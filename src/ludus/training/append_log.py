@@ -1,10 +1,8 @@
-"""`metrics.jsonl`: one line an iteration, appended and flushed; cut back on resume to what the checkpoint knows."""
+"""A file of lines, appended and flushed; cut back on resume to what the checkpoint knows."""
 
 import errno
-import json
 import logging
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from ludus.core.errors import StoreError, StoreFullError
@@ -12,29 +10,35 @@ from ludus.core.errors import StoreError, StoreFullError
 logger = logging.getLogger(__name__)
 
 
-class MetricsLog:
-    """An append-only file of JSON lines; equal runs write equal bytes, so times of day and durations stay out.
+class AppendLog:
+    """An append-only file of lines; it comes into being with the first one.
 
     Lines that a full disk refuses wait in memory for the next one; `sync` fails while there are any, so no
     checkpoint is ahead of the file.
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens the file, which is made if it is not there."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Takes the file's place; a file that is there already is opened."""
         self._path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+        self._descriptor = -1
         self._waiting = bytearray()
+        if path.exists():
+            self._open()
 
     @property
     def offset(self) -> int:
-        """Size of the file in bytes."""
-        return os.fstat(self._descriptor).st_size
+        """Size of the file in bytes; 0 if there is none."""
+        return os.fstat(self._descriptor).st_size if self._descriptor >= 0 else 0
 
-    def append(self, record: Mapping[str, float | int | str | None]) -> None:
-        """Writes one line, which reaches the operating system before this returns unless the disk is full."""
+    @property
+    def is_empty(self) -> bool:
+        """Whether no line was written or waits to be."""
+        return not self._waiting and self.offset == 0
+
+    def append(self, lines: str) -> None:
+        """Writes whole lines, which reach the operating system before this returns unless the disk is full."""
         late = bool(self._waiting)
-        self._waiting += json.dumps(dict(record), allow_nan=False).encode("ascii") + b"\n"
+        self._waiting += lines.encode("utf-8")
         try:
             self._flush()
         except OSError as error:
@@ -53,7 +57,8 @@ class MetricsLog:
         """
         try:
             self._flush()
-            os.fsync(self._descriptor)
+            if self._descriptor >= 0:
+                os.fsync(self._descriptor)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
             message = f"{self._path} could not be written: {error.strerror}; free some space or check the disk"
@@ -64,9 +69,13 @@ class MetricsLog:
         """Drops the lines after `offset`: the iterations that wrote them are repeated."""
         self._waiting.clear()
         size = self.offset
+        if self._descriptor < 0 and offset == 0:
+            return
+        if self._descriptor < 0:
+            self._open()
         if size < offset:
             logger.warning(
-                "[WARN] %s has %d bytes, the checkpoint knew of %d: earlier metrics are lost; training goes on",
+                "[WARN] %s has %d bytes, the checkpoint knew of %d: earlier lines are lost; training goes on",
                 self._path, size, offset,
             )  # fmt: skip
             offset = self._path.read_bytes().rfind(b"\n") + 1
@@ -79,6 +88,13 @@ class MetricsLog:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def _open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        self._descriptor = os.open(self._path, flags, 0o666)
+
     def _flush(self) -> None:
+        if self._waiting and self._descriptor < 0:
+            self._open()
         while self._waiting:  # one call writes less than asked for when the disk is nearly full
             del self._waiting[: os.write(self._descriptor, self._waiting)]

@@ -31,14 +31,14 @@ class Saved:
         state: Of everything that learns.
         counters: How far the run was.
         rollbacks: Faults from which it has gone back so far.
-        metrics_offset: Bytes of `metrics.jsonl` that belong to it.
+        offsets: For each of the run's tables, its bytes that belong to it.
         parts: What the processes beside the first one have of their own, by rank from 1.
     """
 
     state: RunState
     counters: Counters
     rollbacks: int
-    metrics_offset: int
+    offsets: Mapping[str, int]
     parts: tuple[Mapping[str, Tensor], ...] = ()
 
 
@@ -64,7 +64,7 @@ class Checkpoints:
             "learner": dict(saved.state.learner),
             "course": dict(saved.state.course),
             "rollbacks": saved.rollbacks,
-            "metrics_offset": saved.metrics_offset,
+            "offsets": dict(saved.offsets),
         }
         checkpoint = Checkpoint(
             {**saved.state.tensors, **agent.tensors, **{_part(rank): part for rank, part in enumerate(saved.parts, 1)}},
@@ -113,7 +113,7 @@ class Checkpoints:
             count = sum(name.startswith(_PART_PREFIX) for name in groups)
             parts = tuple(groups.pop(_part(rank)) for rank in range(1, count + 1))
             state = RunState(groups, fields["learner"], fields["course"])
-            return Saved(state, Counters(**fields["counters"]), fields["rollbacks"], fields["metrics_offset"], parts)
+            return Saved(state, Counters(**fields["counters"]), fields["rollbacks"], fields["offsets"], parts)
         except (KeyError, TypeError, ValueError) as error:
             folder = self._store.root / stored.name
             raise CheckpointError(folder, "training.json", f"is not of format {FORMAT}: {error!r}") from error

@@ -43,7 +43,7 @@ def hand_out(ranks: Ranks, saved: Saved | None) -> Saved | None:
     counters, rollbacks, learner, course = told
     flat = ranks.receive_tensors(0)
     groups = {name: part_of(flat, name) for name in sorted({name.partition(".")[0] for name in flat})}
-    return Saved(RunState(groups, learner, course), Counters(**counters), rollbacks, metrics_offset=0)
+    return Saved(RunState(groups, learner, course), Counters(**counters), rollbacks, offsets={})
 
 
 def _flat(groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -1,11 +1,16 @@
 """What the processes of a run join after an iteration: the guard's verdict and the metrics that are a rank's own."""
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ludus.algorithms.ppo.buffer import RolloutBuffer
+from ludus.training.callbacks import Episodes
 from ludus.training.guard import Fault
 from ludus.training.ranks import Ranks
 
@@ -44,6 +49,42 @@ def join_metrics(ranks: Ranks, metrics: Mapping[str, float], buffer: RolloutBuff
     left = _joined_variance([(row[4], row[5]) for row in rows], size)
     joined["explained_variance"] = 1.0 - left / spread if spread else math.nan
     return {**metrics, **joined}
+
+
+def join_episodes(ranks: Ranks, episodes: Episodes, rewards: Mapping[str, float]) -> tuple[Episodes, dict[str, float]]:
+    """Returns the episodes of all processes, by rank, and the sums of their reward terms; the same on each of them."""
+    if ranks.place.count == 1:
+        return episodes, dict(rewards)
+    own = {
+        "totals": episodes.rewards.tolist(),
+        "counts": [each.tolist() for each in (episodes.lengths, episodes.outcomes, episodes.opponents)],
+        "terms": {name: values.tolist() for name, values in episodes.terms.items()},
+        "behaviour": {name: values.tolist() for name, values in episodes.behaviour.items()},
+        "rewards": dict(rewards),
+    }
+    told: list[dict[str, Any]] = [json.loads(text) for text in ranks.gather_texts(json.dumps(own))]
+    counts = [_joined([each["counts"][column] for each in told], np.int64) for column in range(3)]
+    full = [each for each in told if each["totals"]]  # a process without episodes has no names of their parts
+    tables = {
+        part: {
+            name: _joined([each[part][name] for each in full], np.float64) for name in (full[0][part] if full else ())
+        }
+        for part in ("terms", "behaviour")
+    }
+    joined = Episodes(
+        rewards=_joined([each["totals"] for each in told], np.float64),
+        lengths=counts[0],
+        outcomes=counts[1],
+        opponents=counts[2],
+        names=episodes.names,
+        terms=tables["terms"],
+        behaviour=tables["behaviour"],
+    )
+    return joined, {name: sum(each["rewards"][name] for each in told) for name in rewards}
+
+
+def _joined(parts: Sequence[Sequence[float]], kind: type) -> NDArray[Any]:
+    return np.concatenate([np.asarray(part, dtype=kind) for part in parts])
 
 
 def _joined_variance(groups: list[tuple[float, float]], size: int) -> float:

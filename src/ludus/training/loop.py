@@ -18,6 +18,7 @@ from typing import Self
 from torch import Tensor
 
 from ludus.core.errors import NotFiniteError, StoreError, UnsupportedError
+from ludus.envs.behaviour import behaviour_of
 from ludus.store import step_name
 from ludus.training.callbacks import Callback, Counters, Iteration
 from ludus.training.checkpointing import Checkpoints, Saved, is_due
@@ -25,14 +26,12 @@ from ludus.training.config import TrainConfig
 from ludus.training.course import Course
 from ludus.training.exchange import collect_parts, hand_out
 from ludus.training.guard import Fault, Guard
-from ludus.training.joining import join_faults, join_metrics
-from ludus.training.metrics_log import MetricsLog
+from ludus.training.joining import join_episodes, join_faults, join_metrics
 from ludus.training.ranks import Ranks, find_place
+from ludus.training.records import Records
 from ludus.training.workbench import RunState, Workbench
 
 logger = logging.getLogger(__name__)
-
-METRICS_FILE = "metrics.jsonl"
 
 
 def train(config: TrainConfig, folder: Path, callbacks: Sequence[Callback] = ()) -> Counters:
@@ -42,7 +41,7 @@ def train(config: TrainConfig, folder: Path, callbacks: Sequence[Callback] = ())
 
     Args:
         config: The settings; those of an earlier call must have been the same.
-        folder: The run folder; it gets `checkpoints/` and `metrics.jsonl`. Of several processes only the first uses it.
+        folder: The run folder; it gets `checkpoints/` and the tables of `records`. Only the first process uses it.
         callbacks: Who is told, by the first process alone.
 
     Returns:
@@ -77,7 +76,7 @@ class Trainer:
         self._stopping = False
         self._faults_in_a_row = 0
         self._is_telling = False
-        self._log: MetricsLog | None = None
+        self._records: Records | None = None
         self._open = ExitStack()
         place = find_place()
         device = place.share(config).world.device  # refuses what cannot be divided before anyone waits for anyone
@@ -98,17 +97,17 @@ class Trainer:
         saved = hand_out(ranks, read)
         self._is_new = saved is None
         self.counters, self.rollbacks = (Counters(), 0) if saved is None else (saved.counters, saved.rollbacks)
-        if ranks.is_writer:
-            self._log = MetricsLog(folder / METRICS_FILE)
-            self._open.callback(self._log.close)
         self.bench = Workbench(self.config, ranks.place)
         self._open.callback(self.bench.close)
         self.course = Course(self.config, self.bench)
         if saved is not None:
             self._load(saved.state)
             logger.info("goes on from env step %d", saved.counters.env_steps)
-        if self._log is not None:
-            self._log.cut_back(0 if saved is None else saved.metrics_offset)
+        if ranks.is_writer:
+            spec = self.bench.env.spec
+            self._records = Records(folder, behaviour_of(spec.id), has_winners="wins" in spec.events)
+            self._open.callback(self._records.close)
+            self._records.cut_back({} if saved is None else saved.offsets)
         self._guard = Guard(self.bench)
         self._finite = self._state()  # what a fault goes back to, and what checkpoints hold
 
@@ -146,10 +145,10 @@ class Trainer:
         return self._ranks.together(partial(self._save, name, parts, must))
 
     def _save(self, name: str, parts: tuple[Mapping[str, Tensor], ...], must: bool) -> Path | None:
-        if self._log is None:
+        if self._records is None:
             return None
         try:
-            saved = Saved(self._finite, self.counters, self.rollbacks, self._log.sync(), parts)
+            saved = Saved(self._finite, self.counters, self.rollbacks, self._records.sync(), parts)
             folder = self._checkpoints.save(name, saved, self.bench.policy)
         except StoreError as error:
             if must:
@@ -193,8 +192,8 @@ class Trainer:
         return self._ranks.any(self._ranks.is_writer and not self._checkpoints.has("final"))
 
     def _report(self, iteration: Iteration) -> None:
-        if self._log is not None:
-            self._log.append(_record(iteration))
+        if self._records is not None:
+            self._records.iteration(iteration)
         self._tell(lambda callback: callback.on_iteration(iteration))
 
     def _tell(self, what: Callable[[Callback], None]) -> None:
@@ -221,7 +220,7 @@ class Trainer:
             self._go_back(fault)
             return None
         self._faults_in_a_row = 0
-        episodes, rewards = self.bench.trace.read(), self.bench.trace.totals()
+        episodes, rewards = join_episodes(self._ranks, self.bench.trace.read(), self.bench.trace.totals())
         times_s = learner.times_s()
         metrics = join_metrics(self._ranks, metrics, learner.collector.buffer)
         updates = self.counters.updates + int(metrics.pop("updates"))
@@ -254,9 +253,3 @@ class Trainer:
     def _load(self, state: RunState) -> None:
         self.bench.load_state(state)
         self.course.load_state(state.course, self.counters.env_steps)
-
-
-def _record(iteration: Iteration) -> dict[str, float | int | None]:
-    counters = iteration.counters
-    head = {"iteration": counters.iterations, "env_steps": counters.env_steps, "updates": counters.updates}
-    return head | dict(iteration.metrics)

@@ -5,6 +5,7 @@ when the host has waited for the device anyway, the episodes that ended are read
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -97,7 +98,7 @@ class RolloutTrace(RolloutReward):
         sums = self._quantities.cumsum(1, dtype=torch.float64)
         steps = torch.arange(1, len(self._ends) + 1, device=self._ends.device).unsqueeze(1)
         places = self._ends.nonzero()
-        episodes = NO_EPISODES
+        episodes = replace(NO_EPISODES, names=self._names())
         last = torch.where(self._ends, steps, 0).amax(0)  # how many steps of each row belong to finished episodes
         if len(places):
             episodes = self._episodes(sums, places)
@@ -107,6 +108,9 @@ class RolloutTrace(RolloutReward):
         self._running = torch.where(last > 0, sums[:, -1] - finished, carried)
         self._lengths = torch.where(last > 0, len(self._ends) - last, self._lengths + len(self._ends))
         return episodes
+
+    def _names(self) -> tuple[str, ...]:
+        return () if self._lineup is None else self._lineup.names
 
     def _episodes(self, sums: Tensor, places: Tensor) -> Episodes:
         step, row = places.unbind(1)
@@ -129,7 +133,7 @@ class RolloutTrace(RolloutReward):
             lengths=lengths,
             outcomes=np.sign(outcome).astype(np.int64),
             opponents=self._against[step, row].cpu().numpy().astype(np.int64),
-            names=() if self._lineup is None else self._lineup.names,
+            names=self._names(),
             terms=terms,
             behaviour=self._behaviour.per_episode(sums_by_name, lengths, self._spec.rate_hz) if sums_by_name else {},
         )

@@ -1,0 +1,137 @@
+"""The trace: episodes put together by hand over several rollouts, an account that adds up, and a state that goes on."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ludus import make_env
+from ludus.algorithms.ppo.seats import Rows
+from ludus.core.errors import StateError
+from ludus.envs.base import StepResult
+from ludus.envs.behaviour import Behaviour
+from ludus.rewards.manager import RewardManager
+from ludus.rewards.weights import RewardConfig
+from ludus.training.callbacks import Episodes
+from ludus.training.config import TrainConfig
+from ludus.training.trace import RolloutTrace
+from ludus.training.workbench import Workbench
+
+
+class Lineup:
+    """Two opponents, one a game."""
+
+    names = ("left", "right")
+    opponents = torch.tensor([0, 1])
+
+
+def make_trace(steps: int = 4, behaviour: Behaviour | None = None) -> RolloutTrace:
+    env = make_env("duel", 2)
+    manager = RewardManager(
+        "duel", env.spec.events, (RewardConfig.model_validate({"weights": {"reward": 1.0, "wins": 10.0}}),), {}
+    )
+    trace = RolloutTrace(env.spec, manager, behaviour or Behaviour(), Lineup())
+    trace.begin(steps, Rows(env, torch.tensor([[True, False], [False, True]])))
+    return trace
+
+
+def result(reward: tuple[float, float], *, wins: tuple[float, float] = (0, 0), ended: tuple[int, int] = (0, 0),
+           losses: tuple[float, float] = (0, 0)) -> StepResult:  # fmt: skip
+    def seated(numbers: tuple[float, float]) -> Tensor:
+        """Gives game 0's number to its seat 0 and game 1's to its seat 1; the others get one that must not count."""
+        return torch.tensor([[numbers[0], 777.0], [777.0, numbers[1]]])
+
+    events = {"reward": seated(reward), "wins": seated(wins), "losses": seated(losses), "draws": torch.zeros(2, 2)}
+    none = torch.zeros(2, dtype=torch.bool)
+    return StepResult({}, torch.tensor(ended).bool(), none, {}, events, {"lead": torch.zeros(2, 2)})
+
+
+def play(trace: RolloutTrace, *steps: StepResult) -> Episodes:
+    for t, step in enumerate(steps):
+        trace.record(t, step)
+    trace.rewards()
+    return trace.read()
+
+
+def test_episodes_by_hand() -> None:
+    trace = make_trace()
+    first = play(
+        trace,
+        result((1, 2)),
+        result((1, 2), ended=(0, 1), losses=(0, 1)),
+        result((1, 0.5)),
+        result((1, 0.5), ended=(0, 1), wins=(0, 1)),
+    )
+    assert trace.rewards().tolist() == [[1, 2], [1, 2], [1, 0.5], [1, 10.5]]
+    assert first.rewards.tolist() == [4.0, 11.0]
+    assert first.lengths.tolist() == [2, 2]
+    assert first.outcomes.tolist() == [-1, 1]
+    assert [first.names[index] for index in first.opponents] == ["right", "right"]
+    assert {name: values.tolist() for name, values in first.terms.items()} == {
+        "reward": [4.0, 1.0], "wins": [0.0, 10.0],
+    }  # fmt: skip
+    assert trace.totals() == {"reward": 9.0, "wins": 10.0}
+    second = play(trace, result((1, 8)), result((1, 8), ended=(1, 0)), result((5, 8)), result((5, 8), ended=(1, 1)))
+    assert second.rewards.tolist() == [6.0, 10.0, 32.0], "the first episode began in the rollout before"
+    assert second.lengths.tolist() == [6, 2, 4]
+    assert [second.names[index] for index in second.opponents] == ["left", "left", "right"]
+    third = play(trace, *[result((1, 1))] * 4)
+    assert len(third) == 0
+    assert third.names == ("left", "right")
+    fourth = play(trace, result((1, 1), ended=(1, 1)), *[result((1, 1))] * 3)
+    assert fourth.rewards.tolist() == [5.0, 5.0]
+    assert fourth.lengths.tolist() == [5, 5]
+
+
+def test_nothing_of_an_episode_reaches_the_next() -> None:
+    trace = make_trace()
+    play(trace, *[result((100, 100))] * 3, result((100, 100), ended=(1, 1)))
+    after = play(trace, *[result((1, 1))] * 3, result((1, 1), ended=(1, 1)))
+    assert after.rewards.tolist() == [4.0, 4.0]
+
+
+def test_a_state_goes_on_and_another_one_is_refused() -> None:
+    trace, other = make_trace(), make_trace()
+    play(trace, *[result((1, 3))] * 4)
+    other.load_state(trace.state())
+    last = [*[result((1, 3))] * 3, result((1, 3), ended=(1, 1))]
+    assert play(other, *last).rewards.tolist() == play(trace, *last).rewards.tolist() == [8.0, 24.0]
+    with pytest.raises(StateError, match="does not fit"):
+        trace.load_state({"running": torch.zeros(1, 2), "lengths": torch.zeros(2, dtype=torch.int64)})
+
+
+def run_brawl(iterations: int, **changes: Any) -> tuple[list[Episodes], list[Tensor], list[dict[str, float]]]:
+    config = TrainConfig.model_validate(
+        {
+            "world": {"name": "brawl", "num_games": 8, "settings": {"step_limit": 40}},
+            "policy": {"net_arch": {"pi": [8], "vf": [8]}},
+            "ppo": {"steps": 32, "batch_size": 64, "epochs": 1},
+            "opponents": {"aggressive": 1, "random": 1},
+            **changes,
+        }
+    )
+    episodes, rewards, totals = [], [], []
+    with Workbench(config) as bench:
+        for _ in range(iterations):
+            bench.learner.iterate()
+            episodes.append(bench.trace.read())
+            rewards.append(bench.learner.collector.buffer.rewards.clone())
+            totals.append(bench.trace.totals())
+    return episodes, rewards, totals
+
+
+def test_the_account_of_a_real_world_adds_up_exactly() -> None:
+    episodes, rewards, totals = run_brawl(5)
+    for table, reward, total in zip(episodes, rewards, totals, strict=True):
+        assert sum(total.values()) == reward.double().sum().item()
+        if len(table):
+            assert np.array_equal(np.sum(list(table.terms.values()), axis=0), table.rewards)
+    lengths = np.concatenate([table.lengths for table in episodes])
+    assert len(lengths) >= 8 * (5 * 32 // 40)
+    assert lengths.max() == 40
+    finished = sum(table.rewards.sum() for table in episodes)
+    everything = sum(reward.double().sum().item() for reward in rewards)
+    assert abs(everything - finished) < 8 * 20, "only the eight unfinished episodes are missing"
+    assert {"damage_ratio", "survival_s", "danger_share"} <= set(episodes[-1].behaviour)
