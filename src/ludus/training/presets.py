@@ -1,5 +1,6 @@
 """The configuration of a run: a user's defaults, a preset or a file, and overrides, in one checked `TrainConfig`."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,15 +9,17 @@ from pathlib import Path
 from ludus.config import (
     Check,
     Document,
+    KeyPath,
     Node,
     Origin,
     Origins,
     Shelf,
+    UserDefaults,
     part_check,
+    read_config,
     read_config_with_origins,
     read_layers,
     read_overrides,
-    read_user_defaults,
     short,
     show_path,
     single,
@@ -79,7 +82,7 @@ def load_run_config_with_origins(
         *(read_layers(start, shelf) if start is not None else ()),
         *read_overrides(overrides),
     ]
-    checks: list[Check] = [partial(_check_world, world)]
+    checks: list[Check] = [partial(_check_world, world), _check_finite]
     settings = settings_model(world)
     if settings is not None:
         checks.append(part_check(_SETTINGS, settings))
@@ -102,8 +105,9 @@ def _preset_file(shelf: Shelf, world: str, preset: str | None) -> Path | None:
 
 
 def _user_layers() -> list[Document]:
-    read_user_defaults()  # says all that is wrong with the file, not only with what is used here
-    device = user_defaults_document().root.child("device")
+    document = user_defaults_document()
+    read_config(UserDefaults, [document])  # says all that is wrong with the file, not only with what is used here
+    device = document.root.child("device")
     return [] if device is None or device.content is None else [Document(single(_DEVICE, device))]
 
 
@@ -123,3 +127,16 @@ def _check_world(world: str, root: Node) -> Sequence[ConfigFault]:
     except UnknownNameError as error:
         return [ConfigFault(place, key, "should be a world", got, suggest(node.content, error.valid))]
     return () if same else [ConfigFault(place, key, f"should be {world}, the world that was asked for", got)]
+
+
+def _check_finite(root: Node, path: KeyPath = ()) -> Sequence[ConfigFault]:
+    """Refuses numbers that are not finite, wherever they are: no file of a run can hold them."""
+    content = root.content
+    if isinstance(content, float) and not math.isfinite(content):
+        return [ConfigFault(str(root.origin), show_path(path), "should be a finite number", short(content))]
+    below: list[tuple[str | int, Node]] = []
+    if isinstance(content, dict):
+        below.extend(content.items())
+    elif isinstance(content, list):
+        below.extend(enumerate(content))
+    return [fault for part, node in below for fault in _check_finite(node, (*path, part))]

@@ -51,7 +51,7 @@ def _iteration(
         0.5,
         episodes,
         {"win": 20.0, "idle": -5.0} if rewards is None else rewards,
-        {"simulation": 0.2, "inference": 0.1, "update": 0.15, "other": 0.05},
+        {"other": 0.05, "update": 0.15, "simulation": 0.2, "inference": 0.1},
         stage,
     )
 

@@ -40,6 +40,7 @@ def test_times_are_shares_and_means_are_of_the_last_episodes(
     assert not watch.mean_reward
     watch.iteration(make_iteration(21, (1, -1, 1, 1), (0, 0, 0, 0)))
     assert watch.time_shares == pytest.approx({"simulation": 0.4, "inference": 0.2, "update": 0.3, "other": 0.1})
+    assert list(watch.time_shares) == ["simulation", "inference", "update", "other"]
     assert (watch.mean_reward, watch.mean_length) == (0.5, 100.0)
     watch.iteration(make_iteration(22, [1] * 300, [0] * 300))
     assert watch.mean_reward == 1.0

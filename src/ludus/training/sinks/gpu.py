@@ -68,7 +68,8 @@ def open_gpu(device: str) -> GpuReader | None:
     try:
         nvml.nvmlInit()
         # By its identifier: CUDA_VISIBLE_DEVICES gives torch other numbers than NVML has.
-        handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
+        identifier = str(torch.cuda.get_device_properties(device).uuid).removeprefix("GPU-")
+        handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{identifier}")
     except nvml.NVMLError:
         return None
     return GpuReader(nvml, handle)

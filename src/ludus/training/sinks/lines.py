@@ -18,7 +18,7 @@ def progress_line(watch: Watch) -> str:
         f"{100.0 * watch.progress:5.1f} %  {steps:,} of {total:,} steps",
         f"{watch.speed_now:,.0f}/s (average {watch.speed_average:,.0f}/s)",
     ]
-    if watch.left_s is not None:
+    if watch.left_s:
         parts.append(f"left {duration(watch.left_s)}")
     if watch.stage:
         parts.append(f"stage {watch.stage}")

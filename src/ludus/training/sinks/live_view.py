@@ -42,7 +42,7 @@ def _progress(watch: Watch) -> RenderableType:
     row.add_column(no_wrap=True)
     row.add_column(ratio=1, min_width=10)
     row.add_column(no_wrap=True, justify="right")
-    left = "" if watch.left_s is None else f"{duration(watch.left_s)} left"
+    left = f"{duration(watch.left_s)} left" if watch.left_s else ""
     row.add_row(
         Text(f"{100.0 * watch.progress:.1f} %", style="bold"),
         ProgressBar(total=1.0, completed=watch.progress),

@@ -11,6 +11,7 @@ from ludus.training.sinks.recent import WINDOW, RecentMatches
 
 _SPEED_WINDOW_S = 10.0  # over which the speed "now" is taken
 _TIME_DECAY = 0.9  # of an iteration's times in the shares of the next one
+_TIME_ORDER = {"simulation": 0, "inference": 1, "opponents": 2, "update": 3}
 _LAST_MESSAGES = 4
 
 
@@ -117,7 +118,10 @@ class Watch:
     def time_shares(self) -> dict[str, float]:
         """Where the time of the last iterations went; the shares add up to 1."""
         total_s = sum(self._times_s.values())
-        return {name: seconds / total_s for name, seconds in self._times_s.items()} if total_s > 0.0 else {}
+        if total_s <= 0.0:
+            return {}
+        names = sorted(self._times_s, key=lambda name: (_TIME_ORDER.get(name, len(_TIME_ORDER)), name))
+        return {name: self._times_s[name] / total_s for name in names}
 
     @property
     def mean_reward(self) -> float | None:
