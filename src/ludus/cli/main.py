@@ -10,6 +10,7 @@ import typer
 
 from ludus import __version__
 from ludus.cli.bench import bench
+from ludus.cli.config import config
 from ludus.cli.console import print_error
 from ludus.cli.demo import demo
 from ludus.cli.envs import envs
@@ -35,6 +36,7 @@ app.command()(demo)
 app.command()(envs)
 app.command(name="eval")(evaluate)
 app.add_typer(bench, name="bench")
+app.add_typer(config, name="config")
 
 
 def _print_version(wanted: bool) -> None:

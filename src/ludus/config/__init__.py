@@ -7,7 +7,7 @@ from ludus.config.overrides import read_overrides
 from ludus.config.reader import Document, parse_document, read_document, read_yaml
 from ludus.config.reading import Check, Origins, part_check, read_config, read_config_with_origins
 from ludus.config.shelf import Shelf
-from ludus.config.shown import list_faults, short
+from ludus.config.shown import list_faults, short, suggest
 from ludus.config.user_defaults import UserDefaults, read_user_defaults, user_defaults_file
 
 __all__ = [
@@ -35,5 +35,6 @@ __all__ = [
     "short",
     "show_path",
     "single",
+    "suggest",
     "user_defaults_file",
 ]

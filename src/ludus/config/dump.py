@@ -30,7 +30,7 @@ def dump_yaml(data: object, comment: Comment | None = None) -> str:
     lines = list(_lines(data, (), 0))
     if comment is None:
         return "".join(f"{text}\n" for text, _ in lines)
-    said = [(text, comment(path)) for text, path in lines]
+    said = [(text, comment(path).encode("unicode_escape").decode("ascii")) for text, path in lines]
     width = max(len(text) for text, _ in said)
     return "".join(f"{text.ljust(width)}  # {words}\n" if words else f"{text}\n" for text, words in said)
 

@@ -17,6 +17,7 @@ from ludus.config.schema import (
     shape_of,
 )
 from ludus.config.shown import short, suggest
+from ludus.core.errors import nearest_name
 from ludus.core.faults import ConfigFault
 
 HIDDEN = "hidden_value"  # type of a fault whose value must not be shown, because it may be a secret
@@ -122,11 +123,13 @@ def _fault(walk: _Walk, error: ErrorDetails, prefix: KeyPath) -> ConfigFault:
     elif words := literals(walk.annotation):
         expectation = f"should be one of {', '.join(words)}"
         name = str(path[-1]) if walk.is_key else str(node.content)
-        hint = suggest(name, words).partition(" valid: ")[0] if suggest(name, words).startswith("did") else ""
+        near = nearest_name(name, words)
+        hint = f"did you mean {near!r}?" if near is not None else ""
     elif expectation == _WORDS["dict_type"]:
         hint = _mapping_hint(walk.annotation)
     at_key = walk.is_key or kind == _UNKNOWN_KEY
-    got = "" if kind == HIDDEN or (kind in _BY_VALIDATORS and _is_collection(node)) else short(node.plain())
+    is_shown = not (_is_secret(walk, kind) or (kind in _BY_VALIDATORS and _is_collection(node)))
+    got = short(node.plain()) if is_shown else ""
     return ConfigFault(str(node.key_origin if at_key else node.origin), show_path(path), expectation, got, hint)
 
 
@@ -148,8 +151,9 @@ def _tag_fault(walk: _Walk, path: KeyPath) -> ConfigFault:
     shown = show_path((*path, key))
     if node is None:
         return ConfigFault(str(walk.node.origin), shown, f"is required: one of {', '.join(tags)}")
-    hint = suggest(str(node.content), tags)
-    return ConfigFault(str(node.origin), shown, "should be one of the valid words", short(node.plain()), hint)
+    near = nearest_name(str(node.content), tags)
+    hint = f"did you mean {near!r}?" if near is not None else ""
+    return ConfigFault(str(node.origin), shown, f"should be one of {', '.join(tags)}", short(node.plain()), hint)
 
 
 def _mapping_hint(annotation: Any) -> str:  # noqa: ANN401 - an annotation can be anything
@@ -161,6 +165,11 @@ def _mapping_hint(annotation: Any) -> str:  # noqa: ANN401 - an annotation can b
         return ""
     short_form = ", or the short form of one" if shape.short_form else ""
     return f"with the key {shape.discriminator}, one of {', '.join(shape.tags())}{short_form}"
+
+
+def _is_secret(walk: _Walk, kind: str) -> bool:
+    model = as_model(walk.holder)
+    return kind == HIDDEN or (model is not None and bool(model.model_config.get("hide_input_in_errors")))
 
 
 def _is_collection(node: Node) -> bool:

@@ -9,8 +9,7 @@ from ludus.config.node import Node, Origin
 from ludus.config.reader import Document, read_document
 from ludus.config.schema import child_annotation, chosen, shape_of
 from ludus.config.shelf import Shelf
-from ludus.config.shown import short
-from ludus.core.errors import UnknownNameError
+from ludus.config.shown import short, suggest
 from ludus.core.faults import ConfigFault
 
 EXTENDS = "extends"
@@ -28,12 +27,12 @@ def read_layers(file: Path, shelf: Shelf) -> list[Document]:
     followed: list[Path] = []
     following: Path | None = file
     while following is not None:
-        followed.append(following.resolve())
         document = read_document(following)
         parent = document.root.child(EXTENDS)
         documents.append(replace(document, root=document.root.without(EXTENDS)))
         if parent is None:
             break
+        followed.append(following.resolve())
         following, fault = _parent_file(parent, following, followed, shelf)
         if fault is not None:
             documents[-1] = replace(documents[-1], faults=(*documents[-1].faults, fault), readable=False)
@@ -55,19 +54,25 @@ def _parent_file(
         if Path(name).is_absolute():
             return fault("should be a path relative to this file")
         parent = child.parent / name
-        if not parent.is_file():
-            return fault(f"there is no file {parent}")
+        if not _is_file(parent):
+            return fault(f"there is no file {short(str(parent))}")
+    elif name in shelf.names():
+        parent = shelf.file(name)
     else:
-        try:
-            parent = shelf.file(name)
-        except UnknownNameError as error:
-            return fault(str(error), "or give the path of a file, ending in .yaml")
+        return fault("should be a preset, or the path of a file ending in .yaml", suggest(name, shelf.names()))
     if parent.resolve() in followed:
         chain = " -> ".join(path.name for path in (*followed[followed.index(parent.resolve()) :], parent))
         return fault(f"goes round in a circle: {chain}")
     if len(followed) > MAX_PARENTS:
         return fault(f"more than {MAX_PARENTS} files extend each other")
     return parent, None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # no permission to look, or a name that is too long
+        return False
 
 
 def merge_layers(layers: Sequence[Node], annotation: Any = Any) -> Node:  # noqa: ANN401 - whatever a model says

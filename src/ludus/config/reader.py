@@ -64,9 +64,9 @@ def read_yaml(file: Path, what: str, max_bytes: int) -> Plain:
 def read_document(file: Path, what: str = "configuration", max_bytes: int = MAX_CONFIG_BYTES) -> Document:
     """Reads a YAML file with the places of all keys and values; `what` names it in errors."""
     start = Origin(str(file), 1, 1)
-    if not file.is_file():  # a device or a pipe could be read for ever
-        return _unreadable(start, f"{what} cannot be read: there is no such file")
     try:
+        if not file.is_file():  # a device or a pipe could be read for ever
+            return _unreadable(start, f"{what} cannot be read: there is no such file")
         with file.open("rb") as stream:
             content = stream.read(max_bytes + 1)
     except OSError as error:

@@ -42,7 +42,7 @@ class Origins:
             if child is None:
                 return None if isinstance(node.content, dict) else node.origin
             node = child
-        return node.origin
+        return node.key_origin if isinstance(node.content, dict) else node.origin
 
 
 def read_config(model: type[ModelT], layers: Sequence[Document], checks: Sequence[Check] = ()) -> ModelT:
@@ -64,9 +64,10 @@ def read_config_with_origins(
         raise ConfigFileError(faults)
     root = merge_layers([layer.root for layer in layers], model)
     config, found = _validate(model, root)
-    found += [fault for check in checks for fault in check(root)]
-    known = {fault.place for fault in faults}  # a fault of the YAML can make another one of the schema
-    faults += [fault for fault in found if fault.place not in known]
+    # A fault of the YAML makes one of the schema at the same place, and that one of a check; the first says enough.
+    for later in (found, [fault for check in checks for fault in check(root)]):
+        known = {fault.place for fault in faults}
+        faults += [fault for fault in later if fault.place not in known]
     if faults or config is None:
         in_order = sorted(faults, key=partial(_order, sources=[layer.root.origin.source for layer in layers]))
         raise ConfigFileError(in_order[:MAX_FAULTS], left_out=max(len(faults) - MAX_FAULTS, 0))

@@ -46,7 +46,8 @@ class Shape:
                 return member
         for member in self.members:
             kind = get_origin(shape_of(member).only)
-            if isinstance(kind, type) and f"{kind.__name__}[" in label:
+            name = "literal" if kind is Literal else getattr(kind, "__name__", None)
+            if name is not None and f"{name}[" in label:
                 return member
         return _UNKNOWN
 

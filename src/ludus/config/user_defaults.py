@@ -32,7 +32,7 @@ def _expand(folder: Path) -> Path:
     try:
         return folder.expanduser()
     except RuntimeError as error:
-        raise ValueError(f"should be a folder: {error}") from error
+        raise ValueError("should be a folder whose home is known") from error
 
 
 class UserDefaults(BaseModel):
@@ -83,7 +83,14 @@ def read_user_defaults() -> UserDefaults:
 def user_defaults_document() -> Document:
     """Returns a user's defaults with the place of each, not yet checked."""
     file = user_defaults_file()
-    if os.environ.get(FILE_VARIABLE) or file.exists():
+    if os.environ.get(FILE_VARIABLE) or _is_there(file):
         return read_document(file, f"the file of user defaults (${FILE_VARIABLE})")
     start = Origin(str(file), 1, 1)
     return Document(Node({}, start, start))
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        return file.exists()
+    except OSError:  # the home of somebody else
+        return False

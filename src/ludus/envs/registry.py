@@ -9,6 +9,7 @@ import torch
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.envs.base import BatchedEnv, EnvRequest
+from ludus.envs.settings import EnvSettings
 
 EnvFactory = Callable[[EnvRequest], BatchedEnv]
 
@@ -22,21 +23,37 @@ _FACTORIES: dict[str, str | EnvFactory] = {
     "recall-v1": "ludus.envs.tiny.recall:make",
     "rps-v1": "ludus.envs.tiny.rps:make",
 }
+# Name -> "module:class" of the model that checks the world's own settings.
+_SETTINGS: dict[str, str | type[EnvSettings]] = {
+    "brawl-v1": "ludus.envs.brawl.config:BrawlConfig",
+    "duel-v1": "ludus.envs.tiny.duel:DuelSettings",
+    "endless-v1": "ludus.envs.tiny.endless:EndlessSettings",
+    "identity-v1": "ludus.envs.tiny.identity:IdentitySettings",
+    "point-v1": "ludus.envs.tiny.point:PointSettings",
+    "recall-v1": "ludus.envs.tiny.recall:RecallSettings",
+    "rps-v1": "ludus.envs.tiny.rps:RpsSettings",
+}
 GYMNASIUM_PREFIX = "gym:"  # before the id of any Gymnasium environment
+_GYMNASIUM_PACKAGE = "ludus.envs.adapters"
+_GYMNASIUM_SETTINGS = "ludus.envs.adapters.gymnasium_games:GymnasiumSettings"
 
 
-def register_env(env_id: str, factory: str | EnvFactory) -> None:
+def register_env(env_id: str, factory: str | EnvFactory, settings: str | type[EnvSettings] | None = None) -> None:
     """Adds a world under a versioned name such as `mygame-v1`.
 
     Args:
         env_id: Name with version.
         factory: A function of an `EnvRequest`, or `package.module:function`, imported on first use.
+        settings: The model of the world's settings, or `package.module:Model`; with it, a configuration file that
+            has a wrong setting is refused with its line. Without it, the factory alone checks them.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_-]*-v\d+", env_id):
         raise ConfigError(f"world name {env_id!r} must look like 'name-v1': lower case, ending in its version")
     if env_id in _FACTORIES:
         raise ConfigError(f"world {env_id!r} is registered already; raise the version or choose another name")
     _FACTORIES[env_id] = factory
+    if settings is not None:
+        _SETTINGS[env_id] = settings
 
 
 def registered_envs() -> tuple[str, ...]:
@@ -96,6 +113,42 @@ def world_package(name: str) -> str:
     entry = _entry(name)
     module = entry.partition(":")[0] if isinstance(entry, str) else getattr(entry, "__module__", "")
     return module.rpartition(".")[0]
+
+
+def preset_package(name: str) -> str:
+    """Returns the package whose folder `presets` holds a world's presets; `gym:ID` have theirs in common.
+
+    Raises:
+        UnknownNameError: No such world.
+    """
+    return _GYMNASIUM_PACKAGE if name.startswith(GYMNASIUM_PREFIX) else world_package(name)
+
+
+def world_id(name: str) -> str:
+    """Returns the versioned name of a world: `brawl-v1` for `brawl`; `gym:ID` stays as it is.
+
+    Raises:
+        UnknownNameError: No such world.
+    """
+    if name.startswith(GYMNASIUM_PREFIX):
+        return name
+    _entry(name)
+    return name if name in _FACTORIES else _newest(name)
+
+
+def settings_model(name: str) -> type[EnvSettings] | None:
+    """Returns the model that checks a world's own settings, or None if the world was registered without one.
+
+    Raises:
+        UnknownNameError: No such world.
+    """
+    is_gymnasium = name.startswith(GYMNASIUM_PREFIX)
+    entry = _GYMNASIUM_SETTINGS if is_gymnasium else _SETTINGS.get(world_id(name))
+    if isinstance(entry, str):
+        module, _, model = entry.partition(":")
+        found: type[EnvSettings] = getattr(importlib.import_module(module), model)
+        return found
+    return entry
 
 
 def _entry(name: str) -> str | EnvFactory:

@@ -1,0 +1,131 @@
+"""The configuration of a run: user defaults, presets, files and overrides in one, for every shipped preset."""
+
+from pathlib import Path
+
+import pytest
+
+from ludus.config import Shelf, dump_yaml, parse_document, read_config
+from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
+from ludus.envs.registry import preset_package, registered_envs
+from ludus.training.config import TrainConfig
+from ludus.training.presets import load_run_config, load_run_config_with_origins
+
+WORLDS = (*registered_envs(), "gym:CartPole-v1")
+PRESETS = [(world, name) for world in WORLDS for name in Shelf(preset_package(world)).names()]
+
+
+@pytest.fixture(autouse=True)
+def user_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a user's defaults are looked for; there are none yet."""
+    monkeypatch.delenv("LUDUS_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "ludus").mkdir(parents=True)
+    return tmp_path / "home" / "ludus" / "config.yaml"
+
+
+@pytest.mark.parametrize(("world", "preset"), PRESETS)
+def test_every_preset_is_valid_and_survives_its_own_output(world: str, preset: str) -> None:
+    config = load_run_config(world, preset)
+    assert config.world.name == world
+    text = dump_yaml(config.to_json())
+    assert read_config(TrainConfig, [parse_document(text, "config.yaml")]) == config
+    assert Shelf(preset_package(world)).about(preset), "the first line of a preset says what it is for"
+
+
+def test_a_gymnasium_world_takes_the_common_preset() -> None:
+    config = load_run_config("gym:CartPole-v1")
+    assert (config.world.name, config.world.num_games, config.total_env_steps) == ("gym:CartPole-v1", 8, 500_000)
+    assert config.ppo.minibatches(8) == 4
+
+
+def test_quick_comes_before_default_and_one_of_them_must_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    presets = tmp_path / "presets"
+    presets.mkdir()
+    monkeypatch.setattr(Shelf, "_folder", lambda _: presets)
+    (presets / "other.yaml").write_text("seed: 1\n")
+    with pytest.raises(ConfigError, match="duel has no preset quick or default; choose one with --preset: other"):
+        load_run_config("duel")
+    (presets / "default.yaml").write_text("seed: 2\n")
+    assert load_run_config("duel").seed == 2
+    (presets / "quick.yaml").write_text("extends: default\ntotal_env_steps: 7\n")
+    config = load_run_config("duel")
+    assert (config.seed, config.total_env_steps) == (2, 7)
+    assert load_run_config("duel", "other").seed == 1
+
+
+def test_a_world_without_presets_begins_with_the_plain_defaults() -> None:
+    assert load_run_config("duel") == TrainConfig.model_validate({"world": {"name": "duel"}})
+    with pytest.raises(UnknownNameError, match="unknown preset 'quick'; valid: none"):
+        load_run_config("duel", "quick")
+
+
+def test_unknown_worlds_and_presets() -> None:
+    with pytest.raises(UnknownNameError, match="unknown world 'chess'"):
+        load_run_config("chess")
+    with pytest.raises(UnknownNameError, match=r"unknown preset 'debgu' .did you mean 'debug'"):
+        load_run_config("brawl", "debgu")
+    with pytest.raises(ConfigError, match="are given; choose one"):
+        load_run_config("brawl", "debug", Path("mine.yaml"))
+
+
+def test_each_layer_wins_over_those_before_it(tmp_path: Path, user_file: Path) -> None:
+    user_file.write_text("device: cuda\nname: Ada\n")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("extends: debug\nseed: 5\nppo: {epochs: 3}\n")
+    run = load_run_config_with_origins("brawl", None, mine, ["ppo.steps=64", "seed=6"])
+    config = run.config
+    assert (config.world.name, config.world.device, config.seed) == ("brawl", "cuda", 6)
+    assert (config.ppo.steps, config.ppo.epochs) == (64, 3)
+    debug = Shelf("ludus.envs.brawl").file("debug")
+    origins = {
+        ("world", "name"): "command line: WORLD",
+        ("world", "device"): f"{user_file}:1:9",
+        ("seed",): "command line: seed=6",
+        ("ppo", "steps"): "command line: ppo.steps=64",
+        ("ppo", "epochs"): f"{mine}:3:15",
+    }
+    assert {path: str(run.origins.of(path)) for path in origins} == origins
+    budget = run.origins.of(("total_env_steps",))
+    assert budget is not None
+    assert budget.source == str(debug)
+    assert load_run_config("brawl", None, mine, ["world.device=cpu"]).world.device == "cpu"
+
+
+def test_faults_in_the_users_own_file_are_named(user_file: Path) -> None:
+    user_file.write_text("devise: cuda\n")
+    with pytest.raises(ConfigFileError, match=r"config.yaml:1:1: devise: unknown key .* did you mean 'device'"):
+        load_run_config("brawl", "debug")
+
+
+def test_a_file_for_another_world_is_refused(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("world:\n  name: brawl-v1\n")
+    assert load_run_config("brawl", file=mine).world.name == "brawl-v1"
+    with pytest.raises(ConfigFileError, match=r"mine.yaml:2:9: world.name: should be duel, the world .*'brawl-v1'"):
+        load_run_config("duel", file=mine)
+    mine.write_text("world:\n  name: brwal-v1\n")
+    with pytest.raises(ConfigFileError, match=r":2:9: world.name: should be a world .* did you mean 'brawl-v1'\?"):
+        load_run_config("brawl", file=mine)
+
+
+def test_the_worlds_own_settings_are_checked_with_their_lines(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("world:\n  settings:\n    stoks: 2\n    step_limit: 1\nppo: {value: .inf}\n")
+    with pytest.raises(ConfigFileError) as caught:
+        load_run_config("brawl", file=mine, overrides=["world.settings.threads=0", "seed=x"])
+    assert [(fault.place, fault.key) for fault in caught.value.faults] == [
+        (f"{mine}:3:5", "world.settings.stoks"),
+        (f"{mine}:4:17", "world.settings.step_limit"),
+        (f"{mine}:5:14", "ppo.value"),
+        ("command line: world.settings.threads=0", "world.settings.threads"),
+        ("command line: seed=x", "seed"),
+    ]
+    assert caught.value.faults[0].hint.startswith("did you mean 'stocks'?")
+    config = load_run_config("gym:CartPole-v1", overrides=["world.settings.workers=2"])
+    assert config.world.settings == {"workers": 2}
+    with pytest.raises(ConfigFileError, match="did you mean 'workers'"):
+        load_run_config("gym:CartPole-v1", overrides=["world.settings.worker=2"])
+    with pytest.raises(ConfigFileError, match=r"world.settings.x.0: should be a finite number \(got nan\)"):
+        load_run_config("gym:CartPole-v1", overrides=["world.settings.x=[.nan]"])
