@@ -93,6 +93,20 @@ def test_each_layer_wins_over_those_before_it(tmp_path: Path, user_file: Path) -
     assert load_run_config("brawl", None, mine, ["world.device=cpu"]).world.device == "cpu"
 
 
+def test_a_users_defaults_never_switch_on_a_report(user_file: Path) -> None:
+    user_file.write_text("webhook_env: MY_HOOK\nwandb_project: fights\n")
+    assert load_run_config("duel").monitoring.wandb is None
+    assert load_run_config("duel").monitoring.webhook is None
+    filled = load_run_config("duel", overrides=["monitoring.webhook={}", "monitoring.wandb.mode=offline"]).monitoring
+    assert filled.webhook is not None
+    assert filled.webhook.address_env == "MY_HOOK"
+    assert filled.wandb is not None
+    assert filled.wandb.project == "fights"
+    own = load_run_config("duel", overrides=["monitoring.wandb.project=mine"]).monitoring
+    assert own.wandb is not None
+    assert own.wandb.project == "mine"
+
+
 def test_faults_in_the_users_own_file_are_named(user_file: Path) -> None:
     user_file.write_text("devise: cuda\n")
     with pytest.raises(ConfigFileError, match=r"config.yaml:1:1: devise: unknown key .* did you mean 'device'"):

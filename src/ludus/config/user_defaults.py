@@ -42,7 +42,8 @@ class UserDefaults(BaseModel):
         name: User name that summaries show.
         device: Where games, policy and learner live, such as `cuda`.
         runs_folder: Folder in which new runs get their folders.
-        webhook_env: Name of the environment variable that holds the address to which reports are posted.
+        webhook_env: Name of the environment variable that holds the address to which messages are posted, where that
+            is switched on.
         wandb_project: Project of Weights & Biases to which runs are logged, where that is switched on.
     """
 

@@ -15,6 +15,7 @@ from ludus.config import (
     Origins,
     Shelf,
     UserDefaults,
+    merge_layers,
     part_check,
     read_config,
     read_config_with_origins,
@@ -33,7 +34,12 @@ from ludus.training.config import TrainConfig
 
 FIRST_PRESETS = ("quick", "default")  # taken in this order when none is named
 
-_NAME, _DEVICE, _SETTINGS = ("world", "name"), ("world", "device"), ("world", "settings")
+_NAME, _SETTINGS = ("world", "name"), ("world", "settings")
+_USER_DEFAULTS = {  # key of the user's file -> key of a run
+    "device": ("world", "device"),
+    "webhook_env": ("monitoring", "webhook", "address_env"),
+    "wandb_project": ("monitoring", "wandb", "project"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ def load_run_config(
 ) -> TrainConfig:
     """Returns the settings of a run.
 
-    Each layer wins over those before it: the user's defaults (`device`), the preset or the file with all that it
+    Each layer wins over those before it: the user's defaults, the preset or the file with all that it
     extends, and the overrides.
 
     Args:
@@ -77,11 +83,11 @@ def load_run_config_with_origins(
     shelf = Shelf(preset_package(world))
     start = file if file is not None else _preset_file(shelf, world, preset)
     layers = [
-        *_user_layers(),
         _world_layer(world),
         *(read_layers(start, shelf) if start is not None else ()),
         *read_overrides(overrides),
     ]
+    layers = [*_user_layers(layers), *layers]
     checks: list[Check] = [partial(_check_world, world), _check_finite]
     settings = settings_model(world)
     if settings is not None:
@@ -104,11 +110,20 @@ def _preset_file(shelf: Shelf, world: str, preset: str | None) -> Path | None:
     return None
 
 
-def _user_layers() -> list[Document]:
+def _user_layers(layers: Sequence[Document]) -> list[Document]:
+    """Returns the user's defaults that a run takes, below all its layers.
+
+    A default fills in what a part needs that is there anyway; it never switches on a report to the network.
+    """
     document = user_defaults_document()
     read_config(UserDefaults, [document])  # says all that is wrong with the file, not only with what is used here
-    device = document.root.child("device")
-    return [] if device is None or device.content is None else [Document(single(_DEVICE, device))]
+    run = merge_layers([layer.root for layer in layers if isinstance(layer.root.content, dict)])
+    taken: list[Document] = []
+    for key, path in _USER_DEFAULTS.items():
+        node, part = document.root.child(key), run.find(path[:-1])
+        if node is not None and node.content is not None and part is not None and isinstance(part.content, dict):
+            taken.append(Document(single(path, node)))
+    return taken
 
 
 def _world_layer(world: str) -> Document:
