@@ -179,7 +179,10 @@ def test_a_fault_that_always_comes_back_stops_the_run_and_leaves_finite_checkpoi
     with pytest.raises(NotFiniteError, match=r"iteration 2: it began in the reward .* 3 times in a row"):
         run(config, tmp_path)
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
-    assert names == ["init", "step-000000000016"]
+    assert names == ["init", "interrupted", "step-000000000016"]
+    for name in names:
+        tensors = load_checkpoint(tmp_path / "checkpoints" / name).tensors
+        assert all(t.isfinite().all() for group in tensors.values() for t in group.values() if t.is_floating_point())
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
 
 

@@ -65,6 +65,7 @@ def make_config() -> TrainConfig:
             "ppo": {"steps": 8, "chunk": 4, "batch_size": 16, "epochs": 1},
             "opponents": "random",
             "checkpoints": {"every_iterations": 1, "keep": 1},
+            "guard": {"free_disk_gib": None},  # which would stop the run before the disk is full
         }
     )
 

@@ -17,6 +17,7 @@ from ludus.cli.envs import envs
 from ludus.cli.evaluate import evaluate
 from ludus.cli.play import play
 from ludus.cli.replay import replay
+from ludus.cli.train import resume, train
 from ludus.core.errors import LudusError
 
 EXIT_ERROR = 2
@@ -30,6 +31,8 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain ASCII on every terminal, and no import of rich
     pretty_exceptions_enable=False,
 )
+app.command()(train)
+app.command()(resume)
 app.command()(play)
 app.command()(replay)
 app.command()(demo)

@@ -104,6 +104,10 @@ class RankError(LudusError, RuntimeError):
     """Another process of a run on several failed or was lost, so this one ends too."""
 
 
+class RunLockedError(LudusError, RuntimeError):
+    """Another process is training in the run folder."""
+
+
 class ConformanceError(LudusError, AssertionError):
     """An environment breaks the batched contract."""
 

@@ -67,7 +67,7 @@ class Iteration:
         elapsed_s: Time it took, without logging and checkpoints.
         episodes: What ended in it.
         rewards: For each reward term, its sum over all steps of the rollout; they add up to the rollout's reward.
-        times_s: Where the time went: `simulation`, `inference`, `update`, `other`.
+        times_s: Where the time went: `simulation`, `inference`, `opponents`, `update`, `other`.
         stage: Name of the curriculum's stage that it belonged to; empty without a curriculum.
     """
 

@@ -72,6 +72,10 @@ class Checkpoints:
         )
         return self._store.save(name, saved.counters.env_steps, checkpoint)
 
+    def prune(self, keep: int) -> list[str]:
+        """Deletes all but the newest `keep` periodic checkpoints and returns their names."""
+        return self._store.prune(keep)
+
     def has(self, name: str) -> bool:
         """Says whether there is a checkpoint of this name."""
         return name in self._store.names()

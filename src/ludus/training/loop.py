@@ -8,12 +8,12 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from torch import Tensor
 
@@ -24,11 +24,14 @@ from ludus.training.callbacks import Callback, Counters, Iteration
 from ludus.training.checkpointing import Checkpoints, Saved, is_due
 from ludus.training.config import TrainConfig
 from ludus.training.course import Course
+from ludus.training.devices import choose_device
+from ludus.training.evaluating import Evaluator
 from ludus.training.exchange import collect_parts, hand_out
 from ludus.training.guard import Fault, Guard
 from ludus.training.joining import join_episodes, join_faults, join_metrics
 from ludus.training.ranks import Ranks, find_place
 from ludus.training.records import Records
+from ludus.training.resources import ResourceWatch
 from ludus.training.workbench import RunState, Workbench
 
 logger = logging.getLogger(__name__)
@@ -58,6 +61,10 @@ def train(config: TrainConfig, folder: Path, callbacks: Sequence[Callback] = ())
         return trainer.run()
 
 
+class _BrokenOffError(BaseException):
+    """Leaves an iteration that is not to be finished; no `except Exception` on the way may keep it."""
+
+
 class Trainer:
     """A run: everything that `train` does, for callers that want to stop it or look inside.
 
@@ -67,13 +74,18 @@ class Trainer:
         course: Rewards, stages and opponents over time.
         counters: How far the run is.
         rollbacks: Faults from which it has gone back so far.
+        stop_reason: Why it ended before its budget, in words; empty if it did not.
     """
 
     def __init__(self, config: TrainConfig, folder: Path, callbacks: Sequence[Callback] = ()) -> None:
         """Makes everything, and takes the state of the newest valid checkpoint if the folder has one."""
         self.config = config
+        config = choose_device(config)
         self._callbacks = tuple(callbacks)
         self._stopping = False
+        self._may_break_off = False
+        self.stop_reason = ""
+        self._news: list[str] = []
         self._faults_in_a_row = 0
         self._is_telling = False
         self._records: Records | None = None
@@ -81,6 +93,7 @@ class Trainer:
         place = find_place()
         device = place.share(config).world.device  # refuses what cannot be divided before anyone waits for anyone
         self._ranks = Ranks.join(place, device)
+        self._config_here = config
         self._open.callback(self._ranks.leave)
         try:
             with self._ranks.naming_losses():
@@ -97,9 +110,11 @@ class Trainer:
         saved = hand_out(ranks, read)
         self._is_new = saved is None
         self.counters, self.rollbacks = (Counters(), 0) if saved is None else (saved.counters, saved.rollbacks)
-        self.bench = Workbench(self.config, ranks.place)
+        self.bench = Workbench(self._config_here, ranks.place)
         self._open.callback(self.bench.close)
         self.course = Course(self.config, self.bench)
+        self.evaluator = Evaluator(self.config)
+        self._resources = ResourceWatch(self.config.guard, folder)
         if saved is not None:
             self._load(saved.state)
             logger.info("goes on from env step %d", saved.counters.env_steps)
@@ -117,13 +132,27 @@ class Trainer:
             self._ranks.together(lambda: self._tell(lambda callback: callback.on_start(self.counters)))
             try:
                 self._train()
+            except Exception as error:
+                self._save_what_is_left(error)
+                raise
             finally:
                 self._tell(lambda callback: callback.on_end(self.counters))
         return self.counters
 
-    def stop(self) -> None:
+    def stop(self, reason: str = "it was asked to") -> None:
         """Asks the run to end after the present iteration with the checkpoint `interrupted`; signals may call it."""
+        self.stop_reason = self.stop_reason or reason
         self._stopping = True
+
+    def interrupt(self, reason: str) -> None:
+        """Asks the run to end at once with the checkpoint `interrupted`; for signal handlers, on the loop's own thread.
+
+        An iteration that is under way is broken off, since the last one's state is what is saved. Of several processes
+        each finishes it, or the others would wait for ever.
+        """
+        self.stop(reason)
+        if self._may_break_off and self._ranks.place.count == 1:
+            raise _BrokenOffError
 
     def save(self, name: str, *, must: bool = False) -> Path | None:
         """Saves the last finite state and returns its folder.
@@ -176,17 +205,67 @@ class Trainer:
         first, done = self.counters, self.counters.env_steps >= self.config.total_env_steps
         while not done and not self._ranks.any(self._stopping):
             before = self.counters
-            iteration = self._iterate()
+            try:
+                iteration = self._iterate()
+            except _BrokenOffError:
+                break
             if iteration is None:  # a number was not finite: the run is where it was before
                 continue
             self._ranks.together(partial(self._report, iteration))
             done = self.counters.env_steps >= self.config.total_env_steps
+            if self.evaluator.is_due(before, self.counters, is_last=done):
+                self._evaluate()
+            self._ranks.together(self._look_at_resources)
             if not done and is_due(self.config.checkpoints, before, self.counters):
                 self.save(step_name(self.counters.env_steps))
         if not done:
             self.save("interrupted", must=True)
         elif self.counters != first or self._lacks_final():
             self.save("final", must=True)
+
+    def _evaluate(self) -> None:
+        """Evaluates the agent, keeps it if it is the best, and looks for a plateau; the first process alone plays."""
+        found = self._ranks.together(self._play if self._ranks.is_writer else lambda: False)
+        self._finite = replace(self._finite, course=self._course_state())
+        if self._ranks.any(found):
+            self.save("best")
+        plateau = self.evaluator.plateau()
+        if plateau is not None:
+            text = f"no better score than {self.evaluator.best:.3f} in {self.evaluator.since_best} evaluations"
+            self._say("warning", f"plateau: {text}")
+            if plateau.action == "stop":
+                self.stop(text)
+
+    def _play(self) -> bool:
+        evaluated = self.evaluator.evaluate(self.bench.policy, self.counters)
+        if self._records is not None:
+            self._records.evaluation(evaluated)
+        self._tell(lambda callback: callback.on_evaluation(evaluated))
+        return evaluated.is_best
+
+    def _look_at_resources(self) -> None:
+        """Makes room on the disk if it is short, and asks for a stop if that is not enough or memory is short."""
+        shortage = self._resources.look() if self._records is not None else None
+        if shortage is None:
+            return
+        if shortage.is_disk:
+            deleted = self._checkpoints.prune(1)
+            self._say("warning", f"{shortage.text}; deleted {len(deleted)} old checkpoints")
+            shortage = self._resources.disk()
+        if shortage is not None:
+            self._say("alarm", f"{shortage.text}; the run saves and stops")
+            self.stop(shortage.text)
+
+    def _save_what_is_left(self, error: Exception) -> None:
+        """Saves the last finite state as `interrupted` before an error ends the run, if that is possible."""
+        if self._ranks.place.count > 1 or not self.counters.iterations:
+            return
+        self._say("alarm", f"the run ends: {type(error).__name__}: {error}")
+        with suppress(StoreError):
+            self._save("interrupted", (), must=True)
+
+    def _say(self, level: str, text: str) -> None:
+        self._tell(lambda callback: callback.on_message(level, text, self.counters))
 
     def _lacks_final(self) -> bool:
         return self._ranks.any(self._ranks.is_writer and not self._checkpoints.has("final"))
@@ -195,6 +274,8 @@ class Trainer:
         if self._records is not None:
             self._records.iteration(iteration)
         self._tell(lambda callback: callback.on_iteration(iteration))
+        for text in self._news:
+            self._say("info", text)
 
     def _tell(self, what: Callable[[Callback], None]) -> None:
         """Tells all callbacks; the first process alone does."""
@@ -211,10 +292,12 @@ class Trainer:
         learner = self.bench.learner
         self._guard.begin()
         self.course.before(self.counters.env_steps)
+        self._may_break_off = True
         learner.collect()
         learner.update(min(self.counters.env_steps / self.config.total_env_steps, 1.0))
         self._guard.look()
         metrics = learner.metrics()  # the one time that the host waits for the device
+        self._may_break_off = False
         fault = join_faults(self._ranks, self._guard.verdict(metrics))
         if fault is not None:
             self._go_back(fault)
@@ -248,8 +331,12 @@ class Trainer:
         self._load(self._finite.with_other_randomness(seed, failed, self._faults_in_a_row))
 
     def _state(self) -> RunState:
-        return replace(self.bench.state(), course=self.course.state())
+        return replace(self.bench.state(), course=self._course_state())
+
+    def _course_state(self) -> dict[str, Any]:
+        return self.course.state() | {"evaluation": self.evaluator.state()}
 
     def _load(self, state: RunState) -> None:
         self.bench.load_state(state)
         self.course.load_state(state.course, self.counters.env_steps)
+        self.evaluator.load_state(state.course["evaluation"])

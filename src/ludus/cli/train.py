@@ -1,0 +1,107 @@
+"""`ludus train`, `ludus resume`: from one command to an agent."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ludus.cli.console import print_ok, print_warning
+
+if TYPE_CHECKING:
+    from ludus.training.config import TrainConfig
+    from ludus.training.run_folder import Parent
+
+Overrides = Annotated[list[str] | None, typer.Argument(help="Settings as key=value, such as ppo.epochs=4.")]
+Plugin = Annotated[
+    list[Path] | None, typer.Option(help="Python file of yours with reward terms or worlds; it is executed.")
+]
+
+
+def train(
+    world: Annotated[str, typer.Argument(help="World to train in, such as brawl or gym:CartPole-v1.")],
+    overrides: Overrides = None,
+    preset: Annotated[str | None, typer.Option(help="Preset of the world; see `ludus config list`.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file of your own; it may extend a preset.")] = None,
+    run_dir: Annotated[Path | None, typer.Option(help="Run folder; a new one under runs/ by default.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed; short for seed=N.")] = None,
+    device: Annotated[str | None, typer.Option(help="Device; short for world.device=D.")] = None,
+    plugin: Plugin = None,
+) -> None:
+    """Train an agent. A run folder that holds an unfinished run with the same settings goes on."""
+    _load_plugins(plugin)
+    from ludus.config import read_user_defaults
+    from ludus.training.presets import load_run_config
+    from ludus.training.run_folder import new_run_folder
+
+    words = list(overrides or [])
+    words += [f"seed={seed}"] if seed is not None else []
+    words += [f"world.device={device}"] if device is not None else []
+    settings = load_run_config(world, preset, config, words)
+    defaults = read_user_defaults()
+    title = f"{world.replace(':', '-')}-{preset or (config.stem if config else 'run')}"
+    folder = run_dir or new_run_folder(defaults.runs_folder or Path("runs"), title)
+    _run(settings, folder, title=title, user=defaults.name or "")
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(help="Run folder to go on in.")],
+    overrides: Overrides = None,
+    fork: Annotated[Path | None, typer.Option(help="Branch off a new run in this folder instead.")] = None,
+    plugin: Plugin = None,
+) -> None:
+    """Go on with a run that was cut off, to the same budget with the same schedules; or branch off with --fork."""
+    _load_plugins(plugin)
+    from ludus.config import read_user_defaults
+    from ludus.training.run_folder import changed_config, fork_run, read_run_config
+
+    settings = changed_config(read_run_config(run), overrides or ())
+    user = read_user_defaults().name or ""
+    if fork is None:
+        _run(settings, run, title=run.resolve().name, user=user)
+        return
+    parent = fork_run(run, fork, settings)
+    print_ok(f"{fork} branches off {run} at env step {parent.env_steps:,}")
+    for change in parent.changes:
+        print_ok(f"changed {change}")
+    _run(settings, fork, title=fork.resolve().name, user=user, parent=parent)
+
+
+def _run(config: "TrainConfig", folder: Path, *, title: str, user: str, parent: "Parent | None" = None) -> None:
+    from ludus.training.session import run_training
+    from ludus.training.verification import summarise, verify
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[_CurrentStderr()])
+    for check in verify(config):
+        print_ok(check)
+    for line in summarise(config, folder, user):
+        print_ok(line)
+    outcome = run_training(config, folder, title=title, user=user, parent=parent)
+    if outcome.stop_reason:
+        print_warning(f"ended at env step {outcome.counters.env_steps:,}: {outcome.stop_reason}")
+        print_ok(f"go on with: ludus resume {folder}")
+    else:
+        print_ok(f"{outcome.counters.env_steps:,} env steps; the agent is in {folder}; try: ludus eval {folder}")
+    if outcome.exit_code:
+        sys.exit(outcome.exit_code)
+
+
+def _load_plugins(files: list[Path] | None) -> None:
+    if files:
+        from ludus.rewards.plugins import load_plugin
+
+        for file in files:
+            load_plugin(file)
+
+
+class _CurrentStderr(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to what is the error stream at the time: a live view replaces it while it is shown."""
+
+    @property
+    def stream(self) -> object:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _: object) -> None:
+        pass

@@ -1,0 +1,90 @@
+"""Watches the memory and the disk that a run uses, so that it saves and stops before the system ends it."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from ludus.training.config import GuardConfig
+
+GIB = 1024.0**3
+_SHARE_OF_MACHINE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """A limit that is reached.
+
+    Attributes:
+        text: Which one, in words.
+        is_disk: Whether deleting old checkpoints could help.
+    """
+
+    text: str
+    is_disk: bool
+
+
+class ResourceWatch:
+    """Looks at the process's resident memory, the run folder's size and the free space of its disk."""
+
+    def __init__(self, config: GuardConfig, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._config, self._folder, self._clock = config, folder, clock
+        self._process = psutil.Process()
+        self._next_s = -1.0
+
+    def look(self) -> Shortage | None:
+        """Returns the first limit that is reached; looks at most every `every_s` seconds."""
+        now_s = self._clock()
+        if now_s < self._next_s:
+            return None
+        self._next_s = now_s + self._config.every_s
+        return self.memory() or self.disk()
+
+    def memory(self) -> Shortage | None:
+        """Compares the resident memory with its limit."""
+        limit_gib = self._config.memory_gib
+        if limit_gib is None:
+            limit_gib = _SHARE_OF_MACHINE * psutil.virtual_memory().total / GIB
+        used_gib = self._process.memory_info().rss / GIB
+        if used_gib <= limit_gib:
+            return None
+        return Shortage(
+            f"the process uses {used_gib:.2f} GiB of memory, guard.memory_gib allows {limit_gib:.2f}; use fewer games, "
+            "shorter rollouts or a smaller league.keep",
+            is_disk=False,
+        )
+
+    def disk(self) -> Shortage | None:
+        """Compares the run folder's size and the free space with their limits."""
+        config = self._config
+        if config.folder_gib is not None:
+            size_gib = folder_bytes(self._folder) / GIB
+            if size_gib > config.folder_gib:
+                return Shortage(
+                    f"the run folder holds {size_gib:.2f} GiB, guard.folder_gib allows {config.folder_gib:.2f}",
+                    is_disk=True,
+                )
+        if config.free_disk_gib is not None:
+            free_gib = shutil.disk_usage(self._folder).free / GIB
+            if free_gib < config.free_disk_gib:
+                return Shortage(
+                    f"the disk has {free_gib:.2f} GiB left, guard.free_disk_gib asks for {config.free_disk_gib:.2f}",
+                    is_disk=True,
+                )
+        return None
+
+
+def folder_bytes(folder: Path) -> int:
+    """Returns the bytes of all files in a folder; one that vanishes meanwhile does not count."""
+    total = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(root, name)).st_size  # noqa: PTH118 - thousands of files a look
+            except FileNotFoundError:
+                continue
+    return total
