@@ -186,7 +186,7 @@ def test_faults_by_hand(text: str, line: str) -> None:
 
 
 def test_all_faults_in_the_order_of_the_file_and_then_the_command_line() -> None:
-    text = "zzz: 1\nthing: {shape: ball, radius: 0}\nsteps: x\nsteps: y\nflag: &a 2\n"
+    text = "zzz: 1\nthing: {shape: ball, radius: 0}\nsteps: x\nsteps: y\nflag: !a 2\n"
     found = faults(text, "name=[1]", "stages=[{}]")
     assert [line.split(": ")[0] for line in found] == [
         "f.yaml:1:1", "f.yaml:2:30", "f.yaml:4:1", "f.yaml:4:8", "f.yaml:5:7", "command line", "command line",

@@ -14,6 +14,12 @@ from ludus.config.reader import MAX_CONFIG_BYTES, MAX_NESTING
 from ludus.config.scalars import resolve_scalar
 from ludus.core.errors import ConfigFileError
 
+# Nine lists of nine lists of ...: 9^6 words if they were written out.
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 6)
+)
+LADDER = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 2_000))
+
 
 def lines(document: Document) -> list[str]:
     return [str(fault) for fault in document.faults]
@@ -103,8 +109,8 @@ def test_a_key_given_twice_names_both_places() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("a: &x 1\n", "f:1:4: a: anchor &x is not allowed; leave it out"),
-        ("a: *x\n", "f:1:4: a: alias *x is not allowed; write the value out or use extends"),
+        ("a: *x\n", "f:1:4: a: alias *x stands for nothing that comes before it"),
+        ("a: &x [*x]\n", "f:1:8: a.0: alias *x stands for nothing that comes before it"),
         ("a:\n  b: !!str 1\n", "f:2:6: a.b: tag 'tag:yaml.org,2002:str' is not allowed; leave it out"),
         ("a: ! b\n", "f:1:4: a: tag '!' is not allowed; leave it out"),
         ("- 1\n- !x {a: 1}\n", "f:2:3: 1: tag '!x' is not allowed; leave it out"),
@@ -134,6 +140,10 @@ def test_what_is_refused_while_the_rest_is_read(text: str, line: str) -> None:
         ("a: 1\n---\nb: 2\n", "f:2:1: top level: a second document begins here; a file is one document"),
         ("? [1]\n: 2\n", "f:1:3: top level: a key must be text, not a mapping or a list"),
         ("a: 1\nb: \x07\n", "f:2:4: top level: is not valid YAML: character #x0007 is not allowed"),
+        ("a: &x b\n*x : 1\n", "f:2:1: top level: a key must be plain text, without an anchor or alias"),
+        ("&x a: 1\n", "f:1:1: top level: a key must be plain text, without an anchor or alias"),
+        (BOMB, "f:5:10: a4.0: all aliases together stand for more than 10000 values"),
+        (LADDER, "f:40:12: a39.0: mappings and lists are nested deeper than 40"),
         ("- " * 100, "f:1:81: 0.0.0"),
         ("[" * 100, "f:1:41: 0.0.0"),
         ("{a: " * 100, "f:1:161: a.a.a"),
@@ -144,6 +154,19 @@ def test_what_ends_the_reading(text: str, beginning: str) -> None:
     assert lines(document)[0].startswith(beginning), lines(document)
     assert not document.readable
     assert len(document.faults) == 1
+
+
+def test_an_alias_stands_for_what_its_anchor_is_on() -> None:
+    text = "a: &x {b: [1, 2]}\nc: *x\nd: [&y 3, *y]\ne: &x 4\nf: *x\n"
+    document = parse_document(text, "f")
+    assert not document.faults
+    assert document.root.plain() == {"a": {"b": [1, 2]}, "c": {"b": [1, 2]}, "d": [3, 3], "e": 4, "f": 4}
+    node = document.root.find(("c", "b"))
+    assert node is not None
+    assert str(node.origin) == "f:1:11", "the value is where it is written"
+    alias = document.root.find(("c",))
+    assert alias is not None
+    assert (str(alias.origin), str(alias.key_origin)) == ("f:2:4", "f:2:1")
 
 
 def test_nesting_up_to_the_limit_is_read() -> None:
@@ -178,7 +201,7 @@ def test_plain_data_or_all_faults_at_once(tmp_path: Path) -> None:
     file = tmp_path / "table.yaml"
     file.write_text("a: [1, 2.5, x]\n")
     assert read_yaml(file, "table", 100) == {"a": [1, 2.5, "x"]}
-    file.write_text("a: &x 1\nb: *x\n")
+    file.write_text("a: !x 1\nb: *x\n")
     with pytest.raises(ConfigFileError, match=r"^2 faults in the configuration\n.*:1:4: a: .*\n.*:2:4: b: ") as caught:
         read_yaml(file, "table", 100)
     assert [fault.key for fault in caught.value.faults] == ["a", "b"]

@@ -1,8 +1,9 @@
 """The one YAML reader: small files that anybody may have written, with the place of every key and value.
 
 A hostile file is refused quickly and with a plain word. Nothing in a file is ever made into an object: there are
-mappings with text as keys, lists, text, numbers, true, false and null. Tags, anchors, aliases, merge keys and
-directives are refused. Faults that leave the rest readable are collected, so that all of them can be shown at once.
+mappings with text as keys, lists, text, numbers, true, false and null. An alias stands for what its anchor is on, as
+long as that does not make the document large or deep. Tags, merge keys and directives are refused. Faults that leave
+the rest readable are collected, so that all of them can be shown at once.
 """
 
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from ludus.core.errors import ConfigFileError
 from ludus.core.faults import ConfigFault
 
 MAX_NESTING = 40  # mappings and lists within each other
+MAX_ALIASED = 10_000  # values that all aliases of a document stand for; a bomb of a few lines stands for billions
 MAX_CONFIG_BYTES = 200_000  # a file of this size takes 2 s to read
 MAX_FAULTS = 100  # faults that are listed
 
@@ -99,14 +101,23 @@ class _Unreadable(Exception):  # noqa: N818 - ends the reading of one document; 
 class _Level:
     """A mapping or list that is being filled."""
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, node: Node, anchor: str | None) -> None:
+        self.node, self.anchor = node, anchor
         self.key: str | None = None  # of the value that comes next
         self.key_origin = node.origin
 
     def part(self) -> str | int | None:
         """Returns the key or index of the value that comes next."""
         return len(self.node.content) if isinstance(self.node.content, list) else self.key
+
+
+def _extent(node: Node) -> tuple[int, int]:
+    """Returns how many values there are in a node with all that aliases stand for, and how deep they are nested."""
+    content = node.content
+    if not isinstance(content, dict | list):
+        return 1, 0
+    inner = [_extent(child) for child in (content.values() if isinstance(content, dict) else content)]
+    return 1 + sum(size for size, _ in inner), 1 + max((height for _, height in inner), default=0)
 
 
 class _Builder:
@@ -117,6 +128,8 @@ class _Builder:
         self._levels: list[_Level] = []
         self._root: Node | None = None
         self._documents = 0
+        self._anchors: dict[str, Node] = {}  # of values that are complete, so that none can stand within itself
+        self._aliased = 0
         self._faults: list[ConfigFault] = []
 
     def build(self, text: str) -> Document:
@@ -153,16 +166,13 @@ class _Builder:
             if event.version or event.tags:
                 self._note(origin, "directives are not allowed; leave the lines that begin with % out")
         elif isinstance(event, CollectionEndEvent):
-            self._put(self._levels.pop().node)
+            level = self._levels.pop()
+            self._put(level.node, level.anchor)
         elif isinstance(event, NodeEvent):
             self._take_node(event, origin)
 
     def _take_node(self, event: Any, origin: Origin) -> None:  # noqa: ANN401
-        if isinstance(event, AliasEvent):
-            self._note(origin, f"alias *{short(event.anchor)[1:-1]} is not allowed; write the value out or use extends")
-        elif event.anchor is not None:
-            self._note(origin, f"anchor &{short(event.anchor)[1:-1]} is not allowed; leave it out")
-        elif event.tag is not None:
+        if not isinstance(event, AliasEvent) and event.tag is not None:
             self._note(origin, f"tag {short(event.tag)} is not allowed; leave it out")
         awaits_key = bool(self._levels) and self._levels[-1].part() is None
         if isinstance(event, MappingStartEvent | SequenceStartEvent):
@@ -171,16 +181,18 @@ class _Builder:
             if len(self._levels) >= MAX_NESTING:
                 self._stop(origin, f"mappings and lists are nested deeper than {MAX_NESTING}")
             empty: dict[str, Node] | list[Node] = {} if isinstance(event, MappingStartEvent) else []
-            self._levels.append(_Level(Node(empty, origin, self._key_origin(origin))))
+            self._levels.append(_Level(Node(empty, origin, self._key_origin(origin)), event.anchor))
         elif awaits_key:
             self._take_key(event, origin)
+        elif isinstance(event, AliasEvent):
+            self._put(Node(self._aliased_content(event.anchor, origin), origin, self._key_origin(origin)))
         else:
-            content = self._scalar(event, origin) if isinstance(event, ScalarEvent) else None
-            self._put(Node(content, origin, self._key_origin(origin)))
+            self._put(Node(self._scalar(event, origin), origin, self._key_origin(origin)), event.anchor)
 
     def _take_key(self, event: Any, origin: Origin) -> None:  # noqa: ANN401
-        level = self._levels[-1]
-        key = event.value if isinstance(event, ScalarEvent) else ""
+        if isinstance(event, AliasEvent) or event.anchor is not None:
+            self._stop(origin, "a key must be plain text, without an anchor or alias")
+        level, key = self._levels[-1], event.value
         level.key, level.key_origin = key, origin
         self._check_text(key, origin)
         if key == "<<" and event.implicit[0]:
@@ -189,7 +201,23 @@ class _Builder:
         if earlier is not None:
             self._note(origin, f"key is given twice; the first is at {earlier.key_origin}; leave one out")
 
-    def _put(self, node: Node) -> None:
+    def _aliased_content(self, name: str, origin: Origin) -> "Scalar | dict[str, Node] | list[Node]":
+        """Returns what an alias stands for, unless that is too much."""
+        node = self._anchors.get(name)
+        if node is None:
+            self._note(origin, f"alias *{short(name)[1:-1]} stands for nothing that comes before it")
+            return None
+        size, height = _extent(node)
+        self._aliased += size
+        if self._aliased > MAX_ALIASED:
+            self._stop(origin, f"all aliases together stand for more than {MAX_ALIASED} values")
+        if len(self._levels) + height > MAX_NESTING:
+            self._stop(origin, f"mappings and lists are nested deeper than {MAX_NESTING}")
+        return node.content
+
+    def _put(self, node: Node, anchor: str | None = None) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = node
         if not self._levels:
             self._root = node
             return
