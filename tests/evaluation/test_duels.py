@@ -201,6 +201,20 @@ def test_equal_seeds_give_equal_numbers_also_on_used_games(fresh: MakePolicy) ->
     assert all(torch.equal(before[name], tensor) for name, tensor in policy.state().items())
 
 
+def test_a_learner_keeps_its_parameters_and_its_random_numbers(fresh: MakePolicy) -> None:
+    policy = fresh("duel")
+    places = [parameter.data_ptr() for parameter in policy.parameters()]
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first = evaluate(policy, ["random"], matches=50)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert [parameter.data_ptr() for parameter in policy.parameters()] == places
+    with torch.no_grad():
+        policy.get_parameter("head.linear.bias").copy_(torch.tensor(PAPER))
+    later = evaluate(policy, ["rock"], matches=50)  # sees what was learned in between
+    assert first.score < 1.0 == later.score
+
+
 def test_more_matches_than_games_are_played_in_batches_of_other_seeds(fresh: MakePolicy) -> None:
     shares: list[float] = []
     evaluation = evaluate(

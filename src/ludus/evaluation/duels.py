@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ludus.algorithms.ppo.stepping import Stepper, make_stepper
 from ludus.core.errors import ConfigError
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv
@@ -19,6 +18,7 @@ from ludus.envs.registry import make_env
 from ludus.evaluation.contenders import Contender, find_contenders
 from ludus.evaluation.first_matches import Leaving, ShareDone, play_first_matches
 from ludus.evaluation.players import AgentPlayer, BotRoster
+from ludus.evaluation.stepping import make_playing_stepper
 from ludus.evaluation.tally import Matches, Row, Tally, join, table_row
 from ludus.policies.agent import Agent
 from ludus.policies.policy import Policy
@@ -174,25 +174,18 @@ class Duels:
         self._names = tuple(opponent.name for opponent in opponents) or ("",)
         self._behaviour = behaviour_of(env.spec.id)
 
-    def play(
-        self, policy: Policy, *, stepper: Stepper | None = None, progress: ShareDone = lambda _: None
-    ) -> Evaluation:
+    def play(self, policy: Policy, *, progress: ShareDone = lambda _: None) -> Evaluation:
         """Plays all matches.
 
         Args:
             policy: The agent, on the device of the games. Neither it nor its statistics change.
-            stepper: Who steps it if not the policy itself, such as the learner's compiled functions; it must take any
-                number of rows.
             progress: Is told the share that is done.
         """
         started_s = time.perf_counter()
         total, size = len(self._names) * self._matches, self._env.num_games
         batches = math.ceil(total / size)
         matches = join(
-            [
-                self._play_batch(policy, batch, stepper, partial(_tell, progress, batch, batches))
-                for batch in range(batches)
-            ]
+            [self._play_batch(policy, batch, partial(_tell, progress, batch, batches)) for batch in range(batches)]
         )
         rows = [
             table_row(name, matches.of(index), self._behaviour, self._env.spec.rate_hz)
@@ -200,7 +193,7 @@ class Duels:
         ]
         return Evaluation(self._env.spec.id, tuple(rows), time.perf_counter() - started_s)
 
-    def _play_batch(self, policy: Policy, batch: int, stepper: Stepper | None, progress: ShareDone) -> Matches:
+    def _play_batch(self, policy: Policy, batch: int, progress: ShareDone) -> Matches:
         env = self._env
         place = batch * env.num_games + torch.arange(env.num_games, device=env.device)
         opponents = place // self._matches  # of each game; beyond the last one where a batch is not full
@@ -210,7 +203,7 @@ class Duels:
         own_team = sides[place % self._matches % len(sides)]
         seats = (teams == own_team.unsqueeze(1)) & counted.unsqueeze(1)
         tally = Tally(env, seats, self._behaviour)
-        agent = self._seat_agent(policy, seats, batch, -1, stepper)
+        agent = self._seat_agent(policy, seats, batch, -1)
         others = self._seat_opponents(opponents, counted.unsqueeze(1) & ~seats, batch)
         seed = self._seed if batch == 0 else stream_hash(self._seed, batch, _STREAM_GAMES)
         steps = play_first_matches(env, [agent, *others], tally, seed=seed, counted=counted, progress=progress)
@@ -229,16 +222,18 @@ class Duels:
         for index, contender in enumerate(self._opponents):
             own = seats & (opponents == index).unsqueeze(1)
             if contender.policy is not None and bool(own.any()):
-                actors.append(self._seat_agent(contender.policy, own, batch, index, None))
+                actors.append(self._seat_agent(contender.policy, own, batch, index))
         return actors
 
-    def _seat_agent(
-        self, policy: Policy, seats: Tensor, batch: int, number: int, stepper: Stepper | None
-    ) -> AgentPlayer:
-        seed = stream_hash(self._seed, batch, number, _STREAM_AGENT)
-        if stepper is None and not self._deterministic:
-            stepper = make_stepper(policy, int(seats.sum()), cuda_graphs=True)
-        return AgentPlayer(self._env, seats, policy, seed=seed, deterministic=self._deterministic, stepper=stepper)
+    def _seat_agent(self, policy: Policy, seats: Tensor, batch: int, number: int) -> AgentPlayer:
+        return AgentPlayer(
+            self._env,
+            seats,
+            policy,
+            seed=stream_hash(self._seed, batch, number, _STREAM_AGENT),
+            deterministic=self._deterministic,
+            stepper=None if self._deterministic else make_playing_stepper(policy, int(seats.sum())),
+        )
 
 
 def _tell(progress: ShareDone, done: int, batches: int, share: float) -> None:

@@ -1,0 +1,25 @@
+"""The cross table of bots: sums and means of the first match of every game, for both seats."""
+
+import pytest
+import torch
+
+from ludus.core.errors import ConfigError
+from ludus.evaluation.matches import play_cross_table
+
+
+def test_scores_sums_and_means_by_hand() -> None:
+    table = play_cross_table("duel", ("rock", "cycle"), 3, config={"rounds": 2})
+    assert table.names == ("rock", "cycle")
+    assert table.steps.tolist() == [[[2.0] * 3] * 2] * 2
+    # The cycle plays rock, then paper: against rock it wins the second round, against itself it draws.
+    assert table.scores().tolist() == [[[0.5] * 3, [0.0] * 3], [[1.0] * 3, [0.5] * 3]]
+    assert table.events["reward"][0, 1].tolist() == [[-1.0, 1.0]] * 3
+    assert table.measures["lead"][0, 1].tolist() == [[-0.5, 0.5]] * 3  # 0 after the first round, 1 after the second
+    assert torch.equal(table.events["reward"][1, 0], table.events["reward"][0, 1].flip(1))
+
+
+def test_a_table_needs_two_seats_and_matches() -> None:
+    with pytest.raises(ConfigError, match="needs a world with 2 seats, rps-v1 has 1"):
+        play_cross_table("rps", ("rock",), 1)
+    with pytest.raises(ConfigError, match="matches must be at least 1, got 0"):
+        play_cross_table("duel", ("rock",), 0)
