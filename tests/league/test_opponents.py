@@ -10,7 +10,7 @@ from ludus.algorithms.ppo.seats import Rows
 from ludus.core.errors import ConfigError, StateError, UnknownNameError
 from ludus.envs.base import BatchedEnv
 from ludus.league.config import LeagueConfig
-from ludus.league.opponents import LeagueOpponents, thresholds
+from ludus.league.opponents import LeagueOpponents
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
@@ -115,10 +115,3 @@ def test_wrong_names_weights_and_worlds_are_refused() -> None:
             opponents.set_mix({"rock": weight})
     with pytest.raises(ConfigError, match="at least one"):
         opponents.set_mix({"rock": 0.0})
-
-
-def test_nobody_gets_a_share_that_has_none() -> None:
-    cuts = thresholds(torch.tensor([0.0, 0.7, 0.0, 0.2, 0.1, 0.0], dtype=torch.float64))
-    assert cuts.tolist() == pytest.approx([0.0, 0.7, 0.7, 0.9, 2.0, 2.0])
-    chances = torch.tensor([0.0, 0.6999, cuts[1].item(), 0.8999, 0.91, 1.0 - 2.0**-24])
-    assert torch.searchsorted(cuts, chances, right=True).tolist() == [1, 1, 3, 3, 4, 4]

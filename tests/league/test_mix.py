@@ -1,0 +1,105 @@
+"""The mix: shares of bots and snapshots, and the cuts between them."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ludus import make_env
+from ludus.league.config import LeagueConfig
+from ludus.league.mix import Mix, cut
+from ludus.league.payoffs import Payoffs
+from ludus.league.pool import SnapshotPool
+from ludus.policies.config import PolicyConfig
+from ludus.policies.policy import Policy
+
+
+def test_nobody_gets_a_share_that_has_none() -> None:
+    cuts = cut(torch.tensor([0.0, 0.7, 0.0, 0.2, 0.1, 0.0], dtype=torch.float64))
+    assert cuts.tolist() == pytest.approx([0.0, 0.7, 0.7, 0.9, 2.0, 2.0])
+    chances = torch.tensor([0.0, 0.6999, cuts[1].item(), 0.8999, 0.91, 1.0 - 2.0**-24])
+    assert torch.searchsorted(cuts, chances, right=True).tolist() == [1, 1, 3, 3, 4, 4]
+
+
+@given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=30), st.lists(st.integers(0, 2**24 - 1), min_size=1))
+def test_only_parts_that_are_not_empty_are_drawn(parts: list[float], numbers: list[int]) -> None:
+    sizes = torch.tensor(parts, dtype=torch.float64)
+    if not sizes.sum() > 0.0:
+        return
+    chances = torch.tensor([*numbers, 0, 2**24 - 1], dtype=torch.float32) * 2.0**-24
+    drawn = torch.searchsorted(cut(sizes), chances, right=True)
+    assert (sizes[drawn] > 0.0).all()
+
+
+def _mix(sampler: str, live: int = 32) -> tuple[Mix, SnapshotPool]:
+    policy = Policy(make_env("duel", 1).spec, PolicyConfig())
+    pool = SnapshotPool(policy, keep=6)
+    mix = Mix(("rock", "cycle"), pool, LeagueConfig.model_validate({"sampler": sampler}), live=live, seed=0)
+    mix.set({"rock": 1.0, "self": 3.0, "cycle": 4.0})
+    return mix, pool
+
+
+def _add(pool: SnapshotPool, name: str, env_steps: int) -> None:
+    policy = Policy(make_env("duel", 1).spec, PolicyConfig())
+    pool.add(name, env_steps, policy.state(), ())
+
+
+def test_bots_share_what_is_due_to_past_selves_until_there_are_any() -> None:
+    mix, pool = _mix("uniform")
+    assert mix.thresholds().tolist() == pytest.approx([0.2, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0])
+    _add(pool, "s1", 10)
+    assert mix.thresholds().tolist() == pytest.approx([1 / 8, 5 / 8, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0])
+    _add(pool, "s2", 20)
+    # Before a refresh the newest has it all.
+    assert mix.thresholds().tolist() == pytest.approx([1 / 8, 5 / 8, 5 / 8, 2.0, 2.0, 2.0, 2.0, 2.0])
+    mix.refresh(Payoffs())
+    assert mix.thresholds().tolist() == pytest.approx([1 / 8, 5 / 8, 6.5 / 8, 2.0, 2.0, 2.0, 2.0, 2.0])
+    mix.set({"self": 1.0})
+    assert mix.thresholds().tolist() == pytest.approx([0.0, 0.0, 0.5, 2.0, 2.0, 2.0, 2.0, 2.0])
+
+
+@pytest.mark.parametrize("sampler", ["pfsp", "rating"])
+def test_payoffs_decide_who_plays(sampler: str) -> None:
+    mix, pool = _mix(sampler)
+    for i in range(3):
+        _add(pool, f"s{i}", i)
+    mix.set({"self": 1.0})
+    payoffs = Payoffs()
+    payoffs.record("s3", "s0", 100, 0, 0, kind="self")
+    payoffs.record("s3", "s1", 50, 0, 50, kind="self")
+    payoffs.record("s3", "s2", 90, 0, 10, kind="self")
+    mix.refresh(payoffs)
+    shares = mix.thresholds().clamp(max=1.0).diff(prepend=torch.zeros(1))[2:5].tolist()
+    assert shares[1] > shares[2] > shares[0]
+    if sampler == "pfsp":  # (1 - p)^2: 0, 0.25, 0.01
+        assert shares == pytest.approx([0.0, 25 / 26, 1 / 26])
+    mix.refresh(Payoffs())  # nothing known: all alike
+    shares = mix.thresholds().clamp(max=1.0).diff(prepend=torch.zeros(1))[2:5].tolist()
+    assert shares == pytest.approx([1 / 3] * 3)
+
+
+def test_few_are_live_at_a_time_and_everyone_in_the_long_run() -> None:
+    mix, pool = _mix("uniform", live=2)
+    for i in range(6):
+        _add(pool, f"s{i}", i)
+    mix.set({"self": 1.0})
+    total = torch.zeros(6)
+    for _ in range(300):
+        mix.refresh(Payoffs())
+        shares = mix.thresholds().clamp(max=1.0).diff(prepend=torch.zeros(1))[2:]
+        assert sorted(shares.tolist()) == pytest.approx([0.0] * 4 + [0.5] * 2)
+        total += shares
+    assert (total / 300).tolist() == pytest.approx([1 / 6] * 6, abs=0.07)
+
+
+def test_the_state_leads_back() -> None:
+    mix, pool = _mix("recent", live=2)
+    for i in range(6):
+        _add(pool, f"s{i}", i)
+    mix.refresh(Payoffs())
+    other = Mix(("rock", "cycle"), pool, LeagueConfig(), live=2, seed=0)
+    other.load_state(mix.state())
+    assert torch.equal(other.thresholds(), mix.thresholds())
+    for each in (mix, other):
+        each.refresh(Payoffs())
+    assert torch.equal(other.thresholds(), mix.thresholds())
