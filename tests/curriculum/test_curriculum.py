@@ -90,6 +90,7 @@ def test_state_survives() -> None:
     ("stages", "fault"),
     [
         ([THREE[2], THREE[2]], "different names"),
+        ([{"name": "a", "opponents": {"x": 0}}], "'a' needs an opponent"),
         ([THREE[2], THREE[0]], "'third' needs a promotion rule"),
         ([THREE[1], THREE[2]], "'second' is the first one"),
     ],

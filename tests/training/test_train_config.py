@@ -35,8 +35,9 @@ def test_settings_that_json_cannot_hold_are_refused() -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"opponents": {}}, "at least one bot"),
-        ({"opponents": {"rock": 0}}, "greater than 0"),
+        ({"opponents": {}}, "one with a weight above 0"),
+        ({"opponents": {"rock": 0}}, "one with a weight above 0"),
+        ({"opponents": {"rock": -1}}, "greater than or equal to 0"),
         ({"total_env_steps": 0}, "greater than or equal to 1"),
         ({"seed": -1}, "greater than or equal to 0"),
         ({"speed": 1}, "Extra inputs"),

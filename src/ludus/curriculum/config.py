@@ -63,7 +63,7 @@ class StageConfig(_Frozen):
     """
 
     name: str = Field(min_length=1)
-    opponents: dict[str, Annotated[float, Field(gt=0.0)]] = Field(min_length=1)
+    opponents: dict[str, Annotated[float, Field(ge=0.0)]]
     rewards: RewardConfig | None = None
     promotion: PromotionConfig | None = None
     demotion: DemotionConfig | None = None
@@ -71,6 +71,9 @@ class StageConfig(_Frozen):
 
 def check_stages(stages: tuple[StageConfig, ...]) -> None:
     """Raises ValueError unless the stages make a curriculum: different names, and all but the last can be passed."""
+    idle = [stage.name for stage in stages if not any(stage.opponents.values())]
+    if idle:
+        raise ValueError(f"stage {idle[0]!r} needs an opponent with a weight above 0")
     names = [stage.name for stage in stages]
     if len(set(names)) != len(names):
         raise ValueError(f"stages need different names, got {', '.join(names)}")

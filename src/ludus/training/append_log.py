@@ -82,6 +82,10 @@ class AppendLog:
         os.ftruncate(self._descriptor, offset)
         os.fsync(self._descriptor)
 
+    def text(self) -> str:
+        """Returns what is in the file."""
+        return self._path.read_text(encoding="utf-8") if self._descriptor >= 0 else ""
+
     def close(self) -> None:
         """Closes the file; may be called twice."""
         if self._descriptor >= 0:

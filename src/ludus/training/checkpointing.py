@@ -76,6 +76,19 @@ class Checkpoints:
         """Deletes all but the newest `keep` periodic checkpoints and returns their names."""
         return self._store.prune(keep)
 
+    def courses(self) -> list[Mapping[str, Any]]:
+        """Returns the course of every readable checkpoint, from each of which the run may have to go on."""
+        found: list[Mapping[str, Any]] = []
+        for name in self._store.names():
+            try:
+                document = self._store.load(name, parts=("training",)).checkpoint.documents["training"]
+            except (CheckpointError, KeyError):
+                continue
+            course = document.get("course") if isinstance(document, dict) else None
+            if isinstance(course, dict):
+                found.append(course)
+        return found
+
     def has(self, name: str) -> bool:
         """Says whether there is a checkpoint of this name."""
         return name in self._store.names()

@@ -108,7 +108,7 @@ def _one_bot(raw: object) -> object:
     return {raw: 1.0} if isinstance(raw, str) else raw
 
 
-Weight = Annotated[float, Field(gt=0.0)]
+Weight = Annotated[float, Field(ge=0.0)]
 
 
 class TrainConfig(_Frozen):
@@ -148,8 +148,8 @@ class TrainConfig(_Frozen):
 
     @model_validator(mode="after")
     def _someone_plays(self) -> Self:
-        if self.opponents is not None and not self.opponents:
-            raise ValueError("opponents must name at least one bot; leave it out to let the learner play every seat")
+        if self.opponents is not None and not any(self.opponents.values()):
+            raise ValueError("opponents needs one with a weight above 0; leave it out to let the learner play every seat")
         if self.curriculum and self.opponents is not None:
             raise ValueError("opponents are given by each stage of the curriculum; leave out one of the two")
         check_stages(self.curriculum)

@@ -20,18 +20,19 @@ from torch import Tensor
 from ludus.core.errors import NotFiniteError, StoreError, UnsupportedError
 from ludus.envs.behaviour import behaviour_of
 from ludus.store import step_name
-from ludus.training.callbacks import Callback, Counters, Iteration
+from ludus.training.callbacks import Callback, Counters, Episodes, Iteration
 from ludus.training.checkpointing import Checkpoints, Saved, is_due
 from ludus.training.config import TrainConfig
-from ludus.training.course import Course
+from ludus.training.course import Course, News, referred_snapshots
 from ludus.training.devices import choose_device
 from ludus.training.evaluating import Evaluator
 from ludus.training.exchange import collect_parts, hand_out
 from ludus.training.guard import Fault, Guard
 from ludus.training.joining import join_episodes, join_faults, join_metrics
 from ludus.training.ranks import Ranks, find_place
-from ludus.training.records import Records
+from ludus.training.records import OPPONENTS, Records, parse_table
 from ludus.training.resources import ResourceWatch
+from ludus.training.snapshots import SnapshotStore
 from ludus.training.workbench import RunState, Workbench
 
 logger = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ class Trainer:
         self._stopping = False
         self._may_break_off = False
         self.stop_reason = ""
-        self._news: list[str] = []
+        self._news = News()
         self._faults_in_a_row = 0
         self._is_telling = False
         self._records: Records | None = None
@@ -115,7 +116,9 @@ class Trainer:
         self.course = Course(self.config, self.bench)
         self.evaluator = Evaluator(self.config)
         self._resources = ResourceWatch(self.config.guard, folder)
+        self._snapshots = SnapshotStore(folder, self.bench.policy)
         if saved is not None:
+            self._snapshots.give_back(self.bench.opponents, saved.state.course.get("league"))
             self._load(saved.state)
             logger.info("goes on from env step %d", saved.counters.env_steps)
         if ranks.is_writer:
@@ -123,6 +126,10 @@ class Trainer:
             self._records = Records(folder, behaviour_of(spec.id), has_winners="wins" in spec.events)
             self._open.callback(self._records.close)
             self._records.cut_back({} if saved is None else saved.offsets)
+        if saved is None:
+            self._snapshots.take_first(self.bench.opponents)
+        told = ranks.gather_texts(self._records.matches() if self._records is not None else "")
+        self.course.load_matches(parse_table(told[0]))
         self._guard = Guard(self.bench)
         self._finite = self._state()  # what a fault goes back to, and what checkpoints hold
 
@@ -177,8 +184,10 @@ class Trainer:
         if self._records is None:
             return None
         try:
+            self._snapshots.flush()  # before the checkpoint that refers to them
             saved = Saved(self._finite, self.counters, self.rollbacks, self._records.sync(), parts)
             folder = self._checkpoints.save(name, saved, self.bench.policy)
+            self._snapshots.prune(set().union(*map(referred_snapshots, self._checkpoints.courses())))
         except StoreError as error:
             if must:
                 raise
@@ -273,8 +282,11 @@ class Trainer:
     def _report(self, iteration: Iteration) -> None:
         if self._records is not None:
             self._records.iteration(iteration)
+            self._records.table(OPPONENTS, self._news.matches)
+            for taken in self._news.taken:
+                self._snapshots.take(taken.name, taken.env_steps, taken.state)
         self._tell(lambda callback: callback.on_iteration(iteration))
-        for text in self._news:
+        for text in self._news.messages:
             self._say("info", text)
 
     def _tell(self, what: Callable[[Callback], None]) -> None:
@@ -306,14 +318,27 @@ class Trainer:
         episodes, rewards = join_episodes(self._ranks, self.bench.trace.read(), self.bench.trace.totals())
         times_s = learner.times_s()
         metrics = join_metrics(self._ranks, metrics, learner.collector.buffer)
-        updates = self.counters.updates + int(metrics.pop("updates"))
+        before = self.counters
+        updates = before.updates + int(metrics.pop("updates"))
         self.counters = Counters(self.bench.env_steps, learner.iterations, updates)
         stage = self.course.stage
-        self._news = self.course.after(episodes, self.counters)
+        self._news = self._take_course(episodes, before)
         self._finite = self._state()
         shown = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
-        shown["rollbacks"] = self.rollbacks
+        shown |= self._news.metrics | {"rollbacks": self.rollbacks}
         return Iteration(self.counters, shown, time.perf_counter() - started_s, episodes, rewards, times_s, stage)
+
+    def _take_course(self, episodes: Episodes, before: Counters) -> News:
+        """Lets the course take the episodes; it is the same on all processes."""
+        opponents = self.bench.opponents
+        playing: set[str] = set()
+        if self._ranks.place.count > 1 and opponents is not None and opponents.pool is not None:
+            playing.update(*(text.split() for text in self._ranks.gather_texts(" ".join(opponents.playing()))))
+        had_first = self._snapshots.has_first(opponents)
+        news = self.course.after(episodes, before, self.counters, playing)
+        if not had_first:
+            self._snapshots.take_first(opponents)
+        return news
 
     def _go_back(self, fault: Fault) -> None:
         """Restores the last finite state, with other randomness; stops a run that makes no headway."""

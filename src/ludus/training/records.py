@@ -3,6 +3,8 @@
 Equal runs write equal bytes, so times of day and durations stay out. A file comes into being with its first row.
 """
 
+import csv
+import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -95,6 +97,10 @@ class Records:
         for name, log in self._logs.items():
             log.cut_back(offsets.get(name, 0))
 
+    def matches(self) -> str:
+        """Returns the text of `opponents.csv`."""
+        return self._logs[OPPONENTS].text()
+
     def close(self) -> None:
         """Closes all files; may be called twice."""
         for log in self._logs.values():
@@ -106,6 +112,12 @@ class Records:
         if log.is_empty:
             lines.insert(0, ",".join(map(_text, header)))
         log.append("\n".join(lines) + "\n")
+
+
+def parse_table(text: str) -> list[dict[str, str]]:
+    """Returns the rows of a table by column; a last line that was cut off is left out."""
+    whole = text[: text.rfind("\n") + 1]
+    return list(csv.DictReader(io.StringIO(whole, newline="")))
 
 
 def _text(cell: Cell) -> str:

@@ -21,13 +21,13 @@ from ludus.store import Checkpoint, CheckpointStore
 from ludus.training.checkpointing import stored_config
 from ludus.training.config import TrainConfig, differences
 from ludus.training.records import FILES
+from ludus.training.snapshots import SNAPSHOTS_FOLDER
 
 logger = logging.getLogger(__name__)
 
 CONFIG_FILE = "config.yaml"
 RUN_FILE = "run.json"
 LATEST = "latest"
-SNAPSHOTS_FOLDER = "snapshots"
 
 _LIBRARIES = ("ludus", "torch", "numpy", "warp-lang", "gymnasium", "safetensors")
 _TRIES = 100

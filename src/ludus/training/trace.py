@@ -83,6 +83,11 @@ class RolloutTrace(RolloutReward):
                 if not bool(final[result.truncated].isfinite().all()):
                     self.truncated_final.fill_(torch.nan)
 
+    @property
+    def opponents(self) -> Tensor:
+        """`(steps, rows)` int32, index of the opponent in every step of the rollout; -1 where nobody else plays."""
+        return self._against
+
     def rewards(self) -> Tensor:
         """Weighs all steps and returns `(steps, rows)`."""
         self._quantities = self._summed(self._moment())

@@ -53,6 +53,8 @@ class MonitoringConfig(_Frozen):
         wandb: Reporting to Weights & Biases; None switches it off.
         webhook: Messages to a chat; None switches them off.
         curves: Whether `training_curves.png` is drawn at the end.
+        strategy_every_iterations: Iterations between rows of `strategy_analysis.csv`, for policies with a strategy
+            encoder.
     """
 
     console: ConsoleKind = "auto"
@@ -60,3 +62,4 @@ class MonitoringConfig(_Frozen):
     wandb: WandbConfig | None = None
     webhook: WebhookConfig | None = None
     curves: bool = True
+    strategy_every_iterations: int = Field(default=10, ge=1)

@@ -1,0 +1,174 @@
+"""The strategy log: what the strategy encoder makes of its opponents, in numbers for `strategy_analysis.csv`.
+
+A row is made every few iterations from a bounded sample of the last rollout's segments, so that it costs a run well
+below a hundredth of its time. A segment is `whole` if no episode starts inside it: its frames are of one episode
+against one opponent. Past selves count as one opponent, `self`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ludus.training.callbacks import Counters
+from ludus.training.records import Cell
+from ludus.training.workbench import Workbench
+
+_MOST_SEGMENTS = 256
+_FEWEST_SEGMENTS = 16
+_SHARE_OF_ROLLOUT = 8  # at most one segment in so many, so that small rollouts stay cheap too
+_ATTENTION_SEGMENTS = 64  # attention weights by age cost several times as much as latents
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Latents of some segments, on the host.
+
+    Attributes:
+        latents: `(steps, segments, latent)` float64.
+        whole: `(segments,)` bool, segments in which no episode starts after the first frame.
+        opponents: For each segment, the name of the opponent at its first frame.
+    """
+
+    latents: Tensor
+    whole: Tensor
+    opponents: tuple[str, ...]
+
+
+class StrategyLog:
+    """Makes the rows; what it remembers is the mean latent of each opponent in the last one."""
+
+    def __init__(self, bench: Workbench, every_iterations: int) -> None:
+        """Looks at a workbench.
+
+        Args:
+            bench: Whose policy and rollouts are analysed; without a strategy encoder there are no rows.
+            every_iterations: A row is made after the first iteration and then after every so many.
+        """
+        self._bench, self._every = bench, every_iterations
+        self._means: dict[str, list[float]] = {}
+
+    def look(self, counters: Counters) -> list[dict[str, Cell]]:
+        """Returns the row of the last rollout if one is due after it, and nothing otherwise; waits for the device."""
+        if self._bench.policy.strategy is None or (counters.iterations - 1) % self._every:
+            return []
+        sample, entropy = self._take()
+        means = mean_latents(sample)
+        row = {
+            "latent_mean": float(sample.latents.mean()),
+            "latent_std": float(sample.latents.flatten(0, 1).std(0, correction=0).mean()),
+            "latent_norm": float(sample.latents.norm(dim=-1).mean()),
+            "attention_entropy": entropy,
+            "drift_within_episodes": drift_within(sample),
+            "drift_between_iterations": drift_between(self._means, means),
+            "separation": separation(sample),
+        }
+        self._means |= means
+        head: dict[str, Cell] = {
+            "iteration": counters.iterations,
+            "env_steps": counters.env_steps,
+            "segments": len(sample.opponents),
+            "opponents": len(means),
+        }
+        return [head | {name: None if value is None else float(f"{value:.6g}") for name, value in row.items()}]
+
+    @torch.no_grad()
+    def _take(self) -> tuple[Sample, float]:
+        """Encodes a sample of segments; returns it and the entropy of the attention over frames."""
+        policy, buffer = self._bench.policy, self._bench.learner.collector.buffer
+        chosen = spread(sample_size(buffer.segments), buffer.segments).to(policy.device)
+        batch = buffer.minibatch(chosen)
+        latents = policy.strategy_latent(batch.observations, batch.memory, batch.starts)
+        few = min(_ATTENTION_SEGMENTS, len(chosen))
+        weights = policy.attention(
+            {name: tensor[:, :few] for name, tensor in batch.observations.items()},
+            {name: tensor[:few] for name, tensor in batch.memory.items()},
+            batch.starts[:, :few],
+        )
+        opponents, bench = self._bench.trace.opponents, self._bench.opponents
+        chunks = chosen.div(buffer.rows, rounding_mode="floor")
+        against = opponents[chunks * buffer.chunk, chosen.remainder(buffer.rows)].tolist()
+        kinds = (*(bench.kinds if bench is not None else ()), "")  # -1 is nobody
+        sample = Sample(
+            latents.double().cpu(), ~batch.starts[1:].any(0).cpu(), tuple(kinds[index] for index in against)
+        )
+        return sample, float(entropy_of(weights["pooling"].double()))
+
+    def state(self) -> dict[str, Any]:
+        """Returns what it remembers, for JSON."""
+        return {"means": {name: list(mean) for name, mean in self._means.items()}}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Takes what `state` gave."""
+        self._means = {str(name): [float(number) for number in mean] for name, mean in state["means"].items()}
+
+
+def sample_size(segments: int) -> int:
+    """Returns how many of a rollout's segments are looked at."""
+    return min(segments, max(_FEWEST_SEGMENTS, min(_MOST_SEGMENTS, segments // _SHARE_OF_ROLLOUT)))
+
+
+def spread(count: int, total: int) -> Tensor:
+    """Returns `(count,)` different numbers below `total`, int64, spread evenly however long the rows of a grid are.
+
+    Steps of equal length would fall on the same rows again and again if the length divided their number; these are of
+    the golden section of the total, which the next number without a common divisor stands for.
+    """
+    stride = max(1, round(_GOLDEN * total))
+    while math.gcd(stride, total) > 1:
+        stride += 1
+    return torch.arange(count) * stride % total
+
+
+def entropy_of(weights: Tensor) -> Tensor:
+    """Returns the mean entropy in nats, `()`, of distributions over the last axis: 0 where one frame has all."""
+    return torch.special.entr(weights).sum(-1).mean()
+
+
+def mean_latents(sample: Sample) -> dict[str, list[float]]:
+    """Returns the mean latent of each opponent over its whole segments."""
+    vectors, names = _by_segment(sample)
+    return {
+        name: vectors[[each == name for each in names]].mean(0).tolist() for name in sorted(set(names))
+    }  # fmt: skip
+
+
+def drift_within(sample: Sample) -> float | None:
+    """Returns the mean distance between the latents of a segment's first and last frame, over whole segments."""
+    if not sample.whole.any():
+        return None
+    latents = sample.latents[:, sample.whole]
+    return float((latents[-1] - latents[0]).norm(dim=-1).mean())
+
+
+def drift_between(before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]]) -> float | None:
+    """Returns the mean distance that the opponents' mean latents have moved; None if no opponent is in both."""
+    both = [math.dist(before[name], mean) for name, mean in after.items() if name in before]
+    return sum(both) / len(both) if both else None
+
+
+def separation(sample: Sample) -> float | None:
+    """Returns how far the opponents' segments lie apart: the variance between opponents over that within them.
+
+    Each whole segment is its mean latent; squared distances are averaged over segments. Where the encoder sees no
+    difference it is about (opponents - 1) / segments. None with fewer than two opponents, or with no variance within.
+    """
+    vectors, names = _by_segment(sample)
+    groups = [vectors[[each == name for each in names]] for name in sorted(set(names))]
+    within = sum(float((group - group.mean(0)).square().sum()) for group in groups)
+    if len(groups) < 2 or within == 0.0:
+        return None
+    middle = vectors.mean(0)
+    between = sum(len(group) * float((group.mean(0) - middle).square().sum()) for group in groups)
+    return between / within
+
+
+def _by_segment(sample: Sample) -> tuple[Tensor, list[str]]:
+    """Returns the mean latents `(whole segments, latent)` of whole segments and their opponents."""
+    whole = sample.whole.tolist()
+    names = [name for name, is_whole in zip(sample.opponents, whole, strict=True) if is_whole]
+    return sample.latents.mean(0)[sample.whole], names
