@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ludus.networks.gaussian import VARIANCE_FLOOR, GaussianHead
-from ludus.networks.layers import activation_function
+from ludus.networks.layers import Activation, activation_function
 from ludus.networks.mlp import Mlp
 from ludus.networks.normaliser import Normaliser
 from ludus.networks.recurrent import Gru, Lstm
@@ -49,7 +49,7 @@ class StackedMlp(nn.Module):
     def __init__(self, mlp: Mlp, grouping: Grouping) -> None:
         super().__init__()
         self._grouping = grouping
-        self._activation = activation_function(mlp.activation_name)
+        self._activation = _activation(mlp.activation_name, grouping.device)
         layers = [layer for layer in mlp.layers if isinstance(layer, nn.Linear)]
         self.matrices = [StackedMatrix(grouping, layer.in_features, layer.out_features, bias=True) for layer in layers]
 
@@ -137,7 +137,7 @@ class StackedLstm(nn.Module):
 
     def __init__(self, cell: Lstm, grouping: Grouping) -> None:
         super().__init__()
-        self._grouping = grouping
+        self._grouping, self._tanh = grouping, _activation("tanh", grouping.device)
         self._linear = StackedMatrix(grouping, cell.input_weight.shape[1] + cell.size, 4 * cell.size, bias=True)
 
     def load(self, slot: int, tensors: Mapping[str, Tensor]) -> None:
@@ -153,8 +153,8 @@ class StackedLstm(nn.Module):
         gates = self._grouping.leave(self._linear(joined))
         size = cell.shape[1]
         enter, stay, leave = gates[:, : 3 * size].sigmoid().chunk(3, dim=1)
-        cell = torch.addcmul(stay * cell, enter, gates[:, 3 * size :].tanh())
-        hidden = (leave * torch.tanh(cell)).to(cell.dtype)
+        cell = torch.addcmul(stay * cell, enter, self._tanh(gates[:, 3 * size :].contiguous()))
+        hidden = (leave * self._tanh(cell.clone())).to(cell.dtype)
         return hidden, {"hidden": hidden, "cell": cell}
 
 
@@ -163,7 +163,7 @@ class StackedGru(nn.Module):
 
     def __init__(self, cell: Gru, grouping: Grouping) -> None:
         super().__init__()
-        self._grouping = grouping
+        self._grouping, self._tanh = grouping, _activation("tanh", grouping.device)
         self._project = StackedMatrix(grouping, cell.input_weight.shape[1], 3 * cell.size, bias=True)
         self._recur = StackedMatrix(grouping, cell.size, 3 * cell.size, bias=True)
 
@@ -179,7 +179,7 @@ class StackedGru(nn.Module):
         projected = grouping.leave(self._project(grouping.enter(inputs)))
         recurrent = grouping.leave(self._recur(grouping.enter(hidden)))
         reset, update = (projected + recurrent)[:, : 2 * size].sigmoid().chunk(2, dim=1)
-        candidate = torch.addcmul(projected[:, 2 * size :], reset, recurrent[:, 2 * size :]).tanh()
+        candidate = self._tanh(torch.addcmul(projected[:, 2 * size :], reset, recurrent[:, 2 * size :]))
         hidden = torch.lerp(candidate.to(hidden.dtype), hidden, update.to(hidden.dtype))
         return hidden, {"hidden": hidden}
 
@@ -224,3 +224,13 @@ class StackedStateDependentGaussianHead(StackedGaussianHead):
         """Adds the latent times the row's own exploration matrix."""
         exploration = torch.bmm(latent.unsqueeze(1).to(noise.dtype), noise * self._row_log_stds().exp()).squeeze(1)
         return self.mode(parameters) + exploration
+
+
+def _activation(name: str, device: torch.device) -> Activation:
+    """Returns an activation that may overwrite its input.
+
+    On an ARM core torch takes 10 ns for a tanh and 3 for a sigmoid; tanh(x) is 2 sigmoid(2 x) - 1.
+    """
+    if name != "tanh" or device.type != "cpu":
+        return activation_function(name)
+    return lambda x: x.mul_(2.0).sigmoid_().mul_(2.0).sub_(1.0)
