@@ -1,8 +1,8 @@
 """What many opponents cost: 32 different snapshots in one call, beside one snapshot and beside a loop over the 32.
 
 All play the same 2,048 rows of Brawl's observation and give the same things: actions, log probabilities, values and
-memory; the league itself asks for no values. On a GPU every way is a CUDA graph, but for the loop. The ways take turns, so that noise of the machine meets
-all of them; medians are reported.
+memory; the league itself asks for no values. On a GPU every way is a CUDA graph, but for the loop. The ways take
+turns, so that noise of the machine meets all of them; medians are reported.
 
     python benchmarks/league.py --device cpu
 """
