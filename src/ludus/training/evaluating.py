@@ -16,6 +16,7 @@ class Evaluator:
     Attributes:
         best: The highest score so far; minus infinity before the first evaluation.
         since_best: Evaluations since then.
+        is_due: Whether the agent is to be evaluated before the run goes on.
     """
 
     def __init__(self, config: TrainConfig) -> None:
@@ -23,17 +24,18 @@ class Evaluator:
         self._plateau = config.guard.plateau
         self.best = -math.inf
         self.since_best = 0
+        self.is_due = False
 
-    def is_due(self, before: Counters, after: Counters, *, is_last: bool) -> bool:
-        """Says whether to evaluate after an iteration that moved the counters; always after the last one."""
-        if self._config is None or before == after:
-            return False
-        every = self._config.every_env_steps
-        return is_last or before.env_steps // every < after.env_steps // every
+    def pass_steps(self, before: Counters, after: Counters, *, is_last: bool) -> bool:
+        """Notes an iteration that moved the counters, and says whether an evaluation is due; after the last always."""
+        if self._config is not None:
+            every = self._config.every_env_steps
+            self.is_due = is_last or before.env_steps // every < after.env_steps // every
+        return self.is_due
 
     def evaluate(self, policy: Policy, counters: Counters) -> Evaluated:
         """Plays the matches; the policy and its statistics stay as they are."""
-        assert self._config is not None  # noqa: S101 - `is_due` said so
+        assert self._config is not None  # noqa: S101 - it was due
         result = evaluate(
             policy,
             self._config.opponents,
@@ -59,12 +61,14 @@ class Evaluator:
 
     def state(self) -> dict[str, Any]:
         """Returns what it remembers, for JSON."""
-        return {"best": self.best if math.isfinite(self.best) else None, "since_best": self.since_best}
+        best = self.best if math.isfinite(self.best) else None
+        return {"best": best, "since_best": self.since_best, "is_due": self.is_due}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Takes what `state` gave."""
         self.best = -math.inf if state["best"] is None else float(state["best"])
         self.since_best = int(state["since_best"])
+        self.is_due = bool(state["is_due"])
 
 
 def score_of(result: Evaluation, config: EvaluationConfig) -> float:

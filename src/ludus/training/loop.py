@@ -7,8 +7,8 @@ and only the first writes. What they wait for each other with is in `ranks`; a s
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -146,6 +146,11 @@ class Trainer:
                 self._tell(lambda callback: callback.on_end(self.counters))
         return self.counters
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether the budget is used up, and evaluated where that is due."""
+        return self.counters.env_steps >= self.config.total_env_steps and not self.evaluator.is_due
+
     def stop(self, reason: str = "it was asked to") -> None:
         """Asks the run to end after the present iteration with the checkpoint `interrupted`; signals may call it."""
         self.stop_reason = self.stop_reason or reason
@@ -154,12 +159,23 @@ class Trainer:
     def interrupt(self, reason: str) -> None:
         """Asks the run to end at once with the checkpoint `interrupted`; for signal handlers, on the loop's own thread.
 
-        An iteration that is under way is broken off, since the last one's state is what is saved. Of several processes
-        each finishes it, or the others would wait for ever.
+        An iteration or an evaluation that is under way is broken off, since the state before it is what is saved. Of
+        several processes each finishes it, or the others would wait for ever.
         """
         self.stop(reason)
-        if self._may_break_off and self._ranks.place.count == 1:
+        if self._may_break_off:
             raise _BrokenOffError
+
+    @contextmanager
+    def _breakable(self) -> Iterator[None]:
+        """Lets `interrupt` break off what is done inside."""
+        self._may_break_off = self._ranks.place.count == 1
+        try:
+            if self._may_break_off and self._stopping:  # asked for since anyone looked last
+                raise _BrokenOffError
+            yield
+        finally:
+            self._may_break_off = False
 
     def save(self, name: str, *, must: bool = False) -> Path | None:
         """Saves the last finite state and returns its folder.
@@ -211,30 +227,40 @@ class Trainer:
     def _train(self) -> None:
         if self._is_new:
             self.save("init")
-        first, done = self.counters, self.counters.env_steps >= self.config.total_env_steps
-        while not done and not self._ranks.any(self._stopping):
-            before = self.counters
-            try:
-                iteration = self._iterate()
-            except _BrokenOffError:
-                break
-            if iteration is None:  # a number was not finite: the run is where it was before
-                continue
-            self._ranks.together(partial(self._report, iteration))
-            done = self.counters.env_steps >= self.config.total_env_steps
-            if self.evaluator.is_due(before, self.counters, is_last=done):
-                self._evaluate()
-            self._ranks.together(self._look_at_resources)
-            if not done and is_due(self.config.checkpoints, before, self.counters):
-                self.save(step_name(self.counters.env_steps))
-        if not done:
+        first = self.counters
+        with suppress(_BrokenOffError):
+            self._evaluate_if_due()  # one that was broken off
+            while self.counters.env_steps < self.config.total_env_steps and not self._ranks.any(self._stopping):
+                self._go_on()
+        if not self.is_finished:
             self.save("interrupted", must=True)
         elif self.counters != first or self._lacks_final():
             self.save("final", must=True)
 
-    def _evaluate(self) -> None:
-        """Evaluates the agent, keeps it if it is the best, and looks for a plateau; the first process alone plays."""
+    def _go_on(self) -> None:
+        """Runs one iteration and all that is due after it."""
+        before = self.counters
+        iteration = self._iterate()
+        if iteration is None:  # a number was not finite: the run is where it was before
+            return
+        self._ranks.together(partial(self._report, iteration))
+        is_last = self.counters.env_steps >= self.config.total_env_steps
+        if self.evaluator.pass_steps(before, self.counters, is_last=is_last):
+            self._finite = replace(self._finite, course=self._course_state())
+        self._ranks.together(self._look_at_resources)
+        if not is_last and is_due(self.config.checkpoints, before, self.counters):
+            self.save(step_name(self.counters.env_steps))
+        self._evaluate_if_due()
+
+    def _evaluate_if_due(self) -> None:
+        """Evaluates the agent, keeps it if it is the best, and looks for a plateau; the first process alone plays.
+
+        One that is broken off, or that a stop comes before, stays due: the run that goes on from here begins with it.
+        """
+        if not self.evaluator.is_due or self._ranks.any(self._stopping):
+            return
         found = self._ranks.together(self._play if self._ranks.is_writer else lambda: False)
+        self.evaluator.is_due = False
         self._finite = replace(self._finite, course=self._course_state())
         if self._ranks.any(found):
             self.save("best")
@@ -246,7 +272,8 @@ class Trainer:
                 self.stop(text)
 
     def _play(self) -> bool:
-        evaluated = self.evaluator.evaluate(self.bench.policy, self.counters)
+        with self._breakable():
+            evaluated = self.evaluator.evaluate(self.bench.policy, self.counters)
         if self._records is not None:
             self._records.evaluation(evaluated)
         self._tell(lambda callback: callback.on_evaluation(evaluated))
@@ -304,12 +331,11 @@ class Trainer:
         learner = self.bench.learner
         self._guard.begin()
         self.course.before(self.counters.env_steps)
-        self._may_break_off = True
-        learner.collect()
-        learner.update(min(self.counters.env_steps / self.config.total_env_steps, 1.0))
-        self._guard.look()
-        metrics = learner.metrics()  # the one time that the host waits for the device
-        self._may_break_off = False
+        with self._breakable():
+            learner.collect()
+            learner.update(min(self.counters.env_steps / self.config.total_env_steps, 1.0))
+            self._guard.look()
+            metrics = learner.metrics()  # the one time that the host waits for the device
         fault = join_faults(self._ranks, self._guard.verdict(metrics))
         if fault is not None:
             self._go_back(fault)
@@ -320,22 +346,22 @@ class Trainer:
         metrics = join_metrics(self._ranks, metrics, learner.collector.buffer)
         before = self.counters
         updates = before.updates + int(metrics.pop("updates"))
-        self.counters = Counters(self.bench.env_steps, learner.iterations, updates)
+        after = Counters(self.bench.env_steps, learner.iterations, updates)
         stage = self.course.stage
-        self._news = self._take_course(episodes, before)
-        self._finite = self._state()
+        self._news = self._take_course(episodes, before, after)
+        self._finite, self.counters = self._state(), after  # both or, if something raises, neither
         shown = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
         shown |= self._news.metrics | {"rollbacks": self.rollbacks}
-        return Iteration(self.counters, shown, time.perf_counter() - started_s, episodes, rewards, times_s, stage)
+        return Iteration(after, shown, time.perf_counter() - started_s, episodes, rewards, times_s, stage)
 
-    def _take_course(self, episodes: Episodes, before: Counters) -> News:
+    def _take_course(self, episodes: Episodes, before: Counters, after: Counters) -> News:
         """Lets the course take the episodes; it is the same on all processes."""
         opponents = self.bench.opponents
         playing: set[str] = set()
         if self._ranks.place.count > 1 and opponents is not None and opponents.pool is not None:
             playing.update(*(text.split() for text in self._ranks.gather_texts(" ".join(opponents.playing()))))
         had_first = self._snapshots.has_first(opponents)
-        news = self.course.after(episodes, before, self.counters, playing)
+        news = self.course.after(episodes, before, after, playing)
         if not had_first:
             self._snapshots.take_first(opponents)
         return news

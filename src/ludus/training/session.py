@@ -52,6 +52,7 @@ def run_training(
         LudusError: Whatever else ends a run; `interrupted` is saved before.
     """
     with ExitStack() as stack:
+        received = stack.enter_context(ended_by_signals())
         is_writer = find_place().rank == 0
         here = choose_device(config)
         set_up_device(here.world.device)
@@ -70,7 +71,7 @@ def run_training(
         trainer = stack.enter_context(Trainer(config, folder, sinks))
         if is_writer:
             describe_run(folder, config, user=user, parent=parent)
-        with ended_by_signals(trainer) as received:
-            counters = trainer.run()
-    code = received.exit_code or (EXIT_STOPPED if trainer.stop_reason else 0)
-    return Outcome(counters, trainer.stop_reason, code)
+        received.concern(trainer)
+        counters = trainer.run()
+    reason = "" if trainer.is_finished else trainer.stop_reason
+    return Outcome(counters, reason, received.exit_code or (EXIT_STOPPED if reason else 0))
