@@ -30,9 +30,10 @@ from ludus.training.exchange import collect_parts, hand_out
 from ludus.training.guard import Fault, Guard
 from ludus.training.joining import join_episodes, join_faults, join_metrics
 from ludus.training.ranks import Ranks, find_place
-from ludus.training.records import OPPONENTS, Records, parse_table
+from ludus.training.records import OPPONENTS, STRATEGY, Cell, Records, parse_table
 from ludus.training.resources import ResourceWatch
 from ludus.training.snapshots import SnapshotStore
+from ludus.training.strategy_log import StrategyLog
 from ludus.training.workbench import RunState, Workbench
 
 logger = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ class Trainer:
         self._may_break_off = False
         self.stop_reason = ""
         self._news = News()
+        self._strategy_rows: list[dict[str, Cell]] = []
         self._faults_in_a_row = 0
         self._is_telling = False
         self._records: Records | None = None
@@ -115,6 +117,7 @@ class Trainer:
         self._open.callback(self.bench.close)
         self.course = Course(self.config, self.bench)
         self.evaluator = Evaluator(self.config)
+        self._strategy = StrategyLog(self.bench, self.config.monitoring.strategy_every_iterations)
         self._resources = ResourceWatch(self.config.guard, folder)
         self._snapshots = SnapshotStore(folder, self.bench.policy)
         if saved is not None:
@@ -310,6 +313,7 @@ class Trainer:
         if self._records is not None:
             self._records.iteration(iteration)
             self._records.table(OPPONENTS, self._news.matches)
+            self._records.table(STRATEGY, self._strategy_rows)
             for taken in self._news.taken:
                 self._snapshots.take(taken.name, taken.env_steps, taken.state)
         self._tell(lambda callback: callback.on_iteration(iteration))
@@ -348,6 +352,7 @@ class Trainer:
         updates = before.updates + int(metrics.pop("updates"))
         after = Counters(self.bench.env_steps, learner.iterations, updates)
         stage = self.course.stage
+        self._strategy_rows = self._strategy.look(after) if self._ranks.is_writer else []
         self._news = self._take_course(episodes, before, after)
         self._finite, self.counters = self._state(), after  # both or, if something raises, neither
         shown = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
@@ -385,9 +390,10 @@ class Trainer:
         return replace(self.bench.state(), course=self._course_state())
 
     def _course_state(self) -> dict[str, Any]:
-        return self.course.state() | {"evaluation": self.evaluator.state()}
+        return self.course.state() | {"evaluation": self.evaluator.state(), "strategy": self._strategy.state()}
 
     def _load(self, state: RunState) -> None:
         self.bench.load_state(state)
         self.course.load_state(state.course, self.counters.env_steps)
         self.evaluator.load_state(state.course["evaluation"])
+        self._strategy.load_state(state.course["strategy"])

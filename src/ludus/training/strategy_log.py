@@ -126,15 +126,12 @@ def spread(count: int, total: int) -> Tensor:
 
 def entropy_of(weights: Tensor) -> Tensor:
     """Returns the mean entropy in nats, `()`, of distributions over the last axis: 0 where one frame has all."""
-    return torch.special.entr(weights).sum(-1).mean()
+    return -torch.xlogy(weights, weights).sum(-1).mean()
 
 
 def mean_latents(sample: Sample) -> dict[str, list[float]]:
     """Returns the mean latent of each opponent over its whole segments."""
-    vectors, names = _by_segment(sample)
-    return {
-        name: vectors[[each == name for each in names]].mean(0).tolist() for name in sorted(set(names))
-    }  # fmt: skip
+    return {name: vectors.mean(0).tolist() for name, vectors in _by_opponent(sample).items()}
 
 
 def drift_within(sample: Sample) -> float | None:
@@ -157,18 +154,20 @@ def separation(sample: Sample) -> float | None:
     Each whole segment is its mean latent; squared distances are averaged over segments. Where the encoder sees no
     difference it is about (opponents - 1) / segments. None with fewer than two opponents, or with no variance within.
     """
-    vectors, names = _by_segment(sample)
-    groups = [vectors[[each == name for each in names]] for name in sorted(set(names))]
+    groups = list(_by_opponent(sample).values())
     within = sum(float((group - group.mean(0)).square().sum()) for group in groups)
     if len(groups) < 2 or within == 0.0:
         return None
-    middle = vectors.mean(0)
+    middle = torch.cat(groups).mean(0)
     between = sum(len(group) * float((group.mean(0) - middle).square().sum()) for group in groups)
     return between / within
 
 
-def _by_segment(sample: Sample) -> tuple[Tensor, list[str]]:
-    """Returns the mean latents `(whole segments, latent)` of whole segments and their opponents."""
-    whole = sample.whole.tolist()
-    names = [name for name, is_whole in zip(sample.opponents, whole, strict=True) if is_whole]
-    return sample.latents.mean(0)[sample.whole], names
+def _by_opponent(sample: Sample) -> dict[str, Tensor]:
+    """Returns for each opponent the mean latents `(segments, latent)` of its whole segments."""
+    vectors, whole = sample.latents.mean(0), sample.whole.tolist()
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(sample.opponents):
+        if whole[place]:
+            places.setdefault(name, []).append(place)
+    return {name: vectors[chosen] for name, chosen in sorted(places.items())}
