@@ -35,8 +35,8 @@ def test_settings_that_json_cannot_hold_are_refused() -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"opponents": {}}, "one with a weight above 0"),
-        ({"opponents": {"rock": 0}}, "one with a weight above 0"),
+        ({"opponents": {}}, "needs a weight above 0"),
+        ({"opponents": {"rock": 0}}, "needs a weight above 0"),
         ({"opponents": {"rock": -1}}, "greater than or equal to 0"),
         ({"total_env_steps": 0}, "greater than or equal to 1"),
         ({"seed": -1}, "greater than or equal to 0"),

@@ -149,7 +149,7 @@ class TrainConfig(_Frozen):
     @model_validator(mode="after")
     def _someone_plays(self) -> Self:
         if self.opponents is not None and not any(self.opponents.values()):
-            raise ValueError("opponents needs one with a weight above 0; leave it out to let the learner play every seat")
+            raise ValueError("opponents needs a weight above 0; leave it out to let the learner play every seat")
         if self.curriculum and self.opponents is not None:
             raise ValueError("opponents are given by each stage of the curriculum; leave out one of the two")
         check_stages(self.curriculum)

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ludus.core.errors import CheckpointError
+from ludus.core.errors import CheckpointError, UnknownNameError
 from ludus.league.opponents import START_NAME, LeagueOpponents
 from ludus.policies.agent import TENSORS, agent_checkpoint
 from ludus.policies.policy import Policy
@@ -64,7 +64,7 @@ class SnapshotStore:
     def _load(self, name: str) -> Mapping[str, Tensor] | None:
         try:
             return self._store.load(name, parts=(TENSORS,)).checkpoint.tensors[TENSORS]
-        except (CheckpointError, KeyError, LookupError) as error:
+        except (CheckpointError, UnknownNameError, KeyError) as error:
             _warn(f"snapshot {name} is skipped: {error}")
             return None
 
