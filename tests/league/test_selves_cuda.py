@@ -47,7 +47,7 @@ def _play(device: str, *, cuda_graphs: bool, bfloat16: bool) -> list[tuple[Tenso
         finally:
             if device == "cuda":
                 torch.cuda.set_sync_debug_mode("default")
-        seen.append((actions.cpu(), opponents.opponents.cpu().clone(), rows.index.cpu().clone()))
+        seen.append((actions.cpu().clone(), opponents.opponents.cpu().clone(), rows.index.cpu().clone()))
         observations = result.observations
     return seen
 
