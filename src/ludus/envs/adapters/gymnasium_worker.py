@@ -5,6 +5,7 @@ up in a fraction of a second. The parent and its workers share one block of memo
 and flags; over a socket go only short messages: a header (kind, slot, size) and, rarely, JSON.
 """
 
+import contextlib
 import faulthandler
 import json
 import mmap
@@ -273,7 +274,8 @@ def _serve(connection: socket.socket, memory_file: int) -> None:
         return
     except Exception:  # whatever an environment raises is reported, then the parent starts another worker
         report = {"game": games.current if games is not None else None, "traceback": traceback.format_exc()}
-        send(connection, Kind.ERROR, payload=json.dumps(report).encode())
+        with contextlib.suppress(OSError):  # a parent that broke off a step is not there to be told
+            send(connection, Kind.ERROR, payload=json.dumps(report).encode())
 
 
 def _leave_with_parent(parent: int) -> None:

@@ -1,0 +1,89 @@
+"""Forks a `ludus` command for every order that it reads; run as a program by the fixture `commands`.
+
+It imports everything once and loads the kernels, so that a command is up in a fraction of a second. What it forks is a
+real process with signals, an exit code and children of its own; only its interpreter is not taken down at the end.
+"""
+
+import gc
+import json
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import ludus.training.session
+from ludus.cli.main import main
+from ludus.training import TrainConfig, train
+
+PPO: dict[str, Any] = {"steps": 4, "chunk": 4, "batch_size": 8, "epochs": 1}
+
+
+def warm_up() -> None:
+    """Loads the kernels and libraries that the commands need; threads would not survive a fork."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, settings in (("brawl", {"threads": 1, "step_limit": 30}), ("duel", {})):
+            world = {"name": name, "num_games": 2, "settings": settings}
+            rest = {"ppo": PPO, "opponents": "random", "evaluation": {"matches": 2}, "total_env_steps": 16}
+            train(TrainConfig.model_validate({"world": world} | rest), Path(folder) / name)
+
+
+def become(order: dict[str, Any]) -> None:
+    """Makes this process a command: its arguments, environment, folder, output and process group."""
+    os.setpgid(0, 0)
+    os.chdir(order["folder"])
+    os.environ.update(order["environment"])
+    files = os.open(os.devnull, os.O_RDONLY), os.open(order["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    for target, source in enumerate((files[0], files[1], files[1])):
+        os.dup2(source, target)
+    for file in files:
+        os.close(file)
+    sys.argv = ["ludus", *order["arguments"]]
+
+
+def answer(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
+
+
+def serve() -> bool:
+    """Follows orders until there are none; returns whether this process is a command now."""
+    answer(os.getpid())
+    while line := sys.stdin.buffer.readline():
+        order = json.loads(line)
+        if "wait" in order:
+            answer(os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1]))
+            continue
+        process = os.fork()
+        if process == 0:
+            become(order)
+            return True
+        answer(process)
+    return False
+
+
+def command() -> None:
+    """Runs the command that this process has become and ends it."""
+    code: object = 1
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    except BaseException:  # as the interpreter would
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    assert ludus.training.session  # imported for the commands
+    warm_up()
+    gc.freeze()  # a collection in a command would copy every page that it shares with this process
+    if serve():
+        command()
