@@ -13,6 +13,7 @@ from ludus.core.errors import StateError
 from ludus.envs.base import StepResult
 from ludus.envs.behaviour import Behaviour
 from ludus.rewards.manager import RewardManager
+from ludus.rewards.moment import Moment
 from ludus.rewards.weights import RewardConfig
 from ludus.training.callbacks import Episodes
 from ludus.training.config import TrainConfig
@@ -100,6 +101,44 @@ def test_a_state_goes_on_and_another_one_is_refused() -> None:
     assert play(other, *last).rewards.tolist() == play(trace, *last).rewards.tolist() == [8.0, 24.0]
     with pytest.raises(StateError, match="does not fit"):
         trace.load_state({"running": torch.zeros(1, 2), "lengths": torch.zeros(2, dtype=torch.int64)})
+
+
+@pytest.mark.parametrize("plays_all", [True, False])
+def test_episodes_over_many_rollouts_equal_those_of_a_plain_loop(plays_all: bool) -> None:
+    env, generator = make_env("duel", 2), torch.Generator().manual_seed(0)
+    config = RewardConfig.model_validate({"weights": {"reward": 1.0, "wins": 10.0}})
+    behaviour = Behaviour(
+        lambda moment: {"leads": (moment.measures["lead"] > 0).float()}, lambda sums, _lengths, _rate_hz: dict(sums)
+    )
+    manager = RewardManager("duel", env.spec.events, (config,), {})
+    trace = RolloutTrace(env.spec, manager, behaviour, None if plays_all else Lineup())
+    seats = [(0, 0), (0, 1), (1, 0), (1, 1)] if plays_all else [(0, 1), (1, 0)]
+    learner = torch.tensor([[False, True], [True, False]])
+    trace.begin(5, Rows(env, None if plays_all else learner))
+    running = {row: [0.0, 0.0, 0] for row in range(len(seats))}
+    for _ in range(20):
+        expected = []
+        for t in range(5):
+            draw = torch.rand(3, 2, 2, generator=generator)
+            ended = torch.rand(2, generator=generator) < 0.2
+            events = {"reward": draw[0].round(decimals=2), "wins": (draw[1] > 0.9).float()}
+            events |= {"losses": torch.zeros(2, 2), "draws": torch.zeros(2, 2)}
+            none, lead = torch.zeros(2, dtype=torch.bool), draw[2] - 0.5
+            trace.record(t, StepResult({}, ended, none, {}, events, {"lead": lead}))
+            for row, (game, seat) in enumerate(seats):
+                weighed = manager.contributions(Moment({n: e[game, seat] for n, e in events.items()}, {}, 0.1))
+                running[row][0] += float(weighed.double().sum())
+                running[row][1] += float(lead[game, seat] > 0)
+                running[row][2] += 1
+                if ended[game]:
+                    expected.append((*running[row], -1 if plays_all else game))
+                    running[row] = [0.0, 0.0, 0]
+        trace.rewards()
+        found = trace.read()
+        assert len(found) == len(expected)
+        if expected:
+            columns = (found.rewards, found.behaviour["leads"], found.lengths, found.opponents)
+            assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
 
 
 def run_brawl(iterations: int, **changes: Any) -> tuple[list[Episodes], list[Tensor], list[dict[str, float]]]:

@@ -6,7 +6,7 @@ when the host has waited for the device anyway, the episodes that ended are read
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from ludus.rewards.moment import Moment
 from ludus.training.callbacks import NO_EPISODES, Episodes
 
 _OUTCOMES = ("wins", "losses")
+_FEW_GAMES = 64
 
 
 class Lineup(Protocol):
@@ -36,6 +37,15 @@ class Lineup(Protocol):
     @property
     def names(self) -> tuple[str, ...]:
         """All opponents."""
+
+
+class _Frame(NamedTuple):
+    """Views of one step, made once: with few rows, making them costs as much as using them."""
+
+    events: Tensor
+    measures: Tensor
+    ends: Tensor
+    against: Tensor
 
 
 class RolloutTrace(RolloutReward):
@@ -56,75 +66,114 @@ class RolloutTrace(RolloutReward):
 
     def begin(self, steps: int, rows: Rows) -> None:
         """Takes memory for a rollout."""
-        device = rows.index.device
-        self._rows = rows
-        channels = len(self._spec.events) + len(self._spec.measures)
-        self._channels = torch.zeros((steps, rows.count, channels), device=device)
+        device, spec = rows.index.device, self._spec
+        self._rows, self._is_on_host = rows, device.type == "cpu"
+        # Rows move between seats, never between games; where every game is one row there is nothing to choose.
+        one_row_a_game = rows.count == (rows.count // spec.seats if rows.plays_all else self._opponent_count())
+        self._games = None if one_row_a_game else rows.index.div(spec.seats, rounding_mode="floor")
+        self._events = torch.zeros((steps, rows.count, len(spec.events)), device=device)
+        self._measures = torch.zeros((steps, rows.count, len(spec.measures)), device=device)
         self._ends = torch.zeros((steps, rows.count), dtype=torch.bool, device=device)
-        self._against = torch.full((steps, rows.count), -1, dtype=torch.int32, device=device)
-        self._quantities = self._summed(self._moment())
-        count = len(self._quantity_names)
-        self._running = torch.zeros((count, rows.count), dtype=torch.float64, device=device)
+        self._against = torch.full((steps, rows.count), -1, device=device)
+        blocks = (self._by_seat(self._events), self._by_seat(self._measures), self._ends, self._against)
+        self._frames = [_Frame(*frame) for frame in zip(*blocks, strict=True)]
+        self._ones = torch.ones(steps, dtype=torch.float64, device=device)
+        self._weigh()
+        self._running = torch.zeros_like(self._sums)
         self._lengths = torch.zeros(rows.count, dtype=torch.int64, device=device)
 
     def record(self, step: int, result: StepResult) -> None:
         """Keeps what happened in a step."""
         self.last = result
-        split = len(self._spec.events)
-        frame = self._channels[step]
-        frame[:, :split] = self._rows.take(packed(result.events, self._spec.events))
+        frame = self._frames[step]
+        if self._spec.events:
+            self._keep(result.events, self._spec.events, frame.events)
         if self._spec.measures:
-            frame[:, split:] = self._rows.take(packed(result.measures, self._spec.measures))
-        self._ends[step] = self._rows.take_games(result.ended)
-        if self._lineup is not None:
-            self._against[step] = self._rows.take_games(self._lineup.opponents)
-        if result.truncated.device.type == "cpu" and bool(result.truncated.any()):
+            self._keep(result.measures, self._spec.measures, frame.measures)
+        if self._games is None:
+            torch.bitwise_or(result.terminated, result.truncated, out=frame.ends)
+        else:
+            torch.index_select(result.ended, 0, self._games, out=frame.ends)
+        if self._lineup is not None and self._games is None:
+            frame.against.copy_(self._lineup.opponents)
+        elif self._lineup is not None and self._games is not None:
+            torch.index_select(self._lineup.opponents, 0, self._games, out=frame.against)
+        if self._is_on_host and _any(result.truncated):
             for final in result.final_observations.values():
                 if not bool(final[result.truncated].isfinite().all()):
                     self.truncated_final.fill_(torch.nan)
 
+    def _by_seat(self, block: Tensor) -> Tensor:
+        """Views `(steps, rows, names)` as the world gives a step, where all seats are learned from."""
+        if not self._rows.plays_all:
+            return block
+        steps, rows, names = block.shape
+        by_seat = block.view(steps, rows // self._spec.seats, self._spec.seats, names)
+        return by_seat.squeeze(-1) if names == 1 else by_seat
+
+    def _keep(self, columns: Mapping[str, Tensor], names: tuple[str, ...], into: Tensor) -> None:
+        block = columns[names[0]] if len(names) == 1 else packed(columns, names)
+        if self._rows.plays_all:
+            into.copy_(block)
+        else:
+            torch.index_select(block.reshape(-1, len(names)), 0, self._rows.index, out=into)
+
     @property
     def opponents(self) -> Tensor:
-        """`(steps, rows)` int32, index of the opponent in every step of the rollout; -1 where nobody else plays."""
+        """`(steps, rows)` int64, index of the opponent in every step of the rollout; -1 where nobody else plays."""
         return self._against
 
     def rewards(self) -> Tensor:
         """Weighs all steps and returns `(steps, rows)`."""
-        self._quantities = self._summed(self._moment())
+        self._weigh()
         return self._quantities[: len(self._manager.names)].sum(0)
 
     def totals(self) -> dict[str, float]:
         """Returns each term's sum over the rollout; they add up to its reward exactly."""
-        sums = self._quantities[: len(self._manager.names)].sum((1, 2), dtype=torch.float64).tolist()
+        sums = self._sums[: len(self._manager.names)].sum(1).tolist()
         return dict(zip(self._manager.names, sums, strict=True))
 
     def read(self) -> Episodes:
         """Returns the episodes that ended in the rollout, and keeps what the others have gathered so far."""
-        sums = self._quantities.cumsum(1, dtype=torch.float64)
-        steps = torch.arange(1, len(self._ends) + 1, device=self._ends.device).unsqueeze(1)
-        places = self._ends.nonzero()
+        steps, places = len(self._ends), self._ends.nonzero()
+        carried, lengths = self._running + self._sums, self._lengths + steps
         episodes = replace(NO_EPISODES, names=self._names())
-        last = torch.where(self._ends, steps, 0).amax(0)  # how many steps of each row belong to finished episodes
         if len(places):
-            episodes = self._episodes(sums, places)
-        rows = torch.arange(sums.shape[2], device=sums.device)
-        finished = sums[:, (last - 1).clamp(min=0), rows]
-        carried = self._running + sums[:, -1]
-        self._running = torch.where(last > 0, sums[:, -1] - finished, carried)
-        self._lengths = torch.where(last > 0, len(self._ends) - last, self._lengths + len(self._ends))
+            ended = self._ends.any(0)
+            rows = ended.nonzero().squeeze(1)
+            # Only few rows have an end, and only theirs have to be summed up step by step.
+            sums = self._quantities.index_select(2, rows).cumsum(1, dtype=torch.float64)
+            episodes = self._episodes(sums, places, ended.cumsum(0) - 1)
+            numbers = torch.arange(1, steps + 1, device=rows.device).unsqueeze(1)
+            finished = torch.where(self._ends[:, rows], numbers, 0).amax(0)  # steps that belong to finished episodes
+            columns = torch.arange(len(rows), device=rows.device)
+            carried[:, rows] = sums[:, -1] - sums[:, finished - 1, columns]
+            lengths[rows] = steps - finished
+        self._running, self._lengths = carried, lengths
         return episodes
+
+    def _opponent_count(self) -> int:
+        return 0 if self._lineup is None else len(self._lineup.opponents)
 
     def _names(self) -> tuple[str, ...]:
         return () if self._lineup is None else self._lineup.names
 
-    def _episodes(self, sums: Tensor, places: Tensor) -> Episodes:
+    def _episodes(self, sums: Tensor, places: Tensor, columns: Tensor) -> Episodes:
+        """Returns the episodes that ended.
+
+        Args:
+            sums: `(quantities, steps, rows with an end)`, added up over the rollout's steps.
+            places: `(episodes, 2)`, step and row of each end.
+            columns: `(rows,)`, where in `sums` a row is.
+        """
         step, row = places.unbind(1)
+        column = columns[row]
         # The end before in the same row, or -1: what was gathered up to there belongs to an earlier episode.
         counted = torch.where(self._ends, torch.arange(len(self._ends), device=step.device).unsqueeze(1), -1)
         before = torch.cat((torch.full_like(counted[:1], -1), counted[:-1].cummax(0).values))[step, row]
         is_first = before < 0
-        earlier = torch.where(is_first, -self._running[:, row], sums[:, before.clamp(min=0), row])
-        gathered = (sums[:, step, row] - earlier).cpu().numpy()
+        earlier = torch.where(is_first, -self._running[:, row], sums[:, before.clamp(min=0), column])
+        gathered = (sums[:, step, column] - earlier).cpu().numpy()
         lengths = (step - before + torch.where(is_first, self._lengths[row], 0)).cpu().numpy()
         by_name = dict(zip(self._quantity_names, gathered, strict=True))
         terms = {name: by_name[f"reward.{name}"] for name in self._manager.names}
@@ -137,7 +186,7 @@ class RolloutTrace(RolloutReward):
             rewards=np.sum(list(terms.values()), axis=0),
             lengths=lengths,
             outcomes=np.sign(outcome).astype(np.int64),
-            opponents=self._against[step, row].cpu().numpy().astype(np.int64),
+            opponents=self._against[step, row].cpu().numpy(),
             names=self._names(),
             terms=terms,
             behaviour=self._behaviour.per_episode(sums_by_name, lengths, self._spec.rate_hz) if sums_by_name else {},
@@ -164,17 +213,24 @@ class RolloutTrace(RolloutReward):
         self._running.zero_()
         self._lengths.zero_()
 
-    def _moment(self) -> Moment:
-        by_channel = self._channels.permute(2, 0, 1).contiguous()
-        split = len(self._spec.events)
-        events = dict(zip(self._spec.events, by_channel[:split], strict=True))
-        measures = dict(zip(self._spec.measures, by_channel[split:], strict=True))
-        return Moment(events, measures, 1.0 / self._spec.rate_hz)
-
-    def _summed(self, moment: Moment) -> Tensor:
-        """Returns all that is summed over episodes, `(quantities, steps, rows)`, reward terms first."""
+    def _weigh(self) -> None:
+        """Makes all that is summed over episodes, `(quantities, steps, rows)`, reward terms first, and its sums."""
+        moment = self._moment()
         parts = self._manager.contributions(moment)
         others = {f"behaviour.{name}": value for name, value in self._behaviour.per_step(moment).items()}
         others |= {f"outcome.{name}": moment.events[name] for name in _OUTCOMES if name in moment.events}
         self._quantity_names = (*(f"reward.{name}" for name in self._manager.names), *others)
-        return torch.cat((parts, torch.stack(list(others.values())))) if others else parts
+        self._quantities = torch.cat((parts, *(value.unsqueeze(0) for value in others.values())))
+        self._sums = self._ones @ self._quantities.double()  # less than half the time of a sum in float64
+
+    def _moment(self) -> Moment:
+        events, measures = (
+            dict(zip(names, frames.permute(2, 0, 1).contiguous(), strict=True))
+            for names, frames in ((self._spec.events, self._events), (self._spec.measures, self._measures))
+        )
+        return Moment(events, measures, 1.0 / self._spec.rate_hz)
+
+
+def _any(games: Tensor) -> bool:
+    """Says whether a game of `(games,)` bool on the host is set; few are looked through faster one by one."""
+    return True in games.tolist() if len(games) <= _FEW_GAMES else bool(games.any())
