@@ -214,7 +214,7 @@ def test_no_worker_process_is_left(commands: "Commands", tmp_path: Path, is_seco
 def test_control_c_reaches_all_processes_of_a_fresh_command(tmp_path: Path) -> None:
     run = tmp_path / "run"
     file = write(tmp_path, "pole", CART_POLE)
-    words = [LUDUS, "train", "gym:CartPole-v1", "--config", file, "--run-dir", run]
+    words: list[str | Path] = [LUDUS, "train", "gym:CartPole-v1", "--config", file, "--run-dir", run]
     with (tmp_path / "said.txt").open("w") as output:
         process = subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
     limit_s = time.monotonic() + 60.0

@@ -11,7 +11,6 @@ from ludus.cli.console import print_ok, print_warning
 
 if TYPE_CHECKING:
     from ludus.training.config import TrainConfig
-    from ludus.training.run_folder import Parent
 
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings as key=value, such as ppo.epochs=4.")]
 Plugin = Annotated[
@@ -61,23 +60,24 @@ def resume(
     if fork is None:
         _run(settings, run, title=run.resolve().name, user=user)
         return
-    parent = fork_run(run, fork, settings)
+    parent = fork_run(run, fork, settings, user=user)
     print_ok(f"{fork} branches off {run} at env step {parent.env_steps:,}")
     for change in parent.changes:
         print_ok(f"changed {change}")
-    _run(settings, fork, title=fork.resolve().name, user=user, parent=parent)
+    _run(settings, fork, title=fork.resolve().name, user=user)
 
 
-def _run(config: "TrainConfig", folder: Path, *, title: str, user: str, parent: "Parent | None" = None) -> None:
+def _run(config: "TrainConfig", folder: Path, *, title: str, user: str) -> None:
     from ludus.training.session import run_training
     from ludus.training.verification import summarise, verify
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[_CurrentStderr()])
+    logging.basicConfig(format="%(message)s", handlers=[_CurrentStderr()])
+    logging.getLogger("ludus").setLevel(logging.INFO)
     for check in verify(config):
         print_ok(check)
     for line in summarise(config, folder, user):
         print_ok(line)
-    outcome = run_training(config, folder, title=title, user=user, parent=parent)
+    outcome = run_training(config, folder, title=title, user=user)
     if outcome.stop_reason:
         print_warning(f"ended at env step {outcome.counters.env_steps:,}: {outcome.stop_reason}")
         print_ok(f"go on with: ludus resume {folder}")

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import logging
 import os
 import socket
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Self
 
 from ludus.core.errors import RunLockedError
 
+logger = logging.getLogger(__name__)
+
 LOCK_FILE = "run.lock"
 
 
@@ -17,7 +20,7 @@ class RunLock:
     """Holds a run folder for this process.
 
     The lock is the kernel's, not the file's: it ends with the process, however that ends, so a file that was left
-    behind holds nobody up. What is in the file is for people.
+    behind holds nobody up. What is in the file is for people. On a file system without locks a run is only warned of.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -31,12 +34,14 @@ class RunLock:
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             holder = _read(self._descriptor)
             os.close(self._descriptor)
             raise RunLockedError(
                 f"another process{holder} is training in {folder}; wait for it, stop it, or use another folder"
             ) from error
+        except OSError as error:
+            logger.warning("[WARN] %s cannot be locked (%s): keep other processes out of it", folder, error.strerror)
         os.ftruncate(self._descriptor, 0)
         note = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
         os.pwrite(self._descriptor, note.encode(), 0)

@@ -9,17 +9,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ludus.config import dump_yaml, parse_document, read_config, read_document, read_overrides
-from ludus.core.errors import ConfigError
+from ludus.core.errors import CheckpointError, ConfigError
 from ludus.core.files import JSON, write_atomic
 from ludus.policies.agent import CHECKPOINTS_FOLDER
 from ludus.store import Checkpoint, CheckpointStore
 from ludus.training.checkpointing import stored_config
 from ludus.training.config import TrainConfig, differences
+from ludus.training.lock import RunLock
 from ludus.training.records import FILES
 from ludus.training.snapshots import SNAPSHOTS_FOLDER
 
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 CONFIG_FILE = "config.yaml"
 RUN_FILE = "run.json"
 LATEST = "latest"
+BEST = "best"
 
 _LIBRARIES = ("ludus", "torch", "numpy", "warp-lang", "gymnasium", "safetensors")
 _TRIES = 100
@@ -65,14 +67,13 @@ def new_run_folder(runs: Path, title: str) -> Path:
     raise ConfigError(f"{runs} has {_TRIES} runs of this second already; name one with --run-dir")
 
 
-def describe_run(folder: Path, config: TrainConfig, *, user: str = "", parent: Parent | None = None) -> None:
+def describe_run(folder: Path, config: TrainConfig, *, user: str = "") -> None:
     """Writes `config.yaml` and `run.json`; a run that goes on keeps its own and notes that it did.
 
     Args:
         folder: The run folder.
         config: Of the run, resolved.
         user: Who started it.
-        parent: The run that it branched off.
     """
     folder.mkdir(parents=True, exist_ok=True)
     session: dict[str, JSON] = {
@@ -82,53 +83,50 @@ def describe_run(folder: Path, config: TrainConfig, *, user: str = "", parent: P
         "machine": {"system": platform.platform(), "cores": os.cpu_count()},
         "git": _git_state(),
     }
-    path = folder / RUN_FILE
-    if path.exists():
-        document = json.loads(path.read_text(encoding="utf-8"))
-        document["sessions"] = [*document.get("sessions", []), session]
-    else:
-        document = {"world": config.world.name, "seed": config.seed, "user": user, "sessions": [session]}
-        if parent is not None:
-            document["parent"] = {
-                "folder": parent.folder,
-                "checkpoint": parent.checkpoint,
-                "env_steps": parent.env_steps,
-                "changes": list(parent.changes),
-            }
-    write_atomic(path, (json.dumps(document, indent=2) + "\n").encode())
-    config_file = folder / CONFIG_FILE
-    if not config_file.exists():
-        write_atomic(config_file, dump_yaml(config.to_json()).encode())
+    document = _read_run(folder) or _new_run(config, user)
+    sessions = document.get("sessions")
+    document["sessions"] = [*(sessions if isinstance(sessions, list) else []), session]
+    _write(folder, document, config)
 
 
-def fork_run(source: Path, target: Path, config: TrainConfig) -> Parent:
+def fork_run(source: Path, target: Path, config: TrainConfig, *, user: str = "") -> Parent:
     """Begins a new run with the newest valid state of another one and settings that may differ.
 
+    The checkpoint `init` comes last: before it is there, the target holds no run, and this can be done again.
+
     Args:
-        source: The run folder to branch off.
+        source: The run folder to branch off; it stays as it is.
         target: The new run folder; it must not hold a run.
         config: Of the new run.
+        user: Who branches off.
 
     Raises:
         ConfigError: There is nothing to branch off, or the target holds a run already.
+        RunLockedError: Another process is training in the target.
     """
-    if (target / CHECKPOINTS_FOLDER).exists():
+    with RunLock(target):
+        return _fork(source, target, config, user)
+
+
+def _fork(source: Path, target: Path, config: TrainConfig, user: str) -> Parent:
+    store = CheckpointStore(target / CHECKPOINTS_FOLDER, keep=1, report=_warn)
+    if {*store.names()} - {BEST}:
         raise ConfigError(f"{target} holds a run already; choose another folder")
-    stored = CheckpointStore(source / CHECKPOINTS_FOLDER, keep=1, report=_warn).latest_valid()
+    origin = CheckpointStore(source / CHECKPOINTS_FOLDER, keep=1, report=_warn)
+    stored = origin.latest_valid()
     if stored is None:
         raise ConfigError(f"{source} has no valid checkpoint to branch off; pass the folder of a run")
-    documents = dict(stored.checkpoint.documents)
-    changes = tuple(differences(documents.get("config"), config.to_json()))
-    documents["config"] = config.to_json()
-    target.mkdir(parents=True, exist_ok=True)
+    changes = tuple(differences(stored.checkpoint.documents.get("config"), config.to_json()))
     for name in FILES:
         if (source / name).exists():
             shutil.copyfile(source / name, target / name)
     if (source / SNAPSHOTS_FOLDER).is_dir():
-        shutil.copytree(source / SNAPSHOTS_FOLDER, target / SNAPSHOTS_FOLDER)
-    store = CheckpointStore(target / CHECKPOINTS_FOLDER, keep=1, report=_warn)
-    store.save("init", stored.step, Checkpoint(stored.checkpoint.tensors, documents))
-    return Parent(str(source), stored.name, stored.step, changes)
+        shutil.copytree(source / SNAPSHOTS_FOLDER, target / SNAPSHOTS_FOLDER, dirs_exist_ok=True)
+    parent = Parent(str(source.resolve()), stored.name, stored.step, changes)
+    _write(target, _new_run(config, user) | {"parent": asdict(parent)}, config)
+    _copy_best(origin, store, config)
+    store.save("init", stored.step, _with_config(stored.checkpoint, config))
+    return parent
 
 
 def read_run_config(folder: Path) -> TrainConfig:
@@ -158,6 +156,45 @@ def changed_config(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig
     return read_config(
         TrainConfig, [parse_document(dump_yaml(config.to_json()), CONFIG_FILE), *read_overrides(overrides)]
     )
+
+
+def _copy_best(origin: CheckpointStore, target: CheckpointStore, config: TrainConfig) -> None:
+    """Copies the best agent so far, whose score the new run has to beat; one that is damaged is reported."""
+    if BEST not in origin.names():
+        return
+    try:
+        best = origin.load(BEST)
+    except CheckpointError as error:
+        _warn(f"the best agent is not taken along: {error}")
+    else:
+        target.save(BEST, best.step, _with_config(best.checkpoint, config))
+
+
+def _with_config(checkpoint: Checkpoint, config: TrainConfig) -> Checkpoint:
+    return Checkpoint(checkpoint.tensors, {**checkpoint.documents, "config": config.to_json()})
+
+
+def _new_run(config: TrainConfig, user: str) -> dict[str, JSON]:
+    return {"world": config.world.name, "seed": config.seed, "user": user}
+
+
+def _read_run(folder: Path) -> dict[str, JSON] | None:
+    """Returns what `run.json` says; None if there is none, or if it is damaged, which is reported."""
+    path = folder / RUN_FILE
+    if not path.exists():
+        return None
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        _warn(f"{path} cannot be read and is written anew: {error}")
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _write(folder: Path, document: dict[str, JSON], config: TrainConfig) -> None:
+    write_atomic(folder / RUN_FILE, (json.dumps(document, indent=2) + "\n").encode())
+    if not (folder / CONFIG_FILE).exists():
+        write_atomic(folder / CONFIG_FILE, dump_yaml(config.to_json()).encode())
 
 
 def _point_latest(runs: Path, folder: Path) -> None:

@@ -10,7 +10,7 @@ from ludus.training.devices import choose_device, set_up_device
 from ludus.training.lock import RunLock
 from ludus.training.loop import Trainer
 from ludus.training.ranks import find_place
-from ludus.training.run_folder import Parent, describe_run
+from ludus.training.run_folder import describe_run
 from ludus.training.signals import ended_by_signals
 from ludus.training.sinks import make_sinks
 
@@ -32,9 +32,7 @@ class Outcome:
     exit_code: int
 
 
-def run_training(
-    config: TrainConfig, folder: Path, *, title: str, user: str = "", parent: Parent | None = None
-) -> Outcome:
+def run_training(config: TrainConfig, folder: Path, *, title: str, user: str = "") -> Outcome:
     """Trains in a run folder, or goes on in it, until the budget, a signal or a guard ends it.
 
     Under `torchrun` every process calls this; the first one alone writes and shows anything.
@@ -44,7 +42,6 @@ def run_training(
         folder: The run folder.
         title: What is trained, for people.
         user: Who trains.
-        parent: The run that this one branched off, if it is new.
 
     Raises:
         RunLockedError: Another process is training in the folder.
@@ -70,7 +67,7 @@ def run_training(
             )
         trainer = stack.enter_context(Trainer(config, folder, sinks))
         if is_writer:
-            describe_run(folder, config, user=user, parent=parent)
+            describe_run(folder, config, user=user)
         received.concern(trainer)
         counters = trainer.run()
     reason = "" if trainer.is_finished else trainer.stop_reason
