@@ -1,7 +1,7 @@
 """Trains, is killed with SIGKILL at random moments, resumes, and compares the end with an uninterrupted run.
 
-Run as a program by the test of promise 1. It imports everything once and then forks a trainer a life: a real process
-that runs the real loop, without the seconds that a fresh interpreter would spend on imports.
+Run as a program by the tests of promises 1 and 8. It imports everything once and then forks a trainer a life: a real
+process that runs the real loop, without the seconds that a fresh interpreter would spend on imports.
 """
 
 import json
@@ -23,7 +23,7 @@ KINDS = ("saving", "working", "early", "saving")
 ITERATIONS = 36
 STEPS, GAMES = 8, 4
 PPO: dict[str, Any] = {"steps": STEPS, "chunk": 4, "batch_size": 16, "epochs": 1}
-RUNS: dict[str, dict[str, Any]] = {
+PLAIN: dict[str, dict[str, Any]] = {
     "brawl, LSTM, statistics, a mix of bots": {
         "world": {"name": "brawl", "num_games": GAMES, "settings": {"threads": 1, "step_limit": 60}},
         "policy": {"recurrent": {"size": 8}, "normalise": {"observations": True, "returns": True}},
@@ -41,6 +41,28 @@ RUNS: dict[str, dict[str, Any]] = {
         "ppo": PPO | {"learning_rate": {"kind": "linear", "start": 1e-3, "end": 1e-5}},
     },
 }
+ALL_TABLES: dict[str, dict[str, Any]] = {
+    "brawl, streaming encoder, stages, past selves, evaluation": {
+        "world": {"name": "brawl", "num_games": GAMES, "settings": {"threads": 1, "step_limit": 30}},
+        "policy": {"strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}},
+        "ppo": PPO,
+        "curriculum": [
+            {"name": "first", "opponents": {"random": 1, "constant": 1}, "promotion": {"after_env_steps": 12 * 32}},
+            {"name": "second", "opponents": {"based": 1, "self": 2}, "rewards": {"base": "sparse"}},
+        ],
+        "league": {"snapshot_every_env_steps": 5 * 32, "keep": 3},
+        "evaluation": {"every_env_steps": 4 * 32, "opponents": ["random", "constant"], "matches": 2},
+        "monitoring": {"strategy_every_iterations": 3},
+    },
+    "duel, short matches, every past self": {
+        "world": {"name": "duel", "num_games": GAMES, "settings": {"rounds": 3}},
+        "ppo": PPO,
+        "opponents": {"rock": 1, "self": 3},
+        "league": {"snapshot_every_env_steps": 2 * 32, "sampler": "pfsp"},
+        "evaluation": {"every_env_steps": 3 * 32, "matches": 4},
+    },
+}
+RUNS = {"plain": PLAIN, "tables": ALL_TABLES}
 
 
 class Teller(QuietCallback):
@@ -128,21 +150,27 @@ def is_saving(folder: Path, process: int) -> bool:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    """Returns all files; but not the manifests of snapshots, which count how often one was saved."""
+    files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        name: path.read_bytes()
+        for name, path in files.items()
+        if not (name.startswith("snapshots/") and path.name == "manifest.json")
+    }
 
 
-def main(root: Path, kills: int, seed: int) -> None:
+def main(root: Path, kills: int, seed: int, runs: dict[str, dict[str, Any]]) -> None:
     torch.set_num_threads(1)
     chance = random.Random(seed)  # noqa: S311 - draws moments, guards nothing
-    for run in RUNS.values():  # loads kernels and libraries before anything is forked
+    for run in runs.values():  # loads kernels and libraries before anything is forked
         with Workbench(make_config(run, seed)) as bench:
             bench.learner.collect()
     counts = dict.fromkeys(("early", "working", "saving"), 0)
-    names = list(RUNS)
+    names = list(runs)
     per_run = -(-kills // len(names))
     attempt = 0
     while sum(counts.values()) < kills:
-        config = make_config(RUNS[names[attempt % len(names)]], seed + attempt)
+        config = make_config(runs[names[attempt % len(names)]], seed + attempt)
         straight, broken = root / f"straight-{attempt}", root / f"broken-{attempt}"
         finish(*start(config, straight))
         for life in range(per_run):
@@ -161,4 +189,4 @@ def main(root: Path, kills: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), RUNS[sys.argv[4]])

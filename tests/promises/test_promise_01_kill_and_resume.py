@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
 
 def run_driver(root: Path, kills: int, seed: int, timeout_s: float) -> dict[str, int]:
     result = subprocess.run(
-        [sys.executable, str(DRIVER), str(root), str(kills), str(seed)],
+        [sys.executable, str(DRIVER), str(root), str(kills), str(seed), "plain"],
         capture_output=True, text=True, timeout=timeout_s, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-4000:]
