@@ -152,6 +152,16 @@ def test_tanh_is_exact_over_its_whole_range() -> None:
     torch.testing.assert_close(values.double(), torch.tanh(inputs.double()), atol=0.0, rtol=4e-7)
 
 
+def test_an_observation_that_is_not_a_number_reaches_the_value() -> None:
+    policy = _policy("categorical")
+    updater = Updater(policy, _config(native=True))
+    assert updater.native is not None
+    frame = {"a": torch.ones(2, 3), "b": torch.ones(2, 7)}
+    frame["b"][1, 4] = float("nan")
+    values = updater.native.value(frame, {}, torch.zeros(2, dtype=torch.bool))
+    assert torch.isfinite(values).tolist() == [True, False]
+
+
 def test_other_policies_are_left_to_torch() -> None:
     assert supports(_policy("buttons"))
     assert not supports(_policy("buttons", recurrent={"size": 4}))

@@ -1,5 +1,7 @@
 """LSTM and GRU as modules with a memory: `step` for one frame, `unroll` for segments with episode starts inside."""
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 import torch
@@ -7,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ludus.networks.recurrence import gru_sequence, lstm_sequence
+from ludus.networks.compiled.lstm import Inputs as LstmInputs
+from ludus.networks.recurrence import gru_sequence, lstm_sequences
 
 
 class RecurrentConfig(BaseModel):
@@ -39,7 +42,8 @@ class _Cell(nn.Module):
             for gate in weight.data.chunk(gates):
                 nn.init.orthogonal_(gate)
 
-    def _project(self, inputs: Tensor) -> Tensor:
+    def project(self, inputs: Tensor) -> Tensor:
+        """Maps inputs `(..., inputs)` to their part in all gates `(..., gates * size)`, with the bias."""
         return functional.linear(inputs, self.input_weight, self.bias)
 
 
@@ -57,21 +61,11 @@ class Lstm(_Cell):
 
     def step(self, inputs: Tensor, memory: dict[str, Tensor], starts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Advances by one frame: inputs `(rows, inputs)`, starts `(rows,)` bool; gives `(rows, size)` and memory."""
-        outputs, cell = self._run(inputs.unsqueeze(0), memory, starts.unsqueeze(0))
-        return outputs[0], {"hidden": outputs[0], "cell": cell}
+        return step_all((self,), inputs, (memory,), starts)[0]
 
     def unroll(self, inputs: Tensor, memory: dict[str, Tensor], starts: Tensor) -> Tensor:
         """Maps segments `(steps, rows, inputs)` with starts `(steps, rows)` bool to `(steps, rows, size)`."""
-        return self._run(inputs, memory, starts)[0]
-
-    def _run(self, inputs: Tensor, memory: dict[str, Tensor], starts: Tensor) -> tuple[Tensor, Tensor]:
-        projected = self._project(inputs)
-        weight = self.hidden_weight.to(projected.dtype)
-        keep = (~starts).unsqueeze(-1).to(projected.dtype)
-        with torch.autocast(inputs.device.type, enabled=False):
-            # The cell stays in full precision under autocast: it is a sum over many steps.
-            outputs, cell = lstm_sequence(projected, weight, memory["hidden"].to(projected.dtype), memory["cell"], keep)
-        return outputs.to(cell.dtype), cell
+        return unroll_all((self,), inputs, (memory,), starts)[0]
 
 
 class Gru(_Cell):
@@ -92,10 +86,10 @@ class Gru(_Cell):
 
     def unroll(self, inputs: Tensor, memory: dict[str, Tensor], starts: Tensor) -> Tensor:
         """Maps segments `(steps, rows, inputs)` with starts `(steps, rows)` bool to `(steps, rows, size)`."""
-        projected = self._project(inputs)
+        projected = self.project(inputs)
         weight = self.hidden_weight.to(projected.dtype)
         keep = (~starts).unsqueeze(-1).to(projected.dtype)
-        with torch.autocast(inputs.device.type, enabled=False):
+        with _full_precision(inputs.device.type):
             hidden, bias = memory["hidden"].to(projected.dtype), self.hidden_bias.to(projected.dtype)
             outputs = gru_sequence(projected, weight, bias, hidden, keep)
         return outputs.to(memory["hidden"].dtype)
@@ -104,3 +98,48 @@ class Gru(_Cell):
 def make_recurrent(inputs: int, config: RecurrentConfig) -> Lstm | Gru:
     """Makes the cell that `config` names."""
     return Lstm(inputs, config.size) if config.kind == "lstm" else Gru(inputs, config.size)
+
+
+def step_all(
+    cells: Sequence[Lstm | Gru], inputs: Tensor, memories: Sequence[dict[str, Tensor]], starts: Tensor
+) -> list[tuple[Tensor, dict[str, Tensor]]]:
+    """Advances several cells of one kind and size by the same frame; see their `step`. LSTMs run side by side."""
+    lstms = [cell for cell in cells if isinstance(cell, Lstm)]
+    if len(lstms) < len(cells):
+        return [cell.step(inputs, memory, starts) for cell, memory in zip(cells, memories, strict=True)]
+    ran = _run_lstms(lstms, inputs.unsqueeze(0), memories, starts.unsqueeze(0))
+    after = [(outputs.squeeze(0), last_cell) for outputs, last_cell in ran]
+    return [(hidden, {"hidden": hidden, "cell": last_cell}) for hidden, last_cell in after]
+
+
+def unroll_all(
+    cells: Sequence[Lstm | Gru], inputs: Tensor, memories: Sequence[dict[str, Tensor]], starts: Tensor
+) -> list[Tensor]:
+    """Runs several cells of one kind and size over the same segments; see their `unroll`. LSTMs run side by side."""
+    lstms = [cell for cell in cells if isinstance(cell, Lstm)]
+    if len(lstms) < len(cells):
+        return [cell.unroll(inputs, memory, starts) for cell, memory in zip(cells, memories, strict=True)]
+    return [outputs for outputs, _ in _run_lstms(lstms, inputs, memories, starts)]
+
+
+def _run_lstms(
+    lstms: Sequence[Lstm], inputs: Tensor, memories: Sequence[dict[str, Tensor]], starts: Tensor
+) -> list[tuple[Tensor, Tensor]]:
+    """Returns outputs `(steps, rows, size)` and the last cell state `(rows, size)` of each."""
+    projected = [lstm.project(inputs) for lstm in lstms]
+    dtype = projected[0].dtype
+    keep = (~starts).unsqueeze(-1).to(dtype)
+    with _full_precision(inputs.device.type):
+        # The cell stays in full precision under autocast: it is a sum over many steps.
+        networks = [
+            LstmInputs(given, lstm.hidden_weight.to(dtype), memory["hidden"].to(dtype), memory["cell"])
+            for given, lstm, memory in zip(projected, lstms, memories, strict=True)
+        ]
+        return [(outputs.to(cell.dtype), cell) for outputs, cell in lstm_sequences(networks, keep)]
+
+
+def _full_precision(device_type: str) -> AbstractContextManager[object]:
+    """Returns a context without autocast; entering one costs as much as a small operation, so only where needed."""
+    if not torch.is_autocast_enabled(device_type):
+        return nullcontext()
+    return torch.autocast(device_type, enabled=False)

@@ -14,7 +14,7 @@ from ludus.networks.heads import make_head
 from ludus.networks.layers import make_linear
 from ludus.networks.mlp import Mlp
 from ludus.networks.normaliser import Normaliser
-from ludus.networks.recurrent import make_recurrent
+from ludus.networks.recurrent import Gru, Lstm, make_recurrent, step_all, unroll_all
 from ludus.networks.strategy import StrategyConfig
 from ludus.networks.streaming import StreamingEncoder
 from ludus.networks.window import WindowEncoder
@@ -267,12 +267,11 @@ class Policy(nn.Module):
             following |= with_prefix("strategy", part)
         if self.recurrent is None:
             return _Trunk(features, features), following
-        actor, part = self.recurrent.step(features, part_of(memory, "recurrent"), starts)
-        following |= with_prefix("recurrent", part)
-        if self.critic_recurrent is None:
-            return _Trunk(actor, actor), following
-        critic, part = self.critic_recurrent.step(features, part_of(memory, "critic_recurrent"), starts)
-        return _Trunk(actor, critic), following | with_prefix("critic_recurrent", part)
+        cells = self._recurrent_cells()
+        steps = step_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
+        for name, (_, part) in zip(cells, steps, strict=True):
+            following |= with_prefix(name, part)
+        return _Trunk(steps[0][0], steps[-1][0]), following
 
     def _trunk_unroll(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> _Trunk:
         flat = self.observations.flatten(dict(observations))
@@ -282,7 +281,11 @@ class Policy(nn.Module):
             features = torch.cat((features, latent), dim=-1)
         if self.recurrent is None:
             return _Trunk(features, features)
-        actor = self.recurrent.unroll(features, part_of(memory, "recurrent"), starts)
-        if self.critic_recurrent is None:
-            return _Trunk(actor, actor)
-        return _Trunk(actor, self.critic_recurrent.unroll(features, part_of(memory, "critic_recurrent"), starts))
+        cells = self._recurrent_cells()
+        outputs = unroll_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
+        return _Trunk(outputs[0], outputs[-1])
+
+    def _recurrent_cells(self) -> dict[str, Lstm | Gru]:
+        """Returns the recurrent memories of actor and critic, or the one that they share, by name."""
+        cells = {"recurrent": self.recurrent, "critic_recurrent": self.critic_recurrent}
+        return {name: cell for name, cell in cells.items() if cell is not None}

@@ -4,12 +4,13 @@ It is C++ for the compiler that comes with Warp, in the shape that Warp's native
 Tables are those of `job.py`. Matrices are row-major and padded with zeros to whole lanes of 8.
 """
 
-TOOLS = r"""
-typedef float vec __attribute__((vector_size(16), aligned(4)));
-typedef int ivec __attribute__((vector_size(16), aligned(4)));
-struct Tools {
+from ludus.networks.compiled.vectors import VECTORS
+
+TOOLS = (
+    VECTORS
+    + r"""
+struct Tools : Vector {
     static int pad(int size) { return (size + 7) & ~7; }
-    static vec all(float x) { return (vec){x, x, x, x}; }
 
     // c = a b, where a(m, k) is a[m * row + k * deep]. 8 x 8 of c stay in registers; a is packed to feed them in order.
     static void product(float* c, const float* a, int row, int deep, const float* b, int rows, int columns, int depth) {
@@ -46,26 +47,6 @@ struct Tools {
                 }
             }
         }
-    }
-
-    // tanh(x) = e / (e + 2) with e = exp(2 x) - 1 = 2^n q + (2^n - 1), q = exp(r) - 1 by its series for |r| < 0.35.
-    // No cancellation near 0: the relative error stays below 2e-7.
-    static vec tanh4(vec x) {
-        x = __builtin_elementwise_min(__builtin_elementwise_max(x, all(-9.0f)), all(9.0f));
-        const vec y = x + x;
-        const vec n = __builtin_elementwise_floor(y * 1.44269504f + 0.5f);
-        vec r = y - n * 0.693145752f;
-        r = r - n * 1.42860677e-6f;
-        vec q = r * 1.98412698e-4f + 1.38888889e-3f;
-        q = q * r + 8.33333333e-3f;
-        q = q * r + 4.16666667e-2f;
-        q = q * r + 1.66666667e-1f;
-        q = q * r + 0.5f;
-        q = (q * r + 1.0f) * r;
-        const ivec bits = (__builtin_convertvector(n, ivec) + 127) << 23;
-        const vec scale = (vec)bits;
-        const vec e = scale * q + (scale - 1.0f);
-        return e / (e + 2.0f);
     }
 
     static void add_bias_and_activate(float* to, const float* bias, int rows, int outputs, int activation) {
@@ -134,6 +115,7 @@ struct Tools {
     }
 };
 """
+)
 
 FORWARD = r"""
     const long long* table = (const long long*)job;
