@@ -52,7 +52,7 @@ def test_bots_share_what_is_due_to_past_selves_until_there_are_any() -> None:
     _add(pool, "s2", 20)
     # Before a refresh the newest has it all.
     assert mix.thresholds().tolist() == pytest.approx([1 / 8, 5 / 8, 5 / 8, 2.0, 2.0, 2.0, 2.0, 2.0])
-    mix.refresh(Payoffs())
+    mix.refresh(Payoffs(), 0)
     assert mix.thresholds().tolist() == pytest.approx([1 / 8, 5 / 8, 6.5 / 8, 2.0, 2.0, 2.0, 2.0, 2.0])
     mix.set({"self": 1.0})
     assert mix.thresholds().tolist() == pytest.approx([0.0, 0.0, 0.5, 2.0, 2.0, 2.0, 2.0, 2.0])
@@ -68,12 +68,12 @@ def test_payoffs_decide_who_plays(sampler: str) -> None:
     payoffs.record("s3", "s0", 100, 0, 0, kind="self")
     payoffs.record("s3", "s1", 50, 0, 50, kind="self")
     payoffs.record("s3", "s2", 90, 0, 10, kind="self")
-    mix.refresh(payoffs)
+    mix.refresh(payoffs, 0)
     shares = mix.thresholds().clamp(max=1.0).diff(prepend=torch.zeros(1))[2:5].tolist()
     assert shares[1] > shares[2] > shares[0]
     if sampler == "pfsp":  # (1 - p)^2: 0, 0.25, 0.01
         assert shares == pytest.approx([0.0, 25 / 26, 1 / 26])
-    mix.refresh(Payoffs())  # nothing known: all alike
+    mix.refresh(Payoffs(), 0)  # nothing known: all alike
     shares = mix.thresholds().clamp(max=1.0).diff(prepend=torch.zeros(1))[2:5].tolist()
     assert shares == pytest.approx([1 / 3] * 3)
 
@@ -84,8 +84,8 @@ def test_few_are_live_at_a_time_and_everyone_in_the_long_run() -> None:
         _add(pool, f"s{i}", i)
     mix.set({"self": 1.0})
     total = torch.zeros(6)
-    for _ in range(300):
-        mix.refresh(Payoffs())
+    for generation in range(300):
+        mix.refresh(Payoffs(), generation)
         shares = mix.thresholds().clamp(max=1.0).diff(prepend=torch.zeros(1))[2:]
         assert sorted(shares.tolist()) == pytest.approx([0.0] * 4 + [0.5] * 2)
         total += shares
@@ -96,10 +96,10 @@ def test_the_state_leads_back() -> None:
     mix, pool = _mix("recent", live=2)
     for i in range(6):
         _add(pool, f"s{i}", i)
-    mix.refresh(Payoffs())
+    mix.refresh(Payoffs(), 0)
     other = Mix(("rock", "cycle"), pool, LeagueConfig(), live=2, seed=0)
     other.load_state(mix.state())
     assert torch.equal(other.thresholds(), mix.thresholds())
     for each in (mix, other):
-        each.refresh(Payoffs())
+        each.refresh(Payoffs(), 1)
     assert torch.equal(other.thresholds(), mix.thresholds())

@@ -12,14 +12,16 @@ from torch import Tensor, nn
 from ludus.core.errors import ConfigError, StateError, UnsupportedError
 from ludus.envs.base import EnvSpec
 from ludus.policies.config import NormalisationConfig, PolicyConfig
-from ludus.policies.grouping import BlockGrouping, Grouping, OffsetGrouping, SegmentGrouping
+from ludus.policies.grouping import BlockGrouping, Grouping, HostGrouping, OffsetGrouping
 from ludus.policies.policy import Policy
 from ludus.policies.stacked import StackedPolicy
 
 ROWS, SLOTS, STEPS = 14, 5, 20
 CPU = torch.device("cpu")
 GROUPINGS: dict[str, Callable[[], Grouping]] = {
-    "segments": lambda: SegmentGrouping(SLOTS, CPU),
+    "segments": lambda: HostGrouping(SLOTS, CPU, most_filling=0.0),
+    "equal groups": lambda: HostGrouping(SLOTS, CPU, most_filling=100.0),
+    "either": lambda: HostGrouping(SLOTS, CPU, most_filling=1.3),
     "offsets": lambda: OffsetGrouping(SLOTS, CPU, torch.float32),
     "blocks": lambda: BlockGrouping(SLOTS, CPU, block_rows=4),
 }

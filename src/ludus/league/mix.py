@@ -40,7 +40,6 @@ class Mix:
         self.slots = pool.stacked.slots if pool else 0
         self._shares = torch.zeros(len(self._bots) + 1, dtype=torch.float64)
         self._chances = torch.zeros(self.slots, dtype=torch.float64)
-        self._refreshes = torch.zeros((), dtype=torch.int64)
 
     def set(self, weights: Mapping[str, float]) -> None:
         """Takes the share of each opponent; those not named get none.
@@ -60,8 +59,13 @@ class Mix:
             raise ConfigError(f"no opponent has a weight above 0: {dict(weights)}; give at least one")
         self._shares.copy_(shares / shares.sum())
 
-    def refresh(self, payoffs: Payoffs) -> None:
-        """Gives every snapshot its chance by the config's sampler, and lets some of many be live."""
+    def refresh(self, payoffs: Payoffs, generation: int) -> None:
+        """Gives every snapshot its chance by the config's sampler, and lets some of many be live.
+
+        Args:
+            payoffs: How the learner fared.
+            generation: While it stays the same, about the same snapshots are live.
+        """
         if self._pool is None or self._pool.is_empty:
             return
         snapshots = self._pool.snapshots
@@ -72,8 +76,7 @@ class Mix:
             [ratings[snapshot.name].estimate if snapshot.name in ratings else None for snapshot in snapshots],
             ratings[payoffs.eras[-1]].estimate if ratings else 0.0,
         )
-        offset = uniform(stream_hash(self._seed, int(self._refreshes), _STREAM_LIVE))
-        self._refreshes += 1
+        offset = uniform(stream_hash(self._seed, generation, _STREAM_LIVE))
         self._chances.zero_()
         for snapshot, chance in zip(snapshots, thin_out(chances, self._live, offset), strict=True):
             self._chances[snapshot.slot] = float(chance)
@@ -104,14 +107,12 @@ class Mix:
 
     def state(self) -> dict[str, Tensor]:
         """Returns copies of what later draws depend on beside the snapshots."""
-        tensors = {"shares": self._shares, "chances": self._chances, "refreshes": self._refreshes}
-        return {name: tensor.clone() for name, tensor in tensors.items()}
+        return {"shares": self._shares.clone(), "chances": self._chances.clone()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Takes what `state` gave, whose names and shapes were checked."""
         self._shares.copy_(state["shares"])
         self._chances.copy_(state["chances"])
-        self._refreshes.copy_(state["refreshes"])
 
 
 def cut(parts: Tensor) -> Tensor:

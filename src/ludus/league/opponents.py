@@ -169,10 +169,11 @@ class LeagueOpponents:
     def refresh(self, payoffs: Payoffs) -> None:
         """Gives every snapshot its chance, by the config's sampler, for episodes that start from now on.
 
-        Of many snapshots a part is live at a time, another one after every call, so that their groups of games are
-        not too small; in the long run each gets its chance.
+        Of many snapshots a part is live at a time, so that their groups of games are not too small, and another one
+        when every game has ended about once: those that are live no more should have stopped playing by then. In the
+        long run each gets its chance. It waits for the device.
         """
-        self._mix.refresh(payoffs)
+        self._mix.refresh(payoffs, int(self.episodes.sum()) // self.episodes.numel())
         self._cut()
 
     def wants_snapshot(self, payoffs: Payoffs) -> bool:
@@ -301,9 +302,8 @@ class LeagueOpponents:
             return
         present = torch.tensor([bool(name) for name in self.names], device=self.opponents.device)
         missing = ~present.index_select(0, self.opponents)
-        if missing.any():
-            self._selves.forget(missing)
-            self._begin(self._seating.all_games, missing)
+        self._selves.forget(missing)
+        self._begin(self._seating.all_games, missing)
 
     def _cut(self) -> None:
         """Lets the draws follow the mix; takes a first snapshot where nobody else could play."""

@@ -98,9 +98,14 @@ class PastSelves:
             self._noise = torch.where(starts, fresh, self._noise)
 
     def forget(self, games: Tensor) -> None:
-        """Clears the memories of `games` `(games,)` bool, whatever is in them, and lets them begin."""
+        """Clears the memories of `games` `(games,)` bool and lets them begin.
+
+        Numbers that are not finite go from all memories: those that a broken snapshot left in a ring would come
+        through the mask that hides earlier episodes, since nothing times NaN is NaN.
+        """
         rows = games.unsqueeze(1).expand(self._seats.shape).flatten()
-        self._memory = reset_memory(self._memory, self.pool.stacked.initial(self._rows), rows)
+        memory = reset_memory(self._memory, self.pool.stacked.initial(self._rows), rows)
+        self._memory = {name: tensor.nan_to_num() for name, tensor in memory.items()}
         self._starts |= rows
 
     def state(self) -> dict[str, Tensor]:
