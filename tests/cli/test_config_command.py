@@ -73,7 +73,7 @@ def test_show_says_where_each_line_comes_from(tmp_path: Path, user_file: Path) -
     assert said["level: 0.1"] == f"from {shown}:3"
     steps = DEBUG.read_text().splitlines().index("  steps: 32") + 1
     assert said["steps: 32"] == f"from {DEBUG}:{steps}"
-    assert said["gamma: 0.99"] == "default"
+    assert said["target_kl: null"] == "default"
     assert parse_document(out, "out").root.plain() == load_run_config("brawl", None, mine, ["seed=3"]).to_json()
 
 
@@ -81,7 +81,7 @@ def test_list_names_every_preset_and_what_it_is_for() -> None:
     code, out, _ = run("config", "list")
     assert code == 0
     assert out.splitlines()[0].split() == ["world", "preset", "about"]
-    assert any(line.startswith("brawl-v1  debug ") and "Seconds on any machine" in line for line in out.splitlines())
+    assert any(line.startswith("brawl-v1  debug ") and "Seconds: small enough" in line for line in out.splitlines())
     assert any(line.split()[:2] == ["gym:ID", "default"] for line in out.splitlines())
     _, of_brawl, _ = run("config", "list", "brawl")
     assert "debug" in of_brawl

@@ -16,6 +16,7 @@ from ludus.cli.demo import demo
 from ludus.cli.envs import envs
 from ludus.cli.evaluate import evaluate
 from ludus.cli.play import play
+from ludus.cli.ratings import ratings
 from ludus.cli.replay import replay
 from ludus.cli.train import resume, train
 from ludus.core.errors import LudusError
@@ -38,6 +39,7 @@ app.command()(replay)
 app.command()(demo)
 app.command()(envs)
 app.command(name="eval")(evaluate)
+app.command()(ratings)
 app.add_typer(bench, name="bench")
 app.add_typer(config, name="config")
 

@@ -17,11 +17,8 @@ class Shelf:
         self.package = package
 
     def names(self) -> tuple[str, ...]:
-        """Returns the names of all presets, sorted."""
-        folder = self._folder()
-        if folder is None or not folder.is_dir():
-            return ()
-        return tuple(sorted(file.stem for file in folder.iterdir() if file.suffix == _ENDING))
+        """Returns the names of all presets, sorted; a file whose name begins with `_` is for others to extend."""
+        return tuple(name for name in self._stems() if not name.startswith("_"))
 
     def file(self, name: str) -> Path:
         """Returns the file of a preset.
@@ -29,9 +26,9 @@ class Shelf:
         Raises:
             UnknownNameError: There is none of this name.
         """
-        folder, names = self._folder(), self.names()
-        if folder is None or name not in names:
-            raise UnknownNameError("preset", name, names or ("none",))
+        folder = self._folder()
+        if folder is None or name not in self._stems():
+            raise UnknownNameError("preset", name, self.names() or ("none",))
         return folder / f"{name}{_ENDING}"
 
     def about(self, name: str) -> str:
@@ -39,6 +36,12 @@ class Shelf:
         with self.file(name).open(encoding="utf-8") as stream:
             first = stream.readline().strip()
         return first.lstrip("# ") if first.startswith("#") else ""
+
+    def _stems(self) -> tuple[str, ...]:
+        folder = self._folder()
+        if folder is None or not folder.is_dir():
+            return ()
+        return tuple(sorted(file.stem for file in folder.iterdir() if file.suffix == _ENDING))
 
     def _folder(self) -> Path | None:
         return Path(str(files(self.package) / _FOLDER)) if self.package else None

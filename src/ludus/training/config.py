@@ -31,7 +31,7 @@ class WorldConfig(_Frozen):
 
     name: str
     num_games: int = Field(default=64, ge=1)
-    device: str = "cpu"
+    device: str = "auto"
     settings: dict[str, Any] = Field(default_factory=dict)
 
 

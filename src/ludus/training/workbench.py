@@ -23,6 +23,7 @@ from ludus.policies.policy import Policy
 from ludus.rewards.manager import RewardManager
 from ludus.rewards.weights import RewardConfig, WeightPath
 from ludus.training.config import TrainConfig
+from ludus.training.devices import choose_device
 from ludus.training.place import ALONE, Place
 from ludus.training.trace import RolloutTrace
 
@@ -76,6 +77,7 @@ class Workbench:
         Raises:
             ConfigError: The run cannot be divided among its processes, or a setting is wrong otherwise.
         """
+        config = choose_device(config)
         self._processes = place.count
         first_game, config = place.first_game(config), place.share(config)
         world = config.world

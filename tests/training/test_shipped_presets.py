@@ -1,0 +1,81 @@
+"""Every preset that is shipped trains; test sizes differ from full ones in budget and cadence alone."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ludus.config import Shelf
+from ludus.core.files import JSON
+from ludus.envs.registry import preset_package
+from ludus.training import TrainConfig, Trainer
+from ludus.training.presets import load_run_config
+
+BRAWL = Shelf(preset_package("brawl")).names()
+BUDGET_AND_CADENCE = {
+    "total_env_steps",
+    "evaluation.every_env_steps",
+    "evaluation.matches",
+    "league.snapshot_every_env_steps",
+    "checkpoints.every_env_steps",
+}
+# Sizes that a test can afford; nothing else is changed.
+SMALL = [
+    "world.num_games=16", "world.device=cpu", "world.settings.step_limit=50", "ppo.steps=64", "ppo.batch_size=512",
+    "league.keep=3",
+]  # fmt: skip
+SMALL_AGENT = [
+    "policy.strategy.layers=2", "policy.strategy.width=32", "policy.strategy.feedforward=64",
+    "policy.recurrent.size=32", "policy.bfloat16=false", "ppo.compile=false",
+]  # fmt: skip
+
+
+def flat(document: JSON, prefix: str = "") -> dict[str, JSON]:
+    if not isinstance(document, dict) or not document:
+        return {prefix.removesuffix("."): document}
+    return {key: value for name, part in document.items() for key, value in flat(part, f"{prefix}{name}.").items()}
+
+
+@pytest.mark.parametrize("name", ["quick", "competition"])
+def test_a_test_size_differs_in_budget_and_cadence_alone(name: str) -> None:
+    full, test = (flat(load_run_config("brawl", preset).to_json()) for preset in (name, f"{name}-test"))
+    assert set(full) == set(test)
+    differing = {key for key in full if full[key] != test[key]}
+    assert differing <= BUDGET_AND_CADENCE
+    assert "total_env_steps" in differing
+
+
+def two_iterations(config: TrainConfig, folder: Path) -> None:
+    changes: dict[str, Any] = {"total_env_steps": 2 * config.world.num_games * config.ppo.steps}
+    with Trainer(config.model_copy(update=changes), folder) as trainer:
+        assert trainer.run().iterations == 2
+
+
+@pytest.mark.parametrize("preset", BRAWL)
+def test_a_preset_of_brawl_trains(preset: str, tmp_path: Path) -> None:
+    config = load_run_config("brawl", preset, overrides=SMALL)
+    if config.policy.strategy is not None:
+        assert config.policy.strategy.layers == 6
+        config = load_run_config("brawl", preset, overrides=[*SMALL, *SMALL_AGENT])
+    if config.evaluation is not None:
+        small = config.evaluation.model_copy(update={"matches": 1, "opponents": ("constant",)})
+        config = config.model_copy(update={"evaluation": small})
+    two_iterations(config, tmp_path)
+
+
+def test_the_preset_of_gymnasium_trains(tmp_path: Path) -> None:
+    two_iterations(load_run_config("gym:CartPole-v1"), tmp_path)
+
+
+def test_the_default_mix_of_the_competition() -> None:
+    config = load_run_config("brawl", "competition")
+    assert config.opponents == {"self": 70.0, "constant": 5.0, "based": 15.0, "random": 10.0}
+    assert config.rewards.base == "sparse"
+    assert config.total_env_steps == 10_000_000
+
+
+def test_the_stages_of_the_curriculum() -> None:
+    stages = load_run_config("brawl", "curriculum").curriculum
+    rules = [(stage.promotion.win_rate, stage.promotion.against) for stage in stages if stage.promotion]
+    assert rules == [(0.9, ("constant",)), (0.7, ("based",))]
+    assert "self" in stages[2].opponents
