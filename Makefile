@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: train test lint check clean
 
 train: $(READY)
-	$(BIN)/ludus demo brawl --left aggressive --right edge-guarder --video runs/demo.mp4
+	$(BIN)/ludus train brawl --preset quick
 
 test: lint
 	$(BIN)/pytest

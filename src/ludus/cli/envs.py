@@ -1,16 +1,24 @@
-"""`ludus envs`: lists the worlds."""
+"""`ludus envs`: lists the worlds, or tells everything about one."""
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ludus.cli.console import print_table, print_warning
 from ludus.core.errors import LudusError
 
-
-def envs() -> None:
-    """List the worlds with their seats, rate, sizes and bots."""
+if TYPE_CHECKING:
     from ludus.envs.base import EnvSpec
+
+
+def envs(world: Annotated[str | None, typer.Argument(help="Tell everything about this world.")] = None) -> None:
+    """List the worlds with their seats, rate, sizes and bots; or the events, rewards and presets of one."""
     from ludus.envs.registry import make_env, registered_envs
 
+    if world is not None:
+        with make_env(world) as env:
+            _tell(env.spec)
+        return
     specs: list[EnvSpec] = []
     for name in registered_envs():
         try:
@@ -33,6 +41,31 @@ def envs() -> None:
     for spec in specs:
         if spec.bots:
             typer.echo(f"\nbots of {spec.id}: {', '.join(spec.bots)}")
+
+
+def _tell(spec: "EnvSpec") -> None:
+    from ludus.config import Shelf
+    from ludus.envs.registry import preset_package
+    from ludus.envs.reward_sets import reward_sets
+    from ludus.rewards.terms import terms_of
+
+    world = f"{spec.name}-v{spec.version}" if not spec.name.startswith("gym:") else spec.name
+    sets = reward_sets(world)
+    lines = {
+        "world": spec.id,
+        "events": ", ".join(spec.events),
+        "measures": ", ".join(spec.measures),
+        "bots": ", ".join(spec.bots),
+        "presets": ", ".join(Shelf(preset_package(world)).names()),
+    }
+    for key, text in lines.items():
+        typer.echo(f"{key}: {text or 'none'}")
+    for name, weights in sets.items():
+        typer.echo(f"rewards {name}: " + ", ".join(f"{term} {weight}" for term, weight in weights.items()))
+    terms = [(name, (term.__doc__ or "").strip().splitlines()[0]) for name, term in terms_of(spec.name).items()]
+    if terms:
+        typer.echo("")
+        print_table(("reward term", "at weight 1"), terms)
 
 
 def _describe(space: object) -> str:

@@ -105,7 +105,7 @@ def evaluate(
         matches: Against each opponent.
         seed: Of everything.
         device: Where to play; where the agent is if None.
-        config: Settings of the world.
+        config: Settings of the world; those that the agent was trained with if None.
         deterministic: Whether the agents (not the bots) take the most likely action instead of drawing one.
         max_games: Most games in a batch; more matches are played in several batches.
         progress: Is told the share that is done.
@@ -120,6 +120,8 @@ def evaluate(
     policy = player.policy if isinstance(player, Agent) else player
     place = policy.device if device is None else device
     world = policy.spec.id if world is None else world
+    if config is None and isinstance(player, Agent):
+        config = player.settings or None
     if opponents is None:
         with make_env(world, 1, place, config=config) as env:
             opponents = env.spec.bots if len(set(env.spec.teams)) > 1 else ()

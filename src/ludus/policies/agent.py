@@ -31,9 +31,18 @@ AnyObservation: TypeAlias = NDArray[Any] | Tensor | Mapping[str, NDArray[Any]] |
 logger = logging.getLogger(__name__)
 
 
-def agent_checkpoint(spec: EnvSpec, config: PolicyConfig, tensors: Mapping[str, Tensor]) -> Checkpoint:
-    """Returns the parts that make a checkpoint an agent's: the tensors of `Policy.state` and what they are for."""
-    description = PolicyDescription.of(spec, config)
+def agent_checkpoint(
+    spec: EnvSpec, config: PolicyConfig, tensors: Mapping[str, Tensor], settings: Mapping[str, Any] | None = None
+) -> Checkpoint:
+    """Returns the parts that make a checkpoint an agent's: the tensors of `Policy.state` and what they are for.
+
+    Args:
+        spec: The world.
+        config: Of the policy.
+        tensors: What `Policy.state` gave.
+        settings: Of the world, as JSON values.
+    """
+    description = PolicyDescription.of(spec, config, settings)
     return Checkpoint({TENSORS: tensors}, {DOCUMENT: json.loads(description.model_dump_json())})
 
 
@@ -44,10 +53,12 @@ class Agent:
         policy: The networks.
         spec: The world it was trained in.
         device: Where it lives.
+        settings: Settings of that world, with which it was trained.
     """
 
-    def __init__(self, policy: Policy, *, seed: int = 0) -> None:
+    def __init__(self, policy: Policy, *, seed: int = 0, settings: Mapping[str, Any] | None = None) -> None:
         """Takes a policy, which from now on learns no statistics; `seed` is for actions that are drawn."""
+        self.settings = dict(settings or {})
         self.policy, self.spec, self.device = policy.eval(), policy.spec, policy.device
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self._shapes = {name: space.shape or () for name, space in policy.spec.observation_space.items()}
@@ -75,7 +86,7 @@ class Agent:
             policy = build_policy(description, checkpoint.tensors[TENSORS], _available(device))
         except (ConfigError, StateError, UnsupportedError) as error:
             raise CheckpointError(folder, f"{DOCUMENT}.json", str(error)) from error
-        return cls(policy, seed=seed)
+        return cls(policy, seed=seed, settings=description.settings)
 
     def predict(
         self,

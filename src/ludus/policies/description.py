@@ -1,5 +1,6 @@
 """A policy as JSON: its world's spaces and its settings, enough to build it again without the world."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -77,6 +78,7 @@ class PolicyDescription(_Frozen):
         action_space: Actions of one seat.
         blocks: Named ranges of observation entries.
         config: Settings of the policy.
+        settings: Settings of the world that it was trained in, so that it can be evaluated in the same.
     """
 
     world: str
@@ -86,9 +88,10 @@ class PolicyDescription(_Frozen):
     action_space: SpaceDescription
     blocks: dict[str, dict[str, tuple[int, int]]]
     config: PolicyConfig
+    settings: dict[str, Any] = Field(default_factory=dict)
 
     @classmethod
-    def of(cls, spec: EnvSpec, config: PolicyConfig) -> Self:
+    def of(cls, spec: EnvSpec, config: PolicyConfig, settings: Mapping[str, Any] | None = None) -> Self:
         """Describes a policy of a world."""
         return cls(
             world=spec.id,
@@ -98,6 +101,7 @@ class PolicyDescription(_Frozen):
             action_space=SpaceDescription.of(spec.action_space, bounds=True),
             blocks={name: dict(ranges) for name, ranges in spec.blocks.items()},
             config=config,
+            settings=dict(settings or {}),
         )
 
     @classmethod

@@ -48,7 +48,7 @@ class Checkpoints:
     def __init__(self, folder: Path, config: TrainConfig) -> None:
         self._store = CheckpointStore(folder / CHECKPOINTS_FOLDER, keep=config.checkpoints.keep, report=_report)
         self._config = config.to_json()
-        self._keep = config.checkpoints.keep
+        self._keep, self._settings = config.checkpoints.keep, config.world.settings
 
     def save(self, name: str, saved: Saved, policy: Policy) -> Path:
         """Saves under a name.
@@ -57,7 +57,7 @@ class Checkpoints:
             StoreFullError: The disk is full; the checkpoints before it are intact.
             StoreError: Writing failed otherwise; likewise.
         """
-        agent = agent_checkpoint(policy.spec, policy.config, saved.state.tensors["policy"])
+        agent = agent_checkpoint(policy.spec, policy.config, saved.state.tensors["policy"], self._settings)
         training: JSON = {
             "format": FORMAT,
             "counters": asdict(saved.counters),

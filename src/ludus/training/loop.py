@@ -119,7 +119,7 @@ class Trainer:
         self.evaluator = Evaluator(self.config)
         self._strategy = StrategyLog(self.bench, self.config.monitoring.strategy_every_iterations)
         self._resources = ResourceWatch(self.config.guard, folder)
-        self._snapshots = SnapshotStore(folder, self.bench.policy)
+        self._snapshots = SnapshotStore(folder, self.bench.policy, self.config.world.settings)
         if saved is not None:
             self._snapshots.give_back(self.bench.opponents, saved.state.course.get("league"))
             self._load(saved.state)
@@ -251,7 +251,8 @@ class Trainer:
         if self.evaluator.pass_steps(before, self.counters, is_last=is_last):
             self._finite = replace(self._finite, course=self._course_state())
         self._ranks.together(self._look_at_resources)
-        if not is_last and is_due(self.config.checkpoints, before, self.counters):
+        is_wanted = not is_last and is_due(self.config.checkpoints, before, self.counters)
+        if is_wanted and not self._ranks.any(self._stopping):  # a run that stops saves `interrupted`
             self.save(step_name(self.counters.env_steps))
         self._evaluate_if_due()
 

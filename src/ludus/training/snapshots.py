@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 class SnapshotStore:
     """Keeps every snapshot that the league, or a checkpoint from which the run may go on, refers to."""
 
-    def __init__(self, folder: Path, policy: Policy) -> None:
+    def __init__(self, folder: Path, policy: Policy, settings: Mapping[str, Any]) -> None:
         """Opens the store of a run folder without touching the disk."""
         self._store = CheckpointStore(folder / SNAPSHOTS_FOLDER, keep=1 << 30, report=_warn)
-        self._policy = policy
+        self._policy, self._settings = policy, settings
         self._waiting: dict[str, tuple[int, Mapping[str, Tensor]]] = {}
 
     def take(self, name: str, env_steps: int, state: Mapping[str, Tensor]) -> None:
@@ -39,7 +39,8 @@ class SnapshotStore:
             StoreError: Writing failed otherwise.
         """
         for name, (env_steps, state) in list(self._waiting.items()):
-            self._store.save(name, env_steps, agent_checkpoint(self._policy.spec, self._policy.config, state))
+            agent = agent_checkpoint(self._policy.spec, self._policy.config, state, self._settings)
+            self._store.save(name, env_steps, agent)
             del self._waiting[name]
 
     def has_first(self, opponents: LeagueOpponents | None) -> bool:
