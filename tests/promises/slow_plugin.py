@@ -10,6 +10,7 @@ from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.training import evaluating, loop
 from ludus.training.checkpointing import Checkpoints
 
+KEPT: list[bytes] = []
 FAULT = os.environ.get("FAULT", "")
 
 
@@ -22,6 +23,10 @@ def fall_asleep() -> None:
 
 def fail() -> None:
     raise RuntimeError("the floor gave way")
+
+
+def take_memory() -> None:
+    KEPT.append(b"x" * (1 << 30))
 
 
 def before(owner: Any, name: str, act: Callable[[], None], is_time: Callable[..., bool]) -> None:
@@ -48,6 +53,8 @@ elif FAULT == "evaluation":
     before(evaluating, "evaluate", fall_asleep, lambda *_: True)
 elif FAULT == "save":
     before(Checkpoints, "save", fall_asleep, lambda _, name, *__: name == "interrupted")
+elif FAULT == "memory":
+    before(PpoLearner, "update", take_memory, is_third)
 elif FAULT == "error":
     before(PpoLearner, "update", fail, is_third)
 elif FAULT == "error in evaluation":

@@ -69,15 +69,17 @@ def resume(
 
 def _run(config: "TrainConfig", folder: Path, *, title: str, user: str) -> None:
     from ludus.training.session import run_training
+    from ludus.training.signals import ended_by_signals
     from ludus.training.verification import summarise, verify
 
     logging.basicConfig(format="%(message)s", handlers=[_CurrentStderr()])
     logging.getLogger("ludus").setLevel(logging.INFO)
-    for check in verify(config):
-        print_ok(check)
-    for line in summarise(config, folder, user):
-        print_ok(line)
-    outcome = run_training(config, folder, title=title, user=user)
+    with ended_by_signals() as received:
+        for check in verify(config):
+            print_ok(check)
+        for line in summarise(config, folder, user):
+            print_ok(line)
+        outcome = run_training(config, folder, received, title=title, user=user)
     if outcome.stop_reason:
         print_warning(f"ended at env step {outcome.counters.env_steps:,}: {outcome.stop_reason}")
         print_ok(f"go on with: ludus resume {folder}")

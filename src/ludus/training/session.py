@@ -11,7 +11,7 @@ from ludus.training.lock import RunLock
 from ludus.training.loop import Trainer
 from ludus.training.ranks import find_place
 from ludus.training.run_folder import describe_run
-from ludus.training.signals import ended_by_signals
+from ludus.training.signals import Received
 from ludus.training.sinks import make_sinks
 
 EXIT_STOPPED = 3  # a guard ended the run before its budget
@@ -32,7 +32,7 @@ class Outcome:
     exit_code: int
 
 
-def run_training(config: TrainConfig, folder: Path, *, title: str, user: str = "") -> Outcome:
+def run_training(config: TrainConfig, folder: Path, received: Received, *, title: str, user: str = "") -> Outcome:
     """Trains in a run folder, or goes on in it, until the budget, a signal or a guard ends it.
 
     Under `torchrun` every process calls this; the first one alone writes and shows anything.
@@ -40,6 +40,7 @@ def run_training(config: TrainConfig, folder: Path, *, title: str, user: str = "
     Args:
         config: The settings; those of an earlier call on the same folder must have been the same.
         folder: The run folder.
+        received: Of `ended_by_signals`, whose signals end the run from now on.
         title: What is trained, for people.
         user: Who trains.
 
@@ -49,7 +50,6 @@ def run_training(config: TrainConfig, folder: Path, *, title: str, user: str = "
         LudusError: Whatever else ends a run; `interrupted` is saved before.
     """
     with ExitStack() as stack:
-        received = stack.enter_context(ended_by_signals())
         is_writer = find_place().rank == 0
         here = choose_device(config)
         set_up_device(here.world.device)
