@@ -50,6 +50,8 @@ class EnvSpec:
         max_games: Most games in one batch, or None.
         realtime: Whether a step takes its time on the wall clock (a screen) whatever the machine's speed.
         snapshots: Whether `snapshot` and `restore` work.
+        truncates: Whether a game can be cut off (`StepResult.truncated`); where none ever is, a learner on a GPU saves
+            asking for the values of final observations in every step.
     """
 
     name: str
@@ -67,6 +69,7 @@ class EnvSpec:
     max_games: int | None = None
     realtime: bool = False
     snapshots: bool = True
+    truncates: bool = True
 
     @property
     def seats(self) -> int:
@@ -187,6 +190,7 @@ class BatchedEnv(ABC):
     device: torch.device
     seed: int
     first_game: int
+    _action_form: tuple[tuple[int, ...], tuple[torch.dtype, ...]] | None = None  # shape and types, once they are needed
 
     @abstractmethod
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
@@ -250,15 +254,16 @@ class BatchedEnv(ABC):
 
     def _check_actions(self, actions: Tensor) -> None:
         """Raises ActionError unless shape, type and device fit; reads no value, so it never waits for a GPU."""
-        space = self.spec.action_space
         if not isinstance(actions, Tensor):
             raise ActionError(f"actions must be a torch.Tensor, got {type(actions).__name__}; use torch.as_tensor")
-        expected = (self.num_games, self.spec.seats, *(space.shape or ()))
-        if tuple(actions.shape) != expected:
+        if self._action_form is None:
+            space = self.spec.action_space
+            self._action_form = (self.num_games, self.spec.seats, *(space.shape or ())), action_dtypes(space)
+        expected, valid = self._action_form
+        if actions.shape != expected:
             raise ActionError(
                 f"actions of {self.spec.id} must have shape {expected} (games, seats, ...), got {tuple(actions.shape)}"
             )
-        valid = action_dtypes(space)
         if actions.dtype not in valid:
             names = ", ".join(str(dtype) for dtype in valid)
             raise ActionError(f"actions of {self.spec.id} must be one of {names}, got {actions.dtype}")

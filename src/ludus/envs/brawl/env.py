@@ -198,7 +198,11 @@ class BrawlEnv(BatchedEnv):
 
     def _advance(self, actions: Tensor) -> StepResult:
         self._untouched = False
-        copy_quietly(self._actions, actions)
+        if actions.is_contiguous():
+            self._run_step.point("actions", actions)
+        else:
+            copy_quietly(self._actions, actions)
+            self._run_step.point("actions", self._actions)
         self._run_step()
         return self._result
 
@@ -347,7 +351,7 @@ class BrawlEnv(BatchedEnv):
             wp.from_torch(packed(self._result.measures, MEASURES), dtype=MeasureRow),
             terminated,
         ]
-        final = wp.from_torch(self._result.final_observations["vector"], dtype=Row)
+        final = struct_array(self._result.final_observations["vector"], Row)
         finish = (finish_kernel, [*state, moves, self.rules, terminated, final])
         observe = self._observe_launch([*state, moves, self.rules], self._observations["vector"])
         restart = (restart_kernel, [*state, wp.from_torch(self._chosen), self.rules])
@@ -359,7 +363,7 @@ class BrawlEnv(BatchedEnv):
         if self.device.type == "cuda":
             rows = wp.from_torch(out.view(-1, SIZE))
             return TiledKernel(observe_tiles_kernel, [*inputs, rows], self.num_games * SEATS, OBSERVE_TILE)
-        return observe_kernel, [*inputs, wp.from_torch(out, dtype=Row)]
+        return observe_kernel, [*inputs, struct_array(out, Row)]
 
 
 def brawl_spec(config: BrawlConfig) -> EnvSpec:
@@ -376,6 +380,7 @@ def brawl_spec(config: BrawlConfig) -> EnvSpec:
         measures=MEASURES,
         bots=BOT_NAMES,
         blocks={"vector": BLOCKS},
+        truncates=False,
     )
 
 

@@ -12,10 +12,19 @@ from ludus.envs.brawl.kernels.items import (
     stream,
     wants_weapon,
 )
-from ludus.envs.brawl.kernels.observe import Row, aspect_of, flag, observe_match, observe_seat
+from ludus.envs.brawl.kernels.observe import (
+    WORLD_SIZE,
+    Row,
+    aspect_of,
+    fetch_rows,
+    flag,
+    observe_match,
+    observe_world,
+    write_player,
+)
 from ludus.envs.brawl.kernels.stage import platform_at
 from ludus.envs.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rules
-from ludus.envs.brawl.observation import SIZE
+from ludus.envs.brawl.observation import PLAYER_SIZE, SIZE
 from ludus.envs.brawl.rules import (
     EVENTS,
     ITEM_SLOTS,
@@ -195,13 +204,12 @@ def bits_set(mask: wp.int32) -> wp.int32:
 
 
 @wp.func
-def write_measures(row: wp.ref[MeasureRow], p: Player, other: Player):
-    """Writes where a fighter stands after the step, from its own side."""
+def write_measures(row: wp.ref[MeasureRow], p: Player, other: Player, distance: float, per_distance: float):
+    """Writes where a fighter stands after the step, from its own side; `per_distance` is 0 if there is no distance."""
     dx = other.x - p.x
     dy = other.y - p.y
     towards = dx * wp.float32(p.facing)
     mirror = -wp.float32(p.home)
-    distance = wp.sqrt(dx * dx + dy * dy)
     row[0] = mirror * p.x
     row[1] = p.y
     row[2] = distance
@@ -212,7 +220,7 @@ def write_measures(row: wp.ref[MeasureRow], p: Player, other: Player):
     row[7] = flag(p.ground != Ground.NONE)
     row[8] = wp.float32(p.weapon)
     row[9] = wp.float32(bits_set(p.keys))
-    row[10] = wp.where(distance > 0.0, (p.vx * dx + p.vy * dy) / distance, 0.0)
+    row[10] = (p.vx * dx + p.vy * dy) * per_distance
     row[11] = mirror * other.x
     row[12] = other.y
 
@@ -302,8 +310,12 @@ def step_kernel(
     if ended:
         write_result(events[game, 0], result)
         write_result(events[game, 1], -result)
-    write_measures(measures[game, 0], a, b)
-    write_measures(measures[game, 1], b, a)
+    dx = b.x - a.x
+    dy = b.y - a.y
+    distance = wp.sqrt(dx * dx + dy * dy)
+    per_distance = wp.where(distance > 0.0, 1.0 / distance, 0.0)
+    write_measures(measures[game, 0], a, b, distance, per_distance)
+    write_measures(measures[game, 1], b, a, distance, per_distance)
 
     terminated[game] = ended
     players[game, 0] = a
@@ -359,6 +371,7 @@ def observe_kernel(
 ):
     """Writes the observations of one game; for a CPU, where a row is best written in its place."""
     game = wp.tid() + first
+    fetch_rows(out, game + 1)
     observe_match(out, game, players, matches[game], items, moves, rules)
 
 
@@ -385,12 +398,18 @@ def observe_tiles_kernel(
     p = players[game, seat]
     other = players[game, 1 - seat]
     platform = platform_at(match.frame)
-    aspect = aspect_of(p, moves, platform)
-    other_aspect = aspect_of(other, moves, platform)
-    observe_seat(row, game, seat, p, other, aspect, other_aspect, platform, match, items, rules)
+    mirror = -wp.float32(p.home)
+    write_player(row.own, p, aspect_of(p, moves, platform), mirror, rules)
+    write_player(row.opponent, other, aspect_of(other, moves, platform), mirror, rules)
+    observe_world(row.world, game, seat, p, other, platform, match, items, rules)
     rows = wp.tile_zeros(shape=(OBSERVE_TILE, SIZE), dtype=wp.float32, storage="shared")
     column = int(0)
-    while column < SIZE:
-        rows[lane, column] = row[column]
+    while column < PLAYER_SIZE:
+        rows[lane, column] = row.own[column]
+        rows[lane, PLAYER_SIZE + column] = row.opponent[column]
+        column += 1
+    column = int(0)
+    while column < WORLD_SIZE:
+        rows[lane, 2 * PLAYER_SIZE + column] = row.world[column]
         column += 1
     wp.tile_store(out, rows, offset=(tile * OBSERVE_TILE, 0))

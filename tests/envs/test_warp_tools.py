@@ -1,0 +1,126 @@
+"""Prepared launches: parts for several threads, memory that callers hand in, failures in helpers."""
+
+import threading
+import time
+
+import pytest
+import torch
+import warp as wp
+
+from ludus.core.errors import UnsupportedError
+from ludus.envs import warp_tools
+from ludus.envs.warp_tools import Launcher, shrinking_parts
+
+CPU = torch.device("cpu")
+
+
+@wp.kernel
+def add_index_kernel(source: wp.array(dtype=wp.float32), out: wp.array(dtype=wp.float32), first: int) -> None:  # type: ignore[valid-type]
+    game = wp.tid() + first  # type: ignore[operator]
+    out[game] = source[game] + wp.float32(game)
+
+
+@pytest.mark.parametrize(
+    ("games", "sharers", "smallest", "expected"),
+    [
+        (1000, 1, 64, [0, 1000]),
+        (0, 1, 64, [0, 0]),
+        (
+            1024,
+            2,
+            64,
+            [0, 256, 448, 592, 700, 781, 845, 909, 973, 1024],
+        ),  # quarters of the rest, then 64s, then what is left
+        (5, 2, 1, [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_parts_get_smaller(games: int, sharers: int, smallest: int, expected: list[int]) -> None:
+    assert shrinking_parts(games, sharers, smallest) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_every_game_is_run_once_whatever_the_threads(threads: int) -> None:
+    games = 5000
+    source, out = torch.full((games,), 0.5), torch.zeros(games)
+    launcher = Launcher(CPU, threads)
+    run = launcher.prepare(games, (add_index_kernel, [wp.from_torch(source), wp.from_torch(out)]))
+    for _ in range(50):
+        out.zero_()
+        run()
+        assert torch.equal(out, torch.arange(games) + 0.5)
+    launcher.close()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_argument_can_point_to_other_memory(threads: int) -> None:
+    games = 600
+    first, out = torch.zeros(games), torch.zeros(games)
+    launcher = Launcher(CPU, threads)
+    run = launcher.prepare(games, (add_index_kernel, [wp.from_torch(first), wp.from_torch(out)]))
+    for value in (3.0, 7.0):
+        other, result = torch.full((games,), value), torch.full((games,), -1.0)
+        run.point("source", other)
+        run.point("out", result)
+        run()
+        assert torch.equal(result, torch.arange(games) + value)
+    assert out.abs().sum() == 0
+    launcher.close()
+
+
+def test_a_closed_launcher_runs_nothing_on_several_threads() -> None:
+    games = 600
+    numbers = torch.zeros(games)
+    launcher = Launcher(CPU, 2)
+    run = launcher.prepare(games, (add_index_kernel, [wp.from_torch(numbers), wp.from_torch(numbers)]))
+    launcher.close()
+    launcher.close()
+    with pytest.raises(UnsupportedError, match="closed"):
+        run()
+
+
+def team(helpers: int) -> "warp_tools._Team":
+    return warp_tools._Team(helpers)
+
+
+def test_what_goes_wrong_in_a_helper_is_raised_and_the_next_job_is_unharmed() -> None:
+    threads = team(2)
+    caller = threading.get_ident()
+    done: list[int] = []
+
+    def fail_elsewhere() -> None:
+        time.sleep(0.002)
+        if threading.get_ident() != caller:
+            raise ValueError("lost")
+
+    with pytest.raises(ValueError, match="lost"):
+        threads.share([[fail_elsewhere]] * 30, 2)
+    threads.share([[lambda: done.append(1)]] * 30, 2)
+    assert sum(done) == 30
+    threads.end()
+
+
+def test_nobody_waits_for_a_helper_that_has_not_begun() -> None:
+    threads = team(1)
+    begun, released = threading.Event(), threading.Event()
+
+    def hold_the_helper() -> None:
+        if threading.current_thread().name == "ludus-sim":
+            begun.set()
+            released.wait()
+        else:
+            begun.wait()
+
+    held = threading.Thread(target=threads.share, args=([[hold_the_helper]] * 2, 1))
+    held.start()
+    begun.wait()
+    done: list[int] = []
+    other = threading.Thread(target=threads.share, args=([[lambda: done.append(1)]] * 3, 1))
+    other.start()
+    other.join(timeout=10)
+    finished = not other.is_alive()
+    released.set()
+    held.join()
+    other.join()
+    assert finished
+    assert sum(done) == 3
+    threads.end()
