@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,8 +41,8 @@ def train(
     settings = load_run_config(world, preset, config, words)
     defaults = read_user_defaults()
     title = f"{world.replace(':', '-')}-{preset or (config.stem if config else 'run')}"
-    folder = run_dir or new_run_folder(defaults.runs_folder or Path("runs"), title)
-    _run(settings, folder, title=title, user=defaults.name or "")
+    runs = defaults.runs_folder or Path("runs")
+    _run(settings, lambda: run_dir or new_run_folder(runs, title), title=title, user=defaults.name or "")
 
 
 def resume(
@@ -53,21 +54,25 @@ def resume(
     """Go on with a run that was cut off, to the same budget with the same schedules; or branch off with --fork."""
     _load_plugins(plugin)
     from ludus.config import read_user_defaults
+    from ludus.training.ranks import find_place
     from ludus.training.run_folder import changed_config, fork_run, read_run_config
 
     settings = changed_config(read_run_config(run), overrides or ())
     user = read_user_defaults().name or ""
     if fork is None:
-        _run(settings, run, title=run.resolve().name, user=user)
+        _run(settings, lambda: run, title=run.resolve().name, user=user)
         return
-    parent = fork_run(run, fork, settings, user=user)
-    print_ok(f"{fork} branches off {run} at env step {parent.env_steps:,}")
-    for change in parent.changes:
-        print_ok(f"changed {change}")
-    _run(settings, fork, title=fork.resolve().name, user=user)
+    if find_place().rank == 0:
+        parent = fork_run(run, fork, settings, user=user)
+        print_ok(f"{fork} branches off {run} at env step {parent.env_steps:,}")
+        for change in parent.changes:
+            print_ok(f"changed {change}")
+    _run(settings, lambda: fork, title=fork.resolve().name, user=user)
 
 
-def _run(config: "TrainConfig", folder: Path, *, title: str, user: str) -> None:
+def _run(config: "TrainConfig", make_folder: Callable[[], Path], *, title: str, user: str) -> None:
+    """Verifies the settings, and trains if they are right: only then a folder is made."""
+    from ludus.training.ranks import find_place
     from ludus.training.session import run_training
     from ludus.training.signals import ended_by_signals
     from ludus.training.verification import summarise, verify
@@ -77,16 +82,17 @@ def _run(config: "TrainConfig", folder: Path, *, title: str, user: str) -> None:
     with ended_by_signals() as received:
         for check in verify(config):
             print_ok(check)
+        is_first = find_place().rank == 0  # of several processes the first one writes and speaks for all
+        folder = make_folder() if is_first else Path()
         for line in summarise(config, folder, user):
             print_ok(line)
         outcome = run_training(config, folder, received, title=title, user=user)
-    if outcome.stop_reason:
+    if is_first and outcome.stop_reason:
         print_warning(f"ended at env step {outcome.counters.env_steps:,}: {outcome.stop_reason}")
         print_ok(f"go on with: ludus resume {folder}")
-    else:
+    elif is_first:
         print_ok(f"{outcome.counters.env_steps:,} env steps; the agent is in {folder}; try: ludus eval {folder}")
-    if outcome.exit_code:
-        sys.exit(outcome.exit_code)
+    sys.exit(outcome.exit_code)
 
 
 def _load_plugins(files: list[Path] | None) -> None:

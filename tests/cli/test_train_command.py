@@ -1,0 +1,234 @@
+"""`ludus train`: presets, overrides, folders, a user's defaults and plugins, and a run folder in which all is there."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ludus.config import read_document
+from ludus.store import verify_checkpoint
+
+Run = Callable[..., tuple[int, str, str]]
+
+LUDUS = Path(sys.executable).with_name("ludus")
+TINY = (
+    "world.num_games=4", "total_env_steps=64", "ppo.steps=8", "ppo.chunk=8", "ppo.batch_size=16", "ppo.epochs=1",
+    "policy.net_arch={pi: [4], vf: [4]}", "opponents={random: 1}", "monitoring.tensorboard=false",
+    "monitoring.curves=false",
+)  # fmt: skip
+PLUGIN = """
+import torch
+from ludus.rewards import Moment, reward_term
+
+@reward_term("brawl")
+def presence(moment: Moment) -> torch.Tensor:
+    return torch.ones_like(moment.events["wins"])
+"""
+NOTE = "\nfrom pathlib import Path\nPath(__file__).with_suffix('.executed').touch()\n"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder of the test's own, without defaults of whoever runs it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LUDUS_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nobody"))
+    return tmp_path
+
+
+def settings_of(folder: Path) -> Any:
+    return read_document(folder / "config.yaml").root.plain()
+
+
+def test_a_new_folder_under_runs_is_made_and_latest_points_to_it(run: Run, elsewhere: Path) -> None:
+    folders = []
+    for _ in range(2):
+        code, out, err = run("train", "duel", *TINY)
+        assert (code, err) == (0, "")
+        newest = (elsewhere / "runs" / "latest").resolve()
+        folders.append(newest)
+        assert f"the agent is in runs/{newest.name}; try: ludus eval runs/{newest.name}" in out
+    assert folders[0] != folders[1]
+    assert {path.name for path in (elsewhere / "runs").iterdir()} == {"latest", *(path.name for path in folders)}
+    for folder in folders:
+        assert folder.name.startswith("duel-run-")
+        verify_checkpoint(folder / "checkpoints" / "final")
+
+
+def test_a_users_defaults_name_the_folder_and_the_user(run: Run, elsewhere: Path) -> None:
+    file = elsewhere / "nobody" / "ludus" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"name: Ada\nruns_folder: {elsewhere / 'mine'}\n")
+    code, out, _ = run("train", "duel", *TINY)
+    assert code == 0
+    assert "user Ada" in out
+    folder = elsewhere / "mine" / "latest"
+    assert json.loads((folder / "run.json").read_text())["user"] == "Ada"
+    assert not (elsewhere / "runs").exists()
+
+
+def test_options_and_overrides_reach_the_run(run: Run, elsewhere: Path) -> None:
+    words = ("train", "brawl", "--preset", "debug", "--run-dir", "here", "--seed", "9", "--device", "cpu", *TINY,
+             "world.settings={threads: 1, step_limit: 30}", "evaluation=null")  # fmt: skip
+    code, out, _ = run(*words)
+    assert code == 0, out
+    settings = settings_of(elsewhere / "here")
+    assert settings["world"]["num_games"] == 4
+    assert settings["world"]["settings"] == {"threads": 1, "step_limit": 30}
+    assert (settings["seed"], settings["total_env_steps"], settings["world"]["device"]) == (9, 64, "cpu")
+    assert settings["league"]["keep"] == 8, "which the preset says"
+    document = json.loads((elsewhere / "here" / "run.json").read_text())
+    assert (document["world"], document["seed"], len(document["sessions"])) == ("brawl", 9, 1)
+    assert document["sessions"][0]["command"] == ["ludus", *words]
+    assert not (elsewhere / "runs").exists()
+
+
+def test_a_finished_run_is_left_alone(run: Run, elsewhere: Path) -> None:
+    words = ("train", "duel", "--run-dir", "here", *TINY)
+    assert run(*words)[0] == 0
+    before = {path: path.read_bytes() for path in (elsewhere / "here" / "checkpoints").rglob("*.*")}
+    code, out, _ = run(*words)
+    assert code == 0
+    assert "[OK] 64 env steps; the agent is in here" in out
+    assert {path: path.read_bytes() for path in (elsewhere / "here" / "checkpoints").rglob("*.*")} == before
+    assert len(json.loads((elsewhere / "here" / "run.json").read_text())["sessions"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("brawl", "--preset", "quik"), "unknown preset 'quik' (did you mean 'quick'?); valid: "),
+        (("brwal",), "unknown world 'brwal'"),
+        (("brawl", "--preset", "debug", "--config", "mine.yaml"), "both preset 'debug' and file mine.yaml are given"),
+        (("duel", "ppo.stesp=4"), "ppo.stesp: unknown key (got 4); did you mean 'steps'?"),
+        (("duel", "opponents={scissors: 1}"), "scissors"),
+        (("duel", "--plugin", "gone.py"), "plugin 'gone.py' is not a Python file"),
+        (("duel", "--plugin", "broken.py"), "plugin broken.py failed: ValueError: no good; mend the file"),
+        (("duel", "ppo.batch_size=7", "world.num_games=4", "ppo.steps=8"), "7"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_and_leaves_no_folder(
+    run: Run, elsewhere: Path, words: tuple[str, ...], said: str
+) -> None:
+    (elsewhere / "broken.py").write_text("raise ValueError('no good')")
+    code, _, err = run("train", *words)
+    assert code == 2
+    assert said in err
+    assert "Traceback" not in err
+    assert not (elsewhere / "runs").exists()
+
+
+def test_any_gymnasium_environment_trains(run: Run, elsewhere: Path) -> None:
+    tiny = [word for word in TINY if not word.startswith("opponents")]
+    code, out, _ = run("train", "gym:CartPole-v1", *tiny, "total_env_steps=512", "evaluation={matches: 3}")
+    assert code == 0, out
+    folder = (elsewhere / "runs" / "latest").resolve()
+    assert folder.name.startswith("gym-CartPole-v1-run-")
+    with (folder / "monitor.csv").open(newline="") as file:
+        episodes = list(csv.DictReader(file))
+    assert len(episodes) > 5
+    assert all(float(row["reward"]) == int(row["length"]) for row in episodes), "one point a step"
+    code, out, _ = run("eval", folder, "--matches", 3, "--seed", 1_000_003, "--json")
+    assert code == 0
+    with (folder / "evaluation_results.csv").open(newline="") as file:
+        recorded = list(csv.DictReader(file))
+    assert float(recorded[-1]["mean_return"]) == json.loads(out)["opponents"][0]["mean_return"]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that trained in a process of its own."""
+
+    folder: Path
+    plugin: Path
+    said: str
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A run of brawl with everything switched on and a reward term of the user's own."""
+    base = tmp_path_factory.mktemp("finished")
+    plugin = base / "mine.py"
+    plugin.write_text(PLUGIN)
+    words = [
+        *("train", "brawl", "--preset", "debug", "--run-dir", "run", "--plugin", "mine.py"),
+        *("world.num_games=8", "world.settings={step_limit: 40}", "total_env_steps=2560", "ppo.batch_size=64"),
+        *("policy.strategy={layers: 1, heads: 2, width: 8, feedforward: 8, window: 5}", "ppo.chunk=8"),
+        *("league.snapshot_every_env_steps=512", "evaluation.every_env_steps=1024", "checkpoints.every_env_steps=512"),
+        "rewards.weights={presence: 0.25}",
+    ]
+    environment = os.environ | {"XDG_CONFIG_HOME": str(base / "nobody"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [LUDUS, *words], cwd=base, env=environment, capture_output=True, check=False, timeout=120
+    )  # fmt: skip
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0, said
+    plugin.write_text(PLUGIN + NOTE)  # whoever executes it from now on leaves a trace
+    return Finished(base / "run", plugin, said)
+
+
+def test_everything_is_in_the_run_folder_with_rows(finished: Finished) -> None:
+    folder = finished.folder
+    names = {path.name for path in folder.iterdir()}
+    tables = {
+        "monitor.csv", "behavior_metrics.csv", "reward_breakdown.csv", "evaluation_results.csv", "opponents.csv",
+        "strategy_analysis.csv",
+    }  # fmt: skip
+    assert names == tables | {
+        "config.yaml", "run.json", "run.lock", "checkpoints", "metrics.jsonl", "training_curves.png", "tensorboard",
+        "snapshots",
+    }  # fmt: skip
+    for table in tables:
+        with (folder / table).open(newline="") as file:
+            rows = list(csv.reader(file))
+        assert len(rows) > 1, table
+        assert {len(row) for row in rows} == {len(rows[0])}, table
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [line["env_steps"] for line in lines] == list(range(256, 2561, 256))
+    assert (folder / "training_curves.png").read_bytes().startswith(b"\x89PNG")
+    assert list((folder / "tensorboard").rglob("events.out.tfevents.*"))
+    checkpoints = {path.name for path in (folder / "checkpoints").iterdir()}
+    assert {"init", "best", "final"} < checkpoints
+    for name in checkpoints:
+        verify_checkpoint(folder / "checkpoints" / name)
+    session = json.loads((folder / "run.json").read_text())["sessions"][0]
+    assert session["command"][1:4] == ["train", "brawl", "--preset"]
+    assert {"python", "torch", "ludus"} <= set(session["versions"])
+
+
+def test_the_output_is_plain_lines_when_it_is_no_terminal(finished: Finished) -> None:
+    assert finished.said.isascii()
+    assert "\x1b" not in finished.said
+    assert "\r" not in finished.said
+    assert "[OK] checkpoint final saved at 2,560 steps" in finished.said
+    assert "2,560 of 2,560 steps" in finished.said
+    assert "the agent is in run; try: ludus eval run" in finished.said
+    assert "[WARN]" not in finished.said
+
+
+def test_a_reward_term_of_five_lines_counts(finished: Finished) -> None:
+    with (finished.folder / "reward_breakdown.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["presence"]) for row in rows] == [0.25 * 256] * len(rows)
+    for row in rows:
+        terms = [float(value) for name, value in row.items() if name not in ("iteration", "env_steps", "total")]
+        assert float(row["total"]) == sum(terms)
+
+
+def test_a_plugin_is_executed_only_if_the_user_names_it(finished: Finished, run: Run, elsewhere: Path) -> None:
+    code, _, err = run("resume", finished.folder)
+    assert code == 2
+    assert "unknown reward term of brawl 'presence'" in err
+    (elsewhere / "mine.yaml").write_text(f"extends: debug\nplugin: {finished.plugin}\n")
+    code, _, err = run("train", "brawl", "--config", "mine.yaml")
+    assert code == 2
+    assert "mine.yaml:2:1: plugin: unknown key" in err
+    assert not finished.plugin.with_suffix(".executed").exists()
+    assert not (elsewhere / "runs").exists()
