@@ -26,6 +26,7 @@ POLICY_KINDS: dict[str, PolicyConfig] = {
     "mlp-normalised": PolicyConfig(encoder=(16,), normalise=_NORMALISED),
     "lstm": PolicyConfig(recurrent=_LSTM),
     "lstm-separate": PolicyConfig(recurrent=RecurrentConfig(kind="lstm", size=16, critic="separate")),
+    "lstm-skip": PolicyConfig(recurrent=RecurrentConfig(kind="lstm", size=16, skip=True)),
     "gru": PolicyConfig(recurrent=_GRU),
     "streaming": PolicyConfig(strategy=_STREAMING),
     "window": PolicyConfig(strategy=_WINDOW),

@@ -134,6 +134,12 @@ class BothFlags(EditedSteps):
         return replace(result, terminated=result.terminated | result.truncated)
 
 
+class SaysNeverTruncated(ShortPoint):
+    def __init__(self, request: EnvRequest) -> None:
+        super().__init__(request)
+        self.spec = replace(self.spec, truncates=False)
+
+
 class Overlong(ShortPoint):
     def __init__(self, request: EnvRequest) -> None:
         super().__init__(request)
@@ -343,6 +349,7 @@ ALSO: Mapping[object, set[str]] = {
         (InfiniteFinal, "step", "final_observations"),
         (ForeignEntry, "step", "state"),
         (BothFlags, "ends", "both"),
+        (SaysNeverTruncated, "ends", "spec.truncates is False"),
         (Overlong, "ends", "step_limit is 4"),
         (NoRestartShown, "restart", "first observation"),
         (FinalFromNextEpisode, "final_observations", "next episode"),

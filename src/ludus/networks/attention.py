@@ -8,6 +8,26 @@ from torch import Tensor
 _BLOCK = 32
 
 
+def attend_one(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """Attends with one query a row to a handful of keys.
+
+    Written out as products and sums: the fused kernels are made for long sequences, and here take most of a step;
+    `torch.compile` makes one pass over the caches of this.
+
+    Args:
+        queries: `(rows, heads, size)`.
+        keys: `(rows, heads, slots, size)`.
+        values: `(rows, heads, slots, size)`.
+        mask: `(rows, slots)` bool, slots that are attended to.
+
+    Returns:
+        `(rows, heads * size)` in the type of the queries.
+    """
+    scores = (queries.unsqueeze(2).float() * keys.float()).sum(-1) * queries.shape[-1] ** -0.5
+    weights = torch.softmax(scores.masked_fill(~mask.unsqueeze(1), -torch.inf), dim=-1)
+    return (weights.unsqueeze(-1) * values.float()).sum(2).flatten(1).to(queries.dtype)
+
+
 class Band:
     """The mask of one segment batch for one look-back, and attention under it.
 

@@ -20,6 +20,8 @@ class RecurrentConfig(BaseModel):
         kind: The cell.
         size: Units of the hidden state.
         critic: Whether actor and critic share the memory or the critic has its own of the same size.
+        skip: Whether actor and critic also see what goes into the memory, beside what comes out: then what needs no
+            memory is learned as fast as without one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -27,6 +29,7 @@ class RecurrentConfig(BaseModel):
     kind: Literal["lstm", "gru"] = "lstm"
     size: int = Field(default=256, ge=1)
     critic: Literal["shared", "separate"] = "shared"
+    skip: bool = False
 
 
 class _Cell(nn.Module):

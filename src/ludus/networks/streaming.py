@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ludus.networks.attention import Band
+from ludus.networks.attention import Band, attend_one
 from ludus.networks.strategy import StrategyConfig
 from ludus.networks.transformer import StrategyEncoderBase
 
@@ -56,9 +56,7 @@ class StreamingEncoder(StrategyEncoderBase):
             slot, mask = _ring(position, seen, keys.shape[2])
             keys[rows, :, slot] = new_keys.to(keys.dtype)
             values[rows, :, slot] = new_values.to(values.dtype)
-            queries = queries.unsqueeze(2).to(keys.dtype)
-            attended = functional.scaled_dot_product_attention(queries, keys, values, mask[:, None, None, :])
-            frames = layer.finish(frames, attended.flatten(1).to(frames.dtype))
+            frames = layer.finish(frames, self._attend(queries, keys, values, mask).to(frames.dtype))
         newest = self.final_norm(frames)
         outputs, scores = memory["outputs"], memory["scores"]
         slot, mask = _ring(position, seen, outputs.shape[1])
@@ -67,6 +65,14 @@ class StreamingEncoder(StrategyEncoderBase):
         weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1).to(outputs.dtype)
         latent = self.to_latent(torch.bmm(weights.unsqueeze(1), outputs).squeeze(1))
         return latent, memory | {"position": position + 1, "seen": seen + 1}
+
+    @staticmethod
+    def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """Attends with queries `(rows, heads, size)` to the rings; returns `(rows, heads * size)`."""
+        if queries.is_cuda:
+            return attend_one(queries, keys, values, mask)
+        queries = queries.unsqueeze(2).to(keys.dtype)
+        return functional.scaled_dot_product_attention(queries, keys, values, mask[:, None, None, :]).flatten(1)
 
     def unroll(self, inputs: Tensor, memory: dict[str, Tensor], starts: Tensor) -> Tensor:
         """Encodes segments `(steps, rows, inputs)` with starts `(steps, rows)` bool: `(steps, rows, latent)`."""

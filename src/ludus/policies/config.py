@@ -47,7 +47,8 @@ class PolicyConfig(_Frozen):
         log_std: First log standard deviation of continuous actions.
         state_dependent_exploration: Whether continuous actions explore as a function of the state.
         normalise: Running normalisation of observations and returns.
-        bfloat16: Whether matrix products and caches use bfloat16 (`torch.autocast`); parameters stay float32.
+        bfloat16: Whether matrix products and caches on a CUDA device use bfloat16 (`torch.autocast`); parameters stay
+            float32, and so does everything on a CPU.
     """
 
     net_arch: NetArch = NetArch()

@@ -73,7 +73,8 @@ class Policy(nn.Module):
         self.recurrent = make_recurrent(size, config.recurrent) if config.recurrent else None
         separate = config.recurrent is not None and config.recurrent.critic == "separate"
         self.critic_recurrent = make_recurrent(size, config.recurrent) if separate and config.recurrent else None
-        size = config.recurrent.size if config.recurrent else size
+        if config.recurrent is not None:
+            size = config.recurrent.size + (size if config.recurrent.skip else 0)
         self.actor = Mlp(size, config.net_arch.pi, config.activation, orthogonal=config.orthogonal)
         self.critic = Mlp(size, config.net_arch.vf, config.activation, orthogonal=config.orthogonal)
         self.head = make_head(
@@ -108,7 +109,7 @@ class Policy(nn.Module):
             self._block = blocks[config.block]
         kind = StreamingEncoder if config.kind == "streaming" else WindowEncoder
         encoder = kind(self._block[1] - self._block[0], config)
-        if self.config.bfloat16:
+        if self.uses_bfloat16:
             encoder.cache_dtype = torch.bfloat16
         return encoder
 
@@ -120,6 +121,11 @@ class Policy(nn.Module):
         if self.strategy is not None:
             self._strategy_step = torch.compile(self.strategy.step, dynamic=False)
             self._strategy_unroll = torch.compile(self.strategy.unroll, dynamic=False)
+
+    @property
+    def uses_bfloat16(self) -> bool:
+        """Whether its products are done in bfloat16: where the config asks for it, on a CUDA device."""
+        return self.config.bfloat16 and self.device.type == "cuda"
 
     @property
     def has_memory(self) -> bool:
@@ -249,7 +255,7 @@ class Policy(nn.Module):
 
     def _precision(self) -> AbstractContextManager[object]:
         """Returns the context of all network passes: bfloat16 where the config asks for it."""
-        if not self.config.bfloat16:
+        if not self.uses_bfloat16:
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
 
@@ -271,7 +277,7 @@ class Policy(nn.Module):
         steps = step_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
         for name, (_, part) in zip(cells, steps, strict=True):
             following |= with_prefix(name, part)
-        return _Trunk(steps[0][0], steps[-1][0]), following
+        return self._beside(features, _Trunk(steps[0][0], steps[-1][0])), following
 
     def _trunk_unroll(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> _Trunk:
         flat = self.observations.flatten(dict(observations))
@@ -283,7 +289,14 @@ class Policy(nn.Module):
             return _Trunk(features, features)
         cells = self._recurrent_cells()
         outputs = unroll_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
-        return _Trunk(outputs[0], outputs[-1])
+        return self._beside(features, _Trunk(outputs[0], outputs[-1]))
+
+    def _beside(self, features: Tensor, remembered: _Trunk) -> _Trunk:
+        """Returns what is remembered, with what went into the memory beside it where the config asks for that."""
+        if self.config.recurrent is None or not self.config.recurrent.skip:
+            return remembered
+        actor, critic = (torch.cat((part, features), dim=-1) for part in remembered)
+        return _Trunk(actor, critic)
 
     def _recurrent_cells(self) -> dict[str, Lstm | Gru]:
         """Returns the recurrent memories of actor and critic, or the one that they share, by name."""

@@ -67,7 +67,7 @@ class StackedPolicy:
         self.slots, self.device, self.values = slots, policy.device, values
         self._template = policy.initial(1)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in policy.state().items()}
-        self._grouping = grouping or make_grouping(slots, policy.device, bfloat16=policy.config.bfloat16)
+        self._grouping = grouping or make_grouping(slots, policy.device, bfloat16=policy.uses_bfloat16)
         with torch.random.fork_rng(devices=[]):  # drawing parameters that are replaced at once must not show
             self._network = Policy(policy.spec, policy.config, policy.device)
         self._network.returns = None  # a snapshot plays, it does not learn

@@ -123,7 +123,7 @@ class Collector:
         The memory is the one that the policy had then. On the host only steps with truncations cost anything; on
         a CUDA device asking whether there are any would wait for it, so every step computes the values.
         """
-        if result.truncated.device.type == "cpu" and not result.truncated.any():
+        if not self.env.spec.truncates or (result.truncated.device.type == "cpu" and not result.truncated.any()):
             return
         truncated = self.rows.take_games(result.truncated)
         final = {name: self.rows.take(tensor) for name, tensor in result.final_observations.items()}

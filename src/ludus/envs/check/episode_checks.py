@@ -18,7 +18,7 @@ def _ended(result: StepResult) -> NDArray[np.bool_]:
 
 
 def check_ends(probe: Probe) -> Iterator[str]:
-    """A game is terminated or truncated, never both, and no later than the step limit."""
+    """A game is terminated or truncated, never both, as the spec says, and no later than the step limit."""
     limit = probe.spec.step_limit
     with probe.open() as env:
         env.reset()
@@ -30,6 +30,9 @@ def check_ends(probe: Probe) -> Iterator[str]:
             lengths += 1
             if bool((result.terminated & result.truncated).any()):
                 yield f"a game is both terminated and truncated in step {step}"
+                return
+            if not probe.spec.truncates and bool(result.truncated.any()):
+                yield f"a game is truncated in step {step}, but spec.truncates is False"
                 return
             if limit is not None and int(lengths.max()) > limit:
                 yield f"game {int(lengths.argmax())} runs for {int(lengths.max())} steps, spec.step_limit is {limit}"

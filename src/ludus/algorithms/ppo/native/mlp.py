@@ -36,7 +36,7 @@ def supports(policy: Policy) -> bool:
 
     Above a certain width the processor's own libraries are faster, and torch uses all cores.
     """
-    plain = policy.device.type == "cpu" and not policy.has_memory and not policy.config.bfloat16
+    plain = policy.device.type == "cpu" and not policy.has_memory
     sizes = (*policy.config.net_arch.pi, *policy.config.net_arch.vf, policy.observations.output_size)
     return (
         plain
