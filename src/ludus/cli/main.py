@@ -19,6 +19,7 @@ from ludus.cli.play import play
 from ludus.cli.ratings import ratings
 from ludus.cli.replay import replay
 from ludus.cli.train import resume, train
+from ludus.cli.verify import verify
 from ludus.core.errors import LudusError
 
 EXIT_ERROR = 2
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.command()(train)
 app.command()(resume)
+app.command()(verify)
 app.command()(play)
 app.command()(replay)
 app.command()(demo)

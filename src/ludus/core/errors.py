@@ -108,6 +108,10 @@ class RunLockedError(LudusError, RuntimeError):
     """Another process is training in the run folder."""
 
 
+class VerificationError(LudusError, RuntimeError):
+    """A check before a run failed, so the run would fail too."""
+
+
 class ConformanceError(LudusError, AssertionError):
     """An environment breaks the batched contract."""
 

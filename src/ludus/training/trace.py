@@ -192,6 +192,11 @@ class RolloutTrace(RolloutReward):
             behaviour=self._behaviour.per_episode(sums_by_name, lengths, self._spec.rate_hz) if sums_by_name else {},
         )
 
+    def memory_bytes(self) -> int:
+        """Returns the bytes that it takes at most: what is recorded, once more by name, and what is summed, thrice."""
+        kept = 2 * (self._events.nbytes + self._measures.nbytes) + self._ends.nbytes + self._against.nbytes
+        return kept + 3 * self._quantities.nbytes  # in float32, and in float64 for the sums
+
     def state(self) -> dict[str, Tensor]:
         """Returns what unfinished episodes have gathered."""
         return {"running": self._running.clone(), "lengths": self._lengths.clone()}

@@ -1,0 +1,350 @@
+"""Verification: a line for each check of runs of every kind, and each check provoked to fail once."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from torch import Tensor
+
+from ludus.core.errors import ConfigError, DeviceError, LudusError, UnknownNameError, VerificationError
+from ludus.envs.base import EnvRequest, Observations, StepResult
+from ludus.envs.registry import register_env
+from ludus.envs.tiny.duel import DuelEnv
+from ludus.networks.mlp import Mlp
+from ludus.policies.agent import Agent
+from ludus.policies.config import PolicyConfig
+from ludus.rewards.moment import Moment
+from ludus.rewards.terms import reward_term
+from ludus.training import small_run
+from ludus.training.config import TrainConfig
+from ludus.training.memory_estimate import MemoryEstimate, counting_saved, estimate_memory, learner_rows
+from ludus.training.small_run import small_copy
+from ludus.training.verification import summarise, verify
+from ludus.training.workbench import Workbench
+
+GIB = 1024**3
+CHECKS = ["world", "players and rewards", "batch", "rollout", "gradients", "update", "checkpoint", "memory"]
+
+
+class BlindDuel(DuelEnv):
+    """A duel that says it is seen as twelve numbers and shows eight."""
+
+    def __init__(self, request: EnvRequest) -> None:
+        super().__init__(request)
+        self.spec = replace(self.spec, name="blind")
+
+    def _observe(self) -> Observations:
+        return {"vector": super()._observe()["vector"][..., :4]}
+
+
+class SmallDuel(DuelEnv):
+    """A duel of which two games can be played at once, and which nobody wins."""
+
+    def __init__(self, request: EnvRequest) -> None:
+        super().__init__(request)
+        self.spec = replace(self.spec, name="small-duel", max_games=2, events=("reward",))
+
+    def _advance(self, actions: Tensor) -> StepResult:
+        result = super()._advance(actions)
+        return replace(result, events={"reward": result.events["reward"]})
+
+
+register_env("blind-v1", BlindDuel)
+register_env("small-duel-v1", SmallDuel)
+
+
+@reward_term("duel", "verification-bad-shape")
+def _bad_shape(moment: Moment) -> Tensor:
+    return moment.events["reward"].sum()
+
+
+@reward_term("duel", "verification-raises")
+def _raises(moment: Moment) -> Tensor:
+    return moment.events["reward"] * moment.measures["nonsense"]
+
+
+@reward_term("duel", "verification-infinite")
+def _infinite(moment: Moment) -> Tensor:
+    return moment.events["reward"] / 0.0
+
+
+def make_config(**changes: Any) -> TrainConfig:
+    return TrainConfig.model_validate(
+        {
+            "world": {"name": "duel", "num_games": 64},
+            "ppo": {"steps": 32, "chunk": 16, "batch_size": 256},
+            "opponents": {"rock": 1, "random": 3},
+        }
+        | changes
+    )
+
+
+def stages(**second: Any) -> list[dict[str, Any]]:
+    first = {"name": "one", "opponents": {"rock": 1}, "promotion": {"win_rate": 0.9}}
+    return [first, {"name": "two", "opponents": {"cycle": 1}} | second]
+
+
+def titles(config: TrainConfig) -> list[str]:
+    return [line.partition(":")[0] for line in verify(config)]
+
+
+def failing(config: TrainConfig, kind: type[LudusError], match: str) -> list[str]:
+    """Returns the checks that passed before one failed."""
+    passed: list[str] = []
+    with pytest.raises(kind, match=match):
+        passed.extend(line.partition(":")[0] for line in verify(config))
+    return passed
+
+
+def test_every_kind_of_policy_passes_every_check(policy_kind: tuple[str, PolicyConfig]) -> None:
+    assert titles(make_config(policy=policy_kind[1].model_dump())) == CHECKS
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"opponents": None},
+        {"opponents": {"self": 1}},
+        {"opponents": {"self": 7, "rock": 3}, "policy": {"recurrent": {"size": 8}}},
+        {"opponents": None, "curriculum": stages()},
+        {"world": {"name": "gym:CartPole-v1", "num_games": 8}, "opponents": None},
+        {"world": {"name": "point", "num_games": 8}, "opponents": None,
+         "policy": {"state_dependent_exploration": True}},
+        {"world": {"name": "recall", "num_games": 1}, "opponents": None, "policy": {"recurrent": {"size": 8}},
+         "ppo": {"steps": 32, "chunk": 1, "batch_size": 16}},
+    ],
+)  # fmt: skip
+def test_runs_of_all_kinds_pass(changes: dict[str, Any]) -> None:
+    assert titles(make_config(**changes)) == CHECKS
+
+
+def test_a_past_self_is_played_where_there_will_be_one() -> None:
+    lines = list(verify(make_config(opponents={"self": 1, "rock": 1})))
+    assert "one more against a past self" in lines[3]
+    assert "past self" not in list(verify(make_config()))[3]
+
+
+def test_a_device_that_is_not_here_is_refused() -> None:
+    assert failing(make_config(world={"name": "duel", "device": "meta"}), DeviceError, "lives on cpu or cuda") == []
+
+
+def test_wrong_spaces_and_too_many_games_are_refused() -> None:
+    assert failing(make_config(world={"name": "blind"}), VerificationError, r"blind-v1 breaks.*\(4, 2, 4\).*8") == []
+    assert failing(make_config(world={"name": "small-duel", "num_games": 3}), ConfigError, "at most 2; use fewer") == []
+
+
+def test_an_unknown_opponent_is_named_with_its_stage() -> None:
+    passed = failing(
+        make_config(opponents=None, curriculum=stages(opponents={"cycle": 1, "rokc": 1})),
+        UnknownNameError,
+        "opponent in stage 'two' 'rokc' .did you mean 'rock'",
+    )
+    assert passed == ["world"]
+    failing(make_config(opponents={"rokc": 1}), UnknownNameError, "unknown opponent 'rokc'.*valid: rock, cycle")
+    failing(make_config(world={"name": "point"}), ConfigError, "no opponent can play in it; leave")
+
+
+def test_an_unknown_reward_term_is_named_with_its_stage() -> None:
+    second = {"rewards": {"weights": {"reward": 1.0, "winns": 1.0}}}
+    failing(
+        make_config(opponents=None, curriculum=stages(**second)),
+        UnknownNameError,
+        "reward term of duel in stage 'two' 'winns' .did you mean 'wins'",
+    )
+    failing(make_config(rewards={"weights": {"winns": 1.0}}), UnknownNameError, "unknown reward term of duel 'winns'")
+
+
+def test_rules_that_could_never_hold_are_refused() -> None:
+    absent = [{"name": "one", "opponents": {"rock": 1}, "promotion": {"win_rate": 0.9, "against": ["cycle"]}},
+              {"name": "two", "opponents": {"cycle": 1}}]  # fmt: skip
+    failing(make_config(opponents=None, curriculum=absent), ConfigError, "stage 'one': its promotion .* cycle, who")
+    world = {"name": "small-duel", "num_games": 2}
+    failing(make_config(world=world, opponents=None, curriculum=stages()), ConfigError, "no event 'wins'")
+
+
+def test_an_unknown_opponent_of_the_evaluation_is_refused() -> None:
+    evaluation = {"opponents": ["rock", "nobody"]}
+    assert failing(make_config(evaluation=evaluation), ConfigError, "unknown player 'nobody'") == ["world"]
+
+
+@pytest.mark.parametrize(
+    ("ppo", "message"),
+    [
+        ({"steps": 32, "batch_size": 300}, "batch_size 300 must divide the rollout's 32 steps x 64 rows = 2048"),
+        ({"steps": 30, "chunk": 16, "batch_size": 64}, "chunk 16 must divide steps 30"),
+    ],
+)
+def test_a_batch_that_does_not_divide_is_refused(ppo: dict[str, int], message: str) -> None:
+    config = make_config(ppo=ppo, policy={"recurrent": {"size": 8}} if "chunk" in ppo else {})
+    assert failing(config, ConfigError, message) == CHECKS[:2]
+
+
+@pytest.mark.parametrize(
+    ("term", "kind", "message"),
+    [
+        ("verification-bad-shape", ConfigError, "gave shape"),
+        ("verification-raises", VerificationError, "making a small copy of the run failed: KeyError: 'nonsense'; "),
+        ("verification-infinite", VerificationError, "not finite, first in the reward; mend"),
+    ],
+)
+def test_a_reward_term_that_fails_is_found(term: str, kind: type[LudusError], message: str) -> None:
+    assert failing(make_config(rewards={"weights": {term: 1.0}}), kind, message) == CHECKS[:3]
+
+
+def test_parameters_that_get_no_gradient_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Mlp.forward
+
+    def cut_off(self: Mlp, features: Tensor) -> Tensor:
+        return plain(self, features).detach()
+
+    monkeypatch.setattr(Mlp, "forward", cut_off)
+    passed = failing(make_config(), VerificationError, r"8 of 12 parameters get no gradient: actor\.")
+    assert passed == CHECKS[:4]
+
+
+def test_gradients_that_are_not_finite_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def overflowing(advantages: Tensor) -> Tensor:
+        return torch.full_like(advantages, torch.inf)
+
+    monkeypatch.setattr(small_run, "normalise_advantages", overflowing)
+    assert failing(make_config(), VerificationError, "get a gradient that is not finite") == CHECKS[:4]
+
+
+def test_an_agent_that_comes_back_different_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Agent.load
+
+    def damaged(path: Path, device: torch.device) -> Agent:
+        agent = load(path, device)
+        with torch.no_grad():
+            agent.policy.value_head.bias.add_(1.0)
+        return agent
+
+    monkeypatch.setattr(Agent, "load", damaged)
+    passed = failing(make_config(), VerificationError, "other numbers in parameter.value_head.bias")
+    assert passed == CHECKS[:6]
+
+
+def test_a_disk_that_cannot_be_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(small_run, "save_checkpoint", full)
+    assert failing(make_config(), VerificationError, "saving and loading the agent failed.*No space") == CHECKS[:6]
+
+
+def test_too_little_memory_is_found_before_the_run_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=GIB // 16))
+    passed = failing(
+        make_config(), VerificationError, "needs about .* GiB and there are 0.06 GiB of the machine.*league.keep"
+    )
+    assert passed == CHECKS[:7]
+
+
+def test_the_guards_limit_counts_too() -> None:
+    failing(make_config(guard={"memory_gib": 0.01}), VerificationError, "0.01 GiB that guard.memory_gib allows")
+
+
+def test_a_huge_run_is_refused_without_being_made() -> None:
+    config = make_config(world={"name": "duel", "num_games": 2**30}, ppo={"steps": 512, "batch_size": 2**20})
+    assert failing(config, VerificationError, "the run needs about .*rollout") == CHECKS[:7]
+
+
+def estimate(config: TrainConfig, activations: int = 0) -> MemoryEstimate:
+    with Workbench(config) as env:
+        spec = env.env.spec
+    with Workbench(small_copy(config, spec)) as bench:
+        bench.learner.collect()
+        return estimate_memory(config, bench, activations)
+
+
+def bytes_of(bench: Workbench) -> dict[str, int]:
+    """Counts what a real bench takes."""
+    buffer, optimiser = bench.learner.collector.buffer, bench.learner.updater.optimiser
+    numbers = ("rewards", "bootstraps", "log_probs", "values", "advantages", "returns")
+    rollout = [buffer.actions, buffer.starts, buffer.ends, *(getattr(buffer, name) for name in numbers)]
+    parts: dict[str, list[Tensor]] = {
+        "rollout": [*rollout, *buffer.observations.values(), *buffer.memory.values()],
+        "memories": list(bench.policy.initial(buffer.rows).values()),
+        "parameters and optimiser": [*optimiser.tensors(), optimiser.gradient],
+    }
+    counts = {name: sum(tensor.nbytes for tensor in tensors) for name, tensors in parts.items()}
+    return counts | {"trace": bench.trace.memory_bytes()}
+
+
+STRATEGY = {"layers": 1, "heads": 2, "width": 8, "window": 5}
+
+
+@pytest.mark.parametrize("policy", [{}, {"recurrent": {"size": 8}}, {"strategy": STRATEGY}])
+def test_the_estimate_is_what_a_run_of_full_size_takes(policy: dict[str, Any]) -> None:
+    config = make_config(policy=policy)
+    found = estimate(config).parts
+    with Workbench(config) as bench:
+        real = bytes_of(bench)
+    assert {name: found[name] for name in real} == pytest.approx(real, rel=1e-3)
+
+
+def test_snapshots_opponents_evaluation_and_exploiters_count() -> None:
+    policy = {"recurrent": {"size": 8}}
+    plain = estimate(make_config(policy=policy)).parts
+    assert plain["snapshots"] == plain["opponents' memories"] == plain["evaluation"] == 0
+    league = {"keep": 100, "exploiter": {}}
+    evaluation = {"matches": 10, "opponents": ["rock", "cycle"]}
+    config = make_config(policy=policy, opponents={"self": 1}, league=league, evaluation=evaluation)
+    full = estimate(config).parts
+    assert full["snapshots"] == pytest.approx(100 * plain["parameters and optimiser"] / 4, rel=1e-3)
+    assert full["opponents' memories"] == full["memories"] == 64 * 2 * 8 * 4
+    assert full["evaluation"] == pytest.approx(20 * (full["games"] / 64 + 2 * 2 * 8 * 4))
+    assert full["exploiter"] > full["rollout"] + full["games"]
+
+
+def test_activations_scale_with_the_minibatch() -> None:
+    config = make_config()  # its copy has 8 steps x 4 rows
+    assert estimate(config, 32 * 100).parts["minibatch"] - estimate(config).parts["minibatch"] == 256 * 100
+
+
+def test_what_autograd_keeps_is_counted_once_and_without_parameters() -> None:
+    weight = torch.ones(3, 4, requires_grad=True)
+    inputs = torch.ones(5, 3)
+    with counting_saved([weight]) as saved:
+        torch.exp(inputs @ weight)
+    assert saved == [4 * (5 * 3 + 5 * 4)], "the inputs, and the exponentials"
+
+
+@pytest.mark.parametrize(("opponents", "rows"), [(None, 128), ({"rock": 1}, 64)])
+def test_rows_that_learn(opponents: dict[str, float] | None, rows: int) -> None:
+    config = make_config(opponents=opponents)
+    with Workbench(config) as bench:
+        assert learner_rows(config, bench.env.spec) == bench.learner.collector.rows.count == rows
+
+
+def test_an_estimate_reads_by_size() -> None:
+    text = str(MemoryEstimate({"small": 1, "rollout": GIB, "games": GIB // 32, "trace": 2 * GIB}))
+    assert text == "trace 2.00 GiB, rollout 1.00 GiB, the rest 32.0 MiB"
+
+
+def test_a_summary_says_what_the_run_is(tmp_path: Path) -> None:
+    config = make_config(
+        opponents={"rock": 1, "self": 3},
+        ppo={"steps": 32, "chunk": 16, "batch_size": 256, "learning_rate": {"kind": "linear", "start": 1e-3, "end": 0}},
+        policy={"recurrent": {"kind": "gru", "size": 8}, "bfloat16": True},
+        evaluation={"matches": 20, "every_env_steps": 5000},
+        checkpoints={"every_env_steps": 10_000, "keep": 7},
+    )
+    text = "\n".join(summarise(config, tmp_path, "alice"))
+    with Workbench(config) as bench:
+        count = sum(parameter.numel() for parameter in bench.policy.parameters())
+    for part in (
+        "user alice", str(tmp_path), "device cpu", "threads", "precision bfloat16 products", "64 games of duel-v1",
+        f"{count:,} parameters", "gru of 8", "32 steps x 64 rows = 2,048 env steps", "minibatches of 256", "10 epochs",
+        "learning rate linear start 0.001 end 0", "checkpoint every 10,000 env steps, 7 kept",
+        "evaluation every 5,000 env steps, 20 matches against every bot", "opponents rock 25%, self 75%",
+    ):  # fmt: skip
+        assert part in text
+    curriculum = "\n".join(summarise(make_config(opponents=None, curriculum=stages()), None, ""))
+    assert "stage 1 one: rock 100%\nstage 2 two: cycle 100%" in curriculum
+    assert "user not named, run folder not made yet" in curriculum
+    assert "no evaluation" in curriculum
