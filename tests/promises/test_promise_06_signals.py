@@ -100,7 +100,7 @@ def test_signals_at_random_moments_change_nothing(commands: "Commands", root: Pa
     words: tuple[object, ...] = ("train", "brawl", "--config", file, "--run-dir", run)
     for life in range(30):
         command = commands.start(*words)
-        command.wait_until_it_says(r"\[OK\] [\w-]+: .*steps")
+        command.wait_until_it_says("checkpoint init saved|goes on at")
         time.sleep(chance.uniform(0.0, 0.3 * lasts_s))
         if not interrupt(command, (signal.SIGTERM, signal.SIGINT)[life % 2], run):
             break
@@ -171,6 +171,7 @@ def test_a_signal_before_the_run_is_up_ends_the_process(commands: "Commands", st
     command.wait_until_it_says("asleep")
     command.send(signal.SIGTERM)
     assert command.wait(GRACE_S) == 143
+    assert command.said.endswith("[WARN] SIGTERM came before the run began\n")
     assert "Traceback" not in command.said
     assert not (tmp_path / "run" / "checkpoints").exists()
 

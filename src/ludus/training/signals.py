@@ -1,5 +1,6 @@
 """SIGTERM and SIGINT: the first one ends a run in good order, the second one at once."""
 
+import logging
 import os
 import signal
 import sys
@@ -8,6 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 from ludus.training.loop import Trainer
+
+logger = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SHOW_CURSOR = b"\x1b[?25h\n"
@@ -33,7 +36,7 @@ class Received:
         """From now on a signal ends this trainer's run; before, there was nothing to save, and it ended the process."""
         self._trainer = trainer
         if self.number:  # whoever was working when it came has kept it from ending the process
-            trainer.stop(self._reason)
+            trainer.stop(self.reason)
 
     def handle(self, number: int, _: FrameType | None) -> None:
         """Answers a signal."""
@@ -42,10 +45,11 @@ class Received:
         self.number = number
         if self._trainer is None:
             sys.exit(self.exit_code)
-        self._trainer.interrupt(self._reason)
+        self._trainer.interrupt(self.reason)
 
     @property
-    def _reason(self) -> str:
+    def reason(self) -> str:
+        """Which signal came, in words."""
         return f"{signal.Signals(self.number).name} came"
 
 
@@ -59,6 +63,10 @@ def ended_by_signals() -> Iterator[Received]:
     before = {each: signal.signal(each, received.handle) for each in SIGNALS}
     try:
         yield received
+    except SystemExit:
+        if received.number:
+            logger.warning("[WARN] %s before the run began", received.reason)
+        raise
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError, DeviceError, UnsupportedError
+from ludus.envs.adapters.gymnasium_workers import WorkerBatch
 from ludus.envs.base import BatchedEnv
 from ludus.envs.check import CheckOptions, EnvMaker, check_env
 from ludus.envs.registry import make_env
@@ -150,7 +151,6 @@ def test_a_game_can_be_drawn_if_asked_for() -> None:
     [
         ("gym:CartPol-v1", {}, ConfigError, "Did you mean: `CartPole`"),
         ("gym:CartPole-v1", {"worker": 2}, ConfigError, "did you mean 'workers'"),
-        ("gym:CartPole-v1", {"workers": 3}, ConfigError, "3 workers for 2 games"),
         ("gym:CartPole-v1", {"timeout_s": 0}, ConfigError, "timeout_s"),
         ("gym:CartPole-v1", {"env_kwargs": {"gravity": 3}}, ConfigError, "unexpected keyword argument 'gravity'"),
         ("gym:echo_games:Echo-v2", {"env_kwargs": {"action": "text"}}, UnsupportedError, "action space Text"),
@@ -189,3 +189,10 @@ def test_the_probe_and_the_games_are_closed(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(gym, "make", counted)
     make_env("gym:CartPole-v1", 3).close()
     assert len(made) == len(closed) == 4
+
+
+def test_there_are_no_more_workers_than_games() -> None:
+    with make_env("gym:CartPole-v1", 2, config={"workers": 3}) as env:
+        assert isinstance(env, WorkerBatch)
+        assert len(env.worker_pids) == 2
+        assert env.reset()["vector"].shape == (2, 1, 4)

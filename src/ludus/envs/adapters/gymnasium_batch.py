@@ -61,8 +61,8 @@ def make(gym_id: str, request: EnvRequest) -> GymnasiumBatch:
         WorkerError: The workers cannot be started.
     """
     settings = read_settings(GymnasiumSettings, request.config, f"gym:{gym_id}")
-    if settings.workers > request.num_games:
-        raise ConfigError(f"{settings.workers} workers for {request.num_games} games: use as many workers or fewer")
+    # With the settings of a large batch a small one is made too, to look at the world or to evaluate an agent.
+    settings = settings.model_copy(update={"workers": min(settings.workers, request.num_games)})
     with _probe(gym_id, settings.env_kwargs) as env:
         spec = batched_spec(env, gym_id)
         entries = observation_entries(env.observation_space)[1]

@@ -23,7 +23,7 @@ class GymnasiumSettings(EnvSettings):
     """Settings of `gym:ID`.
 
     Attributes:
-        workers: Worker processes; 0 plays all games in this process.
+        workers: Worker processes, at most one a game; 0 plays all games in this process.
         timeout_s: A worker that does not answer a step or reset for so long counts as hung.
         start_timeout_s: Likewise for starting a worker and making its games.
         max_faults_in_row: Faults of one worker in a row that stop the run.
