@@ -158,8 +158,8 @@ class Policy(nn.Module):
         """
         with self._precision():
             trunk, memory = self._trunk_step(observations, memory, starts)
-            latent = self.actor(trunk.actor)
-            parameters, values = self.head(latent).float(), self._value(trunk.critic)
+        latent = self.actor(trunk.actor.float())  # the heads are small and stay in float32: ratios depend on them
+        parameters, values = self.head(latent).float(), self._value(trunk.critic)
         actions = self.head.mode(parameters) if noise is None else self.head.sample(parameters, noise, latent)
         log_probs, _ = self.head.log_prob_and_entropy(parameters, actions)
         return Step(actions, log_probs, values, memory)
@@ -168,7 +168,8 @@ class Policy(nn.Module):
     def value(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
         """Returns values `(rows,)` of a frame without moving on: `memory` is as good as before for the next `step`."""
         with self._precision():
-            return self._value(self._trunk_step(observations, memory, starts)[0].critic)
+            trunk, _ = self._trunk_step(observations, memory, starts)
+        return self._value(trunk.critic)
 
     def unroll(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor, actions: Tensor) -> Evaluation:
         """Evaluates actions over whole segments.
@@ -181,14 +182,14 @@ class Policy(nn.Module):
         """
         with self._precision():
             trunk = self._trunk_unroll(observations, memory, starts)
-            parameters, values = self.head(self.actor(trunk.actor)).float(), self._value(trunk.critic)
+        parameters, values = self.head(self.actor(trunk.actor.float())), self._value(trunk.critic)
         log_probs, entropies = self.head.log_prob_and_entropy(parameters, actions)
         return Evaluation(log_probs, entropies, values)
 
     def action_parameters(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
         """Returns the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""
-        parameters: Tensor = self.head(self.actor(self._trunk_unroll(observations, memory, starts).actor))
-        return parameters.float()
+        parameters: Tensor = self.head(self.actor(self._trunk_unroll(observations, memory, starts).actor.float()))
+        return parameters
 
     def strategy_latent(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
         """Returns the strategy latent `(steps, rows, latent)` over segments, for analysis."""
@@ -254,13 +255,13 @@ class Policy(nn.Module):
         return flat[self.config.strategy.entry][..., self._block[0] : self._block[1]]
 
     def _precision(self) -> AbstractContextManager[object]:
-        """Returns the context of all network passes: bfloat16 where the config asks for it."""
+        """Returns the context of encoders and memories: bfloat16 where the config asks for it."""
         if not self.uses_bfloat16:
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
 
     def _value(self, features: Tensor) -> Tensor:
-        values: Tensor = self.value_head(self.critic(features))
+        values: Tensor = self.value_head(self.critic(features.float()))
         return values.squeeze(-1).float()
 
     def _trunk_step(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> tuple[_Trunk, Memory]:
