@@ -20,7 +20,6 @@ from ludus.training import Counters, Iteration, QuietCallback, TrainConfig, trai
 from ludus.training.workbench import Workbench
 
 KINDS = ("saving", "working", "early", "saving")
-ITERATIONS = 36
 STEPS, GAMES = 8, 4
 PPO: dict[str, Any] = {"steps": STEPS, "chunk": 4, "batch_size": 16, "epochs": 1}
 PLAIN: dict[str, dict[str, Any]] = {
@@ -47,10 +46,10 @@ ALL_TABLES: dict[str, dict[str, Any]] = {
         "policy": {"strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}},
         "ppo": PPO,
         "curriculum": [
-            {"name": "first", "opponents": {"random": 1, "constant": 1}, "promotion": {"after_env_steps": 12 * 32}},
+            {"name": "first", "opponents": {"random": 1, "constant": 1}, "promotion": {"after_env_steps": 8 * 32}},
             {"name": "second", "opponents": {"based": 1, "self": 2}, "rewards": {"base": "sparse"}},
         ],
-        "league": {"snapshot_every_env_steps": 5 * 32, "keep": 3},
+        "league": {"snapshot_every_env_steps": 3 * 32, "keep": 3},
         "evaluation": {"every_env_steps": 4 * 32, "opponents": ["random", "constant"], "matches": 2},
         "monitoring": {"strategy_every_iterations": 3},
     },
@@ -62,7 +61,7 @@ ALL_TABLES: dict[str, dict[str, Any]] = {
         "evaluation": {"every_env_steps": 3 * 32, "matches": 4},
     },
 }
-RUNS = {"plain": PLAIN, "tables": ALL_TABLES}
+RUNS = {"plain": (PLAIN, 36), "tables": (ALL_TABLES, 20)}  # and how many iterations each has
 
 
 class Teller(QuietCallback):
@@ -78,8 +77,8 @@ class Teller(QuietCallback):
         os.write(self._pipe, b"i")
 
 
-def make_config(run: dict[str, Any], seed: int) -> TrainConfig:
-    fixed = {"seed": seed, "total_env_steps": ITERATIONS * STEPS * GAMES}
+def make_config(run: dict[str, Any], seed: int, iterations: int) -> TrainConfig:
+    fixed = {"seed": seed, "total_env_steps": iterations * STEPS * GAMES}
     return TrainConfig.model_validate(run | fixed | {"checkpoints": {"every_iterations": 1, "keep": 2}})
 
 
@@ -159,18 +158,18 @@ def content(folder: Path) -> dict[str, bytes]:
     }
 
 
-def main(root: Path, kills: int, seed: int, runs: dict[str, dict[str, Any]]) -> None:
+def main(root: Path, kills: int, seed: int, runs: dict[str, dict[str, Any]], iterations: int) -> None:
     torch.set_num_threads(1)
     chance = random.Random(seed)  # noqa: S311 - draws moments, guards nothing
     for run in runs.values():  # loads kernels and libraries before anything is forked
-        with Workbench(make_config(run, seed)) as bench:
+        with Workbench(make_config(run, seed, iterations)) as bench:
             bench.learner.collect()
     counts = dict.fromkeys(("early", "working", "saving"), 0)
     names = list(runs)
     per_run = -(-kills // len(names))
     attempt = 0
     while sum(counts.values()) < kills:
-        config = make_config(runs[names[attempt % len(names)]], seed + attempt)
+        config = make_config(runs[names[attempt % len(names)]], seed + attempt, iterations)
         straight, broken = root / f"straight-{attempt}", root / f"broken-{attempt}"
         finish(*start(config, straight))
         for life in range(per_run):
@@ -180,7 +179,7 @@ def main(root: Path, kills: int, seed: int, runs: dict[str, dict[str, Any]]) -> 
             counts[hit] += 1
         finish(*start(config, broken))
         expected, got = content(straight), content(broken)
-        assert len(expected["metrics.jsonl"].splitlines()) == ITERATIONS
+        assert len(expected["metrics.jsonl"].splitlines()) == iterations
         assert set(expected) == set(got), sorted(set(expected) ^ set(got))
         different = [name for name in expected if expected[name] != got[name]]
         assert not different, f"{names[attempt % len(names)]}: {different}"
@@ -189,4 +188,4 @@ def main(root: Path, kills: int, seed: int, runs: dict[str, dict[str, Any]]) -> 
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), RUNS[sys.argv[4]])
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *RUNS[sys.argv[4]])

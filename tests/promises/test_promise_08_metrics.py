@@ -14,7 +14,7 @@ import pytest
 from ludus.store import load_checkpoint
 
 DRIVER = Path(__file__).with_name("kill_and_resume.py")
-KILLS, ITERATIONS, STEPS = 12, 36, 32
+KILLS, ITERATIONS, STEPS = 8, 20, 32
 TABLES = (
     "monitor.csv", "behavior_metrics.csv", "reward_breakdown.csv", "evaluation_results.csv", "opponents.csv",
     "strategy_analysis.csv",
@@ -60,7 +60,7 @@ def test_every_table_is_byte_equal_to_that_of_a_run_without_kills(runs: Path) ->
     for number, tables in ((0, TABLES), (1, ("monitor.csv", "opponents.csv", "evaluation_results.csv"))):
         for table in ("metrics.jsonl", "reward_breakdown.csv", *tables):
             expected = (runs / f"straight-{number}" / table).read_bytes()
-            assert len(expected.splitlines()) > 5, table
+            assert len(expected.splitlines()) > 4, table
             assert (runs / f"broken-{number}" / table).read_bytes() == expected, table
 
 
