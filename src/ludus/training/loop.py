@@ -77,6 +77,7 @@ class Trainer:
         counters: How far the run is.
         rollbacks: Faults from which it has gone back so far.
         stop_reason: Why it ended before its budget, in words; empty if it did not.
+        training_s: Time that its iterations took in this process, without logging, evaluations and checkpoints.
     """
 
     def __init__(self, config: TrainConfig, folder: Path, callbacks: Sequence[Callback] = ()) -> None:
@@ -87,6 +88,7 @@ class Trainer:
         self._stopping = False
         self._may_break_off = False
         self.stop_reason = ""
+        self.training_s = 0.0
         self._news = News()
         self._strategy_rows: list[dict[str, Cell]] = []
         self._faults_in_a_row = 0
@@ -358,7 +360,9 @@ class Trainer:
         self._finite, self.counters = self._state(), after  # both or, if something raises, neither
         shown = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
         shown |= self._news.metrics | {"rollbacks": self.rollbacks}
-        return Iteration(after, shown, time.perf_counter() - started_s, episodes, rewards, times_s, stage)
+        elapsed_s = time.perf_counter() - started_s
+        self.training_s += elapsed_s
+        return Iteration(after, shown, elapsed_s, episodes, rewards, times_s, stage)
 
     def _take_course(self, episodes: Episodes, before: Counters, after: Counters) -> News:
         """Lets the course take the episodes; it is the same on all processes."""

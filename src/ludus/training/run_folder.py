@@ -18,6 +18,7 @@ from ludus.core.errors import CheckpointError, ConfigError
 from ludus.core.files import JSON, write_atomic
 from ludus.policies.agent import CHECKPOINTS_FOLDER
 from ludus.store import Checkpoint, CheckpointStore
+from ludus.training.callbacks import Counters
 from ludus.training.checkpointing import stored_config
 from ludus.training.config import TrainConfig, differences
 from ludus.training.lock import RunLock
@@ -87,6 +88,18 @@ def describe_run(folder: Path, config: TrainConfig, *, user: str = "") -> None:
     sessions = document.get("sessions")
     document["sessions"] = [*(sessions if isinstance(sessions, list) else []), session]
     _write(folder, document, config)
+
+
+def describe_end(folder: Path, counters: Counters, training_s: float) -> None:
+    """Notes in `run.json` how far the present session of a run got, and in what time."""
+    path = folder / RUN_FILE
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["sessions"][-1] |= {
+        "ended": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "env_steps": counters.env_steps,
+        "training_s": round(training_s, 3),
+    }
+    write_atomic(path, (json.dumps(document, indent=2) + "\n").encode())
 
 
 def fork_run(source: Path, target: Path, config: TrainConfig, *, user: str = "") -> Parent:

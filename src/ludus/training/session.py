@@ -10,7 +10,7 @@ from ludus.training.devices import choose_device, set_up_device
 from ludus.training.lock import RunLock
 from ludus.training.loop import Trainer
 from ludus.training.ranks import find_place
-from ludus.training.run_folder import describe_run
+from ludus.training.run_folder import describe_end, describe_run
 from ludus.training.signals import Received
 from ludus.training.sinks import make_sinks
 
@@ -69,6 +69,10 @@ def run_training(config: TrainConfig, folder: Path, received: Received, *, title
         if is_writer:
             describe_run(folder, config, user=user)
         received.concern(trainer)
-        counters = trainer.run()
+        try:
+            counters = trainer.run()
+        finally:
+            if is_writer:
+                describe_end(folder, trainer.counters, trainer.training_s)
     reason = "" if trainer.is_finished else trainer.stop_reason
     return Outcome(counters, reason, received.exit_code or (EXIT_STOPPED if reason else 0))

@@ -1,0 +1,82 @@
+"""Trains a preset of brawl over several seeds with the command line and evaluates the best agents against every bot.
+
+    python benchmarks/brawl_results.py --preset quick --seeds 3
+    python benchmarks/brawl_results.py --runs runs/a runs/b runs/c     # evaluates runs that are there already
+
+Prints a table in Markdown and writes everything, with the training times, to --out as JSON. Training time is the sum of
+the iterations; evaluations, checkpoints and start-up are in the wall time beside it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+LUDUS = [sys.executable, "-m", "ludus.cli.main"]
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="quick")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--matches", type=int, default=400)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--folder", type=Path, default=Path("runs/results"))
+    parser.add_argument("--runs", type=Path, nargs="*", help="evaluate these instead of training")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    runs = arguments.runs or [
+        train(arguments.preset, seed, arguments.folder / f"{arguments.preset}-{seed}", arguments.device)
+        for seed in range(arguments.seeds)
+    ]
+    results = [evaluate(run, arguments.matches, arguments.device) for run in runs]
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+    print(table(results))
+
+
+def train(preset: str, seed: int, folder: Path, device: str) -> Path:
+    """Trains one seed; a run that is there already goes on or is taken as it is."""
+    command = ["train", "brawl", "--preset", preset, "--seed", str(seed), "--run-dir", str(folder), "--device", device]
+    started_s = time.perf_counter()
+    subprocess.run([*LUDUS, *command], check=True, stdout=sys.stderr)
+    print(f"[OK] {folder}: {time.perf_counter() - started_s:.0f} s of wall time", file=sys.stderr)
+    return folder
+
+
+def evaluate(run: Path, matches: int, device: str) -> dict[str, Any]:
+    """Evaluates the best agent of a run with a seed that training did not use."""
+    command = ["eval", str(run), "--matches", str(matches), "--seed", "20", "--device", device, "--json"]
+    done = subprocess.run([*LUDUS, *command], check=True, stdout=subprocess.PIPE, text=True)
+    document: dict[str, Any] = json.loads(done.stdout)
+    description = json.loads((run / "run.json").read_text())
+    return {
+        "run": run.name,
+        "seed": description["seed"],
+        "training_s": sum(session.get("training_s", 0.0) for session in description["sessions"]),
+        "machine": description["sessions"][-1]["machine"],
+        "mean_win_rate": document["mean_win_rate"],
+        "opponents": document["opponents"],
+    }
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """Returns win rates by opponent and seed, with the lowest and highest end of the seeds' intervals."""
+    names = [row["opponent"] for row in results[0]["opponents"]]
+    header = ["opponent", *(f"seed {result['seed']}" for result in results), "mean", "interval"]
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    for i, name in enumerate(names):
+        rows = [result["opponents"][i] for result in results]
+        rates = [row["win_rate"] for row in rows]
+        low, high = min(row["win_rate_low"] for row in rows), max(row["win_rate_high"] for row in rows)
+        cells = [name, *(f"{rate:.1%}" for rate in rates), f"{sum(rates) / len(rates):.1%}", f"{low:.1%} - {high:.1%}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
