@@ -18,7 +18,7 @@ from ludus.training.records import Cell
 from ludus.training.workbench import Workbench
 
 _MOST_SEGMENTS = 256
-_FEWEST_SEGMENTS = 16
+_FEWEST_SEGMENTS = 8
 _SHARE_OF_ROLLOUT = 8  # at most one segment in so many, so that small rollouts stay cheap too
 _ATTENTION_SEGMENTS = 64  # attention weights by age cost several times as much as latents
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
