@@ -8,16 +8,11 @@ static and nothing is read back to the host, so a CUDA graph can hold it.
 Gates are laid out input, forget, output, candidate (LSTM) and reset, update, candidate (GRU).
 """
 
-from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
-
-from ludus.networks.compiled import lstm as compiled
-from ludus.networks.compiled.lstm import Inputs as LstmInputs
 
 _FEW_ROWS = 32
 _MANY_STEPS = 4
@@ -81,32 +76,6 @@ class _LstmRecurrence(Function):
             grad_cell = grad_cell * carried[t]
         grad_weight = torch.mm(grad_gates.view(-1, 4 * size).t(), hidden_before.view(-1, size))
         return grad_gates, grad_weight, grad_hidden, grad_cell, None
-
-
-class _CompiledLstmRecurrence(Function):
-    """The same for several networks at once by compiled functions; see `ludus.networks.compiled`."""
-
-    @staticmethod
-    def forward(ctx: Any, keep: Tensor, *tensors: Tensor) -> Any:  # noqa: ANN401
-        networks = [LstmInputs(*tensors[i : i + 4]) for i in range(0, len(tensors), 4)]
-        results = compiled.forward(networks, keep)
-        ctx.set_materialize_grads(False)  # a network that a loss does not use gets no gradient, rather than zeros
-        ctx.save_for_backward(
-            keep, *chain(*((given.weight, *made.trace) for given, made in zip(networks, results, strict=True)))
-        )
-        return tuple(chain(*((result.outputs, result.last_cell) for result in results)))
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> Any:  # noqa: ANN401
-        keep, *saved = ctx.saved_tensors
-        found: list[Tensor | None] = [None] * (1 + 2 * len(gradients))
-        used = [i for i in range(len(gradients) // 2) if any(part is not None for part in gradients[2 * i : 2 * i + 2])]
-        weights, traces = [saved[5 * i] for i in used], [compiled.Trace(*saved[5 * i + 1 : 5 * i + 5]) for i in used]
-        pairs = [(gradients[2 * i], gradients[2 * i + 1]) for i in used]
-        for i, trace, own in zip(used, traces, compiled.backward(weights, traces, keep, pairs), strict=True):
-            grad_weight = torch.mm(own.projected.flatten(0, 1).t(), trace.hidden_before.flatten(0, 1))
-            found[4 * i + 1 : 4 * i + 5] = own.projected, grad_weight, own.hidden, own.cell
-        return tuple(found)
 
 
 class _GruRecurrence(Function):
@@ -184,25 +153,8 @@ def lstm_sequence(
     Returns:
         Hidden states after every step `(steps, rows, size)` and the last cell state `(rows, size)`.
     """
-    return lstm_sequences([LstmInputs(projected, weight, hidden, cell)], keep)[0]
-
-
-def lstm_sequences(networks: Sequence[LstmInputs], keep: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Runs several LSTMs of the same shape over the same steps; on the CPU together, each by its own core.
-
-    Args:
-        networks: What each is given; see `lstm_sequence`.
-        keep: As there, the same for all.
-
-    Returns:
-        What `lstm_sequence` gives, a network.
-    """
-    if not compiled.supports(networks[0]):
-        return [_LstmRecurrence.apply(*inputs, keep) for inputs in networks]  # type: ignore[no-untyped-call]
-    if not torch.is_grad_enabled():
-        return [(result.outputs, result.last_cell) for result in compiled.forward(networks, keep)]
-    flat = _CompiledLstmRecurrence.apply(keep, *chain(*networks))  # type: ignore[no-untyped-call]
-    return list(zip(flat[::2], flat[1::2], strict=True))
+    outputs, last_cell = _LstmRecurrence.apply(projected, weight, hidden, cell, keep)  # type: ignore[no-untyped-call]
+    return outputs, last_cell
 
 
 def gru_sequence(projected: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, keep: Tensor) -> Tensor:

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ludus.networks.compiled.lstm import Inputs as LstmInputs
-from ludus.networks.recurrence import gru_sequence, lstm_sequences
+from ludus.networks.compiled.lstm import Network, run_lstms, supports
+from ludus.networks.recurrence import gru_sequence, lstm_sequence
 
 
 class RecurrentConfig(BaseModel):
@@ -129,16 +129,22 @@ def _run_lstms(
     lstms: Sequence[Lstm], inputs: Tensor, memories: Sequence[dict[str, Tensor]], starts: Tensor
 ) -> list[tuple[Tensor, Tensor]]:
     """Returns outputs `(steps, rows, size)` and the last cell state `(rows, size)` of each."""
+    networks = [
+        Network(lstm.input_weight, lstm.bias, lstm.hidden_weight, memory["hidden"], memory["cell"])
+        for lstm, memory in zip(lstms, memories, strict=True)
+    ]
+    keep = (~starts).unsqueeze(-1)
+    if supports(inputs, networks[0]):
+        return run_lstms(inputs, networks, keep.to(inputs.dtype))
     projected = [lstm.project(inputs) for lstm in lstms]
     dtype = projected[0].dtype
-    keep = (~starts).unsqueeze(-1).to(dtype)
     with _full_precision(inputs.device.type):
         # The cell stays in full precision under autocast: it is a sum over many steps.
-        networks = [
-            LstmInputs(given, lstm.hidden_weight.to(dtype), memory["hidden"].to(dtype), memory["cell"])
-            for given, lstm, memory in zip(projected, lstms, memories, strict=True)
+        ran = [
+            lstm_sequence(given, network.weight.to(dtype), network.hidden.to(dtype), network.cell, keep.to(dtype))
+            for given, network in zip(projected, networks, strict=True)
         ]
-        return [(outputs.to(cell.dtype), cell) for outputs, cell in lstm_sequences(networks, keep)]
+    return [(outputs.to(cell.dtype), cell) for outputs, cell in ran]
 
 
 def _full_precision(device_type: str) -> AbstractContextManager[object]:

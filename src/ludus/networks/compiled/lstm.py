@@ -1,179 +1,165 @@
-"""Drives the compiled LSTM: which tensors it takes, its table, its threads."""
+"""LSTMs over whole sequences by compiled functions, with their input projections and as part of autograd.
+
+Weight gradients are matrix products over all `(time, batch)` at once, which the libraries do well.
+"""
 
 import threading
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from torch.autograd import Function
 
-_Table: TypeAlias = NDArray[np.int64]
+from ludus.networks.compiled.buffers import Buffers
+from ludus.networks.compiled.launch import launch
 
 _LANES = 16  # sizes are whole multiples, so that no processor's vectors leave a rest
-_BLOCK_ROWS = 32  # their hidden states fit into a core's first cache beside the weights in use
-_TILE_ROWS = 4  # rows that the compiled function works on together
-_WORTH_A_THREAD = 1 << 21  # multiplications; with fewer, handing a part over costs more than it brings
-_HEADER = 6  # places of the table before those of the networks: steps, rows, size, rows and number of blocks, keep
-_PLACES = 10  # of a network
+_LOCK, _BUFFERS = threading.Lock(), Buffers()
 
 
-class Inputs(NamedTuple):
-    """One network's part of `forward`; see `lstm_sequence` for the shapes."""
+class Network(NamedTuple):
+    """One LSTM: its weights `(4 * size, inputs)`, `(4 * size,)`, `(4 * size, size)` and states `(rows, size)`."""
 
-    projected: Tensor
+    input_weight: Tensor
+    bias: Tensor
     weight: Tensor
     hidden: Tensor
     cell: Tensor
 
 
 class Trace(NamedTuple):
-    """What `backward` needs of `forward`, `(steps, rows, ...)`.
+    """What the way back needs.
 
-    The gates are those after their activations; hidden and cell states before a step are those after its reset.
+    Attributes:
+        gates: `(steps, rows, 4 * size)`, after their activations.
+        states: `(3, steps, rows, size)`: hidden and cell state before each step, after its reset, and tanh(cell).
     """
 
     gates: Tensor
-    hidden_before: Tensor
-    cell_before: Tensor
-    squashed: Tensor
+    states: Tensor
 
 
 class Result(NamedTuple):
-    """What `forward` gives: outputs `(steps, rows, size)`, the last cell state `(rows, size)` and the trace."""
+    """What the way forward gives: outputs `(steps, rows, size)`, the last cell state `(rows, size)`, the trace."""
 
     outputs: Tensor
     last_cell: Tensor
     trace: Trace
 
 
-class Gradients(NamedTuple):
-    """What `backward` computed: the gradients of a network's `Inputs` without the weight's."""
-
-    projected: Tensor
-    hidden: Tensor
-    cell: Tensor
-
-
-def supports(inputs: Inputs) -> bool:
-    """Says whether the compiled LSTM takes such tensors: float32 on the CPU, and sizes in whole lanes."""
+def supports(inputs: Tensor, network: Network) -> bool:
+    """Says whether the compiled functions take such tensors: float32 on the CPU, and sizes in whole lanes."""
     return (
-        inputs.projected.device.type == "cpu"
-        and inputs.projected.dtype == inputs.cell.dtype == torch.float32
-        and inputs.cell.shape[-1] % _LANES == 0
+        inputs.device.type == "cpu"
+        and inputs.dtype == network.weight.dtype == network.cell.dtype == torch.float32
+        and network.cell.shape[-1] % _LANES == 0
+        and not torch.is_autocast_enabled("cpu")
     )
 
 
-def forward(networks: Sequence[Inputs], keep: Tensor) -> list[Result]:
-    """Runs several networks of the same shape over the same steps and rows.
+def run_lstms(inputs: Tensor, networks: Sequence[Network], keep: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Runs LSTMs of one size over the same sequences, side by side on several cores.
 
     Args:
-        networks: What each is given.
+        inputs: `(steps, rows, inputs)`.
+        networks: Weights and states before the first step.
         keep: `(steps, rows, 1)`, 0 where the state is forgotten before the step, else 1.
+
+    Returns:
+        Hidden states after every step `(steps, rows, size)` and the last cell state `(rows, size)` of each.
     """
-    steps, rows, width = networks[0].projected.shape
-    size = width // 4
-    results = []
-    for inputs in networks:
-        gates = inputs.projected.new_empty(steps, rows, width)
-        states = inputs.projected.new_empty(4, steps, rows, size)
-        *before, outputs = states.unbind()
-        results.append(Result(outputs, inputs.projected.new_empty(rows, size), Trace(gates, *before)))
-    _run(
-        "forward_kernel",
-        (steps, rows, size),
-        keep,
-        [
-            (*(tensor.contiguous() for tensor in inputs), *result.trace, result.outputs, result.last_cell)
-            for inputs, result in zip(networks, results, strict=True)
-        ],
-    )
+    if torch.is_grad_enabled():
+        flat = _Lstms.apply(inputs, keep, *(tensor for network in networks for tensor in network))  # type: ignore[no-untyped-call]
+        return list(zip(flat[::2], flat[1::2], strict=True))
+    results = _forward(inputs, networks, keep)
+    for result in results:
+        _give_back(result.trace)
+    return [(result.outputs, result.last_cell) for result in results]
+
+
+class _Lstms(Function):
+    """`run_lstms` for autograd; every network brings five tensors and gets two back."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, keep: Tensor, *tensors: Tensor) -> Any:  # noqa: ANN401
+        networks = [Network(*tensors[i : i + 5]) for i in range(0, len(tensors), 5)]
+        results = _forward(inputs, networks, keep)
+        ctx.set_materialize_grads(False)  # a network that a loss does not use gets no gradient, rather than zeros
+        pairs = zip(networks, results, strict=True)
+        ctx.save_for_backward(
+            inputs, keep, *(x for network, made in pairs for x in (network.input_weight, network.weight, *made.trace))
+        )
+        return tuple(tensor for result in results for tensor in (result.outputs, result.last_cell))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:  # noqa: ANN401
+        inputs, keep, *saved = ctx.saved_tensors
+        found: list[Tensor | None] = [None] * (2 + 5 * (len(gradients) // 2))
+        used = [i for i in range(len(gradients) // 2) if any(part is not None for part in gradients[2 * i : 2 * i + 2])]
+        weights, traces = [saved[4 * i + 1] for i in used], [Trace(*saved[4 * i + 2 : 4 * i + 4]) for i in used]
+        flat_inputs = inputs.flatten(0, 1)
+        grad_inputs = torch.zeros_like(flat_inputs) if ctx.needs_input_grad[0] else None
+        with _LOCK:
+            pairs = [(gradients[2 * i], gradients[2 * i + 1]) for i in used]
+            back = _backward(weights, traces, keep, pairs)
+            for i, trace, (grad_gates, states) in zip(used, traces, back, strict=True):
+                flat = grad_gates.flatten(0, 1)
+                if grad_inputs is not None:
+                    grad_inputs.addmm_(flat, saved[4 * i])
+                found[2 + 5 * i : 7 + 5 * i] = (
+                    torch.mm(flat.t(), flat_inputs),
+                    flat.sum(0),
+                    torch.mm(flat.t(), trace.states[0].flatten(0, 1)),
+                    *states,
+                )
+        for trace in traces:
+            _give_back(trace)
+        found[0] = None if grad_inputs is None else grad_inputs.view_as(inputs)
+        return tuple(found)
+
+
+def _forward(inputs: Tensor, networks: Sequence[Network], keep: Tensor) -> list[Result]:
+    (steps, rows), size = inputs.shape[:2], networks[0].hidden.shape[-1]
+    results, places = [], []
+    with _LOCK:
+        for i, network in enumerate(networks):
+            projected = _BUFFERS.scratch("projected", i, steps * rows, 4 * size)
+            torch.addmm(network.bias, inputs.flatten(0, 1), network.input_weight.t(), out=projected)
+            trace = Trace(_BUFFERS.take(steps, rows, 4 * size), _BUFFERS.take(3, steps, rows, size))
+            result = Result(inputs.new_empty(steps, rows, size), inputs.new_empty(rows, size), trace)
+            results.append(result)
+            given = (tensor.contiguous() for tensor in (network.weight, network.hidden, network.cell))
+            places.append((projected, *given, trace.gates, *trace.states.unbind(), result.outputs, result.last_cell))
+        launch("forward_kernel", (steps, rows, size), keep.contiguous(), places)
     return results
 
 
-def backward(
+def _backward(
     weights: Sequence[Tensor],
     traces: Sequence[Trace],
     keep: Tensor,
     gradients: Sequence[tuple[Tensor | None, Tensor | None]],
-) -> list[Gradients]:
-    """Runs the networks back from the gradients of their outputs and last cell states.
-
-    Args:
-        weights: Recurrent weights.
-        traces: What `forward` left of each.
-        keep: As it was given to `forward`.
-        gradients: Of the outputs and the last cell state of each network; None is 0.
-    """
+) -> list[tuple[Tensor, Tensor]]:
+    """Returns the gradients of the gates before their activations, in scratch memory, and of the first states."""
     found, places = [], []
-    for weight, trace, (of_outputs, of_cell) in zip(weights, traces, gradients, strict=True):
-        states = trace.squashed.new_zeros(2, *trace.squashed.shape[1:])
+    steps, rows, size = traces[0].states.shape[1:]
+    for i, (weight, trace, (of_outputs, of_cell)) in enumerate(zip(weights, traces, gradients, strict=True)):
+        states = trace.states.new_zeros(2, rows, size)
         if of_cell is not None:
             states[1].copy_(of_cell)
-        of_outputs = torch.zeros_like(trace.squashed) if of_outputs is None else of_outputs.contiguous()
-        own = Gradients(torch.empty_like(trace.gates), *states.unbind())
-        found.append(own)
-        places.append((of_outputs, weight.t().contiguous(), own.hidden, own.cell, *trace, own.projected))
-    _run("backward_kernel", tuple(traces[0].squashed.shape), keep, places)
+        if of_outputs is None:
+            of_outputs = trace.states.new_zeros(steps, rows, size)
+        transposed = _BUFFERS.scratch("transposed", i, size, 4 * size).copy_(weight.t())
+        grad_gates = _BUFFERS.scratch("grad_gates", i, steps, rows, 4 * size)
+        found.append((grad_gates, states))
+        given = (of_outputs.contiguous(), transposed, *states.unbind())
+        places.append((*given, trace.gates, *trace.states.unbind(), grad_gates))
+    launch("backward_kernel", (steps, rows, size), keep.contiguous(), places)
     return found
 
 
-def _run(kernel: str, shape: tuple[int, ...], keep: Tensor, networks: Sequence[tuple[Tensor, ...]]) -> None:
-    """Runs a kernel over all rows of the given steps, rows and size; the networks' tensors are contiguous."""
-    steps, rows, size = shape
-    work = len(networks) * steps * rows * 4 * size * size
-    _runner(torch.get_num_threads() if work >= _WORTH_A_THREAD else 1).run(kernel, shape, keep.contiguous(), networks)
-
-
-class _Runner:
-    """Fills the table and runs blocks of rows on several threads; one call at a time."""
-
-    def __init__(self, threads: int) -> None:
-        from ludus.envs.warp_tools import Launcher, load_kernels
-        from ludus.networks.compiled import kernels
-
-        class BlockLauncher(Launcher):
-            """Hands over single blocks of rows."""
-
-            MIN_SLICE = 1
-
-        load_kernels(kernels, torch.device("cpu"))
-        self._kernels, self._lock = kernels, threading.Lock()
-        self._launcher = BlockLauncher(torch.device("cpu"), threads)
-        self._prepared: dict[tuple[str, int, int], tuple[_Table, Callable[[], None]]] = {}
-
-    def run(self, kernel: str, shape: tuple[int, ...], keep: Tensor, networks: Sequence[tuple[Tensor, ...]]) -> None:
-        """Runs a kernel; see `_run`."""
-        block_rows = rows_of_block(shape[1], len(networks), self._launcher.threads)
-        key = (kernel, len(networks), -(-shape[1] // block_rows))
-        with self._lock:
-            if key not in self._prepared:
-                self._prepared[key] = self._prepare(*key)
-            table, launch = self._prepared[key]
-            table[:_HEADER] = (*shape, block_rows, key[-1], keep.data_ptr())
-            for network, tensors in enumerate(networks):
-                start = _HEADER + network * _PLACES
-                table[start : start + len(tensors)] = [tensor.data_ptr() for tensor in tensors]
-            launch()
-
-    def _prepare(self, kernel: str, networks: int, blocks: int) -> tuple[_Table, Callable[[], None]]:
-        import warp as wp
-
-        table = np.zeros(_HEADER + networks * _PLACES, dtype=np.int64)
-        address = wp.uint64(table.ctypes.data)
-        return table, self._launcher.prepare(networks * blocks, (getattr(self._kernels, kernel), [address]))
-
-
-def rows_of_block(rows: int, networks: int, threads: int) -> int:
-    """Returns how many rows a block has: few enough for the cache, and as many blocks as keep all threads busy."""
-    turns = -(-rows * networks // (_BLOCK_ROWS * threads))  # of every thread
-    share = -(-rows * networks // (turns * threads))
-    return -(-share // _TILE_ROWS) * _TILE_ROWS
-
-
-@cache
-def _runner(threads: int) -> _Runner:
-    """Makes the runner on first use, so that whoever has no use for it never loads Warp."""
-    return _Runner(threads)
+def _give_back(trace: Trace) -> None:
+    with _LOCK:
+        for tensor in trace:
+            _BUFFERS.give(tensor)

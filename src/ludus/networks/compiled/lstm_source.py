@@ -81,7 +81,7 @@ FORWARD = r"""
     float* cell = (float*)network[9];
     const int first = (int)(block % table[4]) * block_rows;
     const int rows = all_rows - first < block_rows ? all_rows - first : block_rows;
-    float fresh[32 * 64];  // products of sixteen units: (rows, gates, units)
+    float fresh[16 * 64];  // products of sixteen units: (rows, gates, units)
 
     for (int t = 0; t < steps; ++t) {
         const long long at = (long long)t * all_rows + first;
