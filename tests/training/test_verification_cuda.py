@@ -1,0 +1,55 @@
+"""Verification on a CUDA device: all checks pass there too, and the estimate covers what a run really takes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from ludus import make_env
+from ludus.training import TrainConfig, train
+from ludus.training.memory_estimate import estimate_memory
+from ludus.training.small_run import check_gradients, small_copy
+from ludus.training.verification import verify
+from ludus.training.workbench import Workbench
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+CONFIG = TrainConfig.model_validate(
+    {
+        "world": {"name": "duel", "num_games": 4096, "device": "cuda"},
+        "total_env_steps": 2 * 64 * 4096,
+        "policy": {
+            "strategy": {"layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 33},
+            "recurrent": {"size": 64},
+            "bfloat16": True,
+        },
+        "ppo": {"steps": 64, "chunk": 32, "batch_size": 32768, "epochs": 1},
+        "opponents": {"self": 1, "rock": 1},
+        "league": {"keep": 20, "snapshot_every_env_steps": 64 * 4096},
+        "monitoring": {"console": "off", "tensorboard": False, "curves": False},
+    }
+)
+
+
+def test_all_checks_pass() -> None:
+    lines = list(verify(CONFIG))
+    assert [line.partition(":")[0] for line in lines] == [
+        "world", "players and rewards", "batch", "rollout", "gradients", "update", "checkpoint", "memory",
+    ]  # fmt: skip
+    assert "one more against a past self" in lines[3]
+    assert "free on cuda:0" in lines[-1]
+
+
+def test_the_estimate_is_near_what_a_run_takes(tmp_path: Path) -> None:
+    with make_env("duel", 1, "cuda") as env:
+        spec = env.spec
+    with Workbench(small_copy(CONFIG, spec)) as bench:
+        bench.learner.collect()
+        _, activations = check_gradients(bench)
+        estimate = estimate_memory(CONFIG, bench, activations)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    train(CONFIG, tmp_path)
+    taken = torch.cuda.max_memory_allocated() - before
+    assert 0.5 * taken < estimate.total < 2.0 * taken, (estimate.total, taken, str(estimate))
