@@ -1,6 +1,6 @@
 """What the loop tells others while it works: a small protocol, and a base class that ignores everything."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -140,3 +140,28 @@ class QuietCallback:
 
     def on_end(self, counters: Counters) -> None:
         """See `Callback`."""
+
+
+class Audience:
+    """All callbacks of a run; of several processes only the first has any.
+
+    Attributes:
+        is_listening: Whether they are being told something just now.
+    """
+
+    def __init__(self, callbacks: Sequence[Callback]) -> None:
+        self._callbacks = tuple(callbacks)
+        self.is_listening = False
+
+    def tell(self, what: Callable[[Callback], None]) -> None:
+        """Tells each of them, in order."""
+        self.is_listening = True
+        try:
+            for callback in self._callbacks:
+                what(callback)
+        finally:
+            self.is_listening = False
+
+    def say(self, level: str, text: str, counters: Counters) -> None:
+        """Tells each of them a message; see `Callback.on_message`."""
+        self.tell(lambda callback: callback.on_message(level, text, counters))

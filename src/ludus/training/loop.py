@@ -7,7 +7,7 @@ and only the first writes. What they wait for each other with is in `ranks`; a s
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from torch import Tensor
 from ludus.core.errors import NotFiniteError, StoreError, UnsupportedError
 from ludus.envs.behaviour import behaviour_of
 from ludus.store import step_name
-from ludus.training.callbacks import Callback, Counters, Episodes, Iteration
+from ludus.training.callbacks import Audience, Callback, Counters, Episodes, Iteration
 from ludus.training.checkpointing import Checkpoints, Saved, is_due
 from ludus.training.config import TrainConfig
 from ludus.training.course import Course, News, referred_snapshots
@@ -84,7 +84,6 @@ class Trainer:
         """Makes everything, and takes the state of the newest valid checkpoint if the folder has one."""
         self.config = config
         config = choose_device(config)
-        self._callbacks = tuple(callbacks)
         self._stopping = False
         self._may_break_off = False
         self.stop_reason = ""
@@ -92,13 +91,13 @@ class Trainer:
         self._news = News()
         self._strategy_rows: list[dict[str, Cell]] = []
         self._faults_in_a_row = 0
-        self._is_telling = False
         self._records: Records | None = None
         self._open = ExitStack()
         place = find_place()
         device = place.share(config).world.device  # refuses what cannot be divided before anyone waits for anyone
         self._ranks = Ranks.join(place, device)
         self._config_here = config
+        self._audience = Audience(callbacks if self._ranks.is_writer else ())
         self._open.callback(self._ranks.leave)
         try:
             with self._ranks.naming_losses():
@@ -141,14 +140,14 @@ class Trainer:
     def run(self) -> Counters:
         """Trains until the budget is used up or `stop` is called; see `train`."""
         with self._ranks.naming_losses():
-            self._ranks.together(lambda: self._tell(lambda callback: callback.on_start(self.counters)))
+            self._ranks.together(lambda: self._audience.tell(lambda callback: callback.on_start(self.counters)))
             try:
                 self._train()
             except Exception as error:
                 self._save_what_is_left(error)
                 raise
             finally:
-                self._tell(lambda callback: callback.on_end(self.counters))
+                self._audience.tell(lambda callback: callback.on_end(self.counters))
         return self.counters
 
     @property
@@ -193,7 +192,7 @@ class Trainer:
             StoreError: It could not be written, and must be.
             UnsupportedError: A callback called it in a run of several processes, of which only one has callbacks.
         """
-        if self._is_telling and self._ranks.place.count > 1:
+        if self._audience.is_listening and self._ranks.place.count > 1:
             raise UnsupportedError(
                 f"a callback asked to save {name!r}, for which the other processes would have to be asked too; "
                 "use checkpoints.every_iterations, or stop(), which saves 'interrupted'"
@@ -214,7 +213,7 @@ class Trainer:
                 raise
             logger.warning("[WARN] %s; training goes on and tries again when the next one is due", error.strerror)
             return None
-        self._tell(lambda callback: callback.on_checkpoint(folder, self.counters))
+        self._audience.tell(lambda callback: callback.on_checkpoint(folder, self.counters))
         return folder
 
     def close(self) -> None:
@@ -273,7 +272,7 @@ class Trainer:
         plateau = self.evaluator.plateau()
         if plateau is not None:
             text = f"no better score than {self.evaluator.best:.3f} in {self.evaluator.since_best} evaluations"
-            self._say("warning", f"plateau: {text}")
+            self._audience.say("warning", f"plateau: {text}", self.counters)
             if plateau.action == "stop":
                 self.stop(text)
 
@@ -282,7 +281,7 @@ class Trainer:
             evaluated = self.evaluator.evaluate(self.bench.policy, self.counters)
         if self._records is not None:
             self._records.evaluation(evaluated)
-        self._tell(lambda callback: callback.on_evaluation(evaluated))
+        self._audience.tell(lambda callback: callback.on_evaluation(evaluated))
         return evaluated.is_best
 
     def _look_at_resources(self) -> None:
@@ -292,22 +291,19 @@ class Trainer:
             return
         if shortage.is_disk:
             deleted = self._checkpoints.prune(1)
-            self._say("warning", f"{shortage.text}; deleted {len(deleted)} old checkpoints")
+            self._audience.say("warning", f"{shortage.text}; deleted {len(deleted)} old checkpoints", self.counters)
             shortage = self._resources.disk()
         if shortage is not None:
-            self._say("alarm", f"{shortage.text}; the run saves and stops")
+            self._audience.say("alarm", f"{shortage.text}; the run saves and stops", self.counters)
             self.stop(shortage.text)
 
     def _save_what_is_left(self, error: Exception) -> None:
         """Saves the last finite state as `interrupted` before an error ends the run, if that is possible."""
         if self._ranks.place.count > 1 or not self.counters.iterations:
             return
-        self._say("alarm", f"the run ends: {type(error).__name__}: {error}")
+        self._audience.say("alarm", f"the run ends: {type(error).__name__}: {error}", self.counters)
         with suppress(StoreError):
             self._save("interrupted", (), must=True)
-
-    def _say(self, level: str, text: str) -> None:
-        self._tell(lambda callback: callback.on_message(level, text, self.counters))
 
     def _lacks_final(self) -> bool:
         return self._ranks.any(self._ranks.is_writer and not self._checkpoints.has("final"))
@@ -319,18 +315,9 @@ class Trainer:
             self._records.table(STRATEGY, self._strategy_rows)
             for taken in self._news.taken:
                 self._snapshots.take(taken.name, taken.env_steps, taken.state)
-        self._tell(lambda callback: callback.on_iteration(iteration))
+        self._audience.tell(lambda callback: callback.on_iteration(iteration))
         for text in self._news.messages:
-            self._say("info", text)
-
-    def _tell(self, what: Callable[[Callback], None]) -> None:
-        """Tells all callbacks; the first process alone does."""
-        self._is_telling = True
-        try:
-            for callback in self._callbacks if self._ranks.is_writer else ():
-                what(callback)
-        finally:
-            self._is_telling = False
+            self._audience.say("info", text, self.counters)
 
     def _iterate(self) -> Iteration | None:
         """Runs one iteration; None if a number was not finite, and then the run is where it was before."""
