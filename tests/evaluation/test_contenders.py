@@ -1,6 +1,8 @@
 """Contenders: bots by name, agents by folder, and what is said of names that are neither."""
 
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env
 from ludus.evaluation.contenders import find_contender, find_world, load_agent, short_name
 from ludus.evaluation.players import AgentPlayer, BotPlayer
+from ludus.policies.agent import agent_checkpoint
 from ludus.policies.policy import Policy
+from ludus.store import save_checkpoint
 
 MakePolicy = Callable[..., Policy]
 SaveAgent = Callable[[Policy, Path], Path]
@@ -85,3 +89,13 @@ def test_an_agent_of_another_world_is_refused(
 def test_worlds_are_found_by_name_with_or_without_version() -> None:
     for name in ("brawl", "brawl-v1", "gym:CartPole-v1"):
         assert find_world(name) == (name, None)
+
+
+def test_an_agent_whose_world_would_import_a_module_is_refused(tmp_path: Path, fresh: MakePolicy) -> None:
+    policy = fresh("duel")
+    policy.spec = replace(policy.spec, name="gym:this:Zen")  # importing `this` prints a poem
+    save_checkpoint(tmp_path / "agent", agent_checkpoint(policy.spec, policy.config, policy.state()))
+    for load in (load_agent, find_world):
+        with pytest.raises(ConfigError, match=r"imports the module 'this', which no file may ask for"):
+            load(str(tmp_path / "agent"))
+    assert "this" not in sys.modules

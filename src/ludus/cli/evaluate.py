@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ludus.cli.console import ShareLine, print_ok, show_table
+from ludus.cli.plugins import Plugin, load_plugins
 from ludus.core.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -41,9 +42,11 @@ def evaluate(
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
     ] = False,
+    plugin: Plugin = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Play an agent against bots and agents, and print how often it wins, with intervals."""
+    load_plugins(plugin)
     from ludus.envs.registry import make_env
     from ludus.evaluation import duels
     from ludus.evaluation.contenders import load_agent

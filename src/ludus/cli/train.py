@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ludus.cli.console import print_ok, print_warning
+from ludus.cli.plugins import Plugin, load_plugins
 
 if TYPE_CHECKING:
     from ludus.training.config import TrainConfig
 
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings as key=value, such as ppo.epochs=4.")]
-Plugin = Annotated[
-    list[Path] | None, typer.Option(help="Python file of yours with reward terms or worlds; it is executed.")
-]
 
 
 def train(
@@ -30,7 +28,7 @@ def train(
     plugin: Plugin = None,
 ) -> None:
     """Train an agent. A run folder that holds an unfinished run with the same settings goes on."""
-    _load_plugins(plugin)
+    load_plugins(plugin)
     from ludus.config import read_user_defaults
     from ludus.training.presets import load_run_config
     from ludus.training.run_folder import new_run_folder
@@ -52,7 +50,7 @@ def resume(
     plugin: Plugin = None,
 ) -> None:
     """Go on with a run that was cut off, to the same budget with the same schedules; or branch off with --fork."""
-    _load_plugins(plugin)
+    load_plugins(plugin)
     from ludus.config import read_user_defaults
     from ludus.training.ranks import find_place
     from ludus.training.run_folder import changed_config, fork_run, read_run_config
@@ -93,14 +91,6 @@ def _run(config: "TrainConfig", make_folder: Callable[[], Path], *, title: str, 
     elif is_first:
         print_ok(f"{outcome.counters.env_steps:,} env steps; the agent is in {folder}; try: ludus eval {folder}")
     sys.exit(outcome.exit_code)
-
-
-def _load_plugins(files: list[Path] | None) -> None:
-    if files:
-        from ludus.rewards.plugins import load_plugin
-
-        for file in files:
-            load_plugin(file)
 
 
 class _CurrentStderr(logging.StreamHandler):  # type: ignore[type-arg]

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from ludus.cli.console import print_ok
-from ludus.cli.train import Overrides, Plugin
+from ludus.cli.plugins import Plugin, load_plugins
+from ludus.cli.train import Overrides
 
 _FILE_ENDINGS = (".yaml", ".yml")
 
@@ -20,12 +21,10 @@ def verify(
 ) -> None:
     """Check a configuration for real, in seconds: world, players, a rollout, an update, a checkpoint, memory."""
     from ludus.config import read_user_defaults
-    from ludus.rewards.plugins import load_plugin
     from ludus.training import verification
     from ludus.training.presets import load_run_config
 
-    for file in plugin or ():
-        load_plugin(file)
+    load_plugins(plugin)
     if world.endswith(_FILE_ENDINGS):
         world, config = _world_of(Path(world), config), Path(world)
     settings = load_run_config(world, preset, config, overrides or ())

@@ -1,5 +1,6 @@
 """Who can be played against: the world's bots by name, and agents by the folder of their run or checkpoint."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,12 +81,25 @@ def load_agent(name: str, device: str | torch.device = "cpu") -> Agent:
     """Loads an agent by the folder of its run or checkpoint.
 
     Raises:
-        ConfigError: There is no such folder.
+        ConfigError: There is no such folder, or making the agent's world would import a module.
         CheckpointError: It holds no agent.
     """
     if not Path(name).exists():
         raise ConfigError(f"unknown agent {name!r}: there is no folder {Path(name).absolute()}; valid: {_AN_AGENT}")
-    return Agent.load(name, device)
+    agent = Agent.load(name, device)
+    _check_harmless(agent)
+    return agent
+
+
+def _check_harmless(agent: Agent) -> None:
+    """Raises ConfigError if the world that a file names would import a module that nobody has imported yet."""
+    _, is_gymnasium, gym_id = agent.spec.name.rpartition(GYMNASIUM_PREFIX)
+    module, names_module, _ = gym_id.partition(":")
+    if is_gymnasium and names_module and module not in sys.modules:
+        raise ConfigError(
+            f"the agent's world {agent.spec.name} imports the module {module!r}, which no file may ask for; "
+            "load a file of yours that imports it with --plugin"
+        )
 
 
 def find_world(name: str) -> tuple[str, Agent | None]:
@@ -106,7 +120,7 @@ def find_world(name: str) -> tuple[str, Agent | None]:
             f"unknown world or agent {name!r}{did_you_mean(name, names)}: there is no folder {Path(name).absolute()}; "
             f"valid: {', '.join(worlds)}, or {_AN_AGENT}"
         )
-    agent = Agent.load(name)
+    agent = load_agent(name)
     return agent.spec.id, agent
 
 
