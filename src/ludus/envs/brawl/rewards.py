@@ -145,7 +145,7 @@ def _alive(moment: Moment) -> Tensor:
 
 
 SETS: Mapping[str, Mapping[str, float]] = {
-    # Points the way in every frame; its terms are small beside knockouts and the win. With a quarter of this `closing`
+    # Points the way in every frame; its terms are small beside knockouts and the win. With less than half of this `closing`
     # some seeds learn to wait on their own ground, and never meet an opponent that waits too.
     "dense": {
         "damage": 1.4,
@@ -155,7 +155,7 @@ SETS: Mapping[str, Mapping[str, float]] = {
         "equip": 0.1,
         "combo": 0.02,
         "danger": -0.5,
-        "closing": 0.2,
+        "closing": 0.5,
         "many_keys": -0.01,
         "attack_spam": -0.01,
     },
