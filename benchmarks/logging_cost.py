@@ -169,12 +169,18 @@ class RewardsOnly(RolloutReward):
             (names, torch.zeros((steps, rows.count, len(names)), device=rows.index.device))
             for names in (self._spec.events, self._spec.measures)
         ]
+        self._frames = [list(kept) for _, kept in self._kept]
 
     def record(self, step: int, result: StepResult) -> None:
         """See `RolloutReward`."""
-        for columns, (names, kept) in zip((result.events, result.measures), self._kept, strict=True):
+        for columns, (names, _), frames in zip((result.events, result.measures), self._kept, self._frames, strict=True):
             if names:
-                kept[step].copy_(self._rows.take(packed(columns, names)))
+                block = columns[names[0]] if len(names) == 1 else packed(columns, names)
+                block = block.reshape(-1, len(names))
+                if self._rows.plays_all:
+                    frames[step].copy_(block)
+                else:
+                    torch.index_select(block, 0, self._rows.index, out=frames[step])
 
     def rewards(self) -> Tensor:
         """See `RolloutReward`."""

@@ -15,9 +15,10 @@ from ludus.envs.behaviour import Behaviour
 from ludus.rewards.manager import RewardManager
 from ludus.rewards.moment import Moment
 from ludus.rewards.weights import RewardConfig
+from ludus.training import trace as trace_module
 from ludus.training.callbacks import Episodes
 from ludus.training.config import TrainConfig
-from ludus.training.trace import RolloutTrace
+from ludus.training.trace import RolloutTrace, find_ends
 from ludus.training.workbench import Workbench
 
 
@@ -86,6 +87,19 @@ def test_episodes_by_hand() -> None:
     assert fourth.lengths.tolist() == [5, 5]
 
 
+def test_ends_are_found_row_by_row() -> None:
+    ends = np.zeros((5, 4), dtype=np.bool_)
+    for step, row in ((1, 3), (0, 1), (4, 1), (1, 1)):
+        ends[step, row] = True
+    found = find_ends(ends)
+    assert list(zip(found.step.tolist(), found.row.tolist(), found.before.tolist(), strict=True)) == [
+        (0, 1, -1), (1, 1, 0), (1, 3, -1), (4, 1, 1),
+    ]  # fmt: skip
+    assert (found.rows.tolist(), found.finished.tolist()) == ([1, 3], [5, 2])
+    assert found.column.tolist() == [0, 0, 1, 0]
+    assert len(find_ends(np.zeros((5, 4), dtype=np.bool_)).rows) == 0
+
+
 def test_nothing_of_an_episode_reaches_the_next() -> None:
     trace = make_trace()
     play(trace, *[result((100, 100))] * 3, result((100, 100), ended=(1, 1)))
@@ -103,8 +117,12 @@ def test_a_state_goes_on_and_another_one_is_refused() -> None:
         trace.load_state({"running": torch.zeros(1, 2), "lengths": torch.zeros(2, dtype=torch.int64)})
 
 
+@pytest.mark.parametrize("few_rows", [0, 64])
 @pytest.mark.parametrize("plays_all", [True, False])
-def test_episodes_over_many_rollouts_equal_those_of_a_plain_loop(plays_all: bool) -> None:
+def test_episodes_over_many_rollouts_equal_those_of_a_plain_loop(
+    plays_all: bool, few_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_module, "_FEW_ROWS", few_rows)
     env, generator = make_env("duel", 2), torch.Generator().manual_seed(0)
     config = RewardConfig.model_validate({"weights": {"reward": 1.0, "wins": 10.0}})
     behaviour = Behaviour(

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.algorithms.ppo.rewarding import RolloutReward
@@ -22,7 +23,7 @@ from ludus.rewards.moment import Moment
 from ludus.training.callbacks import NO_EPISODES, Episodes
 
 _OUTCOMES = ("wins", "losses")
-_FEW_GAMES = 64
+_FEW_ROWS = 64
 
 
 class Lineup(Protocol):
@@ -70,6 +71,7 @@ class RolloutTrace(RolloutReward):
         self._rows, self._is_on_host = rows, device.type == "cpu"
         # Rows move between seats, never between games; where every game is one row there is nothing to choose.
         one_row_a_game = rows.count == (rows.count // spec.seats if rows.plays_all else self._opponent_count())
+        self._is_few = self._is_on_host and rows.count <= _FEW_ROWS
         self._games = None if one_row_a_game else rows.index.div(spec.seats, rounding_mode="floor")
         self._events = torch.zeros((steps, rows.count, len(spec.events)), device=device)
         self._measures = torch.zeros((steps, rows.count, len(spec.measures)), device=device)
@@ -90,18 +92,29 @@ class RolloutTrace(RolloutReward):
             self._keep(result.events, self._spec.events, frame.events)
         if self._spec.measures:
             self._keep(result.measures, self._spec.measures, frame.measures)
-        if self._games is None:
-            torch.bitwise_or(result.terminated, result.truncated, out=frame.ends)
-        else:
-            torch.index_select(result.ended, 0, self._games, out=frame.ends)
-        if self._lineup is not None and self._games is None:
-            frame.against.copy_(self._lineup.opponents)
-        elif self._lineup is not None and self._games is not None:
-            torch.index_select(self._lineup.opponents, 0, self._games, out=frame.against)
-        if self._is_on_host and _any(result.truncated):
-            for final in result.final_observations.values():
-                if not bool(final[result.truncated].isfinite().all()):
-                    self.truncated_final.fill_(torch.nan)
+        if self._lineup is not None:
+            self._keep_games(self._lineup.opponents, frame.against)
+        if self._is_few:
+            self._record_few_ends(step, result)
+            return
+        self._keep_games(result.ended, frame.ends)
+        if self._is_on_host and bool(result.truncated.any()):
+            self._look_at_final(result)
+
+    def _record_few_ends(self, step: int, result: StepResult) -> None:
+        """Keeps the ends of few games on the host: looking through lists costs less than one call on tensors."""
+        if step == 0:
+            self._ends.zero_()
+        was_cut_off = True in result.truncated.tolist()
+        if was_cut_off:
+            self._look_at_final(result)
+        if was_cut_off or True in result.terminated.tolist():
+            self._keep_games(result.ended, self._frames[step].ends)
+
+    def _look_at_final(self, result: StepResult) -> None:
+        for final in result.final_observations.values():
+            if not bool(final[result.truncated].isfinite().all()):
+                self.truncated_final.fill_(torch.nan)
 
     def _by_seat(self, block: Tensor) -> Tensor:
         """Views `(steps, rows, names)` as the world gives a step, where all seats are learned from."""
@@ -117,6 +130,12 @@ class RolloutTrace(RolloutReward):
             into.copy_(block)
         else:
             torch.index_select(block.reshape(-1, len(names)), 0, self._rows.index, out=into)
+
+    def _keep_games(self, values: Tensor, into: Tensor) -> None:
+        if self._games is None:
+            into.copy_(values)
+        else:
+            torch.index_select(values, 0, self._games, out=into)
 
     @property
     def opponents(self) -> Tensor:
@@ -135,21 +154,24 @@ class RolloutTrace(RolloutReward):
 
     def read(self) -> Episodes:
         """Returns the episodes that ended in the rollout, and keeps what the others have gathered so far."""
-        steps, places = len(self._ends), self._ends.nonzero()
-        carried, lengths = self._running + self._sums, self._lengths + steps
+        found = find_ends(self._ends.cpu().numpy())
+        carried, lengths = self._running + self._sums, self._lengths.cpu().numpy() + len(self._ends)
         episodes = replace(NO_EPISODES, names=self._names())
-        if len(places):
-            ended = self._ends.any(0)
-            rows = ended.nonzero().squeeze(1)
-            # Only few rows have an end, and only theirs have to be summed up step by step.
+        if len(found.step):
+            device = self._ends.device
+            rows = torch.from_numpy(found.rows).to(device)
+            # Only the few rows that have an end must be added up step by step. First comes what they brought along, as
+            # if it were to be taken off: an episode's part is then the sum at its end less that at the end before.
             sums = self._quantities.index_select(2, rows).cumsum(1, dtype=torch.float64)
-            episodes = self._episodes(sums, places, ended.cumsum(0) - 1)
-            numbers = torch.arange(1, steps + 1, device=rows.device).unsqueeze(1)
-            finished = torch.where(self._ends[:, rows], numbers, 0).amax(0)  # steps that belong to finished episodes
-            columns = torch.arange(len(rows), device=rows.device)
-            carried[:, rows] = sums[:, -1] - sums[:, finished - 1, columns]
-            lengths[rows] = steps - finished
-        self._running, self._lengths = carried, lengths
+            sums = torch.cat((-self._running.index_select(1, rows).unsqueeze(1), sums), dim=1)
+            places = np.stack((found.step + 1, found.before + 1, found.column, found.row))
+            end, before, column, row = torch.from_numpy(places).to(device)
+            gathered = (sums[:, end, column] - sums[:, before, column]).cpu().numpy()
+            episodes = self._episodes(found, gathered, self._against[end - 1, row].cpu().numpy())
+            finished, columns = torch.from_numpy(found.finished).to(device), torch.arange(len(rows), device=device)
+            carried[:, rows] = sums[:, -1] - sums[:, finished, columns]
+            lengths[found.rows] = len(self._ends) - found.finished
+        self._running, self._lengths = carried, torch.from_numpy(lengths).to(self._ends.device)
         return episodes
 
     def _opponent_count(self) -> int:
@@ -158,23 +180,10 @@ class RolloutTrace(RolloutReward):
     def _names(self) -> tuple[str, ...]:
         return () if self._lineup is None else self._lineup.names
 
-    def _episodes(self, sums: Tensor, places: Tensor, columns: Tensor) -> Episodes:
-        """Returns the episodes that ended.
-
-        Args:
-            sums: `(quantities, steps, rows with an end)`, added up over the rollout's steps.
-            places: `(episodes, 2)`, step and row of each end.
-            columns: `(rows,)`, where in `sums` a row is.
-        """
-        step, row = places.unbind(1)
-        column = columns[row]
-        # The end before in the same row, or -1: what was gathered up to there belongs to an earlier episode.
-        counted = torch.where(self._ends, torch.arange(len(self._ends), device=step.device).unsqueeze(1), -1)
-        before = torch.cat((torch.full_like(counted[:1], -1), counted[:-1].cummax(0).values))[step, row]
-        is_first = before < 0
-        earlier = torch.where(is_first, -self._running[:, row], sums[:, before.clamp(min=0), column])
-        gathered = (sums[:, step, column] - earlier).cpu().numpy()
-        lengths = (step - before + torch.where(is_first, self._lengths[row], 0)).cpu().numpy()
+    def _episodes(self, found: "Ends", gathered: NDArray[np.float64], against: NDArray[np.int64]) -> Episodes:
+        """Returns the episodes that ended, of what they `gathered` `(quantities, episodes)` and `against` whom."""
+        brought = np.where(found.before < 0, self._lengths.cpu().numpy()[found.row], 0)
+        lengths = found.step - found.before + brought
         by_name = dict(zip(self._quantity_names, gathered, strict=True))
         terms = {name: by_name[f"reward.{name}"] for name in self._manager.names}
         has_result = all(f"outcome.{name}" in by_name for name in _OUTCOMES)
@@ -186,7 +195,7 @@ class RolloutTrace(RolloutReward):
             rewards=np.sum(list(terms.values()), axis=0),
             lengths=lengths,
             outcomes=np.sign(outcome).astype(np.int64),
-            opponents=self._against[step, row].cpu().numpy(),
+            opponents=against,
             names=self._names(),
             terms=terms,
             behaviour=self._behaviour.per_episode(sums_by_name, lengths, self._spec.rate_hz) if sums_by_name else {},
@@ -236,6 +245,32 @@ class RolloutTrace(RolloutReward):
         return Moment(events, measures, 1.0 / self._spec.rate_hz)
 
 
-def _any(games: Tensor) -> bool:
-    """Says whether a game of `(games,)` bool on the host is set; few are looked through faster one by one."""
-    return True in games.tolist() if len(games) <= _FEW_GAMES else bool(games.any())
+class Ends(NamedTuple):
+    """Where episodes ended in a rollout, in the order in which they did.
+
+    Attributes:
+        step, row: `(episodes,)`, the place of each end.
+        before: `(episodes,)`, step of the end before in the same row, or -1.
+        column: `(episodes,)`, index of the row among `rows`.
+        rows: `(rows with an end,)`, sorted.
+        finished: `(rows with an end,)`, how many of a row's steps belong to finished episodes.
+    """
+
+    step: NDArray[np.int64]
+    row: NDArray[np.int64]
+    before: NDArray[np.int64]
+    column: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    finished: NDArray[np.int64]
+
+
+def find_ends(ends: NDArray[np.bool_]) -> Ends:
+    """Finds the ends in `(steps, rows)`."""
+    step, row = ends.nonzero()
+    order = np.lexsort((step, row))  # row by row
+    follows = row[order[1:]] == row[order[:-1]]
+    before = np.full_like(step, -1)
+    before[order[1:]] = np.where(follows, step[order[:-1]], -1)
+    last = order[np.append(~follows, True)] if len(order) else order
+    rows = row[last]
+    return Ends(step, row, before, np.searchsorted(rows, row), rows, step[last] + 1)

@@ -145,8 +145,8 @@ def _alive(moment: Moment) -> Tensor:
 
 
 SETS: Mapping[str, Mapping[str, float]] = {
-    # Points the way in every frame; its terms are small beside knockouts and the win. With less than half of this `closing`
-    # some seeds learn to wait on their own ground, and never meet an opponent that waits too.
+    # Points the way in every frame; its terms are small beside knockouts and the win. With less than half of this
+    # `closing` some seeds learn to wait on their own ground, and never meet an opponent that waits too.
     "dense": {
         "damage": 1.4,
         "knockout": 1.0,

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+_NOTHING = torch.empty(0)
 _KEPT = 8  # free tensors that wait for their next use
 
 
@@ -12,16 +13,18 @@ class Buffers:
     """Float32 tensors on the CPU; what they hold is whatever the last user left. Not safe to share between threads."""
 
     def __init__(self) -> None:
-        self._scratch: dict[tuple[str, int], Tensor] = {}
+        self._scratch: dict[tuple[str, int], tuple[Tensor, Tensor]] = {}
         self._free: dict[int, Tensor] = {}
 
     def scratch(self, name: str, index: int, *shape: int) -> Tensor:
         """Returns memory until the next call with the same name and index."""
-        count = math.prod(shape)
-        flat = self._scratch.get((name, index))
-        if flat is None or flat.numel() < count:
-            flat = self._scratch[name, index] = torch.empty(count)
-        return flat[:count].view(shape)
+        flat, view = self._scratch.get((name, index), (_NOTHING, _NOTHING))
+        if view.shape != shape:
+            count = math.prod(shape)
+            flat = flat if flat.numel() >= count else torch.empty(count)
+            view = flat[:count].view(shape)
+            self._scratch[name, index] = (flat, view)
+        return view
 
     def take(self, *shape: int) -> Tensor:
         """Returns memory until it is given back; memory that never comes back is freed as usual.

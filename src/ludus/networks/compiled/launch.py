@@ -15,7 +15,8 @@ _BLOCK_ROWS = (
 _TILE_ROWS = 4  # rows that the compiled function works on together
 _WORTH_A_THREAD = 1 << 21  # multiplications; with fewer, handing a part over costs more than it brings
 _HEADER = 6  # places of the table before those of the networks: steps, rows, size, rows and number of blocks, keep
-_PLACES = 10  # of a network
+_PLACES = 8  # of a network
+_COLUMNS = 16  # of the weights that are transposed together
 _Table: TypeAlias = NDArray[np.int64]
 
 
@@ -30,7 +31,11 @@ def launch(kernel: str, shape: tuple[int, int, int], keep: Tensor, networks: Seq
     """
     steps, rows, size = shape
     work = len(networks) * steps * rows * 4 * size * size
-    _runner(torch.get_num_threads() if work >= _WORTH_A_THREAD else 1).run(kernel, shape, keep, networks)
+    runner = _runner(torch.get_num_threads() if work >= _WORTH_A_THREAD else 1)
+    if kernel == "backward_kernel":
+        runner.run("transpose_kernel", (*shape, _COLUMNS, size // _COLUMNS, 0), networks)
+    block_rows = rows_of_block(rows, len(networks), runner.threads)
+    runner.run(kernel, (*shape, block_rows, -(-rows // block_rows), keep.data_ptr()), networks)
 
 
 def rows_of_block(rows: int, networks: int, threads: int) -> int:
@@ -53,20 +58,17 @@ class _Runner:
             MIN_SLICE = 1
 
         load_kernels(kernels, torch.device("cpu"))
+        self.threads = threads
         self._kernels, self._launcher = kernels, BlockLauncher(torch.device("cpu"), threads)
         self._prepared: dict[tuple[str, int, int], tuple[_Table, Callable[[], None]]] = {}
 
-    def run(self, kernel: str, shape: tuple[int, int, int], keep: Tensor, networks: Sequence[Sequence[Tensor]]) -> None:
-        """Runs a kernel; see `launch`."""
-        block_rows = rows_of_block(shape[1], len(networks), self._launcher.threads)
-        key = (kernel, len(networks), -(-shape[1] // block_rows))
+    def run(self, kernel: str, header: tuple[int, ...], networks: Sequence[Sequence[Tensor]]) -> None:
+        """Runs a kernel over all blocks, whose number a network is the last but one of the header."""
+        key = (kernel, len(networks), header[-2])
         if key not in self._prepared:
             self._prepared[key] = self._prepare(*key)
         table, run = self._prepared[key]
-        table[:_HEADER] = (*shape, block_rows, key[-1], keep.data_ptr())
-        for network, tensors in enumerate(networks):
-            start = _HEADER + network * _PLACES
-            table[start : start + len(tensors)] = [tensor.data_ptr() for tensor in tensors]
+        table[:] = (*header, *(tensor.data_ptr() for tensors in networks for tensor in tensors))
         run()
 
     def _prepare(self, kernel: str, networks: int, blocks: int) -> tuple[_Table, Callable[[], None]]:

@@ -72,9 +72,7 @@ def run_lstms(inputs: Tensor, networks: Sequence[Network], keep: Tensor) -> list
     if torch.is_grad_enabled():
         flat = _Lstms.apply(inputs, keep, *(tensor for network in networks for tensor in network))  # type: ignore[no-untyped-call]
         return list(zip(flat[::2], flat[1::2], strict=True))
-    results = _forward(inputs, networks, keep)
-    for result in results:
-        _give_back(result.trace)
+    results = _forward(inputs, networks, keep, traced=False)
     return [(result.outputs, result.last_cell) for result in results]
 
 
@@ -84,7 +82,7 @@ class _Lstms(Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, keep: Tensor, *tensors: Tensor) -> Any:  # noqa: ANN401
         networks = [Network(*tensors[i : i + 5]) for i in range(0, len(tensors), 5)]
-        results = _forward(inputs, networks, keep)
+        results = _forward(inputs, networks, keep, traced=True)
         ctx.set_materialize_grads(False)  # a network that a loss does not use gets no gradient, rather than zeros
         pairs = zip(networks, results, strict=True)
         ctx.save_for_backward(
@@ -113,24 +111,30 @@ class _Lstms(Function):
                     torch.mm(flat.t(), trace.states[0].flatten(0, 1)),
                     *states,
                 )
-        for trace in traces:
-            _give_back(trace)
+            for tensor in (tensor for trace in traces for tensor in trace):
+                _BUFFERS.give(tensor)
         found[0] = None if grad_inputs is None else grad_inputs.view_as(inputs)
         return tuple(found)
 
 
-def _forward(inputs: Tensor, networks: Sequence[Network], keep: Tensor) -> list[Result]:
+def _forward(inputs: Tensor, networks: Sequence[Network], keep: Tensor, *, traced: bool) -> list[Result]:
+    """Runs all networks; without `traced` their traces are scratch memory."""
     (steps, rows), size = inputs.shape[:2], networks[0].hidden.shape[-1]
+    flat_inputs = inputs.flatten(0, 1)
     results, places = [], []
     with _LOCK:
         for i, network in enumerate(networks):
             projected = _BUFFERS.scratch("projected", i, steps * rows, 4 * size)
-            torch.addmm(network.bias, inputs.flatten(0, 1), network.input_weight.t(), out=projected)
-            trace = Trace(_BUFFERS.take(steps, rows, 4 * size), _BUFFERS.take(3, steps, rows, size))
+            torch.addmm(network.bias, flat_inputs, network.input_weight.t(), out=projected)
+            if traced:
+                trace = Trace(_BUFFERS.take(steps, rows, 4 * size), _BUFFERS.take(3, steps, rows, size))
+            else:
+                states = _BUFFERS.scratch("states", i, 3, steps, rows, size)
+                trace = Trace(_BUFFERS.scratch("gates", i, steps, rows, 4 * size), states)
             result = Result(inputs.new_empty(steps, rows, size), inputs.new_empty(rows, size), trace)
             results.append(result)
             given = (tensor.contiguous() for tensor in (network.weight, network.hidden, network.cell))
-            places.append((projected, *given, trace.gates, *trace.states.unbind(), result.outputs, result.last_cell))
+            places.append((projected, *given, *trace, result.outputs, result.last_cell))
         launch("forward_kernel", (steps, rows, size), keep.contiguous(), places)
     return results
 
@@ -150,16 +154,9 @@ def _backward(
             states[1].copy_(of_cell)
         if of_outputs is None:
             of_outputs = trace.states.new_zeros(steps, rows, size)
-        transposed = _BUFFERS.scratch("transposed", i, size, 4 * size).copy_(weight.t())
+        transposed = _BUFFERS.scratch("transposed", i, size, 4 * size)
         grad_gates = _BUFFERS.scratch("grad_gates", i, steps, rows, 4 * size)
         found.append((grad_gates, states))
-        given = (of_outputs.contiguous(), transposed, *states.unbind())
-        places.append((*given, trace.gates, *trace.states.unbind(), grad_gates))
+        places.append((of_outputs.contiguous(), transposed, states, weight.contiguous(), *trace, grad_gates, states))
     launch("backward_kernel", (steps, rows, size), keep.contiguous(), places)
     return found
-
-
-def _give_back(trace: Trace) -> None:
-    with _LOCK:
-        for tensor in trace:
-            _BUFFERS.give(tensor)

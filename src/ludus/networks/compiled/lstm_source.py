@@ -1,7 +1,7 @@
-"""Source of the compiled LSTM: a block of rows through all its steps, forward or backward.
+"""Source of the compiled LSTM: a block of rows through all its steps, forward or backward; weights transposed.
 
 Rows do not meet each other in a recurrence, so a block stays in the core's own cache from the first step to the last,
-and several cores need not wait for each other within a sequence. Tables are those of `lstm.py`. Products are sums
+and several cores need not wait for each other within a sequence. Tables are those of `launch.py`. Products are sums
 over two contiguous rows, so that neither operand is copied into another layout first: with the few rows of a chunked
 minibatch that copying is what makes library products slow (16 rows by 256 x 1,024: 8 GFLOP/s there, 33 here).
 """
@@ -68,17 +68,17 @@ FORWARD = r"""
     const long long* table = (const long long*)job;
     const int steps = (int)table[0], all_rows = (int)table[1], size = (int)table[2], block_rows = (int)table[3];
     const float* keep = (const float*)table[5];
-    const long long* network = table + 6 + block / table[4] * 10;
+    const long long* network = table + 6 + block / table[4] * 8;
     const float* projected = (const float*)network[0];
     const float* weight = (const float*)network[1];
     const float* hidden = (const float*)network[2];
     const float* first_cell = (const float*)network[3];
     float* gates = (float*)network[4];
     float* hidden_before = (float*)network[5];
-    float* cell_before = (float*)network[6];
-    float* squashed = (float*)network[7];
-    float* outputs = (float*)network[8];
-    float* cell = (float*)network[9];
+    float* cell_before = hidden_before + (long long)steps * all_rows * size;
+    float* squashed = cell_before + (long long)steps * all_rows * size;
+    float* outputs = (float*)network[6];
+    float* cell = (float*)network[7];
     const int first = (int)(block % table[4]) * block_rows;
     const int rows = all_rows - first < block_rows ? all_rows - first : block_rows;
     float fresh[16 * 64];  // products of sixteen units: (rows, gates, units)
@@ -132,15 +132,15 @@ BACKWARD = r"""
     const long long* table = (const long long*)job;
     const int steps = (int)table[0], all_rows = (int)table[1], size = (int)table[2], block_rows = (int)table[3];
     const float* keep = (const float*)table[5];
-    const long long* network = table + 6 + block / table[4] * 10;
+    const long long* network = table + 6 + block / table[4] * 8;
     const float* grad_outputs = (const float*)network[0];
     const float* transposed = (const float*)network[1];
     float* grad_hidden = (float*)network[2];
-    float* grad_cell = (float*)network[3];
+    float* grad_cell = grad_hidden + (long long)all_rows * size;
     const float* gates = (const float*)network[4];
-    const float* cell_before = (const float*)network[6];
-    const float* squashed = (const float*)network[7];
-    float* grad_gates = (float*)network[8];
+    const float* cell_before = (const float*)network[5] + (long long)steps * all_rows * size;
+    const float* squashed = cell_before + (long long)steps * all_rows * size;
+    float* grad_gates = (float*)network[6];
     const int first = (int)(block % table[4]) * block_rows;
     const int rows = all_rows - first < block_rows ? all_rows - first : block_rows;
     const vec one = Vector::all(1.0f);
@@ -178,4 +178,28 @@ BACKWARD = r"""
                 }
             }
     }
+"""
+
+TRANSPOSE = r"""
+    // Sixteen columns of the recurrent weights (4 size, size) become rows of the copy (size, 4 size).
+    const long long* table = (const long long*)job;
+    const int size = (int)table[2], first = (int)(block % table[4]) * 16;
+    const long long* network = table + 6 + block / table[4] * 8;
+    const float* weight = (const float*)network[3];
+    float* transposed = (float*)network[1];
+    for (int i = 0; i < 4 * size; i += 4)
+        for (int j = first; j < first + 16; j += 4) {
+            vec row[4];
+            #pragma clang loop unroll(full)
+            for (int k = 0; k < 4; ++k) row[k] = *(const vec*)(weight + (long long)(i + k) * size + j);
+            const vec a = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
+            const vec b = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
+            const vec c = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
+            const vec d = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+            float* to = transposed + (long long)j * 4 * size + i;
+            *(vec*)to = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+            *(vec*)(to + 4 * size) = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+            *(vec*)(to + 8 * size) = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+            *(vec*)(to + 12 * size) = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+        }
 """
