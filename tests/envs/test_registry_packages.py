@@ -9,7 +9,14 @@ from ludus.envs import registry
 from ludus.envs.adapters.gymnasium_games import GymnasiumSettings
 from ludus.envs.base import BatchedEnv, EnvRequest
 from ludus.envs.brawl.config import BrawlConfig
-from ludus.envs.registry import preset_package, register_env, registered_envs, settings_model, world_id
+from ludus.envs.registry import (
+    preset_package,
+    register_env,
+    registered_envs,
+    settings_model,
+    world_id,
+    world_package,
+)
 from ludus.envs.settings import EnvSettings
 from ludus.envs.tiny.duel import make
 
@@ -53,7 +60,9 @@ def test_versioned_names() -> None:
 def test_models_of_settings() -> None:
     assert settings_model("brawl") is BrawlConfig
     assert settings_model("gym:X-v0") is GymnasiumSettings
-    for name in registered_envs():
+    shipped = [name for name in registered_envs() if world_package(name).startswith("ludus.")]
+    assert "brawl-v1" in shipped
+    for name in shipped:
         model = settings_model(name)
         assert model is not None
         assert issubclass(model, EnvSettings)

@@ -97,8 +97,8 @@ MALFORMED: dict[str, tuple[str, str]] = {
         "policy: {net_arch: {pi: [64, x]}}",
         "1:30: policy.net_arch.pi.1: should be a whole number (got 'x')",
     ),
-    "a weight": ("opponents: {random: -1}", "1:21: opponents.random: should be greater than 0 (got -1)"),
-    "rules between keys": ("opponents: {}", "1:1: top level: opponents must name at least one bot"),
+    "a weight": ("opponents: {random: -1}", "1:21: opponents.random: should be greater than or equal to 0 (got -1)"),
+    "rules between keys": ("opponents: {}", "1:1: top level: opponents needs a weight above 0"),
     "null for a model": ("ppo:", "1:5: ppo: should be a mapping (got None); keys: steps, "),
     "a key twice": (
         "seed: 1\nppo: {}\nseed: 2",

@@ -35,7 +35,7 @@ class BlindDuel(DuelEnv):
 
     def __init__(self, request: EnvRequest) -> None:
         super().__init__(request)
-        self.spec = replace(self.spec, name="blind")
+        self.spec = replace(self.spec, name="unseen")
 
     def _observe(self) -> Observations:
         return {"vector": super()._observe()["vector"][..., :4]}
@@ -53,7 +53,7 @@ class SmallDuel(DuelEnv):
         return replace(result, events={"reward": result.events["reward"]})
 
 
-register_env("blind-v1", BlindDuel)
+register_env("unseen-v1", BlindDuel)
 register_env("small-duel-v1", SmallDuel)
 
 
@@ -133,7 +133,7 @@ def test_a_device_that_is_not_here_is_refused() -> None:
 
 
 def test_wrong_spaces_and_too_many_games_are_refused() -> None:
-    assert failing(make_config(world={"name": "blind"}), VerificationError, r"blind-v1 breaks.*\(4, 2, 4\).*8") == []
+    assert failing(make_config(world={"name": "unseen"}), VerificationError, r"unseen-v1 breaks.*\(4, 2, 4\).*8") == []
     assert failing(make_config(world={"name": "small-duel", "num_games": 3}), ConfigError, "at most 2; use fewer") == []
 
 
