@@ -193,7 +193,7 @@ class Launcher:
     Every kernel takes the index of its first game as its last argument.
     """
 
-    # Below this many games a thread, handing the work over costs more than it saves.
+    # Fewest games that are worth a thread of their own: below, handing the work over costs more than it saves.
     MIN_SLICE = 256
 
     def __init__(self, device: torch.device, threads: int | None = None) -> None:
@@ -201,10 +201,15 @@ class Launcher:
         self.threads = max(1, threads or os.cpu_count() or 1) if device.type == "cpu" else 1
         self._team = _Team(self.threads - 1)
 
-    def prepare(self, games: int, *kernels: tuple[Any, Sequence[Any]] | TiledKernel) -> Prepared:
-        """Makes kernels, each given with its arguments, ready to run one after the other over all games.
+    def prepare(
+        self, games: int, *kernels: tuple[Any, Sequence[Any]] | TiledKernel, min_slice: int | None = None
+    ) -> Prepared:
+        """Makes kernels ready to run one after the other over all games.
 
-        Tiled kernels are for CUDA devices alone.
+        Args:
+            games: How many games there are.
+            kernels: Kernels, each with its arguments. Tiled kernels are for CUDA devices alone.
+            min_slice: In place of `MIN_SLICE`, for kernels that take much more or less time a game than others.
         """
 
         def record(first: int, last: int) -> list[Any]:
@@ -219,8 +224,9 @@ class Launcher:
 
         if self.device.type == "cuda":
             return _CudaPrepared(self.device, record(0, games))
-        sharers = max(1, min(self.threads, games // self.MIN_SLICE))
-        bounds = shrinking_parts(games, sharers, max(1, self.MIN_SLICE // 4))
+        alone = self.MIN_SLICE if min_slice is None else min_slice
+        sharers = max(1, min(self.threads, games // alone))
+        bounds = shrinking_parts(games, sharers, max(1, alone // 4))
         return _HostPrepared([record(first, last) for first, last in pairwise(bounds)], self._team, sharers - 1)
 
     def close(self) -> None:

@@ -28,6 +28,7 @@ DEFAULT_SCRIPT = Path(__file__).with_name("clockwork.yaml")
 MEMO_WORDS = struct_words(Memo)
 KEY_NAMES = tuple(key.name.lower() for key in Key)
 MAX_SCRIPT_BYTES = 100_000
+SEATS_A_THREAD = 2048  # a seat takes a fifteenth of the time of a game's step
 
 # Reaction delay (frames) and share of noise unless the name says otherwise. Without noise two equal bots play the same
 # match again and again, and the side alone decides it. The rule bot acts at once, as the one it stands for did.
@@ -215,7 +216,8 @@ class BrawlBots:
             wp.from_torch(env.bot_delayed),
             wp.from_torch(self._actions, dtype=KeyRow),
         ]
-        self._run = env.launcher.prepare(env.num_games * SEATS, (bot_kernel, inputs))
+        seats = env.num_games * SEATS
+        self._run = env.launcher.prepare(seats, (bot_kernel, inputs), min_slice=SEATS_A_THREAD)
 
 
 def _check_form(name: str, given: Tensor, like: Tensor, types: tuple[torch.dtype, ...]) -> None:
