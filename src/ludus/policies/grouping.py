@@ -34,9 +34,8 @@ class StackedMatrix:
         self._grouping, self.inputs, self.outputs = grouping, inputs, outputs
         multiple = grouping.multiple
         shape = (grouping.slots, -(-inputs // multiple) * multiple, -(-outputs // multiple) * multiple)
-        # On a CPU the memory of slots that are never filled is never touched, so it takes no room.
-        make = torch.empty if grouping.device.type == "cpu" else torch.zeros
-        self.weight = make(shape, dtype=grouping.dtype, device=grouping.device)
+        # Zeros, since rows that nobody asks for may meet a slot that was never filled, and must stay finite.
+        self.weight = torch.zeros(shape, dtype=grouping.dtype, device=grouping.device)
         self.bias = torch.zeros((grouping.slots, outputs), dtype=grouping.dtype, device=grouping.device)
         self.pairs = tuple(zip(self.weight.unbind(0), self.bias.unbind(0), strict=True))
         self._has_bias = bias
