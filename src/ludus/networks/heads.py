@@ -2,6 +2,7 @@
 
 from gymnasium import spaces
 
+from ludus.core.errors import UnsupportedError
 from ludus.networks.distributions import (
     ActionHead,
     BernoulliHead,
@@ -10,10 +11,16 @@ from ludus.networks.distributions import (
     check_plain,
 )
 from ludus.networks.gaussian import GaussianHead, StateDependentGaussianHead
+from ludus.networks.squashed import Squash, SquashedHead
 
 
 def make_head(
-    space: spaces.Space[object], latent: int, *, log_std: float = 0.0, state_dependent: bool = False
+    space: spaces.Space[object],
+    latent: int,
+    *,
+    log_std: float = 0.0,
+    state_dependent: bool = False,
+    squash: Squash | None = None,
 ) -> ActionHead:
     """Makes the head for one seat's actions.
 
@@ -22,8 +29,16 @@ def make_head(
         latent: Features that the head is fed.
         log_std: First log standard deviation of continuous actions.
         state_dependent: Whether continuous actions explore as a function of the state.
+        squash: How actions are squashed into their bounds, which only continuous ones can be; None does not.
+
+    Raises:
+        UnsupportedError: The space has no head, or no bounds to squash actions into.
     """
     check_plain(space)
+    if squash is not None:
+        if not isinstance(space, spaces.Box):
+            raise UnsupportedError(f"only continuous actions (Box) can be squashed, not {space}; use algorithm ppo")
+        return SquashedHead(latent, space, squash)
     if isinstance(space, spaces.Discrete):
         return CategoricalHead(latent, int(space.n))
     if isinstance(space, spaces.MultiDiscrete):

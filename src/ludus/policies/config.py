@@ -5,6 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ludus.networks.cnn import CnnConfig
 from ludus.networks.layers import ActivationName
 from ludus.networks.recurrent import RecurrentConfig
+from ludus.networks.squashed import Squash
 from ludus.networks.strategy import StrategyConfig
 
 
@@ -46,6 +47,8 @@ class PolicyConfig(_Frozen):
         orthogonal: Whether weights start orthogonal with zero bias.
         log_std: First log standard deviation of continuous actions.
         state_dependent_exploration: Whether continuous actions explore as a function of the state.
+        squash: How continuous actions are squashed into their bounds: `stochastic` with a spread that depends on the
+            state, `deterministic` without one. A run's `algorithm` sets it; None is the plain Gaussian of PPO.
         normalise: Running normalisation of observations and returns.
         bfloat16: Whether matrix products and caches on a CUDA device use bfloat16 (`torch.autocast`); parameters stay
             float32, and so does everything on a CPU.
@@ -60,5 +63,6 @@ class PolicyConfig(_Frozen):
     orthogonal: bool = True
     log_std: float = 0.0
     state_dependent_exploration: bool = False
+    squash: Squash | None = None
     normalise: NormalisationConfig = NormalisationConfig()
     bfloat16: bool = False

@@ -82,6 +82,7 @@ class Policy(nn.Module):
             self.actor.output_size,
             log_std=config.log_std,
             state_dependent=config.state_dependent_exploration,
+            squash=config.squash,
         )
         self.value_head = make_linear(self.critic.output_size, 1, 1.0 if config.orthogonal else None)
         self.returns = Normaliser(1, config.normalise.clip, self.device) if config.normalise.returns else None
