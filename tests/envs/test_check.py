@@ -65,7 +65,7 @@ def with_spec(**changes: Any) -> type[ShortPoint]:
 WrongTeams = with_spec(teams=(1,))
 WrongBlock = with_spec(blocks={"vector": {"opponent": (3, 9)}})
 DoubleEventName = with_spec(events=("reward", "reward"))
-OddObservationSpace = with_spec(observation_space=spaces.Dict({"vector": spaces.Discrete(3)}))
+OddObservationSpace = with_spec(observation_space=spaces.Dict({"vector": spaces.Discrete(3)}), mirror=None)
 
 
 class WrongFirstGame(ShortPoint):
@@ -390,14 +390,14 @@ def test_the_error_names_every_failed_check() -> None:
     with pytest.raises(ConformanceError) as caught:
         check_env(maker(NoRestartShown), OPTIONS)
     message = str(caught.value)
-    assert message.startswith("point-v1 breaks the batched contract in 2 of 17 checks:")
+    assert message.startswith("point-v1 breaks the batched contract in 2 of 18 checks:")
     assert "\n- restart: " in message
     assert "\n- final_observations: " in message
 
 
 def test_the_report_reads_as_lines() -> None:
     lines = str(run_checks(maker(ClosesOnce), OPTIONS)).splitlines()
-    assert lines[0] == "point-v1: 14 passed, 2 skipped, 1 failed"
+    assert lines[0] == "point-v1: 15 passed, 2 skipped, 1 failed"
     assert "[OK] batch" in lines
     assert "[SKIP] render: the world cannot be drawn" in lines
     assert any(line.startswith("[ERROR] close: the second close() raises RuntimeError") for line in lines)

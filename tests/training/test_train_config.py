@@ -42,6 +42,7 @@ def test_settings_that_json_cannot_hold_are_refused() -> None:
         ({"seed": -1}, "greater than or equal to 0"),
         ({"speed": 1}, "Extra inputs"),
         ({"rewards": {"weights": {"wins": float("nan")}}}, "finite"),
+        ({"ppo": {"mirror": True}, "policy": {"recurrent": {"size": 8}}}, "for policies without memory"),
     ],
 )
 def test_wrong_settings_are_refused(change: dict[str, Any], fault: str) -> None:

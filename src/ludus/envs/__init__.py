@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ludus.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Observations, StepResult
+    from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Mirror, Observations, Reflection, StepResult
     from ludus.envs.check import check_env
     from ludus.envs.registry import make_env, register_env, registered_envs
 
@@ -14,7 +14,9 @@ __all__ = [
     "Bots",
     "EnvRequest",
     "EnvSpec",
+    "Mirror",
     "Observations",
+    "Reflection",
     "StepResult",
     "check_env",
     "make_env",
@@ -22,7 +24,7 @@ __all__ = [
     "registered_envs",
 ]
 
-_BASE = ("BatchedEnv", "Bots", "EnvRequest", "EnvSpec", "Observations", "StepResult")
+_BASE = ("BatchedEnv", "Bots", "EnvRequest", "EnvSpec", "Mirror", "Observations", "Reflection", "StepResult")
 _REGISTRY = ("make_env", "register_env", "registered_envs")
 __getattr__ = lazy_names(
     __name__,

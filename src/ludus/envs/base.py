@@ -23,7 +23,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ludus.core.errors import ActionError, DeviceError, SnapshotError, UnsupportedError
+from ludus.core.errors import ActionError, ConfigError, DeviceError, SnapshotError, UnsupportedError
+from ludus.envs.mirror import Mirror as Mirror  # a world's spec is written with this module alone
+from ludus.envs.mirror import Reflection as Reflection
+from ludus.envs.mirror import mirror_faults
 
 Observations: TypeAlias = dict[str, Tensor]
 Blocks: TypeAlias = Mapping[str, Mapping[str, tuple[int, int]]]
@@ -52,6 +55,10 @@ class EnvSpec:
         snapshots: Whether `snapshot` and `restore` work.
         truncates: Whether a game can be cut off (`StepResult.truncated`); where none ever is, a learner on a GPU saves
             asking for the values of final observations in every step.
+        mirror: How a seat's observations and actions look in a mirror; None if the world is not symmetric.
+
+    Raises:
+        ConfigError: The mirror does not fit the spaces.
     """
 
     name: str
@@ -70,6 +77,14 @@ class EnvSpec:
     realtime: bool = False
     snapshots: bool = True
     truncates: bool = True
+    mirror: Mirror | None = None
+
+    def __post_init__(self) -> None:
+        if self.mirror is None:
+            return
+        fault = next(mirror_faults(self.mirror, self.observation_space, self.action_space), None)
+        if fault is not None:
+            raise ConfigError(f"the mirror of {self.id} does not fit: {fault}")
 
     @property
     def seats(self) -> int:

@@ -153,6 +153,10 @@ class TrainConfig(_Frozen):
         if self.curriculum and self.opponents is not None:
             raise ValueError("opponents are given by each stage of the curriculum; leave out one of the two")
         check_stages(self.curriculum)
+        if self.ppo.mirror and (self.policy.recurrent is not None or self.policy.strategy is not None):
+            raise ValueError(
+                "ppo.mirror is for policies without memory; leave out policy.recurrent and policy.strategy"
+            )
         return self
 
     def stages(self) -> tuple[StageConfig, ...]:

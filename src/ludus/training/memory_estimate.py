@@ -71,6 +71,7 @@ def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> 
     parts = {
         "parameters and optimiser": 2 * parameters + optimiser,  # one for the gradient
         "rollout": rollout,
+        "mirrored rollout": 2 * rollout if config.ppo.mirror else 0,  # the rollout once more, and its image
         "memories": rows * memory,
         "trace": bench.trace.memory_bytes() * frames // small_frames,
         "minibatch": (activations * config.ppo.batch_size // small_frames) + rollout * config.ppo.batch_size // frames,

@@ -34,9 +34,9 @@ def small_copy(config: TrainConfig, spec: EnvSpec) -> TrainConfig:
     )
     chunk = min(STEPS, config.ppo.chunk) if has_memory(config) else 1
     steps = min(STEPS // chunk * chunk, config.ppo.steps)
-    batch_size = steps * learner_rows(small, spec)
-    size = {"steps": steps, "chunk": chunk, "batch_size": batch_size, "epochs": 1, "compile": False}
-    return small.model_copy(update={"ppo": config.ppo.model_copy(update=size)})
+    ppo = config.ppo.model_copy(update={"steps": steps, "chunk": chunk, "epochs": 1, "compile": False})
+    whole = ppo.experiences(learner_rows(small, spec))
+    return small.model_copy(update={"ppo": ppo.model_copy(update={"batch_size": whole})})
 
 
 def check_rollout(bench: Workbench) -> str:

@@ -37,8 +37,9 @@ def summarise(config: TrainConfig, folder: Path | None, user: str) -> Iterator[s
     yield f"device {world.device} ({set_up_device(world.device)}), precision {precision}"
     yield f"{world.num_games:,} games of {spec.id}, seats in each {spec.seats}, the learner plays {rows:,} of all"
     yield f"policy {_policy(config)}, {_parameter_count(spec, config):,} parameters"
+    mirrored = ", learned from with their mirror images" if ppo.mirror else ""
     yield (
-        f"rollout {ppo.steps} steps x {rows:,} rows = {ppo.steps * rows:,} env steps, minibatches of "
+        f"rollout {ppo.steps} steps x {rows:,} rows = {ppo.steps * rows:,} env steps{mirrored}, minibatches of "
         f"{ppo.batch_size:,}, {ppo.epochs} epochs, learning rate {_schedule(ppo.learning_rate.model_dump())}"
     )
     yield f"budget {config.total_env_steps:,} env steps, seed {config.seed}, {_checkpoints(config)}"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ludus.algorithms.ppo.mirroring import check_mirror
 from ludus.core.errors import ConfigError, LudusError, VerificationError
 from ludus.envs.base import BatchedEnv, EnvSpec
 from ludus.envs.check.shape_checks import spec_faults
@@ -104,10 +105,13 @@ def _check_world(env: BatchedEnv, config: TrainConfig) -> str:
 
 def _check_batch(spec: EnvSpec, config: TrainConfig) -> str:
     rows, ppo = learner_rows(config, spec), config.ppo
+    if ppo.mirror:
+        check_mirror(spec, has_memory=has_memory(config))
     ppo.chunk_for(has_memory=has_memory(config))
     minibatches = ppo.minibatches(rows)
+    mirrored = " and their mirror images" if ppo.mirror else ""
     return (
-        f"batch: {ppo.steps} steps x {rows:,} rows are {minibatches} minibatches of {ppo.batch_size:,}, "
+        f"batch: {ppo.steps} steps x {rows:,} rows{mirrored} are {minibatches} minibatches of {ppo.batch_size:,}, "
         f"learned from {ppo.epochs} times"
     )
 

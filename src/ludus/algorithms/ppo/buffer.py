@@ -90,6 +90,11 @@ class RolloutBuffer:
         """Number of chunks in the buffer; single steps for a policy without memory."""
         return self.steps // self.chunk * self.rows
 
+    @property
+    def size(self) -> int:
+        """Number of experiences in the buffer."""
+        return self.steps * self.rows
+
     def store_memory(self, step: int, memory: Mapping[str, Tensor]) -> None:
         """Keeps the memory before `step` if a chunk starts there."""
         if step % self.chunk == 0:

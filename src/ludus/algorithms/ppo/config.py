@@ -11,7 +11,8 @@ class PpoConfig(BaseModel):
 
     Attributes:
         steps: Steps of every row in a rollout.
-        batch_size: Env steps in a minibatch; it divides `steps * rows`.
+        batch_size: Experiences in a minibatch; it divides those of a rollout: `steps * rows`, or twice as many with
+            `mirror`, whose images are counted too.
         epochs: Passes over a rollout.
         chunk: Steps of a contiguous segment, for policies with memory; it divides `steps` and `batch_size`.
         learning_rate: Rate of Adam: a number, a schedule over training progress, or `kl_adaptive`.
@@ -27,6 +28,8 @@ class PpoConfig(BaseModel):
         weight_decay: Decoupled weight decay (AdamW) on all parameters.
         adam_epsilon: Epsilon of Adam.
         betas: Decay rates of Adam's two averages.
+        mirror: Whether every experience is also learned from as its mirror image, in a world that has a mirror; env
+            steps count what was really played alone.
         hold_noise_steps: Steps over which state-dependent exploration keeps its noise; None keeps it for a rollout.
         compile: Whether `torch.compile` takes the strategy encoder.
         native: Whether plain MLP policies on the CPU are learned by the compiled functions.
@@ -52,6 +55,7 @@ class PpoConfig(BaseModel):
     weight_decay: float = Field(default=0.0, ge=0.0)
     adam_epsilon: float = Field(default=1e-5, gt=0.0)
     betas: tuple[float, float] = (0.9, 0.999)
+    mirror: bool = False
     hold_noise_steps: int | None = Field(default=None, ge=1)
     compile: bool = False
     native: bool = True
@@ -66,12 +70,17 @@ class PpoConfig(BaseModel):
                 raise ConfigError(f"chunk {self.chunk} must divide {name} {size}; change either")
         return self.chunk
 
+    def experiences(self, rows: int) -> int:
+        """Returns what is learned from in one epoch over a rollout of `rows` rows: its steps, and mirror images."""
+        return self.steps * rows * (2 if self.mirror else 1)
+
     def minibatches(self, rows: int) -> int:
-        """Returns the minibatches of one epoch over `rows` rows."""
-        total = self.steps * rows
+        """Returns the minibatches of one epoch over a rollout of `rows` rows."""
+        total = self.experiences(rows)
         if total % self.batch_size:
+            mirrored = " x 2 (mirrored)" if self.mirror else ""
             raise ConfigError(
-                f"batch_size {self.batch_size} must divide the rollout's {self.steps} steps x {rows} rows = {total} "
-                "env steps; change batch_size, steps or the number of games"
+                f"batch_size {self.batch_size} must divide the rollout's {self.steps} steps x {rows} rows{mirrored} = "
+                f"{total} experiences; change batch_size, steps or the number of games"
             )
         return total // self.batch_size

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ludus.algorithms.ppo.collector import COLLECT_METRICS, Collector
 from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.mirroring import MirroredRollout, check_mirror
 from ludus.algorithms.ppo.rewarding import RewardFunction, RolloutReward, reward_event
 from ludus.algorithms.ppo.seats import Opponents
 from ludus.algorithms.ppo.update import UPDATE_METRICS, Updater
@@ -42,7 +43,13 @@ class PpoLearner:
         learner: Tensor | None = None,
         opponents: Opponents | None = None,
     ) -> None:
-        """Starts all games; see `Collector` for the arguments."""
+        """Starts all games; see `Collector` for the arguments.
+
+        Raises:
+            ConfigError: Settings do not fit each other, the world or the policy.
+        """
+        if config.mirror:
+            check_mirror(env.spec, has_memory=policy.has_memory)
         self.policy, self.config = policy, config
         self.updater = Updater(policy, config)
         self.collector = Collector(
@@ -55,6 +62,7 @@ class PpoLearner:
             stepper=self.updater.native,
         )
         config.minibatches(self.collector.rows.count)
+        self._mirrored = MirroredRollout(env.spec, policy, self.collector.buffer) if config.mirror else None
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self.iterations = 0
         self.env_steps = 0
@@ -75,9 +83,12 @@ class PpoLearner:
         self.env_steps += self.collector.buffer.steps * self.collector.buffer.rows
 
     def update(self, progress: float = 0.0) -> None:
-        """Learns from the last rollout; then its observations join the running statistics."""
-        self.updater.update(self.collector.buffer, progress, self._generator)
-        self.policy.observe(self.collector.buffer.observations)
+        """Learns from the last rollout; then its observations, mirrored ones too, join the running statistics."""
+        buffer = self.collector.buffer
+        if self._mirrored is not None:
+            buffer = self._mirrored.fill(buffer)
+        self.updater.update(buffer, progress, self._generator)
+        self.policy.observe(buffer.observations)
         self.iterations += 1
         self.collector.stopwatch.lap("update")
 

@@ -69,7 +69,7 @@ class Updater:
         first = True
         for _ in range(self.config.epochs):
             order = torch.randperm(buffer.segments, generator=generator, device=self.policy.device)
-            for segments in order.chunk(self.config.minibatches(buffer.rows)):
+            for segments in order.chunk(buffer.size // self.config.batch_size):
                 self._step(buffer, segments)
                 if first:
                     self._first_ratio_error.copy_(self._sums[_RATIO_ERROR])

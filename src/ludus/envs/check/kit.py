@@ -6,6 +6,7 @@ from types import MappingProxyType
 from ludus.core.errors import ConformanceError
 from ludus.envs.base import BatchedEnv
 from ludus.envs.check.episode_checks import check_ends, check_final_observations, check_partial_reset, check_restart
+from ludus.envs.check.mirror_checks import check_mirror
 from ludus.envs.check.player_checks import check_actions, check_bots, check_close, check_render
 from ludus.envs.check.probe import Probe
 from ludus.envs.check.random_checks import check_batch, check_different_seeds, check_equal_seeds, check_inputs
@@ -20,6 +21,7 @@ CHECKS: Mapping[str, Callable[[Probe], Iterator[str]]] = MappingProxyType(
         "spec": check_spec,
         "reset": check_reset,
         "step": check_step,
+        "mirror": check_mirror,
         "ends": check_ends,
         "restart": check_restart,
         "final_observations": check_final_observations,

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from ludus.core.random import uniform
-from ludus.envs.base import EnvRequest, EnvSpec, Observations
+from ludus.envs.base import EnvRequest, EnvSpec, Mirror, Observations, Reflection
 from ludus.envs.settings import EnvSettings, read_settings
 from ludus.envs.tiny.base import State, TinyEnv
 
@@ -15,6 +15,8 @@ _TIME_STEP_S = 0.1
 _MAX_PUSH = 2.0  # units/s^2 at full action
 _MAX_SPEED = 1.0  # units/s an axis
 _TARGET_RANGE = 0.8  # targets lie this far inside the walls at 1
+# Seen in a mirror along the diagonal from top left to bottom right, (x, y) is (-y, -x).
+_MIRROR = Mirror({"vector": Reflection((1, 0, 3, 2, 5, 4), (-1.0,) * 6)}, Reflection((1, 0), (-1.0, -1.0)))
 
 
 class PointSettings(EnvSettings):
@@ -64,6 +66,7 @@ class PointEnv(TinyEnv):
             step_limit=settings.step_limit,
             events=("reward",),
             measures=("distance",),
+            mirror=_MIRROR,
         )
         super().__init__(spec, request, truncates=True)
 

@@ -121,7 +121,7 @@ class NativeMlp:
             own = i if i < count and count > 1 else 0
             job.whole[Whole.FIRST_ROW] = edges[own]
             job.whole[Whole.BATCH_ROWS], job.whole[Whole.PARTS] = rows, count
-            job.whole[Whole.MINIBATCHES] = self._config.minibatches(buffer.rows)
+            job.whole[Whole.MINIBATCHES] = buffer.size // rows
             job.set(
                 {
                     Address.PARTS: gradients[own],
