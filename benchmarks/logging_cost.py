@@ -260,7 +260,7 @@ class LoggedRun:
         self._records.close()
 
     def _steps(self) -> int:
-        buffer = self._bench.learner.collector.buffer
+        buffer = self._bench.ppo.rollout
         return buffer.steps * buffer.rows
 
     @contextmanager

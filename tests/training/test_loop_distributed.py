@@ -85,7 +85,7 @@ def make_config(**changes: Any) -> TrainConfig:
 
 def _note(path: Path, rank: int, trainer: Trainer, recorder: Recorder) -> None:
     """Keeps what the test compares: the whole policy, the last rollout, the counters and what callbacks were told."""
-    buffer = trainer.bench.learner.collector.buffer
+    buffer = trainer.bench.ppo.rollout
     rollout = {"returns": buffer.returns, "values": buffer.values, "rewards": buffer.rewards, "actions": buffer.actions}
     state = with_prefix("policy", trainer.bench.policy.state()) | rollout
     save_file({name: tensor.contiguous() for name, tensor in state.items()}, f"{path}-{rank}.safetensors")

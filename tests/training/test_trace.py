@@ -172,9 +172,9 @@ def run_brawl(iterations: int, **changes: Any) -> tuple[list[Episodes], list[Ten
     episodes, rewards, totals = [], [], []
     with Workbench(config) as bench:
         for _ in range(iterations):
-            bench.learner.iterate()
+            bench.ppo.iterate()
             episodes.append(bench.trace.read())
-            rewards.append(bench.learner.collector.buffer.rewards.clone())
+            rewards.append(bench.ppo.rollout.rewards.clone())
             totals.append(bench.trace.totals())
     return episodes, rewards, totals
 

@@ -270,7 +270,7 @@ def estimate(config: TrainConfig, activations: int = 0) -> MemoryEstimate:
 
 def bytes_of(bench: Workbench) -> dict[str, int]:
     """Counts what a real bench takes."""
-    buffer, optimiser = bench.learner.collector.buffer, bench.learner.updater.optimiser
+    buffer, optimiser = bench.ppo.rollout, bench.ppo.updater.optimiser
     numbers = ("rewards", "bootstraps", "log_probs", "values", "advantages", "returns")
     rollout = [buffer.actions, buffer.starts, buffer.ends, *(getattr(buffer, name) for name in numbers)]
     parts: dict[str, list[Tensor]] = {
@@ -333,7 +333,7 @@ def test_what_autograd_keeps_is_counted_once_and_without_parameters() -> None:
 def test_rows_that_learn(opponents: dict[str, float] | None, rows: int) -> None:
     config = make_config(opponents=opponents)
     with Workbench(config) as bench:
-        assert learner_rows(config, bench.env.spec) == bench.learner.collector.rows.count == rows
+        assert learner_rows(config, bench.env.spec) == bench.learner.rows.count == rows
 
 
 def test_an_estimate_reads_by_size() -> None:

@@ -65,7 +65,7 @@ def _against_peers(repeats: int) -> dict[str, Any]:
         ("lstm", lstm, recurrent, sb3_recurrent_ppo),
     ):
         with Workbench(_config("gym:CartPole-v1", 8, "cpu", policy, settings)) as bench:
-            learner = bench.learner
+            learner = bench.ppo
             peer_iterate = peer(8, int(settings["steps"]), int(settings["batch_size"]), int(settings["epochs"]))
             learner.iterate()
             ours, theirs = [], []
@@ -85,7 +85,7 @@ def _brawl(
     device: str, games: int, policy: dict[str, Any], ppo: dict[str, Any], repeats: int, flops: float
 ) -> dict[str, Any]:
     with Workbench(_config("brawl", games, device, policy, ppo, opponents="random")) as bench:
-        learner, steps = bench.learner, int(ppo["steps"])
+        learner, steps = bench.ppo, int(ppo["steps"])
         started = time.perf_counter()
         learner.iterate()
         _wait(device)

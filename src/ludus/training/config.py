@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from ludus.algorithms.off_policy.config import OffPolicyConfig, playing_policy, refused_settings
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.errors import ConfigError, ConfigMismatchError
 from ludus.core.files import JSON
@@ -119,7 +120,10 @@ class TrainConfig(_Frozen):
         total_env_steps: Budget in steps of learner seats; training ends with the iteration that reaches it.
         seed: Of everything random: first parameters, games, seats, opponents, exploration, minibatches.
         policy: The networks.
-        ppo: The algorithm.
+        algorithm: How the policy is learned: by PPO, or off-policy by SAC or TD3, for continuous actions in a world
+            without opponents, with the optional Stable-Baselines3.
+        ppo: Settings of PPO.
+        off_policy: Settings of SAC and TD3.
         rewards: What is rewarded; without any term the world's set `dense`, or else its usual events.
         opponents: Who plays the seats that are not the learner's, as a name or a mapping of names to weights: bots, and
             `self` for past selves. The learner then plays one random team of every game. None lets the learner play
@@ -136,7 +140,9 @@ class TrainConfig(_Frozen):
     total_env_steps: int = Field(default=1_000_000, ge=1)
     seed: int = Field(default=0, ge=0, lt=2**63)
     policy: PolicyConfig = PolicyConfig()
+    algorithm: Literal["ppo", "sac", "td3"] = "ppo"
     ppo: PpoConfig = PpoConfig()
+    off_policy: OffPolicyConfig = OffPolicyConfig()
     rewards: RewardConfig = RewardConfig()
     opponents: Annotated[dict[str, Weight] | None, BeforeValidator(_one_bot)] = None
     league: LeagueConfig = LeagueConfig()
@@ -158,6 +164,24 @@ class TrainConfig(_Frozen):
                 "ppo.mirror is for policies without memory; leave out policy.recurrent and policy.strategy"
             )
         return self
+
+    @model_validator(mode="after")
+    def _algorithm_can_do_it(self) -> Self:
+        if self.policy.squash is not None:
+            raise ValueError("policy.squash follows from the algorithm; leave it out")
+        if self.algorithm == "ppo":
+            return self
+        others = {"opponents": self.opponents is not None, "curriculum": self.curriculum, "ppo.mirror": self.ppo.mirror}
+        refused = [*refused_settings(self.policy), *(name for name, is_set in others.items() if is_set)]
+        if refused:
+            raise ValueError(
+                f"algorithm {self.algorithm} cannot do {', '.join(refused)}; leave that out, or use algorithm ppo"
+            )
+        return self
+
+    def playing_policy(self) -> PolicyConfig:
+        """Returns the settings of the policy that plays and that checkpoints hold: of an off-policy run, the actor."""
+        return self.policy if self.algorithm == "ppo" else playing_policy(self.policy, self.algorithm)
 
     def stages(self) -> tuple[StageConfig, ...]:
         """Returns the curriculum's stages; none if the learner plays every seat."""

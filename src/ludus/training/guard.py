@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ludus.algorithms.learner import Part
 from ludus.training.workbench import Workbench
 
-_LOSSES = ("policy_loss", "value_loss", "entropy")
+_GRADIENT = "gradient_norm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,73 +40,66 @@ class Guard:
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
-        self._parameters = bench.learner.updater.optimiser.flat
         self._before = torch.zeros(())
         self._sums = torch.zeros(())
 
     def begin(self) -> None:
         """Notes whether the parameters are finite before the iteration."""
-        self._before = self._parameters.detach().sum()
+        self._before = self._bench.learner.learned()[0].tensor.sum()
         self._bench.trace.truncated_final.zero_()
 
     def look(self) -> None:
         """Computes the sums on the device, without waiting for it."""
-        tensors = [tensor for _, _, tensor in self._rollout()] + [tensor for _, tensor in self._learned()]
-        self._sums = torch.stack([self._before, *(tensor.sum(dtype=torch.float32) for tensor in tensors)])
+        parts = (*self._rollout(), *self._bench.learner.learned())
+        self._sums = torch.stack([self._before, *(part.tensor.sum(dtype=torch.float32) for part in parts)])
 
     def verdict(self, metrics: Mapping[str, float]) -> Fault | None:
         """Returns the fault of this iteration, or None; reads the sums, which are ready once the metrics are."""
         suspicious = not all(map(math.isfinite, self._sums.tolist()))
-        suspicious |= not all(math.isfinite(metrics[name]) for name in (*_LOSSES, "gradient_norm"))
+        suspicious |= not all(math.isfinite(metrics[name]) for name in self._bench.learner.loss_names)
+        suspicious |= not math.isfinite(metrics.get(_GRADIENT, 0.0))
         return self._examine(metrics) if suspicious else None
 
     def _examine(self, metrics: Mapping[str, float]) -> Fault | None:
-        learned = next((name for name, tensor in self._learned() if not bool(tensor.isfinite().all())), None)
+        learner = self._bench.learner
+        learned = next((part.place for part in learner.learned() if not bool(part.tensor.isfinite().all())), None)
         if learned is not None and not math.isfinite(self._before.item()):
             return Fault("parameter", f"{self._parameter_name()}, already before the iteration")
         for kind, place, tensor in self._rollout():
             if not bool(tensor.isfinite().all()):
                 return Fault(kind, place + self._where(tensor))
-        for name in _LOSSES:
+        for name in learner.loss_names:
             if not math.isfinite(metrics[name]):
                 return Fault("loss", name)
-        if not math.isfinite(metrics["gradient_norm"]):
+        if not math.isfinite(metrics.get(_GRADIENT, 0.0)):
             return Fault("gradient", f"{int(metrics['skipped_updates'])} updates were skipped")
         return None if learned is None else Fault("parameter", learned)
-
-    def _learned(self) -> list[tuple[str, Tensor]]:
-        names = ("parameters", "optimiser", "optimiser", "optimiser")
-        return list(zip(names, self._bench.learner.updater.optimiser.tensors(), strict=True))
 
     def _parameter_name(self) -> str:
         parameters = self._bench.policy.named_parameters()
         return next((name for name, tensor in parameters if not bool(tensor.isfinite().all())), "optimiser")
 
-    def _rollout(self) -> list[tuple[str, str, Tensor]]:
+    def _rollout(self) -> list[Part]:
         """Names kind and place of what a rollout consists of, causes before effects."""
-        buffer, last = self._bench.learner.collector.buffer, self._bench.trace.last
-        found = [("observation", f"entry {name!r}", tensor) for name, tensor in buffer.observations.items()]
+        rollout, last = self._bench.learner.rollout, self._bench.trace.last
+        found = [Part("observation", f"entry {name!r}", tensor) for name, tensor in rollout.observations.items()]
         if last is not None:
             found += [
-                ("observation", f"entry {name!r} after the last step", tensor)
+                Part("observation", f"entry {name!r} after the last step", tensor)
                 for name, tensor in last.observations.items()
             ]
-        final_flag = self._bench.trace.truncated_final.to(buffer.rewards.device, non_blocking=True)
+        final_flag = self._bench.trace.truncated_final.to(rollout.rewards.device, non_blocking=True)
         found += [
-            ("observation", "a final one of a truncated episode", final_flag),
-            ("reward", "weighted terms", buffer.rewards),
-            ("policy output", "values", buffer.values),
-            ("policy output", "log probabilities", buffer.log_probs),
-            ("policy output", "values after the last step", buffer.last_values),
-            # Everything else that the policy saw is finite, so what is wrong here is what it was shown.
-            ("observation", "a final one of a truncated episode", buffer.bootstraps),
+            Part("observation", "a final one of a truncated episode", final_flag),
+            Part("reward", "weighted terms", rollout.rewards),
+            *self._bench.learner.outputs(),
         ]
-        return [(kind, place, tensor) for kind, place, tensor in found if tensor.is_floating_point()]
+        return [part for part in found if part.tensor.is_floating_point()]
 
     def _where(self, tensor: Tensor) -> str:
         """Says where in `(steps, rows, ...)`, `(rows, ...)` or `(games, seats, ...)` the first bad number is."""
         index = (~tensor.isfinite()).nonzero()[0].tolist()
-        buffer = self._bench.learner.collector.buffer
-        if len(index) > 1 and tensor.shape[:2] == (buffer.steps, buffer.rows):
+        rollout = self._bench.learner.rollout
+        if len(index) > 1 and tensor.shape[:2] == (rollout.steps, rollout.rows):
             return f", first at step {index[0]} of the rollout, row {index[1]}"
         return f", first at index {index[0]}" if index else ""

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ludus.algorithms.ppo.buffer import RolloutBuffer
+from ludus.algorithms.learner import Learner
+from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.training.callbacks import Episodes
 from ludus.training.guard import Fault
 from ludus.training.ranks import Ranks
@@ -28,10 +29,12 @@ def join_faults(ranks: Ranks, fault: Fault | None) -> Fault | None:
     return Fault(kind, f"{place}, on process {rank}")
 
 
-def join_metrics(ranks: Ranks, metrics: Mapping[str, float], buffer: RolloutBuffer) -> dict[str, float]:
+def join_metrics(ranks: Ranks, metrics: Mapping[str, float], learner: Learner) -> dict[str, float]:
     """Returns the metrics of the whole batch: what the update measured is joined already, the rollouts are not."""
     if ranks.place.count == 1:
         return dict(metrics)
+    assert isinstance(learner, PpoLearner)  # noqa: S101 - `Place.share` refuses others
+    buffer = learner.rollout
     missed = buffer.returns - buffer.values
     moments = torch.stack((missed.mean(), missed.var(), buffer.returns.mean(), buffer.returns.var())).tolist()
     names = ("episodes", "episode_return", "episode_length", "reward")

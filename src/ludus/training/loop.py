@@ -337,7 +337,7 @@ class Trainer:
         self._faults_in_a_row = 0
         episodes, rewards = join_episodes(self._ranks, self.bench.trace.read(), self.bench.trace.totals())
         times_s = learner.times_s()
-        metrics = join_metrics(self._ranks, metrics, learner.collector.buffer)
+        metrics = join_metrics(self._ranks, metrics, learner)
         before = self.counters
         updates = before.updates + int(metrics.pop("updates"))
         after = Counters(self.bench.env_steps, learner.iterations, updates)

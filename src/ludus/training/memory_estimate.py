@@ -54,7 +54,7 @@ def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> 
         bench: A copy with fewer games and shorter rollouts and chunks, and the same policy.
         activations: Bytes that the backward pass needs for the copy's whole rollout in one minibatch.
     """
-    buffer, spec, policy = bench.learner.collector.buffer, bench.env.spec, bench.policy
+    buffer, spec, policy = bench.ppo.rollout, bench.env.spec, bench.policy
     rows, memory = learner_rows(config, spec), _bytes(policy.initial(1).values())
     frames, small_frames = config.ppo.steps * rows, buffer.steps * buffer.rows
     recorded = [buffer.actions, buffer.starts, buffer.ends, buffer.rewards, buffer.bootstraps, buffer.log_probs]
@@ -62,8 +62,8 @@ def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> 
     rollout = _bytes((*recorded, *buffer.observations.values())) * frames // small_frames
     rollout += frames // config.ppo.chunk * memory
     parameters = _bytes(policy.state().values())
-    optimiser = _bytes(bench.learner.updater.optimiser.state().values())
-    game = _game_bytes(bench)
+    optimiser = _bytes(bench.ppo.updater.optimiser.state().values())
+    game = game_bytes(bench)
     others = config.world.num_games * spec.seats - rows
     plays_itself = bench.opponents is not None and bench.opponents.pool is not None
     others_memory = others * memory if plays_itself else 0
@@ -80,7 +80,7 @@ def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> 
         "opponents' memories": others_memory,
         # The loop keeps the last finite state, and holds it until it has made the next.
         "states to go back to": 2 * (parameters + optimiser + rows * memory + others_memory + games),
-        "evaluation": _evaluation_games(config, spec) * (game + spec.seats * memory),
+        "evaluation": evaluation_games(config, spec) * (game + spec.seats * memory),
     }
     if plays_itself and config.league.exploiter is not None:  # a learner of its own, beside the run's
         own = ("parameters and optimiser", "rollout", "memories", "trace", "minibatch", "games", "opponents' memories")
@@ -134,7 +134,7 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
     return sum(tensor.nbytes for tensor in tensors)
 
 
-def _game_bytes(bench: Workbench) -> int:
+def game_bytes(bench: Workbench) -> int:
     """Returns the bytes of one game: its state where the world tells it, and two observations of every seat."""
     env, last = bench.env, bench.trace.last
     seen = 0 if last is None else _bytes((*last.observations.values(), *last.final_observations.values()))
@@ -142,7 +142,8 @@ def _game_bytes(bench: Workbench) -> int:
     return -(-(seen + state) // env.num_games)
 
 
-def _evaluation_games(config: TrainConfig, spec: EnvSpec) -> int:
+def evaluation_games(config: TrainConfig, spec: EnvSpec) -> int:
+    """Returns the games that an evaluation plays at once; 0 without evaluations."""
     if config.evaluation is None:
         return 0
     named = config.evaluation.opponents

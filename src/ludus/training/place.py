@@ -52,10 +52,16 @@ class Place:
         """Returns the settings of this process's part: games, minibatch and device are its own.
 
         Raises:
-            ConfigError: The games or the minibatch cannot be divided evenly, or the device is not for several.
+            ConfigError: The games or the minibatch cannot be divided evenly, or the device or the algorithm is not for
+                several.
         """
         if self.count == 1:
             return config
+        if config.algorithm != "ppo":
+            raise ConfigError(
+                f"algorithm {config.algorithm} learns in one process, not in {self.count}; start it without "
+                "torchrun, or use algorithm ppo"
+            )
         world, ppo = config.world, config.ppo
         games = self._part(world.num_games, "world.num_games")
         batch_size = self._part(ppo.batch_size, "ppo.batch_size")

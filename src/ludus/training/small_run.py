@@ -15,6 +15,7 @@ from ludus.store import save_checkpoint
 from ludus.training.config import TrainConfig
 from ludus.training.guard import Guard
 from ludus.training.memory_estimate import counting_saved, learner_rows
+from ludus.training.off_policy_checks import small_off_policy
 from ludus.training.workbench import Workbench
 
 GAMES, STEPS = 4, 8
@@ -32,6 +33,8 @@ def small_copy(config: TrainConfig, spec: EnvSpec) -> TrainConfig:
     small = config.model_copy(
         update={"world": world, "league": config.league.model_copy(update={"keep": 2, "exploiter": None})}
     )
+    if config.algorithm != "ppo":
+        return small.model_copy(update={"off_policy": small_off_policy(config, learner_rows(small, spec), STEPS)})
     chunk = min(STEPS, config.ppo.chunk) if has_memory(config) else 1
     steps = min(STEPS // chunk * chunk, config.ppo.steps)
     ppo = config.ppo.model_copy(update={"steps": steps, "chunk": chunk, "epochs": 1, "compile": False})
@@ -53,9 +56,10 @@ def check_rollout(bench: Workbench) -> str:
         opponents.restart()
         bench.learner.collect()
         against = ", one more against a past self"
-    buffer = bench.learner.collector.buffer
-    seen = {f"observation {name!r}": tensor for name, tensor in buffer.observations.items()}
-    seen |= {"reward": buffer.rewards, "value": buffer.values, "log probability": buffer.log_probs}
+    rollout = bench.learner.rollout
+    seen = {f"observation {name!r}": tensor for name, tensor in rollout.observations.items()}
+    seen |= {"reward": rollout.rewards}
+    seen |= {f"{kind} ({place})": tensor for kind, place, tensor in bench.learner.outputs()}
     wrong = [name for name, tensor in seen.items() if not bool(tensor.isfinite().all())]
     if wrong:
         raise VerificationError(
@@ -64,7 +68,7 @@ def check_rollout(bench: Workbench) -> str:
         )
     bench.trace.read()
     total = sum(bench.trace.totals().values())
-    return f"rollout: {buffer.steps} steps x {buffer.rows} rows, reward {total:.3g}{against}"
+    return f"rollout: {rollout.steps} steps x {rollout.rows} rows, reward {total:.3g}{against}"
 
 
 def check_gradients(bench: Workbench) -> tuple[str, int]:
@@ -73,7 +77,7 @@ def check_gradients(bench: Workbench) -> tuple[str, int]:
     Raises:
         VerificationError: A parameter gets no gradient or one that is not finite.
     """
-    policy, config, buffer = bench.policy, bench.learner.config, bench.learner.collector.buffer
+    policy, config, buffer = bench.policy, bench.ppo.config, bench.ppo.rollout
     batch = buffer.minibatch(torch.arange(buffer.segments, device=policy.device))
     targets = batch.targets._replace(advantages=normalise_advantages(batch.targets.advantages))
     rate, clip, entropy = (torch.full((), level, device=policy.device) for level in (0.0, 0.2, 0.01))
@@ -93,7 +97,7 @@ def check_gradients(bench: Workbench) -> tuple[str, int]:
         raise VerificationError("the gradient is 0 everywhere, so nothing would be learned; look at the reward terms")
     count = sum(parameter.numel() for parameter in parameters.values())
     line = f"gradients: finite in all {len(gradients)} parameters ({count:,} numbers), length {norm:.3g}"
-    return line, 0 if bench.learner.updater.native is not None else saved[0]
+    return line, 0 if bench.ppo.updater.native is not None else saved[0]
 
 
 def check_update(bench: Workbench) -> str:

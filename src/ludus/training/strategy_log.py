@@ -79,7 +79,7 @@ class StrategyLog:
     @torch.no_grad()
     def _take(self) -> tuple[Sample, float]:
         """Encodes a sample of segments; returns it and the entropy of the attention over frames."""
-        policy, buffer = self._bench.policy, self._bench.learner.collector.buffer
+        policy, buffer = self._bench.policy, self._bench.ppo.rollout
         chosen = spread(sample_size(buffer.segments), buffer.segments).to(policy.device)
         batch = buffer.minibatch(chosen)
         latents = policy.strategy_latent(batch.observations, batch.memory, batch.starts)

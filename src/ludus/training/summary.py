@@ -28,7 +28,7 @@ def summarise(config: TrainConfig, folder: Path | None, user: str) -> Iterator[s
     if find_place().rank > 0:
         return
     config = choose_device(config)
-    world, ppo = config.world, config.ppo
+    world = config.world
     with make_env(world.name, 1, world.device, config=world.settings or None) as env:
         spec = env.spec
     rows = learner_rows(config, spec)
@@ -37,14 +37,34 @@ def summarise(config: TrainConfig, folder: Path | None, user: str) -> Iterator[s
     yield f"device {world.device} ({set_up_device(world.device)}), precision {precision}"
     yield f"{world.num_games:,} games of {spec.id}, seats in each {spec.seats}, the learner plays {rows:,} of all"
     yield f"policy {_policy(config)}, {_parameter_count(spec, config):,} parameters"
-    mirrored = ", learned from with their mirror images" if ppo.mirror else ""
-    yield (
-        f"rollout {ppo.steps} steps x {rows:,} rows = {ppo.steps * rows:,} env steps{mirrored}, minibatches of "
-        f"{ppo.batch_size:,}, {ppo.epochs} epochs, learning rate {_schedule(ppo.learning_rate.model_dump())}"
-    )
+    yield _ppo(config, rows) if config.algorithm == "ppo" else _off_policy(config, rows)
     yield f"budget {config.total_env_steps:,} env steps, seed {config.seed}, {_checkpoints(config)}"
     yield _evaluation(config)
     yield from _opponents(config)
+
+
+def settings_of(config: TrainConfig) -> str:
+    """Returns the name of the settings that the run's algorithm reads."""
+    return "ppo" if config.algorithm == "ppo" else "off_policy"
+
+
+def _ppo(config: TrainConfig, rows: int) -> str:
+    ppo = config.ppo
+    mirrored = ", learned from with their mirror images" if ppo.mirror else ""
+    return (
+        f"rollout {ppo.steps} steps x {rows:,} rows = {ppo.steps * rows:,} env steps{mirrored}, minibatches of "
+        f"{ppo.batch_size:,}, {ppo.epochs} epochs, learning rate {_schedule(ppo.learning_rate.model_dump())}"
+    )
+
+
+def _off_policy(config: TrainConfig, rows: int) -> str:
+    off_policy = config.off_policy
+    size = off_policy.train_freq * rows
+    return (
+        f"{config.algorithm}: {off_policy.train_freq} steps x {rows:,} rows = {size:,} env steps, then "
+        f"{off_policy.gradient_steps or size:,} gradient steps of {off_policy.batch_size:,} out of the last "
+        f"{off_policy.buffer_size:,}, learning rate {_schedule(off_policy.learning_rate.model_dump())}"
+    )
 
 
 def _policy(config: TrainConfig) -> str:
@@ -57,7 +77,7 @@ def _policy(config: TrainConfig) -> str:
 
 def _parameter_count(spec: EnvSpec, config: TrainConfig) -> int:
     with torch.device("meta"):  # takes no memory
-        policy = Policy(spec, config.policy, "meta")
+        policy = Policy(spec, config.playing_policy(), "meta")
     return sum(parameter.numel() for parameter in policy.parameters())
 
 

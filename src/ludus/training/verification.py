@@ -11,6 +11,7 @@ from ludus.envs.registry import make_env
 from ludus.training.config import TrainConfig
 from ludus.training.devices import choose_device
 from ludus.training.memory_estimate import GIB, estimate_memory, learner_rows, memory_there, process_bytes
+from ludus.training.off_policy_checks import check_learning, check_replay, estimate_off_policy
 from ludus.training.ranks import find_place
 from ludus.training.small_run import (
     GAMES,
@@ -22,7 +23,7 @@ from ludus.training.small_run import (
     small_copy,
 )
 from ludus.training.stage_checks import check_players
-from ludus.training.summary import summarise
+from ludus.training.summary import settings_of, summarise
 from ludus.training.workbench import Workbench
 
 __all__ = ["summarise", "verify"]
@@ -53,11 +54,13 @@ def verify(config: TrainConfig) -> Iterator[str]:
     with bench:
         with _checking("a short rollout", "mend the world, the reward terms or the settings that the error names"):
             yield check_rollout(bench)
-        with _checking("a forward and backward pass", "change the policy's settings"):
-            line, activations = check_gradients(bench)
-            yield line
-        with _checking("an update", "change the settings of ppo"):
-            yield check_update(bench)
+        activations = 0
+        if config.algorithm == "ppo":
+            with _checking("a forward and backward pass", "change the policy's settings"):
+                line, activations = check_gradients(bench)
+                yield line
+        with _checking("an update", f"change the settings of {settings_of(config)}"):
+            yield check_update(bench) if config.algorithm == "ppo" else check_learning(bench)
         with _checking("saving and loading the agent", "free some space or mend the disk"):
             yield check_checkpoint(bench)
         yield _check_memory(config, bench, activations, place.count)
@@ -104,6 +107,8 @@ def _check_world(env: BatchedEnv, config: TrainConfig) -> str:
 
 
 def _check_batch(spec: EnvSpec, config: TrainConfig) -> str:
+    if config.algorithm != "ppo":
+        return check_replay(spec, config)
     rows, ppo = learner_rows(config, spec), config.ppo
     if ppo.mirror:
         check_mirror(spec, has_memory=has_memory(config))
@@ -118,7 +123,12 @@ def _check_batch(spec: EnvSpec, config: TrainConfig) -> str:
 
 def _check_memory(config: TrainConfig, bench: Workbench, activations: int, processes: int) -> str:
     device = bench.env.device
-    estimate = estimate_memory(config, bench, activations)
+    if config.algorithm == "ppo":
+        estimate = estimate_memory(config, bench, activations)
+        advice = ("shorter rollouts (ppo.steps), smaller minibatches (ppo.batch_size) or fewer snapshots "
+                  "(league.keep)")  # fmt: skip
+    else:
+        estimate, advice = estimate_off_policy(config, bench), "or a smaller replay buffer (off_policy.buffer_size)"
     own = process_bytes(device)
     needed = (estimate.total + own) * (processes if device.type == "cpu" else 1)
     there, whose = memory_there(device, config.guard.memory_gib)
@@ -126,7 +136,6 @@ def _check_memory(config: TrainConfig, bench: Workbench, activations: int, proce
     if needed > there:
         raise VerificationError(
             f"the run needs about {needed / GIB:.2f} GiB and there are {there / GIB:.2f} GiB {whose} ({parts}); use "
-            "fewer games (world.num_games), shorter rollouts (ppo.steps), smaller minibatches (ppo.batch_size) or "
-            "fewer snapshots (league.keep)"
+            f"fewer games (world.num_games), {advice}"
         )
     return f"memory: about {needed / GIB:.2f} GiB of the {there / GIB:.2f} GiB {whose} ({parts})"

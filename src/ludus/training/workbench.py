@@ -9,8 +9,10 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from ludus.algorithms.learner import Learner
+from ludus.algorithms.off_policy.learner import OffPolicyLearner
 from ludus.algorithms.ppo.learner import PpoLearner
-from ludus.core.errors import StateError
+from ludus.core.errors import StateError, UnsupportedError
 from ludus.core.random import stream_hash
 from ludus.envs.adapters.rewards import default_weights
 from ludus.envs.base import EnvSpec
@@ -30,7 +32,6 @@ from ludus.training.trace import RolloutTrace
 logger = logging.getLogger(__name__)
 
 _STREAM_RETRY = 0x4E7B
-_LEARNER_GROUPS = ("policy", "optimiser", "collector")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class RunState:
     """Everything that the future of a run depends on, at the end of an iteration.
 
     Attributes:
-        tensors: Groups of tensors: policy, optimiser, collector, trace, random; games and opponents where there are.
+        tensors: Groups of tensors: those of the learner, trace, random; games and opponents where there are.
         learner: The learner's counters, as JSON.
         course: Where rewards, curriculum and league stand, as JSON.
     """
@@ -92,24 +93,44 @@ class Workbench:
         try:
             with torch.random.fork_rng(devices=[]):  # parameters are drawn on the host, from a stream of their own
                 torch.manual_seed(config.seed)
-                self.policy = Policy(self.env.spec, config.policy, self.env.device)
+                self.policy = Policy(self.env.spec, config.playing_policy(), self.env.device)
             self.rewards = make_rewards(self.env.spec, config)
             self.opponents = self._make_opponents(config)
             self.trace = RolloutTrace(self.env.spec, self.rewards, behaviour_of(self.env.spec.id), self.opponents)
-            self.learner = PpoLearner(
-                self.env,
-                self.policy,
-                config.ppo,
-                seed=place.seed(config.seed),
-                reward=self.trace,
-                learner=self.opponents.learner if self.opponents else None,
-                opponents=self.opponents,
-            )
+            self.learner = self._make_learner(config, place.seed(config.seed))
         except BaseException:
             self.env.close()
             raise
         if self.opponents is not None:
-            self.opponents.attach(self.learner.collector.rows)
+            self.opponents.attach(self.learner.rows)
+
+    def _make_learner(self, config: TrainConfig, seed: int) -> Learner:
+        if config.algorithm != "ppo":
+            return OffPolicyLearner(
+                self.env,
+                self.policy,
+                config.algorithm,
+                config.off_policy,
+                layers=config.policy,
+                reward=self.trace,
+                seed=seed,
+            )
+        return PpoLearner(
+            self.env,
+            self.policy,
+            config.ppo,
+            seed=seed,
+            reward=self.trace,
+            learner=self.opponents.learner if self.opponents else None,
+            opponents=self.opponents,
+        )
+
+    @property
+    def ppo(self) -> PpoLearner:
+        """The learner, where what is done with it is PPO's alone."""
+        if not isinstance(self.learner, PpoLearner):
+            raise UnsupportedError(f"{type(self.learner).__name__} is not PPO; use algorithm ppo")
+        return self.learner
 
     def _make_opponents(self, config: TrainConfig) -> LeagueOpponents | None:
         stages = config.stages()
@@ -126,7 +147,7 @@ class Workbench:
     def state(self) -> RunState:
         """Returns a copy of the whole state."""
         flat, counters = self.learner.state()
-        tensors: dict[str, Mapping[str, Tensor]] = {name: part_of(flat, name) for name in _LEARNER_GROUPS}
+        tensors: dict[str, Mapping[str, Tensor]] = {name: part_of(flat, name) for name in self.learner.groups}
         tensors["random"] = {"learner": flat["random"]}
         tensors["trace"] = self.trace.state()
         if self.env.spec.snapshots:
@@ -142,7 +163,7 @@ class Workbench:
             StateError: A part is missing or does not fit.
             SnapshotError: The games' part does not fit.
         """
-        expected = {*_LEARNER_GROUPS, "random", "trace"} | ({"games"} if self.env.spec.snapshots else set())
+        expected = {*self.learner.groups, "random", "trace"} | ({"games"} if self.env.spec.snapshots else set())
         expected |= {"opponents"} if self.opponents is not None else set()
         if set(state.tensors) != expected:
             got = ", ".join(sorted(state.tensors))
@@ -151,7 +172,7 @@ class Workbench:
             self.opponents.load_state(state.tensors["opponents"])
         self.trace.load_state(state.tensors["trace"])
         tensors = {"random": state.tensors["random"]["learner"]}
-        for name in _LEARNER_GROUPS:
+        for name in self.learner.groups:
             tensors |= with_prefix(name, state.tensors[name])
         if self.env.spec.snapshots:
             self.learner.load_state(tensors, state.learner, self.env.restore(state.tensors["games"]))

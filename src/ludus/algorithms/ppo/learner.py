@@ -6,11 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ludus.algorithms.learner import Part
+from ludus.algorithms.ppo.buffer import RolloutBuffer
 from ludus.algorithms.ppo.collector import COLLECT_METRICS, Collector
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.mirroring import MirroredRollout, check_mirror
 from ludus.algorithms.ppo.rewarding import RewardFunction, RolloutReward, reward_event
-from ludus.algorithms.ppo.seats import Opponents
+from ludus.algorithms.ppo.seats import Opponents, Rows
 from ludus.algorithms.ppo.update import UPDATE_METRICS, Updater
 from ludus.core.errors import StateError
 from ludus.envs.base import BatchedEnv
@@ -67,6 +69,26 @@ class PpoLearner:
         self.iterations = 0
         self.env_steps = 0
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups of tensors that `state` gives."""
+        return ("policy", "optimiser", "collector")
+
+    @property
+    def rows(self) -> Rows:
+        """Which seats of which games are learned from."""
+        return self.collector.rows
+
+    @property
+    def rollout(self) -> RolloutBuffer:
+        """The last rollout."""
+        return self.collector.buffer
+
+    @property
+    def loss_names(self) -> tuple[str, ...]:
+        """Metrics of the last update that must be finite."""
+        return ("policy_loss", "value_loss", "entropy")
+
     def iterate(self, progress: float = 0.0) -> dict[str, float]:
         """Collects a rollout, learns from it and returns the metrics.
 
@@ -105,6 +127,25 @@ class PpoLearner:
     def times_s(self) -> dict[str, float]:
         """Returns where the time since the last call went; after `metrics`, which waits for the device."""
         return self.collector.stopwatch.read()
+
+    def outputs(self) -> list[Part]:
+        """Returns what the last rollout consists of beside observations and rewards, causes before effects."""
+        buffer = self.collector.buffer
+        return [
+            Part("policy output", "values", buffer.values),
+            Part("policy output", "log probabilities", buffer.log_probs),
+            Part("policy output", "values after the last step", buffer.last_values),
+            # Everything else that the policy saw is finite, so what is wrong here is what it was shown.
+            Part("observation", "a final one of a truncated episode", buffer.bootstraps),
+        ]
+
+    def learned(self) -> list[Part]:
+        """Returns everything that an update changes, the parameters first."""
+        parameters, *averages = self.updater.optimiser.tensors()
+        return [
+            Part("parameter", "parameters", parameters),
+            *(Part("parameter", "optimiser", average) for average in averages),
+        ]
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Returns everything but the games: tensors and what JSON can hold, to go on bit by bit from here."""
