@@ -13,6 +13,7 @@ _WORLDS: dict[str, tuple[str, str | None]] = {
     "Duel-v1": ("duel-v1", "random"),
     "Endless-v1": ("endless-v1", None),
     "Identity-v1": ("identity-v1", None),
+    "Mimic-v1": ("mimic-v1", None),
     "Point-v1": ("point-v1", None),
     "Recall-v1": ("recall-v1", None),
     "Rps-v1": ("rps-v1", None),

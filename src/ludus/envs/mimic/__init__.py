@@ -1,0 +1,1 @@
+"""`mimic-v1`: a MuJoCo walker that imitates a reference gait."""

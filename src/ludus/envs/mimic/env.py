@@ -1,0 +1,321 @@
+"""`mimic-v1`: thousands of walkers that follow a reference gait, advanced by MuJoCo on the host."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ludus.core.errors import ConfigError
+from ludus.core.random import stream_hash_tensor, uniform
+from ludus.envs.base import (
+    BatchedEnv,
+    Columns,
+    EnvRequest,
+    EnvSpec,
+    Mirror,
+    Observations,
+    StepResult,
+    check_snapshot,
+    resolve_device,
+)
+from ludus.envs.mimic.config import MimicConfig
+from ludus.envs.mimic.controls import Controls
+from ludus.envs.mimic.mirror import joint_reflection
+from ludus.envs.mimic.model import make_walker
+from ludus.envs.mimic.observation import (
+    euler_angles,
+    observation_blocks,
+    observation_reflection,
+    observation_space,
+    observe,
+)
+from ludus.envs.mimic.physics import FRICTION_LEVELS, Physics
+from ludus.envs.mimic.reference import Frame, Reference, normal_reference
+from ludus.envs.mimic.scoring import Scorer
+from ludus.envs.mimic.starts import STREAMS, draw_starts, first_states
+from ludus.envs.settings import read_settings
+
+_SPEED_CHANGE_M_S2 = 0.3  # how fast the reference follows a new desired speed
+_STREAM_START, _STREAM_NOISE, _STREAM_COMMAND, _STREAM_PUSH = 0, 16, 64, 80
+
+
+class MimicEnv(BatchedEnv):
+    """A walker with the sizes and masses of a person learns to walk as people do.
+
+    The reference gait gives, for a desired speed and a phase of the stride, the angles and velocities of all joints,
+    the height, orientation and velocity of the hips and where heels and balls of the feet are. It runs on its own
+    clock; the walker is rewarded for being like it. With `mirror` left steps are seen, and acted on, as right steps.
+
+    Observation, entry `vector`, float32 (J joints: 8, or 13 with trunk and hip rotation):
+
+    | index | field | unit |
+    |---|---|---|
+    | 0, 1 | cosine and sine of the phase of the step (of the stride without `mirror`) | |
+    | 2, 3 | speed of the reference, desired speed | m/s |
+    | 4 | height of the hips over standing | dm |
+    | 5 - 7 | roll, pitch and yaw of the trunk (of the pelvis with 13 joints) | rad |
+    | 8 - 10 | velocity of the hips ahead, to the left, up, in the direction it faces | m/s |
+    | 11 - 13 | angular velocity about the trunk's own axes | 5 rad/s |
+    | 14 ... 13 + J | joint angles | rad |
+    | 14 + J ... 13 + 2 J | joint velocities | 10 rad/s |
+
+    Action, `Box(-1, 1, (J,))`: `torque`, shares of each joint's largest torque; `target`, angles from the lowest to the
+    highest of each joint with 0 at the reference's mean; `delta`, differences from the present angles. Values beyond
+    the range are clipped.
+
+    Events: `reward` (how like the reference it is, 0 to 1: 0.8 exp(-3 pose_error) + 0.2 exp(-0.05 velocity_error)),
+    `distance` (m along the way), `energy` (J of all joints), `strikes_right`, `strikes_left` (feet that came down),
+    `step_right`, `step_left` (m from the other heel to theirs), `falls`, `completed`, `pushes`, `faults` (numbers of
+    the physics that went wrong), and `peak_JOINT` (N m by which the largest torque of the episode grew).
+
+    Measures: `pose_error`, `velocity_error` (sums of squares over joints and trunk, rad and rad/s), `root_error`
+    (squares of height in dm, of forward and of sideways speed in m/s), `effector_error` (m^2, heels and balls), `power`
+    (W), `mass` (kg), `speed`, `desired` (m/s), `height` (m), `tilt` (rad), `phase` (of the stride) and `error_JOINT`
+    (deg^2).
+
+    Start: on the reference, at a random phase and speed, with a little noise.
+
+    End: the hips below `lowest_height` of standing, the trunk tilted beyond `largest_tilt_deg`, or physics that broke;
+    truncated after `episode_s`.
+    """
+
+    def __init__(self, request: EnvRequest) -> None:
+        config = read_settings(MimicConfig, request.config, "mimic-v1")
+        _check(config)
+        self.config, self.walker = config, make_walker(config)
+        self.reference = _make_reference(config, self)
+        self.spec = _spec(config, self)
+        self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
+        self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
+        joints = self.walker.joints
+        self._physics = Physics(self.walker, config, self.num_games)
+        self._controls = Controls(self.walker, self.reference, config)
+        self._scorer = Scorer(self.walker, config, self.num_games)
+        self._reflection = observation_reflection(joints, stride=False)
+        self._joint_reflection = joint_reflection(joints)
+        numbers = torch.arange(self.num_games)
+        self._counters = {
+            "game": self.first_game + numbers,
+            "episode": torch.full_like(numbers, -1),
+            "frame": torch.zeros_like(numbers),
+        }
+        zeros = torch.zeros(self.num_games)
+        self._state = {"phase": zeros, "speed": zeros, "desired": zeros, "failure": zeros - 1.0, "friction": zeros}
+        self._restart(torch.ones(self.num_games, dtype=torch.bool))
+        self._counters["episode"].fill_(-1)
+
+    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
+        """Starts a new episode; see `BatchedEnv.reset`."""
+        if seed is not None:
+            if games is not None:
+                raise ConfigError("a seed is for all games at once: call reset(seed=...) without games")
+            self.seed = seed
+            self._counters["episode"].fill_(-1)
+            self._state["failure"] = torch.full((self.num_games,), -1.0)
+        if games is None:
+            games = torch.ones(self.num_games, dtype=torch.bool)
+        elif games.shape != (self.num_games,) or games.dtype != torch.bool:
+            raise ConfigError(
+                f"games must be bool of shape ({self.num_games},), got {games.dtype} of shape {tuple(games.shape)}"
+            )
+        self._restart(games)
+        return self._observe()
+
+    def _advance(self, actions: Tensor) -> StepResult:
+        given = actions[:, 0].clamp(-1.0, 1.0).nan_to_num()
+        given = torch.where(self._mirrored().unsqueeze(1), self._joint_reflection.apply(given), given)
+        controls = self._controls.of(given.double().numpy(), self._physics.positions[:, 7:])
+        before = torch.from_numpy(self._physics.positions[:, 0].copy())
+        forces, pushed = self._pushes()
+        advance = self._physics.advance(controls, forces)
+        self._move_reference()
+        positions, velocities = self._bodies()
+        angles = euler_angles(positions[:, 3:7])
+        frame = self.frame()
+        fell = self._has_fallen(positions, angles)
+        broken = torch.from_numpy(advance.broken)
+        terminated = fell | broken
+        truncated = (self._counters["frame"] >= (self.spec.step_limit or 0)) & ~terminated
+        travelled = torch.from_numpy(self._physics.positions[:, 0]) - before
+        events, measures = self._scorer.score(
+            positions, velocities, angles, frame, torch.from_numpy(advance.sensors).float()
+        )
+        events["distance"], events["pushes"] = travelled.float(), pushed
+        events["falls"], events["completed"], events["faults"] = fell.float(), truncated.float(), broken.float()
+        measures["desired"], measures["phase"] = self._state["desired"], self._state["phase"]
+        final_observations = self._observe(angles)
+        ended = terminated | truncated
+        self._state["failure"] = torch.where(terminated, self._state["phase"], self._state["failure"])
+        packed_events = _packed(events, self.spec.events)
+        packed_measures = _packed(measures, self.spec.measures)
+        observations = final_observations
+        if bool(ended.any()):
+            self._restart(ended)
+            observations = self._observe()
+        return StepResult(observations, terminated, truncated, final_observations, packed_events, packed_measures)
+
+    def frame(self) -> Frame:
+        """Returns where the reference of every game is now."""
+        return self.reference.at(self._state["speed"], self._state["phase"])
+
+    def positions(self, game: int) -> NDArray[np.float64]:
+        """Returns a copy of the positions of one walker, as MuJoCo has them: root, then joints."""
+        return np.array(self._physics.positions[game])
+
+    def _bodies(self) -> tuple[Tensor, Tensor]:
+        physics = self._physics
+        return torch.from_numpy(physics.positions).float(), torch.from_numpy(physics.velocities).float()
+
+    def _has_fallen(self, positions: Tensor, angles: Tensor) -> Tensor:
+        config = self.config
+        low = positions[:, 2] < config.lowest_height * self.walker.body.hip_height_m
+        limit = math.radians(config.largest_tilt_deg)
+        return low | (angles[:, 0].abs() > limit) | (angles[:, 1].abs() > limit)
+
+    def _move_reference(self) -> None:
+        """Moves phase and speed on, and now and then asks for another speed."""
+        state, config, step_s = self._state, self.config, 1.0 / self.spec.rate_hz
+        state["phase"] = (state["phase"] + step_s / self.frame().period_s) % 1.0
+        change = _SPEED_CHANGE_M_S2 * step_s
+        state["speed"] = state["speed"] + (state["desired"] - state["speed"]).clamp(-change, change)
+        if config.speed is None and config.speed_change_s > 0.0:
+            random = uniform(self._hash(_STREAM_COMMAND, 2))
+            low, high = config.speed_range
+            changes = random[:, 0] < step_s / config.speed_change_s
+            state["desired"] = torch.where(changes, low + (high - low) * random[:, 1], state["desired"])
+        self._counters["frame"] = self._counters["frame"] + 1
+
+    def _pushes(self) -> tuple[NDArray[np.float64] | None, Tensor]:
+        """Returns forces `(games, 2)` in N, and in which games a push begins."""
+        config, none = self.config.pushes, torch.zeros(self.num_games)
+        if config.impulse_ns == 0.0:
+            return None, none
+        every, lasts = (max(1, round(value * self.spec.rate_hz)) for value in (config.every_s, config.duration_s))
+        frames = self._counters["frame"]
+        number, since = frames // every, frames % every
+        keys = (self._counters["game"], self._counters["episode"], number)
+        directions = 2.0 * math.pi * uniform(stream_hash_tensor(self.seed, *keys, _STREAM_PUSH)).double().numpy()
+        active = ((number >= 1) & (since < lasts)).numpy()
+        force = active * config.impulse_ns * self.spec.rate_hz / lasts
+        forces = np.stack((force * np.cos(directions), force * np.sin(directions)), axis=1)
+        return forces, ((number >= 1) & (since == 0)).float()
+
+    def _restart(self, games: Tensor) -> None:
+        """Begins the next episode where `games` `(games,)` bool is set."""
+        counters, state = self._counters, self._state
+        counters["episode"] = counters["episode"] + games
+        counters["frame"] = counters["frame"].masked_fill(games, 0)
+        phases, speeds = draw_starts(
+            self.config, counters["game"], state["failure"], self._hash(_STREAM_START, STREAMS)
+        )
+        for name, value in (("phase", phases), ("speed", speeds), ("desired", speeds)):
+            state[name] = torch.where(games, value, state[name])
+        noise = uniform(self._hash(_STREAM_NOISE, 2 * len(self.walker.joints)))
+        positions, velocities = first_states(self.frame(), noise, self.config.start_noise)
+        chosen = games.numpy()
+        physics = self._physics
+        physics.states[chosen, 0] = 0.0
+        physics.positions[chosen], physics.velocities[chosen] = positions[chosen], velocities[chosen]
+        levels = self._hash(_STREAM_START + STREAMS, 1)[:, 0] % FRICTION_LEVELS
+        state["friction"] = torch.where(games, levels.float(), state["friction"])
+        physics.choose_friction(chosen, levels.numpy())
+        self._scorer.restart(games)
+
+    def _mirrored(self) -> Tensor:
+        """Returns `(games,)` bool, games that are in a left step and see it as a right one."""
+        return (self._state["phase"] >= 0.5) & self.config.mirror
+
+    def _observe(self, angles: Tensor | None = None) -> Observations:
+        positions, velocities = self._bodies()
+        angles = euler_angles(positions[:, 3:7]) if angles is None else angles
+        state = self._state
+        phases = (2.0 * state["phase"]) % 1.0 if self.config.mirror else state["phase"]
+        speeds = torch.stack((state["speed"], state["desired"]), dim=1)
+        vector = observe(positions, velocities, angles, phases, speeds, self.walker.body.hip_height_m)
+        vector = torch.where(self._mirrored().unsqueeze(1), self._reflection.apply(vector), vector)
+        return {"vector": vector.unsqueeze(1)}
+
+    def _hash(self, stream: int, count: int) -> Tensor:
+        """Returns hashes `(games, count)` of this frame of each game."""
+        keys = [self._counters[name].unsqueeze(1) for name in ("game", "episode", "frame")]
+        return stream_hash_tensor(self.seed, *keys, stream + torch.arange(count))
+
+    def _whole_state(self) -> dict[str, Tensor]:
+        halves = [self.seed & 0xFFFFFFFF, (self.seed >> 32) & 0xFFFFFFFF]  # seeds may be larger than int64
+        whole = {"seed": torch.tensor(halves), "physics": torch.from_numpy(self._physics.states)}
+        whole |= self._counters | self._state | self._scorer.state()
+        return {f"{self.spec.id}/{self.config.walker}/{name}": tensor for name, tensor in whole.items()}
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Returns the whole state as tensors that later steps do not touch."""
+        return {name: tensor.clone() for name, tensor in self._whole_state().items()}
+
+    def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
+        """Takes the state of `snapshot`, its seed and game numbers included, and returns its observations."""
+        check_snapshot(snapshot, self._whole_state(), self.spec.id)
+        taken = {name.rpartition("/")[2]: tensor.cpu().clone() for name, tensor in snapshot.items()}
+        self.seed = int(taken["seed"][0]) | int(taken["seed"][1]) << 32
+        self.first_game = int(taken["game"][0])
+        self._physics.states[:] = taken["physics"].numpy()
+        for part in (self._counters, self._state):
+            part.update({name: taken[name] for name in part})
+        self._scorer.load_state(taken)
+        everyone = np.ones(self.num_games, dtype=np.bool_)
+        self._physics.choose_friction(everyone, self._state["friction"].long().numpy())
+        return self._observe()
+
+    def close(self) -> None:
+        """Ends the threads; may be called twice."""
+        self._physics.close()
+
+
+def _packed(columns: Mapping[str, Tensor], names: tuple[str, ...]) -> Columns:
+    return Columns(torch.stack([columns[name] for name in names], dim=-1).unsqueeze(1), names)
+
+
+def _spec(config: MimicConfig, env: MimicEnv) -> EnvSpec:
+    joints = env.walker.joints
+    mirror = None
+    if not config.mirror:
+        reflection = observation_reflection(joints, stride=True)
+        mirror = Mirror({"vector": reflection}, joint_reflection(joints))
+    return EnvSpec(
+        name="mimic",
+        version=1,
+        teams=(0,),
+        observation_space=observation_space(len(joints)),
+        action_space=spaces.Box(-1.0, 1.0, (len(joints),), np.float32),
+        rate_hz=config.control_rate_hz,
+        step_limit=round(config.episode_s * config.control_rate_hz),
+        events=(*Scorer.events(joints), "distance", "pushes", "falls", "completed", "faults"),
+        measures=(*Scorer.measures(joints), "desired", "phase"),
+        blocks={"vector": observation_blocks(len(joints))},
+        device_types=("cpu",),
+        mirror=mirror,
+    )
+
+
+def _check(config: MimicConfig) -> None:
+    """Raises ConfigError where settings do not fit each other."""
+    steps = 1.0 / (config.control_rate_hz * config.physics_step_s)
+    if steps < 0.999 or abs(steps - round(steps)) > 1e-6:
+        raise ConfigError(
+            f"a decision at {config.control_rate_hz:g} Hz takes {steps:g} physics steps of {config.physics_step_s:g} "
+            "s; it must be a whole number: change control_rate_hz or physics_step_s"
+        )
+    for name, pair in (("speed_range", config.speed_range), ("friction_range", config.friction_range)):
+        if pair is not None and pair[0] > pair[1]:
+            raise ConfigError(f"{name} must go from low to high, got {pair[0]:g} to {pair[1]:g}")
+
+
+def _make_reference(config: MimicConfig, env: MimicEnv) -> Reference:
+    return normal_reference(env.walker)
+
+
+def make(request: EnvRequest) -> MimicEnv:
+    """Makes a batch of `mimic-v1`."""
+    return MimicEnv(request)

@@ -1,0 +1,236 @@
+"""Builds a walker for MuJoCo from its body, its joints and how it is driven."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import mujoco
+
+from ludus.envs.mimic.body import Body, Segment, make_body
+from ludus.envs.mimic.config import MimicConfig
+from ludus.envs.mimic.joints import SIDES, WALKERS, Joint
+from ludus.envs.mimic.mjcf import Element, element
+
+CONTACT_RADIUS_M = 0.02  # of the spheres under heel and ball
+POINTS = ("heel", "ball")  # of each foot; the ends of the sole
+_ARMATURE = 0.012  # kg m^2; the inertia of muscles about a joint, and what keeps light feet stable at long steps
+_DAMPING = 0.010  # N m s/rad for every kg, passive
+_STIFFNESS = 4.0  # N m/rad of the servos for every N m of strength
+_LIMB_INERTIA = 0.25  # kg m^2; what the servos are damped for
+_SKIN = {"right": (0.85, 0.62, 0.45, 1.0), "left": (0.70, 0.50, 0.38, 1.0)}
+_CLOTH, _SHOE, _UNSEEN = (0.30, 0.38, 0.52, 1.0), (0.25, 0.28, 0.33, 1.0), (0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """A walker that MuJoCo can run.
+
+    Attributes:
+        body: Its sizes.
+        joints: In the order of actions and of the angles behind the root's 7 positions.
+        limits_nm: Largest torque of each joint.
+        model: What MuJoCo compiled.
+        text: The MJCF text of it.
+    """
+
+    body: Body
+    joints: tuple[Joint, ...]
+    limits_nm: tuple[float, ...]
+    model: mujoco.MjModel
+    text: str
+
+
+def make_walker(config: MimicConfig) -> Walker:
+    """Builds the walker that a world's settings describe.
+
+    Raises:
+        ConfigError: The body is impossible.
+    """
+    body, joints = make_body(config.height_m, config.mass_kg), WALKERS[config.walker]
+    limits = tuple(joint.strength * config.mass_kg * config.strength for joint in joints)
+    text = str(_whole(body, joints, limits, config))
+    return Walker(body, joints, limits, _compiled(text), text)
+
+
+@lru_cache(maxsize=8)
+def _compiled(text: str) -> mujoco.MjModel:
+    return mujoco.MjModel.from_xml_string(text)
+
+
+def _whole(body: Body, joints: tuple[Joint, ...], limits: tuple[float, ...], config: MimicConfig) -> Element:
+    contact = element(
+        "geom", type="sphere", size=CONTACT_RADIUS_M, contype=1, conaffinity=0, condim=3, friction=config.friction,
+        rgba=_SHOE, solref=(0.015, 1.0),
+    )  # fmt: skip
+    root = element(
+        "body",
+        element("freejoint", name="root"),
+        _torso(body, joints),
+        (_leg(body, joints, side) for side in SIDES),
+        name="root", pos=(0.0, 0.0, body.hip_height_m),
+    )  # fmt: skip
+    ground = element(
+        "geom", name="ground", type="plane", size=(0.0, 0.0, 1.0), material="ground", contype=0, conaffinity=1,
+        condim=3, friction=config.friction, rgba=(1.0, 1.0, 1.0, 1.0),
+    )  # fmt: skip
+    damping = _DAMPING * config.mass_kg
+    return element(
+        "mujoco",
+        element("compiler", angle="degree", autolimits=True, inertiafromgeom=False),
+        _option(config),
+        *_looks(),
+        element(
+            "default",
+            element("joint", type="hinge", armature=_ARMATURE, damping=damping, limited=True),
+            element("geom", contype=0, conaffinity=0),
+            element("default", contact, class_="contact"),
+        ),
+        element("worldbody", ground, root),
+        element("actuator", (_drive(joint, limit, config) for joint, limit in zip(joints, limits, strict=True))),
+        element("sensor", _sensors(joints)),
+        model=config.walker,
+    )  # fmt: skip
+
+
+def _option(config: MimicConfig) -> Element:
+    return element(
+        "option",
+        # Damping is taken as it is: its implicit treatment costs a factorisation, and here it is small.
+        element("flag", eulerdamp="disable"),
+        timestep=config.physics_step_s, integrator=config.integrator, cone="pyramidal", solver="Newton",
+        iterations=config.solver_iterations, ls_iterations=4 * config.solver_iterations,
+    )  # fmt: skip
+
+
+def _looks() -> tuple[Element, Element]:
+    sky = element(
+        "texture", name="sky", type="skybox", builtin="gradient", rgb1=(0.78, 0.85, 0.92), rgb2=(0.96, 0.97, 0.98),
+        width=64, height=64,
+    )  # fmt: skip
+    tiles = element(
+        "texture", name="tiles", type="2d", builtin="checker", rgb1=(0.62, 0.66, 0.70), rgb2=(0.55, 0.59, 0.63),
+        width=128, height=128,
+    )  # fmt: skip
+    ground = element("material", name="ground", texture="tiles", texrepeat=(1.0, 1.0), texuniform=True, reflectance=0)
+    light = element("headlight", ambient=(0.45, 0.45, 0.45), diffuse=(0.55, 0.55, 0.55), specular=(0.1, 0.1, 0.1))
+    visual = element("visual", element("global", offwidth=1280, offheight=720), light)
+    return visual, element("asset", sky, tiles, ground)
+
+
+def _sensors(joints: tuple[Joint, ...]) -> list[Element]:
+    """Returns heels and balls as the root sees them, the loads of both feet and all torques, in this order."""
+    points = [f"{side}_{point}" for side in SIDES for point in POINTS]
+    return [
+        *(element("framepos", objtype="site", objname=name, reftype="body", refname="root") for name in points),
+        *(element("touch", site=f"{side}_sole") for side in SIDES),
+        *(element("jointactuatorfrc", joint=joint.name) for joint in joints),
+    ]
+
+
+def _drive(joint: Joint, limit: float, config: MimicConfig) -> Element:
+    """Returns the actuator: a motor that is told a share of its torque, or a servo that is told an angle in radians."""
+    if config.action == "torque":
+        return element("motor", name=joint.name, joint=joint.name, gear=limit, ctrlrange=(-1.0, 1.0))
+    stiffness = config.stiffness * _STIFFNESS * limit / config.strength
+    damping = 2.0 * config.damping * math.sqrt(stiffness * _LIMB_INERTIA)
+    return element("position", name=joint.name, joint=joint.name, kp=stiffness, kv=damping, forcerange=(-limit, limit))
+
+
+def _inertia(segment: Segment, position: tuple[float, float, float], axis: int = 2) -> Element:
+    """Returns the inertia of a segment that lies along the axis with the given number."""
+    across, along = segment.inertia_kg_m2, segment.axial_inertia_kg_m2
+    values = tuple(along if number == axis else across for number in range(3))
+    return element("inertial", pos=position, mass=segment.mass_kg, diaginertia=values)
+
+
+def _hinges(joints: tuple[Joint, ...], segment: str) -> list[Element]:
+    return [
+        element("joint", name=joint.name, axis=joint.axis, range=joint.range_deg)
+        for joint in joints
+        if joint.segment == segment
+    ]
+
+
+def _torso(body: Body, joints: tuple[Joint, ...]) -> list[Element]:
+    """Returns head, arms and trunk: in one part, or as pelvis and a moving upper part."""
+    if not any(joint.segment == "upper" for joint in joints):
+        return [_inertia(body.trunk, (0.0, 0.0, body.trunk.com_m)), *_torso_shape(body, 0.0)]
+    pelvis, upper, half = body.pelvis, body.upper, body.hip_half_width_m
+    shape = element(
+        "geom", name="pelvis", type="capsule", size=0.07, fromto=(0, -half, 0.03, 0, half, 0.03), rgba=_CLOTH
+    )
+    above = element(
+        "body",
+        _hinges(joints, "upper"),
+        _inertia(upper, (0.0, 0.0, upper.com_m)),
+        _torso_shape(body, pelvis.length_m),
+        name="upper", pos=(0.0, 0.0, pelvis.length_m),
+    )  # fmt: skip
+    return [_inertia(pelvis, (0.0, 0.0, pelvis.com_m)), shape, above]
+
+
+def _torso_shape(body: Body, below_m: float) -> list[Element]:
+    """Returns what is seen of trunk and head, in a frame that begins `below_m` above the hips; it touches nothing."""
+    chest, hips = 0.055 * body.height_m, 0.05 * body.height_m
+    shoulder, head = 0.288 * body.height_m - below_m - 0.5 * chest, 0.39 * body.height_m - below_m
+    return [
+        element("geom", name="trunk", type="capsule", size=chest, fromto=(0, 0, hips, 0, 0, shoulder), rgba=_CLOTH),
+        element(
+            "geom", name="head", type="ellipsoid", size=(0.085, 0.075, 0.11), pos=(0.02, 0.0, head), rgba=_SKIN["right"]
+        ),
+    ]
+
+
+def _leg(body: Body, joints: tuple[Joint, ...], side: str) -> Element:
+    y = body.hip_half_width_m * (-1.0 if side == "right" else 1.0)
+    shank = element(
+        "body",
+        _hinges(joints, f"{side}_shank"),
+        _limb(body.shank, f"{side}_shank", side, 0.045),
+        _foot(body, joints, side),
+        name=f"{side}_shank", pos=(0.0, 0.0, -body.thigh.length_m),
+    )  # fmt: skip
+    return element(
+        "body",
+        _hinges(joints, f"{side}_thigh"),
+        _limb(body.thigh, f"{side}_thigh", side, 0.062),
+        shank,
+        name=f"{side}_thigh", pos=(0.0, y, 0.0),
+    )  # fmt: skip
+
+
+def _limb(segment: Segment, name: str, side: str, radius_m: float) -> list[Element]:
+    ends = (0.0, 0.0, -0.03, 0.0, 0.0, 0.03 - segment.length_m)
+    return [
+        _inertia(segment, (0.0, 0.0, -segment.com_m)),
+        element("geom", name=name, type="capsule", size=radius_m, fromto=ends, rgba=_SKIN[side]),
+    ]
+
+
+def _foot(body: Body, joints: tuple[Joint, ...], side: str) -> Element:
+    length, ankle = body.foot.length_m, body.ankle_height_m
+    centre = -ankle + CONTACT_RADIUS_M  # of the spheres that touch the ground
+    ends = {"heel": CONTACT_RADIUS_M - body.heel_m, "ball": body.ball_m}
+    half = body.foot_half_width_m - CONTACT_RADIUS_M
+    middle = 0.5 * length - body.heel_m
+    spheres = [
+        element("geom", name=f"{side}_{name}_{index}", class_="contact", pos=(x, y, centre))
+        for name, x in ends.items()
+        for index, y in enumerate((-half, half))
+    ]
+    sites = [element("site", name=f"{side}_{name}", pos=(x, 0.0, -ankle), rgba=_UNSEEN) for name, x in ends.items()]
+    sole = element(
+        "site", name=f"{side}_sole", type="box", pos=(0.5 * sum(ends.values()), 0.0, centre),
+        size=(0.5 * length, 0.1, 0.05), rgba=_UNSEEN,
+    )  # fmt: skip
+    shoe = element(
+        "geom", name=f"{side}_foot", type="box", size=(0.5 * length, body.foot_half_width_m, 0.02),
+        pos=(middle, 0.0, 0.022 - ankle), rgba=_SHOE,
+    )  # fmt: skip
+    return element(
+        "body",
+        _hinges(joints, f"{side}_foot"),
+        _inertia(body.foot, (middle, 0.0, -0.6 * ankle), axis=0),
+        shoe, spheres, sites, sole,
+        name=f"{side}_foot", pos=(0.0, 0.0, -body.shank.length_m),
+    )  # fmt: skip

@@ -1,0 +1,115 @@
+"""How like its reference a walker is, and what it did: the numbers of a step."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ludus.envs.mimic.config import MimicConfig
+from ludus.envs.mimic.joints import Joint
+from ludus.envs.mimic.model import Walker
+from ludus.envs.mimic.reference import Frame
+from ludus.envs.mimic.strides import STATE, follow_feet
+
+GRAVITY_M_S2 = 9.81
+POSE_SCALE, VELOCITY_SCALE = 3.0, 0.05  # of the published reward
+POSE_SHARE = 0.8
+_POINTS = 12  # numbers of heels and balls in the sensors
+
+
+class Scorer:
+    """Compares walkers with the reference, and follows their feet and torques over an episode."""
+
+    def __init__(self, walker: Walker, config: MimicConfig, games: int) -> None:
+        self._joints, self._mass_kg = walker.joints, config.mass_kg
+        self._seconds = 1.0 / config.control_rate_hz
+        self._feet = torch.zeros(games, len(STATE))
+        self._peaks = torch.zeros(games, len(walker.joints))
+
+    @staticmethod
+    def events(joints: Sequence[Joint]) -> tuple[str, ...]:
+        """Returns the names of the events that it gives."""
+        steps = ("reward", "energy", "strikes_right", "strikes_left", "step_right", "step_left")
+        return (*steps, *(f"peak_{joint.name}" for joint in joints))
+
+    @staticmethod
+    def measures(joints: Sequence[Joint]) -> tuple[str, ...]:
+        """Returns the names of the measures that it gives."""
+        errors = ("pose_error", "velocity_error", "root_error", "effector_error")
+        names = (*errors, "power", "mass", "speed", "height", "tilt")
+        return (*names, *(f"error_{joint.name}" for joint in joints))
+
+    def restart(self, games: Tensor) -> None:
+        """Forgets the episode of `games` `(games,)` bool."""
+        self._feet = self._feet.masked_fill(games.unsqueeze(1), 0.0)
+        self._peaks = self._peaks.masked_fill(games.unsqueeze(1), 0.0)
+
+    def score(
+        self, positions: Tensor, velocities: Tensor, angles: Tensor, frame: Frame, sensors: Tensor
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns events and measures, `(games,)` a name.
+
+        Args:
+            positions: `(games, 7 + joints)`.
+            velocities: `(games, 6 + joints)`.
+            angles: `(games, 3)` roll, pitch and yaw.
+            frame: The reference.
+            sensors: `(games, sensors)` heels and balls, loads of the feet, torques.
+        """
+        joints = len(self._joints)
+        points, loads, torques = torch.split(sensors, [_POINTS, 2, joints], dim=1)
+        points = points.reshape(len(points), -1, 3)
+        off = positions[:, 7:] - frame.angles
+        tilted = angles - frame.root[:, 1:]
+        pose = _squares(off) + _squares(tilted)
+        turning = velocities[:, 3:6] - frame.root_velocity[:, 3:]
+        motion = _squares(velocities[:, 6:] - frame.velocities) + _squares(turning)
+        drift = velocities[:, :2] - frame.root_velocity[:, :2]
+        root = (10.0 * (positions[:, 2] - frame.root[:, 0])).square() + _squares(drift)
+        power = (torques * velocities[:, 6:]).abs().sum(1)
+        weight = self._mass_kg * GRAVITY_M_S2
+        self._feet, strikes = follow_feet(self._feet, loads / weight, points, self._seconds)
+        peaks = torch.maximum(self._peaks, torques.abs())
+        grown, self._peaks = peaks - self._peaks, peaks
+        like = POSE_SHARE * torch.exp(-POSE_SCALE * pose) + (1.0 - POSE_SHARE) * torch.exp(-VELOCITY_SCALE * motion)
+        events = {
+            "reward": like,
+            "energy": power * self._seconds,
+            "strikes_right": strikes.struck[:, 0],
+            "strikes_left": strikes.struck[:, 1],
+            "step_right": strikes.length_m[:, 0],
+            "step_left": strikes.length_m[:, 1],
+        }
+        measures = {
+            "pose_error": pose,
+            "velocity_error": motion,
+            "root_error": root,
+            "effector_error": _squares((points - frame.points).flatten(1)),
+            "power": power,
+            "mass": torch.full_like(power, self._mass_kg),
+            "speed": velocities[:, 0],
+            "height": positions[:, 2],
+            "tilt": angles[:, :2].abs().amax(1),
+        }
+        degrees = off * (180.0 / math.pi)
+        for index, joint in enumerate(self._joints):
+            events[f"peak_{joint.name}"] = grown[:, index]
+            measures[f"error_{joint.name}"] = degrees[:, index].square()
+        return events, measures
+
+    def state(self) -> dict[str, Tensor]:
+        """Returns what it remembers of the running episodes."""
+        return {"feet": self._feet, "peaks": self._peaks}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Takes what `state` gave."""
+        self._feet, self._peaks = state["feet"], state["peaks"]
+
+
+def _squares(values: Tensor) -> Tensor:
+    """Returns the sum of squares over the last axis of `(games, numbers)`, added in one order whatever the batch."""
+    total = values[:, 0].square()
+    for column in values[:, 1:].unbind(1):
+        total = total + column.square()
+    return total
