@@ -36,12 +36,13 @@ _GROWTH: Mapping[str, float] = MappingProxyType({"hip": 1.0, "knee": 0.4, "ankle
 class Curves(Protocol):
     """Joint angles and the root's orientation over a stride, for the table that `reference` makes of them."""
 
-    def joint(self, kind: str, phases: Floats, amplitude: float) -> Floats:
-        """Returns angles in radians of a joint of the side whose heel strikes at phase 0, at each phase of a stride.
+    def joint(self, kind: str, side: str, phases: Floats, amplitude: float) -> Floats:
+        """Returns angles in radians of a leg's joint at each phase of a stride.
 
         Args:
             kind: Joint without its side, such as `knee`.
-            phases: `(phases,)`.
+            side: `right` or `left`; the two need not be alike.
+            phases: `(phases,)` from the right heel's contact, whatever the side.
             amplitude: Size of the steps; 1 is normal.
         """
 
@@ -55,8 +56,9 @@ class NormalGait:
     def __init__(self, *, has_trunk: bool) -> None:
         self._has_trunk = has_trunk
 
-    def joint(self, kind: str, phases: Floats, amplitude: float) -> Floats:
-        """See `Curves`."""
+    def joint(self, kind: str, side: str, phases: Floats, amplitude: float) -> Floats:
+        """See `Curves`; the left leg does what the right one does, half a stride later."""
+        phases = phases if side == "right" else (phases + 0.5) % 1.0
         if kind == "hip_frontal":
             upright = 0.0 if self._has_trunk else 1.0  # a trunk that is one with the pelvis stays upright
             return _series(_ADDUCTION, phases) - upright * _series(_OBLIQUITY, phases)

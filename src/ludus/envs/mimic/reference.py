@@ -84,7 +84,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stride:
+class Stride:
     """One stride of a walker, at every phase.
 
     Attributes:
@@ -108,13 +108,13 @@ class _Stride:
 def normal_reference(walker: Walker) -> Reference:
     """Makes the reference of the package's own gait for a walker."""
     curves = NormalGait(has_trunk=any(joint.segment == "upper" for joint in walker.joints))
-    lengths = np.array([_stride(walker, curves, amplitude).length_m for amplitude in _AMPLITUDES])
+    lengths = np.array([make_stride(walker, curves, amplitude).length_m for amplitude in _AMPLITUDES])
     speeds = np.linspace(*gait.SPEED_RANGE_M_S, _SPEEDS)
     rows = []
     for speed in speeds:
         period = gait.period_s(float(speed), walker.body.height_m)
         amplitude = float(np.interp(speed * period, lengths, _AMPLITUDES))
-        rows.append(_row(_stride(walker, curves, amplitude), period))
+        rows.append(_row(make_stride(walker, curves, amplitude), period))
     return _reference(rows, gait.SPEED_RANGE_M_S, walker)
 
 
@@ -124,7 +124,7 @@ def make_reference(walker: Walker, curves: Curves, speed_range: tuple[float, flo
     Raises:
         ConfigError: The motion does not walk forward on this walker.
     """
-    stride = _stride(walker, curves, 1.0)
+    stride = make_stride(walker, curves, 1.0)
     if stride.length_m < 0.1:
         raise ConfigError(
             f"the motion moves the walker by {stride.length_m:.2f} m a stride; a gait must walk forward: check that "
@@ -138,7 +138,7 @@ def _reference(rows: Sequence[Floats], speeds: tuple[float, float], walker: Walk
     return Reference(torch.as_tensor(np.stack(rows), dtype=torch.float32), speeds, len(walker.joints))
 
 
-def _row(stride: _Stride, period_s: float) -> Floats:
+def _row(stride: Stride, period_s: float) -> Floats:
     """Returns the table's row of one speed, `(phases, channels)`."""
     velocities = _slope(stride.angles) / period_s
     turning = _slope(stride.root[:, 1:]) / period_s  # small angles: rates of roll, pitch and yaw are the trunk's own
@@ -148,15 +148,15 @@ def _row(stride: _Stride, period_s: float) -> Floats:
     return np.concatenate(parts, axis=1)
 
 
-def _stride(walker: Walker, curves: Curves, amplitude: float) -> _Stride:
+def make_stride(walker: Walker, curves: Curves, amplitude: float) -> Stride:
+    """Makes one stride of a walker out of curves, with its root as high and as fast as the feet demand."""
     phases = np.arange(PHASES) / PHASES
     columns = []
     for joint in walker.joints:
         kind = kind_of(joint.name)
         side = joint.name.partition("_")[0]
         if side in SIDES:
-            own = phases if side == "right" else (phases + 0.5) % 1.0
-            columns.append(curves.joint(kind, own, amplitude))
+            columns.append(curves.joint(kind, side, phases, amplitude))
         else:
             columns.append(curves.trunk(kind, phases))
     angles = np.stack(columns, axis=1)
@@ -171,7 +171,7 @@ def _stride(walker: Walker, curves: Curves, amplitude: float) -> _Stride:
     advance = _smooth(advance)
     advance[:, 1] -= advance[:, 1].mean()
     root = np.concatenate((height[:, None], orientation), axis=1)
-    return _Stride(angles, root, own_frame, advance)
+    return Stride(angles, root, own_frame, advance)
 
 
 def _points(walker: Walker, angles: Floats, orientation: Floats) -> tuple[Floats, Floats]:
