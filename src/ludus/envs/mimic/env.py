@@ -40,7 +40,8 @@ from ludus.envs.mimic.starts import STREAMS, draw_starts, first_states
 from ludus.envs.settings import read_settings
 
 _SPEED_CHANGE_M_S2 = 0.3  # how fast the reference follows a new desired speed
-_STREAM_START, _STREAM_NOISE, _STREAM_COMMAND, _STREAM_PUSH = 0, 16, 64, 80
+# Numbers of the random streams; each has room for as many as it needs.
+_STREAM_START, _STREAM_FRICTION, _STREAM_NOISE, _STREAM_COMMAND, _STREAM_PUSH = 0, 8, 16, 64, 80
 
 
 class MimicEnv(BatchedEnv):
@@ -104,7 +105,9 @@ class MimicEnv(BatchedEnv):
             "frame": torch.zeros_like(numbers),
         }
         zeros = torch.zeros(self.num_games)
+        self._counters["change"] = torch.zeros_like(numbers)
         self._state = {"phase": zeros, "speed": zeros, "desired": zeros, "failure": zeros - 1.0, "friction": zeros}
+        self._frame = self.reference.at(self._state["speed"], self._state["phase"])
         self._restart(torch.ones(self.num_games, dtype=torch.bool))
         self._counters["episode"].fill_(-1)
 
@@ -135,7 +138,7 @@ class MimicEnv(BatchedEnv):
         self._move_reference()
         positions, velocities = self._bodies()
         angles = euler_angles(positions[:, 3:7])
-        frame = self.frame()
+        frame = self._frame
         fell = self._has_fallen(positions, angles)
         broken = torch.from_numpy(advance.broken)
         terminated = fell | broken
@@ -160,7 +163,7 @@ class MimicEnv(BatchedEnv):
 
     def frame(self) -> Frame:
         """Returns where the reference of every game is now."""
-        return self.reference.at(self._state["speed"], self._state["phase"])
+        return self._frame
 
     def positions(self, game: int) -> NDArray[np.float64]:
         """Returns a copy of the positions of one walker, as MuJoCo has them: root, then joints."""
@@ -177,17 +180,28 @@ class MimicEnv(BatchedEnv):
         return low | (angles[:, 0].abs() > limit) | (angles[:, 1].abs() > limit)
 
     def _move_reference(self) -> None:
-        """Moves phase and speed on, and now and then asks for another speed."""
-        state, config, step_s = self._state, self.config, 1.0 / self.spec.rate_hz
-        state["phase"] = (state["phase"] + step_s / self.frame().period_s) % 1.0
+        """Moves phase and speed on, and where it is time asks for another speed."""
+        state, counters, step_s = self._state, self._counters, 1.0 / self.spec.rate_hz
+        state["phase"] = (state["phase"] + step_s / self._frame.period_s) % 1.0
         change = _SPEED_CHANGE_M_S2 * step_s
         state["speed"] = state["speed"] + (state["desired"] - state["speed"]).clamp(-change, change)
-        if config.speed is None and config.speed_change_s > 0.0:
-            random = uniform(self._hash(_STREAM_COMMAND, 2))
-            low, high = config.speed_range
-            changes = random[:, 0] < step_s / config.speed_change_s
-            state["desired"] = torch.where(changes, low + (high - low) * random[:, 1], state["desired"])
-        self._counters["frame"] = self._counters["frame"] + 1
+        counters["frame"] = counters["frame"] + 1
+        due = counters["frame"] == counters["change"]
+        if bool(due.any()):
+            speeds, frames = self._next_speeds()
+            state["desired"] = torch.where(due, speeds, state["desired"])
+            counters["change"] = torch.where(due, frames, counters["change"])
+        self._frame = self.reference.at(state["speed"], state["phase"])
+
+    def _next_speeds(self) -> tuple[Tensor, Tensor]:
+        """Draws the next desired speeds `(games,)`, and the frames at which others will follow them; 0 is never."""
+        config = self.config
+        random = uniform(self._hash(_STREAM_COMMAND, 2))
+        low, high = config.speed_range
+        seconds = config.speed_change_s * (0.5 + random[:, 1])
+        frames = self._counters["frame"] + (seconds * self.spec.rate_hz).long().clamp(min=1)
+        changes = config.speed is None and config.speed_change_s > 0.0
+        return low + (high - low) * random[:, 0], frames if changes else torch.zeros_like(frames)
 
     def _pushes(self) -> tuple[NDArray[np.float64] | None, Tensor]:
         """Returns forces `(games, 2)` in N, and in which games a push begins."""
@@ -206,7 +220,7 @@ class MimicEnv(BatchedEnv):
 
     def _restart(self, games: Tensor) -> None:
         """Begins the next episode where `games` `(games,)` bool is set."""
-        counters, state = self._counters, self._state
+        counters, state, physics = self._counters, self._state, self._physics
         counters["episode"] = counters["episode"] + games
         counters["frame"] = counters["frame"].masked_fill(games, 0)
         phases, speeds = draw_starts(
@@ -214,15 +228,18 @@ class MimicEnv(BatchedEnv):
         )
         for name, value in (("phase", phases), ("speed", speeds), ("desired", speeds)):
             state[name] = torch.where(games, value, state[name])
-        noise = uniform(self._hash(_STREAM_NOISE, 2 * len(self.walker.joints)))
-        positions, velocities = first_states(self.frame(), noise, self.config.start_noise)
-        chosen = games.numpy()
-        physics = self._physics
+        counters["change"] = torch.where(games, self._next_speeds()[1], counters["change"])
+        self._frame = self.reference.at(state["speed"], state["phase"])
+        rows = games.nonzero().squeeze(1)
+        noise = uniform(self._hash(_STREAM_NOISE, 2 * len(self.walker.joints), rows))
+        begun = Frame(*(part[rows] for part in self._frame))
+        chosen = rows.numpy()
         physics.states[chosen, 0] = 0.0
-        physics.positions[chosen], physics.velocities[chosen] = positions[chosen], velocities[chosen]
-        levels = self._hash(_STREAM_START + STREAMS, 1)[:, 0] % FRICTION_LEVELS
-        state["friction"] = torch.where(games, levels.float(), state["friction"])
-        physics.choose_friction(chosen, levels.numpy())
+        physics.positions[chosen], physics.velocities[chosen] = first_states(begun, noise, self.config.start_noise)
+        if self.config.friction_range is not None:
+            levels = self._hash(_STREAM_FRICTION, 1)[:, 0] % FRICTION_LEVELS
+            state["friction"] = torch.where(games, levels.float(), state["friction"])
+            physics.choose_friction(state["friction"].long().numpy())
         self._scorer.restart(games)
 
     def _mirrored(self) -> Tensor:
@@ -239,9 +256,10 @@ class MimicEnv(BatchedEnv):
         vector = torch.where(self._mirrored().unsqueeze(1), self._reflection.apply(vector), vector)
         return {"vector": vector.unsqueeze(1)}
 
-    def _hash(self, stream: int, count: int) -> Tensor:
-        """Returns hashes `(games, count)` of this frame of each game."""
+    def _hash(self, stream: int, count: int, rows: Tensor | None = None) -> Tensor:
+        """Returns hashes `(games, count)` of this frame of each game, or of those in `rows` alone."""
         keys = [self._counters[name].unsqueeze(1) for name in ("game", "episode", "frame")]
+        keys = keys if rows is None else [key[rows] for key in keys]
         return stream_hash_tensor(self.seed, *keys, stream + torch.arange(count))
 
     def _whole_state(self) -> dict[str, Tensor]:
@@ -264,8 +282,8 @@ class MimicEnv(BatchedEnv):
         for part in (self._counters, self._state):
             part.update({name: taken[name] for name in part})
         self._scorer.load_state(taken)
-        everyone = np.ones(self.num_games, dtype=np.bool_)
-        self._physics.choose_friction(everyone, self._state["friction"].long().numpy())
+        self._physics.choose_friction(self._state["friction"].long().numpy())
+        self._frame = self.reference.at(self._state["speed"], self._state["phase"])
         return self._observe()
 
     def close(self) -> None:

@@ -48,7 +48,6 @@ class Physics:
         model = walker.model
         self.substeps = round(1.0 / (config.control_rate_hz * config.physics_step_s))
         self._models = _friction_models(walker, config)
-        self._levels = np.zeros(games, dtype=np.int64)
         self._chosen = [self._models[0]] * games
         self._push_size = model.nv if config.pushes.impulse_ns > 0.0 else 0
         self._spec = _CONTROL | (_FORCE if self._push_size else 0)
@@ -66,12 +65,10 @@ class Physics:
         self._duration_s = self.substeps * config.physics_step_s
         self._chunk = max(1, -(-games // (8 * len(self._datas))))
 
-    def choose_friction(self, games: NDArray[np.bool_], levels: NDArray[np.int64]) -> None:
-        """Takes the friction of `games` `(games,)` out of the `FRICTION_LEVELS`, `(games,)`."""
-        changed = games & (levels != self._levels) & (len(self._models) > 1)
-        self._levels[changed] = levels[changed]
-        for game in np.flatnonzero(changed).tolist():
-            self._chosen[game] = self._models[self._levels[game]]
+    def choose_friction(self, levels: NDArray[np.int64]) -> None:
+        """Takes the friction of each game out of the `FRICTION_LEVELS`, `(games,)`; nothing where there is but one."""
+        if len(self._models) > 1:
+            self._chosen = [self._models[level] for level in levels.tolist()]
 
     def advance(self, controls: Floats, pushes: Floats | None = None) -> Advance:
         """Advances all walkers by one decision.

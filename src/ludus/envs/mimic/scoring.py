@@ -67,7 +67,7 @@ class Scorer:
         motion = _squares(velocities[:, 6:] - frame.velocities) + _squares(turning)
         drift = velocities[:, :2] - frame.root_velocity[:, :2]
         root = (10.0 * (positions[:, 2] - frame.root[:, 0])).square() + _squares(drift)
-        power = (torques * velocities[:, 6:]).abs().sum(1)
+        power = (torques * velocities[:, 6:]).abs().cumsum(1)[:, -1]
         weight = self._mass_kg * GRAVITY_M_S2
         self._feet, strikes = follow_feet(self._feet, loads / weight, points, self._seconds)
         peaks = torch.maximum(self._peaks, torques.abs())
@@ -92,10 +92,10 @@ class Scorer:
             "height": positions[:, 2],
             "tilt": angles[:, :2].abs().amax(1),
         }
-        degrees = off * (180.0 / math.pi)
-        for index, joint in enumerate(self._joints):
-            events[f"peak_{joint.name}"] = grown[:, index]
-            measures[f"error_{joint.name}"] = degrees[:, index].square()
+        errors = (off * (180.0 / math.pi)).square()
+        for joint, peak, error in zip(self._joints, grown.unbind(1), errors.unbind(1), strict=True):
+            events[f"peak_{joint.name}"] = peak
+            measures[f"error_{joint.name}"] = error
         return events, measures
 
     def state(self) -> dict[str, Tensor]:
@@ -108,8 +108,5 @@ class Scorer:
 
 
 def _squares(values: Tensor) -> Tensor:
-    """Returns the sum of squares over the last axis of `(games, numbers)`, added in one order whatever the batch."""
-    total = values[:, 0].square()
-    for column in values[:, 1:].unbind(1):
-        total = total + column.square()
-    return total
+    """Returns the sum of squares over the last axis of `(games, numbers)`; `cumsum` adds in one order in any batch."""
+    return values.square().cumsum(1)[:, -1]
