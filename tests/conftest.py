@@ -9,6 +9,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from ludus.envs import registry
 from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult
 from ludus.networks.cnn import CnnConfig
 from ludus.networks.recurrent import RecurrentConfig
@@ -84,3 +85,11 @@ def policy_kind(request: pytest.FixtureRequest) -> tuple[str, PolicyConfig]:
 def make_arena() -> type[ArenaEnv]:
     """The test world's class: `make_arena(num_games, picture=...)`."""
     return ArenaEnv
+
+
+@pytest.fixture
+def stroll_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers `stroll-v1`, a walker on the host with behaviour, mirror and trials, for one test."""
+    for name in ("_FACTORIES", "_SETTINGS"):
+        monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
+    registry.register_env("stroll-v1", "stroll.env:make", "stroll.env:StrollSettings")

@@ -9,7 +9,7 @@ from pathlib import Path
 import imageio_ffmpeg
 import pytest
 
-from ludus.cli import console
+from ludus.cli import console, evaluate
 from ludus.envs.brawl.env import BrawlEnv
 from ludus.envs.replay import Replay, replay_env, verify_replay
 
@@ -61,8 +61,41 @@ def test_eval_of_brawl_tells_the_behaviour(run: Run, make_agent: MakeAgent) -> N
 def test_eval_of_a_world_of_one_seat(run: Run, make_agent: MakeAgent) -> None:
     code, out, _ = run("eval", make_agent("gym:CartPole-v1"), "--matches", 5)
     assert code == 0
-    assert out.splitlines()[0].split() == ["opponent", "matches", "return", "steps"]
+    assert out.splitlines()[0].split() == ["matches", "return", "steps"]
     assert "win rate" not in out
+    assert "number" not in out  # it has none beside those
+
+
+@pytest.mark.usefixtures("stroll_world")
+def test_eval_in_trials(run: Run, make_agent: MakeAgent) -> None:
+    agent = make_agent("stroll")
+    code, out, err = run("eval", agent, "--matches", 5, "--deterministic")
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[0].split() == ["trial", "matches", "steps"]
+    assert [line.split()[:2] for line in lines[1:4]] == [["calm", "5"], ["wind", "5"], ["storm", "5"]]
+    assert lines[5].split() == ["number", "calm", "wind", "storm"]
+    numbers = {line.split()[0]: line.split()[1:] for line in lines[6:12]}
+    assert list(numbers) == ["distance_m", "speed_m_s", "stable", "distance_min_m", "distance_max_m", "stable_walks"]
+    assert all(len(cells) == 3 for cells in numbers.values())
+    assert lines[12].startswith("[OK] 15 matches in ")
+    code, out, _ = run("eval", agent, "--trial", "storm", "--matches", 2, "--deterministic", "--json")
+    (only,) = json.loads(out)["opponents"]
+    assert (code, only["trial"], only["mean_length"]) == (0, "storm", 10.0)
+    code, _, err = run("eval", agent, "--trial", "strom")
+    assert code == 2
+    assert "[ERROR] unknown trial 'strom' (did you mean 'storm'?); valid: calm, wind, storm" in err
+
+
+def test_many_trials_are_broken_into_tables_that_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = {f"joint_{index}_rmse_deg": index / 3.0 for index in range(25)}
+    rows = [{"opponent": "", "trial": f"speed-{index}.0", "matches": 20} | numbers for index in range(12)]
+    evaluate._show(rows, "walker")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    shown = [name for line in lines if line.startswith("number") for name in line.split()[1:]]
+    assert shown == [row["trial"] for row in rows]
+    assert sum(line.startswith("joint_24_rmse_deg ") for line in lines) == 3
 
 
 def test_on_a_terminal_the_table_is_drawn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

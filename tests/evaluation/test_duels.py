@@ -9,13 +9,15 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from ludus.core.errors import ConfigError, StateError
+from ludus.core.errors import ConfigError, StateError, UnknownNameError
 from ludus.core.intervals import mean_interval, wilson_interval
 from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult
+from ludus.envs.behaviour import behaviour_of
 from ludus.envs.registry import make_env
 from ludus.evaluation import first_matches
 from ludus.evaluation.contenders import Contender, find_contenders
 from ludus.evaluation.duels import Duels, Evaluation, evaluate
+from ludus.evaluation.tally import row_numbers
 from ludus.networks.recurrent import RecurrentConfig
 from ludus.policies.agent import Agent
 from ludus.policies.config import NormalisationConfig, PolicyConfig
@@ -255,3 +257,55 @@ def test_every_bot_is_the_default_and_wrong_requests_are_refused(stubborn: MakeP
         evaluate(stubborn("rps", ROCK), [Contender("rock", paper)])
     with pytest.raises(StateError, match="its world is duel-v1, the agent's rps-v1"):
         evaluate(Agent(stubborn("rps", ROCK)), world="duel")
+
+
+@pytest.mark.usefixtures("stroll_world")
+def test_each_trial_has_a_row(stubborn: MakePolicy) -> None:
+    policy = stubborn("stroll", [0.8, 0.8])  # straight on, at 0.8 m/s in calm weather
+    shares: list[float] = []
+    evaluation = evaluate(policy, matches=3, config={"step_limit": 20}, deterministic=True, progress=shares.append)
+    calm, wind, storm = evaluation.rows
+    assert [row["trial"] for row in evaluation.rows] == ["calm", "wind", "storm"]
+    assert {row["opponent"] for row in evaluation.rows} == {""}
+    assert list(calm)[:3] == ["opponent", "trial", "matches"]
+    assert (calm["matches"], calm["stable_walks"], storm["mean_length"]) == (3, 3.0, 10.0)
+    # Turned a little at the start, the walker loses a little of its way.
+    assert calm["speed_m_s"] == pytest.approx(0.8, rel=0.01)
+    assert calm["distance_min_m"] <= calm["distance_m"] <= calm["distance_max_m"] <= 1.6 + 1e-6
+    assert wind["speed_m_s"] == pytest.approx(0.3, rel=0.01)
+    assert 0.1 < storm["speed_m_s"] < wind["speed_m_s"]
+    assert evaluation.score == evaluation.mean("mean_length") == 20.0  # of the first trial, though the storm is shorter
+    assert evaluation.judged_by == "mean_length"
+    assert evaluation.mean("distance_m") == calm["distance_m"]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert [row["trial"] for row in evaluation.as_json()["opponents"]] == ["calm", "wind", "storm"]
+
+
+@pytest.mark.usefixtures("stroll_world")
+def test_trials_by_name(stubborn: MakePolicy) -> None:
+    policy = stubborn("stroll", [0.8, 0.8])
+    chosen = evaluate(policy, trials=["storm", "calm"], matches=2)
+    assert [row["trial"] for row in chosen.rows] == ["storm", "calm"]
+    assert chosen.score == 10.0
+    (plain,) = evaluate(policy, trials=[], matches=2).rows
+    assert "trial" not in plain
+    with pytest.raises(UnknownNameError, match="did you mean 'storm'"):
+        evaluate(policy, trials=["strom"], matches=2)
+    with pytest.raises(ConfigError, match="duel-v1 is played against opponents and has no trials, got calm"):
+        evaluate(stubborn("duel", ROCK), trials=["calm"], matches=2)
+    with pytest.raises(ConfigError, match="nobody can be played against"):
+        evaluate(policy, [Contender("self", policy)], matches=2)
+
+
+@pytest.mark.usefixtures("stroll_world")
+def test_the_numbers_of_rows_are_known_before_any_match(stubborn: MakePolicy) -> None:
+    for world, parameters, opponents in (
+        ("stroll", [0.8, 0.8], None),
+        ("duel", ROCK, None),
+        ("brawl", NO_KEYS, ["based"]),
+    ):
+        row = evaluate(stubborn(world, parameters), opponents, matches=2, config=None).rows[0]
+        with make_env(world) as env:
+            names = row_numbers(env.spec, behaviour_of(world))
+        assert names == tuple(name for name in row if name not in ("opponent", "trial"))

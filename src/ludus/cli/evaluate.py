@@ -1,7 +1,7 @@
-"""`ludus eval`: an agent plays hundreds of matches against every opponent, and the numbers become a table."""
+"""`ludus eval`: an agent plays hundreds of matches against every opponent or in every trial, for a table of numbers."""
 
 import json as json_format
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # space a title is broken on a terminal, so that the table of brawl fits into 80 columns.
 _COLUMNS: Mapping[str, tuple[str, str]] = {
     "opponent": ("opponent", ""),
+    "trial": ("trial", ""),
     "matches": ("matches", "d"),
     "won %": ("win_rate", ".1%"),
     "drawn": ("draws", "d"),
@@ -27,6 +28,7 @@ _COLUMNS: Mapping[str, tuple[str, str]] = {
     "survival s": ("survival_s", ".1f"),
 }
 _OUTCOMES = ("win_rate", "mean_return")
+_WIDTH = 80  # letters in a line of the second table
 
 
 def evaluate(
@@ -35,7 +37,11 @@ def evaluate(
         list[str] | None,
         typer.Option(help="Bot, or folder of an agent; repeat it for several. Every bot of the world if left out."),
     ] = None,
-    matches: Annotated[int, typer.Option(min=1, help="Matches against each opponent.")] = 400,
+    trial: Annotated[
+        list[str] | None,
+        typer.Option(help="Trial of a world without opponents; repeat it for several. All of them if left out."),
+    ] = None,
+    matches: Annotated[int, typer.Option(min=1, help="Matches against each opponent, episodes in each trial.")] = 400,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all matches.")] = 0,
     device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
     games: Annotated[int, typer.Option(min=1, help="Most games in one batch.")] = 4096,
@@ -45,7 +51,7 @@ def evaluate(
     plugin: Plugin = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Play an agent against bots and agents, and print how often it wins, with intervals."""
+    """Play an agent against bots and agents, or in trials, and print how well it does, with intervals."""
     load_plugins(plugin)
     from ludus.envs.registry import make_env
     from ludus.evaluation import duels
@@ -60,6 +66,7 @@ def evaluate(
     evaluation = duels.evaluate(
         loaded,
         against or None,
+        trials=trial or None,
         matches=matches,
         seed=seed,
         deterministic=deterministic,
@@ -71,14 +78,36 @@ def evaluate(
         asked = {"agent": agent, "seed": seed, "deterministic": deterministic, "device": place}
         typer.echo(json_format.dumps(asked | evaluation.as_json(), indent=2))
         return
-    columns = {title: part for title, part in _COLUMNS.items() if any(part[0] in row for row in evaluation.rows)}
-    if "survival s" in columns:  # says the same
-        del columns["steps"]
-    cells = [[_cell(row, *part) for part in columns.values()] for row in evaluation.rows]
-    show_table(tuple(columns), cells, title=f"{agent} in {evaluation.world}")
+    _show(evaluation.rows, title=f"{agent} in {evaluation.world}")
     total = "" if evaluation.mean_win_rate is None else f", mean win rate {evaluation.mean_win_rate:.1%}"
     count = sum(row["matches"] for row in evaluation.rows)
     print_ok(f"{count} matches in {evaluation.seconds:.1f} s on {place}{total}")
+
+
+def _show(rows: Sequence[Mapping[str, Any]], title: str) -> None:
+    """Prints a line for each opponent or trial; where nobody is played against, all other numbers line by line too."""
+    columns = {name: part for name, part in _COLUMNS.items() if any(row.get(part[0], "") != "" for row in rows)}
+    if "survival s" in columns:  # says the same
+        del columns["steps"]
+    show_table(tuple(columns), [[_cell(row, *part) for part in columns.values()] for row in rows], title=title)
+    if any(row["opponent"] for row in rows):
+        return
+    shown = {key for name, _ in columns.values() for key in (name, f"{name}_low", f"{name}_high")}
+    numbers = [name for name, value in rows[0].items() if name not in shown and not isinstance(value, str)]
+    if numbers:
+        _show_numbers(rows, numbers)
+
+
+def _show_numbers(rows: Sequence[Mapping[str, Any]], numbers: Sequence[str]) -> None:
+    """Prints a line for each number and a column for each trial, in several tables if they do not fit into one."""
+    trials = [str(row.get("trial", "")) for row in rows]
+    width = max(len("-1.234e-05"), *map(len, trials))
+    fitting = max(1, (_WIDTH - max(map(len, numbers))) // (width + 2))
+    for first in range(0, len(rows), fitting):
+        some = slice(first, first + fitting)
+        cells = [[name, *(f"{row[name]:{width}.4g}" for row in rows[some])] for name in numbers]
+        typer.echo("")
+        show_table(("number", *(trial.rjust(width) for trial in trials[some])), cells)
 
 
 def _cell(row: Mapping[str, Any], name: str, form: str) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ludus.core.errors import ConfigError
+from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv
 from ludus.envs.behaviour import behaviour_of
 from ludus.envs.registry import make_env
+from ludus.envs.trials import choose_trials, laid_over
 from ludus.evaluation.contenders import Contender, find_contenders
 from ludus.evaluation.first_matches import Leaving, ShareDone, play_first_matches
 from ludus.evaluation.players import AgentPlayer, BotRoster
@@ -35,9 +36,10 @@ class Evaluation:
 
     Attributes:
         world: Where.
-        rows: For each opponent its name (empty in a world of one team) and the numbers: `matches`; where there are
-            winners `wins`, `draws`, `losses`, `win_rate` with `win_rate_low` and `win_rate_high`; where there is a
-            reward `mean_return` likewise; `mean_length` likewise; and the agent's behaviour.
+        rows: For each opponent its name (empty in a world of one team), or for each `trial` its name, and the numbers:
+            `matches`; where there are winners `wins`, `draws`, `losses`, `win_rate` with `win_rate_low` and
+            `win_rate_high`; where there is a reward `mean_return` likewise; `mean_length` likewise; and the agent's
+            behaviour.
         seconds: Time it took.
     """
 
@@ -47,7 +49,10 @@ class Evaluation:
 
     @property
     def mean_win_rate(self) -> float | None:
-        """Mean of the win rates, every opponent counted alike; None in a world without winners."""
+        """Mean of the win rates, every opponent counted alike; None in a world without winners.
+
+        Like all means, it is that of the first trial alone where there are trials.
+        """
         return self._mean("win_rate")
 
     @property
@@ -58,8 +63,24 @@ class Evaluation:
     @property
     def score(self) -> float:
         """By which agents are compared: the mean win rate, else the mean return, else the mean length."""
-        means = (self.mean_win_rate, self.mean_return, self._mean("mean_length"))
-        return next(mean for mean in means if mean is not None)
+        return self.mean(self.judged_by)
+
+    @property
+    def judged_by(self) -> str:
+        """The number that `score` is made of."""
+        return next(name for name in ("win_rate", "mean_return", "mean_length") if name in self.rows[0])
+
+    def mean(self, name: str) -> float:
+        """Returns the mean of any number, every opponent counted alike; that of the first trial if there are trials.
+
+        Raises:
+            UnknownNameError: The rows have no such number; the valid ones are listed.
+        """
+        mean = self._mean(name)
+        if mean is None:
+            valid = [key for key, value in self.rows[0].items() if not isinstance(value, str)]
+            raise UnknownNameError("number of an evaluation", name, valid)
+        return mean
 
     def as_json(self) -> dict[str, Any]:
         """Returns everything as JSON values; None stands where an interval is infinite."""
@@ -79,7 +100,8 @@ class Evaluation:
         }
 
     def _mean(self, name: str) -> float | None:
-        values = [row[name] for row in self.rows if name in row]
+        judged = self.rows[:1] if "trial" in self.rows[0] else self.rows
+        values = [row[name] for row in judged if not isinstance(row.get(name, ""), str)]
         return sum(values) / len(values) if values else None
 
 
@@ -87,6 +109,7 @@ def evaluate(
     player: Agent | Policy,
     opponents: Sequence[str | Contender] | None = None,
     *,
+    trials: Sequence[str] | None = None,
     world: str | None = None,
     matches: int = 400,
     seed: int = 0,
@@ -96,13 +119,15 @@ def evaluate(
     max_games: int = MOST_GAMES,
     progress: ShareDone = lambda _: None,
 ) -> Evaluation:
-    """Plays an agent against every opponent; equal seeds give equal numbers on the CPU.
+    """Plays an agent against every opponent, or in every trial; equal seeds give equal numbers on the CPU.
 
     Args:
         player: The agent, or a policy that is being trained; its statistics do not change.
         opponents: Bots, folders of agents, or contenders; every bot of the world if None.
+        trials: Names of trials, in a world of one team that has some; all of them if None, and none but the settings
+            as they are if empty.
         world: Where to play; the agent's own world if None.
-        matches: Against each opponent.
+        matches: Against each opponent; episodes in each trial.
         seed: Of everything.
         device: Where to play; where the agent is if None.
         config: Settings of the world; those that the agent was trained with if None.
@@ -111,7 +136,8 @@ def evaluate(
         progress: Is told the share that is done.
 
     Raises:
-        ConfigError: An opponent is unknown, or a number is out of range.
+        ConfigError: An opponent is unknown, a number is out of range, or there are trials where there cannot be.
+        UnknownNameError: A trial is unknown.
         CheckpointError: The folder of an opponent holds no agent.
         StateError: The agent, or an opponent's, is for another world.
     """
@@ -122,16 +148,34 @@ def evaluate(
     world = policy.spec.id if world is None else world
     if config is None and isinstance(player, Agent):
         config = player.settings or None
-    if opponents is None:
-        with make_env(world, 1, place, config=config) as env:
-            opponents = env.spec.bots if len(set(env.spec.teams)) > 1 else ()
-    games = min(max(len(opponents), 1) * matches, max_games, policy.spec.max_games or max_games)
-    with make_env(world, max(games, 1), place, seed=seed, config=config) as env:
-        if isinstance(player, Agent):
-            player.check_world(env.spec)
-        found = find_contenders(opponents, env)
-        duels = Duels(env, found, matches=matches, seed=seed, deterministic=deterministic)
-        return duels.play(policy, progress=progress)
+    has_one_team = len(set(policy.spec.teams)) == 1
+    if trials and not has_one_team:
+        raise ConfigError(f"{world} is played against opponents and has no trials, got {', '.join(trials)}")
+    chosen = choose_trials(world, trials) if has_one_team else {}
+
+    def play(settings: Mapping[str, Any] | None, tell: ShareDone) -> Evaluation:
+        named = opponents
+        if named is None:
+            with make_env(world, 1, place, config=settings) as env:
+                named = env.spec.bots if len(set(env.spec.teams)) > 1 else ()
+        games = min(max(len(named), 1) * matches, max_games, policy.spec.max_games or max_games)
+        with make_env(world, max(games, 1), place, seed=seed, config=settings) as env:
+            if isinstance(player, Agent):
+                player.check_world(env.spec)
+            found = find_contenders(named, env)
+            duels = Duels(env, found, matches=matches, seed=seed, deterministic=deterministic)
+            return duels.play(policy, progress=tell)
+
+    if not chosen:
+        return play(config, progress)
+    parts = [
+        play(laid_over(config, settings), partial(_tell, progress, index, len(chosen)))
+        for index, settings in enumerate(chosen.values())
+    ]
+    rows = [
+        {"opponent": "", "trial": name} | row for name, part in zip(chosen, parts, strict=True) for row in part.rows
+    ]
+    return Evaluation(parts[0].world, tuple(rows), sum(part.seconds for part in parts))
 
 
 class Duels:

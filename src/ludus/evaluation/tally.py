@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.intervals import mean_interval, wilson_interval
-from ludus.envs.base import BatchedEnv, StepResult
+from ludus.envs.base import BatchedEnv, EnvSpec, StepResult
 from ludus.envs.behaviour import Behaviour
 from ludus.rewards.moment import Moment
 
@@ -129,6 +129,23 @@ def table_row(opponent: str, matches: Matches, behaviour: Behaviour, rate_hz: fl
         row |= _with_interval("mean_return", mean_interval(matches.events["reward"][leads].tolist()))
     row |= _with_interval("mean_length", mean_interval(matches.lengths[leads].tolist()))
     return row | behaviour.summarise(behaviour.per_episode(matches.sums, matches.lengths, rate_hz))
+
+
+def row_numbers(spec: EnvSpec, behaviour: Behaviour) -> tuple[str, ...]:
+    """Returns the numbers that the rows of a world have, found on a match of one step in which nothing happens."""
+    events, measures = ({name: torch.zeros(1) for name in names} for names in (spec.events, spec.measures))
+    quantities = behaviour.per_step(Moment(events, measures, 1.0 / spec.rate_hz))
+    nothing = np.zeros(1)
+    matches = Matches(
+        np.zeros(1, np.int64),
+        np.ones(1, np.bool_),
+        np.ones(1, np.int64),
+        {name: nothing for name in _COUNTED_EVENTS if name in spec.events},
+        dict.fromkeys(quantities, nothing),
+    )
+    with np.errstate(all="ignore"):  # quotients of nothing
+        row = table_row("", matches, behaviour, spec.rate_hz)
+    return tuple(name for name, value in row.items() if not isinstance(value, str))
 
 
 def _with_interval(name: str, interval: tuple[float, float, float]) -> Mapping[str, float]:

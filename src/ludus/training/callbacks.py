@@ -87,15 +87,27 @@ class Evaluated:
     Attributes:
         counters: When it was.
         rows: For each opponent, its name and the numbers: `opponent`, `matches`, `win_rate`, `win_rate_low`,
-            `win_rate_high`, `damage_ratio` and what else the world's behaviour has.
+            `win_rate_high`, `damage_ratio` and what else the world's behaviour has. In a world with trials, for each
+            `trial` likewise.
         score: By which the best agent is kept.
         is_best: Whether no earlier one had a higher score.
+        judged_by: The number of the rows that the score is made of.
+        milestones: Env steps at which something was reached first, by name; None where it was not yet.
+        messages: What people want to know of it, beside the numbers.
     """
 
     counters: Counters
     rows: tuple[Mapping[str, Any], ...]
     score: float
     is_best: bool
+    judged_by: str = "win_rate"
+    milestones: Mapping[str, int | None] = field(default_factory=lambda: _NOTHING)
+    messages: tuple[str, ...] = ()
+
+
+def row_label(row: Mapping[str, Any]) -> str:
+    """Returns what a row of an evaluation is of: its trial, or else its opponent; empty where it has neither."""
+    return str(row.get("trial") or row.get("opponent", ""))
 
 
 class Callback(Protocol):

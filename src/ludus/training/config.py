@@ -15,6 +15,8 @@ from ludus.policies.config import PolicyConfig
 from ludus.rewards.weights import RewardConfig
 from ludus.training.sinks.config import MonitoringConfig
 
+MEAN_WIN_RATE, LOWEST_WIN_RATE = "mean_win_rate", "lowest_win_rate"  # scores that are no number of a row
+
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -84,25 +86,60 @@ class GuardConfig(_Frozen):
     every_s: float = Field(default=2.0, ge=0.0)
 
 
+class SoonerConfig(_Frozen):
+    """Evaluation more or less often, the better the agent is.
+
+    Attributes:
+        number: Which number of the first row decides.
+        steps: `[bound, env steps]` each, bounds rising: once the number is at least the bound, evaluations are that far
+            apart; the highest bound that is reached decides.
+    """
+
+    number: str
+    steps: tuple[tuple[float, Annotated[int, Field(ge=1)]], ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _bounds_rise(self) -> Self:
+        bounds = [bound for bound, _ in self.steps]
+        if sorted(set(bounds)) != bounds:
+            raise ValueError(f"the bounds of steps must rise, got {', '.join(f'{bound:g}' for bound in bounds)}")
+        return self
+
+
 class EvaluationConfig(_Frozen):
     """Evaluation during training, on games of its own with seeds of its own.
 
     Attributes:
         every_env_steps: It is done whenever a multiple of this is passed, and at the end.
         opponents: Bots and agents to play against; None is every bot of the world.
-        matches: Matches against each of them; episodes in a world without opponents.
+        trials: In a world of one team that has trials: which of them; None is all. The first one decides over score,
+            `sooner` and `converged`.
+        matches: Matches against each of them; episodes in each trial, or in a world without opponents.
         seed: Of its games, the same every time, so that numbers can be compared.
         deterministic: Whether the most likely actions are taken instead of drawn ones.
-        score: By which the best agent is kept: the mean win rate over the opponents, or the lowest; in a world without
-            opponents both are the mean return.
+        score: By which the best agent is kept: `mean_win_rate` over the opponents, or `lowest_win_rate`; in a world
+            without winners both are the mean return, or else the mean length. Or any number of the rows, such as
+            `damage_ratio`, whose mean it is.
+        sooner: When it is done more or less often than that; None never.
+        converged: Numbers of the first row and how high they must be at least, all in one evaluation, for the agent to
+            count as converged; the env steps of the first such evaluation are noted as `steps_to_convergence`.
     """
 
     every_env_steps: int = Field(default=1_000_000, ge=1)
     opponents: tuple[str, ...] | None = None
+    trials: tuple[str, ...] | None = None
     matches: int = Field(default=50, ge=1)
     seed: int = Field(default=1_000_003, ge=0, lt=2**63)
     deterministic: bool = False
-    score: Literal["mean_win_rate", "lowest_win_rate"] = "mean_win_rate"
+    score: str = Field(default=MEAN_WIN_RATE, min_length=1)
+    sooner: SoonerConfig | None = None
+    converged: dict[str, float] | None = Field(default=None, min_length=1)
+
+    def numbers(self) -> tuple[str, ...]:
+        """Returns the numbers of rows that it names."""
+        named = () if self.score in (MEAN_WIN_RATE, LOWEST_WIN_RATE) else (self.score,)
+        sooner = () if self.sooner is None else (self.sooner.number,)
+        return (*named, *sooner, *(self.converged or {}))
 
 
 def _one_bot(raw: object) -> object:

@@ -266,6 +266,7 @@ class Trainer:
             return
         found = self._ranks.together(self._play if self._ranks.is_writer else lambda: False)
         self.evaluator.is_due = False
+        self.evaluator.every_env_steps = int(self._ranks.gather_numbers([self.evaluator.every_env_steps])[0][0])
         self._finite = replace(self._finite, course=self._course_state())
         if self._ranks.any(found):
             self.save("best")
@@ -282,6 +283,8 @@ class Trainer:
         if self._records is not None:
             self._records.evaluation(evaluated)
         self._audience.tell(lambda callback: callback.on_evaluation(evaluated))
+        for text in evaluated.messages:
+            self._audience.say("info", text, self.counters)
         return evaluated.is_best
 
     def _look_at_resources(self) -> None:

@@ -72,10 +72,11 @@ class Records:
             self._rows(BEHAVIOUR, header, [(*when, len(episodes), *(round(value, 6) for value in means.values()))])
 
     def evaluation(self, evaluated: Evaluated) -> None:
-        """Writes one evaluation, a row an opponent."""
+        """Writes one evaluation, a row an opponent or a trial."""
         counters = evaluated.counters
         head: dict[str, Cell] = {"iteration": counters.iterations, "env_steps": counters.env_steps}
-        rows = [head | dict(row) | {"score": evaluated.score} for row in evaluated.rows]
+        tail: dict[str, Cell] = {"score": evaluated.score, **evaluated.milestones}
+        rows = [head | dict(row) | tail for row in evaluated.rows]
         self._rows(EVALUATION, tuple(rows[0]), (tuple(row.values()) for row in rows))
 
     def table(self, name: str, rows: Sequence[Mapping[str, Cell]]) -> None:

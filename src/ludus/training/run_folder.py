@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -90,8 +90,17 @@ def describe_run(folder: Path, config: TrainConfig, *, user: str = "") -> None:
     _write(folder, document, config)
 
 
-def describe_end(folder: Path, counters: Counters, training_s: float) -> None:
-    """Notes in `run.json` how far the present session of a run got, and in what time."""
+def describe_end(
+    folder: Path, counters: Counters, training_s: float, milestones: Mapping[str, int | None] | None = None
+) -> None:
+    """Notes in `run.json` how far the present session of a run got, and in what time.
+
+    Args:
+        folder: The run folder.
+        counters: How far it got.
+        training_s: In what time.
+        milestones: Env steps at which something was reached first, by name; None where it was not yet.
+    """
     path = folder / RUN_FILE
     document = json.loads(path.read_text(encoding="utf-8"))
     document["sessions"][-1] |= {
@@ -99,6 +108,7 @@ def describe_end(folder: Path, counters: Counters, training_s: float) -> None:
         "env_steps": counters.env_steps,
         "training_s": round(training_s, 3),
     }
+    document |= milestones or {}
     write_atomic(path, (json.dumps(document, indent=2) + "\n").encode())
 
 

@@ -73,6 +73,6 @@ def run_training(config: TrainConfig, folder: Path, received: Received, *, title
             counters = trainer.run()
         finally:
             if is_writer:
-                describe_end(folder, trainer.counters, trainer.training_s)
+                describe_end(folder, trainer.counters, trainer.training_s, trainer.evaluator.milestones)
     reason = "" if trainer.is_finished else trainer.stop_reason
     return Outcome(counters, reason, received.exit_code or (EXIT_STOPPED if reason else 0))

@@ -1,12 +1,16 @@
-"""Checks of who plays and what is rewarded, in every stage of a run, before it starts."""
+"""Checks of who plays, what is rewarded and how it is evaluated, in every stage of a run, before it starts."""
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.curriculum.config import StageConfig
 from ludus.envs.base import BatchedEnv, EnvSpec
+from ludus.envs.behaviour import behaviour_of
+from ludus.envs.registry import make_env
+from ludus.envs.trials import choose_trials, laid_over
 from ludus.evaluation.contenders import find_contenders, is_bot
+from ludus.evaluation.tally import row_numbers
 from ludus.league.payoffs import SELF_KIND
 from ludus.league.seating import Seating
-from ludus.training.config import TrainConfig
+from ludus.training.config import EvaluationConfig, TrainConfig
 from ludus.training.workbench import make_rewards
 
 
@@ -28,12 +32,47 @@ def check_players(env: BatchedEnv, config: TrainConfig) -> str:
         except UnknownNameError as error:
             raise UnknownNameError(f"{error.kind}{where}", error.name, error.valid) from error
     terms = make_rewards(env.spec, config).names
-    if config.evaluation is not None and config.evaluation.opponents is not None:
-        find_contenders(config.evaluation.opponents, env)
+    if config.evaluation is not None:
+        _check_evaluation(env, config.evaluation, config.world.name)
     names = dict.fromkeys(name for stage in stages for name, weight in stage.opponents.items() if weight)
     who = f"opponents {', '.join(names)}" if names else "the learner plays every seat"
     within = f" in {len(stages)} stages" if config.curriculum else ""
     return f"players and rewards: {who}{within}, reward terms {', '.join(terms)}"
+
+
+def check_trials(spec: EnvSpec, config: TrainConfig) -> None:
+    """Makes a game of every trial that is evaluated; no other games of the world are open then.
+
+    Raises:
+        LudusError: The settings of a trial cannot be used; the message says of which.
+    """
+    if config.evaluation is None or len(set(spec.teams)) > 1:
+        return
+    world = config.world
+    for name, settings in choose_trials(world.name, config.evaluation.trials).items():
+        try:
+            with make_env(world.name, 1, world.device, config=laid_over(world.settings, settings)) as env:
+                fits = (env.spec.observation_space, env.spec.action_space)
+        except ConfigError as error:
+            raise ConfigError(f"trial {name!r}: {error}") from error
+        if fits != (spec.observation_space, spec.action_space):
+            raise ConfigError(f"trial {name!r} changes what is seen or done in {spec.id}; give it other settings")
+
+
+def _check_evaluation(env: BatchedEnv, evaluation: EvaluationConfig, world: str) -> None:
+    if evaluation.opponents is not None:
+        find_contenders(evaluation.opponents, env)
+    if len(set(env.spec.teams)) == 1:
+        choose_trials(world, evaluation.trials)
+    elif evaluation.trials:
+        raise ConfigError(
+            f"evaluation.trials names {', '.join(evaluation.trials)}, but {env.spec.id} is played against opponents; "
+            "use evaluation.opponents"
+        )
+    valid = row_numbers(env.spec, behaviour_of(env.spec.id)) if evaluation.numbers() else ()
+    for name in evaluation.numbers():
+        if name not in valid:
+            raise UnknownNameError("number of an evaluation", name, valid)
 
 
 def _check_opponents(env: BatchedEnv, stage: StageConfig, where: str) -> None:

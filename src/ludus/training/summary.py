@@ -7,6 +7,7 @@ import torch
 
 from ludus.envs.base import EnvSpec
 from ludus.envs.registry import make_env
+from ludus.envs.trials import choose_trials
 from ludus.policies.policy import Policy
 from ludus.training.config import TrainConfig
 from ludus.training.devices import choose_device, set_up_device
@@ -39,7 +40,7 @@ def summarise(config: TrainConfig, folder: Path | None, user: str) -> Iterator[s
     yield f"policy {_policy(config)}, {_parameter_count(spec, config):,} parameters"
     yield _ppo(config, rows) if config.algorithm == "ppo" else _off_policy(config, rows)
     yield f"budget {config.total_env_steps:,} env steps, seed {config.seed}, {_checkpoints(config)}"
-    yield _evaluation(config)
+    yield _evaluation(config, spec)
     yield from _opponents(config)
 
 
@@ -97,13 +98,20 @@ def _checkpoints(config: TrainConfig) -> str:
     return f"checkpoint {when}"
 
 
-def _evaluation(config: TrainConfig) -> str:
+def _evaluation(config: TrainConfig, spec: EnvSpec) -> str:
     evaluation = config.evaluation
     if evaluation is None:
         return "no evaluation"
+    every = f"evaluation every {evaluation.every_env_steps:,} env steps"
+    if evaluation.sooner is not None:
+        number, steps = evaluation.sooner.number, evaluation.sooner.steps
+        every += "".join(f", {apart:,} from {number} {bound:g}" for bound, apart in steps)
+    if len(set(spec.teams)) == 1:
+        trials = choose_trials(config.world.name, evaluation.trials)
+        return f"{every}, {evaluation.matches} episodes" + (f" in each of {', '.join(trials)}" if trials else "")
     named = evaluation.opponents
     against = "every bot" if named is None else ", ".join(named)
-    return f"evaluation every {evaluation.every_env_steps:,} env steps, {evaluation.matches} matches against {against}"
+    return f"{every}, {evaluation.matches} matches against {against}"
 
 
 def _opponents(config: TrainConfig) -> Iterator[str]:

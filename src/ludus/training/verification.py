@@ -22,7 +22,7 @@ from ludus.training.small_run import (
     has_memory,
     small_copy,
 )
-from ludus.training.stage_checks import check_players
+from ludus.training.stage_checks import check_players, check_trials
 from ludus.training.summary import settings_of, summarise
 from ludus.training.workbench import Workbench
 
@@ -48,6 +48,7 @@ def verify(config: TrainConfig) -> Iterator[str]:
         yield _check_world(env, config)
         yield check_players(env, config)
         spec = env.spec
+    check_trials(spec, config)
     yield _check_batch(spec, config)
     with _checking("making a small copy of the run", "change the settings that the error names"):
         bench = Workbench(small_copy(config, spec))

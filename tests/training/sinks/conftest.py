@@ -61,6 +61,21 @@ def _evaluated(number: int, score: float, *, is_best: bool = True) -> Evaluated:
     return Evaluated(Counters(number * 1000, number, number * 8), (row | {"damage_ratio": 1.5},), score, is_best)
 
 
+def _tried(number: int, *, steps_to_convergence: int | None = None) -> Evaluated:
+    rows = tuple(
+        {"opponent": "", "trial": trial, "matches": 20, "mean_length": 500.0, "distance_m": distance}
+        for trial, distance in (("walk", 12.5), ("pushes", 8.0))
+    )
+    milestones = {"steps_to_convergence": steps_to_convergence}
+    return Evaluated(Counters(number * 1000, number, 0), rows, 12.5, True, "distance_m", milestones)
+
+
+@pytest.fixture
+def make_tried() -> MakeEvaluated:
+    """`make_tried(number, steps_to_convergence=...)`: an evaluation in two trials, judged by the distance."""
+    return _tried
+
+
 @pytest.fixture
 def make_iteration() -> MakeIteration:
     """`make_iteration(number, outcomes, opponents, ...)`."""

@@ -26,7 +26,7 @@ PANELS: tuple[tuple[str, Draw], ...] = (
     ("Length of an episode, steps", panels.draw_length),
     ("Matches won in training", panels.draw_win_rates),
     ("Reward terms", panels.draw_terms),
-    ("Matches won in evaluation", panels.draw_evaluations),
+    ("Evaluation by opponent or trial", panels.draw_evaluations),
     ("Evaluation score and rating", panels.draw_score),
     ("Losses", panels.draw_losses),
     ("Entropy and KL divergence", panels.draw_entropy),

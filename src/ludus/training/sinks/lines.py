@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ludus.training.callbacks import Evaluated
+from ludus.training.callbacks import Evaluated, row_label
 from ludus.training.sinks.text import duration, memory, number, percent, plain
 from ludus.training.sinks.watch import Watch
 
@@ -40,9 +40,9 @@ def progress_line(watch: Watch) -> str:
 
 
 def evaluation_line(evaluated: Evaluated) -> str:
-    """Says how an evaluation went, opponent by opponent."""
+    """Says how an evaluation went, opponent by opponent or trial by trial."""
     best = " (best)" if evaluated.is_best else ""
-    rows = ", ".join(_row(row) for row in evaluated.rows)
+    rows = ", ".join(filter(None, (_row(row, evaluated.judged_by) for row in evaluated.rows)))
     steps = evaluated.counters.env_steps
     return plain(f"evaluation at {steps:,} steps: score {number(evaluated.score)}{best}{': ' if rows else ''}{rows}")
 
@@ -55,6 +55,7 @@ def message_line(level: str, text: str) -> str:
 def end_line(watch: Watch) -> str:
     """Says how a session of training ended."""
     best = "" if watch.best_score is None else f", best score {number(watch.best_score)}"
+    best += "".join(f", {name} {reached:,}" for name, reached in watch.milestones.items())
     steps, total = watch.counters.env_steps, watch.total_env_steps
     state = "finished" if steps >= total else "stopped"
     return plain(
@@ -63,8 +64,11 @@ def end_line(watch: Watch) -> str:
     )
 
 
-def _row(row: Mapping[str, Any]) -> str:
-    text = str(row.get("opponent", ""))
+def _row(row: Mapping[str, Any], judged_by: str) -> str:
+    text = row_label(row)
+    if judged_by != "win_rate":
+        value = row.get(judged_by)
+        return f"{text} {number(value)}" if text and value is not None else text
     if row.get("win_rate") is not None:
         text += f" {percent(row['win_rate'])}"
     if row.get("win_rate_low") is not None and row.get("win_rate_high") is not None:

@@ -14,6 +14,8 @@ from ludus.training.sinks.smoothing import band, moving_average
 _MOST_CURVES = 10
 _WINDOW_MATCHES = 200
 _OTHERS = "others"
+# Columns of an evaluation, the first of which that it has is drawn, and their names on the axis.
+_OUTCOMES = {"win_rate": "matches won", "mean_return": "return", "mean_length": "steps"}
 
 
 def draw_reward(axes: Axes, data: CurveData) -> bool:
@@ -60,11 +62,12 @@ def draw_terms(axes: Axes, data: CurveData) -> bool:
 
 
 def draw_evaluations(axes: Axes, data: CurveData) -> bool:
-    """Share of evaluation matches won against each opponent, with its interval."""
+    """Share of evaluation matches won against each opponent, or else the return or length in each trial."""
     table, groups = data.evaluations, opponent_groups(data)
-    steps, rates = table.numbers("env_steps"), table.numbers("win_rate")
-    low, high = table.numbers("win_rate_low"), table.numbers("win_rate_high")
-    opponents = table.texts("opponent")
+    outcome = next((name for name in _OUTCOMES if np.isfinite(table.numbers(name)).any()), "win_rate")
+    steps, rates = table.numbers("env_steps"), table.numbers(outcome)
+    low, high = table.numbers(f"{outcome}_low"), table.numbers(f"{outcome}_high")
+    opponents = table.texts("trial" if "trial" in table.names else "opponent")
     order = [*_group_names(groups), *dict.fromkeys(opponents.tolist())]
     names = [name for name in dict.fromkeys(order) if name in set(opponents.tolist())][:_MOST_CURVES]
     drawn = False
@@ -76,6 +79,8 @@ def draw_evaluations(axes: Axes, data: CurveData) -> bool:
             axes.plot(steps[rows], rates[rows], color=colour, label=name, marker="o", markersize=3, linewidth=1.4)
             drawn = True
     if drawn:
+        axes.set_ylabel(_OUTCOMES[outcome], fontsize=9, color="0.3")
+    if drawn and outcome == "win_rate":
         _as_share(axes)
     return drawn
 

@@ -7,12 +7,12 @@ from numbers import Real
 
 import numpy as np
 
-from ludus.training.callbacks import Evaluated, Iteration
+from ludus.training.callbacks import Evaluated, Iteration, row_label
 from ludus.training.sinks.recent import RecentMatches
 
 _MOST_OPPONENTS = 24  # curves of their own; bots come first in a run, later snapshots share one curve
 _OTHERS = "others"
-_EVALUATION_KEYS = ("opponent", "matches")
+_EVALUATION_KEYS = ("opponent", "trial", "matches")
 
 
 class ScalarNames:
@@ -45,12 +45,13 @@ class ScalarNames:
         return _finite(found)
 
     def of_evaluation(self, evaluated: Evaluated) -> dict[str, float]:
-        """Returns the score, and every number of every opponent."""
+        """Returns the score, milestones that were reached, and every number of every opponent or trial."""
         found: dict[str, float | None] = {"evaluation/score": evaluated.score}
+        found |= {f"evaluation/{name}": steps for name, steps in evaluated.milestones.items()}
         for row in evaluated.rows:
             for column, value in row.items():
                 if column not in _EVALUATION_KEYS and isinstance(value, Real):
-                    found[f"evaluation/{column}/{row.get('opponent', '')}".rstrip("/")] = float(value)
+                    found[f"evaluation/{column}/{row_label(row)}".rstrip("/")] = float(value)
         return _finite(found)
 
     def _win_rates(self, iteration: Iteration) -> dict[str, float]:

@@ -27,6 +27,7 @@ class Watch:
         recent: The last matches by opponent.
         evaluation: The last one.
         best_score: Highest score of an evaluation in this session.
+        milestones: Env steps at which something was reached, by name; what was not yet is left out.
         checkpoints: Saved in this session.
         checkpoint: Name of the last one.
         messages: The last warnings and alarms: level, text and the env steps at which they came.
@@ -40,6 +41,7 @@ class Watch:
         self.recent = RecentMatches()
         self.evaluation: Evaluated | None = None
         self.best_score: float | None = None
+        self.milestones: dict[str, int] = {}
         self.checkpoints = 0
         self.checkpoint = ""
         self.messages: deque[tuple[str, str, int]] = deque(maxlen=_LAST_MESSAGES)
@@ -74,6 +76,7 @@ class Watch:
     def evaluated(self, evaluated: Evaluated) -> None:
         """Takes an evaluation."""
         self.evaluation = evaluated
+        self.milestones |= {name: steps for name, steps in evaluated.milestones.items() if steps is not None}
         if evaluated.is_best or self.best_score is None or evaluated.score > self.best_score:
             self.best_score = evaluated.score
 
