@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -35,9 +36,13 @@ from ludus.envs.mimic.observation import (
 )
 from ludus.envs.mimic.physics import FRICTION_LEVELS, Physics
 from ludus.envs.mimic.reference import Frame, Reference, normal_reference
+from ludus.envs.mimic.rendering.view import WalkerView, reference_positions
 from ludus.envs.mimic.scoring import Scorer
 from ludus.envs.mimic.starts import STREAMS, draw_starts, first_states
 from ludus.envs.settings import read_settings
+
+if TYPE_CHECKING:
+    from ludus.envs.mimic.rendering.painter import WalkerPainter
 
 _SPEED_CHANGE_M_S2 = 0.3  # how fast the reference follows a new desired speed
 # Numbers of the random streams; each has room for as many as it needs.
@@ -93,6 +98,7 @@ class MimicEnv(BatchedEnv):
         self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
         self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
         joints = self.walker.joints
+        self._painter: WalkerPainter | None = None
         self._physics = Physics(self.walker, config, self.num_games)
         self._controls = Controls(self.walker, self.reference, config)
         self._scorer = Scorer(self.walker, config, self.num_games)
@@ -168,6 +174,22 @@ class MimicEnv(BatchedEnv):
     def positions(self, game: int) -> NDArray[np.float64]:
         """Returns a copy of the positions of one walker, as MuJoCo has them: root, then joints."""
         return np.array(self._physics.positions[game])
+
+    def view(self, game: int) -> WalkerView:
+        """Returns what a picture of one walker shows."""
+        forces, _ = self._pushes()
+        push = (0.0, 0.0) if forces is None else (float(forces[game, 0]), float(forces[game, 1]))
+        time_s = float(self._counters["frame"][game]) / self.spec.rate_hz
+        ghost = reference_positions(self.frame(), game)
+        return WalkerView(self.positions(game), ghost, time_s, float(self._state["desired"][game]), push)
+
+    def render(self, game: int = 0) -> NDArray[np.uint8]:
+        """Draws one walker and the reference beside it as an RGB picture; see `rendering.gl` for what it needs."""
+        from ludus.envs.mimic.rendering.painter import WalkerPainter  # only who draws pays for it
+
+        if self._painter is None:
+            self._painter = WalkerPainter(self.walker)
+        return self._painter.paint(self.view(game))
 
     def _bodies(self) -> tuple[Tensor, Tensor]:
         physics = self._physics
@@ -287,8 +309,11 @@ class MimicEnv(BatchedEnv):
         return self._observe()
 
     def close(self) -> None:
-        """Ends the threads; may be called twice."""
+        """Ends the threads and releases what was drawn with; may be called twice."""
         self._physics.close()
+        if self._painter is not None:
+            self._painter.close()
+            self._painter = None
 
 
 def _packed(columns: Mapping[str, Tensor], names: tuple[str, ...]) -> Columns:

@@ -1,0 +1,1 @@
+"""Pictures of walkers: MuJoCo's renderer without a screen."""

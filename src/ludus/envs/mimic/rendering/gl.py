@@ -1,0 +1,125 @@
+"""OpenGL without a screen: EGL where it can be opened, else Mesa's software renderer OSMesa, else an error that helps.
+
+MuJoCo chooses its GL once, when it is imported, and PyOpenGL can never change its own later. So contexts are opened
+here: that of EGL by MuJoCo's class, that of OSMesa by the library's three functions, which need no PyOpenGL.
+"""
+
+import ctypes
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Protocol, cast
+
+from ludus.core.errors import VideoError
+
+SETTING = "MUJOCO_GL"  # MuJoCo's own variable; its C library reads it too
+_CHOOSES_ITSELF = ("", "enable", "enabled", "on", "true", "1")
+# Name -> module of MuJoCo with a class `GLContext`; OSMesa is opened here.
+_MODULES: Mapping[str, str] = MappingProxyType(
+    {"egl": "mujoco.egl", "glfw": "mujoco.glfw", "glx": "mujoco.glfw", "wgl": "mujoco.glfw", "cgl": "mujoco.cgl"}
+)
+_NAMES = ("egl", "osmesa", "glfw")
+_HEADLESS = ("egl", "osmesa")
+_OSMESA_LIBRARIES = ("libOSMesa.so.8", "libOSMesa.so.6", "libOSMesa.so")
+_RGBA, _UNSIGNED_BYTE = 0x1908, 0x1401  # GL_RGBA, GL_UNSIGNED_BYTE
+_DEPTH_BITS, _STENCIL_BITS, _ACCUMULATION_BITS = 24, 8, 0
+
+
+class Context(Protocol):
+    """What all contexts offer."""
+
+    def make_current(self) -> None:
+        """Makes all drawing of this thread go here."""
+
+    def free(self) -> None:
+        """Releases it; may be called twice."""
+
+
+class OsmesaContext:
+    """Software rendering into memory, by the library of Debian's libosmesa6."""
+
+    def __init__(self, width: int, height: int) -> None:
+        """Opens it.
+
+        Raises:
+            OSError: The library is not installed.
+            RuntimeError: It gives no context.
+        """
+        self._library, self._size = _osmesa_library(), (width, height)
+        create = self._library.OSMesaCreateContextExt
+        create.restype = ctypes.c_void_p
+        self._handle: int | None = create(_RGBA, _DEPTH_BITS, _STENCIL_BITS, _ACCUMULATION_BITS, None)
+        if not self._handle:
+            raise RuntimeError("OSMesa gives no context")
+        self._pixels = ctypes.create_string_buffer(4 * width * height)
+
+    def make_current(self) -> None:
+        """Makes all drawing of this thread go here.
+
+        Raises:
+            RuntimeError: OSMesa refuses.
+        """
+        handle = ctypes.c_void_p(self._handle)
+        if not self._library.OSMesaMakeCurrent(handle, self._pixels, _UNSIGNED_BYTE, *self._size):
+            raise RuntimeError("OSMesa does not make its context current")
+
+    def free(self) -> None:
+        """Releases it; may be called twice."""
+        if self._handle:
+            self._library.OSMesaMakeCurrent(None, None, _UNSIGNED_BYTE, 0, 0)
+            self._library.OSMesaDestroyContext(ctypes.c_void_p(self._handle))
+            self._handle = None
+
+
+def open_context(width: int, height: int) -> Context:
+    """Opens a context for pictures of this size and makes it current.
+
+    The variable `MUJOCO_GL` decides if it is set. Otherwise EGL is tried, then OSMesa.
+
+    Raises:
+        VideoError: Nothing can be drawn here; the message names the packages that are missing.
+    """
+    asked = os.environ.get(SETTING, "").strip().lower()
+    if asked in _CHOOSES_ITSELF:
+        names = _HEADLESS if sys.platform == "linux" else ("glfw",)
+    elif asked in _MODULES or asked == "osmesa":
+        names = (asked,)
+    else:
+        raise VideoError(f"{SETTING}={asked} lets nothing be drawn; valid: {', '.join(_NAMES)}, or leave it unset")
+    faults = []
+    for name in names:
+        try:
+            return _open(name, width, height)
+        except Exception as error:  # drivers and bindings raise whatever they like
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            faults.append(f"{name}: {said[0]}")
+    raise VideoError(
+        f"walkers cannot be drawn without OpenGL ({'; '.join(faults)}); install Debian's libegl1 and libegl-mesa0 (for "
+        f"{SETTING}=egl) or libosmesa6 (for {SETTING}=osmesa), and leave {SETTING} unset or set it to one of these"
+    )
+
+
+def _open(name: str, width: int, height: int) -> Context:
+    if name == "osmesa":
+        context: Context = OsmesaContext(width, height)
+        os.environ[SETTING] = name  # MuJoCo's C library has to take its functions from there
+    else:
+        context = cast("Context", importlib.import_module(_MODULES[name]).GLContext(width, height))
+    try:
+        context.make_current()
+    except BaseException:
+        context.free()
+        raise
+    return context
+
+
+def _osmesa_library() -> ctypes.CDLL:
+    faults = []
+    for name in _OSMESA_LIBRARIES:
+        try:
+            return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)  # MuJoCo looks for functions in all that is loaded
+        except OSError as error:
+            faults.append(str(error))
+    raise OSError(faults[0])
