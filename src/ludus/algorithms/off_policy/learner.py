@@ -2,8 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,6 +13,7 @@ from ludus.algorithms.off_policy.collector import COLLECT_METRICS, OffPolicyColl
 from ludus.algorithms.off_policy.config import OffPolicyConfig, OffPolicyName
 from ludus.algorithms.off_policy.replay import ReplayBatch, ReplayBuffer
 from ludus.algorithms.off_policy.rollout import OffPolicyRollout
+from ludus.algorithms.off_policy.surroundings import seeded, small_products
 from ludus.algorithms.ppo.rewarding import RolloutReward
 from ludus.algorithms.ppo.seats import Rows
 from ludus.core.errors import StateError
@@ -77,7 +77,7 @@ class OffPolicyLearner:
         self.replay = ReplayBuffer(policy, self.collector.rollout, config.buffer_size)
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self._rate = config.learning_rate.value(0.0)
-        with _seeded(policy.device, seed):
+        with seeded(policy.device, seed):
             self._baseline = Baseline(algorithm, policy, layers, config, self, lambda: self._rate)
         self.iterations = 0
         self.env_steps = 0
@@ -115,7 +115,8 @@ class OffPolicyLearner:
         if self.iterations:
             self.replay.add(self.rollout)
         at_random = self.env_steps < self.config.learning_starts
-        self.collector.collect(self._generator, at_random=at_random)
+        with small_products():
+            self.collector.collect(self._generator, at_random=at_random)
         self.env_steps += self.rollout.steps * self.rollout.rows
 
     def update(self, progress: float = 0.0) -> None:
@@ -125,7 +126,7 @@ class OffPolicyLearner:
         steps = self.gradient_steps if is_ready else 0
         # The library draws from torch's global numbers: they begin anew in every update, from ours.
         seed = int(torch.randint(_LARGEST_SEED, (), generator=self._generator, device=self.policy.device))
-        with _seeded(self.policy.device, seed):
+        with small_products(), seeded(self.policy.device, seed):
             self._losses = self._baseline.learn(steps)
         self._updated = steps
         self.policy.observe(self.rollout.observations)
@@ -204,11 +205,3 @@ class OffPolicyLearner:
                 count,
                 max(self.config.learning_starts, 1),
             )
-
-
-@contextmanager
-def _seeded(device: torch.device, seed: int) -> Iterator[None]:
-    """Lets torch's global random numbers begin with a seed; whoever else uses them does not notice."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
