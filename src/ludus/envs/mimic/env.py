@@ -26,7 +26,8 @@ from ludus.envs.base import (
 from ludus.envs.mimic.config import MimicConfig
 from ludus.envs.mimic.controls import Controls
 from ludus.envs.mimic.mirror import joint_reflection
-from ludus.envs.mimic.model import make_walker
+from ludus.envs.mimic.model import Walker, make_walker
+from ludus.envs.mimic.motion_reference import follow_motion
 from ludus.envs.mimic.observation import (
     euler_angles,
     observation_blocks,
@@ -92,8 +93,9 @@ class MimicEnv(BatchedEnv):
     def __init__(self, request: EnvRequest) -> None:
         config = read_settings(MimicConfig, request.config, "mimic-v1")
         _check(config)
-        self.config, self.walker = config, make_walker(config)
-        self.reference = _make_reference(config, self)
+        self.walker = make_walker(config)
+        self.reference, speed_range = _make_reference(config, self.walker)
+        config = self.config = config.model_copy(update={"speed_range": speed_range})
         self.spec = _spec(config, self)
         self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
         self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
@@ -355,8 +357,11 @@ def _check(config: MimicConfig) -> None:
             raise ConfigError(f"{name} must go from low to high, got {pair[0]:g} to {pair[1]:g}")
 
 
-def _make_reference(config: MimicConfig, env: MimicEnv) -> Reference:
-    return normal_reference(env.walker)
+def _make_reference(config: MimicConfig, walker: Walker) -> tuple[Reference, tuple[float, float]]:
+    """Returns the reference and the range of desired speeds."""
+    if config.motion is None:
+        return normal_reference(walker), config.speed_range
+    return follow_motion(config.motion, config, walker)
 
 
 def make(request: EnvRequest) -> MimicEnv:

@@ -1,0 +1,153 @@
+"""Motions of users: loads joint angles out of a CSV or npz file, checks them and finds the mean stride in them.
+
+The page `docs/mimic.md` describes the files. Angles are those of `joints`: 0 where a person stands straight, flexion
+positive, hips and the root's pitch forward.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from ludus.core.errors import ConfigError, FormatError
+from ludus.envs.mimic.gait import Floats
+from ludus.envs.mimic.joints import SIDES
+from ludus.envs.mimic.motion_checks import check_angles, check_joints, check_speeds, find_rate_hz
+from ludus.envs.mimic.motion_csv import read_csv
+from ludus.envs.mimic.motion_npz import read_npz
+from ludus.envs.mimic.motion_strides import MeanStride, average_strides
+from ludus.envs.mimic.motion_table import JOINTS, MAX_FILE_BYTES, ROOT_ANGLES, Faults, Table
+
+ROOT_HEIGHT = "root_height"
+_READERS: Mapping[str, Callable[[Path, bytes], Table]] = MappingProxyType({".csv": read_csv, ".npz": read_npz})
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """Someone's walking.
+
+    Attributes:
+        source: File it came from, or a word for one that was made.
+        joints: Names, such as `right_knee`.
+        angles: `(frames, joints)` in rad.
+        root: `root_roll`, `root_pitch`, `root_yaw` in rad and `root_height` in m, `(frames,)` each, where given.
+        rate_hz: Frames a second.
+        rows: Where each frame is in the file.
+        row_name: What the file calls such a place: `line` or `frame`.
+        stride: The mean stride of joints and root.
+        notes: What a user should know about how the file was understood.
+    """
+
+    source: Path
+    joints: tuple[str, ...]
+    angles: Floats
+    root: Mapping[str, Floats]
+    rate_hz: float
+    rows: tuple[int, ...]
+    row_name: str
+    stride: MeanStride
+    notes: tuple[str, ...]
+
+    @property
+    def frames(self) -> int:
+        """Number of frames."""
+        return len(self.angles)
+
+
+def load_motion(path: Path | str) -> Motion:
+    """Loads a motion out of a `.csv` or `.npz` file.
+
+    Raises:
+        ConfigError: There is no such file, or it is of another kind.
+        FormatError: Its content cannot be used; all faults are listed with column and row.
+    """
+    file = Path(path)
+    reader = _READERS.get(file.suffix.lower())
+    if reader is None:
+        raise ConfigError(f"motion file {file} ends with {file.suffix or 'nothing'}; valid: {', '.join(_READERS)}")
+    return motion_of_table(reader(file, _content(file)))
+
+
+def _content(file: Path) -> bytes:
+    try:
+        size = file.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise FormatError(f"motion file {file} has {size} bytes; at most {MAX_FILE_BYTES} are read")
+        return file.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        if isinstance(error, FormatError):
+            raise
+        raise ConfigError(f"motion file {file} cannot be read: {error}") from error
+
+
+def motion_of_table(table: Table) -> Motion:
+    """Checks what was read and finds the strides in it.
+
+    Raises:
+        FormatError: It cannot be used.
+    """
+    faults = Faults(table.source)
+    check_joints(table, faults)
+    rate_hz = find_rate_hz(table, faults)
+    if len(table.values) == 0:
+        faults.add("there are no frames below the header")
+    else:
+        check_angles(table, faults)
+    faults.check()
+    if rate_hz is None:
+        raise FormatError(f"motion file {table.source} is too short: it has {len(table.values)} frame")
+    check_speeds(table, rate_hz, faults)
+    faults.check()
+    found = {name: series for name in JOINTS if (series := table.series(name, "angle")) is not None}
+    joints, angles = tuple(found), np.stack(list(found.values()), axis=1)
+    root = {name: series for name in ROOT_ANGLES if (series := table.series(name, "angle")) is not None}
+    if "root_yaw" in root:
+        root["root_yaw"] = _deviation(root["root_yaw"])
+    heights = table.series(ROOT_HEIGHT, "height")
+    root |= {} if heights is None else {ROOT_HEIGHT: heights}
+    values = np.concatenate((angles, *(column[:, None] for column in root.values())), axis=1)
+    stride = average_strides(table.source, (*joints, *root), values, rate_hz)
+    notes = (*_missing(joints, root), *_stride_notes(stride))
+    return Motion(
+        table.source, joints, angles, MappingProxyType(root), rate_hz, table.rows, table.row_name, stride, notes
+    )
+
+
+def _deviation(yaw: Floats) -> Floats:
+    """Returns how far the root is turned from the mean direction, which is where the motion goes."""
+    unwrapped = np.unwrap(yaw)
+    deviation: Floats = unwrapped - unwrapped.mean()
+    return deviation
+
+
+def _missing(joints: Sequence[str], root: Mapping[str, Floats]) -> list[str]:
+    """Says what is not in the file, and where it is taken from."""
+    notes = []
+    for kind in ("hip", "knee", "ankle", "hip_frontal", "hip_rotation"):
+        absent = [f"{side}_{kind}" for side in SIDES if f"{side}_{kind}" not in joints]
+        if len(absent) == 1:
+            other = next(name for name in joints if name in (f"{side}_{kind}" for side in SIDES))
+            notes.append(f"{absent[0]} is not in the file: {other} half a stride later")
+        elif absent:
+            only = " (walker-13 alone has it)" if kind == "hip_rotation" else ""
+            notes.append(f"{kind} is not in the file: that of the normal gait{only}")
+    absent = [name for name in JOINTS if name.startswith("trunk_") and name not in joints]
+    if absent:
+        notes.append(f"{', '.join(absent)} not in the file: those of the normal gait (walker-13 alone has them)")
+    absent = [name for name in ROOT_ANGLES if name not in root]
+    if absent:
+        notes.append(f"{', '.join(absent)} not in the file: those of the normal gait")
+    if ROOT_HEIGHT in root:
+        notes.append("root_height is a check alone: the reference is as high as its feet on the ground demand")
+    return notes
+
+
+def _stride_notes(stride: MeanStride) -> list[str]:
+    notes = []
+    if stride.count == 1:
+        notes.append("there is one whole stride, so nothing is known about the spread")
+    if stride.left_out:
+        notes.append(f"{stride.left_out} of {stride.count + stride.left_out} strides are unlike the others: left out")
+    return notes
