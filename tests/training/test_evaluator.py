@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.envs.registry import make_env
 from ludus.evaluation.duels import Evaluation
+from ludus.policies.config import PolicyConfig
+from ludus.policies.policy import Policy
 from ludus.training import evaluating
 from ludus.training.callbacks import Counters, Evaluated, QuietCallback
 from ludus.training.config import EvaluationConfig, TrainConfig
@@ -123,6 +127,17 @@ def test_the_run_is_evaluated_sooner_and_its_convergence_is_noted_once(
     assert [row["trial"] for row in rows[:2]] == ["calm", "wind"]
     assert [row["steps_to_convergence"] for row in rows[::2]] == ["", "", "512", "512", "512"]
     assert json.loads((tmp_path / "run.json").read_text())["steps_to_convergence"] == 512
+
+
+def test_a_score_that_is_no_number_is_never_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter([2.0, math.nan, 1.0, 3.0])
+    row = {"opponent": "", "trial": "calm", "matches": 4, "mean_length": 9.0}
+    monkeypatch.setattr(evaluating, "evaluate", lambda *_, **__: result(row | {"distance_m": next(found)}))
+    evaluator = Evaluator(make_config({"score": "distance_m"}))
+    with make_env("stroll") as env:
+        policy = Policy(env.spec, PolicyConfig())
+    assert [evaluator.evaluate(policy, Counters()).is_best for _ in range(4)] == [True, False, False, True]
+    assert (evaluator.best, evaluator.since_best) == (3.0, 0)
 
 
 def test_what_it_remembers_survives_a_checkpoint() -> None:

@@ -66,6 +66,6 @@ def test_the_table_has_a_column_and_the_picture_curves_of_trials(tmp_path: Path,
     axes = Figure().subplots()
     assert panels.draw_evaluations(axes, read_run(tmp_path))
     curves = {str(line.get_label()): np.asarray(line.get_xydata()).tolist() for line in axes.get_lines()}
-    assert curves == {name: [[1000.0, 500.0], [2000.0, 500.0]] for name in ("walk", "pushes")}
-    assert axes.get_ylabel() == "steps"
+    assert curves == {name: [[1000.0, far], [2000.0, far]] for name, far in (("walk", 12.5), ("pushes", 8.0))}
+    assert axes.get_ylabel() == "distance_m"
     assert draw_curves(tmp_path).stat().st_size > 10_000

@@ -66,12 +66,13 @@ def _speed(watch: Watch, gpu: GpuReading | None) -> Table:
 
 
 def _play(watch: Watch) -> Table:
-    table = _pairs("last matches, won")
+    rates = watch.recent.rates(_MOST_OPPONENTS)
+    table = _pairs("last matches, won" if rates else "last episodes")
     if watch.mean_reward is not None:
         table.add_row("reward", number(watch.mean_reward))
     if watch.mean_length is not None:
         table.add_row("length", f"{watch.mean_length:.0f}")
-    for rate in watch.recent.rates(_MOST_OPPONENTS):
+    for rate in rates:
         colour = "green" if rate.share >= 0.5 else "yellow" if rate.share >= 0.25 else "red"
         table.add_row(plain(rate.name), Text(percent(rate.share), style=colour))
     return table

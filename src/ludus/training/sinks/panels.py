@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from ludus.training.sinks.curve_data import CurveData, Numbers
+from ludus.training.sinks.curve_data import CurveData, Numbers, Table
 from ludus.training.sinks.groups import group_opponents
 from ludus.training.sinks.looks import COLOURS
 from ludus.training.sinks.smoothing import band, moving_average
@@ -14,8 +14,7 @@ from ludus.training.sinks.smoothing import band, moving_average
 _MOST_CURVES = 10
 _WINDOW_MATCHES = 200
 _OTHERS = "others"
-# Columns of an evaluation, the first of which that it has is drawn, and their names on the axis.
-_OUTCOMES = {"win_rate": "matches won", "mean_return": "return", "mean_length": "steps"}
+_OUTCOMES = {"win_rate": "matches won", "mean_return": "return", "mean_length": "steps"}  # and their names on the axis
 
 
 def draw_reward(axes: Axes, data: CurveData) -> bool:
@@ -62,9 +61,9 @@ def draw_terms(axes: Axes, data: CurveData) -> bool:
 
 
 def draw_evaluations(axes: Axes, data: CurveData) -> bool:
-    """Share of evaluation matches won against each opponent, or else the return or length in each trial."""
+    """Share of evaluation matches won against each opponent, or else what decides over the score, in each trial."""
     table, groups = data.evaluations, opponent_groups(data)
-    outcome = next((name for name in _OUTCOMES if np.isfinite(table.numbers(name)).any()), "win_rate")
+    outcome = judged_by(table)
     steps, rates = table.numbers("env_steps"), table.numbers(outcome)
     low, high = table.numbers(f"{outcome}_low"), table.numbers(f"{outcome}_high")
     opponents = table.texts("trial" if "trial" in table.names else "opponent")
@@ -79,7 +78,7 @@ def draw_evaluations(axes: Axes, data: CurveData) -> bool:
             axes.plot(steps[rows], rates[rows], color=colour, label=name, marker="o", markersize=3, linewidth=1.4)
             drawn = True
     if drawn:
-        axes.set_ylabel(_OUTCOMES[outcome], fontsize=9, color="0.3")
+        axes.set_ylabel(_OUTCOMES.get(outcome, outcome), fontsize=9, color="0.3")
     if drawn and outcome == "win_rate":
         _as_share(axes)
     return drawn
@@ -136,6 +135,17 @@ def opponent_groups(data: CurveData) -> dict[str, str]:
         kept = set(own[: _MOST_CURVES - 1])
         groups = {name: group if group in kept else _OTHERS for name, group in groups.items()}
     return groups
+
+
+def judged_by(table: Table) -> str:
+    """Returns the column of an evaluation that is drawn: the win rate, or else the one that the score is made of."""
+    candidates = [*_OUTCOMES, *(name for name in table.names if name not in ("iteration", "env_steps", "score"))]
+    known = [name for name in candidates if np.isfinite(table.numbers(name)).any()]
+    trials, scores = table.texts("trial"), table.numbers("score")
+    first = trials == trials[0] if len(trials) else np.zeros(0, np.bool_)
+    same = (name for name in known if np.array_equal(table.numbers(name)[first], scores[first]))
+    fallback = known[0] if known else "win_rate"
+    return "win_rate" if "win_rate" in known else next(same, fallback)
 
 
 def _draw_episodes(axes: Axes, data: CurveData, column: str, metric: str, colour: str) -> bool:
