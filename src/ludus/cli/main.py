@@ -15,6 +15,7 @@ from ludus.cli.console import print_error
 from ludus.cli.demo import demo
 from ludus.cli.envs import envs
 from ludus.cli.evaluate import evaluate
+from ludus.cli.motion import motion
 from ludus.cli.play import play
 from ludus.cli.ratings import ratings
 from ludus.cli.replay import replay
@@ -44,6 +45,7 @@ app.command(name="eval")(evaluate)
 app.command()(ratings)
 app.add_typer(bench, name="bench")
 app.add_typer(config, name="config")
+app.add_typer(motion, name="motion")
 
 
 def _print_version(wanted: bool) -> None:

@@ -55,6 +55,18 @@ def _check_height(motion: Motion, walker: Walker, stride: Stride) -> None:
         )
 
 
+def scuffing(stride: Stride) -> str | None:
+    """Says where a stride goes backward because the swinging foot is lower than the standing one; None if nowhere."""
+    backward = np.flatnonzero(stride.advance_m[:, 0] < 0.0)
+    if not len(backward):
+        return None
+    share, worst = len(backward) / PHASES, int(stride.advance_m[:, 0].argmin()) / PHASES
+    return (
+        f"the swinging foot scuffs the ground in {100.0 * share:.0f} % of the stride, most at phase {worst:.2f}, so "
+        "the stride is shorter than the person's: check the angles of both legs there"
+    )
+
+
 def natural_speed_m_s(motion: Motion, stride: Stride) -> float:
     """Returns the speed of a motion on the walker that made its stride."""
     return stride.length_m / motion.stride.period_s

@@ -95,14 +95,13 @@ def average_strides(source: Path, columns: Sequence[str], values: Floats, rate_h
     if 2 * len(usual) <= len(strides):
         raise _no_stride(source, "the strides found differ too much from each other")
     lengths = np.diff(cuts)[alike] / rate_hz
-    mean = _closed(usual.mean(axis=0))
-    shift = _heel_contact(source, [columns[index] for index in tracked], mean[:, tracked])
-    spread = usual.std(axis=0, ddof=1)[:-1] if len(usual) > 1 else np.zeros_like(mean)
+    shift = _heel_contact(source, [columns[index] for index in tracked], _closed(usual.mean(axis=0))[:, tracked])
+    smooth = np.stack([_shifted(_closed(stride), shift, float(lengths.mean()) * rate_hz) for stride in usual])
     first = int(np.flatnonzero(alike)[0])
     return MeanStride(
         columns=tuple(columns),
-        mean=_shifted(mean, shift, float(lengths.mean()) * rate_hz),
-        spread=np.roll(spread, -round(shift * PHASES), axis=0),
+        mean=smooth.mean(axis=0),
+        spread=smooth.std(axis=0, ddof=1) if len(smooth) > 1 else np.zeros_like(smooth[0]),
         count=len(usual),
         left_out=len(strides) - len(usual),
         period_s=float(lengths.mean()),
