@@ -127,19 +127,23 @@ class OffPolicyCollector:
         return {name: self.rows.take(tensor) for name, tensor in observations.items()}
 
     def _finish(self, starts: Tensor, *, at_random: bool) -> None:
-        """Sums up episodes; their discounted rewards join the statistics that rewards are normalised by."""
+        """Sums up episodes."""
         rollout, ends = self.rollout, self.rollout.ends.float()
         keep = (~starts).float()  # y[t] = x[t] + keep[t] * y[t - 1] sums over running episodes
         totals = forward_scan(rollout.rewards, keep, self._running[0])
         lengths = forward_scan(torch.ones_like(keep), keep, self._running[1])
-        discounted = forward_scan(rollout.rewards, self._gamma * keep, self._running[2])
-        if self.policy.returns is not None:
-            self.policy.returns.update(discounted.unsqueeze(-1))
-        self._running.copy_(torch.stack((totals[-1], lengths[-1], discounted[-1])))
+        self._discounted = forward_scan(rollout.rewards, self._gamma * keep, self._running[2])
+        self._running.copy_(torch.stack((totals[-1], lengths[-1], self._discounted[-1])))
         sums = torch.stack((ends.sum(), (ends * totals).sum(), (ends * lengths).sum()))
         has_entropy = self._head.has_spread and not at_random
         entropy = -rollout.log_probs.mean() if has_entropy else torch.full_like(sums[0], torch.nan)
         self._metrics = torch.cat((sums[:1], sums[1:] / sums[0], torch.stack((rollout.rewards.mean(), entropy))))
+
+    def observe(self) -> None:
+        """Lets the last rollout join the running statistics, by which observations and rewards are normalised."""
+        self.policy.observe(self.rollout.observations)
+        if self.policy.returns is not None:
+            self.policy.returns.update(self._discounted.unsqueeze(-1))
 
     def device_metrics(self) -> Tensor:
         """Returns `COLLECT_METRICS` of the last rollout on the device; NaN where there is nothing to average."""

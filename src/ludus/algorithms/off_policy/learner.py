@@ -13,7 +13,7 @@ from ludus.algorithms.off_policy.collector import COLLECT_METRICS, OffPolicyColl
 from ludus.algorithms.off_policy.config import OffPolicyConfig, OffPolicyName
 from ludus.algorithms.off_policy.replay import ReplayBatch, ReplayBuffer
 from ludus.algorithms.off_policy.rollout import OffPolicyRollout
-from ludus.algorithms.off_policy.surroundings import seeded, small_products
+from ludus.algorithms.off_policy.surroundings import seeded, small_products, unchecked_distributions
 from ludus.algorithms.ppo.rewarding import RolloutReward
 from ludus.algorithms.ppo.seats import Rows
 from ludus.core.errors import StateError
@@ -120,16 +120,19 @@ class OffPolicyLearner:
         self.env_steps += self.rollout.steps * self.rollout.rows
 
     def update(self, progress: float = 0.0) -> None:
-        """Learns from the replay buffer once it holds enough; then the rollout joins the running statistics."""
+        """Learns from the replay buffer once it holds enough; then the rollout joins the running statistics.
+
+        So what is wrong with a rollout has reached neither parameters nor statistics when the metrics are looked at.
+        """
         self._rate = self.config.learning_rate.value(progress)
         is_ready = self.replay.count >= max(self.config.learning_starts, 1)
         steps = self.gradient_steps if is_ready else 0
         # The library draws from torch's global numbers: they begin anew in every update, from ours.
         seed = int(torch.randint(_LARGEST_SEED, (), generator=self._generator, device=self.policy.device))
-        with small_products(), seeded(self.policy.device, seed):
+        with small_products(), unchecked_distributions(), seeded(self.policy.device, seed):
             self._losses = self._baseline.learn(steps)
         self._updated = steps
-        self.policy.observe(self.rollout.observations)
+        self.collector.observe()
         self.iterations += 1
         self.collector.stopwatch.lap("update")
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch.distributions import Distribution
 
 
 @contextmanager
@@ -27,3 +28,14 @@ def small_products() -> Iterator[None]:
         yield
     finally:
         torch.backends.mkldnn.enabled = was_enabled
+
+
+@contextmanager
+def unchecked_distributions() -> Iterator[None]:
+    """Lets torch's distributions take any parameters: NaN is found by whoever looks at the losses, and checks cost."""
+    was_checked = Distribution._validate_args  # noqa: SLF001 - torch has no way to ask
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(was_checked)
