@@ -72,7 +72,7 @@ def test_an_error_is_one_line_and_exit_code_2_in_a_process_of_its_own(tmp_path: 
         (("play", "rps"), "[ERROR] rps-v1 cannot be played with a keyboard; valid: brawl"),
         (("play", "brawl", "--against", "agressive"), "did you mean 'aggressive'?"),
         (("play", "brawl", "--delay", "99"), "[ERROR] bot 'aggressive:delay=99': delay"),
-        (("demo", "rps"), "[ERROR] a demo is for two players; rps-v1 has 1 seats"),
+        (("demo", "rps"), "[ERROR] rps-v1 is played alone: name the folder of an agent"),
         (("demo", "brawl", "--video", "film.avi"), "[ERROR] video film.avi must end in one of .mp4, .gif"),
         (("replay", "x", "--verify", "--video", "a.mp4"), "[ERROR] --verify shows nothing"),
         (("bench", "sim", "brawl", "--device", "tpu"), "[ERROR] unknown device 'tpu'"),
@@ -163,7 +163,7 @@ def test_an_interrupt_is_no_traceback(run: Run, monkeypatch: pytest.MonkeyPatch)
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ludus.evaluation.exhibition.make_env", interrupt)
+    monkeypatch.setattr("ludus.evaluation.stage.make_env", interrupt)
     code, _, err = run("demo", "brawl")
     assert code != 0
     assert "Traceback" not in err

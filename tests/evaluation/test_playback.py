@@ -141,8 +141,9 @@ class ScriptedWindow(Window):
         self.shown.append(picture.tobytes())
         super().show(picture)
 
-    def wait(self, rate_hz: float) -> None:
+    def wait(self, rate_hz: float) -> float:
         assert rate_hz == 30.0
+        return 1.0  # slow
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`ludus demo`: an agent or a scripted player fights another, in a window or as a video."""
+"""`ludus demo`: what an agent has learned, or a match of two players, in a window or as a video."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ludus.cli.console import ProgressLine, print_ok, print_warning
+from ludus.cli.plugins import Plugin, load_plugins
 from ludus.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from ludus.envs.base import BatchedEnv
+    from ludus.evaluation.contenders import Contender
     from ludus.evaluation.exhibition import Exhibition
+    from ludus.evaluation.showcase import Showcase
+    from ludus.policies.agent import Agent
 
-_LEFT_BOT = "aggressive"
+_LEFT_BOT, _RIGHT_BOT = "aggressive", "edge-guarder"
 
 
 def demo(
@@ -22,48 +27,103 @@ def demo(
         str | None, typer.Option(help=f"Who starts on the left, if not the agent: bot or folder. [{_LEFT_BOT}]")
     ] = None,
     right: Annotated[
-        str, typer.Option("--against", "--right", help="Who starts on the right: bot, or folder of an agent.")
-    ] = "edge-guarder",
+        str | None,
+        typer.Option("--against", "--right", help=f"Who starts on the right: bot, or folder. [{_RIGHT_BOT}]"),
+    ] = None,
     video: Annotated[Path | None, typer.Option(help="Video to write, .mp4 or .gif. [demo.mp4]")] = None,
     window: Annotated[bool, typer.Option("--window", help="Show it in a window instead.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the match.")] = 0,
+    trial: Annotated[str | None, typer.Option(help="Trial of the world to show the agent in.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Setting of the world as key=value, such as speed=1.2; repeat it.")
+    ] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
     ] = False,
-    frames: Annotated[int | None, typer.Option(min=1, help="Stop after this many frames.")] = None,
+    frames: Annotated[int | None, typer.Option(min=1, help="Stop after this many pictures.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Draw hit and hurt capsules and state names.")] = False,
     record: Annotated[Path | None, typer.Option(help="Also write the match to this replay file.")] = None,
+    plugin: Plugin = None,
 ) -> None:
-    """Show a match of an agent against a bot or another agent, or of two bots."""
-    from ludus.evaluation.contenders import Contender, find_contender, find_world
-    from ludus.evaluation.exhibition import Exhibition, make_stage
+    """Show an agent in its world: alone, or against a bot or another agent; or a world without any agent."""
+    load_plugins(plugin)
+    from ludus.evaluation.contenders import find_world
+    from ludus.evaluation.exhibition import Exhibition
+    from ludus.evaluation.showcase import find_showcase
+    from ludus.evaluation.stage import make_stage, stage_settings
 
     if window and video is not None:
         raise ConfigError(f"--window shows the match and writes no video; leave --video {video} out, or --window")
     world, agent = find_world(player)
     if agent is not None and left is not None:
         raise ConfigError(f"the agent {player} starts on the left; leave --left {left} out, or name a world instead")
-    with make_stage(world, seed=seed, left_first=True) as env:
-        if env.spec.seats != 2:
-            raise ConfigError(f"a demo is for two players; {env.spec.id} has {env.spec.seats} seats")
-        if agent is not None:
-            agent.check_world(env.spec)
-        first = find_contender(left or _LEFT_BOT, env) if agent is None else Contender(player, agent.policy)
-        contenders = (first, find_contender(right, env))
+    settings = stage_settings(world, None if agent is None else agent.settings, trial, set_ or ())
+    target = None if window else video or Path("demo.mp4")
+    with make_stage(world, seed=seed, settings=settings, left_first=True) as env:
+        showcase = find_showcase(world) if agent is None and env.spec.seats == 1 else None
+        if showcase is not None:
+            _refuse(env, {"--left": left, "--against": right, "--record": record})
+            _run_showcase(showcase, env, target, frames=frames)
+            return
+        contenders = _contenders(env, player, agent, left, right)
         players = [
             contender.sit(env, seat, seed=seed + seat, deterministic=deterministic)
             for seat, contender in enumerate(contenders)
         ]
         exhibition = Exhibition(env, players)
-        if window:
+        if target is None:
             _show(exhibition, frames=frames, debug=debug)
         else:
-            _film(exhibition, video or Path("demo.mp4"), frames=frames, debug=debug)
-        recorded = exhibition.replay()
+            _film(exhibition, target, frames=frames, debug=debug)
+        recorded = None if record is None else exhibition.replay()
         if record is not None and recorded is not None:
             record.parent.mkdir(parents=True, exist_ok=True)
             recorded.save(record)
             print_ok(f"replay of {recorded.steps} frames written to {record}")
+
+
+def _contenders(
+    env: "BatchedEnv", player: str, agent: "Agent | None", left: str | None, right: str | None
+) -> "list[Contender]":
+    """Finds who plays: an agent alone where there is one seat, else two players."""
+    from ludus.evaluation.contenders import Contender, find_contender
+
+    if agent is not None:
+        agent.check_world(env.spec)
+    if env.spec.seats == 1:
+        _refuse(env, {"--left": left, "--against": right})
+        if agent is None:
+            raise ConfigError(f"{env.spec.id} is played alone: name the folder of an agent instead of the world")
+        return [Contender(player, agent.policy)]
+    if env.spec.seats != 2:
+        raise ConfigError(f"a demo is for one or two players; {env.spec.id} has {env.spec.seats} seats")
+    first = find_contender(left or _LEFT_BOT, env) if agent is None else Contender(player, agent.policy)
+    return [first, find_contender(right or _RIGHT_BOT, env)]
+
+
+def _refuse(env: "BatchedEnv", options: dict[str, object]) -> None:
+    """Raises ConfigError if an option was given that means nothing where nobody else plays."""
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(f"{name} {value} means nothing here: {env.spec.id} is shown alone; leave it out")
+
+
+def _run_showcase(showcase: "Showcase", env: "BatchedEnv", target: Path | None, *, frames: int | None) -> None:
+    """Shows or films what the world shows without a player."""
+    from ludus.evaluation.playback import steps_a_picture
+    from ludus.evaluation.showcase import film_showcase, show_showcase
+    from ludus.evaluation.window import Window
+
+    rate_hz = env.spec.rate_hz / steps_a_picture(env.spec.rate_hz)
+    if target is None:
+        with Window(f"Ludus: {env.spec.id}") as window:
+            show_showcase(showcase, env, window, rate_hz, frames=frames)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    progress = ProgressLine("frames", frames or _pictures(env))
+    written = film_showcase(showcase, env, target, rate_hz, frames=frames, progress=progress)
+    progress.close()
+    print_ok(f"{written} frames of {env.spec.id} written to {target}")
 
 
 def _show(exhibition: "Exhibition", *, frames: int | None, debug: bool) -> None:
@@ -85,11 +145,18 @@ def _film(exhibition: "Exhibition", video: Path, *, frames: int | None, debug: b
     from ludus.evaluation.playback import film_match
 
     video.parent.mkdir(parents=True, exist_ok=True)
-    progress = ProgressLine("frames", min(frames or 2**31, exhibition.env.spec.step_limit or 2**31))
+    progress = ProgressLine("frames", min(frames or 2**31, _pictures(exhibition.env)))
     outcome = film_match(exhibition, video, frames=frames, debug=debug, progress=progress)
     progress.close()
     if outcome is None:
-        print_warning(f"stopped after {exhibition.steps} frames, before the match was decided")
+        print_warning(f"stopped after {exhibition.steps} frames, before the end")
     else:
         print_ok(outcome.describe(exhibition.names))
     print_ok(f"video written to {video}")
+
+
+def _pictures(env: "BatchedEnv") -> int:
+    """Returns how many pictures there are at most."""
+    from ludus.evaluation.playback import steps_a_picture
+
+    return -(-(env.spec.step_limit or 2**31) // steps_a_picture(env.spec.rate_hz))

@@ -1,16 +1,20 @@
 """One game between players, frame by frame, recorded: what is shown in a window or filmed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
-from ludus.core.errors import ConfigError
+from ludus.core.errors import ConfigError, UnsupportedError
 from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
-from ludus.envs.brawl.env import BrawlEnv
-from ludus.envs.registry import make_env
+from ludus.envs.behaviour import behaviour_of
+from ludus.envs.registry import registered_envs
 from ludus.envs.replay import Replay, ReplayRecorder
 from ludus.evaluation.players import Player
+from ludus.rewards.moment import Moment
+
+_MOST_NUMBERS = 7  # of an outcome that are said; a world gives those first that matter most
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +25,21 @@ class Outcome:
         winner: Seat of the winner, or None for a draw.
         steps: Steps that it took.
         measures: For each measure, its last value a seat.
+        numbers: Behaviour numbers of who played alone.
+        cut_off: Whether time was up before the game was over by its own rules.
     """
 
     winner: int | None
     steps: int
     measures: Mapping[str, tuple[float, ...]]
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    cut_off: bool = False
 
     def describe(self, names: Sequence[str]) -> str:
         """Says it in words, such as `anna beats bert, stocks 2:0, damage 31:0, 1402 steps`."""
+        if len(names) == 1:
+            numbers = [f"{name} {value:.2f}" for name, value in list(self.numbers.items())[:_MOST_NUMBERS]]
+            return ", ".join([f"{names[0]}: {self.steps} steps", *numbers])
         if self.winner is None:
             said = f"{' and '.join(names)} draw"
         else:
@@ -55,6 +66,10 @@ class Exhibition:
         self._actions = torch.zeros(
             (1, env.spec.seats, *(env.spec.action_space.shape or ())), dtype=action_dtypes(env.spec.action_space)[0]
         )
+        self._account = _Account(env) if env.spec.seats == 1 else None
+        self._is_recorded = env.spec.id in registered_envs()  # others could not be played again
+        self._recorder: ReplayRecorder | None = None
+        self._is_over = False
         self._episode = 0
         self._earlier: Replay | None = None
         self._begin()
@@ -71,50 +86,74 @@ class Exhibition:
 
     def step(self) -> Outcome | None:
         """Plays one frame; returns how the match ended if it did, after which `restart` begins the next."""
-        if self._recorder.ended:
+        if self._is_over:
             raise ConfigError("the match is over; call restart")
         for player in self.players:
             player.act(self._observations, self._actions, first=self._steps == 0)
         result = self.env.step(self._actions)
-        self._recorder.record(self._actions, result)
+        if self._recorder is not None:
+            self._recorder.record(self._actions, result)
+        if self._account is not None:
+            self._account.add(result)
         self._observations = result.observations
         self._steps += 1
-        return _outcome(result, self._steps) if self._recorder.ended else None
+        self._is_over = bool(result.ended[0])
+        return self._outcome(result) if self._is_over else None
 
     def restart(self) -> None:
         """Begins the next match, whether or not the current one is over."""
-        if self._steps > 0:
+        if self._steps > 0 and self._recorder is not None:
             self._earlier = self._recorder.replay()
-        if not self._recorder.ended:  # a game that ended has begun anew by itself
+        if not self._is_over:  # a game that ended has begun anew by itself
             self._observations = self.env.reset()
         self._episode += 1
         self._begin()
 
     def replay(self) -> Replay | None:
-        """Returns the recording of the current match, or of the one before if nothing was played yet."""
+        """Returns the recording of the current match, or of the one before if nothing was played yet.
+
+        Raises:
+            UnsupportedError: The world is not registered.
+        """
+        if self._recorder is None:
+            raise UnsupportedError(f"{self.env.spec.id} is not registered, so a replay of it could not be played again")
         return self._recorder.replay() if self._steps > 0 else self._earlier
 
     def _begin(self) -> None:
-        self._steps = 0
-        self._recorder = ReplayRecorder(self.env, 0, episode=self._episode, players=self.names)
+        self._steps, self._is_over = 0, False
+        self._recorder = (
+            ReplayRecorder(self.env, 0, episode=self._episode, players=self.names) if self._is_recorded else None
+        )
+        if self._account is not None:
+            self._account.clear()
+
+    def _outcome(self, result: StepResult) -> Outcome:
+        wins = result.events["wins"][0].tolist() if "wins" in result.events else []
+        winner = next((seat for seat, won in enumerate(wins) if won > 0), None)
+        measures = {name: tuple(rows[0].tolist()) for name, rows in result.measures.items()}
+        numbers = {} if self._account is None else self._account.numbers(self._steps)
+        return Outcome(winner, self._steps, measures, numbers, cut_off=bool(result.truncated[0]))
 
 
-def make_stage(world: str, *, seed: int = 0, left_first: bool = False) -> BatchedEnv:
-    """Makes the one game of an exhibition.
+class _Account:
+    """Adds up what the behaviour numbers of a world are made of, over one episode of its only seat."""
 
-    Args:
-        world: Where.
-        seed: Of the game.
-        left_first: Whether the first seat shall start on the left, where a world draws the sides.
-    """
-    env = make_env(world, seed=seed)
-    if left_first and isinstance(env, BrawlEnv) and env.view(0).players[0].x > 0.0:
-        env.close()
-        return make_env(world, seed=seed, config={"swap_sides": True})
-    return env
+    def __init__(self, env: BatchedEnv) -> None:
+        self._behaviour, self._rate_hz = behaviour_of(env.spec.id), env.spec.rate_hz
+        self._sums: dict[str, float] = {}
 
+    def clear(self) -> None:
+        """Begins with nothing."""
+        self._sums = {}
 
-def _outcome(result: StepResult, steps: int) -> Outcome:
-    wins = result.events["wins"][0].tolist() if "wins" in result.events else []
-    winner = next((seat for seat, won in enumerate(wins) if won > 0), None)
-    return Outcome(winner, steps, {name: tuple(rows[0].tolist()) for name, rows in result.measures.items()})
+    def add(self, result: StepResult) -> None:
+        """Adds a step."""
+        moment = Moment(result.events, result.measures, 1.0 / self._rate_hz)
+        for name, rows in self._behaviour.per_step(moment).items():
+            self._sums[name] = self._sums.get(name, 0.0) + float(rows[0, 0])
+
+    def numbers(self, steps: int) -> dict[str, float]:
+        """Returns the numbers of an episode of so many steps."""
+        sums = {name: np.array([value]) for name, value in self._sums.items()}
+        numbers = self._behaviour.per_episode(sums, np.array([steps]), self._rate_hz)
+        return {name: float(values[0]) for name, values in numbers.items()}

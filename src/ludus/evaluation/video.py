@@ -1,5 +1,6 @@
 """Writing videos: frames go through a pipe into ffmpeg; a file gets its name only when it is complete."""
 
+import math
 import os
 import subprocess
 import tempfile
@@ -132,7 +133,8 @@ class VideoWriter:
             "pipe:0",
         ]
         if self._is_gif:
-            scale = f"fps={min(rate_hz, GIF_RATE_HZ):g},scale='min({GIF_WIDTH},iw)':-2:flags=area"
+            slower = rate_hz / math.ceil(rate_hz / GIF_RATE_HZ)  # every second frame, every third: evenly
+            scale = f"fps={slower:g},scale='min({GIF_WIDTH},iw)':-2:flags=area"
             sink = ["-vf", scale, "-c:v", "libx264rgb", "-qp", "0", "-preset", "ultrafast", _file(self._temporary[1])]
         else:
             even = "pad=ceil(iw/2)*2:ceil(ih/2)*2"  # H.264 halves the colour resolution

@@ -77,9 +77,9 @@ class Window:
         screen.blit(surface, surface.get_rect(center=screen.get_rect().center))
         pygame.display.flip()
 
-    def wait(self, rate_hz: float) -> None:
-        """Waits until the next picture is due, so that pictures come at this rate."""
-        self._clock.tick(rate_hz)
+    def wait(self, rate_hz: float) -> float:
+        """Waits until the next picture is due, so that they come at this rate; returns the seconds since the last."""
+        return float(self._clock.tick(rate_hz)) / 1000.0
 
     def close(self) -> None:
         """Closes the window; may be called twice."""

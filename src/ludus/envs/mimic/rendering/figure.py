@@ -12,7 +12,7 @@ from ludus.envs.mimic.model import Walker
 Color: TypeAlias = tuple[float, float, float]
 Point: TypeAlias = tuple[float, float, float]
 
-SIZE = (1280, 720)  # largest pictures, width and height
+SIZE = (960, 540)  # largest pictures, width and height; software GL draws them at some 15 a second on two cores
 FIGURE_GROUPS = (1, 2)  # geom groups of the ground and of the figure; what only the physics needs is not seen
 _GROUND, _FIGURE = FIGURE_GROUPS
 _SKIN: Color = (0.90, 0.68, 0.54)
@@ -22,7 +22,7 @@ _HAIR: Color = (0.24, 0.16, 0.12)
 _SHOE: Color = (0.92, 0.33, 0.22)
 _SOCK: Color = (0.95, 0.95, 0.93)
 _LEFT_SHADE = 0.68  # brightness of the left leg and arm, so that the sides can be told apart
-_TILES: tuple[Color, Color] = ((0.66, 0.70, 0.72), (0.60, 0.64, 0.67))
+_MEADOW: Color = (0.62, 0.67, 0.66)
 _SKY: tuple[Color, Color] = ((0.74, 0.83, 0.92), (0.90, 0.94, 0.97))
 _DRAWN_HEIGHT_M = 1.75  # of the body that the sizes below are of, in m
 
@@ -36,7 +36,7 @@ def figure_of(walker: Walker) -> mujoco.MjModel:
 def _compiled(text: str, body: Body) -> mujoco.MjModel:
     spec = mujoco.MjSpec.from_string(text)
     for geom in spec.geoms:
-        geom.group = _GROUND if geom.name == "ground" else 0
+        geom.group = 0
     _set_scene(spec)
     upper = spec.body("upper")
     _Shape(spec.body("root"), body).pelvis()
@@ -52,15 +52,17 @@ def _compiled(text: str, body: Body) -> mujoco.MjModel:
 def _set_scene(spec: mujoco.MjSpec) -> None:
     """Sets size, colours and light; multisampling is off, because software GL takes four times as long with it."""
     spec.visual.global_.offwidth, spec.visual.global_.offheight = SIZE
-    spec.visual.quality.offsamples = 0
+    quality = spec.visual.quality
+    quality.offsamples, quality.numslices, quality.numstacks = 0, 20, 12
     head = spec.visual.headlight
     head.ambient, head.diffuse, head.specular = [0.45] * 3, [0.25] * 3, [0.0] * 3
     sun = spec.worldbody.add_light()
     sun.type, sun.dir, sun.castshadow = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, [-0.35, 0.55, -1.0], False
     sun.diffuse, sun.specular = [0.5, 0.5, 0.48], [0.05] * 3
-    for name, colors in (("tiles", _TILES), ("sky", _SKY)):
-        texture = spec.texture(name)
-        texture.rgb1, texture.rgb2 = (list(color) for color in colors)
+    sky = spec.texture("sky")
+    sky.rgb1, sky.rgb2 = (list(color) for color in _SKY)
+    ground = spec.geom("ground")
+    ground.group, ground.material, ground.rgba = _GROUND, "", [*_MEADOW, 1.0]
 
 
 class _Shape:

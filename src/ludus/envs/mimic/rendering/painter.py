@@ -1,5 +1,6 @@
 """The painter: a walker at one moment, with the reference as a ghost beside it, becomes a picture without a window."""
 
+import math
 from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -8,7 +9,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from ludus.core.errors import MissingDependencyError, VideoError
+from ludus.core.errors import ConfigError, MissingDependencyError, VideoError
 from ludus.envs.mimic.gait import Floats
 from ludus.envs.mimic.model import Walker
 from ludus.envs.mimic.rendering.figure import FIGURE_GROUPS, SIZE, figure_of
@@ -23,6 +24,11 @@ _GHOST = (0.58, 0.79, 1.0, 0.42)
 _SHADOW = (0.0, 0.0, 0.0, 0.28)
 _SHADOW_SIZE_M = (0.15, 0.065, 0.0005)
 _SHADOW_FADES_M = 0.35  # height of a foot at which its shadow has gone
+# The way is of tiles as long as a metre; everything else is plain, so that software GL is quick and gifs stay small.
+_TILES = (0.73, 0.76, 0.77, 1.0), (0.58, 0.63, 0.66, 1.0)
+_TILES_BEHIND, _TILES_AHEAD, _LANES = 11, 8, (-1, 0, 1, 2)
+_TILE_SIZE_M = (0.5, 0.5, 0.001)
+_SHADOW_ABOVE_M = 0.003
 _PUSH = (0.93, 0.35, 0.15, 1.0)
 _PUSH_M_PER_N = 0.004  # length of the arrow
 _HIPS_M = 0.15  # from their middle to where a push is felt
@@ -48,8 +54,13 @@ class WalkerPainter:
             size: Width and height of the pictures, at most those of `SIZE`.
 
         Raises:
+            ConfigError: The size is too large.
             VideoError: Nothing can be drawn here.
         """
+        if not (0 < size[0] <= SIZE[0] and 0 < size[1] <= SIZE[1]):
+            raise ConfigError(
+                f"pictures of walkers are at most {SIZE[0]} x {SIZE[1]} pixels, got {size[0]} x {size[1]}"
+            )
         self.size, self._walker, self._model = size, walker, figure_of(walker)
         self._context = open_context(*size)
         try:
@@ -116,6 +127,7 @@ class WalkerPainter:
         self._pose(walker, view.positions)
         everything = mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(self._model, walker, self._option, None, self._camera, everything, scene)
+        self._add_tiles(x)
         self._add_shadows(walker, 1.0)
         if view.ghost is not None:
             placed = view.ghost.copy()
@@ -139,6 +151,13 @@ class WalkerPainter:
             geom.rgba[:] = _GHOST
             geom.transparent = 1
 
+    def _add_tiles(self, x: float) -> None:
+        size, upright = np.array(_TILE_SIZE_M), np.eye(3).ravel()
+        for number in range(math.floor(x) - _TILES_BEHIND, math.floor(x) + _TILES_AHEAD):
+            for lane in _LANES:
+                place, color = np.array((number + 0.5, float(lane), 0.0)), _TILES[(number + lane) % 2]
+                self._add(mujoco.mjtGeom.mjGEOM_BOX, size, place, upright, color)
+
     def _add_shadows(self, data: mujoco.MjData, strength: float) -> None:
         """Adds a spot below each foot, the fainter the higher it is: what says where the ground is."""
         for foot in self._feet:
@@ -153,7 +172,7 @@ class WalkerPainter:
             self._add(
                 mujoco.mjtGeom.mjGEOM_ELLIPSOID,
                 np.array(_SHADOW_SIZE_M),
-                np.array((middle[0], middle[1], 0.002)),
+                np.array((middle[0], middle[1], _SHADOW_ABOVE_M)),
                 rotation.ravel(),
                 (*_SHADOW[:3], opacity),
             )
