@@ -14,7 +14,7 @@ import numpy as np
 from ludus.core.errors import ConfigError, FormatError
 from ludus.envs.mimic.gait import Floats
 from ludus.envs.mimic.joints import SIDES
-from ludus.envs.mimic.motion_checks import check_angles, check_joints, check_speeds, find_rate_hz
+from ludus.envs.mimic.motion_checks import check_angles, check_joints, check_sizes, check_speeds, find_rate_hz
 from ludus.envs.mimic.motion_csv import read_csv
 from ludus.envs.mimic.motion_npz import read_npz
 from ludus.envs.mimic.motion_strides import MeanStride, average_strides
@@ -89,15 +89,14 @@ def motion_of_table(table: Table) -> Motion:
         FormatError: It cannot be used.
     """
     faults = Faults(table.source)
-    check_joints(table, faults)
-    rate_hz = find_rate_hz(table, faults)
-    if len(table.values) == 0:
-        faults.add("there are no frames below the header")
-    else:
-        check_angles(table, faults)
+    if len(table.values) < 2:
+        raise FormatError(f"motion file {table.source} is too short: it has {len(table.values)} frames, not a stride")
+    check_sizes(table, faults)
     faults.check()
-    if rate_hz is None:
-        raise FormatError(f"motion file {table.source} is too short: it has {len(table.values)} frame")
+    check_joints(table, faults)
+    check_angles(table, faults)
+    rate_hz = find_rate_hz(table, faults)
+    faults.check()
     check_speeds(table, rate_hz, faults)
     faults.check()
     found = {name: series for name in JOINTS if (series := table.series(name, "angle")) is not None}

@@ -11,6 +11,7 @@ from ludus.envs.mimic.joints import SIDES, WALKER_13, kind_of
 from ludus.envs.mimic.motion_table import ROOT_ANGLES, Column, Faults, Table
 
 RATE_RANGE_HZ = (20.0, 2000.0)
+_LARGEST = 1e12  # seconds since 1970 are well below
 _HEIGHT_RANGE_M = (0.3, 1.5)
 _LEG = ("hip", "knee", "ankle")
 _BEYOND_DEG = 15.0  # by which markers on skin may leave an anatomical range
@@ -30,6 +31,13 @@ _RANGES_DEG: Mapping[str, tuple[float, float]] = MappingProxyType(
 )
 
 
+def check_sizes(table: Table, faults: Faults) -> None:
+    """Adds a fault for every number that is too large to compute with, whatever its unit."""
+    for frame, index in np.argwhere(np.abs(table.values) > _LARGEST).tolist():
+        value = table.values[frame, index]
+        faults.add(f"{table.place(frame, table.columns[index].name)}: {value:g} is no angle, time or height")
+
+
 def check_joints(table: Table, faults: Faults) -> None:
     """Adds a fault unless one leg at least has its hip, knee and ankle."""
     given = {column.target for column in table.columns if column.kind == "angle"}
@@ -40,37 +48,33 @@ def check_joints(table: Table, faults: Faults) -> None:
         faults.add(f"no leg is whole: add {said} (hip, knee and ankle of one side are the least that is needed)")
 
 
-def find_rate_hz(table: Table, faults: Faults) -> float | None:
-    """Returns frames a second from the column of times, the file's own word or both; None with a fault if unclear."""
-    times = table.series("time", "time")
-    rate, origin = table.rate_hz, "rate_hz"
-    if times is None and rate is None:
-        faults.add("the rate is missing: add a column time_s, or a line '# rate_hz: 100' before the header")
-        return None
+def find_rate_hz(table: Table, faults: Faults) -> float:
+    """Returns frames a second from the column of times, the file's own word or both; NaN and a fault if unclear."""
+    times, rate = table.series("time", "time"), table.rate_hz
+    origin = "rate_hz"
     if times is not None:
-        measured = _rate_of_times(table, times, faults)
-        if measured is None:
-            return None
-        if rate is not None and abs(measured / rate - 1.0 if rate else 1.0) > _RATES_AGREE:
+        measured, origin = _rate_of_times(table, times, faults), "column 'time_s'"
+        if rate is not None and abs(measured - rate) > _RATES_AGREE * measured:
             faults.add(f"column 'time_s' runs at {measured:.4g} Hz, but rate_hz is {rate:g}; remove the wrong one")
-            return None
-        rate, origin = measured, "column 'time_s'"
+            return math.nan
+        rate = measured
+    if rate is None:
+        faults.add("the rate is missing: add a column time_s, or a line '# rate_hz: 100' before the header")
+        return math.nan
     low, high = RATE_RANGE_HZ
-    if rate is None or not low <= rate <= high:
+    if rate < low or rate > high:
         faults.add(f"{origin} gives {rate:.4g} frames a second; valid: {low:g} to {high:g} (times are in seconds)")
-        return None
     return rate
 
 
-def _rate_of_times(table: Table, times: Floats, faults: Faults) -> float | None:
-    if len(times) < 2:
-        return None  # too short, which is told elsewhere
+def _rate_of_times(table: Table, times: Floats, faults: Faults) -> float:
+    """Returns frames a second; NaN and a fault if the times of two or more frames do not increase evenly."""
     steps = np.diff(times)
     backward = np.flatnonzero(steps <= 0.0)
     if len(backward):
         frame = int(backward[0]) + 1
         faults.add(f"{table.place(frame, 'time_s')}: {times[frame]:g} s comes after {times[frame - 1]:g} s")
-        return None
+        return math.nan
     usual = float(np.median(steps))
     uneven = np.flatnonzero(np.abs(steps - usual) > _UNEVEN * usual)
     if len(uneven):
@@ -79,8 +83,8 @@ def _rate_of_times(table: Table, times: Floats, faults: Faults) -> float | None:
             f"{table.place(frame, 'time_s')}: {steps[frame - 1]:.4g} s after the frame before, but frames are usually "
             f"{usual:.4g} s apart; resample the motion evenly"
         )
-        return None
-    return float((len(times) - 1) / (times[-1] - times[0]))
+        return math.nan
+    return (len(times) - 1) / float(times[-1] - times[0])
 
 
 def check_angles(table: Table, faults: Faults) -> None:
@@ -133,7 +137,8 @@ def check_speeds(table: Table, rate_hz: float, faults: Faults) -> None:
         angles = table.series(column.target, "angle") if column.kind == "angle" else None
         if angles is None or len(angles) < 2:
             continue
-        speeds = np.abs(np.diff(angles)) * rate_hz
+        turning = column.target == "root_yaw"  # 179 and -179 degrees are near each other
+        speeds = np.abs(np.diff(np.unwrap(angles) if turning else angles)) * rate_hz
         frame = int(speeds.argmax())
         if speeds[frame] > _FASTEST_RAD_S:
             faults.add(
@@ -151,7 +156,8 @@ def _check_velocities(table: Table, rate_hz: float, faults: Faults) -> None:
         if angles is None or velocities is None:
             faults.add(f"column {column.name!r} tells velocities of {column.target}, whose angles are missing")
             continue
-        fault = _disagreement(angles, velocities, rate_hz)
+        turning = column.target == "root_yaw"
+        fault = _disagreement(np.unwrap(angles) if turning else angles, velocities, rate_hz)
         if fault is not None:
             frame, text = fault
             faults.add(f"{table.place(frame + 1, column.name)}: {text}")

@@ -60,6 +60,7 @@ def _lines(path: Path, data: bytes) -> list[tuple[int, str]]:
     except UnicodeDecodeError as error:
         number = data.count(b"\n", 0, error.start) + 1
         raise FormatError(f"motion file {path}: line {number} is no UTF-8 text; save it as plain CSV") from error
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     return [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
 
 

@@ -28,6 +28,7 @@ _HEADER = re.compile(
     r"'shape': \((?P<shape>[0-9, ]*)\),? ?\}\s*",
     re.ASCII,
 )
+_LAST_ASCII = 127
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, KeyError)
 
 
@@ -120,16 +121,16 @@ def _array(path: Path, name: str, content: bytes) -> NDArray[Any]:
     body = content[start:]
     if math.prod(shape) * dtype.itemsize != len(body) or len(shape) != sum(map(bool, sizes)):
         raise FormatError(f"motion file {path}: array {name!r} declares shape {shape}, but holds {len(body)} bytes")
+    if dtype.kind == "U" and (np.frombuffer(body, f"{header['descr'][0]}u4") > _LAST_ASCII).any():
+        # Python itself fails on code points that no text has.
+        raise FormatError(f"motion file {path}: array {name!r} holds text that is not ASCII")
     order: Literal["F", "C"] = "F" if header["fortran"] == "True" else "C"
     return np.frombuffer(body, dtype).reshape(shape, order=order)
 
 
 def _texts(path: Path, arrays: Mapping[str, NDArray[Any]], name: str) -> list[str]:
     array = arrays[name]
-    try:
-        texts = [str(text) for text in array.reshape(-1).tolist()] if array.dtype.kind == "U" else []
-    except ValueError as error:
-        raise FormatError(f"motion file {path}: array {name!r} holds no valid text") from error
+    texts = [str(text) for text in array.reshape(-1).tolist()] if array.dtype.kind == "U" else []
     if not 0 < len(texts) <= MAX_COLUMNS:
         raise FormatError(
             f"motion file {path}: array {name!r} must hold 1 to {MAX_COLUMNS} texts, "

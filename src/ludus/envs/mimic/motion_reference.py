@@ -32,7 +32,7 @@ def checked_stride(motion: Motion, walker: Walker) -> Stride:
     """
     stride = make_stride(walker, curves_of(motion, walker), 1.0)
     if stride.length_m < _SHORTEST_M:
-        way = "backward" if stride.length_m < 0.0 else "not at all"
+        way = "backward" if stride.length_m < -_SHORTEST_M else "not at all"
         raise FormatError(
             f"motion file {motion.source} walks {way}: {stride.length_m:.2f} m a stride on a body of "
             f"{walker.body.height_m:g} m; check that hips, knees and ankles are positive in flexion"

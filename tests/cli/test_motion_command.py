@@ -1,0 +1,89 @@
+"""Tests of `ludus motion`: export, show as table, JSON and picture, and errors as one message."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize("name", ["gait.csv", "gait.npz"])
+def test_export_and_show(run: Run, tmp_path: Path, name: str) -> None:
+    file = tmp_path / "new" / name
+    code, out, _ = run("motion", "export", file, "--speed", 1.0, "--rate", 50)
+    assert code == 0
+    assert f"frames of the normal gait at 1 m/s written to {file}" in out
+    code, out, _ = run("motion", "show", file)
+    assert code == 0
+    lines = {line.split("  ")[0]: line for line in out.splitlines()}
+    assert "at 50 Hz" in lines["frames"]
+    assert lines["strides"].split() == ["strides", "5"]
+    assert "1.00 m/s, can be followed at 0.60 to 1.40" in lines["natural speed"]
+    assert lines["right_knee"].split()[-1] == "0.0"
+    assert "note: hip_rotation is not in the file: that of the normal gait (walker-13 alone has it)" in out
+
+
+def test_show_normal_draws_a_picture_and_prints_json(run: Run, tmp_path: Path) -> None:
+    picture = tmp_path / "pictures" / "motion.png"
+    code, out, _ = run("motion", "show", "normal", "--walker", "walker-13", "--out", picture, "--json")
+    assert code == 0
+    summary = json.loads(out)
+    assert summary["natural_speed_m_s"] == pytest.approx(1.25, abs=0.02)
+    assert summary["cadence_steps_min"] == pytest.approx(109.0, abs=0.5)
+    assert len(summary["joints"]) == 13
+    assert summary["joints"]["right_knee"]["range_deg"] == pytest.approx(60.0, abs=3.0)
+    assert summary["picture"] == str(picture)
+    pixels = imread(picture)
+    assert pixels.shape == (1254, 1650, 4)
+    ground_and_figures = pixels[90:460, :, :3]
+    assert (ground_and_figures.min(axis=2) < 0.6).mean() > 0.02
+
+
+def test_a_larger_body_takes_longer_strides(run: Run, tmp_path: Path) -> None:
+    run("motion", "export", tmp_path / "a.csv")
+    lengths = [
+        json.loads(run("motion", "show", tmp_path / "a.csv", "--height", height, "--json")[1])["stride_length_m"]
+        for height in (1.6, 1.9)
+    ]
+    assert lengths[1] / lengths[0] == pytest.approx(1.9 / 1.6, rel=0.02)
+
+
+def test_a_scuffing_foot_is_told(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    run("motion", "export", file)
+    _, head, names, *rows = file.read_text().splitlines()
+    column = names.split(",").index("left_knee_deg")
+    stiff = []
+    for row in rows:
+        cells = row.split(",")
+        cells[column] = str(0.5 * float(cells[column]) + 3.0)
+        stiff.append(",".join(cells))
+    file.write_text("\n".join([head, names, *stiff]))
+    code, out, _ = run("motion", "show", file)
+    assert code == 0
+    assert "note: the swinging foot scuffs the ground" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", "nowhere.csv"), "motion file nowhere.csv cannot be read"),
+        (("show", "normal", "--height", 5), "height_m must be from 1.2 to 2.2, got 5"),
+        (("show", "normal", "--walker", "walker-9"), "walker: Input should be 'walker-8' or 'walker-13'"),
+        (("export", "a.txt"), "motion file a.txt ends with .txt; valid: .csv, .npz"),
+        (("export", "a.csv", "--speed", 9), "speed must be from 0.7 to 1.6, got 9"),
+        (("export", "a.csv", "--rate", 1), "rate must be from 20 to 2000, got 1"),
+    ],
+)
+def test_errors_are_one_message(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("motion", *arguments)
+    assert code == 2
+    assert err.startswith("[ERROR] ")
+    assert said in err
+    assert not list(tmp_path.iterdir())
