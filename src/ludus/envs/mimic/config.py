@@ -20,7 +20,7 @@ class PushConfig(EnvSettings):
     """
 
     impulse_ns: Annotated[float, Field(ge=0.0, le=200.0)] = 0.0
-    every_s: Annotated[float, Field(ge=0.5, le=60.0)] = 3.0
+    every_s: Annotated[float, Field(ge=0.1, le=60.0)] = 3.0
     duration_s: Annotated[float, Field(gt=0.0, le=0.5)] = 0.1
 
 

@@ -121,7 +121,7 @@ def _sensors(joints: tuple[Joint, ...]) -> list[Element]:
     """Returns heels and balls as the root sees them, the loads of both feet and all torques, in this order."""
     points = [f"{side}_{point}" for side in SIDES for point in POINTS]
     return [
-        *(element("framepos", objtype="site", objname=name, reftype="body", refname="root") for name in points),
+        *(element("framepos", objtype="site", objname=name, reftype="xbody", refname="root") for name in points),
         *(element("touch", site=f"{side}_sole") for side in SIDES),
         *(element("jointactuatorfrc", joint=joint.name) for joint in joints),
     ]

@@ -45,6 +45,7 @@ class Physics:
     """
 
     def __init__(self, walker: Walker, config: MimicConfig, games: int) -> None:
+        _silence()
         model = walker.model
         self.substeps = round(1.0 / (config.control_rate_hz * config.physics_step_s))
         self._models = _friction_models(walker, config)
@@ -101,6 +102,7 @@ class Physics:
         broken = late | wild
         if broken.any():
             np.copyto(self.states, after, where=~broken[:, None])
+            self.states[broken] = np.nan_to_num(self.states[broken], posinf=_LARGEST, neginf=-_LARGEST)
             self._sensors[broken] = 0.0
         else:
             self.states[:] = after
@@ -111,6 +113,13 @@ class Physics:
         if self._pool is not None:
             self._pool.close()
             self._pool = None
+
+
+def _silence() -> None:
+    """Keeps MuJoCo from writing `MUJOCO_LOG.TXT` wherever the process runs: what goes wrong is told by `Advance`."""
+    log = mujoco.MjLogConfig.get()
+    log.logto_console = log.logto_file = False
+    mujoco.MjLogConfig.set(log)
 
 
 def _friction_models(walker: Walker, config: MimicConfig) -> list[mujoco.MjModel]:
