@@ -1,6 +1,7 @@
 """The off-policy learner: what is remembered of a step, what the library is shown, whose parameters the policy has."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from gymnasium import spaces
 from stable_baselines3 import SAC
 from torch import Tensor
 
-from ludus.algorithms.off_policy.config import OffPolicyConfig, OffPolicyName, playing_policy
+from ludus.algorithms.off_policy.config import OffPolicyConfig, OffPolicyName, check_world, playing_policy
 from ludus.algorithms.off_policy.learner import OffPolicyLearner
 from ludus.algorithms.off_policy.replay import ReplayBuffer
 from ludus.algorithms.ppo.rewarding import StepRewards, reward_event
@@ -69,10 +70,7 @@ def make_learner(
 
 
 def iterate(learner: OffPolicyLearner, times: int = 1) -> dict[str, float]:
-    for _ in range(times):
-        learner.collect()
-        learner.update()
-    return learner.metrics()
+    return [learner.iterate() for _ in range(times)][-1]
 
 
 def mean_weights(learner: OffPolicyLearner) -> Tensor:
@@ -238,6 +236,13 @@ def test_a_state_of_something_else_is_refused() -> None:
 def test_actions_that_cannot_be_squashed_are_refused(space: spaces.Space[Any]) -> None:
     with pytest.raises(UnsupportedError, match="use algorithm ppo"):
         make_learner(env=SliderEnv(space=space))
+
+
+def test_pictures_are_refused(make_arena: Any) -> None:
+    shown = make_arena(2, picture=True).spec.observation_space
+    spec = replace(SliderEnv().spec, observation_space=shown)
+    with pytest.raises(ConfigError, match="shows more axes in picture; use algorithm ppo"):
+        check_world(spec, "td3")
 
 
 def test_a_buffer_smaller_than_an_iteration_is_refused() -> None:

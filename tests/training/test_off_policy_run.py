@@ -14,7 +14,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from ludus.core.errors import ConfigError, MissingDependencyError, NotFiniteError, UnsupportedError
+from ludus.core.errors import ConfigError, MissingDependencyError, NotFiniteError
 from ludus.envs import registry
 from ludus.envs.base import EnvRequest, StepResult
 from ludus.envs.tiny.point import PointEnv
@@ -214,7 +214,7 @@ def test_verification_refuses_what_does_not_fit_the_world() -> None:
     with pytest.raises(ConfigError, match="less than the 16 env steps of one iteration"):
         list(verify(make_config(off_policy={"buffer_size": 15, "learning_starts": 0})))
     discrete = make_config(world={"name": "identity", "num_games": 2})
-    with pytest.raises(UnsupportedError, match="only continuous actions"):
+    with pytest.raises(ConfigError, match="algorithm sac needs continuous actions"):
         list(verify(discrete))
 
 

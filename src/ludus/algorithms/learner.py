@@ -61,6 +61,9 @@ class Learner(Protocol):
     def rollout(self) -> Rollout:
         """The last rollout."""
 
+    def iterate(self, progress: float = 0.0) -> dict[str, float]:
+        """Does a whole iteration and returns the metrics."""
+
     def collect(self) -> None:
         """Collects one rollout."""
 

@@ -1,6 +1,6 @@
 """What is checked before an off-policy run: its replay buffer, two iterations in small, and the memory it will take."""
 
-from ludus.algorithms.off_policy.config import OffPolicyConfig
+from ludus.algorithms.off_policy.config import OffPolicyConfig, check_world
 from ludus.algorithms.off_policy.learner import OffPolicyLearner
 from ludus.core.errors import ConfigError, VerificationError
 from ludus.envs.base import EnvSpec
@@ -24,8 +24,10 @@ def check_replay(spec: EnvSpec, config: TrainConfig) -> str:
     """Says what an iteration is.
 
     Raises:
-        ConfigError: The replay buffer cannot hold one.
+        ConfigError: The world is not one for the algorithm, or the replay buffer cannot hold an iteration.
     """
+    assert config.algorithm != "ppo"  # noqa: S101 - for the type checker
+    check_world(spec, config.algorithm)
     rows, off_policy = learner_rows(config, spec), config.off_policy
     size = off_policy.train_freq * rows
     if size > off_policy.buffer_size:

@@ -2,9 +2,12 @@
 
 from typing import Annotated, Literal, Self
 
+from gymnasium import spaces
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ludus.core.errors import ConfigError
 from ludus.core.schedules import ConstantSchedule, ScheduleConfig
+from ludus.envs.base import EnvSpec
 from ludus.networks.squashed import Squash
 from ludus.policies.config import PolicyConfig
 
@@ -74,8 +77,23 @@ def playing_policy(config: PolicyConfig, algorithm: OffPolicyName) -> PolicyConf
     return config.model_copy(update={"squash": _SQUASH[algorithm], "net_arch": actor_alone, "orthogonal": False})
 
 
+def check_world(spec: EnvSpec, algorithm: OffPolicyName) -> None:
+    """Raises ConfigError unless a world has continuous actions and shows no pictures."""
+    if not isinstance(spec.action_space, spaces.Box):
+        raise ConfigError(
+            f"algorithm {algorithm} needs continuous actions (Box), {spec.id} acts by {spec.action_space}; "
+            "use algorithm ppo"
+        )
+    pictures = [name for name, entry in spec.observation_space.items() if len(entry.shape or ()) > 1]
+    if pictures:
+        raise ConfigError(
+            f"algorithm {algorithm} learns from vectors, {spec.id} shows more axes in {', '.join(pictures)}; "
+            "use algorithm ppo"
+        )
+
+
 def refused_settings(config: PolicyConfig) -> list[str]:
-    """Returns the settings of a policy that off-policy learning cannot do, with what to set instead."""
+    """Returns the names of the settings of a policy that off-policy learning cannot do."""
     refused = {
         "policy.recurrent": config.recurrent is not None,
         "policy.strategy": config.strategy is not None,

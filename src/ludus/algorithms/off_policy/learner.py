@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ludus.algorithms.learner import Part
 from ludus.algorithms.off_policy.collector import COLLECT_METRICS, OffPolicyCollector
-from ludus.algorithms.off_policy.config import OffPolicyConfig, OffPolicyName
+from ludus.algorithms.off_policy.config import OffPolicyConfig, OffPolicyName, check_world
 from ludus.algorithms.off_policy.replay import ReplayBatch, ReplayBuffer
 from ludus.algorithms.off_policy.rollout import OffPolicyRollout
 from ludus.algorithms.off_policy.surroundings import seeded, small_products, unchecked_distributions
@@ -68,8 +68,9 @@ class OffPolicyLearner:
 
         Raises:
             MissingDependencyError: Stable-Baselines3 is not installed.
-            ConfigError: The replay buffer is smaller than an iteration.
+            ConfigError: The world is not one for it, or the replay buffer is smaller than an iteration.
         """
+        check_world(env.spec, algorithm)
         from ludus.algorithms.off_policy.baselines import Baseline  # an optional library
 
         self.policy, self.config = policy, config
@@ -109,6 +110,16 @@ class OffPolicyLearner:
     def sample(self, batch_size: int, env: object = None) -> ReplayBatch:  # noqa: ARG002 - the library's words
         """Draws a batch for the library."""
         return self.replay.draw(batch_size, self._generator)
+
+    def iterate(self, progress: float = 0.0) -> dict[str, float]:
+        """Collects, learns and returns the metrics.
+
+        Args:
+            progress: Share of the training that is done, 0 to 1, for the learning rate.
+        """
+        self.collect()
+        self.update(progress)
+        return self.metrics()
 
     def collect(self) -> None:
         """Lets the last rollout join the replay buffer, and collects the next."""

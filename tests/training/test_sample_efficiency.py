@@ -1,0 +1,46 @@
+"""The comparison of algorithms: every one of them is trained, and its evaluations are written and drawn."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "sample_efficiency.py"
+TINY = (
+    "--seeds=1",
+    "--env-steps=128",
+    "--evaluations=2",
+    "--matches=2",
+    "--set=world.num_games=4",
+    "--set=world.settings.step_limit=5",
+    "--set=ppo:ppo.steps=16",
+    "--set=ppo:ppo.batch_size=32",
+    "--set=sac:off_policy.gradient_steps=3",
+    "--set=td3:off_policy.gradient_steps=2",
+    "--set=off_policy.learning_starts=32",
+)
+
+
+@pytest.fixture
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("sample_efficiency", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_it_trains_all_and_draws(script: ModuleType, tmp_path: Path) -> None:
+    script.main(["point", *TINY, "--number=mean_return", f"--out={tmp_path / 'new' / 'point'}"])
+    report = json.loads((tmp_path / "new" / "point.json").read_text())
+    assert [run["algorithm"] for run in report["runs"]] == ["ppo", "sac", "td3"]
+    for run, updates in zip(report["runs"], (2 * 2 * 10, 3 * 3, 2 * 3), strict=True):
+        points = run["points"]
+        assert [point["env_steps"] for point in points] == [64, 128]
+        assert points[-1]["updates"] == updates
+        assert 0.0 < points[0]["seconds"] < points[1]["seconds"]
+        assert all(point["value"] < 0.0 for point in points)
+    assert (tmp_path / "new" / "point.png").stat().st_size > 10_000
