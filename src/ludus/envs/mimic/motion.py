@@ -79,7 +79,8 @@ def _content(file: Path) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         if isinstance(error, FormatError):
             raise
-        raise ConfigError(f"motion file {file} cannot be read: {error}") from error
+        where = "" if file.is_absolute() else "; the path is relative to the folder in which ludus was started"
+        raise ConfigError(f"motion file {file} cannot be read: {error}{where}") from error
 
 
 def motion_of_table(table: Table) -> Motion:
