@@ -131,6 +131,25 @@ def test_without_the_buffer_a_run_goes_on_with_an_empty_one_and_says_so(
     assert [line["updates"] for line in lines] == [0, 0, 3, 3, 6, 9, 12, 15]
 
 
+def test_games_that_cannot_be_restored_start_anew_and_the_learner_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = {"name": "gym:Pendulum-v1", "num_games": GAMES}
+    config = make_config(world=world, evaluation={"every_env_steps": 10_000, "matches": 2})
+    with Trainer(config, tmp_path) as trainer:
+        trainer._go_on()
+        trainer._go_on()
+        trainer.stop()
+        trainer.run()
+    with caplog.at_level(logging.WARNING):
+        assert train(config, tmp_path).iterations == ITERATIONS
+    assert "cannot restore its games: all 4 start anew" in caplog.text
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["replay_size"] for line in lines] == [0, 16, 32, 48, 64, 70, 70, 70]
+    torques, _ = Agent.load(tmp_path).predict(torch.randn(100, 3))
+    assert 1.0 < float(torques.abs().max()) <= 2.0
+
+
 class BrokenPoint(PointEnv):
     """Gives one reward, or one observation, that is not finite, in its 14th step."""
 
