@@ -136,9 +136,11 @@ def _missing(joints: Sequence[str], root: Mapping[str, Floats]) -> list[str]:
     absent = [name for name in JOINTS if name.startswith("trunk_") and name not in joints]
     if absent:
         notes.append(f"{', '.join(absent)} not in the file: those of the normal gait (walker-13 alone has them)")
-    absent = [name for name in ROOT_ANGLES if name not in root]
+    absent = [name for name in ("root_roll", "root_yaw") if name not in root]
     if absent:
         notes.append(f"{', '.join(absent)} not in the file: those of the normal gait")
+    if "root_pitch" not in root:
+        notes.append("root_pitch is not in the file: the root stays upright")
     if ROOT_HEIGHT in root:
         notes.append("root_height is a check alone: the reference is as high as its feet on the ground demand")
     return notes

@@ -42,7 +42,8 @@ class MotionCurves:
         """See `gait.Curves`."""
         name = kind if kind.startswith("trunk_") else f"root_{kind}"
         if name not in self._stride.columns:
-            return self._normal.trunk(kind, phases)
+            # Hips of a file that tells no pitch are taken as measured from the vertical: a lean would turn the thighs.
+            return np.zeros_like(phases) if kind == "pitch" else self._normal.trunk(kind, phases)
         angles = self._series(name, phases)
         if not self._symmetric:
             return angles

@@ -27,6 +27,7 @@ _ALIKE = 0.25  # largest difference of two strides, where 1 is that of unrelated
 _NEARLY_BEST = 0.1
 _SWAY = 0.15  # by which a stride may be longer or shorter than the usual one
 _WINDOW, _SMALLEST_WINDOW = 0.3, 0.15  # of a stride; what is compared to find a cut
+_SMOOTHER = 0.25
 _UNLIKE = 0.6  # rms difference from the usual stride, in deviations, of one that is left out
 _LEAST_LIKENESS = 0.3  # correlation with the normal gait; even the same film played backward has more
 
@@ -175,7 +176,8 @@ def _single_stride(signals: Floats, rate_hz: float) -> float | None:
     continued = np.sqrt(np.mean((2.0 * signals[-1] - signals[-2] - signals[0]) ** 2))
     if min(closing, continued) > _ALIKE:
         return None
-    return float(len(signals) - 1 if closing <= continued else len(signals))
+    # Tables of gait go from 0 to 100 %: only numbers that go on smoothly without their last frame are taken otherwise.
+    return float(len(signals) if continued < _SMOOTHER * closing else len(signals) - 1)
 
 
 def _next_cut(signals: Floats, cut: float, period: float) -> float | None:
