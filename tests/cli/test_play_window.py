@@ -45,6 +45,18 @@ class Screen:
             assert time.monotonic() < give_up, f"no window {title!r} after {timeout_s} s"
             time.sleep(0.2)
 
+    def wait_for_pictures(self, count: int, timeout_s: float) -> list[NDArray[np.uint8]]:
+        """Returns the first different pictures that the screen shows; a black one is none."""
+        give_up = time.monotonic() + timeout_s
+        seen: list[NDArray[np.uint8]] = []
+        while len(seen) < count:
+            assert time.monotonic() < give_up, f"{len(seen)} different pictures after {timeout_s} s"
+            time.sleep(0.2)
+            now = self.shot()
+            if now.std() > 15.0 and (not seen or (now != seen[-1]).any(axis=2).sum() > 2000):
+                seen.append(now)
+        return seen
+
     def shot(self) -> NDArray[np.uint8]:
         """What the screen shows, `(height, width, 3)`; the file is an X window dump."""
         raw = self.memory.read_bytes()
@@ -136,3 +148,20 @@ def _check_keys(replay: Replay) -> None:
     assert places[walked[-1] + 1] > places[walked[0]] + 0.3
     assert held[:, [Key.UP, Key.DOWN, Key.PICKUP, Key.DODGE, Key.LIGHT, Key.TAUNT]].sum() == 0
     assert not held[:, Key.RIGHT if swapped else Key.LEFT].any()
+
+
+def test_a_walker_walks_on_a_real_screen(screen: Screen) -> None:
+    command = [str(LUDUS), "demo", "mimic", "--window", "--frames", "600", "--set", "threads=1"]
+    environment = {**os.environ, "DISPLAY": screen.display, "SDL_VIDEODRIVER": "x11"}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as shown:
+        try:
+            screen.wait_for_focus("Ludus: mimic-v1", timeout_s=60.0)
+            pictures = screen.wait_for_pictures(3, timeout_s=60.0)
+            screen.type("key", "Escape")
+            output, _ = shown.communicate(timeout=30)
+        finally:
+            shown.kill()
+    assert shown.returncode == 0, output
+    assert pictures[0][400, 20].tolist() == [0, 0, 0]  # beside the window

@@ -93,6 +93,9 @@ class Window:
 
 
 def _open(size: tuple[int, int]) -> pygame.Surface:
+    # SDL would keep a GL context of its own current in this thread, beside which worlds that draw with GL cannot open
+    # theirs; and to show finished pictures it is of no use.
+    os.environ.setdefault("SDL_FRAMEBUFFER_ACCELERATION", "0")
     try:
         pygame.display.init()
         # Without a screen SDL draws into memory and says nothing; only who asks for that gets it.

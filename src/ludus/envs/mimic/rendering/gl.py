@@ -23,6 +23,7 @@ _MODULES: Mapping[str, str] = MappingProxyType(
 _NAMES = ("egl", "osmesa", "glfw")
 _HEADLESS = ("egl", "osmesa")
 _OSMESA_LIBRARIES = ("libOSMesa.so.8", "libOSMesa.so.6", "libOSMesa.so")
+_LONGEST_FAULT = 120  # characters of what a library says
 _RGBA, _UNSIGNED_BYTE = 0x1908, 0x1401  # GL_RGBA, GL_UNSIGNED_BYTE
 _DEPTH_BITS, _STENCIL_BITS, _ACCUMULATION_BITS = 24, 8, 0
 
@@ -93,8 +94,8 @@ def open_context(width: int, height: int) -> Context:
         try:
             return _open(name, width, height)
         except Exception as error:  # drivers and bindings raise whatever they like
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            faults.append(f"{name}: {said[0]}")
+            said = " ".join(str(error).split()) or type(error).__name__
+            faults.append(f"{name}: {said[:_LONGEST_FAULT]}")
     raise VideoError(
         f"walkers cannot be drawn without OpenGL ({'; '.join(faults)}); install Debian's libegl1 and libegl-mesa0 (for "
         f"{SETTING}=egl) or libosmesa6 (for {SETTING}=osmesa), and leave {SETTING} unset or set it to one of these"
