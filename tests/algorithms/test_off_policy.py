@@ -157,6 +157,19 @@ def test_td3_updates_its_actor_with_the_delay_it_was_given() -> None:
         assert is_updated == (number % 3 == 0) == (not math.isnan(metrics["policy_loss"]))
 
 
+@pytest.mark.parametrize(
+    ("settings", "first"),
+    [({}, 1.0), ({"first_entropy_coefficient": 0.02}, 0.02), ({"entropy_coefficient": 0.3}, 0.3)],
+)
+def test_the_entropy_coefficient_begins_where_it_is_told_and_is_learned_from_there(
+    settings: dict[str, Any], first: float
+) -> None:
+    learner = make_learner(**settings, gradient_steps=1)
+    learner.iterate()  # nothing to learn from yet
+    assert learner.iterate()["entropy_coefficient"] == pytest.approx(first)
+    assert (learner.iterate()["entropy_coefficient"] == pytest.approx(first)) == ("entropy_coefficient" in settings)
+
+
 def test_without_a_number_there_is_a_gradient_step_for_every_env_step() -> None:
     assert make_learner(gradient_steps=None).gradient_steps == GAMES * STEPS
 

@@ -166,6 +166,7 @@ def _make_sac(
     env: _Spaces, layers: PolicyConfig, config: OffPolicyConfig, rate: Callable[[], float], device: torch.device
 ) -> SAC:
     entropy = -float(env.actions) if config.target_entropy is None else config.target_entropy
+    is_learned = config.entropy_coefficient == "auto"
     return SAC(
         "MlpPolicy",
         env,
@@ -173,7 +174,7 @@ def _make_sac(
         buffer_size=1,  # its own, which is replaced
         tau=config.tau,
         gamma=config.gamma,
-        ent_coef=config.entropy_coefficient,
+        ent_coef=f"auto_{config.first_entropy_coefficient}" if is_learned else config.entropy_coefficient,
         target_entropy=entropy,
         policy_kwargs=_networks(layers),
         device=device,

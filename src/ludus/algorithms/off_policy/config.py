@@ -29,6 +29,7 @@ class OffPolicyConfig(BaseModel):
         train_freq: Steps of every game in an iteration, between two times of learning.
         gradient_steps: Of an iteration; None does one for each of its env steps.
         entropy_coefficient: Of SAC; `auto` learns it, so that the policy's entropy meets `target_entropy`.
+        first_entropy_coefficient: Of SAC, where `auto` begins; rewards much smaller than 1 a step want less.
         target_entropy: Of SAC, of actions between -1 and 1; None is minus the number of actions.
         exploration_noise: Of TD3, deviation of what is added to actions between -1 and 1 while collecting.
         policy_delay: Of TD3, critic updates to one of the actor and of the targets.
@@ -50,6 +51,7 @@ class OffPolicyConfig(BaseModel):
     train_freq: int = Field(default=8, ge=1)
     gradient_steps: int | None = Field(default=None, ge=1)
     entropy_coefficient: Literal["auto"] | Annotated[float, Field(ge=0.0)] = "auto"
+    first_entropy_coefficient: float = Field(default=1.0, gt=0.0)
     target_entropy: float | None = None
     exploration_noise: float = Field(default=0.1, ge=0.0)
     policy_delay: int = Field(default=2, ge=1)
