@@ -89,6 +89,7 @@ def test_who_plays_alone_is_described_by_the_worlds_numbers() -> None:
             assert outcome is not None
             assert outcome.cut_off
             assert outcome.winner is None
+            assert outcome.seconds == pytest.approx(0.1)
             assert outcome.numbers["duration_s"] == pytest.approx(0.1)
             assert outcome.numbers["distance_m"] == pytest.approx(near * 10 / 9, abs=0.02)
             assert outcome.describe(show.names).startswith("still: 10 steps, distance_m 0.")
@@ -112,8 +113,8 @@ def test_worlds_without_numbers_are_described_by_their_steps() -> None:
 
 
 def test_the_card_of_who_played_alone() -> None:
-    assert result_title(Outcome(None, 48, {}), ("anna",)) == "Over after 48 steps"
-    assert result_title(Outcome(None, 99, {}, cut_off=True), ("anna",)) == "Time is up after 99 steps"
+    assert result_title(Outcome(None, 48, {}, seconds=0.48), ("anna",)) == "Over after 0.5 s"
+    assert result_title(Outcome(None, 99, {}, cut_off=True, seconds=15.0), ("anna",)) == "Time is up after 15.0 s"
 
 
 def test_gymnasium_worlds_are_drawn_but_not_recorded() -> None:

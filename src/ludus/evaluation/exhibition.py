@@ -27,6 +27,7 @@ class Outcome:
         measures: For each measure, its last value a seat.
         numbers: Behaviour numbers of who played alone.
         cut_off: Whether time was up before the game was over by its own rules.
+        seconds: Game time that it took.
     """
 
     winner: int | None
@@ -34,6 +35,7 @@ class Outcome:
     measures: Mapping[str, tuple[float, ...]]
     numbers: Mapping[str, float] = field(default_factory=dict)
     cut_off: bool = False
+    seconds: float = 0.0
 
     def describe(self, names: Sequence[str]) -> str:
         """Says it in words, such as `anna beats bert, stocks 2:0, damage 31:0, 1402 steps`."""
@@ -132,7 +134,8 @@ class Exhibition:
         winner = next((seat for seat, won in enumerate(wins) if won > 0), None)
         measures = {name: tuple(rows[0].tolist()) for name, rows in result.measures.items()}
         numbers = {} if self._account is None else self._account.numbers(self._steps)
-        return Outcome(winner, self._steps, measures, numbers, cut_off=bool(result.truncated[0]))
+        seconds = self._steps / self.env.spec.rate_hz
+        return Outcome(winner, self._steps, measures, numbers, cut_off=bool(result.truncated[0]), seconds=seconds)
 
 
 class _Account:

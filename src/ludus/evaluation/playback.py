@@ -168,7 +168,7 @@ def film_match(
 def result_title(outcome: Outcome, names: Sequence[str]) -> str:
     """Says who won, for a card, or when it was over for who played alone."""
     if len(names) == 1:
-        return f"{'Time is up' if outcome.cut_off else 'Over'} after {outcome.steps} steps"
+        return f"{'Time is up' if outcome.cut_off else 'Over'} after {outcome.seconds:.1f} s"
     if outcome.winner is None:
         return "Draw"
     name = names[outcome.winner]

@@ -176,7 +176,9 @@ class VideoWriter:
 
     def _write_gif(self) -> None:
         result, frames, palette = self._temporary
-        self._convert(["-i", _file(frames), "-vf", "palettegen=stats_mode=diff", "-update", "1", _file(palette)])
+        self._convert(
+            ["-i", _file(frames), "-vf", "palettegen=stats_mode=diff:max_colors=128", "-update", "1", _file(palette)]
+        )
         use = "paletteuse=dither=bayer:bayer_scale=4:diff_mode=rectangle"
         self._convert(
             ["-i", _file(frames), "-i", _file(palette), "-lavfi", use, "-loop", "0", "-f", "gif", _file(result)]
