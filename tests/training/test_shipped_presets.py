@@ -12,6 +12,7 @@ from ludus.training import TrainConfig, Trainer
 from ludus.training.presets import load_run_config
 
 BRAWL = Shelf(preset_package("brawl")).names()
+MIMIC = Shelf(preset_package("mimic")).names()
 BUDGET_AND_CADENCE = {
     "total_env_steps",
     "evaluation.every_env_steps",
@@ -36,9 +37,9 @@ def flat(document: JSON, prefix: str = "") -> dict[str, JSON]:
     return {key: value for name, part in document.items() for key, value in flat(part, f"{prefix}{name}.").items()}
 
 
-@pytest.mark.parametrize("name", ["quick", "competition"])
-def test_a_test_size_differs_in_budget_and_cadence_alone(name: str) -> None:
-    full, test = (flat(load_run_config("brawl", preset).to_json()) for preset in (name, f"{name}-test"))
+@pytest.mark.parametrize(("world", "name"), [("brawl", "quick"), ("brawl", "competition"), ("mimic", "walk")])
+def test_a_test_size_differs_in_budget_and_cadence_alone(world: str, name: str) -> None:
+    full, test = (flat(load_run_config(world, preset).to_json()) for preset in (name, f"{name}-test"))
     assert set(full) == set(test)
     differing = {key for key in full if full[key] != test[key]}
     assert differing <= BUDGET_AND_CADENCE
@@ -63,6 +64,18 @@ def test_a_preset_of_brawl_trains(preset: str, tmp_path: Path) -> None:
     two_iterations(config, tmp_path)
 
 
+@pytest.mark.parametrize("preset", MIMIC)
+def test_a_preset_of_mimic_trains(preset: str, tmp_path: Path) -> None:
+    small = ["world.num_games=16", "ppo.steps=32", "ppo.batch_size=128", "evaluation.matches=2"]
+    two_iterations(load_run_config("mimic", preset, overrides=small), tmp_path)
+    assert (tmp_path / "evaluation_results.csv").read_text().count("walk") >= 1
+
+
+def test_mimic_walks_unless_another_preset_is_named() -> None:
+    assert load_run_config("mimic") == load_run_config("mimic", "walk")
+    assert load_run_config("mimic", "walk-3d").world.settings == {"walker": "walker-13"}
+
+
 def test_the_preset_of_gymnasium_trains(tmp_path: Path) -> None:
     two_iterations(load_run_config("gym:CartPole-v1"), tmp_path)
 
@@ -72,6 +85,13 @@ def test_the_default_mix_of_the_competition() -> None:
     assert config.opponents == {"self": 70.0, "constant": 5.0, "based": 15.0, "random": 10.0}
     assert config.rewards.base == "sparse"
     assert config.total_env_steps == 10_000_000
+
+
+def test_shaping_of_the_competition_is_gone_by_half_of_the_run() -> None:
+    config = load_run_config("brawl", "competition")
+    assert config.rewards.weights["closing"].value(0) > 0.0
+    for name, weight in config.rewards.weights.items():
+        assert weight.value(config.total_env_steps // 2) == 0.0, name
 
 
 def test_the_stages_of_the_curriculum() -> None:

@@ -24,7 +24,7 @@ def sim(
     seconds: Annotated[float, typer.Option(min=0.1, help="Time to measure for.")] = 5.0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure game steps a second of a world, beside Gymnasium's CartPole-v1 in the same run."""
+    """Measure game steps a second of a world, beside a Gymnasium environment in the same run."""
     from ludus.evaluation.bench_sim import run_sim_bench
 
     measured = run_sim_bench(world, games, device, threads, seconds)
@@ -36,15 +36,19 @@ def sim(
 
 @bench.command()
 def learn(
+    world: Annotated[str, typer.Argument(help="brawl, or a world of one seat such as mimic.")] = "brawl",
     device: Annotated[str, typer.Option(help="Device to learn brawl on: cpu, cuda or cuda:N.")] = "cpu",
     repeats: Annotated[int, typer.Option(min=1, help="Iterations of each kind that are timed.")] = 3,
     no_peers: Annotated[bool, typer.Option("--no-peers", help="Leave Stable-Baselines3 and sb3-contrib out.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure env steps a second of learning, beside Stable-Baselines3 and the machine's limit."""
-    from ludus.training.bench_learn import run_learn_bench
+    from ludus.training.bench_learn import run_learn_bench, run_world_learn_bench
 
-    measured = run_learn_bench(device, repeats, peers=not no_peers)
+    if world.partition("-v")[0] == "brawl":
+        measured = run_learn_bench(device, repeats, peers=not no_peers)
+    else:
+        measured = run_world_learn_bench(world, repeats, peers=not no_peers)
     if json:
         typer.echo(json_format.dumps(measured, indent=2))
     else:

@@ -7,10 +7,13 @@ from typing import Any
 
 import torch
 
+from ludus.core.errors import ConfigError
 from ludus.envs.base import action_dtypes
 from ludus.policies.policy import Policy
-from ludus.training.bench_peers import sb3_ppo, sb3_recurrent_ppo
+from ludus.training.bench_peers import sb3_ppo, sb3_ppo_on, sb3_recurrent_ppo
 from ludus.training.config import TrainConfig
+from ludus.training.devices import choose_device
+from ludus.training.presets import load_run_config
 from ludus.training.workbench import Workbench
 
 _MLP = {"net_arch": {"pi": [128, 128], "vf": [128, 128]}, "activation": "tanh"}
@@ -36,6 +39,9 @@ _BRAWL: dict[str, dict[str, tuple[int, dict[str, Any], dict[str, Any]]]] = {
 }
 
 
+_PEER_GAMES = 8  # environments of Stable-Baselines3
+
+
 def run_learn_bench(device: str = "cpu", repeats: int = 3, *, peers: bool = True) -> dict[str, Any]:
     """Measures our learner beside its peers and beside the limit of the machine.
 
@@ -52,6 +58,44 @@ def run_learn_bench(device: str = "cpu", repeats: int = 3, *, peers: bool = True
     for name, (games, policy, ppo) in _BRAWL["cuda" if device.startswith("cuda") else "cpu"].items():
         measured = _brawl(device, games, policy, ppo, repeats, flops)
         report |= {f"brawl_{name}_{key}": value for key, value in measured.items()}
+    return report
+
+
+def run_world_learn_bench(world: str, repeats: int = 3, *, peers: bool = True) -> dict[str, Any]:
+    """Measures our learner on a world of one seat with its own preset, beside SB3's PPO with eight environments.
+
+    Args:
+        world: Name of the world.
+        repeats: Iterations of each that are timed, in turns; medians are reported.
+        peers: Whether Stable-Baselines3 is measured too.
+
+    Raises:
+        ConfigError: The world has opponents.
+    """
+    config = load_run_config(world)
+    report: dict[str, Any] = {"world": world, "device": "cpu", "threads": torch.get_num_threads()}
+    with Workbench(choose_device(config)) as bench:
+        if bench.env.spec.seats != 1:
+            raise ConfigError(f"{world} has {bench.env.spec.seats} seats; valid: worlds of one seat, and brawl")
+        steps = config.world.num_games * config.ppo.steps
+        learner = bench.ppo
+        peer_iterate = sb3_ppo_on(world, _PEER_GAMES, config) if peers else None
+        learner.iterate()
+        learner.times_s()
+        ours, theirs = [], []
+        for _ in range(repeats):
+            ours.append(_seconds(learner.iterate, "cpu"))
+            if peer_iterate is not None:
+                theirs.append(_seconds(peer_iterate, "cpu"))
+        times = learner.times_s()
+        report |= {"games": config.world.num_games, "steps_per_s": steps / statistics.median(ours)}
+        report |= {f"{name}_share": seconds / sum(times.values()) for name, seconds in times.items()}
+        if theirs:
+            report |= {
+                "peer": f"Stable-Baselines3 PPO, DummyVecEnv({_PEER_GAMES}), the same networks and recipe",
+                "peer_steps_per_s": steps / statistics.median(theirs),
+                "ratio": statistics.median(theirs) / statistics.median(ours),
+            }
     return report
 
 

@@ -32,7 +32,7 @@ from ludus.core.faults import ConfigFault
 from ludus.envs.registry import preset_package, settings_model, world_id
 from ludus.training.config import TrainConfig
 
-FIRST_PRESETS = ("quick", "default")  # taken in this order when none is named
+FIRST_PRESETS = ("quick", "walk", "default")  # taken in this order when none is named
 
 _NAME, _SETTINGS = ("world", "name"), ("world", "settings")
 _USER_DEFAULTS = {  # key of the user's file -> key of a run
@@ -60,7 +60,7 @@ def load_run_config(
 
     Args:
         world: A world, such as `brawl` or `gym:CartPole-v1`; it becomes `world.name` unless a layer says so itself.
-        preset: Name of a preset of the world; None takes `quick`, or else `default`, if no file is given.
+        preset: Name of a preset of the world; None takes `quick`, `walk` or `default`, the first there is, if no file is given.
         file: A file of the user's own, which may extend a preset.
         overrides: `key.path=value` each, in YAML.
 
