@@ -77,6 +77,20 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         gl.open_context(64, 48)
 
 
+def test_glfw_without_a_screen_is_an_error_and_no_warning() -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    done = subprocess.run(
+        [sys.executable, "-c", DRAW],
+        env={**environment, gl.SETTING: "glfw"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert "VideoError: walkers cannot be drawn without OpenGL (glfw: GLFW finds no screen)" in done.stderr
+    assert "GLFWError" not in done.stderr
+
+
 def test_a_context_that_cannot_be_used_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     freed = []
 

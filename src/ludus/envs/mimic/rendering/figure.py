@@ -59,10 +59,14 @@ def _set_scene(spec: mujoco.MjSpec) -> None:
     sun = spec.worldbody.add_light()
     sun.type, sun.dir, sun.castshadow = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, [-0.35, 0.55, -1.0], False
     sun.diffuse, sun.specular = [0.5, 0.5, 0.48], [0.05] * 3
-    sky = spec.texture("sky")
-    sky.rgb1, sky.rgb2 = (list(color) for color in _SKY)
     ground = spec.geom("ground")
     ground.group, ground.material, ground.rgba = _GROUND, "", [*_MEADOW, 1.0]
+    for looks in (*spec.materials, *spec.textures):  # of the physics model, which need not have any
+        spec.delete(looks)
+    sky = spec.add_texture()
+    sky.name, sky.type, sky.builtin = "sky", mujoco.mjtTexture.mjTEXTURE_SKYBOX, mujoco.mjtBuiltin.mjBUILTIN_GRADIENT
+    sky.width = sky.height = 64
+    sky.rgb1, sky.rgb2 = (list(color) for color in _SKY)
 
 
 class _Shape:

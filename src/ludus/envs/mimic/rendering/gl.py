@@ -8,6 +8,7 @@ import ctypes
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol, cast
@@ -16,9 +17,10 @@ from ludus.core.errors import VideoError
 
 SETTING = "MUJOCO_GL"  # MuJoCo's own variable; its C library reads it too
 _CHOOSES_ITSELF = ("", "enable", "enabled", "on", "true", "1")
+_GLFW = "mujoco.glfw"
 # Name -> module of MuJoCo with a class `GLContext`; OSMesa is opened here.
 _MODULES: Mapping[str, str] = MappingProxyType(
-    {"egl": "mujoco.egl", "glfw": "mujoco.glfw", "glx": "mujoco.glfw", "wgl": "mujoco.glfw", "cgl": "mujoco.cgl"}
+    {"egl": "mujoco.egl", "glfw": _GLFW, "glx": _GLFW, "wgl": _GLFW, "cgl": "mujoco.cgl"}
 )
 _NAMES = ("egl", "osmesa", "glfw")
 _HEADLESS = ("egl", "osmesa")
@@ -107,13 +109,22 @@ def _open(name: str, width: int, height: int) -> Context:
         context: Context = OsmesaContext(width, height)
         os.environ[SETTING] = name  # MuJoCo's C library has to take its functions from there
     else:
-        context = cast("Context", importlib.import_module(_MODULES[name]).GLContext(width, height))
+        context = _open_module(_MODULES[name], width, height)
     try:
         context.make_current()
     except BaseException:
         context.free()
         raise
     return context
+
+
+def _open_module(module: str, width: int, height: int) -> Context:
+    if module == _GLFW:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # without a screen GLFW only warns, and MuJoCo's class would not notice
+            if not importlib.import_module("glfw").init():
+                raise RuntimeError("GLFW finds no screen")
+    return cast("Context", importlib.import_module(module).GLContext(width, height))
 
 
 def _osmesa_library() -> ctypes.CDLL:
