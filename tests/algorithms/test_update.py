@@ -12,6 +12,8 @@ from ludus.algorithms.ppo.loss import METRICS, Coefficients, Targets, ppo_loss
 from ludus.algorithms.ppo.optimiser import FlatAdam
 from ludus.algorithms.ppo.update import UPDATE_METRICS, Updater
 from ludus.core.errors import ConfigError, StateError
+from ludus.networks.recurrent import RecurrentConfig
+from ludus.networks.strategy import StrategyConfig
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Evaluation, Policy
 
@@ -139,6 +141,32 @@ def test_weight_decay_shrinks_parameters(policy: Policy) -> None:
     before = optimiser.flat.detach().clone()
     optimiser.step(torch.tensor(0.0))
     torch.testing.assert_close(optimiser.flat.detach(), before * (1.0 - 0.5 * 0.1))
+
+
+def test_memory_learns_with_its_share_of_the_rate(make_arena: type) -> None:
+    config = PolicyConfig(strategy=StrategyConfig.preset("tiny"), recurrent=RecurrentConfig(size=8, critic="separate"))
+    policy = Policy(make_arena(2).spec, config)
+    optimiser = FlatAdam(policy, _config(memory_rate=0.25))
+    optimiser.learning_rate.fill_(0.1)
+    optimiser.gradient.fill_(1.0)
+    before = policy.state()
+    optimiser.step(torch.tensor(1.0))
+    assert all(torch.equal(before[name], tensor) for name, tensor in policy.state().items())
+    optimiser.step(torch.tensor(0.0))
+    moved = {name: before[name] - tensor for name, tensor in policy.state().items()}
+    # Adam's first step is as long as the learning rate.
+    for name, change in moved.items():
+        expected = 0.025 if name.split(".")[1] in ("strategy", "recurrent", "critic_recurrent") else 0.1
+        torch.testing.assert_close(change, torch.full_like(change, expected), rtol=1e-3, atol=1e-5)
+    assert {name.split(".")[1] for name in moved} >= {"strategy", "recurrent", "critic_recurrent", "actor", "critic"}
+
+
+def test_the_share_changes_nothing_without_memory(policy: Policy, make_arena: type) -> None:
+    torch.manual_seed(0)
+    other = Policy(make_arena(2).spec, PolicyConfig())
+    for each, rate in ((policy, 1.0), (other, 0.25)):
+        _run(each, _config(memory_rate=rate))
+    assert all(torch.equal(tensor, other.state()[name]) for name, tensor in policy.state().items())
 
 
 def test_gradients_are_clipped_to_the_maximum(policy: Policy) -> None:

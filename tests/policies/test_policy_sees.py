@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from ludus.core.errors import ConfigError
+from ludus.networks.recurrent import RecurrentConfig
 from ludus.networks.strategy import StrategyConfig
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
@@ -50,6 +51,48 @@ def test_gradients_reach_every_parameter(policy_kind: tuple[str, PolicyConfig], 
         else:
             assert parameter.grad is not None, name
             assert parameter.grad.abs().max() > 0.0, name
+
+
+_SKIP = PolicyConfig(strategy=StrategyConfig.preset("tiny"), recurrent=RecurrentConfig(size=16, skip=True))
+_SCALED = _SKIP.model_copy(update={"recurrent": RecurrentConfig(size=16, skip=True, skip_scale=0.25)})
+
+
+def test_a_scaled_memory_beside_the_observation_starts_unused(make_arena: type) -> None:
+    policy, observations = _policy(("", _SCALED), make_arena)
+    starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
+    memory = policy.initial(ROWS)
+    parameters = policy.action_parameters(observations, memory, starts)
+    first = policy.actor.layers[0]
+    assert isinstance(first, torch.nn.Linear)
+    # 16 features of the memory, 12 of the observation, 64 of the strategy latent.
+    hidden = torch.tanh(observations["vector"] @ first.weight[:, 16:28].t() + first.bias)
+    for layer in list(policy.actor.layers)[1:]:
+        hidden = torch.tanh(layer(hidden))
+    torch.testing.assert_close(parameters, policy.head(hidden))
+    torch.testing.assert_close(first.weight[:, 16:28].t() @ first.weight[:, 16:28], 2.0 * torch.eye(12))
+    for network in (policy.actor, policy.critic):
+        weight = network.layers[0].weight
+        assert isinstance(weight, torch.Tensor)
+        assert weight[:, :16].abs().max() == 0.0
+        assert weight[:, 28:].abs().max() == 0.0
+        assert weight[:, 16:28].abs().min() > 0.0
+
+
+def test_the_skip_scale_multiplies_memory_and_latent_alone(make_arena: type) -> None:
+    policy, observations = _policy(("", _SKIP), make_arena)
+    scaled = Policy(policy.spec, _SCALED)
+    starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
+    state = policy.state()
+    for name in ("parameter.actor.layers.0.weight", "parameter.critic.layers.0.weight"):
+        state[name].normal_(generator=torch.Generator().manual_seed(0))
+    policy.load_state(state)
+    for name in ("parameter.actor.layers.0.weight", "parameter.critic.layers.0.weight"):
+        state[name][:, :16] *= 4.0
+        state[name][:, 28:] *= 4.0
+    scaled.load_state(state)
+    actions = torch.zeros(STEPS, ROWS, 4, dtype=torch.int8)
+    ours, theirs = (p.unroll(observations, p.initial(ROWS), starts, actions) for p in (scaled, policy))
+    torch.testing.assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("kind", ["streaming", "window"])

@@ -8,6 +8,9 @@ static and nothing is read back to the host, so a CUDA graph can hold it.
 Gates are laid out input, forget, output, candidate (LSTM) and reset, update, candidate (GRU).
 """
 
+import functools
+import importlib.util
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -153,8 +156,18 @@ def lstm_sequence(
     Returns:
         Hidden states after every step `(steps, rows, size)` and the last cell state `(rows, size)`.
     """
+    fused = _fused_lstm() if projected.is_cuda else None
+    if fused is not None and fused.supports(projected, cell):
+        outputs, last_cell = fused.lstm_sequence(projected, weight, hidden, cell, keep)
+        return outputs, last_cell
     outputs, last_cell = _LstmRecurrence.apply(projected, weight, hidden, cell, keep)  # type: ignore[no-untyped-call]
     return outputs, last_cell
+
+
+@functools.cache
+def _fused_lstm() -> ModuleType | None:
+    """Returns the Triton kernels, or None where Triton is missing."""
+    return importlib.import_module("ludus.networks.fused_lstm") if importlib.util.find_spec("triton") else None
 
 
 def gru_sequence(projected: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, keep: Tensor) -> Tensor:

@@ -22,6 +22,10 @@ class RecurrentConfig(BaseModel):
         critic: Whether actor and critic share the memory or the critic has its own of the same size.
         skip: Whether actor and critic also see what goes into the memory, beside what comes out: then what needs no
             memory is learned as fast as without one.
+        skip_scale: With `skip`, what the features of memory and strategy encoder are multiplied by before they reach
+            actor and critic. Adam moves every weight alike, so that hundreds of features that change with each update
+            drown the observation's. Below 1 actor and critic also start without them, as if there were no memory, and
+            come to use it as far as it helps.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,6 +34,7 @@ class RecurrentConfig(BaseModel):
     size: int = Field(default=256, ge=1)
     critic: Literal["shared", "separate"] = "shared"
     skip: bool = False
+    skip_scale: float = Field(default=1.0, gt=0.0)
 
 
 class _Cell(nn.Module):

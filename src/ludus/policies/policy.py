@@ -12,7 +12,7 @@ from ludus.envs.base import EnvSpec
 from ludus.networks.distributions import bounded
 from ludus.networks.heads import make_head
 from ludus.networks.layers import make_linear
-from ludus.networks.mlp import Mlp
+from ludus.networks.mlp import HIDDEN_GAIN, Mlp
 from ludus.networks.normaliser import Normaliser
 from ludus.networks.recurrent import Gru, Lstm, make_recurrent, step_all, unroll_all
 from ludus.networks.strategy import StrategyConfig
@@ -21,6 +21,8 @@ from ludus.networks.window import WindowEncoder
 from ludus.policies.config import PolicyConfig
 from ludus.policies.memory import Memory, part_of, with_prefix
 from ludus.policies.observations import ObservationEncoder
+
+MEMORY_PARTS = ("strategy", "recurrent", "critic_recurrent")  # what remembers, by the names of `Policy`'s parts
 
 
 class Step(NamedTuple):
@@ -60,11 +62,13 @@ class Policy(nn.Module):
         strategy: The strategy encoder, or None.
         recurrent: The recurrent memory, or None.
         head: The action distribution.
+        is_compiled: Whether `use_compiler` was called.
     """
 
     def __init__(self, spec: EnvSpec, config: PolicyConfig, device: torch.device | str = "cpu") -> None:
         super().__init__()
         self.spec, self.config, self.device = spec, config, torch.device(device)
+        self.is_compiled = False
         self.observations = ObservationEncoder(spec.observation_space, config, self.device)
         self.strategy = self._make_strategy(config.strategy)
         if self.strategy is not None:
@@ -77,6 +81,8 @@ class Policy(nn.Module):
             size = config.recurrent.size + (size if config.recurrent.skip else 0)
         self.actor = Mlp(size, config.net_arch.pi, config.activation, orthogonal=config.orthogonal)
         self.critic = Mlp(size, config.net_arch.vf, config.activation, orthogonal=config.orthogonal)
+        if config.recurrent is not None and config.recurrent.skip and config.recurrent.skip_scale < 1.0:
+            self._begin_without_memory()
         self.head = make_head(
             spec.action_space,
             self.actor.output_size,
@@ -90,6 +96,24 @@ class Policy(nn.Module):
         self.to(self.device)
         if self._bounds is not None:
             self._bounds = (self._bounds[0].to(self.device), self._bounds[1].to(self.device))
+
+    def _begin_without_memory(self) -> None:
+        """Lets actor and critic start as those of a policy without memory, and grow to use it as far as it helps.
+
+        What comes out of the memory and of the strategy encoder changes with every update. With random weights on these
+        many features beside few of the observation, most of what actor and critic see at first is noise.
+        """
+        assert self.recurrent is not None  # noqa: S101 - for the type checker
+        first, size = self.recurrent.output_size, self.observations.output_size
+        for network in (self.actor, self.critic):
+            layer = next(iter(network.layers), None)
+            if isinstance(layer, nn.Linear):
+                gain = HIDDEN_GAIN if self.config.orthogonal else None
+                alone = make_linear(size, layer.out_features, gain)
+                with torch.no_grad():
+                    layer.weight.zero_()
+                    layer.weight[:, first : first + size] = alone.weight
+                    layer.bias.copy_(alone.bias)
 
     def _make_strategy(self, config: StrategyConfig | None) -> StreamingEncoder | WindowEncoder | None:
         if config is None:
@@ -119,6 +143,7 @@ class Policy(nn.Module):
 
         The rest gains nothing: matrix products and the hand-written recurrence stay as they are.
         """
+        self.is_compiled = True
         if self.strategy is not None:
             self._strategy_step = torch.compile(self.strategy.step, dynamic=False)
             self._strategy_unroll = torch.compile(self.strategy.unroll, dynamic=False)
@@ -136,11 +161,8 @@ class Policy(nn.Module):
     def initial(self, rows: int) -> Memory:
         """Returns the memory of `rows` rows that have seen nothing; empty without memory."""
         memory: Memory = {}
-        for name, part in (
-            ("strategy", self.strategy),
-            ("recurrent", self.recurrent),
-            ("critic_recurrent", self.critic_recurrent),
-        ):
+        parts = (self.strategy, self.recurrent, self.critic_recurrent)
+        for name, part in zip(MEMORY_PARTS, parts, strict=True):
             if part is not None:
                 memory |= with_prefix(name, part.initial(rows, self.device))
         return memory
@@ -297,6 +319,10 @@ class Policy(nn.Module):
         """Returns what is remembered, with what went into the memory beside it where the config asks for that."""
         if self.config.recurrent is None or not self.config.recurrent.skip:
             return remembered
+        scale, size = self.config.recurrent.skip_scale, self.observations.output_size
+        if scale != 1.0:
+            remembered = _Trunk(*(part * scale for part in remembered))
+            features = torch.cat((features[..., :size], features[..., size:] * scale), dim=-1)
         actor, critic = (torch.cat((part, features), dim=-1) for part in remembered)
         return _Trunk(actor, critic)
 

@@ -65,6 +65,7 @@ class StackedPolicy:
             UnsupportedError: A part of the architecture has no stacked twin.
         """
         self.slots, self.device, self.values = slots, policy.device, values
+        self._source = policy
         self._template = policy.initial(1)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in policy.state().items()}
         self._grouping = grouping or make_grouping(slots, policy.device, bfloat16=policy.uses_bfloat16)
@@ -126,6 +127,8 @@ class StackedPolicy:
     ) -> Step:
         """Acts on one frame; see `Policy.step`. Every row uses the parameters of its slot."""
         self._check(starts)
+        if self._source.is_compiled and not self._network.is_compiled and self.device.type == "cuda":
+            self._network.use_compiler()  # on a CPU the groups' sizes change with every choice
         return self._network.step(observations, memory, starts, noise)
 
     def value(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:

@@ -16,6 +16,8 @@ class PpoConfig(BaseModel):
         epochs: Passes over a rollout.
         chunk: Steps of a contiguous segment, for policies with memory; it divides `steps` and `batch_size`.
         learning_rate: Rate of Adam: a number, a schedule over training progress, or `kl_adaptive`.
+        memory_rate: Share of the learning rate that recurrent memory and strategy encoder learn with. Their many
+            weights move together: at the full rate what they tell the heads changes faster than the heads can follow.
         clip: How far the probability ratio may go from 1 before its gradient stops.
         value_clip: How far a value may go from its old one before its gradient stops; None switches it off.
         entropy: Weight of the entropy bonus.
@@ -43,6 +45,7 @@ class PpoConfig(BaseModel):
     epochs: int = Field(default=10, ge=1)
     chunk: int = Field(default=16, ge=1)
     learning_rate: LearningRateConfig = ConstantSchedule(level=3e-4)
+    memory_rate: float = Field(default=1.0, ge=0.0)
     clip: ScheduleConfig = ConstantSchedule(level=0.2)
     value_clip: ScheduleConfig | None = None
     entropy: ScheduleConfig = ConstantSchedule(level=0.0)

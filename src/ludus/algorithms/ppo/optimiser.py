@@ -8,6 +8,7 @@ from torch import Tensor, distributed, nn
 
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.errors import StateError
+from ludus.policies.policy import MEMORY_PARTS
 
 
 class FlatAdam:
@@ -39,6 +40,7 @@ class FlatAdam:
             parameter.data = self.flat.data[start:stop].view_as(parameter)
             parameter.grad = self.gradient[start:stop].view_as(parameter)
         self.learning_rate = torch.zeros((), device=self.flat.device)
+        self._shares = self._rate_shares(module, bounds, config.memory_rate)
         self._adam = torch.optim.AdamW(
             [self.flat],
             lr=self.learning_rate,
@@ -53,6 +55,16 @@ class FlatAdam:
             "exp_avg": torch.zeros_like(self.flat.data),
             "exp_avg_sq": torch.zeros_like(self.flat.data),
         }
+
+    def _rate_shares(self, module: nn.Module, bounds: list[tuple[int, int]], memory_rate: float) -> Tensor | None:
+        """Returns the share of the learning rate that each parameter moves by; None where all move by all of it."""
+        if memory_rate == 1.0:
+            return None
+        shares = torch.ones_like(self.flat.data)
+        for (name, _), (start, stop) in zip(module.named_parameters(), bounds, strict=True):
+            if name.partition(".")[0] in MEMORY_PARTS:
+                shares[start:stop] = memory_rate
+        return None if bool((shares == 1.0).all()) else shares
 
     def zero(self) -> None:
         """Sets the gradient to 0."""
@@ -73,7 +85,10 @@ class FlatAdam:
     def step(self, skip: Tensor) -> None:
         """Steps unless `skip` `()` float is 1."""
         self._adam.found_inf = skip  # type: ignore[attr-defined]  # read by fused Adam, as gradient scalers set it
+        before = self.flat.data.clone() if self._shares is not None else None
         self._adam.step()
+        if before is not None and self._shares is not None:
+            torch.lerp(before, self.flat.data, self._shares, out=self.flat.data)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Returns everything that a step changes: parameters and Adam's averages and step count."""
