@@ -3,6 +3,7 @@
     python benchmarks/brawl_results.py --preset quick --seeds 3
     python benchmarks/brawl_results.py --runs runs/a runs/b runs/c     # evaluates runs that are there already
 
+Runs with past selves are also evaluated against up to ten of their own snapshots, evenly spread over the training.
 Prints a table in Markdown and writes everything, with the training times, to --out as JSON. Training time is the sum of
 the iterations; evaluations, checkpoints and start-up are in the wall time beside it.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 LUDUS = [sys.executable, "-m", "ludus.cli.main"]
+OWN_SNAPSHOTS = 10
 
 
 def main() -> None:
@@ -50,9 +52,10 @@ def train(preset: str, seed: int, folder: Path, device: str) -> Path:
 
 def evaluate(run: Path, matches: int, device: str) -> dict[str, Any]:
     """Evaluates the best agent of a run with a seed that training did not use."""
-    command = ["eval", str(run), "--matches", str(matches), "--seed", "20", "--device", device, "--json"]
-    done = subprocess.run([*LUDUS, *command], check=True, stdout=subprocess.PIPE, text=True)
-    document: dict[str, Any] = json.loads(done.stdout)
+    document = play(run, [], matches, device)
+    snapshots = sorted((run / "snapshots").glob("self-*"))
+    spread = snapshots[:: -(-len(snapshots) // OWN_SNAPSHOTS)] if snapshots else []
+    own = play(run, spread, matches, device)["opponents"] if spread else []
     description = json.loads((run / "run.json").read_text())
     return {
         "run": run.name,
@@ -61,7 +64,17 @@ def evaluate(run: Path, matches: int, device: str) -> dict[str, Any]:
         "machine": description["sessions"][-1]["machine"],
         "mean_win_rate": document["mean_win_rate"],
         "opponents": document["opponents"],
+        "own_snapshots": own,
     }
+
+
+def play(run: Path, against: list[Path], matches: int, device: str) -> dict[str, Any]:
+    """Returns what `ludus eval` says of a run's best agent against some agents, or every bot if none is given."""
+    command = ["eval", str(run), "--matches", str(matches), "--seed", "20", "--device", device, "--json"]
+    chosen = [part for folder in against for part in ("--against", str(folder))]
+    done = subprocess.run([*LUDUS, *command, *chosen], check=True, stdout=subprocess.PIPE, text=True)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def table(results: list[dict[str, Any]]) -> str:
@@ -74,6 +87,12 @@ def table(results: list[dict[str, Any]]) -> str:
         rates = [row["win_rate"] for row in rows]
         low, high = min(row["win_rate_low"] for row in rows), max(row["win_rate_high"] for row in rows)
         cells = [name, *(f"{rate:.1%}" for rate in rates), f"{sum(rates) / len(rates):.1%}", f"{low:.1%} - {high:.1%}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    if all(result["own_snapshots"] for result in results):
+        means = [
+            sum(row["win_rate"] for row in result["own_snapshots"]) / len(result["own_snapshots"]) for result in results
+        ]
+        cells = ["own snapshots", *(f"{mean:.1%}" for mean in means), f"{sum(means) / len(means):.1%}", ""]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
