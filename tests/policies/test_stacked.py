@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ludus.core.errors import ConfigError, StateError, UnsupportedError
 from ludus.envs.base import EnvSpec
+from ludus.networks.strategy import StrategyConfig
 from ludus.policies.config import NormalisationConfig, PolicyConfig
 from ludus.policies.grouping import BlockGrouping, Grouping, HostGrouping, OffsetGrouping
 from ludus.policies.policy import Policy
@@ -164,3 +165,18 @@ def test_an_architecture_without_a_twin_is_named(make_arena: type, monkeypatch: 
     policy = Policy(make_arena(1).spec, PolicyConfig())
     with pytest.raises(UnsupportedError, match="table is a Embedding, whose parameters cannot be stacked"):
         StackedPolicy(policy, 2)
+
+
+def test_on_a_cpu_past_selves_stay_plain_when_the_learner_is_compiled(make_arena: type) -> None:
+    policy = Policy(make_arena(1).spec, PolicyConfig(strategy=StrategyConfig.preset("tiny")))
+    stacked = StackedPolicy(policy, 2)
+    stacked.load(0, policy.state())
+    stacked.choose(torch.zeros(ROWS, dtype=torch.int64))
+    frames = {"vector": torch.randn(ROWS, 12)}
+    starts = torch.ones(ROWS, dtype=torch.bool)
+    plain = policy.step(frames, policy.initial(ROWS), starts)
+    policy.use_compiler()
+    assert policy.is_compiled
+    step = stacked.step(frames, stacked.initial(ROWS), starts)
+    torch.testing.assert_close(step.values, plain.values)
+    assert not stacked._network.is_compiled
