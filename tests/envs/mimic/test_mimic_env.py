@@ -29,7 +29,9 @@ def still(env: MimicEnv) -> torch.Tensor:
     return torch.zeros(env.num_games, 1, len(env.walker.joints))
 
 
-@pytest.mark.parametrize("config", [{}, {"walker": "walker-13", "mirror": False}, {"action": "delta", "threads": 1}])
+@pytest.mark.parametrize(
+    "config", [{}, {"walker": "walker-13", "mirror": False}, {"action": "delta", "threads": 1}, {"action": "torque"}]
+)
 def test_it_passes_the_conformance_kit(config: dict[str, Any]) -> None:
     def maker(num_games: int, seed: int, first_game: int) -> MimicEnv:
         return make(num_games, seed, first_game, **config)
@@ -90,7 +92,7 @@ def test_desired_speed_changes_within_an_episode_and_the_reference_follows() -> 
 
 
 def test_a_walker_without_torques_falls_and_that_is_a_termination() -> None:
-    env = make(8, speed=1.0)
+    env = make(8, speed=1.0, action="torque")
     env.reset(seed=0)
     falls = torch.zeros(8)
     for _ in range(150):
@@ -167,7 +169,7 @@ def test_friction_is_drawn_for_each_episode_and_matters() -> None:
 
 
 def test_adaptive_starts_go_back_to_where_a_game_failed() -> None:
-    env = make(256, starts="adaptive", speed=1.0)
+    env = make(256, starts="adaptive", speed=1.0, action="torque")
     env.reset(seed=1)
     failed = torch.full((256,), -1.0)
     near = total = 0
@@ -204,7 +206,7 @@ def test_actions_that_are_not_numbers_do_not_break_it() -> None:
 
 
 def test_peaks_add_up_to_the_largest_torque() -> None:
-    env = make(1, lowest_height=0.2, largest_tilt_deg=120.0)
+    env = make(1, action="torque", lowest_height=0.2, largest_tilt_deg=120.0)
     env.reset(seed=0)
     total, largest = 0.0, 0.0
     knee = [joint.name for joint in env.walker.joints].index("right_knee")

@@ -32,7 +32,7 @@ def moment() -> Moment:
     [
         ("pose", math.exp(-0.6)),
         ("velocity", math.exp(-0.5)),
-        ("root", math.exp(-0.3)),
+        ("root", math.exp(-0.8)),
         ("effectors", math.exp(-1.0)),
         ("energy", 147.15 / (75.0 * 9.81)),
         ("alive", 1.0),

@@ -37,6 +37,7 @@ class MimicConfig(EnvSettings):
         delta_deg: Largest difference from the present angle, for `delta`.
         stiffness: Factor of the servos' stiffness, for `target` and `delta`.
         damping: Damping ratio of the servos.
+        joint_damping: Passive damping of every joint, N m s/rad for each kg of body mass.
         control_rate_hz: Decisions a second.
         physics_step_s: Length of a physics step; a decision takes a whole number of them.
         integrator: MuJoCo's integrator.
@@ -62,10 +63,11 @@ class MimicConfig(EnvSettings):
     height_m: float = 1.75
     mass_kg: float = 75.0
     strength: Annotated[float, Field(gt=0.0, le=5.0)] = 1.0
-    action: Literal["torque", "target", "delta"] = "torque"
+    action: Literal["torque", "target", "delta"] = "target"
     delta_deg: Annotated[float, Field(gt=0.0, le=90.0)] = 20.0
     stiffness: Annotated[float, Field(gt=0.0, le=10.0)] = 1.0
     damping: Annotated[float, Field(ge=0.0, le=5.0)] = 0.7
+    joint_damping: Annotated[float, Field(ge=0.0, le=1.0)] = 0.01
     control_rate_hz: Annotated[float, Field(ge=10.0, le=500.0)] = 100.0
     physics_step_s: Annotated[float, Field(ge=0.0005, le=0.02)] = 0.005
     integrator: Literal["Euler", "implicitfast", "implicit", "RK4"] = "implicitfast"

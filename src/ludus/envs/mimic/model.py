@@ -14,7 +14,6 @@ from ludus.envs.mimic.mjcf import Element, element
 CONTACT_RADIUS_M = 0.02  # of the spheres under heel and ball
 POINTS = ("heel", "ball")  # of each foot; the ends of the sole
 _ARMATURE = 0.012  # kg m^2; the inertia of muscles about a joint, and what keeps light feet stable at long steps
-_DAMPING = 0.010  # N m s/rad for every kg, passive
 _STIFFNESS = 4.0  # N m/rad of the servos for every N m of strength
 _LIMB_INERTIA = 0.25  # kg m^2; what the servos are damped for
 _SKIN = {"right": (0.85, 0.62, 0.45, 1.0), "left": (0.70, 0.50, 0.38, 1.0)}
@@ -73,7 +72,7 @@ def _whole(body: Body, joints: tuple[Joint, ...], limits: tuple[float, ...], con
         "geom", name="ground", type="plane", size=(0.0, 0.0, 1.0), material="ground", contype=0, conaffinity=1,
         condim=3, friction=config.friction, rgba=(1.0, 1.0, 1.0, 1.0),
     )  # fmt: skip
-    damping = _DAMPING * config.mass_kg
+    damping = config.joint_damping * config.mass_kg
     return element(
         "mujoco",
         element("compiler", angle="degree", autolimits=True, inertiafromgeom=False),

@@ -9,7 +9,7 @@ from ludus.envs.mimic.scoring import GRAVITY_M_S2, POSE_SCALE, VELOCITY_SCALE
 from ludus.rewards.moment import Moment
 from ludus.rewards.terms import reward_term
 
-_ROOT_SCALE = 3.0
+_ROOT_SCALE = 8.0
 _EFFECTOR_SCALE = 20.0  # for each m^2
 
 
@@ -50,7 +50,7 @@ def alive(moment: Moment) -> Tensor:
 
 
 SETS: Mapping[str, Mapping[str, float]] = {
-    "dense": {"pose": 0.5, "velocity": 0.1, "root": 0.25, "effectors": 0.15, "energy": 0.0, "alive": 0.2},
+    "dense": {"pose": 0.5, "velocity": 0.1, "root": 0.3, "effectors": 0.1, "energy": 0.0, "alive": 0.2},
     # The published reward, to compare with it.
     "published": {"pose": 0.8, "velocity": 0.2, "alive": 0.2},
 }
