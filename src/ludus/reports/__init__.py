@@ -1,0 +1,1 @@
+"""Reports: tables, pages and diagnoses of runs, made from the files of their folders alone."""
