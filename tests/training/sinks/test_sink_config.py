@@ -23,14 +23,15 @@ def make(config: dict[str, Any], folder: Path, stream: io.StringIO | None = None
 
 def test_the_usual_sinks(tmp_path: Path) -> None:
     names = [type(sink.sink).__name__ for sink in make({}, tmp_path, io.StringIO())]
-    assert names == ["PlainConsole", "TensorBoardSink", "CurvesSink"]
-    assert make({"console": "off", "tensorboard": False, "curves": False}, tmp_path) == []
+    assert names == ["PlainConsole", "TensorBoardSink", "ResourcesSink", "CurvesSink"]
+    silent = {"console": "off", "tensorboard": False, "resources": False, "curves": False}
+    assert make(silent, tmp_path) == []
 
 
 def test_all_sinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LUDUS_WEBHOOK", "http://127.0.0.1:9/x")
     names = [type(sink.sink).__name__ for sink in make({"console": "rich", "wandb": {}, "webhook": {}}, tmp_path)]
-    assert names == ["LiveConsole", "TensorBoardSink", "WandbSink", "WebhookSink", "CurvesSink"]
+    assert names == ["LiveConsole", "TensorBoardSink", "WandbSink", "WebhookSink", "ResourcesSink", "CurvesSink"]
 
 
 @pytest.mark.parametrize(

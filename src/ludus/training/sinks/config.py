@@ -52,6 +52,7 @@ class MonitoringConfig(_Frozen):
         tensorboard: Whether curves are written for TensorBoard.
         wandb: Reporting to Weights & Biases; None switches it off.
         webhook: Messages to a chat; None switches them off.
+        resources: Whether memory and times are written to `resources.csv`, for `ludus doctor`.
         curves: Whether `training_curves.png` is drawn at the end.
         strategy_every_iterations: Iterations between rows of `strategy_analysis.csv`, for policies with a strategy
             encoder.
@@ -61,5 +62,6 @@ class MonitoringConfig(_Frozen):
     tensorboard: bool = True
     wandb: WandbConfig | None = None
     webhook: WebhookConfig | None = None
+    resources: bool = True
     curves: bool = True
     strategy_every_iterations: int = Field(default=10, ge=1)

@@ -54,6 +54,10 @@ def make_sinks(
         from ludus.training.sinks.webhook import WebhookSink
 
         sinks.append(WebhookSink.from_environment(config.webhook, title=title, total_env_steps=total_env_steps))
+    if config.resources:
+        from ludus.training.sinks.resources import ResourcesSink
+
+        sinks.append(ResourcesSink(run_folder, device))
     if config.curves:
         from ludus.training.sinks.curves import CurvesSink
 
