@@ -33,6 +33,9 @@ class StrategyConfig(BaseModel):
         window: Frames that the latent depends on, the current one included.
         pooling: Hidden features of the pooling's score.
         latent: Size of the strategy latent.
+        predict: Weight in PPO's loss of predicting from the latent what the encoder will read `predict_ahead` frames
+            later, which makes the latent know the opponent also where rewards do not ask for it; 0 switches it off.
+        predict_ahead: How many frames ahead; `ppo.chunk` must be longer.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,6 +50,8 @@ class StrategyConfig(BaseModel):
     window: int = Field(default=65, ge=3)
     pooling: int = Field(default=128, ge=1)
     latent: int = Field(default=64, ge=1)
+    predict: float = Field(default=0.0, ge=0.0)
+    predict_ahead: int = Field(default=1, ge=1)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

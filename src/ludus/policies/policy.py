@@ -35,11 +35,17 @@ class Step(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """What `Policy.unroll` gives, `(steps, rows)` each."""
+    """What `Policy.unroll` gives, `(steps, rows)` each.
+
+    Attributes:
+        predictions: `(steps, rows, inputs)`, what the strategy encoder will read some frames later, made of its
+            latent; None where nothing is predicted.
+    """
 
     log_probs: Tensor
     entropies: Tensor
     values: Tensor
+    predictions: Tensor | None = None
 
 
 class _Trunk(NamedTuple):
@@ -62,6 +68,7 @@ class Policy(nn.Module):
         strategy: The strategy encoder, or None.
         recurrent: The recurrent memory, or None.
         head: The action distribution.
+        prediction: What predicts the opponent from the strategy latent, or None.
         is_compiled: Whether `use_compiler` was called.
     """
 
@@ -93,6 +100,8 @@ class Policy(nn.Module):
         self.value_head = make_linear(self.critic.output_size, 1, 1.0 if config.orthogonal else None)
         self.returns = Normaliser(1, config.normalise.clip, self.device) if config.normalise.returns else None
         self._bounds = bounded(spec.action_space)
+        # The last to be drawn, so that all other parameters begin the same with it and without.
+        self.prediction = self._make_prediction(config.strategy)
         self.to(self.device)
         if self._bounds is not None:
             self._bounds = (self._bounds[0].to(self.device), self._bounds[1].to(self.device))
@@ -137,6 +146,12 @@ class Policy(nn.Module):
         if self.uses_bfloat16:
             encoder.cache_dtype = torch.bfloat16
         return encoder
+
+    def _make_prediction(self, config: StrategyConfig | None) -> nn.Sequential | None:
+        if config is None or config.predict == 0.0:
+            return None
+        hidden = Mlp(config.latent, (config.width,), "relu")
+        return nn.Sequential(hidden, make_linear(hidden.output_size, self._block[1] - self._block[0], 1.0))
 
     def use_compiler(self) -> None:
         """Lets `torch.compile` take the strategy encoder, whose many small operations it joins into few kernels.
@@ -204,28 +219,36 @@ class Policy(nn.Module):
             actions: `(steps, rows, *head.action_shape)`.
         """
         with self._precision():
-            trunk = self._trunk_unroll(observations, memory, starts)
+            trunk, latent = self._trunk_unroll(observations, memory, starts)
         parameters, values = self.head(self.actor(trunk.actor.float())), self._value(trunk.critic)
         log_probs, entropies = self.head.log_prob_and_entropy(parameters, actions)
-        return Evaluation(log_probs, entropies, values)
+        predictions = None
+        if self.prediction is not None and latent is not None:
+            predictions = self.prediction(latent.float())
+        return Evaluation(log_probs, entropies, values, predictions)
 
     def action_parameters(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
         """Returns the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""
-        parameters: Tensor = self.head(self.actor(self._trunk_unroll(observations, memory, starts).actor.float()))
+        trunk, _ = self._trunk_unroll(observations, memory, starts)
+        parameters: Tensor = self.head(self.actor(trunk.actor.float()))
         return parameters
+
+    def opponent_frames(self, observations: Mapping[str, Tensor]) -> Tensor:
+        """Returns what the strategy encoder reads of observations `(..., *shape)`: `(..., inputs)`."""
+        if self.strategy is None:
+            raise ConfigError("this policy has no strategy encoder; set policy.strategy")
+        return self._opponent(self.observations.flatten(dict(observations)))
 
     def strategy_latent(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
         """Returns the strategy latent `(steps, rows, latent)` over segments, for analysis."""
-        if self.strategy is None:
-            raise ConfigError("this policy has no strategy encoder; set policy.strategy")
-        frames = self._opponent(self.observations.flatten(dict(observations)))
+        frames = self.opponent_frames(observations)
+        assert self.strategy is not None  # noqa: S101 - for the type checker
         return self.strategy.unroll(frames, part_of(memory, "strategy"), starts)
 
     def attention(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> dict[str, Tensor]:
         """Returns the strategy encoder's attention weights over segments; see the encoders for the shapes."""
-        if self.strategy is None:
-            raise ConfigError("this policy has no strategy encoder; set policy.strategy")
-        frames = self._opponent(self.observations.flatten(dict(observations)))
+        frames = self.opponent_frames(observations)
+        assert self.strategy is not None  # noqa: S101 - for the type checker
         return self.strategy.attention(frames, part_of(memory, "strategy"), starts)
 
     def draw_noise(self, steps: int, rows: int, generator: torch.Generator) -> Tensor:
@@ -303,17 +326,21 @@ class Policy(nn.Module):
             following |= with_prefix(name, part)
         return self._beside(features, _Trunk(steps[0][0], steps[-1][0])), following
 
-    def _trunk_unroll(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> _Trunk:
+    def _trunk_unroll(
+        self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor
+    ) -> tuple[_Trunk, Tensor | None]:
+        """Returns the features of whole segments, and the strategy latent if there is one."""
         flat = self.observations.flatten(dict(observations))
         features = self.observations(flat)
+        latent = None
         if self.strategy is not None:
             latent = self._strategy_unroll(self._opponent(flat), part_of(memory, "strategy"), starts)
             features = torch.cat((features, latent), dim=-1)
         if self.recurrent is None:
-            return _Trunk(features, features)
+            return _Trunk(features, features), latent
         cells = self._recurrent_cells()
         outputs = unroll_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
-        return self._beside(features, _Trunk(outputs[0], outputs[-1]))
+        return self._beside(features, _Trunk(outputs[0], outputs[-1])), latent
 
     def _beside(self, features: Tensor, remembered: _Trunk) -> _Trunk:
         """Returns what is remembered, with what went into the memory beside it where the config asks for that."""

@@ -13,7 +13,7 @@ from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.mirroring import MirroredRollout, check_mirror
 from ludus.algorithms.ppo.rewarding import RewardFunction, RolloutReward, reward_event
 from ludus.algorithms.ppo.seats import Opponents, Rows
-from ludus.algorithms.ppo.update import UPDATE_METRICS, Updater
+from ludus.algorithms.ppo.update import Updater
 from ludus.core.errors import StateError
 from ludus.envs.base import BatchedEnv
 from ludus.policies.memory import part_of, with_prefix
@@ -87,7 +87,8 @@ class PpoLearner:
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Metrics of the last update that must be finite."""
-        return ("policy_loss", "value_loss", "entropy")
+        losses = ("policy_loss", "value_loss", "entropy", "prediction_loss")
+        return tuple(name for name in losses if name in self.updater.metric_names)
 
     def iterate(self, progress: float = 0.0) -> dict[str, float]:
         """Collects a rollout, learns from it and returns the metrics.
@@ -119,7 +120,7 @@ class PpoLearner:
         buffer = self.collector.buffer
         explained = 1.0 - (buffer.returns - buffer.values).var() / buffer.returns.var()
         parts = (self.collector.device_metrics(), self.updater.device_metrics(), explained.reshape(1))
-        names = (*COLLECT_METRICS, *UPDATE_METRICS, "learning_rate", "explained_variance")
+        names = (*COLLECT_METRICS, *self.updater.metric_names, "explained_variance")
         metrics = dict(zip(names, torch.cat(parts).tolist(), strict=True))
         self.updater.learn_from(metrics)
         return metrics

@@ -12,6 +12,7 @@ from ludus.algorithms.ppo.loss import METRICS, Coefficients, normalise_advantage
 from ludus.algorithms.ppo.native.job import Number
 from ludus.algorithms.ppo.native.mlp import NativeMlp, supports
 from ludus.algorithms.ppo.optimiser import FlatAdam
+from ludus.algorithms.ppo.prediction import predicting, prediction_loss
 from ludus.core.schedules import KlAdaptiveConfig, KlAdaptiveRate
 from ludus.policies.policy import Policy
 
@@ -45,6 +46,8 @@ class Updater:
         self._sums = torch.zeros(len(UPDATE_METRICS), device=device)
         self._first_ratio_error = torch.zeros((), device=device)
         self._stopped = torch.zeros((), device=device)
+        self._predicting = predicting(policy, config)
+        self._prediction_sum = torch.zeros((), device=device)
         if config.compile:
             policy.use_compiler()
         self.native = NativeMlp(policy, self.optimiser, config) if config.native and supports(policy) else None
@@ -62,6 +65,7 @@ class Updater:
         """
         self._set_coefficients(progress)
         self._sums.zero_()
+        self._prediction_sum.zero_()
         self._stopped.zero_()
         if self.native is not None:
             self._native_epochs(self.native, buffer, generator)
@@ -96,9 +100,8 @@ class Updater:
             self._minibatch_step(buffer, segments)
             return
         if self._graph is None:
-            self._graph = GraphedCall(
-                lambda chosen: self._minibatch_step(buffer, chosen), segments, (*self.optimiser.tensors(), self._sums)
-            )
+            changed = (*self.optimiser.tensors(), self._sums, self._prediction_sum)
+            self._graph = GraphedCall(lambda chosen: self._minibatch_step(buffer, chosen), segments, changed)
         self._graph(segments)
 
     def _minibatch_step(self, buffer: RolloutBuffer, segments: Tensor) -> None:
@@ -116,7 +119,13 @@ class Updater:
         if self.config.normalise_advantages:
             targets = targets._replace(advantages=normalise_advantages(targets.advantages))
         evaluation = self.policy.unroll(batch.observations, batch.memory, batch.starts, batch.actions)
-        return ppo_loss(evaluation, targets, self._coefficients, self.config.value)
+        loss, metrics = ppo_loss(evaluation, targets, self._coefficients, self.config.value)
+        if self._predicting is None or evaluation.predictions is None:
+            return loss, metrics
+        frames = self.policy.opponent_frames(batch.observations)
+        error = prediction_loss(evaluation.predictions, frames, batch.starts, self._predicting.predict_ahead)
+        self._prediction_sum += error.detach()
+        return loss + self._predicting.predict * error, metrics
 
     def _whether_to_skip(self, metrics: Tensor, norm: Tensor) -> Tensor:
         if self.config.target_kl is not None:
@@ -137,16 +146,24 @@ class Updater:
         if self._coefficients.value_clip is not None and self.config.value_clip is not None:
             self._coefficients.value_clip.fill_(self.config.value_clip.value(progress))
 
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Names of what `device_metrics` gives."""
+        return (*UPDATE_METRICS, "learning_rate", *(("prediction_loss",) if self._predicting else ()))
+
     def device_metrics(self) -> Tensor:
         """Returns the means over minibatches and ranks, the counts and the learning rate, on the device."""
         count = self._sums[len(METRICS) + 1] + self._sums[len(METRICS) + 2]
         means = self._sums / count.clamp(min=1.0)
         means[-2:] = self._sums[-2:]
         means[_RATIO_ERROR] = self._first_ratio_error
+        if self._predicting is not None:
+            means = torch.cat((means, (self._prediction_sum / count.clamp(min=1.0)).reshape(1)))
         if distributed.is_initialized():
             distributed.all_reduce(means)
             means /= distributed.get_world_size()
-        return torch.cat((means, self._coefficients.learning_rate.reshape(1)))
+        known = len(UPDATE_METRICS)
+        return torch.cat((means[:known], self._coefficients.learning_rate.reshape(1), means[known:]))
 
     def learn_from(self, metrics: Mapping[str, float]) -> None:
         """Lets the KL-adaptive learning rate follow the metrics of the last update."""
