@@ -15,6 +15,8 @@ from ludus.envs.registry import make_env
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.policies.stacked import StackedPolicy
+from ludus.training.config import TrainConfig
+from ludus.training.small_run import small_copy
 
 TINY = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32, "window": 6, "latent": 8}
 PPO = {"steps": 16, "batch_size": 128, "epochs": 2, "chunk": 16, "learning_rate": 3e-3}
@@ -103,3 +105,13 @@ def test_past_selves_take_its_parameters_along() -> None:
     starts, seen = torch.ones(3, dtype=torch.bool), {"vector": torch.rand(3, 4)}
     step = stacked.step(seen, stacked.initial(3), starts)
     assert torch.equal(step.actions, policy.step(seen, policy.initial(3), starts).actions)
+
+
+def test_the_small_copy_before_a_run_predicts_as_far_as_its_segments_reach() -> None:
+    strategy = TINY | {"predict": 1.0, "predict_ahead": 12}
+    raw = {"world": {"name": "rps"}, "policy": {"strategy": strategy}, "ppo": PPO}
+    config = TrainConfig.model_validate(raw)
+    with make_env("rps") as env:
+        small = small_copy(config, env.spec)
+    assert small.policy.strategy is not None
+    assert (small.ppo.chunk, small.policy.strategy.predict_ahead) == (8, 7)

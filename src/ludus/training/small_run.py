@@ -11,6 +11,7 @@ from ludus.core.errors import VerificationError
 from ludus.envs.base import EnvSpec
 from ludus.league.payoffs import SELF_KIND
 from ludus.policies.agent import Agent, agent_checkpoint
+from ludus.policies.config import PolicyConfig
 from ludus.store import save_checkpoint
 from ludus.training.config import TrainConfig
 from ludus.training.guard import Guard
@@ -39,7 +40,16 @@ def small_copy(config: TrainConfig, spec: EnvSpec) -> TrainConfig:
     steps = min(STEPS // chunk * chunk, config.ppo.steps)
     ppo = config.ppo.model_copy(update={"steps": steps, "chunk": chunk, "epochs": 1, "compile": False})
     whole = ppo.experiences(learner_rows(small, spec))
-    return small.model_copy(update={"ppo": ppo.model_copy(update={"batch_size": whole})})
+    policy = _predicting_within(small.policy, chunk) if chunk < config.ppo.chunk else small.policy
+    return small.model_copy(update={"ppo": ppo.model_copy(update={"batch_size": whole}), "policy": policy})
+
+
+def _predicting_within(policy: PolicyConfig, chunk: int) -> PolicyConfig:
+    """Returns the settings with an opponent that is predicted no further ahead than shorter segments reach."""
+    if policy.strategy is None or policy.strategy.predict == 0.0:
+        return policy
+    ahead = min(policy.strategy.predict_ahead, max(chunk - 1, 1))
+    return policy.model_copy(update={"strategy": policy.strategy.model_copy(update={"predict_ahead": ahead})})
 
 
 def check_rollout(bench: Workbench) -> str:
