@@ -12,6 +12,11 @@ def print_ok(message: str) -> None:
     typer.echo(f"[OK] {_plain(message)}")
 
 
+def print_verdict(word: str, message: str) -> None:
+    """Prints a verdict, OK, WARN or FAIL, as a result; verdicts below each other line up."""
+    typer.echo(f"{f'[{word}]':6} {_plain(message)}")
+
+
 def print_warning(message: str) -> None:
     """Prints a warning on the error stream."""
     typer.echo(f"[WARN] {_plain(message)}", err=True)

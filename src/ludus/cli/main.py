@@ -10,6 +10,7 @@ import typer
 
 from ludus import __version__
 from ludus.cli.bench import bench
+from ludus.cli.benchmark import benchmark
 from ludus.cli.config import config
 from ludus.cli.console import print_error
 from ludus.cli.demo import demo
@@ -19,6 +20,7 @@ from ludus.cli.motion import motion
 from ludus.cli.play import play
 from ludus.cli.ratings import ratings
 from ludus.cli.replay import replay
+from ludus.cli.report import report
 from ludus.cli.train import resume, train
 from ludus.cli.verify import verify
 from ludus.core.errors import LudusError
@@ -42,7 +44,9 @@ app.command()(replay)
 app.command()(demo)
 app.command()(envs)
 app.command(name="eval")(evaluate)
+app.command()(benchmark)
 app.command()(ratings)
+app.command()(report)
 app.add_typer(bench, name="bench")
 app.add_typer(config, name="config")
 app.add_typer(motion, name="motion")

@@ -20,7 +20,7 @@ _FILE_ENDINGS = (".yaml", ".yml")
 def read_layers(file: Path, shelf: Shelf) -> list[Document]:
     """Reads a file and all that it extends, the most general first.
 
-    `extends: NAME` names a preset on the shelf; `extends: other.yaml` or `extends: folder/other.yaml` a file, relative
+    `extends: NAME` names a file on the shelf; `extends: other.yaml` or `extends: folder/other.yaml` a file, relative
     to the file that says so. What cannot be followed is a fault of the document that says so.
     """
     documents: list[Document] = []
@@ -49,7 +49,7 @@ def _parent_file(
 
     name = node.content
     if not isinstance(name, str) or not name:
-        return fault("should be the name of a preset or a file beside this one")
+        return fault(f"should be the name of a {shelf.kind} or a file beside this one")
     if "/" in name or name.endswith(_FILE_ENDINGS):
         if Path(name).is_absolute():
             return fault("should be a path relative to this file")
@@ -59,7 +59,7 @@ def _parent_file(
     elif name in shelf.names():
         parent = shelf.file(name)
     else:
-        return fault("should be a preset, or the path of a file ending in .yaml", suggest(name, shelf.names()))
+        return fault(f"should be a {shelf.kind}, or the path of a file ending in .yaml", suggest(name, shelf.names()))
     if parent.resolve() in followed:
         chain = " -> ".join(path.name for path in (*followed[followed.index(parent.resolve()) :], parent))
         return fault(f"goes round in a circle: {chain}")

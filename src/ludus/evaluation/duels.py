@@ -18,6 +18,7 @@ from ludus.envs.registry import make_env
 from ludus.envs.trials import choose_trials, laid_over
 from ludus.evaluation.contenders import Contender, find_contenders
 from ludus.evaluation.first_matches import Leaving, ShareDone, play_first_matches
+from ludus.evaluation.hindrances import Hindrance, hinder
 from ludus.evaluation.players import AgentPlayer, BotRoster
 from ludus.evaluation.stepping import make_playing_stepper
 from ludus.evaluation.tally import Matches, Row, Tally, join, table_row
@@ -28,6 +29,7 @@ MOST_GAMES = 4_096  # in one batch, unless the caller says otherwise
 
 _STREAM_GAMES = 0x9A3E  # seeds of later batches
 _STREAM_AGENT = 0xA9E7  # seeds of the actions that agents draw
+_STREAM_HINDRANCE = 0x41D2  # seeds of the noise that agents see
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ class Duels:
         matches: int = 400,
         seed: int = 0,
         deterministic: bool = False,
+        hindrance: Hindrance | None = None,
     ) -> None:
         """Takes what all evaluations have in common.
 
@@ -202,6 +205,7 @@ class Duels:
             matches: Against each.
             seed: Of everything.
             deterministic: Whether agents take the most likely action.
+            hindrance: What makes it harder for the agent that is evaluated; nothing if None.
 
         Raises:
             ConfigError: There are no opponents where there must be, or some where there cannot be.
@@ -216,7 +220,7 @@ class Duels:
             names = ", ".join(opponent.name for opponent in opponents)
             raise ConfigError(f"{env.spec.id} has one team, so nobody can be played against; got {names}")
         self._env, self._opponents, self._matches = env, tuple(opponents), matches
-        self._seed, self._deterministic = seed, deterministic
+        self._seed, self._deterministic, self._hindrance = seed, deterministic, hindrance
         self._names = tuple(opponent.name for opponent in opponents) or ("",)
         self._behaviour = behaviour_of(env.spec.id)
 
@@ -228,16 +232,19 @@ class Duels:
             progress: Is told the share that is done.
         """
         started_s = time.perf_counter()
-        total, size = len(self._names) * self._matches, self._env.num_games
-        batches = math.ceil(total / size)
-        matches = join(
-            [self._play_batch(policy, batch, partial(_tell, progress, batch, batches)) for batch in range(batches)]
-        )
+        matches = self.play_matches(policy, progress=progress)
         rows = [
             table_row(name, matches.of(index), self._behaviour, self._env.spec.rate_hz)
             for index, name in enumerate(self._names)
         ]
         return Evaluation(self._env.spec.id, tuple(rows), time.perf_counter() - started_s)
+
+    def play_matches(self, policy: Policy, *, progress: ShareDone = lambda _: None) -> Matches:
+        """Plays all matches like `play`, and returns each of them instead of a table."""
+        batches = math.ceil(len(self._names) * self._matches / self._env.num_games)
+        return join(
+            [self._play_batch(policy, batch, partial(_tell, progress, batch, batches)) for batch in range(batches)]
+        )
 
     def _play_batch(self, policy: Policy, batch: int, progress: ShareDone) -> Matches:
         env = self._env
@@ -249,7 +256,8 @@ class Duels:
         own_team = sides[place % self._matches % len(sides)]
         seats = (teams == own_team.unsqueeze(1)) & counted.unsqueeze(1)
         tally = Tally(env, seats, self._behaviour)
-        agent = self._seat_agent(policy, seats, batch, -1)
+        noise_seed = stream_hash(self._seed, batch, _STREAM_HINDRANCE)
+        agent = hinder(self._seat_agent(policy, seats, batch, -1), self._hindrance, noise_seed, env.device)
         others = self._seat_opponents(opponents, counted.unsqueeze(1) & ~seats, batch)
         seed = self._seed if batch == 0 else stream_hash(self._seed, batch, _STREAM_GAMES)
         steps = play_first_matches(env, [agent, *others], tally, seed=seed, counted=counted, progress=progress)

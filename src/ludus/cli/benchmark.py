@@ -1,0 +1,206 @@
+"""`ludus benchmark`: an agent in a suite of matches, against readiness tiers, and beside another agent if wanted."""
+
+import json as json_format
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ludus.cli.console import ShareLine, print_ok, print_verdict, show_table
+from ludus.cli.places import choose_device
+from ludus.cli.plugins import Plugin, load_plugins
+from ludus.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ludus.evaluation.benchmark import Benchmark, Comparison, RowDifference
+    from ludus.evaluation.estimates import Estimate
+    from ludus.evaluation.readiness import Judgement, Readiness
+
+EXIT_NOT_READY = 1
+
+# Title -> number, and whether its interval is shown; columns that the world does not have are left out.
+_COLUMNS: Mapping[str, tuple[str, bool]] = {
+    "won %": ("win_rate", True),
+    "return": ("mean_return", True),
+    "damage ratio": ("damage_ratio", False),
+    "knock outs": ("knockouts", False),
+    "stable": ("stable", False),
+    "distance m": ("distance_m", False),
+}
+_SHARES = ("win_rate", "stable", "survived")  # shown in per cent
+
+
+def benchmark(
+    agent: Annotated[str, typer.Argument(help="Folder of a run, whose best agent is meant, or of a checkpoint.")],
+    suite: Annotated[
+        str, typer.Option(help="Name of a suite of the agent's world, or the path of a YAML file.")
+    ] = "standard",
+    against: Annotated[
+        str | None, typer.Option(help="Folder of another agent, which plays the same; says which one is better.")
+    ] = None,
+    matches: Annotated[int | None, typer.Option(min=1, help="Matches in every row, whatever the suite says.")] = None,
+    require: Annotated[
+        str | None, typer.Option(help="Tier; the exit code is 1 if the agent does not reach it.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all matches.")] = 0,
+    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
+    games: Annotated[int, typer.Option(min=1, help="Most games in one batch.")] = 4096,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
+    ] = False,
+    plugin: Plugin = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Play an agent in a suite and print a verdict for every target, and the readiness tier that is reached."""
+    load_plugins(plugin)
+    from ludus.envs.registry import make_env
+    from ludus.evaluation.benchmark import compare_benchmarks, run_benchmark
+    from ludus.evaluation.contenders import load_agent
+    from ludus.evaluation.suite import find_suite, load_suite
+
+    loaded = load_agent(agent)
+    file = find_suite(loaded.spec.id, suite)
+    with make_env(loaded.spec.id, config=loaded.settings or None) as env:
+        place = choose_device(device, env.spec)
+        chosen = load_suite(file, env)
+        others = [] if against is None else [load_agent(against, place)]
+        for other in others:
+            other.check_world(env.spec)
+    if require is not None and require not in chosen.tiers:
+        raise ConfigError(f"--require {require}: {file} has no such tier; valid: {', '.join(chosen.tiers) or 'none'}")
+    if place != "cpu":
+        loaded = load_agent(agent, place)
+    played = []
+    for number, player in enumerate([loaded, *others]):
+        line = ShareLine("benchmark" if number == 0 else "benchmark of the other")
+        played.append(
+            run_benchmark(
+                player,
+                chosen,
+                matches=matches,
+                seed=seed,
+                deterministic=deterministic,
+                max_games=games,
+                progress=line.tell,
+            )
+        )
+        line.close()
+    comparison = compare_benchmarks(played[0], played[1]) if against is not None else None
+    if json:
+        asked = {"agent": agent, "suite": suite, "file": str(file), "seed": seed, "device": place}
+        document = asked | {"deterministic": deterministic or chosen.deterministic} | played[0].as_json()
+        if comparison is not None:
+            document["against"] = {"agent": against, **played[1].as_json(), "comparison": comparison.as_json()}
+        typer.echo(json_format.dumps(document, indent=2))
+    else:
+        _show(played[0], f"{agent} in {played[0].world}, suite {suite}")
+        if comparison is not None and against is not None:
+            _show_comparison(comparison, agent, against)
+        count = sum(row.numbers[row.outcome].matches for one in played for row in one.rows)
+        print_ok(f"{count} matches in {sum(one.seconds for one in played):.1f} s on {place}")
+    readiness = played[0].readiness
+    if require is not None and readiness is not None and not readiness.reaches(require):
+        raise typer.Exit(EXIT_NOT_READY)
+
+
+def _show(played: "Benchmark", title: str) -> None:
+    names = played.rows[0].numbers
+    columns = {title: part for title, part in _COLUMNS.items() if part[0] in names}
+    if "won %" in columns or "stable" in columns:
+        columns.pop("return", None)
+    cells = [
+        [
+            row.row.name,
+            str(row.numbers[row.outcome].matches),
+            *(_value(name, row.numbers[name], with_interval=ends, unit="") for name, ends in columns.values()),
+        ]
+        for row in played.rows
+    ]
+    show_table(("row", "matches", *columns), cells, title=title)
+    overall = played.overall
+    outcome = played.rows[0].outcome
+    typer.echo(f"mean over all rows: {_plain_name(outcome)} {_value(outcome, overall, with_interval=True)}")
+    if played.readiness is not None:
+        _show_readiness(played.readiness)
+
+
+def _show_readiness(readiness: "Readiness") -> None:
+    width = max((len(judgement.row) for judgement in readiness.judgements), default=0)
+    typer.echo("")
+    for judgement in readiness.judgements:
+        print_verdict(judgement.word, f"{judgement.row.ljust(width)}  {_sentence(judgement)}")
+    typer.echo("")
+    tier = readiness.next_tier
+    if tier is None:
+        print_verdict(readiness.word, f"readiness: {readiness.reached}, the highest tier")
+        return
+    missing = readiness.missing(tier)
+    close = sum(tier in each.targets and each.within_reach(tier) for each in missing)
+    asked = sum(tier in each.targets for each in readiness.judgements)
+    more = f"; {close} of them within the interval, so more matches may show them met" if close else ""
+    said = f"{readiness.reached or 'no tier'}; of the {asked} targets of {tier} {len(missing)} are missed{more}"
+    print_verdict(readiness.word, f"readiness: {said}")
+
+
+def _sentence(judgement: "Judgement") -> str:
+    name, missed = judgement.number, judgement.missed
+    measured = f"{_plain_name(name)} {_value(name, judgement.estimate, with_interval=True)}"
+    reached = f"{judgement.reached} reached" if judgement.reached else "no tier reached"
+    if missed is None:
+        return f"{measured}: {reached}"
+    asks = "asks for" if judgement.more_is_better else "allows"
+    target = _number(name, judgement.targets[missed], "%")
+    close = ", within the interval" if judgement.within_reach(missed) else ""
+    return f"{measured}: {reached}; {missed} {asks} {target}{close}"
+
+
+def _show_comparison(comparison: "Comparison", first: str, second: str) -> None:
+    typer.echo("")
+    header = ("row", "number", "first", "second", "difference", "verdict", "matches needed")
+    rows = [_difference_cells(row) for row in (*comparison.rows, comparison.overall)]
+    show_table(header, rows, title=f"first: {first}; second: {second}")
+    overall, count = comparison.overall, len(comparison.rows)
+    seen = [row for row in comparison.rows if row.difference.verdict in ("better", "worse")]
+    typer.echo(
+        f"intervals of the {count} rows hold together with 95 %; first is better in "
+        f"{sum(row.difference.verdict == 'better' for row in seen)}, worse in "
+        f"{sum(row.difference.verdict == 'worse' for row in seen)}, no difference seen in {count - len(seen)}"
+    )
+    needed = overall.difference.matches_needed
+    more = f"; about {needed:,} matches of each would show one of this size" if needed else ""
+    print_ok(f"over all rows {first} against {second}: {overall.difference.verdict}{more}")
+
+
+def _difference_cells(row: "RowDifference") -> Sequence[str]:
+    found = row.difference
+    low, high = (_number(row.number, end, "", signed=True) for end in (found.low, found.high))
+    return (
+        row.row,
+        _plain_name(row.number),
+        _number(row.number, row.first.value, ""),
+        _number(row.number, row.second.value, ""),
+        f"{_number(row.number, found.value, '', signed=True)} ({low} to {high})",
+        found.verdict,
+        f"{found.matches_needed:,}" if found.matches_needed else "-",
+    )
+
+
+def _value(name: str, estimate: "Estimate", *, with_interval: bool, unit: str = "%") -> str:
+    low, high = estimate.interval()
+    middle = _number(name, estimate.value, "" if with_interval else unit)
+    if not with_interval or estimate.kind == "extreme":
+        return _number(name, estimate.value, unit)
+    return f"{middle} ({_number(name, low, '')} to {_number(name, high, '')}){_unit(name, unit)}"
+
+
+def _number(name: str, value: float, unit: str, *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    return f"{value:{sign}.1%}".removesuffix("%") + _unit(name, unit) if name in _SHARES else f"{value:{sign}.2f}"
+
+
+def _unit(name: str, unit: str) -> str:
+    return f" {unit}" if unit and name in _SHARES else ""
+
+
+def _plain_name(name: str) -> str:
+    return {"win_rate": "won"}.get(name, name.replace("_", " "))
