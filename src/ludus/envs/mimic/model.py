@@ -14,7 +14,7 @@ from ludus.envs.mimic.mjcf import Element, element
 CONTACT_RADIUS_M = 0.02  # of the spheres under heel and ball
 POINTS = ("heel", "ball")  # of each foot; the ends of the sole
 _ARMATURE = 0.012  # kg m^2; the inertia of muscles about a joint, and what keeps light feet stable at long steps
-_STIFFNESS = 4.0  # N m/rad of the servos for every N m of strength
+_STIFFNESS = 2.0  # N m/rad of the servos for every N m of strength
 _LIMB_INERTIA = 0.25  # kg m^2; what the servos are damped for
 _SKIN = {"right": (0.85, 0.62, 0.45, 1.0), "left": (0.70, 0.50, 0.38, 1.0)}
 _CLOTH, _SHOE, _UNSEEN = (0.30, 0.38, 0.52, 1.0), (0.25, 0.28, 0.33, 1.0), (0.0, 0.0, 0.0, 0.0)

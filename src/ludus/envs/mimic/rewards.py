@@ -50,7 +50,7 @@ def alive(moment: Moment) -> Tensor:
 
 
 SETS: Mapping[str, Mapping[str, float]] = {
-    "dense": {"pose": 0.5, "velocity": 0.1, "root": 0.3, "effectors": 0.1, "energy": 0.0, "alive": 0.2},
+    "dense": {"pose": 0.5, "velocity": 0.1, "root": 0.3, "effectors": 0.1, "energy": -0.05, "alive": 0.2},
     # The published reward, to compare with it.
     "published": {"pose": 0.8, "velocity": 0.2, "alive": 0.2},
 }
