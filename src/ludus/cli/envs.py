@@ -47,6 +47,7 @@ def _tell(spec: "EnvSpec") -> None:
     from ludus.config import Shelf
     from ludus.envs.registry import preset_package
     from ludus.envs.reward_sets import reward_sets
+    from ludus.envs.trials import trials_of
     from ludus.rewards.terms import terms_of
 
     world = f"{spec.name}-v{spec.version}" if not spec.name.startswith("gym:") else spec.name
@@ -56,6 +57,7 @@ def _tell(spec: "EnvSpec") -> None:
         "events": ", ".join(spec.events),
         "measures": ", ".join(spec.measures),
         "bots": ", ".join(spec.bots),
+        "trials": ", ".join(trials_of(world)),
         "presets": ", ".join(Shelf(preset_package(world)).names()),
     }
     for key, text in lines.items():
