@@ -16,7 +16,8 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.policies.stacked import StackedPolicy
 from ludus.training.config import TrainConfig
-from ludus.training.small_run import small_copy
+from ludus.training.small_run import check_gradients, check_rollout, small_copy
+from ludus.training.workbench import Workbench
 
 TINY = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32, "window": 6, "latent": 8}
 PPO = {"steps": 16, "batch_size": 128, "epochs": 2, "chunk": 16, "learning_rate": 3e-3}
@@ -115,3 +116,7 @@ def test_the_small_copy_before_a_run_predicts_as_far_as_its_segments_reach() -> 
         small = small_copy(config, env.spec)
     assert small.policy.strategy is not None
     assert (small.ppo.chunk, small.policy.strategy.predict_ahead) == (8, 7)
+    with Workbench(small) as bench:
+        check_rollout(bench)
+        line, _ = check_gradients(bench)
+    assert f"finite in all {len(list(bench.policy.parameters()))} parameters" in line

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from ludus.algorithms.ppo.loss import Coefficients, normalise_advantages, ppo_loss
+from ludus.algorithms.ppo.prediction import minibatch_error
 from ludus.core.errors import VerificationError
 from ludus.envs.base import EnvSpec
 from ludus.league.payoffs import SELF_KIND
@@ -95,6 +96,8 @@ def check_gradients(bench: Workbench) -> tuple[str, int]:
     with counting_saved(parameters.values()) as saved:
         evaluation = policy.unroll(batch.observations, batch.memory, batch.starts, batch.actions)
         loss, _ = ppo_loss(evaluation, targets, Coefficients(rate, clip, entropy, None), max(config.value, 0.01))
+        error = minibatch_error(policy, evaluation, batch)
+        loss = loss if error is None else loss + error
     found = torch.autograd.grad(loss, tuple(parameters.values()), allow_unused=True)
     gradients = dict(zip(parameters, found, strict=True))
     _refuse(gradients, "get no gradient", [name for name, gradient in gradients.items() if gradient is None])

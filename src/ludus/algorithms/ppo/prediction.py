@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor
 
+from ludus.algorithms.ppo.buffer import Minibatch
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.errors import ConfigError
 from ludus.networks.strategy import StrategyConfig
-from ludus.policies.policy import Policy
+from ludus.policies.policy import Evaluation, Policy
 
 
 def predicting(policy: Policy, config: PpoConfig) -> StrategyConfig | None:
@@ -24,6 +25,15 @@ def predicting(policy: Policy, config: PpoConfig) -> StrategyConfig | None:
             "no segment holds both frames; use a longer ppo.chunk, or predict: 0 to switch it off"
         )
     return strategy
+
+
+def minibatch_error(policy: Policy, evaluation: Evaluation, batch: Minibatch) -> Tensor | None:
+    """Returns how wrong the predictions of a minibatch are, `()`; None for a policy that makes none."""
+    strategy = policy.config.strategy
+    if evaluation.predictions is None or strategy is None:
+        return None
+    frames = policy.opponent_frames(batch.observations)
+    return prediction_loss(evaluation.predictions, frames, batch.starts, strategy.predict_ahead)
 
 
 def prediction_loss(predictions: Tensor, frames: Tensor, starts: Tensor, ahead: int) -> Tensor:

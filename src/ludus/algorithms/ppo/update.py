@@ -12,7 +12,7 @@ from ludus.algorithms.ppo.loss import METRICS, Coefficients, normalise_advantage
 from ludus.algorithms.ppo.native.job import Number
 from ludus.algorithms.ppo.native.mlp import NativeMlp, supports
 from ludus.algorithms.ppo.optimiser import FlatAdam
-from ludus.algorithms.ppo.prediction import predicting, prediction_loss
+from ludus.algorithms.ppo.prediction import minibatch_error, predicting
 from ludus.core.schedules import KlAdaptiveConfig, KlAdaptiveRate
 from ludus.policies.policy import Policy
 
@@ -120,10 +120,9 @@ class Updater:
             targets = targets._replace(advantages=normalise_advantages(targets.advantages))
         evaluation = self.policy.unroll(batch.observations, batch.memory, batch.starts, batch.actions)
         loss, metrics = ppo_loss(evaluation, targets, self._coefficients, self.config.value)
-        if self._predicting is None or evaluation.predictions is None:
+        error = minibatch_error(self.policy, evaluation, batch)
+        if self._predicting is None or error is None:
             return loss, metrics
-        frames = self.policy.opponent_frames(batch.observations)
-        error = prediction_loss(evaluation.predictions, frames, batch.starts, self._predicting.predict_ahead)
         self._prediction_sum += error.detach()
         return loss + self._predicting.predict * error, metrics
 
