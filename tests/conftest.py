@@ -82,6 +82,12 @@ def policy_kind(request: pytest.FixtureRequest) -> tuple[str, PolicyConfig]:
 
 
 @pytest.fixture
+def policy_kinds() -> dict[str, PolicyConfig]:
+    """The settings of every kind of policy by name, for tests that are too slow for all of them."""
+    return POLICY_KINDS
+
+
+@pytest.fixture
 def make_arena() -> type[ArenaEnv]:
     """The test world's class: `make_arena(num_games, picture=...)`."""
     return ArenaEnv

@@ -66,12 +66,12 @@ def test_unknown_names_say_what_was_looked_for(brawl: BatchedEnv, tmp_path: Path
     with pytest.raises(ConfigError) as error:
         find_contender("agressive:delay=3", brawl)
     assert "(did you mean 'aggressive'?): it is no bot of brawl-v1" in str(error.value)
-    assert f"there is no folder {Path('agressive:delay=3').absolute()}" in str(error.value)
+    assert f"there is no folder or file {Path('agressive:delay=3').absolute()}" in str(error.value)
     assert "valid: constant, random, " in str(error.value)
     assert "or the folder of a run or a checkpoint" in str(error.value)
     with pytest.raises(ConfigError, match="delay must be a number from 0 to 31"):
         find_contender("aggressive:delay=99", brawl)
-    with pytest.raises(ConfigError, match=f"unknown agent .*there is no folder {tmp_path / 'gone'}"):
+    with pytest.raises(ConfigError, match=f"unknown agent .*there is no folder or file {tmp_path / 'gone'}"):
         load_agent(str(tmp_path / "gone"))
     with pytest.raises(ConfigError, match=r"unknown world or agent 'braw' \(did you mean 'brawl'\?\)"):
         find_world("braw")

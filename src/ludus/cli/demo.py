@@ -21,7 +21,7 @@ _LEFT_BOT, _RIGHT_BOT = "aggressive", "edge-guarder"
 
 def demo(
     player: Annotated[
-        str, typer.Argument(metavar="AGENT_OR_WORLD", help="Folder of an agent, or a world to show bots in.")
+        str, typer.Argument(metavar="AGENT_OR_WORLD", help="Folder or file of an agent, or a world to show bots in.")
     ] = "brawl",
     left: Annotated[
         str | None, typer.Option(help=f"Who starts on the left, if not the agent: bot or folder. [{_LEFT_BOT}]")
@@ -93,7 +93,7 @@ def _contenders(
     if env.spec.seats == 1:
         _refuse(env, {"--left": left, "--against": right})
         if agent is None:
-            raise ConfigError(f"{env.spec.id} is played alone: name the folder of an agent instead of the world")
+            raise ConfigError(f"{env.spec.id} is played alone: name an agent instead of the world")
         return [Contender(player, agent.policy)]
     if env.spec.seats != 2:
         raise ConfigError(f"a demo is for one or two players; {env.spec.id} has {env.spec.seats} seats")

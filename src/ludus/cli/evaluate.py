@@ -32,10 +32,10 @@ _WIDTH = 80  # letters in a line of the second table
 
 
 def evaluate(
-    agent: Annotated[str, typer.Argument(help="Folder of a run, whose best agent is meant, or of a checkpoint.")],
+    agent: Annotated[str, typer.Argument(help="Run folder, whose best agent is meant, checkpoint, or exported file.")],
     against: Annotated[
         list[str] | None,
-        typer.Option(help="Bot, or folder of an agent; repeat it for several. Every bot of the world if left out."),
+        typer.Option(help="Bot, or folder or file of an agent; repeat it for several. Every bot if left out."),
     ] = None,
     trial: Annotated[
         list[str] | None,

@@ -12,7 +12,7 @@ from ludus.core.errors import ConfigError
 
 def play(
     world: Annotated[str, typer.Argument(help="World to play; brawl can be played with a keyboard.")],
-    against: Annotated[str, typer.Option(help="Bot to play against, or the folder of an agent.")] = "aggressive",
+    against: Annotated[str, typer.Option(help="Bot to play against, or folder or file of an agent.")] = "aggressive",
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the match; drawn if left out.")] = None,
     delay: Annotated[int | None, typer.Option(min=0, help="Reaction delay of the bot in frames.")] = None,
     noise: Annotated[float | None, typer.Option(min=0, max=1, help="Share of random keys of the bot.")] = None,

@@ -1,4 +1,4 @@
-"""Who can be played against: the world's bots by name, and agents by the folder of their run or checkpoint."""
+"""Who can be played against: the world's bots by name, and agents by their run, their checkpoint or their file."""
 
 import sys
 from collections.abc import Sequence
@@ -12,9 +12,10 @@ from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import GYMNASIUM_PREFIX, registered_envs
 from ludus.evaluation.players import AgentPlayer, BotPlayer, one_seat
 from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent
+from ludus.policies.export import EXPORT_SUFFIX
 from ludus.policies.policy import Policy
 
-_AN_AGENT = "the folder of a run or a checkpoint"
+_AN_AGENT = "the folder of a run or a checkpoint, or a file of `ludus export`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,12 @@ def find_contender(name: str, env: BatchedEnv) -> Contender:
 
     Args:
         name: A bot such as `based` or `aggressive:delay=8`, or the folder of a run, whose best agent is meant, or of
-            a checkpoint. A bot goes before a folder of the same name; `./based` is the folder.
+            a checkpoint, or a file of `ludus export`. A bot goes before a folder of the same name; `./based` is the
+            folder.
         env: The games that shall be played.
 
     Raises:
-        ConfigError: There is neither a bot nor a folder of this name, or the bot's settings are wrong.
+        ConfigError: There is neither a bot nor a folder or file of this name, or the bot's settings are wrong.
         CheckpointError: The folder holds no agent.
         StateError: The agent is for another world.
     """
@@ -57,7 +59,7 @@ def find_contender(name: str, env: BatchedEnv) -> Contender:
         bots = env.spec.bots
         raise ConfigError(
             f"unknown player {name!r}{did_you_mean(name.partition(':')[0], bots)}: it is no bot of {env.spec.id}, and "
-            f"there is no folder {Path(name).absolute()}; valid: {', '.join(bots) or 'no bots'}, or {_AN_AGENT}"
+            f"there is no folder or file {Path(name).absolute()}; valid: {', '.join(bots) or 'no bots'}, or {_AN_AGENT}"
         )
     agent = Agent.load(name, env.device)
     agent.check_world(env.spec)
@@ -77,15 +79,21 @@ def find_contenders(opponents: Sequence[str | Contender], env: BatchedEnv) -> tu
     return tuple(find_contender(each, env) if isinstance(each, str) else each for each in opponents)
 
 
-def load_agent(name: str, device: str | torch.device = "cpu") -> Agent:
-    """Loads an agent by the folder of its run or checkpoint.
+def load_agent(name: str | Path, device: str | torch.device = "cpu") -> Agent:
+    """Loads an agent; nothing in its files can run, and every byte is verified.
+
+    Args:
+        name: The folder of a run, whose best agent is meant, or of a checkpoint, or a file of `ludus export`.
+        device: Where it shall live.
 
     Raises:
-        ConfigError: There is no such folder, or making the agent's world would import a module.
+        ConfigError: There is no such folder or file, or making the agent's world would import a module.
         CheckpointError: It holds no agent.
+        DeviceError: The device is not here.
     """
     if not Path(name).exists():
-        raise ConfigError(f"unknown agent {name!r}: there is no folder {Path(name).absolute()}; valid: {_AN_AGENT}")
+        place = Path(name).absolute()
+        raise ConfigError(f"unknown agent {str(name)!r}: there is no folder or file {place}; valid: {_AN_AGENT}")
     agent = Agent.load(name, device)
     _check_harmless(agent)
     return agent
@@ -117,8 +125,8 @@ def find_world(name: str) -> tuple[str, Agent | None]:
         return name, None
     if not Path(name).exists():
         raise ConfigError(
-            f"unknown world or agent {name!r}{did_you_mean(name, names)}: there is no folder {Path(name).absolute()}; "
-            f"valid: {', '.join(worlds)}, or {_AN_AGENT}"
+            f"unknown world or agent {name!r}{did_you_mean(name, names)}: there is no folder or file "
+            f"{Path(name).absolute()}; valid: {', '.join(worlds)}, or {_AN_AGENT}"
         )
     agent = load_agent(name)
     return agent.spec.id, agent
@@ -130,8 +138,8 @@ def is_bot(name: str, env: BatchedEnv) -> bool:
 
 
 def short_name(name: str) -> str:
-    """Returns what pictures show of a path: `runs/a/checkpoints/best` is `a/best`, `runs/a` is `a`."""
+    """Returns what pictures show of a path: `runs/a/checkpoints/best` is `a/best`, `runs/a` and `a.ludus` are `a`."""
     parts = Path(name).absolute().parts
     if len(parts) > 3 and parts[-2] == CHECKPOINTS_FOLDER:
         return f"{parts[-3]}/{parts[-1]}"
-    return parts[-1]
+    return parts[-1].removesuffix(EXPORT_SUFFIX)

@@ -1,7 +1,6 @@
 """An agent to play with: a policy from a checkpoint alone, asked for actions as users of Stable-Baselines3 know it."""
 
 import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -11,24 +10,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ludus.core.errors import CheckpointError, ConfigError, DeviceError, ObservationError, StateError, UnsupportedError
+from ludus.core.errors import (
+    CheckpointError,
+    ConfigError,
+    DeviceError,
+    LudusError,
+    ObservationError,
+    StateError,
+    UnsupportedError,
+)
 from ludus.envs.base import EnvSpec, action_dtypes
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
+from ludus.policies.finding import CHECKPOINTS_FOLDER, DOCUMENT, TENSORS, find_checkpoint
 from ludus.policies.memory import Memory, clone_memory
 from ludus.policies.policy import Policy
-from ludus.store import Checkpoint, CheckpointStore, load_checkpoint
+from ludus.store import Checkpoint
 
-TENSORS = "policy"  # group of tensors in a checkpoint that holds `Policy.state()`
-DOCUMENT = "agent"  # document in a checkpoint that holds the policy's description
-CHECKPOINTS_FOLDER = "checkpoints"  # where a run folder keeps its checkpoints
+__all__ = ["CHECKPOINTS_FOLDER", "DOCUMENT", "TENSORS", "Agent", "AnyObservation", "agent_checkpoint", "build_policy"]
 
-_PREFERRED = ("best", "final")
 _MAX_MEMORY_ELEMENTS = 1 << 28  # of one row; the largest encoder of the presets remembers some 200,000 numbers
 
 AnyObservation: TypeAlias = NDArray[Any] | Tensor | Mapping[str, NDArray[Any]] | Mapping[str, Tensor]
-
-logger = logging.getLogger(__name__)
 
 
 def agent_checkpoint(
@@ -69,7 +72,8 @@ class Agent:
         """Loads an agent; nothing in the file can run, and every byte is verified.
 
         Args:
-            path: A checkpoint folder; or a run folder, of which `best` is taken, else `final`, else the newest one.
+            path: A checkpoint folder; or a run folder, of which `best` is taken, else `final`, else the newest one; or
+                a file of `ludus export`.
             device: Where it shall live.
             seed: Of actions that are drawn.
 
@@ -77,15 +81,12 @@ class Agent:
             CheckpointError: There is no checkpoint, or it is damaged, hostile or no agent's.
             DeviceError: The device is not here.
         """
-        folder, checkpoint = _find(Path(path))
-        missing = {TENSORS} - set(checkpoint.tensors) | {DOCUMENT} - set(checkpoint.documents)
-        if missing:
-            raise CheckpointError(folder, "manifest.json", f"no agent: it has no part {', '.join(sorted(missing))}")
+        found = find_checkpoint(Path(path))
         try:
-            description = PolicyDescription.read(checkpoint.documents[DOCUMENT])
-            policy = build_policy(description, checkpoint.tensors[TENSORS], _available(device))
+            description = PolicyDescription.read(found.checkpoint.documents[DOCUMENT])
+            policy = build_policy(description, found.checkpoint.tensors[TENSORS], _available(device))
         except (ConfigError, StateError, UnsupportedError) as error:
-            raise CheckpointError(folder, f"{DOCUMENT}.json", str(error)) from error
+            raise CheckpointError(found.path, f"{DOCUMENT}.json", str(error)) from error
         return cls(policy, seed=seed, settings=description.settings)
 
     def predict(
@@ -175,6 +176,19 @@ def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], de
     Raises:
         StateError: Description and tensors do not fit together.
     """
+    try:
+        return _build(description, state, device)
+    except (LudusError, MemoryError):
+        raise
+    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        # Numbers that are possible each for itself may not be so together: what torch and Gymnasium say is passed on.
+        fault = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise StateError(
+            f"the description cannot be built: {fault}; it was changed or made by another version"
+        ) from error
+
+
+def _build(description: PolicyDescription, state: Mapping[str, Tensor], device: torch.device | str) -> Policy:
     spec, config = description.spec(), description.config
     if config.strategy is not None and config.strategy.layers > len(state):
         raise StateError(f"{config.strategy.layers} layers of a strategy encoder need more than {len(state)} tensors")
@@ -191,20 +205,6 @@ def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], de
     policy = Policy(spec, config, device)
     policy.load_state(state)
     return policy
-
-
-def _find(path: Path) -> tuple[Path, Checkpoint]:
-    """Returns the checkpoint that is meant by the folder of a run, of its checkpoints, or of one checkpoint."""
-    root = path / CHECKPOINTS_FOLDER if (path / CHECKPOINTS_FOLDER).is_dir() else path
-    store = CheckpointStore(root, keep=1, report=lambda text: logger.warning("[WARN] %s", text))
-    names = store.names()
-    for name in _PREFERRED:
-        if name in names:
-            return root / name, store.load(name, parts=(TENSORS, DOCUMENT)).checkpoint
-    newest = store.latest_valid() if names else None
-    if newest is not None:
-        return root / newest.name, newest.checkpoint
-    return path, load_checkpoint(path, parts=(TENSORS, DOCUMENT))
 
 
 def _available(device: str | torch.device) -> torch.device:

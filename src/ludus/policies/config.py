@@ -31,7 +31,7 @@ class NormalisationConfig(_Frozen):
 
     observations: bool = False
     returns: bool = False
-    clip: float = Field(default=10.0, gt=0.0)
+    clip: float = Field(default=10.0, gt=0.0, le=1e6)
 
 
 class PolicyConfig(_Frozen):

@@ -4,6 +4,7 @@ from ludus.store.checkpoint import Checkpoint, load_checkpoint, save_checkpoint,
 from ludus.store.checkpoints import NAMED, CheckpointStore, StoredCheckpoint, step_name
 from ludus.store.limits import DEFAULT_LIMITS, Limits
 from ludus.store.manifest import Manifest, read_manifest
+from ludus.store.single_file import read_single_file, write_single_file
 
 __all__ = [
     "Checkpoint",
@@ -15,7 +16,9 @@ __all__ = [
     "StoredCheckpoint",
     "load_checkpoint",
     "read_manifest",
+    "read_single_file",
     "save_checkpoint",
     "step_name",
     "verify_checkpoint",
+    "write_single_file",
 ]

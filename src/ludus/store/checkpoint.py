@@ -59,7 +59,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, step: int = 0, sequ
     """
     manifest = Manifest(step, sequence, {})
     contents = list(_encode(checkpoint))  # finds every fault of the content before anything is written
-    try:
+    with naming_disk_faults(f"checkpoint {folder}"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = make_temporary_folder(folder)
         try:
@@ -71,10 +71,17 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, step: int = 0, sequ
             replace_folder(temporary, folder)
         finally:
             discard_temporary(temporary)
+
+
+@contextmanager
+def naming_disk_faults(what: str) -> Iterator[None]:
+    """Turns an OSError into a StoreError, or into a StoreFullError where the disk is full, that says what to do."""
+    try:
+        yield
     except OSError as error:
         full = error.errno in _FULL_ERRORS
         advice = "free some space; saving can be tried again" if full else "check the disk and its permissions"
-        message = f"checkpoint {folder} could not be written: {error.strerror or error}; {advice}"
+        message = f"{what} could not be written: {error.strerror or error}; {advice}"
         raise (StoreFullError if full else StoreError)(error.errno, message) from error
 
 

@@ -64,12 +64,16 @@ class HashedReader:
             self.position += count
             rest = rest[count:]
 
+    def hash_as(self, begun: bytes) -> None:
+        """Lets the hash be that of `begun` in the place of what was read so far, and of all that follows."""
+        self._digest = hashlib.sha256(begun)
+
     def check_end(self, sha256: str) -> None:
         """Raises FormatError unless everything was read and has the given SHA-256."""
         if self.rest:
             raise FormatError(f"{self.rest} bytes follow the content")
         if self._digest.hexdigest() != sha256:
-            raise FormatError("its SHA-256 is not the one in the manifest: it was changed after it was written")
+            raise FormatError("its SHA-256 is not the recorded one: it was changed after it was written")
 
     def _read_copy(self, buffer: memoryview) -> int:
         data = os.read(self._descriptor, min(buffer.nbytes, 1 << 24))

@@ -41,7 +41,7 @@ _DTYPES: dict[str, torch.dtype] = {
     "BOOL": torch.bool,
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-_METADATA = "__metadata__"  # reserved by the format for a mapping of strings
+METADATA = "__metadata__"  # reserved by the format for a mapping of strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ class _Entry:
     stop: int
 
 
-def encode_header(tensors: Mapping[str, Tensor], limits: Limits) -> bytes:
-    """Returns the beginning of the file that holds `tensors`: the length and the table.
+def encode_header(tensors: Mapping[str, Tensor], limits: Limits, metadata: Mapping[str, str] | None = None) -> bytes:
+    """Returns the beginning of the file that holds `tensors`: the length and the table, with `metadata` before it.
 
     Raises:
         FormatError: A name or tensor cannot be stored, or the table is too large.
     """
-    table: dict[str, object] = {}
+    table: dict[str, object] = {METADATA: dict(metadata)} if metadata else {}
     position = 0
     for name, tensor in _in_file_order(tensors):
-        if not isinstance(name, str) or name == _METADATA:
+        if not isinstance(name, str) or name == METADATA:
             raise FormatError(f"tensor name {brief(name)} is reserved or no string")
         if tensor.dtype not in _NAMES or tensor.layout != torch.strided or tensor.is_meta:
             raise FormatError(
@@ -99,10 +99,19 @@ def decode_tensors(reader: HashedReader, limits: Limits) -> Iterator[tuple[str, 
     Raises:
         FormatError: The header is too large, malformed, or contradicts the size of the file.
     """
+    yield from decode_data(reader, decode_document(read_header(reader, limits), limits), limits)
+
+
+def read_header(reader: HashedReader, limits: Limits) -> bytes:
+    """Returns the JSON text at the beginning of a file; raises FormatError if it is too large or not all there."""
     length = int.from_bytes(reader.read(8), "little")
     if length > limits.header_bytes:
         raise FormatError(f"announces a header of {length} bytes; at most {limits.header_bytes} are allowed")
-    header = decode_document(reader.read(length), limits)
+    return reader.read(length)
+
+
+def decode_data(reader: HashedReader, header: object, limits: Limits) -> Iterator[tuple[str, Tensor]]:
+    """Does the work of `decode_tensors` once the header was read."""
     for entry in _check_table(header, reader.rest, limits):
         data = _allocate(entry)
         reader.read_into(data.numpy().data)
@@ -127,7 +136,7 @@ def _in_file_order(tensors: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:
 def _check_table(header: object, data_bytes: int, limits: Limits) -> list[_Entry]:
     if not isinstance(header, dict):
         raise FormatError("the header is not a mapping")
-    entries = [_check_entry(name, raw, limits) for name, raw in header.items() if name != _METADATA]
+    entries = [_check_entry(name, raw, limits) for name, raw in header.items() if name != METADATA]
     entries.sort(key=lambda entry: (entry.start, entry.stop))
     position = 0
     for entry in entries:

@@ -1,0 +1,174 @@
+"""Writes a policy's step as an ONNX file, so that an agent can play where there is neither Python nor torch.
+
+Inputs: `observation.NAME` `(rows, ...)` an entry; `starts` `(rows,)` bool, rows whose frame is the first of an episode;
+`memory.NAME` `(rows, ...)`, zeros at first. Outputs: `actions` `(rows, ...)`, the most likely ones, within the bounds
+of the action space; `parameters` `(rows, ...)` of the action distribution, to draw from; `next_memory.NAME`, the memory
+for the next call. The critic is left out. The file's metadata hold the description of the policy and of its world.
+"""
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError
+from ludus.core.files import write_atomic
+from ludus.envs.base import action_dtypes
+from ludus.networks.recurrent import Gru, Lstm
+from ludus.policies.agent import Agent, build_policy
+from ludus.policies.description import PolicyDescription
+from ludus.policies.memory import Memory
+from ludus.policies.policy import Policy
+from ludus.store.checkpoint import naming_disk_faults
+
+ONNX_SUFFIX = ".onnx"
+
+_ROWS = 2  # of the example that is traced; any other number works in the file
+_EXPORTER_LOGGERS = ("torch.onnx", "onnxscript", "onnx_ir")
+
+
+class _PlainCell(nn.Module):
+    """One step of an LSTM or GRU in plain operations: those that train are compiled kernels, which no file can hold."""
+
+    def __init__(self, cell: Lstm | Gru) -> None:
+        super().__init__()
+        self.cell, self.output_size = cell, cell.output_size
+
+    def initial(self, rows: int, device: torch.device) -> Memory:
+        """Returns the memory of `rows` rows that have seen nothing."""
+        return self.cell.initial(rows, device)
+
+    def step(self, inputs: Tensor, memory: Memory, starts: Tensor) -> tuple[Tensor, Memory]:
+        """Advances by one frame; see `Lstm.step`."""
+        keep = (~starts).unsqueeze(-1).to(inputs.dtype)
+        hidden, size, projected = memory["hidden"] * keep, self.cell.size, self.cell.project(inputs)
+        recurrent = hidden @ self.cell.hidden_weight.t()
+        if isinstance(self.cell, Lstm):
+            gates = projected + recurrent
+            enter, stay, leave = torch.sigmoid(gates[:, : 3 * size]).chunk(3, dim=1)
+            state = stay * (memory["cell"] * keep) + enter * torch.tanh(gates[:, 3 * size :])
+            hidden = leave * torch.tanh(state)
+            return hidden, {"hidden": hidden, "cell": state}
+        recurrent = recurrent + self.cell.hidden_bias
+        reset, update = torch.sigmoid(projected[:, : 2 * size] + recurrent[:, : 2 * size]).chunk(2, dim=1)
+        candidate = torch.tanh(projected[:, 2 * size :] + reset * recurrent[:, 2 * size :])
+        hidden = candidate + update * (hidden - candidate)
+        return hidden, {"hidden": hidden}
+
+
+class _StepModule(nn.Module):
+    """`Policy.step` without noise as a function of tensors alone."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__()
+        policy.critic_recurrent = None
+        if policy.recurrent is not None:
+            policy.register_module("recurrent", _PlainCell(policy.recurrent))
+        self.policy = policy
+        self.observations, self.memory = tuple(policy.spec.observation_space), tuple(policy.initial(1))
+        self._action_dtype = action_dtypes(policy.spec.action_space)[0]
+        self._parameters_seen: list[Tensor] = []
+        policy.head.register_forward_hook(lambda _module, _inputs, output: self._parameters_seen.append(output))
+
+    def forward(self, observations: list[Tensor], starts: Tensor, memory: list[Tensor]) -> tuple[Tensor, ...]:
+        """Returns actions, parameters and the next memory; all in the order of the attributes."""
+        self._parameters_seen.clear()
+        entries = dict(zip(self.observations, observations, strict=True))
+        # The streaming encoder writes into its memory, which would be an input of the file.
+        before = {name: tensor.clone() for name, tensor in zip(self.memory, memory, strict=True)}
+        step = self.policy.step(entries, before, starts)
+        actions = self.policy.clip_actions(step.actions).to(self._action_dtype)
+        return actions, self._parameters_seen[-1].float(), *(step.memory[name] for name in self.memory)
+
+
+def write_onnx(agent: Agent, target: str | Path) -> None:
+    """Writes the step of an agent's policy as an ONNX file.
+
+    Raises:
+        ConfigError: The target does not end in `.onnx`.
+        MissingDependencyError: The libraries of the extra `onnx` are not installed.
+        UnsupportedError: This policy cannot be written as ONNX; the reason is told.
+        StoreError: The file could not be written.
+    """
+    target = Path(target)
+    if target.suffix != ONNX_SUFFIX:
+        raise ConfigError(f"the file {str(target)!r} must end in {ONNX_SUFFIX}; name it {target.stem}{ONNX_SUFFIX}")
+    description = PolicyDescription.of(agent.spec, agent.policy.config, agent.settings)
+    module = _StepModule(build_policy(description, agent.policy.state(), "cpu").eval()).eval()
+    raw = _encode(module, {"ludus.agent": description.model_dump_json()})
+    with naming_disk_faults(f"file {target}"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(target, raw)
+
+
+def _encode(module: _StepModule, metadata: Mapping[str, str]) -> bytes:
+    try:
+        import onnx
+        import onnxscript  # noqa: F401 - torch's exporter needs it
+    except ImportError:
+        raise MissingDependencyError("onnx and onnxscript", "onnx", "writing ONNX files") from None
+    with _quiet():
+        try:
+            model = _trace(module)
+        except Exception as error:
+            reason = str(error).strip().splitlines()
+            raise UnsupportedError(
+                f"this policy cannot be written as ONNX: {reason[0] if reason else type(error).__name__}; "
+                "the file of `ludus export` without --onnx has everything"
+            ) from error
+    onnx.helper.set_model_props(model, dict(metadata))
+    raw: bytes = model.SerializeToString()
+    return raw
+
+
+def _trace(module: _StepModule) -> Any:  # noqa: ANN401 - of the onnx library
+    policy = module.policy
+    observations = [
+        torch.zeros((_ROWS, *(space.shape or ())), dtype=_dtype(space.dtype))
+        for space in policy.spec.observation_space.values()
+    ]
+    starts, memory = torch.zeros(_ROWS, dtype=torch.bool), list(policy.initial(_ROWS).values())
+    rows = {0: torch.export.Dim.DYNAMIC}
+    program = torch.onnx.export(
+        module,
+        (observations, starts, memory),
+        dynamo=True,
+        input_names=[
+            *(f"observation.{name}" for name in module.observations),
+            "starts",
+            *(f"memory.{name}" for name in module.memory),
+        ],
+        output_names=["actions", "parameters", *(f"next_memory.{name}" for name in module.memory)],
+        dynamic_shapes=([rows for _ in observations], rows, [rows for _ in memory]),
+        verbose=False,
+    )
+    if program is None:
+        raise RuntimeError("torch gave no program")
+    return program.model_proto
+
+
+def _dtype(kind: Any) -> torch.dtype:  # noqa: ANN401 - a NumPy type
+    found: torch.dtype = getattr(torch, str(kind))
+    return found
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the exporter's own remarks, which are about itself, away from the user."""
+    loggers = [logging.getLogger(name) for name in _EXPORTER_LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
