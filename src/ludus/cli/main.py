@@ -20,7 +20,7 @@ from ludus.cli.motion import motion
 from ludus.cli.play import play
 from ludus.cli.ratings import ratings
 from ludus.cli.replay import replay
-from ludus.cli.report import report
+from ludus.cli.tournament import tournament
 from ludus.cli.train import resume, train
 from ludus.cli.verify import verify
 from ludus.core.errors import LudusError
@@ -45,8 +45,8 @@ app.command()(demo)
 app.command()(envs)
 app.command(name="eval")(evaluate)
 app.command()(benchmark)
+app.command()(tournament)
 app.command()(ratings)
-app.command()(report)
 app.add_typer(bench, name="bench")
 app.add_typer(config, name="config")
 app.add_typer(motion, name="motion")

@@ -1,0 +1,196 @@
+"""`ludus tournament`: agents and bots, everybody against everybody, with ratings, cycles and a bracket."""
+
+import csv
+import io
+import json as json_format
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ludus.cli.console import ShareLine, print_ok, print_warning, show_table
+from ludus.cli.places import choose_device
+from ludus.cli.plugins import Plugin, load_plugins
+
+if TYPE_CHECKING:
+    from ludus.evaluation.brackets import Bracket, Meeting
+    from ludus.evaluation.entrants import Entrant
+    from ludus.evaluation.tournament import Tournament
+
+_MOST_CYCLES = 20  # that are printed; all of them are in --json
+_MOST_COLUMNS = 12  # players up to which the table of all pairs is printed; it is in --json and --out
+
+
+def tournament(
+    players: Annotated[
+        list[str] | None, typer.Argument(help="Folders or files of agents, and bots such as based.")
+    ] = None,
+    bots: Annotated[bool, typer.Option("--bots", help="Every bot of the world takes part too.")] = False,
+    world: Annotated[
+        str | None, typer.Option(help="World; that of most of the agents if left out, as all others are refused.")
+    ] = None,
+    matches: Annotated[int, typer.Option(min=1, help="Matches of each pair, half of them on either side.")] = 100,
+    elimination: Annotated[
+        bool, typer.Option("--elimination", help="Play a double elimination after the round robin.")
+    ] = False,
+    best_of: Annotated[int, typer.Option(min=1, help="Games of a meeting in the elimination.")] = 9,
+    seeding: Annotated[
+        Literal["rating", "order"], typer.Option(help="How the elimination is seeded: by rating, or as named.")
+    ] = "rating",
+    out: Annotated[Path | None, typer.Option(help="Folder for tournament.json, payoffs.csv and payoffs.png.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Setting of the world as key=value; repeat it for several.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all matches.")] = 0,
+    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
+    games: Annotated[int, typer.Option(min=1, help="Most games in one batch.")] = 4096,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
+    ] = False,
+    plugin: Plugin = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Play everybody against everybody, and rate them; files of strangers can be wrong, but never dangerous."""
+    load_plugins(plugin)
+    from ludus.envs.registry import make_env
+    from ludus.evaluation.entrants import admit
+    from ludus.evaluation.pairings import Table
+    from ludus.evaluation.stage import stage_settings
+    from ludus.evaluation.tournament import run_tournament
+
+    settings = stage_settings(world or "", words=set_ or ()) or None
+    entries = admit(players or (), world=world, all_bots=bots, config=settings)
+    with make_env(entries.world, config=settings) as env:
+        place = choose_device(device, env.spec)
+    if place != "cpu":
+        entries = admit(players or (), world=world, all_bots=bots, config=settings, device=place)
+    for refusal in entries.refusals:
+        print_warning(f"REFUSED {refusal.source}: {refusal.reason}")
+    if entries.refusals:
+        print_warning(f"the tournament goes on with {len(entries.entrants)} players, without {len(entries.refusals)}")
+    line, bracket_line = ShareLine("round robin"), ShareLine("elimination")
+    played = run_tournament(
+        entries,
+        Table(
+            entries.world, [each.contender for each in entries.entrants], place, settings, seed, deterministic, games
+        ),
+        matches=matches,
+        best_of=best_of if elimination else None,
+        seeded_by_rating=seeding == "rating",
+        progress=line.tell,
+        bracket_progress=bracket_line.tell,
+    )
+    line.close()
+    bracket_line.close()
+    document = {"seed": seed, "deterministic": deterministic, "device": place, "matches": matches} | played.as_json()
+    if out is not None:
+        _write(played, json_format.dumps(document, indent=2), out)
+    if json:
+        typer.echo(json_format.dumps(document, indent=2))
+        return
+    _show(played)
+    count = sum(record.matches for record in played.records.values())
+    print_ok(f"{count} matches of {len(entries.entrants)} players in {played.seconds:.1f} s on {place}")
+    if out is not None:
+        print_ok(f"written to {out}")
+
+
+def _write(played: "Tournament", document: str, folder: Path) -> None:
+    from ludus.core.files import write_text_atomic
+    from ludus.evaluation.payoff_picture import draw_payoffs
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text_atomic(folder / "tournament.json", document + "\n")
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow(("first", "second", "matches", "wins", "draws", "losses"))
+    writer.writerows((*pair, record.matches, *record) for pair, record in played.records.items())
+    write_text_atomic(folder / "payoffs.csv", rows.getvalue())
+    draw_payoffs(played, folder / "payoffs.png")
+    if played.bracket is not None:
+        write_text_atomic(folder / "bracket.txt", "\n".join(bracket_lines(played.bracket)) + "\n")
+
+
+def _show(played: "Tournament") -> None:
+    ranking = played.ranking
+    cells = []
+    for place, entrant in enumerate(ranking, 1):
+        rating, total = played.ratings[entrant.name], played.total(entrant.name)
+        score = "-" if total.score is None else f"{total.score:.1%}".removesuffix("%")
+        numbers = (f"{rating.estimate:.0f} ({rating.low:.0f} to {rating.high:.0f})", *map(str, total), score)
+        cells.append((str(place), entrant.name, *numbers, _decides(entrant)))
+    header = ("place", "player", "rating", "won", "drawn", "lost", "score %", "decides in ms")
+    show_table(header, cells, title=f"{played.entries.world}: Bradley-Terry ratings with 95 % intervals, mean 0")
+    if len(ranking) <= _MOST_COLUMNS:
+        typer.echo("\nscore of the row against the column, %, draws as half a win:")
+        show_table(("player", *(f"{place:3}" for place in range(1, len(ranking) + 1))), _matrix(played))
+    _show_pace(ranking)
+    _show_cycles(played)
+    if played.bracket is not None:
+        typer.echo("")
+        for text in bracket_lines(played.bracket):
+            typer.echo(text.encode("ascii", "backslashreplace").decode("ascii"))
+
+
+def _matrix(played: "Tournament") -> list[list[str]]:
+    rows = []
+    for place, entrant in enumerate(played.ranking, 1):
+        others = (other.name for other in played.ranking)
+        scores = [None if name == entrant.name else played.record(entrant.name, name).score for name in others]
+        rows.append(
+            [f"{place} {entrant.name}", *("-".rjust(3) if score is None else f"{100 * score:3.0f}" for score in scores)]
+        )
+    return rows
+
+
+def _decides(entrant: "Entrant") -> str:
+    reaction = entrant.reaction
+    if reaction is None:
+        return "bot"
+    flag = "" if reaction.pace == "in time" else f" {reaction.pace.upper()}"
+    return f"{1e3 * reaction.median_s:.2f}, p99 {1e3 * reaction.p99_s:.2f}{flag}"
+
+
+def _show_pace(ranking: "Sequence[Entrant]") -> None:
+    for entrant in ranking:
+        reaction = entrant.reaction
+        if reaction is not None and reaction.pace != "in time":
+            print_warning(
+                f"{entrant.name} is {reaction.pace} for real time: a decision takes {1e3 * reaction.median_s:.1f} ms, "
+                f"one in a hundred {1e3 * reaction.p99_s:.1f} ms, a frame {1e3 * reaction.frame_s:.1f} ms"
+            )
+
+
+def _show_cycles(played: "Tournament") -> None:
+    typer.echo("")
+    if not played.cycles:
+        typer.echo(
+            "no cycles: nowhere does one surely beat another, who surely beats a third, who surely beats the first"
+        )
+    for cycle in played.cycles[:_MOST_CYCLES]:
+        typer.echo(f"cycle: {' beats '.join((*cycle, cycle[0]))}")
+    if len(played.cycles) > _MOST_CYCLES:
+        typer.echo(f"and {len(played.cycles) - _MOST_CYCLES} cycles more; --json has all of them")
+
+
+def bracket_lines(bracket: "Bracket") -> list[str]:
+    """Returns a bracket as lines of text: round by round, and who came where."""
+    width = max(len(standing.name) for standing in bracket.standings)
+    lines = []
+    for each in bracket.rounds:
+        meetings = [meeting for meeting in each.meetings if meeting.winner is not None]
+        if meetings:
+            lines += [each.name, *(f"  {_meeting(meeting, width)}" for meeting in meetings)]
+    lines.append("standings")
+    return [*lines, *(f"  {standing.place:3}  {standing.name}" for standing in bracket.standings)]
+
+
+def _meeting(meeting: "Meeting", width: int) -> str:
+    if meeting.score is None:
+        return f"{str(meeting.winner).ljust(width)}  has a bye"
+    wins, draws, losses, _ = meeting.score
+    said = f"{str(meeting.first).ljust(width)}  {wins:3} : {losses:<3} {str(meeting.second).ljust(width)}"
+    drawn = f", {draws} drawn" if draws else ""
+    seed = ", equal: the better seed goes on" if wins == losses else ""
+    return f"{said} -> {meeting.winner}{drawn}{seed}"
