@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ludus import __version__
+from ludus.cli.analyze import analyze
 from ludus.cli.bench import bench
 from ludus.cli.benchmark import benchmark
 from ludus.cli.config import config
@@ -16,10 +17,12 @@ from ludus.cli.console import print_error
 from ludus.cli.demo import demo
 from ludus.cli.envs import envs
 from ludus.cli.evaluate import evaluate
+from ludus.cli.export import export
 from ludus.cli.motion import motion
 from ludus.cli.play import play
 from ludus.cli.ratings import ratings
 from ludus.cli.replay import replay
+from ludus.cli.report import report
 from ludus.cli.tournament import tournament
 from ludus.cli.train import resume, train
 from ludus.cli.verify import verify
@@ -44,9 +47,12 @@ app.command()(replay)
 app.command()(demo)
 app.command()(envs)
 app.command(name="eval")(evaluate)
+app.command()(analyze)
 app.command()(benchmark)
 app.command()(tournament)
 app.command()(ratings)
+app.command()(report)
+app.command()(export)
 app.add_typer(bench, name="bench")
 app.add_typer(config, name="config")
 app.add_typer(motion, name="motion")

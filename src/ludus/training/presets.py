@@ -27,7 +27,7 @@ from ludus.config import (
     suggest,
 )
 from ludus.config.user_defaults import user_defaults_document
-from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
 from ludus.core.faults import ConfigFault
 from ludus.envs.registry import preset_package, settings_model, world_id
 from ludus.training.config import TrainConfig
@@ -60,7 +60,8 @@ def load_run_config(
 
     Args:
         world: A world, such as `brawl` or `gym:CartPole-v1`; it becomes `world.name` unless a layer says so itself.
-        preset: Name of a preset of the world; None takes `quick`, `walk` or `default`, the first there is, if no file is given.
+        preset: Name of a preset of the world; None takes `quick`, `walk` or `default`, the first there is, if no file
+            is given.
         file: A file of the user's own, which may extend a preset.
         overrides: `key.path=value` each, in YAML.
 
@@ -93,6 +94,23 @@ def load_run_config_with_origins(
     if settings is not None:
         checks.append(part_check(_SETTINGS, settings))
     return RunConfig(*read_config_with_origins(TrainConfig, layers, checks))
+
+
+def world_of_file(file: Path) -> str:
+    """Returns the world that a configuration file, or one that it extends, says it is for.
+
+    Raises:
+        ConfigFileError: The file cannot be read.
+        ConfigError: It does not say.
+    """
+    *_, own = documents = read_layers(file, Shelf(""))  # its presets are not known before its world is
+    if own.root.content is None and own.faults:
+        raise ConfigFileError(own.faults)
+    names = (document.root.find(_NAME) for document in reversed(documents))
+    for name in names:
+        if name is not None and isinstance(name.content, str):
+            return name.content
+    raise ConfigError(f"{file} does not say its world; give it world.name, or use: ludus verify WORLD --config {file}")
 
 
 def _preset_file(shelf: Shelf, world: str, preset: str | None) -> Path | None:
