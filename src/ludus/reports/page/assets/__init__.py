@@ -1,0 +1,1 @@
+"""Scripts, styles and the frame of the page, all written for it."""

@@ -1,0 +1,82 @@
+// Small helpers that everything else uses: elements, numbers for people, and a list of what went wrong.
+
+const problems = [];
+function noteProblem(text) {
+  problems.push(String(text));
+  document.documentElement.dataset.problems = problems.join("\n");
+}
+window.addEventListener("error", (event) => noteProblem(event.message || "a resource was refused"));
+window.addEventListener("unhandledrejection", (event) => noteProblem(event.reason));
+document.addEventListener("securitypolicyviolation", (event) => noteProblem(`refused: ${event.violatedDirective}`));
+
+const SVG = "http:" + "//www.w3.org/2000/svg"; // the name of a namespace; nothing is loaded from it
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return element;
+}
+const make = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+const draw = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+
+function trimmed(value, digits) {
+  return String(Number(value.toPrecision(digits)));
+}
+function shortNumber(value, digits = 4) {
+  if (!isNumber(value)) return "-";
+  const size = Math.abs(value);
+  if (size >= 1e15 || (size > 0 && size < 1e-4)) return value.toExponential(2);
+  if (size >= 1e9) return trimmed(value / 1e9, digits) + "G";
+  if (size >= 1e6) return trimmed(value / 1e6, digits) + "M";
+  if (size >= 1e4) return trimmed(value / 1e3, digits) + "k";
+  return trimmed(value, digits);
+}
+const wholeNumber = (value) => (isNumber(value) ? Math.round(value).toLocaleString("en-US") : "-");
+const percent = (value) => (isNumber(value) ? `${Math.round(100 * value)} %` : "-");
+function duration(seconds) {
+  if (!isNumber(seconds)) return "-";
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+}
+const readable = (name) => String(name).replaceAll("_", " ");
+const color = (index) => `c${index % 12}${index >= 12 ? " again" : ""}`;
+
+// Nice round ticks that cover about `count` steps between two numbers.
+function ticks(low, high, count) {
+  const raw = (high - low) / Math.max(count, 1);
+  if (!(raw > 0)) return [low];
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each >= raw * 0.999);
+  const found = [];
+  for (let place = Math.ceil(low / step - 1e-9); place * step <= high + step * 1e-9; place++) found.push(place * step);
+  return found;
+}
+function logTicks(low, high) {
+  const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
+  const every = Math.max(1, Math.ceil((last - first) / 5));
+  const found = [];
+  for (let power = first; power <= last; power += every) {
+    for (const factor of last - first <= 2 ? [1, 2, 5] : [1]) {
+      const value = factor * 10 ** power;
+      if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
+    }
+  }
+  return found.length ? found : [low, high];
+}
+
+// Options that people choose for the whole page; charts draw themselves anew when they change.
+const options = { smoothing: 0.6, bands: true };
+const FEW_POINTS = 60; // a curve of fewer is shown as it is
+const charts = new Set();
+const redrawAll = () => charts.forEach((chart) => chart());
+const cursorListeners = new Set();

@@ -1,0 +1,223 @@
+// The sections of the page. Each takes the document and returns what stands in it; what is missing says so.
+
+const missing = (text) => make("p", { class: "card missing" }, text);
+const grid = (...children) => make("div", { class: "grid" }, children);
+const known = (rows) => rows.map((row, group) => ({ row, group })).filter(({ row }) => row);
+
+function mean(values) {
+  const found = values.filter(isNumber);
+  return found.length ? found.reduce((sum, value) => sum + value, 0) / found.length : null;
+}
+function spread(values, format) {
+  const found = values.filter(isNumber);
+  if (!found.length) return ["-", ""];
+  const low = format(Math.min(...found)), high = format(Math.max(...found));
+  return [format(mean(found)), low === high ? "" : `${low} to ${high}`];
+}
+
+function overview(data) {
+  const tile = (name, value, note) => make("div", { class: "card tile" }, make("span", {}, name), make("b", {}, value), make("small", {}, note || ""));
+  const runs = data.runs;
+  const tiles = [];
+  if (data.groups.length === 1) {
+    const [steps, stepsNote] = spread(runs.map((run) => run.env_steps), (value) => shortNumber(value));
+    tiles.push(tile("Env steps", steps, stepsNote));
+    const [took, tookNote] = spread(runs.map((run) => run.training_s), duration);
+    tiles.push(tile("Training time", took, tookNote));
+    const [speed, speedNote] = spread(runs.map((run) => run.steps_per_s), (value) => shortNumber(value, 3));
+    tiles.push(tile("Steps a second", speed, speedNote));
+    const [best, bestNote] = spread(runs.map((run) => run.best_score), (value) => shortNumber(value, 3));
+    tiles.push(tile("Best score", best, bestNote));
+    const found = data.evaluations[0];
+    if (found && found.lines.win_rate) {
+      const last = found.labels.map((label) => [label, (found.lines.win_rate[label][1] || []).at(-1)]).filter(([, value]) => isNumber(value));
+      last.sort((a, b) => a[1] - b[1]);
+      if (last.length) tiles.push(tile("Hardest opponent", last[0][0] || "-", `${percent(last[0][1])} won`));
+    }
+    const payoffs = data.payoffs[0], rating = payoffs && payoffs.learner.filter(Boolean).at(-1);
+    if (rating) tiles.push(tile("Rating at the end", wholeNumber(rating[0]), `${rating[1]} to ${rating[2]}; 0 is the mean`));
+  }
+  const header = ["run", "group", "world", "seed", "state", "env steps", "time", "steps/s", "best score", "last score", "commit"];
+  const rows = runs.map((run) => make("tr", {},
+    make("td", {}, make("i", { class: `swatch ${color(data.groups.findIndex((group) => group.label === run.group))}` }), run.name),
+    make("td", {}, run.group), make("td", {}, run.world || "-"), make("td", { class: "number" }, run.seed === null ? "-" : run.seed),
+    make("td", {}, make("span", { class: `state ${run.state.replace(" ", "-")}` }, run.state)),
+    make("td", { class: "number" }, wholeNumber(run.env_steps)), make("td", { class: "number" }, duration(run.training_s)),
+    make("td", { class: "number" }, wholeNumber(run.steps_per_s)), make("td", { class: "number" }, shortNumber(run.best_score)),
+    make("td", { class: "number" }, shortNumber(run.last_score)), make("td", {}, run.commit ? run.commit.slice(0, 8) : "-")));
+  return [
+    tiles.length ? make("div", { class: "tiles" }, tiles) : null,
+    make("div", { class: "card scroll" }, make("table", { class: "rows unbroken" },
+      make("thead", {}, make("tr", {}, header.map((name) => make("th", {}, name)))), make("tbody", {}, rows))),
+  ];
+}
+
+function notices(data) {
+  if (!data.notices.length) return missing("No alarms: nothing was rolled back or skipped, and every session ended.");
+  return make("ul", { class: "card notices" }, data.notices.map((notice) => make("li", { class: notice.level },
+    make("b", {}, notice.level), make("span", {}, notice.run), make("p", {}, notice.text,
+      notice.details.length ? make("details", {}, make("summary", {}, "evidence and remedy"), make("ul", {}, notice.details.map((line) => make("li", {}, line)))) : null),
+    isNumber(notice.env_steps) ? make("small", {}, `at ${wholeNumber(notice.env_steps)} steps`) : null)));
+}
+
+function panels(data, section, without) {
+  const found = data.panels.filter((panel) => panel.section === section);
+  if (!found.length) return missing(without);
+  return grid(found.map((panel) => lineChart({
+    name: panel.name, title: panel.title, note: panel.note, unit: panel.unit, stages: data.groups.flatMap((group) => group.stages),
+    series: known(panel.curves).map(({ row, group }) => ({ label: data.groups[group].label, cls: color(group), ...row })),
+  })));
+}
+
+function evaluations(data) {
+  const found = known(data.evaluations);
+  if (!found.length) return missing("No evaluation was made: evaluation_results.csv is not there or has no rows yet.");
+  const numbers = [...new Set(found.flatMap(({ row }) => row.numbers))];
+  const state = { number: numbers[0], group: found[0].group };
+  const holder = make("div", { class: "grid" });
+  const isShare = () => /rate$|share$/.test(state.number) && state.number !== "attack_rate";
+  const choice = (label, values, texts, chosen) => make("label", {}, `${label} `, make("select", {
+    "aria-label": label, onchange: (event) => { chosen(event.target.value); show(); },
+  }, values.map((value, index) => make("option", { value }, texts[index]))));
+  function show() {
+    const format = isShare() ? percent : (value) => shortNumber(value);
+    const row = data.evaluations[state.group], kind = row.kind;
+    const labels = row.labels, lines = row.lines[state.number] || {};
+    const title = readable(state.number).replace(/^./, (letter) => letter.toUpperCase());
+    const every = [...new Set(found.flatMap((each) => each.row.labels))];
+    const last = (each, label) => {
+      const line = (each.row.lines[state.number] || {})[label];
+      const i = line ? line[0].length - 1 : -1;
+      return i >= 0 && isNumber(line[1][i]) ? { value: line[1][i], low: line[2][i], high: line[3][i] } : null;
+    };
+    const rows = every.map((label) => ({
+      label: label || "all",
+      bars: found.map((each) => {
+        const bar = last(each, label);
+        return bar && { cls: color(each.group), text: format(bar.value), ...bar,
+          title: `${data.groups[each.group].label}: ${format(bar.value)}${isNumber(bar.low) ? `, ${format(bar.low)} to ${format(bar.high)}` : ""}` };
+      }),
+    })).sort((a, b) => (b.bars[0] ? b.bars[0].value : -Infinity) - (a.bars[0] ? a.bars[0].value : -Infinity));
+    const values = rows.flatMap((each) => each.bars.filter(Boolean).flatMap((bar) => [bar.value, bar.low, bar.high])).filter(isNumber);
+    const limits = isShare() ? [0, 1] : [Math.min(0, ...values), Math.max(0, ...values)];
+    const pooled = state.number === "win_rate" ? "95 % intervals, matches of all seeds together" : "mean and range over seeds";
+    holder.replaceChildren(
+      barChart({ title: `${title} at the last evaluation`, name: "last-evaluation", note: pooled, rows, limits, long: true }),
+      lineChart({ title: `${title} over time`, name: "evaluation", big: true, format, range: isShare() ? [0, 1] : null,
+        note: `by ${kind}${found.length > 1 ? `, ${data.groups[state.group].label}` : ""}; ${pooled}`,
+        series: labels.filter((label) => lines[label] && lines[label][1].some(isNumber)).map((label, index) => {
+          const [x, y, low, high] = lines[label];
+          return { label: label || "all", cls: color(index), x, y, ...(labels.length < 5 ? { low, high } : {}) };
+        }) }),
+      lineChart({ title: "Score", name: "score", big: true, note: "By which the best agent is kept; mean and range over seeds",
+        series: found.map(({ row: each, group }) => {
+          const [x, y, low, high] = each.score;
+          return { label: data.groups[group].label, cls: color(group), x, y, ...(low.some(isNumber) ? { low, high } : {}) };
+        }) }));
+  }
+  show();
+  return [make("div", { class: "choices" },
+    choice("number", numbers, numbers.map(readable), (value) => { state.number = value; }),
+    found.length > 1 ? choice("runs", found.map(({ group }) => group), found.map(({ group }) => data.groups[group].label), (value) => { state.group = Number(value); }) : null),
+  holder];
+}
+
+function rewards(data) {
+  const found = known(data.rewards);
+  if (!found.length) return missing("There is no reward_breakdown.csv, or it has no rows yet.");
+  const palette = [...new Set(found.flatMap(({ row }) => Object.keys(row.terms)))];
+  return grid(found.map(({ row, group }) => stackChart({
+    palette,
+    title: `Reward terms${found.length > 1 ? `: ${data.groups[group].label}` : ""}`,
+    note: "Weighed, for 1,000 env steps; gains stack upward, costs downward, the line is their sum", ...row,
+  })));
+}
+
+function ratings(data) {
+  const found = known(data.payoffs);
+  if (!found.length) return missing("There is no opponents.csv, or no match was played yet: ratings and payoffs are made from it.");
+  const ratingLines = found.map(({ row, group }) => {
+    const places = row.learner.map((rating, i) => [rating, i]).filter(([rating]) => rating);
+    return { label: data.groups[group].label, cls: color(group), x: places.map(([, i]) => row.ends[i]),
+      y: places.map(([rating]) => rating[0]), low: places.map(([rating]) => rating[1]), high: places.map(([rating]) => rating[2]) };
+  }).filter((line) => line.x.length);
+  const bars = found.map(({ row, group }) => {
+    const players = Object.entries(row.rated);
+    const last = row.learner.filter(Boolean).at(-1);
+    if (last) players.push(["learner (end)", last]);
+    players.sort((a, b) => b[1][0] - a[1][0]);
+    const all = players.flatMap(([, rating]) => rating);
+    return barChart({ title: `Ratings${found.length > 1 ? `: ${data.groups[group].label}` : ""}`,
+      note: "Bradley-Terry over all training matches with 95 % intervals; 400 points are odds of ten to one",
+      limits: [Math.min(0, ...all), Math.max(0, ...all)],
+      rows: players.map(([label, [value, low, high]]) => ({ label, bars: [{ cls: label === "learner (end)" ? color(group) : "plain", value, low, high,
+        text: wholeNumber(value), title: `${low} to ${high}` }] })) });
+  });
+  const maps = found.map(({ row, group }) => heatMap({
+    title: `Payoffs${found.length > 1 ? `: ${data.groups[group].label}` : ""}`,
+    note: "Share of points in training matches, in percent, by opponent and by the learner's env steps; draws are half a point",
+    columns: row.ends.map((end) => shortNumber(end, 2)),
+    rows: row.opponents.map((label, i) => ({ label, cells: row.score[i].map((share, k) => (isNumber(share)
+      ? { share, title: `${label}: ${percent(share)} of ${wholeNumber(row.matches[i][k])} matches` } : null)) })),
+  }));
+  return grid(ratingLines.length ? lineChart({ title: "Rating over time", name: "rating",
+    note: "Bradley-Terry of the learner at each time, with 95 % intervals; the mean of all players is 0", series: ratingLines }) : null, bars, maps);
+}
+
+function strategy(data) {
+  const curves = data.panels.some((panel) => panel.section === "strategy");
+  const found = known(data.latents);
+  if (!curves && !found.length) return missing("There is no strategy_analysis.csv: the policy has no strategy encoder.");
+  const maps = found.map(({ row, group }) => scatterChart({ title: `Map of latents: ${row.run}`,
+    note: "What the encoder makes of what it sees; a point a frame or match, coloured by the opponent's style", ...row }));
+  const probes = found.filter(({ row }) => row.times_s.length).map(({ row, group }) => lineChart({
+    title: `Telling the opponent: ${row.run}`, name: "probe", xUnit: "s", format: percent, range: [0, 1],
+    note: `Share of matches whose style a linear probe tells from what was seen so far, by seconds seen${isNumber(row.chance) ? `; guessing gives ${percent(row.chance)}` : ""}`,
+    series: [{ label: "probe", cls: color(group), x: row.times_s, y: row.accuracy.map((each) => each[0]),
+      low: row.accuracy.map((each) => each[1]), high: row.accuracy.map((each) => each[2]) }] }));
+  return [curves ? panels(data, "strategy", "") : null, found.length
+    ? make("div", { class: "grid after" }, maps, probes)
+    : missing("`ludus analyze RUN` draws a map of the latents, which then stands here.")];
+}
+
+function times(data) {
+  const found = known(data.times);
+  if (!found.length) return missing("No speed is known: the run wrote neither resources.csv nor a tensorboard/ folder (monitoring.resources, monitoring.tensorboard).");
+  const speeds = found.filter(({ row }) => row.speed);
+  const shares = found.filter(({ row }) => Object.keys(row.shares).length);
+  return grid(
+    speeds.length ? lineChart({ title: "Throughput", name: "throughput", unit: "env steps/s", note: "Of the learner's seats, without logging and evaluations",
+      series: speeds.map(({ row, group }) => ({ label: data.groups[group].label, cls: color(group), ...row.speed })) }) : null,
+    shares.length ? shareBars({ title: "Where the time went", note: "Mean over all iterations",
+      rows: shares.map(({ row, group }) => ({ label: data.groups[group].label, shares: row.shares })) }) : null,
+    [...new Set(found.flatMap(({ row }) => Object.keys(row.memory)))].map((title) => lineChart({ title, name: title,
+      series: found.filter(({ row }) => row.memory[title]).map(({ row, group }) => ({ label: data.groups[group].label, cls: color(group), ...row.memory[title] })) })));
+}
+
+function replays(data) {
+  if (!data.replays.length) return missing("No match was replayed; `ludus report RUN --replays 1` plays some against the hardest opponents, for worlds that a page can draw.");
+  return grid(replayPlayer(data.replays));
+}
+
+function settings(data) {
+  const parts = Object.entries(data.settings);
+  if (!parts.length) return missing("The configuration is lost: there is no config.yaml.");
+  const header = () => make("thead", {}, make("tr", {}, make("th", {}, "setting"), data.groups.map((group) => make("th", {}, group.label))));
+  const row = ([path, values, differs]) => make("tr", { class: differs ? "differs" : null }, make("th", { scope: "row" }, path),
+    values.map((value) => make("td", {}, value === null ? "-" : value)));
+  const different = parts.flatMap(([, rows]) => rows.filter((each) => each[2]));
+  const compared = data.groups.length > 1 && (different.length
+    ? make("div", { class: "card scroll" }, make("b", {}, "What differs"), make("table", { class: "rows" }, header(), make("tbody", {}, different.map(row))))
+    : missing("The runs differ in no setting."));
+  return [compared || null, make("div", { class: "parts" }, parts.map(([part, rows]) => make("details", { class: "card" },
+    make("summary", {}, part, make("small", {}, ` ${rows.length}`)),
+    make("div", { class: "scroll" }, make("table", { class: "rows" }, data.groups.length > 1 ? header() : null, make("tbody", {}, rows.map(row)))))))];
+}
+
+function origins(data) {
+  const words = (mapping) => Object.entries(mapping).map(([name, value]) => `${name} ${value}`).join(", ");
+  return make("div", { class: "parts" }, data.runs.map((run) => make("details", { class: "card" }, make("summary", {}, run.name),
+    make("dl", {}, [["started", run.started], ["command", run.command], ["commit", run.commit], ["versions", words(run.versions)],
+      ["machine", words(run.machine)], ["missing", run.missing.join(", ")]]
+      .filter(([, text]) => text).flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])))));
+}
