@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ludus
+from ludus.training.api import TrainedRun
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -26,7 +27,7 @@ DUEL: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> ludus.training.api.TrainedRun:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
     return ludus.train(DUEL, folder=tmp_path_factory.mktemp("runs") / "duel")
 
 
@@ -36,9 +37,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_cards_command_gives_the_cards_numbers(
-    run: "Run", trained: ludus.training.api.TrainedRun, place: Path
-) -> None:
+def test_the_cards_command_gives_the_cards_numbers(run: "Run", trained: TrainedRun, place: Path) -> None:
     code, out, err = run("export", trained.folder, "--card", "cards/duel.md")
     assert code == 0, err
     assert re.fullmatch(r"\[OK\] duel\.ludus: [\d,]+ bytes, SHA-256 [0-9a-f]{64}; try: ludus eval duel\.ludus\n"
@@ -70,9 +69,7 @@ def test_what_the_run_does_not_say_is_not_measured(run: "Run", make_agent: MakeA
     assert not re.search(r"\d%", card)  # no invented number
 
 
-def test_the_file_plays_everywhere(
-    run: "Run", trained: ludus.training.api.TrainedRun, make_agent: MakeAgent, place: Path
-) -> None:
+def test_the_file_plays_everywhere(run: "Run", trained: TrainedRun, make_agent: MakeAgent, place: Path) -> None:
     assert run("export", trained.folder)[0] == 0
     code, out, err = run("eval", "duel.ludus", "--against", "duel.ludus", "--matches", 10)
     assert code == 0, err

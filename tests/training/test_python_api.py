@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import ludus
+from ludus.config import dump_yaml
 from ludus.core.errors import ConfigError, ConfigFileError, ConfigMismatchError, UnknownNameError
-from ludus.training.api import TrainedRun
+from ludus.training.api import TrainedRun, _read
 
 QUIET = {"console": "off", "tensorboard": False, "curves": False}
 SETTINGS: dict[str, Any] = {
@@ -34,7 +35,7 @@ def test_import_stays_light_and_every_name_is_there() -> None:
 
 def test_a_mapping_a_file_and_an_object_are_the_same_run(tmp_path: Path) -> None:
     first = ludus.train(SETTINGS, folder=tmp_path / "a")
-    (tmp_path / "mine.yaml").write_text(ludus.config.dump_yaml(SETTINGS))
+    (tmp_path / "mine.yaml").write_text(dump_yaml(SETTINGS))
     second = ludus.train(str(tmp_path / "mine.yaml"), folder=tmp_path / "b", overrides=["seed=0"])
     third = ludus.train(second.config, folder=tmp_path / "c")
     assert (first.env_steps, first.stop_reason) == (512, "")
@@ -53,7 +54,7 @@ def test_a_world_and_a_preset_in_a_new_folder(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_mapping_may_extend_a_preset(tmp_path: Path) -> None:
-    run = ludus.training.api._read({"extends": "debug", "world": {"name": "brawl"}, "seed": 3}, None, ())
+    run = _read({"extends": "debug", "world": {"name": "brawl"}, "seed": 3}, None, ())
     assert run.seed == 3
     assert run.opponents is not None
     assert not list(tmp_path.iterdir())
