@@ -39,8 +39,8 @@ def test_a_suite_of_ones_own(run: Run, make_agent: MakeAgent, suite: Path) -> No
     assert lines[3].startswith("mean over all rows: won ")
     assert lines[5].startswith("[WARN] rock ")
     assert "easy reached; hard asks for 100.0 %" in lines[5]
-    assert lines[6].startswith("[OK]   random [1 frames late]  mean return ")
-    assert lines[8] == "[WARN] readiness: easy; of the 1 targets of hard 1 are missed"
+    assert lines[6].startswith("[OK]   random [1 frame late]  mean return ")
+    assert lines[8] == "[WARN] readiness: easy; hard misses 1 of 1 targets"
     assert lines[9].startswith("[OK] 40 matches in ")
     assert out.isascii()
     assert "benchmark: 100 %" in err
@@ -80,7 +80,8 @@ def test_against_another_agent(run: Run, make_agent: MakeAgent, tmp_path: Path) 
     assert [line.split()[0] for line in lines[header + 1 : header + 5]] == ["rock", "cycle", "random", "all"]
     assert " better " in lines[header + 1]
     assert " no difference seen " in lines[header + 3]
-    assert "intervals of the 3 rows hold together with 95 %" in out
+    assert "intervals that hold together with 95 %" in out
+    assert "row by row: better in 2, worse in 0, no difference seen in 1" in out
     comparison = json.loads(run(*arguments, "--json")[1])["against"]["comparison"]
     assert [row["verdict"] for row in comparison["rows"]][0::2] == ["better", "no difference seen"]
 

@@ -131,7 +131,7 @@ def test_trials_are_rows_in_a_world_of_one_team(fresh: MakePolicy) -> None:
         ),
     )
     played = run_benchmark(Agent(fresh("stroll")), suite)
-    assert [result.row.name for result in played.rows] == ["storm", "calm [1 frames late]"]
+    assert [result.row.name for result in played.rows] == ["storm", "calm [1 frame late]"]
     assert played.readiness is not None
     assert played.readiness.word == "FAIL"
 

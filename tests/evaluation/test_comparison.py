@@ -53,18 +53,29 @@ def test_less_can_be_better() -> None:
     assert compare(small, large, more_is_better=False).verdict == "better"
     assert compare(small, large).verdict == "worse"
     same = mean_estimate(np.array([2.0, 2.0]))
-    assert compare(same, mean_estimate(np.array([1.0, 1.0]))).verdict == "better"  # no spread at all
+    assert compare(same, mean_estimate(np.array([1.5, 1.5]))).verdict == "better"  # no spread at all
     assert compare(same, same).verdict == "no difference seen"
 
 
 def test_what_cannot_be_compared() -> None:
     lowest = Estimate("extreme", 3.0, 20, math.nan)
     assert compare(lowest, lowest).verdict == "not compared"
-    one = mean_estimate(np.array([1.0]))
+    one = mean_estimate(np.array([1.5]))
     assert compare(one, one).verdict == "not compared"
     assert compare(one, one).as_json()["low"] is None
-    with pytest.raises(ConfigError, match="a share cannot be compared with a mean"):
-        compare(share_estimate(1, 2), one)
+    with pytest.raises(ConfigError, match="an extreme cannot be compared with a mean"):
+        compare(lowest, one)
+
+
+def test_a_number_that_is_0_or_1_for_one_agent_alone_is_compared_as_a_mean() -> None:
+    # Knockouts: 0, 0, 1, 1 and 1, 2, 3, 2; squared errors 0.25 / 4 and (2/3) / 4, freedom 3.8 to 4.4.
+    first, second = mean_estimate(np.array([0.0, 0.0, 1.0, 1.0])), mean_estimate(np.array([1.0, 2.0, 3.0, 2.0]))
+    assert (first.kind, second.kind) == ("share", "mean")
+    difference = compare(first, second)
+    errors = 0.0625, 2 / 12
+    freedom = sum(errors) ** 2 / (errors[0] ** 2 / 3 + errors[1] ** 2 / 3)
+    margin = t_quantile(0.975, math.floor(freedom)) * math.sqrt(sum(errors))
+    assert (difference.low, difference.high) == pytest.approx((-1.5 - margin, -1.5 + margin))
 
 
 def test_a_mean_over_rows_counts_each_alike() -> None:
@@ -72,3 +83,5 @@ def test_a_mean_over_rows_counts_each_alike() -> None:
     assert mean.value == 0.75
     # Variances 0.99 * 0.01 / 98 and 0.5 * 0.5 / 8: one win and one loss are added to each.
     assert mean.standard_error == pytest.approx(math.sqrt(0.99 * 0.01 / 98 + 0.25 / 8) / 2)
+    assert mean_over_rows([share_estimate(9, 9), share_estimate(8, 9)]).interval()[1] == 1.0  # never above it
+    assert mean_over_rows([mean_estimate(np.array([1.0, 3.0]))]).interval()[1] > 3.0

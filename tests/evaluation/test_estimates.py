@@ -35,6 +35,11 @@ def test_a_mean_has_students_interval() -> None:
     assert mean_estimate(numbers(5.0)).as_json() == {"value": 5.0, "low": None, "high": None}
 
 
+def test_a_mean_of_noughts_and_ones_is_a_share() -> None:
+    assert mean_estimate(numbers(1.0, 1.0, 1.0)).interval() == wilson_interval(3, 3)[1:]
+    assert mean_estimate(numbers(1.0, 0.0, 2.0)).kind == "mean"
+
+
 def test_a_quotient_is_that_of_the_totals_and_moves_as_its_linear_form() -> None:
     # 12 / 6 = 2; the residuals above - 2 * below are 0, 2, -2; divided by the mean below, 2, they are 0, 1, -1.
     estimate = quotient_estimate(numbers(2.0, 6.0, 4.0), numbers(1.0, 2.0, 3.0))

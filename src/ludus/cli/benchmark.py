@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ludus.cli.console import ShareLine, print_ok, print_verdict, show_table
+from ludus.cli.console import ShareLine, print_ok, print_table, print_verdict, show_table
 from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
 from ludus.core.errors import ConfigError
@@ -137,8 +137,8 @@ def _show_readiness(readiness: "Readiness") -> None:
     missing = readiness.missing(tier)
     close = sum(tier in each.targets and each.within_reach(tier) for each in missing)
     asked = sum(tier in each.targets for each in readiness.judgements)
-    more = f"; {close} of them within the interval, so more matches may show them met" if close else ""
-    said = f"{readiness.reached or 'no tier'}; of the {asked} targets of {tier} {len(missing)} are missed{more}"
+    more = f", {close} of them within the interval: more matches may show them met" if close else ""
+    said = f"{readiness.reached or 'no tier'}; {tier} misses {len(missing)} of {asked} targets{more}"
     print_verdict(readiness.word, f"readiness: {said}")
 
 
@@ -155,28 +155,25 @@ def _sentence(judgement: "Judgement") -> str:
 
 
 def _show_comparison(comparison: "Comparison", first: str, second: str) -> None:
-    typer.echo("")
-    header = ("row", "number", "first", "second", "difference", "verdict", "matches needed")
-    rows = [_difference_cells(row) for row in (*comparison.rows, comparison.overall)]
-    show_table(header, rows, title=f"first: {first}; second: {second}")
-    overall, count = comparison.overall, len(comparison.rows)
-    seen = [row for row in comparison.rows if row.difference.verdict in ("better", "worse")]
-    typer.echo(
-        f"intervals of the {count} rows hold together with 95 %; first is better in "
-        f"{sum(row.difference.verdict == 'better' for row in seen)}, worse in "
-        f"{sum(row.difference.verdict == 'worse' for row in seen)}, no difference seen in {count - len(seen)}"
-    )
-    needed = overall.difference.matches_needed
-    more = f"; about {needed:,} matches of each would show one of this size" if needed else ""
-    print_ok(f"over all rows {first} against {second}: {overall.difference.verdict}{more}")
+    typer.echo(f"\nfirst: {first}; second: {second}; differences with intervals that hold together with 95 %\n")
+    header = ("row", "first", "second", "difference", "verdict on the first", "matches needed")
+    # Plain columns on every terminal: a narrow one breaks long lines, and nothing of them is lost.
+    print_table(header, [_difference_cells(row) for row in (*comparison.rows, comparison.overall)])
+    verdicts = [row.difference.verdict for row in comparison.rows]
+    better, worse = verdicts.count("better"), verdicts.count("worse")
+    found, now = comparison.overall.difference, comparison.overall.first.matches
+    needed = found.matches_needed
+    more = f"; to see one of this size takes about {needed:,} matches of each instead of {now:,}" if needed else ""
+    unseen = len(verdicts) - better - worse
+    typer.echo(f"\nrow by row: better in {better}, worse in {worse}, no difference seen in {unseen}")
+    print_ok(f"{first} against {second} over all rows: {found.verdict}{more}")
 
 
 def _difference_cells(row: "RowDifference") -> Sequence[str]:
     found = row.difference
     low, high = (_number(row.number, end, "", signed=True) for end in (found.low, found.high))
     return (
-        row.row,
-        _plain_name(row.number),
+        row.row if row.number == "win_rate" else f"{row.row}: {_plain_name(row.number)}",
         _number(row.number, row.first.value, ""),
         _number(row.number, row.second.value, ""),
         f"{_number(row.number, found.value, '', signed=True)} ({low} to {high})",

@@ -2,16 +2,13 @@
 
 import json as json_format
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ludus.cli.console import ShareLine, print_ok, show_table
+from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
-from ludus.core.errors import DeviceError
-
-if TYPE_CHECKING:
-    from ludus.envs.base import EnvSpec
 
 # Column -> number of a row and its format; columns that no row has are left out. All numbers are in --json. At each
 # space a title is broken on a terminal, so that the table of brawl fits into 80 columns.
@@ -59,7 +56,7 @@ def evaluate(
 
     loaded = load_agent(agent)
     with make_env(loaded.spec.id) as env:
-        place = _choose_device(device, env.spec)
+        place = choose_device(device, env.spec)
     if place != "cpu":
         loaded = load_agent(agent, place)
     line = ShareLine("evaluation")
@@ -115,14 +112,3 @@ def _cell(row: Mapping[str, Any], name: str, form: str) -> str:
     keys = (name, f"{name}_low", f"{name}_high") if name in _OUTCOMES else (name,)
     value, *ends = (format(row[key], form).removesuffix("%") if key in row else "" for key in keys)
     return f"{value} ({' to '.join(ends)})" if ends else value
-
-
-def _choose_device(asked: str, spec: "EnvSpec") -> str:
-    """Returns the device to play on; `auto` takes a GPU if there is one and the world can live on it."""
-    import torch
-
-    if asked != "auto":
-        if asked.partition(":")[0] not in spec.device_types:
-            raise DeviceError(f"{spec.id} lives on {' or '.join(spec.device_types)}, not on {asked}; or use auto")
-        return asked
-    return "cuda" if torch.cuda.is_available() and "cuda" in spec.device_types else "cpu"

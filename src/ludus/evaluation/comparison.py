@@ -46,14 +46,15 @@ class Difference:
 def compare(first: Estimate, second: Estimate, *, confidence: float = 0.95, more_is_better: bool = True) -> Difference:
     """Compares two numbers of the same kind that come from different matches.
 
-    The interval of two shares is Newcombe's (from Wilson's of each), that of two means is Welch's. Where both agents
+    The interval of two shares is Newcombe's (from Wilson's of each), that of other means is Welch's. Where both agents
     played from the same seeds, their matches begin alike; that can only make the true interval narrower.
 
     Raises:
-        ConfigError: One number is a share and the other is not.
+        ConfigError: One number is an extreme and the other is not.
     """
-    if first.kind != second.kind:
-        raise ConfigError(f"a {first.kind} cannot be compared with a {second.kind}; compare the same number of both")
+    if (first.kind == "extreme") != (second.kind == "extreme"):
+        kinds = "an extreme cannot be compared with a mean"
+        raise ConfigError(f"{kinds} ({first.kind}, {second.kind}); compare the same number of both")
     value = first.value - second.value
     low, high = _interval(first, second, confidence)
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -75,12 +76,13 @@ def mean_over_rows(rows: Sequence[Estimate]) -> Estimate:
         variances.append(spread / row.matches)
     count, matches = len(rows), sum(row.matches for row in rows)
     error = math.sqrt(sum(variances)) / count
-    return Estimate("mean", sum(row.value for row in rows) / count, matches, error * math.sqrt(matches))
+    limits = (0.0, 1.0) if all(row.kind == "share" for row in rows) else (-math.inf, math.inf)
+    return Estimate("mean", sum(row.value for row in rows) / count, matches, error * math.sqrt(matches), limits)
 
 
 def _interval(first: Estimate, second: Estimate, confidence: float) -> tuple[float, float]:
     value = first.value - second.value
-    if first.kind == "share":
+    if first.kind == second.kind == "share":
         (low_1, high_1), (low_2, high_2) = first.interval(confidence), second.interval(confidence)
         below = math.hypot(first.value - low_1, high_2 - second.value)
         above = math.hypot(high_1 - first.value, second.value - low_2)

@@ -20,17 +20,19 @@ class Estimate:
     """A number of many matches.
 
     Attributes:
-        kind: A `share` of matches that were won; a `mean`, also a quotient of totals, whose spread is that of its
-            linear form; an `extreme`, of which one value is all there is.
+        kind: A `share` of matches, such as those that were won; a `mean`, also a quotient of totals, whose spread is
+            that of its linear form; an `extreme`, of which one value is all there is.
         value: The number.
         matches: How many it was made of.
         deviation: Standard deviation of what one match contributes; NaN where it is not known.
+        limits: Between which the number must lie.
     """
 
     kind: Kind
     value: float
     matches: int
     deviation: float
+    limits: tuple[float, float] = (-math.inf, math.inf)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Returns the ends of the interval: Wilson's of a share, Student's of a mean; endless if nothing is known."""
@@ -40,7 +42,7 @@ class Estimate:
         if self.kind == "extreme" or self.matches < 2:
             return -math.inf, math.inf
         margin = t_quantile(0.5 + confidence / 2, self.matches - 1) * self.standard_error
-        return self.value - margin, self.value + margin
+        return max(self.value - margin, self.limits[0]), min(self.value + margin, self.limits[1])
 
     @property
     def standard_error(self) -> float:
@@ -60,7 +62,12 @@ def share_estimate(successes: int, trials: int) -> Estimate:
 
 
 def mean_estimate(values: NDArray[np.float64]) -> Estimate:
-    """Returns the mean of independent values `(matches,)`."""
+    """Returns the mean of independent values `(matches,)`.
+
+    Where all of them are 0 or 1 it is a share, whose interval keeps a width even if all of them are alike.
+    """
+    if bool(np.isin(values, (0.0, 1.0)).all()):
+        return share_estimate(int(values.sum()), len(values))
     return Estimate("mean", float(values.mean()), len(values), _deviation(values))
 
 

@@ -57,7 +57,8 @@ class SuiteRow(_Frozen):
     @property
     def name(self) -> str:
         """What people are shown: the opponent or trial, and the agent's own troubles."""
-        troubles = [f"{self.delay_frames} frames late"] if self.delay_frames else []
+        frames = "frame" if self.delay_frames == 1 else "frames"
+        troubles = [f"{self.delay_frames} {frames} late"] if self.delay_frames else []
         troubles += [f"noise {self.noise:g}"] if self.noise else []
         who = self.opponent or self.trial or "alone"
         return f"{who} [{', '.join(troubles)}]" if troubles else who
