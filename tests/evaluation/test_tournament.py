@@ -143,6 +143,8 @@ def test_agents_bots_and_all_bots(fresh: MakePolicy, save_agent: SaveAgent, tmp_
     assert [entrant.reaction is None for entrant in entries.entrants] == [False, True, False, True, True]
     twin = str(save_agent(fresh("duel"), tmp_path / "other" / "a0"))
     assert [entrant.name for entrant in admit([first, twin]).entrants] == [first, twin]
+    namesake = str(save_agent(fresh("duel"), tmp_path / "rock"))
+    assert [entrant.name for entrant in admit([namesake, "rock", first]).entrants] == [namesake, "rock", "a0"]
     assert len(admit(["rock", "cycle"], world="duel").entrants) == 2
     with pytest.raises(ConfigError, match="did you mean 'rock'"):
         admit([first, "rok"])

@@ -47,7 +47,7 @@ def compare(first: Estimate, second: Estimate, *, confidence: float = 0.95, more
     """Compares two numbers of the same kind that come from different matches.
 
     The interval of two shares is Newcombe's (from Wilson's of each), that of other means is Welch's. Where both agents
-    played from the same seeds, their matches begin alike; that can only make the true interval narrower.
+    played from the same seeds, their matches begin alike, which makes the true interval narrower if anything.
 
     Raises:
         ConfigError: One number is an extreme and the other is not.

@@ -79,7 +79,7 @@ def admit(
     with make_env(chosen, 1, device, config=config) as env:
         check_two_sides(env.spec)
         wanted = _wanted(names, env, all_bots=all_bots)
-        labels = _labels([name for name in wanted if not is_bot(name, env)])
+        labels = _labels(wanted, env)
         entrants: list[Entrant] = []
         refusals: list[Refusal] = []
         for name in wanted:
@@ -128,10 +128,12 @@ def _wanted(names: Sequence[str], env: BatchedEnv, *, all_bots: bool) -> list[st
     return list(dict.fromkeys((*names, *(bots if all_bots else ()))))
 
 
-def _labels(names: Sequence[str]) -> dict[str, str]:
-    """Returns what tables show of each path: its short name, or all of it where short names are alike."""
-    counts = Counter(short_name(name) for name in names)
-    return {name: short_name(name) if counts[short_name(name)] == 1 else name for name in names}
+def _labels(wanted: Sequence[str], env: BatchedEnv) -> dict[str, str]:
+    """Returns what tables show of each player: bots as they are, paths short unless that is another one's name too."""
+    short = {name: name if is_bot(name, env) else short_name(name) for name in wanted}
+    counts = Counter(short.values())
+    labels = {name: label if counts[label] == 1 else name for name, label in short.items()}
+    return labels if len(set(labels.values())) == len(labels) else {name: name for name in wanted}
 
 
 def _examine(label: str, name: str, agent: Agent | LudusError, env: BatchedEnv) -> Entrant:
