@@ -15,6 +15,7 @@ from ludus.cli.benchmark import benchmark
 from ludus.cli.config import config
 from ludus.cli.console import print_error
 from ludus.cli.demo import demo
+from ludus.cli.doctor import doctor
 from ludus.cli.envs import envs
 from ludus.cli.evaluate import evaluate
 from ludus.cli.export import export
@@ -45,6 +46,7 @@ app.command()(verify)
 app.command()(play)
 app.command()(replay)
 app.command()(demo)
+app.command()(doctor)
 app.command()(envs)
 app.command(name="eval")(evaluate)
 app.command()(analyze)

@@ -1,0 +1,60 @@
+"""What the strategy encoder makes of its opponents, from `strategy_analysis.csv`."""
+
+import numpy as np
+
+from ludus.reports.doctor.finding import Change, Finding, Unknown, Verdict
+from ludus.reports.doctor.measures import finite
+from ludus.reports.run_data import RunData
+
+SMALL_NORM = 0.01  # a latent this short moves nothing that reads it
+CONSTANT_STD = 1e-3  # of the latent's length: it hardly differs from frame to frame
+CHANCE = 2.0  # times what separation is by chance alone
+FEWEST_ROWS = 3
+_LAST_ROWS = 5
+
+
+def encoder_ignored(data: RunData) -> Verdict:
+    """A strategy latent that says nothing of the opponent."""
+    table = data.strategy
+    if len(table) < FEWEST_ROWS:
+        return Unknown(
+            f"fewer than {FEWEST_ROWS} rows in strategy_analysis.csv, which runs with a strategy encoder have"
+        )
+    last = slice(-_LAST_ROWS, None)
+    norm, spread = (float(np.median(table.numbers(name)[last])) for name in ("latent_norm", "latent_std"))
+    if norm < SMALL_NORM:
+        evidence = f"latent_norm {norm:.2g} at the end, {table.numbers('latent_norm')[0]:.2g} at first"
+        return [_finding(data, "its latent is nearly 0", evidence)]
+    if spread < CONSTANT_STD * norm:
+        evidence = f"latent_std {spread:.2g} at the end, with latent_norm {norm:.2g}"
+        return [_finding(data, "its latent is constant", evidence)]
+    separation, opponents = table.numbers("separation")[last], table.numbers("opponents")[last]
+    found = finite(separation)
+    if not len(found) or opponents.max() < 2:
+        return []
+    # Where the encoder sees no difference, separation is about (opponents - 1) / segments.
+    by_chance = float(np.median((opponents - 1) / np.maximum(table.numbers("segments")[last], 1)))
+    middle = float(np.median(found))
+    if middle > CHANCE * by_chance:
+        return []
+    evidence = (
+        f"separation {middle:.2g} between {opponents.max():.0f} opponents in the last {len(found)} rows; chance alone "
+        f"gives {by_chance:.2g}"
+    )
+    return [_finding(data, "its latent is the same for all opponents", evidence)]
+
+
+def _finding(data: RunData, how: str, evidence: str) -> Finding:
+    decay = data.setting("ppo.weight_decay", 0.0) or 0.0
+    if decay > 0.01:
+        remedy, change = "weight decay pulls the encoder to 0: lower it", Change("ppo.weight_decay", decay, 0.0)
+    else:
+        predict = data.setting("policy.strategy.predict", 0.0) or 0.0
+        remedy = (
+            "let the encoder predict what the opponent does next, and let it meet opponents that differ; or take it "
+            "out (policy.strategy=null) if there is nothing to recognise"
+        )
+        change = Change("policy.strategy.predict", predict, max(3.0 * predict, 0.1))
+    return Finding(
+        f"the strategy encoder is ignored: {how}", (f"{evidence} (strategy_analysis.csv)",), remedy, (change,)
+    )
