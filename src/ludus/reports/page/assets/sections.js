@@ -53,7 +53,7 @@ function overview(data) {
 }
 
 function notices(data) {
-  if (!data.notices.length) return missing("No alarms: nothing was rolled back or skipped, and every session ended.");
+  if (!data.notices.length) return make("p", { class: "card calm" }, "No alarms: nothing was rolled back or skipped, every session ended, and the doctor found nothing.");
   return make("ul", { class: "card notices" }, data.notices.map((notice) => make("li", { class: notice.level },
     make("b", {}, notice.level), make("span", {}, notice.run), make("p", {}, notice.text,
       notice.details.length ? make("details", {}, make("summary", {}, "evidence and remedy"), make("ul", {}, notice.details.map((line) => make("li", {}, line)))) : null),

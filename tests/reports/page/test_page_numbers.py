@@ -1,0 +1,179 @@
+"""Evaluations, payoffs, ratings, times, panels, notices and latents of a report, against numbers computed by hand."""
+
+import json
+import math
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
+from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
+
+from ludus.core.intervals import wilson_interval
+from ludus.reports.page.evaluations import read_evaluations
+from ludus.reports.page.latents import read_latents
+from ludus.reports.page.notices import notices_of
+from ludus.reports.page.panels import make_panels, stage_starts
+from ludus.reports.page.payoffs import read_payoffs
+from ludus.reports.page.runs import Group, group_runs, read_runs
+from ludus.reports.page.times import read_times
+
+MakeRun = Callable[..., Path]
+
+
+def _group(*folders: Path) -> Group:
+    [group] = group_runs(read_runs(folders))
+    return group
+
+
+def test_matches_of_all_seeds_are_pooled(make_run: MakeRun) -> None:
+    found = read_evaluations(_group(make_run("a-0", seed=0), make_run("a-1", seed=1)))
+    assert found is not None
+    assert (found.kind, found.labels, found.numbers) == ("opponent", ("rock", "paper"), ("win_rate", "hits"))
+    line = found.lines["win_rate"]["rock"]
+    assert (line.env_steps.tolist(), line.value.tolist()) == ([400, 800], [0.5, 0.9])
+    assert (line.low[1], line.high[1]) == wilson_interval(18, 20)[1:]
+    assert found.lines["win_rate"]["paper"].value.tolist() == [0.1, 0.5]
+    assert (found.score.env_steps.tolist(), found.score.value.tolist()) == ([400, 800], [0.4, 0.8])
+
+
+def test_trials_come_with_the_number_that_the_best_agent_is_kept_by_first(make_run: MakeRun) -> None:
+    folder = make_run("walker", config="evaluation: {score: mean_distance_m}\n")
+    (folder / "evaluation_results.csv").write_text(
+        "iteration,env_steps,trial,matches,speed,speed_low,speed_high,distance_m,score\n"
+        "1,100,walk,20,0.5,0.4,0.6,7,7\n1,100,pushes,20,0.25,0.2,0.3,3,7\n"
+    )
+    found = read_evaluations(_group(folder))
+    assert found is not None
+    assert (found.kind, found.labels, found.numbers) == ("trial", ("walk", "pushes"), ("distance_m", "speed"))
+    speed = found.lines["speed"]["pushes"]
+    assert (speed.value.tolist(), speed.low.tolist(), speed.high.tolist()) == ([0.25], [0.2], [0.3])
+    assert math.isnan(found.lines["distance_m"]["walk"].low[0])
+
+
+def test_payoffs_by_phase_and_ratings_that_grow(make_run: MakeRun) -> None:
+    found = read_payoffs(_group(make_run("run")))
+    assert found is not None
+    assert found.ends.tolist() == [100, 200, 300, 400, 500, 600, 700, 800]
+    assert found.opponents[0] == "rock"
+    np.testing.assert_allclose(found.score[0], [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0])
+    assert found.matches[0].tolist() == [40] * 8
+    # The snapshot of iteration 3 is met in iteration 4 alone, and gives 6 wins and 2 draws in 10 matches.
+    row = found.opponents.index("self 300")
+    assert np.flatnonzero(found.matches[row]).tolist() == [3]
+    assert found.score[row, 3] == 0.7
+    ratings = [rating.estimate for rating in found.learner if rating is not None]
+    assert len(ratings) == 8
+    assert ratings == sorted(ratings)
+    assert ratings[0] < found.rated["rock"].estimate < ratings[-1]
+
+
+def test_no_opponents_no_payoffs(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    (folder / "opponents.csv").write_text("iteration,env_steps,learner,opponent,kind,matches,wins,draws,losses\n")
+    assert read_payoffs(_group(folder)) is None
+    (folder / "evaluation_results.csv").unlink()
+    assert read_evaluations(_group(folder)) is None
+
+
+def test_times_from_resources(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    (folder / "resources.csv").write_text(
+        "iteration,env_steps,elapsed_s,resident_mib,simulation_s,update_s,logging_s,gpu_use\n"
+        "1,100,1,500,0.5,0.5,0,\n2,300,3,510,0.5,1.5,0,\n3,350,4,520,0.5,0,0.5,\n"
+    )
+    times = read_times(_group(folder), 100)
+    assert times is not None
+    assert times.shares == {"update": 0.5, "simulation": 0.375, "logging": 0.125}
+    assert times.speed is not None
+    assert (times.speed.x.tolist(), times.speed.y.tolist()) == ([300, 350], [100, 100])
+    [(title, memory)] = times.memory.items()
+    assert (title, memory.y.tolist()) == ("Memory of the process, MiB", [500, 510, 520])
+
+
+def _event(step: int, **values: float) -> bytes:
+    summary = Summary(value=[Summary.Value(tag=f"speed/{name}", simple_value=value) for name, value in values.items()])
+    record: bytes = Event(step=step, summary=summary).SerializeToString()
+    return struct.pack("<QI", len(record), 0) + record + b"\0\0\0\0"
+
+
+def test_times_of_older_runs_from_tensorboard(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    assert read_times(_group(folder), 100) is None
+    (folder / "tensorboard").mkdir()
+    first = _event(100, env_steps_per_s=50, share_update=0.75, share_other=0.25) + _event(200, env_steps_per_s=1)
+    again = _event(200, env_steps_per_s=70, share_update=0.25, share_other=0.75)  # after a resume
+    (folder / "tensorboard" / "events.out.tfevents.1").write_bytes(first)
+    (folder / "tensorboard" / "events.out.tfevents.2").write_bytes(again + again[:20])  # cut off by a kill
+    times = read_times(_group(folder), 100)
+    assert times is not None
+    assert times.speed is not None
+    assert (times.speed.x.tolist(), times.speed.y.tolist()) == ([100, 200], [50, 70])
+    assert times.shares == {"update": 0.5, "other": 0.5}
+    (folder / "tensorboard" / "events.out.tfevents.3").write_bytes(b"\xff" * 100)
+    assert read_times(_group(folder), 100) is not None
+
+
+def test_panels_have_titles_and_counts_of_faults_only_where_there_were_any(make_run: MakeRun) -> None:
+    group = _group(make_run("a-0", seed=0), make_run("a-1", seed=2))
+    panels = {panel.name: panel for panel in make_panels([group])}
+    assert list(panels) == ["episode_return", "entropy", "hits"]
+    curve = panels["episode_return"].curves[0]
+    assert curve is not None
+    assert (curve.y.tolist()[:2], curve.low.tolist()[:2], curve.high.tolist()[:2]) == ([2, 3], [1, 2], [3, 4])
+    assert (panels["entropy"].section, panels["hits"].section) == ("optimiser", "behaviour")
+    assert stage_starts(group) == [(100, "easy"), (500, "hard")]
+
+
+def test_alarms_tell_what_went_wrong(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()[:6]]
+    rows[2]["rollbacks"] = rows[3]["rollbacks"] = rows[4]["rollbacks"] = rows[5]["rollbacks"] = 1
+    rows[4]["skipped_updates"] = 3
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "reward_breakdown.csv").unlink()
+    (folder / "evaluation_results.csv").unlink()
+    document = {"sessions": [{"started": "monday"}, {"ended": "tuesday"}], "converged": 500,
+                "parent": {"folder": "runs/old", "checkpoint": "best", "env_steps": 9,
+                           "changes": ["a: 1 -> 2"]}}  # fmt: skip
+    (folder / "run.json").write_text(json.dumps(document))
+    [run] = read_runs([folder])
+    said = [(notice.level, notice.text, notice.env_steps) for notice in notices_of(run) if not notice.details]
+    assert said == [
+        ("alarm", "Numbers were not finite: training went back to a checkpoint", 300),
+        ("warning", "3 updates were skipped in 1 iterations", 500),
+        ("warning", "reward_breakdown.csv is not there or has no rows yet; what it would show is left out", None),
+        ("warning", "evaluation_results.csv is not there or has no rows yet; what it would show is left out", None),
+        ("warning", "Session 1, begun monday, was cut off before its end", None),
+        ("warning", "Stopped at 600 of 800 env steps", 600),
+        ("info", "Trained in 2 sessions", None),
+        ("info", "Branched off runs/old, checkpoint best with changes: a: 1 -> 2", 9),
+        ("info", "Converged reached", 500),
+    ]
+
+
+def test_latents_of_an_analysis(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    assert read_latents(_group(folder)) is None
+    (folder / "analysis").mkdir()
+    document = {
+        "styles": ["rock", "paper"], "times_s": [1, 2], "chance": 0.5,
+        "maps": {"frames": [[0, 1], [2, math.nan], [4, 5]], "frame_labels": [0, 1, 7], "neighbours": None,
+                 "matches": [[0.5, 0.25]], "labels": [1]},
+        "probes": {"trained": {"so_far": [{"estimate": 0.75, "low": 0.5, "high": 1.0}, {"estimate": None}]}},
+    }  # fmt: skip
+    (folder / "analysis" / "analysis.json").write_text(json.dumps(document))
+    found = read_latents(_group(folder))
+    assert found is not None
+    assert found.planes == {"PCA of frames": ((0.0, 1.0, 0),), "PCA of whole matches": ((0.5, 0.25, 1),)}
+    assert (found.times_s, found.accuracy, found.chance) == ((1.0,), ((0.75, 0.5, 1.0),), 0.5)
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"styles": 7}', '{"styles": [], "maps": {"frames": 3}}'])
+def test_a_foreign_analysis_is_left_out(make_run: MakeRun, text: str) -> None:
+    folder = make_run("run")
+    (folder / "analysis").mkdir()
+    (folder / "analysis" / "analysis.json").write_text(text)
+    assert read_latents(_group(folder)) is None
