@@ -7,6 +7,7 @@ import torch
 from ludus.envs.registry import make_env
 from ludus.evaluation.strategy_attention import (
     AttentionClip,
+    attention_by_delay,
     attention_clips,
     attention_flow,
     attention_to_tracks,
@@ -63,6 +64,15 @@ def test_brawl_says_what_the_fighter_does() -> None:
     assert {"walking", "in air"} & set(clips[0].tracks)
     assert all(values.shape == (90,) for values in clips[0].tracks.values())
     assert clips[1].tracks["standing"].any()
+
+
+def test_attention_by_delay_by_hand() -> None:
+    weights = np.array([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 0.8, 0.2, 0], [0, 0, 0.6, 0.4]])
+    later, got = attention_by_delay(AttentionClip("one", weights, {}, 2, 10.0))
+    # The first latent has no whole window; frame 3 is never looked back upon.
+    assert later == pytest.approx(np.array([[np.nan, 0.5, 0.2, 0.4], [0.5, 0.8, 0.6, np.nan]]), nan_ok=True)
+    usual, after = 1.1 / 3, 1.9 / 3
+    assert got == pytest.approx([0.5 / after, 1.3, 0.8, 0.4 / usual])
 
 
 def test_attention_to_what_happens_by_hand() -> None:

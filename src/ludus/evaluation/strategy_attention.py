@@ -25,7 +25,7 @@ class AttentionClip:
     Attributes:
         style: Of the opponent.
         weights: `(frames, frames)`, share of attention that the latent of the row's frame pays to the column's.
-        tracks: What the opponent did, by name, `(frames,)` each.
+        tracks: What the opponent did, by name, `(frames,)` each; what never happened is left out.
         window: Frames that a latent depends on.
         rate_hz: Frames a second.
     """
@@ -56,7 +56,7 @@ def attention_clips(policy: Policy, recording: Recording) -> list[AttentionClip]
         AttentionClip(
             recording.styles[label],
             flows[index, :length, :length],
-            {name: values[:length, index] for name, values in tracks.items()},
+            {name: values[:length, index] for name, values in tracks.items() if values[:length, index].any()},
             config.window,
             policy.spec.rate_hz,
         )
@@ -92,6 +92,27 @@ def _by_frame(by_age: Tensor) -> Tensor:
     kept = torch.where(frame >= 0, by_age, 0.0)
     weights.scatter_add_(2, frame.clamp(min=0).expand(rows, -1, -1), kept)
     return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
+
+
+def attention_by_delay(clip: AttentionClip) -> tuple[Array, Array]:
+    """Returns the attention that each frame gets later, and how much it is compared with others.
+
+    Only latents that look back on a whole window count, as the first ones have less to choose from.
+
+    Returns:
+        `(window, frames)`, the share of attention that a frame gets after so many frames, NaN where no latent tells;
+        and `(frames,)`, the sum of it over that of an average frame, 1 for a frame that is looked at like any other.
+    """
+    steps = len(clip.weights)
+    window = min(clip.window, steps)
+    later = np.full((window, steps), np.nan)
+    for delay in range(window):
+        first = window - 1 - delay  # the first frame that a whole window sees with this delay
+        later[delay, first : steps - delay] = np.diagonal(clip.weights, -delay)[first:]
+    told = np.isfinite(later)
+    usual = np.where(told, later, 0.0).sum(1) / np.maximum(told.sum(1), 1)
+    expected = (told * usual[:, None]).sum(0)
+    return later, np.where(told, later, 0.0).sum(0) / np.maximum(expected, 1e-12)
 
 
 def attention_to_tracks(clips: list[AttentionClip]) -> dict[str, dict[str, float]]:
@@ -130,6 +151,5 @@ def _tracks(policy: Policy, clips: dict[str, Tensor]) -> dict[str, Array]:
     if policy.spec.name == _BRAWL:
         names = {index: field.name.rpartition(".")[2] for index, field in enumerate(FIELDS)}
         chosen = [index for index in range(start, stop) if names[index].startswith(_TELLING)]
-        tracks = {names[index].removeprefix("state_").replace("_", " "): seen[..., index] for index in chosen}
-        return {name: values for name, values in tracks.items() if values.any()}
+        return {names[index].removeprefix("state_").replace("_", " "): seen[..., index] for index in chosen}
     return {f"input {index - start}": seen[..., index] for index in range(start, stop)[:_MOST_TRACKS]}

@@ -16,7 +16,7 @@ from ludus.core.files import write_atomic
 from ludus.core.intervals import Interval
 from ludus.evaluation.strategy_ablation import CONDITIONS, Ablation
 from ludus.evaluation.strategy_analysis import Analysis
-from ludus.evaluation.strategy_attention import AttentionClip
+from ludus.evaluation.strategy_attention import AttentionClip, attention_by_delay
 from ludus.evaluation.strategy_drift import Drift
 
 _DOTS_AN_INCH = 110
@@ -136,34 +136,34 @@ def _draw_confusion(figure: Figure, analysis: Analysis) -> None:
 
 
 def _draw_attention(figure: Figure, clip: AttentionClip) -> None:
-    """Draws attention by frame above what the opponent did in these frames."""
+    """Draws which frames the latent looks at, by how long ago they were, above what the opponent did in them."""
     steps, tracks = len(clip.weights), clip.tracks
-    upper, middle, lower = figure.subplots(3, 1, sharex=True, height_ratios=(3.0, 1.0, max(1.0, 0.17 * len(tracks))))
-    ends_s = (0.0, steps / clip.rate_hz)
-    brightest = float(np.quantile(clip.weights[clip.weights > 0.0], 0.99)) if steps else 1.0
-    upper.imshow(
-        clip.weights, cmap="magma", vmin=0.0, vmax=brightest, aspect="auto", interpolation="nearest",
-        extent=(*ends_s, ends_s[1], ends_s[0]),
+    upper, middle, lower = figure.subplots(3, 1, sharex=True, height_ratios=(2.2, 1.0, max(1.0, 0.2 * len(tracks))))
+    later, got = attention_by_delay(clip)
+    ends_s, window_s = (0.0, steps / clip.rate_hz), len(later) / clip.rate_hz
+    told = later[np.isfinite(later)]
+    picture = upper.imshow(
+        later, cmap="magma", vmin=0.0, vmax=float(np.quantile(told, 0.995)) if len(told) else 1.0, aspect="auto",
+        interpolation="nearest", origin="lower", extent=(*ends_s, 0.0, window_s),
     )  # fmt: skip
-    upper.set_ylabel("now, s")
-    upper.set_title(
-        f"Attention of the latent over frames, against {clip.style} (bright: much; a row adds up to 1)",
-        loc="left", fontsize=11,
-    )  # fmt: skip
-    times_s = (np.arange(steps) + 0.5) / clip.rate_hz
-    seen_by = np.minimum(steps - np.arange(steps), clip.window)
-    middle.fill_between(times_s, clip.weights.sum(0) * min(clip.window, steps) / seen_by, step="mid", color=_COLOURS[1])
-    middle.axhline(1.0, color="0.4", linewidth=0.8, linestyle="--")
-    middle.set_ylabel("attention got\n(1: even)", fontsize=9)
+    upper.set_facecolor("0.93")
+    upper.set_ylabel("looked at so many\ns later")
+    upper.set_title(f"Attention of the latent to each frame, against {clip.style}", loc="left", fontsize=11)
+    figure.colorbar(picture, ax=upper, label="share of a latent", pad=0.01)
+    middle.fill_between((np.arange(steps) + 0.5) / clip.rate_hz, got, step="mid", color=_COLOURS[1], linewidth=0)
+    middle.axhline(1.0, color="0.3", linewidth=0.8, linestyle="--")
+    middle.set_ylabel("altogether\n(1: average)")
     _plain(middle, "")
+    if not tracks:
+        return
     values = np.stack(list(tracks.values()))
     lower.imshow(
         values, cmap="Greys", vmin=min(0.0, float(values.min())), vmax=max(1.0, float(values.max())), aspect="auto",
         interpolation="nearest", extent=(*ends_s, len(tracks), 0.0),
     )  # fmt: skip
-    lower.set_yticks(np.arange(len(tracks)) + 0.5, list(tracks), fontsize=8)
+    lower.set_yticks(np.arange(len(tracks)) + 0.5, list(tracks), fontsize=9)
     lower.hlines(np.arange(len(tracks)), *ends_s, color="0.9", linewidth=0.6)
-    lower.set_xlabel("what the opponent did, s since the start of the match")
+    lower.set_xlabel("what the opponent did in these frames, s since the start of the match")
 
 
 def _draw_drift(figure: Figure, drift: Drift, name: str) -> None:
