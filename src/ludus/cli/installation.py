@@ -27,7 +27,7 @@ def check_installation(folder: Path) -> Iterator[Check]:
     """
     runs = _runs_folder(folder)
     yield from _guarded("versions", check_versions)
-    yield from _guarded("torch", _check_torch)
+    yield from _guarded("torch devices", _check_torch)
     yield from _guarded("Warp kernel cache", _check_kernel_cache)
     yield from _guarded("OpenGL", _check_gl)
     yield from _guarded("ffmpeg", _check_ffmpeg)

@@ -1,0 +1,111 @@
+"""Checks of an installation that is not in order: versions, extras, folders, disk and libraries that fail."""
+
+import os
+import shutil
+from collections import namedtuple
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import ludus
+from ludus.cli import installation, requirements
+from ludus.cli.installation import check_installation
+from ludus.cli.requirements import check_requirement, check_versions, read_asked
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str]) -> None:
+    def find(name: str) -> str:
+        if name not in versions:
+            raise PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(requirements, "version", find)
+
+
+@pytest.mark.parametrize(
+    ("versions", "extra", "level", "text"),
+    [
+        ({"torch": "2.13.0+cpu"}, "", "OK", "2.13.0+cpu (needed: <2.14,>=2.10)"),
+        ({"torch": "2.14.0"}, "", "ERROR", '2.14.0, but <2.14,>=2.10 is needed; use: pip install "torch<2.14,>=2.10"'),
+        ({"torch": "2.9.1"}, "fast", "ERROR", '2.9.1, but <2.14,>=2.10 is needed; use: pip install "ludus[fast]"'),
+        ({}, "", "ERROR", 'not installed; use: pip install "torch<2.14,>=2.10"'),
+        ({}, "fast", "WARN", 'not installed; use: pip install "ludus[fast]"'),
+    ],
+)
+def test_a_library_is_compared_with_what_is_asked_for(
+    versions: dict[str, str], extra: str, level: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(monkeypatch, versions)
+    check = check_requirement(Requirement("torch>=2.10,<2.14"), extra)
+    assert (check.level, check.text) == (level, text)
+
+
+def test_what_is_asked_for_is_what_the_project_file_says() -> None:
+    asked = read_asked()
+    assert asked is not None
+    assert "3.11.7" in asked.python
+    assert "3.13.0" not in asked.python
+    assert {"torch", "warp-lang", "mujoco", "numpy"} <= {requirement.name for requirement in asked.libraries}
+    assert {requirement.name for requirement in asked.extras["window"]} == {"pygame-ce", "imageio-ffmpeg"}
+    assert "dev" not in asked.extras
+
+
+def test_an_installed_package_says_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    in_checkout = read_asked()
+    monkeypatch.setattr(ludus, "__file__", str(tmp_path / "site" / "ludus" / "__init__.py"))
+    asked = read_asked()
+    assert asked is not None
+    assert in_checkout is not None
+    assert asked.python == in_checkout.python
+    assert {"torch", "numpy"} <= {requirement.name for requirement in asked.libraries}
+    assert "pygame-ce" not in {requirement.name for requirement in asked.libraries}
+    assert {requirement.name for requirement in asked.extras["window"]} == {"pygame-ce", "imageio-ffmpeg"}
+
+
+def test_a_package_that_is_not_installed_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requirements, "read_asked", lambda: None)
+    assert [(check.name, check.level) for check in check_versions()] == [("versions", "WARN")]
+
+
+def levels(folder: Path) -> dict[str, tuple[str, str]]:
+    return {check.name: (check.level, check.text) for check in check_installation(folder)}
+
+
+def test_one_check_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail() -> None:
+        raise RuntimeError("driver\nis gone")
+
+    monkeypatch.setattr(installation, "_check_torch", fail)
+    monkeypatch.setattr(installation, "_check_gl", lambda: iter(()))
+    found = levels(tmp_path)
+    assert found["torch devices"] == ("ERROR", "RuntimeError: driver is gone")
+    assert found["torch"][0] == "OK"  # its version
+    assert found["write test"] == ("OK", f"runs can be written to {tmp_path / 'runs'}")
+
+
+def test_a_full_disk_and_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(installation, "_check_gl", lambda: iter(()))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 10**12, 2 * 10**8))
+
+    def refuse(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    found = levels(tmp_path)
+    assert found["disk"][0] == "ERROR"
+    assert "0.2 GiB free" in found["disk"][1]
+    assert found["write test"][0] == "ERROR"
+    assert "No space left on device; name another folder with --run-dir" in found["write test"][1]
+    assert found["Warp kernel cache"][0] == "ERROR"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_busy_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(installation, "_check_gl", lambda: iter(()))
+    monkeypatch.setattr(os, "getloadavg", lambda: (64.0, 1.0, 1.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert levels(tmp_path)["processor"] == ("WARN", "4 cores, load 64.0; other programs slow a run down")

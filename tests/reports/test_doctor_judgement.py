@@ -1,0 +1,232 @@
+"""Where diagnoses draw their lines: too little to judge by, what only looks like an illness, and how changes look."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ludus.reports.doctor import DIAGNOSES, Change, Finding, Unknown, examine
+from ludus.reports.doctor.finding import flow
+from ludus.reports.doctor.measures import compare, highest, late_part, scaled
+from ludus.reports.run_data import RunData, Table
+
+NOWHERE = Path("nowhere")
+
+
+def table(**columns: Any) -> Table:
+    rows = max(len(values) for values in columns.values() if isinstance(values, list))
+    return Table({name: values if isinstance(values, list) else [values] * rows for name, values in columns.items()})
+
+
+def judge(diagnosis: str, **data: Any) -> Any:
+    return DIAGNOSES[diagnosis](RunData(NOWHERE, **data))
+
+
+def test_an_empty_run_is_judged_by_nothing() -> None:
+    examination = examine(RunData(NOWHERE))
+    assert examination.findings == ()
+    assert set(examination.unknown) == set(DIAGNOSES)
+    assert all(examination.unknown.values())
+
+
+def test_a_newcomer_adds_a_diagnosis_in_a_few_lines() -> None:
+    def short(data: RunData) -> list[Finding]:
+        steps = data.setting("total_env_steps")
+        change = Change("total_env_steps", steps, 10 * steps)
+        return (
+            [Finding("it is short", (f"{steps} env steps (config.yaml)",), "train on", (change,))] if steps < 9 else []
+        )
+
+    ill, well = (examine(RunData(NOWHERE, config={"total_env_steps": n}), {"short": short}) for n in (5, 50))
+    assert (well.findings, well.healthy) == ((), ("short",))
+    assert ill.as_json() == [
+        {
+            "diagnosis": "short",
+            "what": "it is short",
+            "evidence": ["5 env steps (config.yaml)"],
+            "remedy": "train on",
+            "changes": [{"setting": "total_env_steps", "now": 5, "better": 50, "override": "total_env_steps=50"}],
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (12, "12"),
+        (0.00031234567, "0.0003123"),
+        ("pfsp", "pfsp"),
+        ([1, 0.5], "[1, 0.5]"),
+        ({"kind": "constant", "level": 0.01}, "0.01"),
+        ({"points": [[0, 2.0]], "kind": "linear"}, "2"),
+        ({"kind": "linear", "start": 1.0, "end": 1e-5}, "{kind: linear, start: 1, end: 1e-05}"),
+    ],
+)
+def test_settings_are_shown_in_one_line(value: object, text: str) -> None:
+    assert flow(value) == text
+
+
+def test_overrides_are_quoted_for_a_shell() -> None:
+    changes = (Change("ppo.entropy", 0.001, 0.01), Change("policy.recurrent", None, {"kind": "lstm", "size": 64}))
+    finding = Finding("", (), "", changes)
+    assert finding.overrides() == "ppo.entropy=0.01 'policy.recurrent={kind: lstm, size: 64}'"
+    assert changes[0].line == "ppo.entropy: 0.001 -> 0.01"
+
+
+def test_schedules_are_scaled_as_a_whole() -> None:
+    assert scaled({"kind": "constant", "level": 0.01}, 0.1) == pytest.approx(0.001)
+    assert scaled({"kind": "linear", "start": 0.5, "end": 0.25, "until": 1.0}, 2.0) == {
+        "kind": "linear", "start": 1.0, "end": 0.5, "until": 1.0,
+    }  # fmt: skip
+    assert (highest({"kind": "linear", "start": 0.5, "end": 0.7}), highest(3)) == (0.7, 3.0)
+
+
+def test_the_late_part_is_the_last_fifth_of_the_env_steps() -> None:
+    late = late_part(table(env_steps=[0, 10, 50, 79, 80, 100]))
+    assert late.numbers("env_steps").tolist() == [80.0, 100.0]
+
+
+def test_samples_are_compared_with_an_interval() -> None:
+    # Variances 1 and 1 over 4 each: error sqrt(0.5) = 0.7071, times 1.96 = 1.3859; the gain is 3.
+    better = compare("return", np.array([-1.0, 1.0, -1.0, 1.0]), np.array([2.0, 4.0, 2.0, 4.0]))
+    assert (better.gain_low, better.gain_high) == pytest.approx((1.6141, 4.3859), abs=1e-4)
+    assert (better.is_better, better.is_flat) == (True, False)
+    same = compare("return", np.tile([-1.0, 1.0], 500), np.tile([-1.0, 1.0], 500))
+    assert (same.is_better, same.is_flat) == (False, True)
+
+
+def test_rewards_that_are_found_late_are_no_explosion() -> None:
+    losses = [0.001] * 20 + [0.5] * 20
+    found = {"metrics": table(value_loss=losses, explained_variance=0.8)}
+    assert judge("value-loss", **found) == []
+    blind = {"metrics": table(value_loss=losses, explained_variance=0.0)}
+    assert len(judge("value-loss", **blind)) == 1
+
+
+def test_an_agent_may_fall_in_the_first_fifth_of_its_budget() -> None:
+    steps = list(range(1000, 11_000, 1000))
+    behaviour = table(env_steps=steps, episodes=30, self_destructs=2.0, knocked_out=0.1, danger_share=0.1)
+    data = {"behaviour": behaviour, "metrics": table(env_steps=steps)}
+    early = judge("falling-off", config={"total_env_steps": 100_000}, **data)
+    assert early == Unknown("the run is in the first fifth of its budget")
+    assert len(judge("falling-off", config={"total_env_steps": 10_000}, **data)) == 1
+
+
+def test_a_weight_that_rises_later_is_no_zero_term() -> None:
+    weights = {"draws": {"points": [[0, 0.0], [5000, 0.0], [6000, 1.0]]}}
+    data = {
+        "rewards": table(iteration=[1, 2], env_steps=[1000, 2000], total=0.0, draws=0.0),
+        "episodes": table(reward=[0.0] * 100, stage=""),
+    }
+    running = {"total_env_steps": 10_000, "rewards": {"weights": weights}}
+    assert judge("zero-term", config=running, **data) == []
+    over = judge("zero-term", config=running | {"total_env_steps": 2000}, **data)
+    assert [change.line for change in over[0].changes] == [
+        "rewards.weights.draws: {points: [[0, 0], [5000, 0], [6000, 1]]} -> 1"
+    ]
+
+
+def test_terms_of_a_stage_that_was_not_reached_are_no_zero_terms() -> None:
+    data = {
+        "rewards": table(iteration=[1], env_steps=[1000], total=0.0, win=0.0),
+        "episodes": table(reward=[0.0] * 100, stage="first"),
+    }
+    stages = {"curriculum": [{"name": "first"}, {"name": "last"}]}
+    assert isinstance(judge("zero-term", config=stages, **data), Unknown)
+    assert len(judge("zero-term", config={"curriculum": [{"name": "first"}]}, **data)) == 1
+
+
+@pytest.mark.parametrize(("term", "count"), [("win", 0), ("closing", 1)])
+def test_the_result_of_a_match_may_outweigh_all_else(term: str, count: int) -> None:
+    rewards = table(iteration=[1, 2, 3], total=0.0, **{term: [50.0, -60.0, 70.0]}, damage=1.0, fall=-0.5)
+    assert len(judge("dominating-term", rewards=rewards)) == count
+
+
+def test_the_first_snapshot_is_the_oldest() -> None:
+    names = ["start", "self-0001", "self-0002", "self-10000"]
+    opponents = table(
+        env_steps=[0, 0, 0, 0, *[100] * 4],
+        opponent=names * 2,
+        kind="self",
+        matches=50,
+        wins=[25] * 4 + [5, 25, 40, 5],
+        draws=0,
+    )
+    found = judge("forgetting", opponents=opponents)
+    assert found[0].evidence == (
+        "late in the run it loses to 1 of 2 old past selves (opponents.csv)",
+        "win rate against start 10% (4% to 21%, 50 matches)",
+    )
+
+
+def test_memory_is_judged_by_the_last_session_alone() -> None:
+    seconds = [float(second) for second in range(40)]
+    growing = [1000.0 + 20.0 * second for second in seconds]
+    steady = [1000.0] * 40
+    resources = {"env_steps": [100.0 * second for second in seconds] * 2, "elapsed_s": seconds * 2}
+    assert judge("memory-growth", resources=table(resident_mib=growing + steady, **resources)) == []
+    found = judge("memory-growth", resources=table(resident_mib=steady + growing, **resources))
+    assert "1,400 MiB in the middle of the session, 1,780 MiB at its end: 1,200 MiB a minute" in found[0].evidence[0]
+    assert [change.line for change in found[0].changes] == ["guard.memory_gib: null -> 3.48"]
+    filling = {"algorithm": "sac", "off_policy": {"buffer_size": 10_000}}
+    filled = {"algorithm": "sac", "off_policy": {"buffer_size": 1_000}}
+    memory = table(resident_mib=steady + growing, **resources)
+    assert judge("memory-growth", config=filling, resources=memory) == Unknown(
+        "the replay buffer is still being filled"
+    )
+    assert len(judge("memory-growth", config=filled, resources=memory)) == 1
+
+
+def times(**seconds: float) -> Table:
+    parts = ("simulation", "inference", "opponents", "update", "other", "evaluation", "checkpoints", "logging")
+    return table(env_steps=[1000], **{f"{part}_s": [seconds.get(part, 0.0)] for part in parts})
+
+
+PLAIN = {"world": {"name": "brawl", "num_games": 512}, "total_env_steps": 10**6}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "config", "changes"),
+    [
+        ({"simulation": 50.0, "update": 50.0}, {}, []),
+        # Half of the time is as much as training itself takes: ten times as seldom makes it a tenth of that.
+        (
+            {"evaluation": 50.0, "update": 50.0},
+            {"evaluation": {"every_env_steps": 100}},
+            ["evaluation.every_env_steps=1000"],
+        ),
+        (
+            {"checkpoints": 30.0, "update": 70.0},
+            {"checkpoints": {"every_iterations": 1}},
+            ["checkpoints.every_iterations=10"],
+        ),
+        ({"logging": 30.0, "update": 70.0}, {}, ["monitoring.tensorboard=false"]),
+        ({"opponents": 60.0, "update": 40.0}, {"opponents": {"self": 1}, "league": {"live": 32}}, ["league.live=8"]),
+        (
+            {"update": 90.0, "simulation": 10.0},
+            {"ppo": {"steps": 64, "batch_size": 128, "epochs": 10}},
+            ["ppo.batch_size=2048", "ppo.epochs=4"],
+        ),
+        (
+            {"update": 60.0, "simulation": 40.0},
+            {"policy": {"strategy": {"kind": "window"}}},
+            ["policy.strategy.kind=streaming"],
+        ),
+    ],
+)
+def test_where_the_time_goes_decides_what_would_help(
+    seconds: dict[str, float], config: dict[str, Any], changes: list[str]
+) -> None:
+    found = judge("slow", config=PLAIN | config, resources=times(**seconds))
+    assert [change.override for finding in found for change in finding.changes] == changes
+
+
+def test_a_run_of_seconds_is_not_slow() -> None:
+    few = {"world": {"name": "brawl", "num_games": 4}}
+    measured = times(simulation=10.0)  # 100 env steps a second
+    assert judge("slow", config=few | {"total_env_steps": 5_000}, resources=measured) == []
+    found = judge("slow", config=few | {"total_env_steps": 60_000}, resources=measured)
+    assert found[0].evidence[1] == "100 env steps a second, so 10 minutes for the whole run"
