@@ -230,3 +230,10 @@ def test_a_run_of_seconds_is_not_slow() -> None:
     assert judge("slow", config=few | {"total_env_steps": 5_000}, resources=measured) == []
     found = judge("slow", config=few | {"total_env_steps": 60_000}, resources=measured)
     assert found[0].evidence[1] == "100 env steps a second, so 10 minutes for the whole run"
+
+
+def test_every_diagnosis_is_described() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "understanding.md").read_text(encoding="utf-8")
+    section = page.partition("## Doctor")[2].partition("\n## ")[0]
+    described = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
+    assert described == set(DIAGNOSES)
