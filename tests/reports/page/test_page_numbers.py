@@ -12,6 +12,8 @@ from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-unty
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 
 from ludus.core.intervals import wilson_interval
+from ludus.reports.doctor import Change, Examination, Finding
+from ludus.reports.page import notices
 from ludus.reports.page.evaluations import read_evaluations
 from ludus.reports.page.latents import read_latents
 from ludus.reports.page.notices import notices_of
@@ -51,6 +53,17 @@ def test_trials_come_with_the_number_that_the_best_agent_is_kept_by_first(make_r
     speed = found.lines["speed"]["pushes"]
     assert (speed.value.tolist(), speed.low.tolist(), speed.high.tolist()) == ([0.25], [0.2], [0.3])
     assert math.isnan(found.lines["distance_m"]["walk"].low[0])
+
+
+def test_rows_that_do_not_say_when_they_were_are_left_out(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    with (folder / "evaluation_results.csv").open("a") as file:
+        file.write("9,,rock,10,1,0,9,0.1,1,0.1\n9,1e999,rock,10,1,0,9,0.1,1,inf\n")
+    group = _group(folder)
+    found = read_evaluations(group)
+    assert found is not None
+    assert found.lines["win_rate"]["rock"].env_steps.tolist() == [400, 800]
+    assert (group.runs[0].env_steps, group.runs[0].best_score) == (800, 0.8)
 
 
 def test_payoffs_by_phase_and_ratings_that_grow(make_run: MakeRun) -> None:
@@ -152,6 +165,28 @@ def test_alarms_tell_what_went_wrong(make_run: MakeRun) -> None:
         ("info", "Branched off runs/old, checkpoint best with changes: a: 1 -> 2", 9),
         ("info", "Converged reached", 500),
     ]
+
+
+def test_what_the_doctor_finds_stands_among_the_alarms(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = Finding("It is ill", ("fever 39 (metrics.jsonl)",), "Rest", (Change("ppo.steps", 8, 16),))
+    monkeypatch.setattr(notices, "examine", lambda _: Examination((("flu", finding),), (), {}))
+    [run] = read_runs([make_run("run")])
+    [notice] = notices_of(run)
+    assert (notice.level, notice.text) == ("warning", "It is ill (flu)")
+    assert notice.details == ("fever 39 (metrics.jsonl)", "Rest", "Change ppo.steps: 8 -> 16")
+
+
+def test_a_doctor_who_cannot_read_a_run_does_not_end_the_report(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def confused(_: object) -> Examination:
+        raise ValueError("cannot convert float NaN to integer")
+
+    monkeypatch.setattr(notices, "examine", confused)
+    [run] = read_runs([make_run("run")])
+    [notice] = notices_of(run)
+    assert (notice.level, notice.details) == ("warning", ())
+    assert "whose files seem damaged: cannot convert" in notice.text
 
 
 def test_latents_of_an_analysis(make_run: MakeRun) -> None:

@@ -56,13 +56,12 @@ class Evaluations:
 
 def read_evaluations(group: Group) -> Evaluations | None:
     """Returns the evaluations of a group's seeds; None if there were none."""
-    runs = [run for run in group.runs if len(run.tables[files.EVALUATIONS])]
-    if not runs:
+    tables = [table for run in group.runs if len(table := _placed(run.tables[files.EVALUATIONS]))]
+    if not tables:
         return None
-    tables = [run.tables[files.EVALUATIONS] for run in runs]
     kind = "trial" if any("trial" in table for table in tables) else "opponent"
     labels = tuple(dict.fromkeys(label for table in tables for label in table.texts(kind).tolist()))[:_MOST_LABELS]
-    numbers = _numbers(tables, runs[0])
+    numbers = _numbers(tables, group.runs[0])
     lines = {
         name: {label: _line([_rows_of(table, kind, label) for table in tables], name) for label in labels}
         for name in numbers
@@ -85,6 +84,11 @@ def _numbers(tables: Sequence[Table], run: Run) -> tuple[str, ...]:
     judged_by = str(settings.get("score", "")) if isinstance(settings, dict) else ""
     preferred = [name for name in found if name == WIN_RATE] or [name for name in found if name in judged_by]
     return (*preferred, *(name for name in found if name not in preferred))
+
+
+def _placed(table: Table) -> Table:
+    """Returns the rows that say when they were."""
+    return table.rows(np.isfinite(table.numbers("env_steps")))
 
 
 def _rows_of(table: Table, kind: str, label: str) -> Table:

@@ -48,7 +48,13 @@ def _findings(run: Run) -> Iterator[Notice]:
     episodes = run.folder / files.EPISODES
     if files.METRICS in run.missing or (episodes.is_file() and episodes.stat().st_size > _MOST_EXAMINED_BYTES):
         return
-    for name, finding in examine(files.read_run(run.folder)).findings:
+    try:
+        findings = examine(files.read_run(run.folder)).findings
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        # Files may be damaged in ways that no diagnosis foresees; the rest of the page is worth reading all the same.
+        yield Notice(run.name, WARNING, f"The doctor cannot judge this run, whose files seem damaged: {error}")
+        return
+    for name, finding in findings:
         changes = [f"Change {change.line}" for change in finding.changes]
         details = (*finding.evidence, finding.remedy, *changes)
         yield Notice(run.name, WARNING, f"{finding.what} ({name})", None, details)

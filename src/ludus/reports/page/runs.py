@@ -45,7 +45,7 @@ class Run:
     def env_steps(self) -> int:
         """How far it came."""
         steps = [self.tables[name].numbers("env_steps") for name in (files.METRICS, files.REWARDS, files.EVALUATIONS)]
-        return int(max((np.nanmax(column) for column in steps if np.isfinite(column).any()), default=0))
+        return int(max((column[np.isfinite(column)].max() for column in steps if np.isfinite(column).any()), default=0))
 
     @property
     def total_env_steps(self) -> int | None:
@@ -86,7 +86,7 @@ class Run:
     def best_score(self) -> float | None:
         """Highest score of an evaluation."""
         scores = self.tables[files.EVALUATIONS].numbers("score")
-        return float(np.nanmax(scores)) if np.isfinite(scores).any() else None
+        return float(scores[np.isfinite(scores)].max()) if np.isfinite(scores).any() else None
 
     @property
     def last_score(self) -> float | None:
