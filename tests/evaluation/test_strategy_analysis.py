@@ -119,13 +119,14 @@ def test_a_switching_bot_is_seen_to_switch() -> None:
 
 
 def probe_after_training(predict: float) -> ProbeResult:
-    """Trains on rock-paper-scissors without any reward, and probes for the hidden style."""
+    """Trains on rock-paper-scissors without any reward, and probes three numbers of latent for the hidden style."""
     torch.manual_seed(1)
-    with make_env("rps", 32) as env:
-        policy = Policy(env.spec, PolicyConfig.model_validate({"strategy": TINY | {"predict": predict}}))
+    strategy = TINY | {"latent": 3, "predict": predict}
+    with make_env("rps", 16) as env:
+        policy = Policy(env.spec, PolicyConfig.model_validate({"strategy": strategy}))
         ppo = {"steps": 16, "chunk": 16, "batch_size": 128, "epochs": 4, "learning_rate": 5e-3}
         learner = PpoLearner(env, policy, PpoConfig.model_validate(ppo), reward=no_reward)
-        for _ in range(30):
+        for _ in range(20):
             learner.iterate()
     with make_env("rps", 96, seed=9) as env:
         recording = record(policy, env, Plan((), 32, 1.6, 0.1, controls=False, seed=9))
@@ -138,5 +139,4 @@ def no_reward(result: StepResult) -> Tensor:
 
 def test_predicting_the_opponent_makes_the_latent_know_him() -> None:
     without, with_it = probe_after_training(0.0), probe_after_training(1.0)
-    assert with_it.frames.low > without.frames.high
-    assert with_it.frames.estimate > 0.7  # the first two of sixteen frames tell nothing
+    assert with_it.frames.low > without.frames.high  # about 75 and 51 %; chance is a third
