@@ -18,7 +18,7 @@ model.learn(STEPS)
 observations: Any = envs.reset()
 dealt = 0.0
 for _frame in range(300):
-    observations, rewards, _, _ = envs.step(model.predict(observations)[0])
+    observations, rewards, _dones, _infos = envs.step(model.predict(observations)[0])
     dealt += float(rewards.sum())
 envs.close()
 print(f"a reward of {dealt / 32:.2f} a game in 10 seconds of play")

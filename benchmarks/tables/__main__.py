@@ -1,0 +1,81 @@
+"""Writes the tables of docs/ anew from the raw data in docs/data.
+
+A table stands between the lines `<!-- results:NAME -->` and `<!-- /results:NAME -->`; NAME is that of the command that
+measures it, `make results-NAME`, and where one command measures several tables, `NAME:part`.
+
+    python -m benchmarks.tables              # all tables
+    python -m benchmarks.tables brawl-sim    # those of one command
+    python -m benchmarks.tables --check      # changes nothing, and fails if a page differs from the data
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from benchmarks.tables import brawl, learner, tuning
+from benchmarks.tables.markdown import DOCS, ROOT
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "brawl-bots:scores": brawl.bot_scores,
+    "brawl-bots:behaviour": brawl.bot_behaviour,
+    "brawl-weapons": brawl.weapons,
+    "brawl-sim": brawl.simulation,
+    "brawl-quick": brawl.quick,
+    "brawl-tuning:memory": tuning.memory,
+    "brawl-tuning:recipes": tuning.recipes,
+    "brawl-tuning:curves": tuning.curves,
+    "brawl-tuning:long": tuning.long,
+    "gymnasium-curves": learner.curves,
+    "encoders:speed": learner.encoder_speed,
+    "encoders:learning": learner.encoder_learning,
+    "learn:peers": learner.peers,
+    "learn:brawl": learner.brawl,
+}
+_BLOCK = re.compile(r"<!-- results:(?P<name>[a-z0-9:-]+) -->\n(?P<body>.*?)<!-- /results:(?P=name) -->", re.DOTALL)
+
+
+def main() -> None:
+    """Reads the arguments and rewrites the pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="names of commands; all if left out")
+    parser.add_argument("--check", action="store_true", help="fail if a page differs, and change nothing")
+    options = parser.parse_args()
+    stale = []
+    for page in sorted(DOCS.glob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        new = filled(old, options.names)
+        if new != old:
+            stale.append(str(page.relative_to(ROOT)))
+            if not options.check:
+                page.write_text(new, encoding="utf-8")
+    print("\n".join(f"[{'WARN' if options.check else 'OK'}] {page} differed from its data" for page in stale))
+    if options.check and stale:
+        sys.exit(1)
+
+
+def filled(page: str, commands: list[str] | None = None) -> str:
+    """Returns a page with its tables made anew; those of some commands alone if any are named."""
+
+    def fill(match: re.Match[str]) -> str:
+        name = match["name"]
+        if commands and command_of(name) not in commands:
+            return match[0]
+        return f"<!-- results:{name} -->\n{TABLES[name]()}\n<!-- /results:{name} -->"
+
+    return _BLOCK.sub(fill, page)
+
+
+def markers(page: Path) -> list[str]:
+    """Returns the names of all tables of a page, by the lines before them."""
+    return re.findall(r"<!-- results:([^ ]+) -->", page.read_text(encoding="utf-8"))
+
+
+def command_of(name: str) -> str:
+    """Returns the command that measures a table: the part of its name before the colon."""
+    return name.partition(":")[0]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Tables about brawl: bots, weapons, speed of the simulator, results of the preset `quick`."""
+
+import math
+from typing import Any
+
+from benchmarks.tables.markdown import read_csv, read_json, table
+
+from ludus.core.intervals import t_quantile
+
+_NO_DAMAGE = 1000.0  # a damage ratio beyond this is one against a bot that deals none
+
+
+def bot_scores() -> str:
+    """Returns the score of the row bot against the column bot."""
+    rows = read_csv("brawl_bots_scores.csv")
+    names = list(dict.fromkeys(row["bot"] for row in rows))
+    score = {(row["bot"], row["against"]): 100.0 * float(row["score"]) for row in rows}
+    header = [f"score in % over {rows[0]['matches']} matches", *names, "mean"]
+    lines = []
+    for bot in names:
+        others = [score[bot, other] for other in names if other != bot]
+        means = [*(score[bot, other] for other in names), sum(others) / len(others)]
+        lines.append([bot, *(f"{mean:.0f}" for mean in means)])
+    return table(header, lines)
+
+
+def bot_behaviour() -> str:
+    """Returns what every bot does."""
+    rows = read_csv("brawl_bots_behaviour.csv")
+    numbers = [name for name in rows[0] if name != "bot"]
+    return table(["bot", *numbers], [[row["bot"], *(f"{float(row[name]):.1f}" for name in numbers)] for row in rows])
+
+
+def weapons() -> str:
+    """Returns the scores of weapons against each other by style, and over all styles with an interval."""
+    rows = read_csv("brawl_weapons.csv")
+    styles = list(dict.fromkeys(row["style"] for row in rows))
+    lines = []
+    for pair in dict.fromkeys((row["weapon"], row["against"]) for row in rows):
+        own = [row for row in rows if (row["weapon"], row["against"]) == pair]
+        cells = [f"{100 * float(row['score']):.0f} %" for row in own]
+        mean, margin = _joined(own)
+        lines.append([*pair, *cells, f"{100 * mean:.1f} % ({100 * (mean - margin):.1f}-{100 * (mean + margin):.1f})"])
+    return table(["weapon", "against", *styles, "all styles"], lines)
+
+
+def _joined(rows: list[dict[str, str]]) -> tuple[float, float]:
+    """Returns mean and margin over the matches of all groups, whose own means, margins and sizes are known."""
+    total = squares = 0.0
+    count = 0
+    for row in rows:
+        size, mean = int(row["matches"]), float(row["score"])
+        deviation = (float(row["high"]) - mean) * math.sqrt(size) / t_quantile(0.975, size - 1)
+        total, count = total + size * mean, count + size
+        squares += (size - 1) * deviation**2 + size * mean**2
+    mean = total / count
+    deviation = math.sqrt((squares - count * mean**2) / (count - 1))
+    return mean, t_quantile(0.975, count - 1) * deviation / math.sqrt(count)
+
+
+def simulation() -> str:
+    """Returns game steps a second by device and number of games."""
+    lines = []
+    for row in [*read_json("brawl_sim_cpu.json"), *read_json("brawl_sim_h200.json")]:
+        device, rate = row["device"], row["steps_per_s"]
+        if device == "cpu":
+            device = f"{row['threads']} core{'s' if row['threads'] > 1 else ''} ({row['processor']})"
+        lines.append(
+            [
+                device,
+                f"{row['games']:,}",
+                f"{rate / 1e6:.2f} M",
+                f"{row['yardstick_steps_per_s']:,.0f}",
+                f"{row['ratio']:,.0f}",
+                f"{1e9 / rate:.1f}",
+            ]
+        )
+    return table(["device", "games", "game steps/s", "CartPole-v1 steps/s", "ratio", "ns a game step"], lines)
+
+
+def quick() -> str:
+    """Returns win rates of the preset `quick` by opponent and seed."""
+    return preset_results(read_json("brawl_quick_cpu.json"))
+
+
+def preset_results(results: list[dict[str, Any]]) -> str:
+    """Returns win rates by opponent and seed, and how the matches went; of `benchmarks/brawl_results.py`."""
+    seeds = [f"seed {result['seed']}" for result in results]
+    header = ["opponent", *seeds, "mean", "lowest to highest bound", "damage ratio", "knockouts"]
+    lines = []
+    for index, name in enumerate(row["opponent"] for row in results[0]["opponents"]):
+        rows = [result["opponents"][index] for result in results]
+        rates = [row["win_rate"] for row in rows]
+        low, high = min(row["win_rate_low"] for row in rows), max(row["win_rate_high"] for row in rows)
+        ratio = _mean([row["damage_ratio"] for row in rows])
+        lines.append(
+            [
+                name,
+                *(f"{rate:.1%}" for rate in rates),
+                f"{_mean(rates):.1%}",
+                f"{low:.1%} - {high:.1%}",
+                "-" if ratio > _NO_DAMAGE else f"{ratio:.2f}",
+                f"{_mean([row['knockouts'] for row in rows]):.2f}",
+            ]
+        )
+    return table(header, lines)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,101 @@
+"""Tables about learning: beside other libraries, by kind of policy, by encoder, and learning curves."""
+
+from collections import defaultdict
+from typing import Any
+
+from benchmarks.tables.markdown import read_csv, read_json, table
+
+from ludus.core.intervals import mean_interval
+
+_PEERS = {
+    "cartpole_ppo": ("CartPole-v1, PPO 64x64, 8 games, batch 256, 10 epochs", "SB3 PPO"),
+    "cartpole_lstm": ("CartPole-v1, two LSTMs of 256, batch 256, 10 epochs", "RecurrentPPO"),
+}
+_POLICIES = {
+    "brawl_mlp": "MLP 128x128, 4 epochs",
+    "brawl_lstm": "LSTM 256, 4 epochs",
+    "brawl_strategy": "full strategy agent, 10 epochs",
+}
+
+
+def peers() -> str:
+    """Returns env steps a second beside Stable-Baselines3 and sb3-contrib."""
+    data = read_json("learn_cpu.json")
+    lines = [
+        [
+            what,
+            f"{data[f'{name}_steps_per_s']:,.0f}",
+            f"{peer} {data[f'{name}_peer_steps_per_s']:,.0f}",
+            f"{data[f'{name}_ratio']:.1f}",
+        ]
+        for name, (what, peer) in _PEERS.items()
+    ]
+    return table([f"{_device(data)}, float32", "env steps/s", "peer", "ratio"], lines)
+
+
+def brawl() -> str:
+    """Returns env steps a second in brawl, and where the time goes."""
+    lines = []
+    for data in (read_json("learn_cpu.json"), read_json("learn_h200.json")):
+        for name, what in _POLICIES.items():
+            numbers = {key: _number(data, name, key) for key in ("steps_per_s", "fraction_of_limit")}
+            shares = [
+                f"{100 * _number(data, name, f'{part}_share'):.0f} %" for part in ("simulation", "forward", "update")
+            ]
+            rates = [f"{numbers['steps_per_s']:,.0f}", f"{numbers['fraction_of_limit']:.2f}"]
+            lines.append([what, _device(data), *rates, *shares])
+    header = ["brawl against the random bot", "device", "env steps/s", "fraction of the limit"]
+    return table([*header, "simulation", "forward", "update"], lines)
+
+
+def _number(data: dict[str, Any], name: str, key: str) -> float:
+    return float(data[name][key] if name in data else data[f"{name}_{key}"])
+
+
+def _device(data: dict[str, Any]) -> str:
+    if data["device"] == "cpu":
+        return f"{data['threads']} {data['processor']} cores"
+    return str(data["device"]).removeprefix("NVIDIA ")
+
+
+def curves() -> str:
+    """Returns the return over the last tenth of the training: mean over seeds with its interval."""
+    points: dict[tuple[str, str], dict[str, list[tuple[int, float]]]] = defaultdict(lambda: defaultdict(list))
+    for row in read_csv("curves.csv"):
+        own = points[row["world"], row["learner"]][row["seed"]]
+        own.append((int(row["env_steps"]), float(row["episode_return"])))
+    lines = []
+    for world in dict.fromkeys(world for world, _ in points):
+        cells: list[str] = []
+        total, seeds = 0, 0
+        for learner in ("ludus", "sb3"):
+            runs = points[world, learner].values()
+            total, seeds = max(total, *(run[-1][0] for run in runs)), len(runs)
+            lasts = [[value for step, value in run if step > 0.9 * run[-1][0]] for run in runs]
+            interval = mean_interval([sum(last) / len(last) for last in lasts])
+            cells.append(f"{interval.estimate:.0f} ({interval.low:.0f} to {interval.high:.0f})")
+        lines.append([world, f"{total:,}", str(seeds), *cells])
+    return table(["world", "env steps", "seeds", "Ludus", "Stable-Baselines3"], lines)
+
+
+def encoder_speed() -> str:
+    """Returns env steps a second with each strategy encoder by its size."""
+    lines = []
+    for row in read_json("encoders.json")["speed"]:
+        encoder = f"{row['size']} ({row['layers']} x {row['width']}, {row['window']})"
+        batch = f"{row['games']} x {row['steps']}, {row['batch_size']}, {row['epochs']}"
+        rates = (row["streaming_steps_per_s"], row["window_steps_per_s"])
+        shown = [f"{rate:,.0f}" if rate >= 100 else f"{rate:.1f}" for rate in rates]
+        lines.append([encoder, batch, *shown, f"{row['ratio']:.1f}"])
+    header = ["encoder (layers x width, window)", "games x steps, batch, epochs", "streaming, env steps/s"]
+    return table([*header, "window", "ratio"], lines)
+
+
+def encoder_learning() -> str:
+    """Returns what is learned with each strategy encoder, seed by seed."""
+    data = read_json("encoders.json")["learning"]
+    lines = []
+    for kind in ("streaming", "window"):
+        finals = ", ".join(f"{final:.1f}" for final in data[kind]["final_returns"])
+        lines.append([kind, f"{data['env_steps']:,}", f"{data[kind]['mean']:.1f}", finals])
+    return table([f"encoder ({data['size']})", "env steps", "mean final return", "every seed"], lines)

@@ -1,0 +1,43 @@
+"""Reads raw data of docs/data and writes rows as a table in Markdown."""
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+DATA = DOCS / "data"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a table."""
+    lines = [_line(header), "|" + "---|" * len(header), *map(_line, rows)]
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+
+
+def read_json(name: str) -> Any:  # noqa: ANN401 - as the file
+    """Returns the content of a file of docs/data."""
+    return json.loads((DATA / name).read_text(encoding="utf-8"))
+
+
+def read_csv(name: str) -> list[dict[str, str]]:
+    """Returns the rows of a file of docs/data."""
+    with (DATA / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def percent(share: float) -> str:
+    """Returns a share in whole per cent."""
+    return f"{rounded(100.0 * share, 0)}%"
+
+
+def rounded(value: float, digits: int) -> Decimal:
+    """Returns a number with so many digits after the point, halves rounded up as by hand: 0.725 is 73 %."""
+    return Decimal(repr(round(value, 9))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
