@@ -78,7 +78,7 @@ function lineChart(given) {
   }
 
   function redraw() {
-    const width = Math.max(holder.clientWidth, 220), height = given.big ? 280 : 210;
+    const width = Math.max(holder.clientWidth, 220), height = given.big && width > 600 ? 420 : 210;
     const lines = shown().map((each) => ({
       ...each, raw: each.y, y: smoothed(each.y, options.smoothing),
       low: smoothed(each.low, options.smoothing), high: smoothed(each.high, options.smoothing),
@@ -150,6 +150,9 @@ function lineChart(given) {
         make("i", { class: `swatch ${line.cls}` }), make("span", {}, line.label), make("em", {}, format(value),
           options.bands && line.low && isNumber(line.low[i]) ? ` (${format(line.low[i])} to ${format(line.high[i])})` : ""))));
     tip.hidden = false;
+    const isHigh = rows.length && toY(rows[0].value) < MARGIN.top + inner.h / 2; // it must not hide what it tells of
+    tip.style.top = isHigh ? "auto" : "4px";
+    tip.style.bottom = isHigh ? `${MARGIN.bottom}px` : "auto";
     const left = toX(x), space = holder.clientWidth - tip.offsetWidth;
     tip.style.left = `${Math.max(0, Math.min(space, left + 14 + tip.offsetWidth > holder.clientWidth ? left - tip.offsetWidth - 14 : left + 14))}px`;
   }

@@ -102,7 +102,7 @@ function barChart(given) {
       }
       return make("div", { class: "bar-line" }, lane, make("em", {}, bar.text));
     }))));
-  return make("figure", { class: given.long ? "card chart long" : "card chart", "data-chart": given.name || given.title },
+  return make("figure", { class: "card chart", "data-chart": given.name || given.title },
     make("figcaption", {}, make("b", {}, given.title), given.note ? make("small", {}, given.note) : null), make("div", { class: "bars" }, rows));
 }
 

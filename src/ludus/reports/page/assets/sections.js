@@ -102,14 +102,14 @@ function evaluations(data) {
     const limits = isShare() ? [0, 1] : [Math.min(0, ...values), Math.max(0, ...values)];
     const pooled = state.number === "win_rate" ? "95 % intervals, matches of all seeds together" : "mean and range over seeds";
     holder.replaceChildren(
-      barChart({ title: `${title} at the last evaluation`, name: "last-evaluation", note: pooled, rows, limits, long: true }),
+      barChart({ title: `${title} at the last evaluation`, name: "last-evaluation", note: pooled, rows, limits }),
       lineChart({ title: `${title} over time`, name: "evaluation", big: true, format, range: isShare() ? [0, 1] : null,
-        note: `by ${kind}${found.length > 1 ? `, ${data.groups[state.group].label}` : ""}; ${pooled}`,
+        note: `by ${kind}${found.length > 1 ? `, ${data.groups[state.group].label}` : ""}${labels.length < 5 ? `; ${pooled}` : ""}`,
         series: labels.filter((label) => lines[label] && lines[label][1].some(isNumber)).map((label, index) => {
           const [x, y, low, high] = lines[label];
           return { label: label || "all", cls: color(index), x, y, ...(labels.length < 5 ? { low, high } : {}) };
         }) }),
-      lineChart({ title: "Score", name: "score", big: true, note: "By which the best agent is kept; mean and range over seeds",
+      lineChart({ title: "Score", name: "score", note: "By which the best agent is kept; mean and range over seeds",
         series: found.map(({ row: each, group }) => {
           const [x, y, low, high] = each.score;
           return { label: data.groups[group].label, cls: color(group), x, y, ...(low.some(isNumber) ? { low, high } : {}) };
