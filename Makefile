@@ -23,5 +23,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@
 
+include benchmarks/results.mk
+
 clean:
 	rm -rf .venv build src/*.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -12,9 +12,8 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
-from benchmarks.tables import brawl, learner, tuning
+from benchmarks.tables import brawl, learner, mimic, tuning
 from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -23,6 +22,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "brawl-weapons": brawl.weapons,
     "brawl-sim": brawl.simulation,
     "brawl-quick": brawl.quick,
+    "brawl-competition": brawl.competition,
     "brawl-tuning:memory": tuning.memory,
     "brawl-tuning:recipes": tuning.recipes,
     "brawl-tuning:curves": tuning.curves,
@@ -32,6 +32,11 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "encoders:learning": learner.encoder_learning,
     "learn:peers": learner.peers,
     "learn:brawl": learner.brawl,
+    "mimic-walk": mimic.walk,
+    "mimic-walk-3d": mimic.walk_3d,
+    "mimic-physics": mimic.physics,
+    "mimic-learn": mimic.learn,
+    "mimic-algorithms": mimic.algorithms,
 }
 _BLOCK = re.compile(r"<!-- results:(?P<name>[a-z0-9:-]+) -->\n(?P<body>.*?)<!-- /results:(?P=name) -->", re.DOTALL)
 
@@ -62,14 +67,17 @@ def filled(page: str, commands: list[str] | None = None) -> str:
         name = match["name"]
         if commands and command_of(name) not in commands:
             return match[0]
-        return f"<!-- results:{name} -->\n{TABLES[name]()}\n<!-- /results:{name} -->"
+        return f"<!-- results:{name} -->\n{_made(name)}<!-- /results:{name} -->"
 
     return _BLOCK.sub(fill, page)
 
 
-def markers(page: Path) -> list[str]:
-    """Returns the names of all tables of a page, by the lines before them."""
-    return re.findall(r"<!-- results:([^ ]+) -->", page.read_text(encoding="utf-8"))
+def _made(name: str) -> str:
+    """Returns the lines of a table; none as long as nothing was measured."""
+    try:
+        return TABLES[name]() + "\n"
+    except FileNotFoundError:
+        return ""
 
 
 def command_of(name: str) -> str:

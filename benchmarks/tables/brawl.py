@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from benchmarks.tables.markdown import read_csv, read_json, table
+from benchmarks.tables.markdown import read_all, read_csv, read_json, table
 
 from ludus.core.intervals import t_quantile
 
@@ -61,7 +61,7 @@ def _joined(rows: list[dict[str, str]]) -> tuple[float, float]:
 def simulation() -> str:
     """Returns game steps a second by device and number of games."""
     lines = []
-    for row in [*read_json("brawl_sim_cpu.json"), *read_json("brawl_sim_h200.json")]:
+    for row in [row for rows in read_all("brawl_sim_*.json") for row in rows]:
         device, rate = row["device"], row["steps_per_s"]
         if device == "cpu":
             device = f"{row['threads']} core{'s' if row['threads'] > 1 else ''} ({row['processor']})"
@@ -81,6 +81,11 @@ def simulation() -> str:
 def quick() -> str:
     """Returns win rates of the preset `quick` by opponent and seed."""
     return preset_results(read_json("brawl_quick_cpu.json"))
+
+
+def competition() -> str:
+    """Returns win rates of the preset `competition` by opponent and seed."""
+    return preset_results(read_json("brawl_competition.json"))
 
 
 def preset_results(results: list[dict[str, Any]]) -> str:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from benchmarks.tables.markdown import read_csv, read_json, table
+from benchmarks.tables.markdown import read_all, read_csv, read_json, table
 
 from ludus.core.intervals import mean_interval
 
@@ -36,7 +36,7 @@ def peers() -> str:
 def brawl() -> str:
     """Returns env steps a second in brawl, and where the time goes."""
     lines = []
-    for data in (read_json("learn_cpu.json"), read_json("learn_h200.json")):
+    for data in read_all("learn_*.json"):
         for name, what in _POLICIES.items():
             numbers = {key: _number(data, name, key) for key in ("steps_per_s", "fraction_of_limit")}
             shares = [

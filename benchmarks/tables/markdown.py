@@ -27,6 +27,12 @@ def read_json(name: str) -> Any:  # noqa: ANN401 - as the file
     return json.loads((DATA / name).read_text(encoding="utf-8"))
 
 
+def read_all(pattern: str) -> list[Any]:
+    """Returns the content of all files of docs/data of a pattern; that of a CPU comes first."""
+    names = sorted((file.name for file in DATA.glob(pattern)), key=lambda name: ("_cpu." not in name, name))
+    return [read_json(name) for name in names]
+
+
 def read_csv(name: str) -> list[dict[str, str]]:
     """Returns the rows of a file of docs/data."""
     with (DATA / name).open(newline="", encoding="utf-8") as file:

@@ -1,0 +1,91 @@
+# What measures the tables of docs/ again: `make results-NAME` stores the raw data in docs/data and rewrites the tables.
+# `GPU` needs one; `long` trains several agents.
+
+.PHONY: results results-tables
+
+TABLES := $(BIN)/python -m benchmarks.tables
+DATA := docs/data
+
+results: ## this list
+	@grep -hE '^results[a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /make \1  -  /'
+
+results-tables: $(READY) ## writes all tables from the data that is there
+	$(TABLES)
+
+results-brawl-bots: $(READY) ## docs/brawl.md: how the bots play
+	$(BIN)/python benchmarks/brawl_bots.py --matches 200
+	$(TABLES) brawl-bots
+
+results-brawl-weapons: $(READY) ## docs/brawl.md: balance of the weapons
+	$(BIN)/python benchmarks/brawl_weapons.py --matches 192
+	$(TABLES) brawl-weapons
+
+results-brawl-sim: $(READY) ## docs/brawl.md: speed of the simulator on the CPU
+	$(BIN)/python benchmarks/speed.py sim --device cpu
+	$(TABLES) brawl-sim
+
+results-brawl-sim-cuda: $(READY) ## the same; GPU
+	$(BIN)/python benchmarks/speed.py sim --device cuda
+	$(TABLES) brawl-sim
+
+results-brawl-quick: $(READY) ## docs/brawl-results.md: the preset quick, three seeds; long
+	$(BIN)/python benchmarks/brawl_results.py --preset quick --seeds 3 --out $(DATA)/brawl_quick_cpu.json
+	$(TABLES) brawl-quick
+
+results-brawl-competition: $(READY) ## docs/brawl-results.md: the preset competition, three seeds; GPU, long
+	$(BIN)/python benchmarks/brawl_results.py --preset competition --seeds 3 --device cuda --out $(DATA)/brawl_competition.json
+	$(TABLES) brawl-competition
+
+results-brawl-tuning: $(READY) ## docs/brawl-results.md: the runs of the search for competition; GPU, long
+	$(BIN)/python benchmarks/brawl_tuning.py --device cuda
+	$(TABLES) brawl-tuning
+
+results-render: $(READY) ## frames a second of brawl's pictures
+	$(BIN)/python benchmarks/render.py --json > $(DATA)/render.json.new
+	mv $(DATA)/render.json.new $(DATA)/render.json
+
+results-learn: $(READY) ## docs/learner.md: env steps a second beside Stable-Baselines3
+	$(BIN)/python benchmarks/speed.py learn --device cpu --repeats 1
+	$(TABLES) learn
+
+results-learn-cuda: $(READY) ## the same without the peers; GPU
+	$(BIN)/python benchmarks/speed.py learn --device cuda
+	$(TABLES) learn
+
+results-gymnasium-curves: $(READY) ## docs/learner.md: learning curves beside Stable-Baselines3, five seeds; long
+	rm -f $(DATA)/curves.csv
+	$(BIN)/python benchmarks/gymnasium_curves.py --seeds 5
+	$(TABLES) gymnasium-curves
+
+results-encoders: $(READY) ## docs/learner.md: streaming and window encoder
+	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
+	$(TABLES) encoders
+
+results-league: $(READY) ## what many past selves cost
+	$(BIN)/python benchmarks/league.py --json > $(DATA)/league.json.new
+	mv $(DATA)/league.json.new $(DATA)/league.json
+
+results-logging: $(READY) ## what logging costs
+	$(BIN)/python benchmarks/logging_cost.py --json > $(DATA)/logging.json.new
+	mv $(DATA)/logging.json.new $(DATA)/logging.json
+
+results-mimic-walk: $(READY) ## docs/mimic-results.md: the preset walk, three seeds; long
+	$(BIN)/python benchmarks/mimic_results.py --preset walk --seeds 3 --out $(DATA)/mimic_walk.json --picture docs/images/mimic-gait.png
+	$(TABLES) mimic-walk
+
+results-mimic-walk-3d: $(READY) ## the same of the preset walk-3d; long
+	$(BIN)/python benchmarks/mimic_results.py --preset walk-3d --seeds 3 --out $(DATA)/mimic_walk_3d.json
+	$(TABLES) mimic-walk-3d
+
+results-mimic-physics: $(READY) ## docs/mimic-results.md: integrators and step lengths
+	$(BIN)/python benchmarks/mimic_physics.py --json $(DATA)/mimic_physics.json
+	$(TABLES) mimic-physics
+
+results-mimic-learn: $(READY) ## docs/mimic-results.md: env steps a second beside SB3 and Walker2d
+	$(BIN)/ludus bench learn mimic --json > $(DATA)/mimic_learn.json.new
+	mv $(DATA)/mimic_learn.json.new $(DATA)/mimic_learn.json
+	$(TABLES) mimic-learn
+
+results-mimic-algorithms: $(READY) ## docs/mimic-results.md: PPO, SAC and TD3 by env steps and by seconds; long
+	$(BIN)/python benchmarks/sample_efficiency.py mimic --preset walk --out $(DATA)/mimic_algorithms
+	$(TABLES) mimic-algorithms

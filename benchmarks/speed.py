@@ -1,0 +1,92 @@
+"""Runs `ludus bench sim` and `ludus bench learn` over the sizes of the tables in docs/, and stores the raw data there.
+
+python benchmarks/speed.py sim --device cpu      # docs/data/brawl_sim_cpu.json
+python benchmarks/speed.py sim --device cuda     # docs/data/brawl_sim_h200.json, by the name of the GPU
+python benchmarks/speed.py learn --device cpu    # docs/data/learn_cpu.json, beside Stable-Baselines3
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+LUDUS = [sys.executable, "-m", "ludus.cli.main", "bench"]
+DATA = Path(__file__).parents[1] / "docs" / "data"
+CPU_GAMES, GPU_GAMES = (1024, 4096, 16384), (1024, 4096, 16384, 65536, 262144)
+
+
+def main() -> None:
+    """Measures and writes the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("sim", "learn"))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement of `sim`")
+    parser.add_argument("--repeats", type=int, default=3, help="iterations of each kind of `learn`")
+    parser.add_argument("--folder", type=Path, default=DATA)
+    options = parser.parse_args()
+    device = device_name(options.device)
+    if options.what == "sim":
+        measured: Any = sim(options.device, options.seconds)
+        place = options.folder / f"brawl_sim_{slug(device)}.json"
+    else:
+        peers = [] if options.device == "cpu" else ["--no-peers"]
+        measured = bench("learn", "--device", options.device, "--repeats", str(options.repeats), *peers)
+        place = options.folder / f"learn_{slug(device)}.json"
+    for row in measured if isinstance(measured, list) else [measured]:
+        row |= {"device": device, "processor": processor()}
+    options.folder.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(measured, indent=1) + "\n")
+    print(f"[OK] {place}")
+
+
+def sim(device: str, seconds: float) -> list[dict[str, Any]]:
+    """Measures the simulator by threads (on a CPU) and games."""
+    threads: list[list[str]] = [[]]
+    if device == "cpu":
+        threads = [["--threads", str(count)] for count in dict.fromkeys((1, os.cpu_count() or 1))]
+    return [
+        bench("sim", "brawl", "--device", device, "--games", str(games), "--seconds", str(seconds), *words)
+        for words in threads
+        for games in (CPU_GAMES if device == "cpu" else GPU_GAMES)
+    ]
+
+
+def bench(*words: str) -> dict[str, Any]:
+    """Returns what `ludus bench ... --json` says."""
+    done = subprocess.run([*LUDUS, *words, "--json"], check=True, stdout=subprocess.PIPE, text=True)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def device_name(device: str) -> str:
+    """Returns `cpu`, or the name of the GPU."""
+    if device == "cpu":
+        return device
+    import torch
+
+    return torch.cuda.get_device_name(device)
+
+
+def slug(device: str) -> str:
+    """Returns the part of a file's name that stands for a device."""
+    return device.removeprefix("NVIDIA ").lower().replace(" ", "-")
+
+
+def processor() -> str:
+    """Returns the name of the processor."""
+    lscpu = shutil.which("lscpu")
+    if lscpu is None:
+        return platform.processor() or platform.machine()
+    said = subprocess.run([lscpu], check=True, stdout=subprocess.PIPE, text=True).stdout
+    lines = dict(line.split(":", 1) for line in said.splitlines() if ":" in line)
+    names = (lines.get("Vendor ID", "").strip(), lines.get("Model name", "").strip())
+    return " ".join(name for name in names if name)
+
+
+if __name__ == "__main__":
+    main()

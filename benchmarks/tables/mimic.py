@@ -1,0 +1,71 @@
+"""Tables about mimic: how the walkers of a preset walk, integrators, speed of learning, algorithms."""
+
+from collections import defaultdict
+from typing import Any
+
+from benchmarks.tables.markdown import read_json, table
+
+from ludus.core.intervals import mean_interval
+
+
+def walk() -> str:
+    """Returns the numbers of the preset `walk` by seed."""
+    return preset_results(read_json("mimic_walk.json"))
+
+
+def walk_3d() -> str:
+    """Returns the same of the preset `walk-3d`."""
+    return preset_results(read_json("mimic_walk_3d.json"))
+
+
+def preset_results(results: list[dict[str, Any]]) -> str:
+    """Returns all numbers of the first trial by seed, then how each trial was walked; of `mimic_results.py`."""
+    lines = [
+        ["training in s", *(f"{result['training_s']:,.0f}" for result in results)],
+        ["env steps to convergence", *(_whole(result["steps_to_convergence"]) for result in results)],
+    ]
+    first = [result["trials"][0] for result in results]
+    numbers = [name for name, value in first[0].items() if isinstance(value, float)]
+    lines += [[f"`{name}`", *(f"{row[name]:.3g}" for row in first)] for name in numbers]
+    for index, name in enumerate(row["trial"] for row in results[0]["trials"]):
+        rows = [result["trials"][index] for result in results]
+        walked = (f"{row['speed_m_s']:.3f} m/s, {row['survived']:.0%} to the end" for row in rows)
+        lines.append([f"trial `{name}`", *walked])
+    return table(["", *(f"seed {result['seed']}" for result in results)], lines)
+
+
+def _whole(number: float | None) -> str:
+    return "not reached" if number is None else f"{number:,.0f}"
+
+
+def physics() -> str:
+    """Returns speed and accuracy of integrators and step lengths."""
+    lines = [
+        [row["setting"], f"{row['steps_per_s']:,.0f}", f"{row['ratio']:.2f}", f"{row['stray_deg']:.2f}"]
+        for row in read_json("mimic_physics.json")
+    ]
+    return table(["setting", "control steps/s a core", "ratio", "astray after 0.1 s, degrees"], lines)
+
+
+def learn() -> str:
+    """Returns env steps a second of learning beside Stable-Baselines3, and where the time goes."""
+    data = read_json("mimic_learn.json")
+    shares = {name.removesuffix("_share"): value for name, value in data.items() if name.endswith("_share")}
+    header = ["games", "env steps/s", "Stable-Baselines3", "ratio", *shares]
+    numbers = [f"{data['games']:,}", f"{data['steps_per_s']:,.0f}", f"{data['peer_steps_per_s']:,.0f}"]
+    return table(header, [[*numbers, f"{data['ratio']:.1f}", *(f"{share:.0%}" for share in shares.values())]])
+
+
+def algorithms() -> str:
+    """Returns where each algorithm ended: mean over seeds with its interval, env steps and seconds."""
+    data = read_json("mimic_algorithms.json")
+    ends: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for run in data["runs"]:
+        ends[run["algorithm"]].append(run["points"][-1])
+    lines = []
+    for name, points in ends.items():
+        found = mean_interval([point["value"] for point in points])
+        seconds = sum(point["seconds"] for point in points) / len(points)
+        value = f"{found.estimate:.3g} ({found.low:.3g} to {found.high:.3g})"
+        lines.append([name.upper(), str(len(points)), f"{points[0]['env_steps']:,.0f}", f"{seconds:,.0f}", value])
+    return table(["algorithm", "seeds", "env steps", "training in s", f"{data['number']} (95 % interval)"], lines)

@@ -1,0 +1,131 @@
+"""Promise 21: every table of numbers in docs/ is what its raw data gives, and one command measures it again."""
+
+import importlib
+import json
+import re
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+MARKER = re.compile(r"<!-- (/?)results:([^ ]+) -->")
+# Tables with figures that nobody measured: settings, weights and the like, by the first cell of their header.
+SETTLED = ("term", "property", "preset of brawl", "option", "setting", "what", "column", "file", "function", "task")
+# Tables that were published before their raw data was kept; each must be measured anew, and the list may only shrink.
+WITHOUT_RAW_DATA = {"brawl-results.md": ["before, 64 steps, batch 8,192, 4 epochs"]}
+
+
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT))
+    return importlib.import_module("benchmarks.tables.__main__")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_are_what_the_raw_data_gives(page: Path, tables: ModuleType) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert tables.filled(text) == text, "run: make results-tables"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_markers_come_in_pairs_and_have_a_maker_and_a_command(page: Path, tables: ModuleType) -> None:
+    marks = MARKER.findall(page.read_text(encoding="utf-8"))
+    assert [bool(slash) for slash, _ in marks] == [False, True] * (len(marks) // 2)
+    names = [name for _, name in marks]
+    assert names[::2] == names[1::2]
+    assert set(names) <= set(tables.TABLES)
+
+
+def test_every_table_has_a_command_that_writes_it(tables: ModuleType) -> None:
+    for command in {tables.command_of(name) for name in tables.TABLES}:
+        done = subprocess.run(
+            ["make", "--dry-run", "--always-make", f"results-{command}"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert f"-m benchmarks.tables {command}\n" in done.stdout
+        scripts = re.findall(r"benchmarks/\w+\.py", done.stdout)
+        assert all((ROOT / script).is_file() for script in scripts)
+        assert scripts or "bin/ludus bench" in done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_table_of_numbers_is_without_a_marker(page: Path) -> None:
+    text = re.sub(
+        r"<!-- results:([^ ]+) -->.*?<!-- /results:\1 -->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    found = []
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        header, _, *rows = block.splitlines()
+        cells = [cell.strip() for cell in header.strip("|").split("|")]
+        numbers = sum(
+            bool(re.fullmatch(r"[-*]*[\d.,]+( ?[a-z%]+)?[*]*", cell.strip())) for row in rows for cell in row.split("|")
+        )
+        if numbers > 2 and cells[0] not in SETTLED:
+            found.append(cells[1] if cells[0] == "" else cells[0])
+    assert found == WITHOUT_RAW_DATA.get(page.name, [])
+
+
+def test_a_changed_number_is_found_and_mended(tables: ModuleType) -> None:
+    text = (ROOT / "docs" / "brawl.md").read_text(encoding="utf-8")
+    wrong = text.replace("| 2.39 M |", "| 9.39 M |")
+    assert wrong != text
+    assert tables.filled(wrong) == text
+    assert tables.filled(wrong, ["brawl-bots"]) == wrong  # not one of that command's
+
+
+def test_what_was_not_measured_is_not_published(
+    tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = "<!-- results:mimic-walk -->\n| seed 0 |\n<!-- /results:mimic-walk -->\n"
+    monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
+    assert tables.filled(page) == "<!-- results:mimic-walk -->\n<!-- /results:mimic-walk -->\n"
+
+
+def test_the_makers_of_mimic(tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = {"trial": "walk", "opponent": "", "matches": 20, "speed_m_s": 1.25, "survived": 1.0, "imitation": 0.8123}
+    walk = {"seed": 3, "training_s": 321.4, "steps_to_convergence": None, "trials": [trial]}
+    points = [{"env_steps": 9, "seconds": 5.0, "value": 0.1}, {"env_steps": 1000, "seconds": 60.0, "value": 0.5}]
+    data: dict[str, Any] = {
+        "mimic_walk": [walk, walk | {"seed": 4, "steps_to_convergence": 800_000}],
+        "mimic_physics": [{"setting": "Euler 5 ms", "steps_per_s": 12345.6, "ratio": 0.987, "stray_deg": 0.123}],
+        "mimic_learn": {"games": 512, "steps_per_s": 9e3, "peer_steps_per_s": 3e3, "ratio": 3.0, "update_share": 0.6},
+        "mimic_algorithms": {"number": "imitation", "runs": [{"algorithm": "sac", "points": points}] * 2},
+    }
+    for name, content in data.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
+    made = {name: tables.TABLES[name]().splitlines() for name in tables.TABLES if name in map_names(data)}
+    assert made["mimic-walk"][0] == "| | seed 3 | seed 4 |"
+    assert "| env steps to convergence | not reached | 800,000 |" in made["mimic-walk"]
+    assert "| `imitation` | 0.812 | 0.812 |" in made["mimic-walk"]
+    assert made["mimic-physics"][2] == "| Euler 5 ms | 12,346 | 0.99 | 0.12 |"
+    assert made["mimic-learn"][2] == "| 512 | 9,000 | 3,000 | 3.0 | 60% |"
+    assert made["mimic-algorithms"][2] == "| SAC | 2 | 1,000 | 60 | 0.5 (0.5 to 0.5) |"
+
+
+def map_names(data: dict[str, Any]) -> set[str]:
+    return {name.replace("_", "-") for name in data}
+
+
+def test_the_runs_of_the_search_can_be_trained_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ludus.training.api import _read
+
+    monkeypatch.syspath_prepend(str(ROOT))
+    tuning = importlib.import_module("benchmarks.brawl_tuning")
+    shown = importlib.import_module("benchmarks.tables.tuning")
+    named = {*shown.MEMORY.values(), *shown.RECIPES.values(), *shown.CURVES.values(), shown.LONG}
+    assert named <= set(tuning.SHOWN)
+    for run in sorted(named):
+        batch, name = run.split("/")
+        document = json.loads(
+            (ROOT / "docs" / "data" / (tuning.SEARCH if batch == "search" else tuning.TUNING)).read_text()
+        )
+        part = document if batch == "search" else document["batches"][batch]
+        assert _read(tuning.resolved(part["configs"][name], document), None, ()).world.name == "brawl"
