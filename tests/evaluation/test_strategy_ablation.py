@@ -184,6 +184,10 @@ def test_verdicts_follow_the_intervals() -> None:
     assert compare([won(30), won(10), won(28)], 40).rows[0].verdict("zeroed") == NEEDED
     assert compare([won(30), won(10), won(28)], 40).rows[0].verdict("shuffled") == NO_DIFFERENCE
     assert compare([won(10), won(30), won(10)], 40).rows[0].verdict("zeroed") == HARMFUL
+    both = compare([won(30), won(20), won(28)], 40)
+    row, mean = both.rows[0].losses["zeroed"], both.mean.losses["zeroed"]
+    assert mean.low < row.estimate == mean.estimate
+    assert row.estimate - row.low == pytest.approx((mean.estimate - mean.low) * 2.2414 / 1.95996, rel=1e-4)
 
 
 def test_worlds_without_styles_are_refused() -> None:

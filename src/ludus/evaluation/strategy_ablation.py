@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import partial
+from statistics import NormalDist
 from typing import Any
 
 import torch
@@ -46,7 +47,8 @@ class AblationRow:
     Attributes:
         opponent: Name; empty in a world without bots.
         scores: For each of `CONDITIONS`, the win rate, or the mean return in a world without winners.
-        losses: For each but the first, the first one's score minus its own.
+        losses: For each but the first, the first one's score minus its own. Intervals of opponents are so wide that
+            all of them hold together with 95 % (Bonferroni); those of the mean are plain ones.
     """
 
     opponent: str
@@ -116,6 +118,8 @@ def ablate(
 def compare(played: list[Evaluation], matches: int) -> Ablation:
     """Compares evaluations under each of `CONDITIONS`."""
     score = "win_rate" if "win_rate" in played[0].rows[0] else "mean_return"
+    comparisons = len(played[0].rows) * (len(CONDITIONS) - 1)
+    wider = NormalDist().inv_cdf(1.0 - 0.025 / comparisons) / NormalDist().inv_cdf(0.975)
     rows = []
     for index, first in enumerate(played[0].rows):
         scores = {
@@ -129,7 +133,16 @@ def compare(played: list[Evaluation], matches: int) -> Ablation:
         {name: _mean([row.scores[name] for row in rows]) for name in CONDITIONS},
         {name: _mean([row.losses[name] for row in rows]) for name in CONDITIONS[1:]},
     )
-    return Ablation(score, matches, tuple(rows), mean)
+    judged = [
+        AblationRow(row.opponent, row.scores, {name: _widened(loss, wider) for name, loss in row.losses.items()})
+        for row in rows
+    ]
+    return Ablation(score, matches, tuple(judged), mean)
+
+
+def _widened(interval: Interval, factor: float) -> Interval:
+    estimate, low, high = interval
+    return Interval(estimate, estimate - factor * (estimate - low), estimate + factor * (high - estimate))
 
 
 def _mean(parts: list[Interval]) -> Interval:

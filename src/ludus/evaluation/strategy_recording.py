@@ -172,9 +172,9 @@ class _Recorder:
         return self._finish(clip_frames)
 
     def _note(self, frame: int, observations: Observations, playing: Tensor) -> None:
-        noted = {"valid": playing, "trained": self._policy.seen[self._leads]}
+        noted = {"valid": playing, "trained": self._policy.seen[self._leads].float()}
         if self._twin is not None:
-            noted["untrained"] = self._twin.seen[self._leads]
+            noted["untrained"] = self._twin.seen[self._leads].float()
             rows = [tensor.flatten(0, 1)[self._lead_rows].flatten(1).float() for tensor in observations.values()]
             noted["observation"] = torch.cat(rows, dim=1)
         noted["styles_now"] = styles_now(self._env, self._opponent_seats) if self._has_bots else self._labels
