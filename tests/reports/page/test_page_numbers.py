@@ -74,13 +74,24 @@ def test_payoffs_by_phase_and_ratings_that_grow(make_run: MakeRun) -> None:
     np.testing.assert_allclose(found.score[0], [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0])
     assert found.matches[0].tolist() == [40] * 8
     # The snapshot of iteration 3 is met in iteration 4 alone, and gives 6 wins and 2 draws in 10 matches.
-    row = found.opponents.index("self 300")
+    row = found.opponents.index("self at 300")
     assert np.flatnonzero(found.matches[row]).tolist() == [3]
     assert found.score[row, 3] == 0.7
     ratings = [rating.estimate for rating in found.learner if rating is not None]
     assert len(ratings) == 8
     assert ratings == sorted(ratings)
     assert ratings[0] < found.rated["rock"].estimate < ratings[-1]
+
+
+def test_few_matches_are_few_phases(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    header = "iteration,env_steps,learner,opponent,kind,matches,wins,draws,losses"
+    rows = [f"{i},{100 * i},self-1,rock,rock,12,6,0,6" for i in range(1, 9)]
+    (folder / "opponents.csv").write_text("\n".join([header, *rows]) + "\n")
+    found = read_payoffs(_group(folder))
+    assert found is not None
+    assert (found.ends.tolist(), found.matches.tolist()) == ([400, 800], [[48, 48]])  # 96 matches, 40 a phase
+    assert all(rating is not None for rating in found.learner)
 
 
 def test_no_opponents_no_payoffs(make_run: MakeRun) -> None:
@@ -165,6 +176,21 @@ def test_alarms_tell_what_went_wrong(make_run: MakeRun) -> None:
         ("info", "Branched off runs/old, checkpoint best with changes: a: 1 -> 2", 9),
         ("info", "Converged reached", 500),
     ]
+
+
+def test_only_a_run_that_did_not_finish_is_said_not_to_have_ended(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    (folder / "run.json").write_text('{"sessions": [{"started": "monday"}]}')
+    [run] = read_runs([folder])
+    assert notices_of(run) == ()
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    (folder / "metrics.jsonl").write_text("\n".join(lines[:5]) + "\n")
+    for name in ("reward_breakdown.csv", "evaluation_results.csv"):
+        table = (folder / name).read_text().splitlines()
+        (folder / name).write_text("\n".join(table[:3]) + "\n")
+    [run] = read_runs([folder])
+    [notice] = notices_of(run)
+    assert notice.text == "Session 1, begun monday, has not ended: it is still running, or it was killed"
 
 
 def test_what_the_doctor_finds_stands_among_the_alarms(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,8 +80,8 @@ def _faults(run: Run) -> Iterator[tuple[str, str, int | None]]:
 def _sessions(run: Run) -> Iterator[tuple[str, str, int | None]]:
     total, sessions = run.total_env_steps, run.sessions
     for number, session in enumerate(sessions, 1):
-        if "ended" not in session:
-            last = number == len(sessions)
+        last = number == len(sessions)
+        if "ended" not in session and not (last and run.state == "finished"):
             text = "has not ended: it is still running, or it was killed" if last else "was cut off before its end"
             yield WARNING, f"Session {number}, begun {session.get('started', 'at an unknown time')}, {text}", None
     if run.state == "stopped" and total is not None:

@@ -46,7 +46,9 @@ def read_payoffs(group: Group) -> Payoffs | None:
     if not tables:
         return None
     last = max(float(table.numbers("env_steps").max()) for table in tables)
-    phases = min(_MOST_PHASES, max(len(np.unique(table.numbers("env_steps"))) for table in tables))
+    played = sum(float(table.numbers(name).sum()) for table in tables for name in ("wins", "draws", "losses"))
+    times = max(len(np.unique(table.numbers("env_steps"))) for table in tables)
+    phases = max(1, min(_MOST_PHASES, times, int(played / (2 * _FEWEST_MATCHES))))
     ends = np.linspace(0.0, last, phases + 1)[1:]
     counts: dict[tuple[str, int], Numbers] = {}
     for table in tables:
@@ -62,7 +64,7 @@ def read_payoffs(group: Group) -> Payoffs | None:
     points = record[..., 0] + 0.5 * record[..., 1]
     score = np.where(matches > 0, points / np.maximum(matches, 1.0), np.nan)
     learner, rated = _rate(bots, selves, points, matches)
-    names = (*bots, *(f"self {float(ends[int(name[1:])]):,.0f}" for name in selves))
+    names = (*bots, *(f"self at {float(ends[int(name[1:])]):,.0f}" for name in selves))
     return Payoffs(ends, names, score, matches, learner, rated)
 
 

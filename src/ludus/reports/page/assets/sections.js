@@ -143,14 +143,15 @@ function ratings(data) {
   }).filter((line) => line.x.length);
   const bars = found.map(({ row, group }) => {
     const players = Object.entries(row.rated);
-    const last = row.learner.filter(Boolean).at(-1);
-    if (last) players.push(["learner (end)", last]);
+    const last = row.learner.findLastIndex(Boolean), learner = `learner at ${shortNumber(row.ends[last], 3)}`;
+    if (last >= 0) players.push([learner, row.learner[last]]);
+    if (players.length < 2) return null;
     players.sort((a, b) => b[1][0] - a[1][0]);
     const all = players.flatMap(([, rating]) => rating);
     return barChart({ title: `Ratings${found.length > 1 ? `: ${data.groups[group].label}` : ""}`,
       note: "Bradley-Terry over all training matches with 95 % intervals; 400 points are odds of ten to one",
       limits: [Math.min(0, ...all), Math.max(0, ...all)],
-      rows: players.map(([label, [value, low, high]]) => ({ label, bars: [{ cls: label === "learner (end)" ? color(group) : "plain", value, low, high,
+      rows: players.map(([label, [value, low, high]]) => ({ label, bars: [{ cls: label === learner ? color(group) : "plain", value, low, high,
         text: wholeNumber(value), title: `${low} to ${high}` }] })) });
   });
   const maps = found.map(({ row, group }) => heatMap({
