@@ -179,7 +179,7 @@ def test_everything_is_in_the_run_folder_with_rows(finished: Finished) -> None:
     names = {path.name for path in folder.iterdir()}
     tables = {
         "monitor.csv", "behavior_metrics.csv", "reward_breakdown.csv", "evaluation_results.csv", "opponents.csv",
-        "strategy_analysis.csv",
+        "strategy_analysis.csv", "resources.csv",
     }  # fmt: skip
     assert names == tables | {
         "config.yaml", "run.json", "run.lock", "checkpoints", "metrics.jsonl", "training_curves.png", "tensorboard",

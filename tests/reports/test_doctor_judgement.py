@@ -224,6 +224,19 @@ def test_where_the_time_goes_decides_what_would_help(
     assert [change.override for finding in found for change in finding.changes] == changes
 
 
+def test_a_run_that_finished_nothing_is_not_slow() -> None:
+    resources = table(env_steps=[0], checkpoints_s=[100.0])
+    assert judge("slow", config=PLAIN, resources=resources) == Unknown("no iteration was finished")
+
+
+def test_a_few_episodes_say_nothing_of_progress() -> None:
+    metrics, config = table(approx_kl=[0.01] * 10), {"ppo": {"learning_rate": 0.001}}
+    few, enough = (table(reward=[1.0, -1.0] * pairs, outcome="", opponent="", stage="") for pairs in (90, 2000))
+    assert isinstance(judge("not-learning", config=config, metrics=metrics, episodes=few), Unknown)
+    assert isinstance(judge("not-learning", config=config, metrics=table(approx_kl=[0.01]), episodes=enough), Unknown)
+    assert len(judge("not-learning", config=config, metrics=metrics, episodes=enough)) == 1
+
+
 def test_a_run_of_seconds_is_not_slow() -> None:
     few = {"world": {"name": "brawl", "num_games": 4}}
     measured = times(simulation=10.0)  # 100 env steps a second
@@ -237,3 +250,14 @@ def test_every_diagnosis_is_described() -> None:
     section = page.partition("## Doctor")[2].partition("\n## ")[0]
     described = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
     assert described == set(DIAGNOSES)
+
+
+@pytest.mark.parametrize(
+    ("segments", "opponents", "separation", "count"),
+    # With 20 segments of 4 opponents chance gives 3 / 16 = 0.1875, and the line is at 0.375.
+    [(20, 4, 0.37, 1), (20, 4, 0.38, 0), (8, 7, 0.1, 0), (20, 1, "", 0)],
+)
+def test_separation_is_compared_with_chance(segments: int, opponents: int, separation: object, count: int) -> None:
+    rows = {"latent_norm": 2.0, "latent_std": 0.2, "segments": segments, "opponents": opponents}
+    strategy = table(iteration=[1, 2, 3], separation=separation, **rows)
+    assert len(judge("encoder-ignored", strategy=strategy)) == count

@@ -61,6 +61,19 @@ def test_every_second_counts_as_one_thing(
     assert (last["gpu_use"], last["gpu_mib"]) == ("", "")
 
 
+def test_an_iteration_that_is_broken_off_is_no_checkpoint(tmp_path: Path) -> None:
+    clock = Clock()
+    sink = ResourcesSink(tmp_path, clock=clock)
+    sink.on_start(Counters())
+    clock.now_s = 102.0
+    sink.on_checkpoint(tmp_path / "checkpoints" / "init", Counters())
+    clock.now_s = 132.0  # most of it an iteration that is not to be finished
+    sink.on_checkpoint(tmp_path / "checkpoints" / "interrupted", Counters())
+    sink.on_end(Counters())
+    (row,) = rows(tmp_path)
+    assert (float(row["checkpoints_s"]), float(row["other_s"])) == (2.0, 30.0)
+
+
 def test_rows_become_rare_and_lose_no_second(tmp_path: Path, make_iteration: MakeIteration) -> None:
     clock = Clock()
     sink = ResourcesSink(tmp_path, clock=clock)

@@ -36,8 +36,11 @@ def slow(data: RunData) -> Verdict:
     total_s = sum(seconds.values())
     if total_s < SHORTEST_S:
         return Unknown(f"less than {SHORTEST_S:g} s were measured")
-    speed = _steps_done(table.numbers("env_steps")) / total_s
-    whole_s = float(data.setting("total_env_steps", 0)) / max(speed, 1e-9)
+    steps = _steps_done(table.numbers("env_steps"))
+    if steps == 0.0:
+        return Unknown("no iteration was finished")
+    speed = steps / total_s
+    whole_s = float(data.setting("total_env_steps", 0)) / speed
     if whole_s < BEARABLE_S:
         return []
     shares = {part: part_s / total_s for part, part_s in seconds.items()}

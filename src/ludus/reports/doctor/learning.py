@@ -7,6 +7,7 @@ import numpy as np
 from ludus.core.intervals import wilson_interval
 from ludus.reports.doctor.finding import Change, Finding, Unknown, Verdict
 from ludus.reports.doctor.measures import (
+    FEWEST_IN_ALL,
     Comparison,
     compare,
     finite,
@@ -22,6 +23,7 @@ from ludus.reports.run_data import Numbers, RunData
 STILL_KL = 1e-7  # below this an update changes nothing: rounding alone gives about 1e-9
 SMALL_KL = 3e-4  # updates this small hardly move a policy
 LARGE_KL = 0.03
+FEWEST_ITERATIONS = 10
 GOOD_WIN_RATE = 0.9  # who wins this often has not much left to learn
 USUAL_RATE = 3e-4
 WINDOWS = 10  # parts of a run whose results are compared for falls
@@ -38,9 +40,12 @@ def not_learning(data: RunData) -> Verdict:
         change = Change(rate_setting(data), rate, better)
         what = "it does not learn: updates leave the policy as it is"
         return [Finding(what, (evidence,), "raise the learning rate", (change,))]
-    compared = progress(data)
+    compared = progress(data) if len(data.metrics) >= FEWEST_ITERATIONS else []
     if not compared:
-        return Unknown("fewer than 80 episodes of the last stage against others than past selves")
+        return Unknown(
+            f"fewer than {FEWEST_ITERATIONS} iterations, or than {FEWEST_IN_ALL} episodes of the last stage against "
+            "others than past selves"
+        )
     is_good = compared[0].name == "win rate" and compared[0].late >= GOOD_WIN_RATE
     if is_good or not all(comparison.is_flat for comparison in compared):
         return []

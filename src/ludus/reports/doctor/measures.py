@@ -12,6 +12,7 @@ from ludus.reports.run_data import Numbers, RunData, Table
 SELF = "self"  # kind of past selves in opponents.csv
 POINTS: Mapping[str, float] = {"won": 1.0, "drawn": 0.5, "lost": 0.0}
 FEWEST_EPISODES = 40  # in each of two parts that are compared
+FEWEST_IN_ALL = 200  # before anything is said of progress
 _Z = 1.96  # of a 95 % interval
 _PART = 0.2  # of the episodes that count as the last ones
 _FIRST_PART = 0.1
@@ -103,7 +104,7 @@ def progress(data: RunData) -> list[Comparison]:
     episodes = settled_episodes(data)
     first = max(int(len(episodes) * _FIRST_PART), FEWEST_EPISODES)
     last = max(int(len(episodes) * _PART), FEWEST_EPISODES)
-    if len(episodes) < first + last:
+    if len(episodes) < FEWEST_IN_ALL:
         return []
     found = []
     points = outcome_points(episodes)

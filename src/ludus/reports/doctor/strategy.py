@@ -3,12 +3,12 @@
 import numpy as np
 
 from ludus.reports.doctor.finding import Change, Finding, Unknown, Verdict
-from ludus.reports.doctor.measures import finite
 from ludus.reports.run_data import RunData
 
 SMALL_NORM = 0.01  # a latent this short moves nothing that reads it
 CONSTANT_STD = 1e-3  # of the latent's length: it hardly differs from frame to frame
 CHANCE = 2.0  # times what separation is by chance alone
+FEWEST_OVER = 4  # segments more than opponents; with fewer, separation says nothing
 FEWEST_ROWS = 3
 _LAST_ROWS = 5
 
@@ -28,18 +28,19 @@ def encoder_ignored(data: RunData) -> Verdict:
     if spread < CONSTANT_STD * norm:
         evidence = f"latent_std {spread:.2g} at the end, with latent_norm {norm:.2g}"
         return [_finding(data, "its latent is constant", evidence)]
-    separation, opponents = table.numbers("separation")[last], table.numbers("opponents")[last]
-    found = finite(separation)
-    if not len(found) or opponents.max() < 2:
+    separation, opponents, segments = (table.numbers(name) for name in ("separation", "opponents", "segments"))
+    judged = np.flatnonzero(np.isfinite(separation) & (opponents >= 2) & (segments - opponents >= FEWEST_OVER))
+    if not len(judged):
         return []
-    # Where the encoder sees no difference, separation is about (opponents - 1) / segments.
-    by_chance = float(np.median((opponents - 1) / np.maximum(table.numbers("segments")[last], 1)))
-    middle = float(np.median(found))
+    judged = judged[last]
+    # Where the encoder sees no difference, the variance between opponents over that within them is about this.
+    by_chance = float(np.median((opponents - 1)[judged] / (segments - opponents)[judged]))
+    middle = float(np.median(separation[judged]))
     if middle > CHANCE * by_chance:
         return []
     evidence = (
-        f"separation {middle:.2g} between {opponents.max():.0f} opponents in the last {len(found)} rows; chance alone "
-        f"gives {by_chance:.2g}"
+        f"separation {middle:.2g} between {opponents[judged].max():.0f} opponents in the last {len(judged)} rows that "
+        f"have one; chance alone gives {by_chance:.2g}"
     )
     return [_finding(data, "its latent is the same for all opponents", evidence)]
 

@@ -23,6 +23,7 @@ COLUMNS = (
 # 300 more for each time that a run grows to three times its length.
 _SHARE = 1.0 / 256.0
 _MIB = 1024.0**2
+_INTERRUPTED = "interrupted"
 
 
 class ResourcesSink(QuietCallback):
@@ -51,9 +52,12 @@ class ResourcesSink(QuietCallback):
         if now_s - self._last_row_s >= _SHARE * (now_s - self._started_s):
             self._write(iteration.counters)
 
-    def on_checkpoint(self, folder: Path, counters: Counters) -> None:  # noqa: ARG002
-        """Counts the time since the loop last said something as that of the checkpoint."""
-        self._parts_s["checkpoints"] += self._pass()
+    def on_checkpoint(self, folder: Path, counters: Counters) -> None:  # noqa: ARG002 - told to all alike
+        """Counts the time since the loop last said something as that of the checkpoint.
+
+        Before `interrupted` it may have been an iteration that was broken off.
+        """
+        self._parts_s["other" if folder.name == _INTERRUPTED else "checkpoints"] += self._pass()
 
     def on_evaluation(self, evaluated: Evaluated) -> None:  # noqa: ARG002
         """Counts the time since the loop last said something as that of the evaluation."""
