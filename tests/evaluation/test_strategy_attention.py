@@ -81,3 +81,6 @@ def test_attention_to_what_happens_by_hand() -> None:
     found = attention_to_tracks([AttentionClip("one", weights, tracks, 2, 10.0)])
     # The rows 2 and 3 look back on whole windows: attention 0.8 and 0.4; evenly it were 0.5 and 0.5.
     assert found == {"hit": {"share": 0.5, "attention": pytest.approx(0.6), "ratio": pytest.approx(1.2)}}
+    quiet = AttentionClip("two", weights, {}, 2, 10.0)  # in which nobody hits
+    both = attention_to_tracks([AttentionClip("one", weights, tracks, 2, 10.0), quiet])
+    assert both["hit"] == {"share": 0.25, "attention": pytest.approx(0.3), "ratio": pytest.approx(1.2)}

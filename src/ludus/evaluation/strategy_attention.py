@@ -121,24 +121,23 @@ def attention_to_tracks(clips: list[AttentionClip]) -> dict[str, dict[str, float
     For each track: `share` of the frames within the window in which it happens, `attention` paid to these, and their
     `ratio`, which is 1 where the encoder looks at all frames alike. Tracks that are never or always on are left out.
     """
-    sums: dict[str, tuple[float, float, int]] = {}
+    shares: dict[str, float] = {}
+    paid: dict[str, float] = {}
+    count = 0
     for clip in clips:
         steps = len(clip.weights)
         rows = np.arange(min(clip.window, steps), steps)
-        if not len(rows):
-            continue
+        count += len(rows)
         evenly = np.tril(np.ones((steps, steps))) - np.tril(np.ones((steps, steps)), -clip.window)
-        evenly /= evenly.sum(1, keepdims=True)
+        evenly /= np.maximum(evenly.sum(1, keepdims=True), 1.0)
         for name, values in clip.tracks.items():
             is_on = (values > 0.5).astype(np.float64)
-            share, paid, count = sums.get(name, (0.0, 0.0, 0))
-            share, paid = share + float((evenly[rows] @ is_on).sum()), paid + float((clip.weights[rows] @ is_on).sum())
-            sums[name] = share, paid, count + len(rows)
-    found = {name: (share / count, paid / count) for name, (share, paid, count) in sums.items()}
+            shares[name] = shares.get(name, 0.0) + float((evenly[rows] @ is_on).sum())
+            paid[name] = paid.get(name, 0.0) + float((clip.weights[rows] @ is_on).sum())
     return {
-        name: {"share": share, "attention": paid, "ratio": paid / share}
-        for name, (share, paid) in found.items()
-        if 0.0 < share < 1.0
+        name: {"share": share / count, "attention": paid[name] / count, "ratio": paid[name] / share}
+        for name, share in shares.items()
+        if 0.0 < share < count
     }
 
 
