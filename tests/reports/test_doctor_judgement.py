@@ -261,3 +261,19 @@ def test_separation_is_compared_with_chance(segments: int, opponents: int, separ
     rows = {"latent_norm": 2.0, "latent_std": 0.2, "segments": segments, "opponents": opponents}
     strategy = table(iteration=[1, 2, 3], separation=separation, **rows)
     assert len(judge("encoder-ignored", strategy=strategy)) == count
+
+
+@pytest.mark.parametrize(
+    ("config", "changes"),
+    [
+        ({"opponents": {"self": 2.0, "rock": 1.0}, "league": {"sampler": "uniform"}}, ["opponents.self=1"]),
+        ({"opponents": {"self": 1.0}, "league": {"sampler": "pfsp"}},
+         ["opponents.rock=0.15", 'opponents."cycle:noise=0.5"=0.15']),
+        ({"curriculum": [{"name": "all"}], "league": {"sampler": "latest"}}, ["league.sampler=pfsp"]),
+    ],
+)  # fmt: skip
+def test_more_kinds_of_opponents_are_let_in_where_the_mix_is_set(config: dict[str, Any], changes: list[str]) -> None:
+    opponents = table(env_steps=[0, 100], opponent="self-0001", kind="self", matches=100, wins=90, draws=0)
+    bots = table(env_steps=[100, 100], opponent=["rock", "cycle:noise=0.5"], matches=50, wins=10, draws=0)
+    found = judge("self-play-overfit", config=config, opponents=opponents, evaluations=bots)
+    assert [change.override for change in found[0].changes] == changes

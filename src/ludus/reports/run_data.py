@@ -46,6 +46,7 @@ class Table:
         self.file = file
         self._columns = columns
         self._numbers: dict[str, Numbers] = {}
+        self._texts: dict[str, Texts] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,8 +69,11 @@ class Table:
 
     def texts(self, name: str) -> Texts:
         """Returns `(rows,)` of a column; empty texts if there is no such column."""
-        values = self._columns.get(name)
-        return np.array([""] * len(self) if values is None else [_text(value) for value in values], dtype=np.str_)
+        if name not in self._texts:
+            values = self._columns.get(name)
+            texts = [""] * len(self) if values is None else [_text(value) for value in values]
+            self._texts[name] = np.array(texts, dtype=np.str_)
+        return self._texts[name]
 
     def last(self, name: str) -> float:
         """Returns the last number of a column; NaN if there is none."""
@@ -78,7 +82,9 @@ class Table:
         return float(found[-1]) if len(found) else math.nan
 
     def rows(self, chosen: NDArray[np.bool_]) -> "Table":
-        """Returns the rows in which `chosen`, `(rows,)`, is set."""
+        """Returns the rows in which `chosen`, `(rows,)`, is set; the table itself if it is set in all."""
+        if chosen.all():
+            return self
         places = np.flatnonzero(chosen).tolist()
         return Table({name: [values[place] for place in places] for name, values in self._columns.items()}, self.file)
 

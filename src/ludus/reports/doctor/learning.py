@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ludus.core.intervals import wilson_interval
 from ludus.reports.doctor.finding import Change, Finding, Unknown, Verdict
 from ludus.reports.doctor.measures import (
     FEWEST_IN_ALL,
@@ -18,6 +17,7 @@ from ludus.reports.doctor.measures import (
     scaled,
     settled_episodes,
 )
+from ludus.reports.doctor.opponents import score_of
 from ludus.reports.run_data import Numbers, RunData
 
 STILL_KL = 1e-7  # below this an update changes nothing: rounding alone gives about 1e-9
@@ -124,8 +124,7 @@ def _evaluations_fell(data: RunData) -> str:
     rates = []
     for when in np.unique(steps):
         rows = table.rows(steps == when)
-        points = rows.numbers("wins").sum() + 0.5 * rows.numbers("draws").sum()
-        rates.append((int(when), wilson_interval(round(points), int(rows.numbers("matches").sum()))))
+        rates.append((int(when), score_of(rows).rate))
     if len(rates) < 2:
         return ""
     (best_when, best), (_, last) = max(rates, key=lambda rate: rate[1].estimate), rates[-1]

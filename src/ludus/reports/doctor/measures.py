@@ -81,8 +81,10 @@ def settled_episodes(data: RunData) -> Table:
         return episodes
     stages = episodes.texts("stage")
     selves = set(kinds.texts("opponent")[kinds.texts("kind") == SELF].tolist())
-    is_self = np.array([name in selves for name in episodes.texts("opponent").tolist()], dtype=np.bool_)
-    return episodes.rows((stages == stages[-1]) & ~is_self)
+    is_settled = stages == stages[-1]
+    if selves:
+        is_settled &= ~np.isin(episodes.texts("opponent"), sorted(selves))
+    return episodes.rows(is_settled)
 
 
 def compare(name: str, early: Numbers, late: Numbers) -> Comparison:

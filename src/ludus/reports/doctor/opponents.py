@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from ludus.core.intervals import Interval, wilson_interval
 from ludus.reports.doctor.finding import Change, Finding, Unknown, Verdict
 from ludus.reports.doctor.measures import SELF, late_part
@@ -35,8 +37,8 @@ class Score:
 
 def score_of(table: Table) -> Score:
     """Adds up rows with `matches`, `wins` and `draws`."""
-    matches = int(table.numbers("matches").sum())
-    points = float(table.numbers("wins").sum() + 0.5 * table.numbers("draws").sum())
+    matches = int(np.nansum(table.numbers("matches")))
+    points = float(np.nansum(table.numbers("wins")) + 0.5 * np.nansum(table.numbers("draws")))
     return Score(wilson_interval(min(round(points), matches), matches), matches)
 
 
@@ -61,28 +63,27 @@ def overfitting_to_self_play(data: RunData) -> Verdict:
         f"late win rate against past selves {against_self.text()} (opponents.csv)",
         f"against bots {against_bots.text()} ({file})",
     )
-    mix = data.setting("opponents") or {}
-    weight = mix.get(SELF, 1.0)
-    changes = (
-        [Change("opponents.self", weight, round(0.5 * weight / max(len(_bots(data)), 1), 4))] if _bots(data) else []
-    )
-    if not changes and (names := _evaluated(data)):
-        changes = [
-            Change(f"opponents.{name}", mix.get(name, "not set"), round(0.3 * weight / len(names), 4))
-            for name in names[:3]
-        ]
+    changes = _more_kinds(data)
     if data.setting("league.sampler") not in ("uniform", "pfsp"):
         changes.append(Change("league.sampler", data.setting("league.sampler"), "pfsp"))
     remedy = "let it meet more kinds of opponents: more bots in the mix, and past selves of all ages"
     return [Finding("it is overfitted to self-play", evidence, remedy, tuple(changes))]
 
 
-def _bots(data: RunData) -> list[str]:
-    return [name for name, weight in (data.setting("opponents") or {}).items() if name != SELF and weight]
-
-
-def _evaluated(data: RunData) -> list[str]:
-    return list(dict.fromkeys(name for name in data.evaluations.texts("opponent").tolist() if name))
+def _more_kinds(data: RunData) -> list[Change]:
+    """Returns how bots get more of the matches; nothing for a curriculum, whose stages have mixes of their own."""
+    mix = data.setting("opponents")
+    if not mix:
+        return []
+    weight = float(mix.get(SELF, 1.0))
+    if any(share for name, share in mix.items() if name != SELF):
+        return [Change("opponents.self", weight, 0.5 * weight)]
+    names = list(dict.fromkeys(name for name in data.evaluations.texts("opponent").tolist() if name))[:3]
+    paths = [name if name.replace("-", "").isalnum() else f'"{name}"' for name in names]
+    return [
+        Change(f"opponents.{path}", mix.get(name, "not set"), round(0.3 * weight / len(names), 4))
+        for path, name in zip(paths, names, strict=True)
+    ]
 
 
 def _age(name: str) -> int:

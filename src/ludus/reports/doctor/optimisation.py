@@ -22,6 +22,8 @@ _GAUSSIAN_NATS = 1.4189  # entropy of a normal distribution of spread 1
 
 def entropy_collapse(data: RunData) -> Verdict:
     """A policy that stopped trying before it got any better, or while it still loses."""
+    if data.setting("algorithm", "ppo") != "ppo":
+        return Unknown("the entropy of SAC and TD3 is theirs to choose")
     entropy = finite(data.metrics.numbers("entropy"))
     if len(entropy) < FEWEST_ITERATIONS:
         return Unknown(f"fewer than {FEWEST_ITERATIONS} iterations with an entropy")
