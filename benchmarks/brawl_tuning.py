@@ -47,6 +47,8 @@ def main() -> None:
         settings["world"] |= {"device": options.device}
         settings["evaluation"] = {"every_env_steps": max(budget // 10, 1), "matches": MATCHES, "seed": SEED}
         run = ludus.train(settings, folder=options.folder / batch / name)
+        if run.stop_reason:
+            raise SystemExit(f"[ERROR] {place} ended early: {run.stop_reason}; the same command goes on")
         others = [row for row in part["evaluations"] if row["name"] != name]
         part["evaluations"] = others + evaluations(run.folder, name)
         file.write_text(json.dumps(document, indent=1) + "\n")
