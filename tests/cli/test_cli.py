@@ -72,7 +72,7 @@ def test_an_error_is_one_line_and_exit_code_2_in_a_process_of_its_own(tmp_path: 
         (("play", "rps"), "[ERROR] rps-v1 cannot be played with a keyboard; valid: brawl"),
         (("play", "brawl", "--against", "agressive"), "did you mean 'aggressive'?"),
         (("play", "brawl", "--delay", "99"), "[ERROR] bot 'aggressive:delay=99': delay"),
-        (("demo", "rps"), "[ERROR] rps-v1 is played alone: name the folder of an agent"),
+        (("demo", "rps"), "[ERROR] rps-v1 is played alone: name an agent"),
         (("demo", "brawl", "--video", "film.avi"), "[ERROR] video film.avi must end in one of .mp4, .gif"),
         (("replay", "x", "--verify", "--video", "a.mp4"), "[ERROR] --verify shows nothing"),
         (("bench", "sim", "brawl", "--device", "tpu"), "[ERROR] unknown device 'tpu'"),
