@@ -29,6 +29,7 @@ from ludus.store import Checkpoint
 
 __all__ = ["CHECKPOINTS_FOLDER", "DOCUMENT", "TENSORS", "Agent", "AnyObservation", "agent_checkpoint", "build_policy"]
 
+_FEW_LAYERS = 64  # are built in no time, and may be settings of a part that this policy does not have
 _MAX_MEMORY_ELEMENTS = 1 << 28  # of one row; the largest encoder of the presets remembers some 200,000 numbers
 
 AnyObservation: TypeAlias = NDArray[Any] | Tensor | Mapping[str, NDArray[Any]] | Mapping[str, Tensor]
@@ -178,9 +179,9 @@ def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], de
     """
     try:
         return _build(description, state, device)
-    except (LudusError, MemoryError):
+    except LudusError:
         raise
-    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
+    except (ArithmeticError, AssertionError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as error:
         # Numbers that are possible each for itself may not be so together: what torch and Gymnasium say is passed on.
         fault = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise StateError(
@@ -190,8 +191,10 @@ def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], de
 
 def _build(description: PolicyDescription, state: Mapping[str, Tensor], device: torch.device | str) -> Policy:
     spec, config = description.spec(), description.config
-    if config.strategy is not None and config.strategy.layers > len(state):
-        raise StateError(f"{config.strategy.layers} layers of a strategy encoder need more than {len(state)} tensors")
+    layers = [config.net_arch.pi, config.net_arch.vf, config.encoder, config.cnn.channels]
+    most = max(*map(len, layers), config.strategy.layers if config.strategy is not None else 0)
+    if most > max(len(state), _FEW_LAYERS):  # so many would take long to build, only to find out that they do not fit
+        raise StateError(f"{most} layers need more than {len(state)} tensors")
     with torch.device("meta"):
         shell = Policy(spec, config, "meta")
     for name, parameter in shell.named_parameters():

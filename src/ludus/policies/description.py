@@ -1,17 +1,22 @@
 """A policy as JSON: its world's spaces and its settings, enough to build it again without the world."""
 
 from collections.abc import Mapping
+from math import prod
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from gymnasium import spaces
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ludus.core.errors import ConfigError, UnsupportedError
 from ludus.envs.base import EnvSpec
 from ludus.policies.config import PolicyConfig
 
 _Size = Annotated[int, Field(ge=1, le=1_000_000)]
+_MAX_ELEMENTS = (
+    1 << 24
+)  # of one space: a picture of 2,048 x 2,048 in four colours; Gymnasium keeps arrays of that shape
+_MAX_ENTRIES = 1_000
 
 
 class _Frozen(BaseModel):
@@ -36,6 +41,13 @@ class SpaceDescription(_Frozen):
     counts: tuple[_Size, ...] = ()
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_small(self) -> Self:
+        elements = max(prod(self.shape), sum(self.counts))
+        if elements > _MAX_ELEMENTS:
+            raise ValueError(f"a space of {elements:.3g} numbers; at most {_MAX_ELEMENTS} are allowed")
+        return self
 
     @classmethod
     def of(cls, space: spaces.Space[Any], *, bounds: bool = False) -> Self:
@@ -84,7 +96,7 @@ class PolicyDescription(_Frozen):
     world: str
     rate_hz: float
     teams: tuple[int, ...]
-    observation_space: tuple[tuple[str, SpaceDescription], ...]
+    observation_space: tuple[tuple[str, SpaceDescription], ...] = Field(max_length=_MAX_ENTRIES)
     action_space: SpaceDescription
     blocks: dict[str, dict[str, tuple[int, int]]]
     config: PolicyConfig
