@@ -77,15 +77,21 @@ results-mimic-walk-3d: $(READY) ## the same of the preset walk-3d; long
 	$(BIN)/python benchmarks/mimic_results.py --preset walk-3d --seeds 3 --out $(DATA)/mimic_walk_3d.json
 	$(TABLES) mimic-walk-3d
 
-results-mimic-physics: $(READY) ## docs/mimic-results.md: integrators and step lengths
+results-mimic-physics: $(READY) ## docs/mimic.md: integrators and step lengths
 	$(BIN)/python benchmarks/mimic_physics.py --json $(DATA)/mimic_physics.json
 	$(TABLES) mimic-physics
 
-results-mimic-learn: $(READY) ## docs/mimic-results.md: env steps a second beside SB3 and Walker2d
+results-mimic-sim: $(READY) ## docs/mimic-results.md: control steps a second beside Walker2d-v5
+	$(BIN)/python benchmarks/speed.py sim --world mimic
+	$(TABLES) mimic-sim
+
+results-mimic-learn: $(READY) ## docs/mimic-results.md: env steps a second beside Stable-Baselines3
 	$(BIN)/ludus bench learn mimic --json > $(DATA)/mimic_learn.json.new
 	mv $(DATA)/mimic_learn.json.new $(DATA)/mimic_learn.json
 	$(TABLES) mimic-learn
 
 results-mimic-algorithms: $(READY) ## docs/mimic-results.md: PPO, SAC and TD3 by env steps and by seconds; long
-	$(BIN)/python benchmarks/sample_efficiency.py mimic --preset walk --out $(DATA)/mimic_algorithms
+	$(BIN)/python benchmarks/sample_efficiency.py mimic --env-steps 60000 --evaluations 4 --set world.num_games=16 \
+		--set ppo:ppo.steps=128 --set ppo:ppo.batch_size=256 --set off_policy.train_freq=4 \
+		--set off_policy.gradient_steps=16 --set off_policy.learning_starts=3000 --out $(DATA)/mimic_algorithms
 	$(TABLES) mimic-algorithms

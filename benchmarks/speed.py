@@ -2,6 +2,7 @@
 
 python benchmarks/speed.py sim --device cpu      # docs/data/brawl_sim_cpu.json
 python benchmarks/speed.py sim --device cuda     # docs/data/brawl_sim_h200.json, by the name of the GPU
+python benchmarks/speed.py sim --world mimic     # docs/data/mimic_sim_cpu.json, beside Walker2d-v5
 python benchmarks/speed.py learn --device cpu    # docs/data/learn_cpu.json, beside Stable-Baselines3
 """
 
@@ -18,12 +19,14 @@ from typing import Any
 LUDUS = [sys.executable, "-m", "ludus.cli.main", "bench"]
 DATA = Path(__file__).parents[1] / "docs" / "data"
 CPU_GAMES, GPU_GAMES = (1024, 4096, 16384), (1024, 4096, 16384, 65536, 262144)
+WALKERS = (256, 1024)
 
 
 def main() -> None:
     """Measures and writes the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("sim", "learn"))
+    parser.add_argument("--world", choices=("brawl", "mimic"), default="brawl", help="of `sim`")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement of `sim`")
     parser.add_argument("--repeats", type=int, default=3, help="iterations of each kind of `learn`")
@@ -31,8 +34,8 @@ def main() -> None:
     options = parser.parse_args()
     device = device_name(options.device)
     if options.what == "sim":
-        measured: Any = sim(options.device, options.seconds)
-        place = options.folder / f"brawl_sim_{slug(device)}.json"
+        measured: Any = sim(options.world, options.device, options.seconds)
+        place = options.folder / f"{options.world}_sim_{slug(device)}.json"
     else:
         peers = [] if options.device == "cpu" else ["--no-peers"]
         measured = bench("learn", "--device", options.device, "--repeats", str(options.repeats), *peers)
@@ -44,15 +47,16 @@ def main() -> None:
     print(f"[OK] {place}")
 
 
-def sim(device: str, seconds: float) -> list[dict[str, Any]]:
+def sim(world: str, device: str, seconds: float) -> list[dict[str, Any]]:
     """Measures the simulator by threads (on a CPU) and games."""
     threads: list[list[str]] = [[]]
     if device == "cpu":
         threads = [["--threads", str(count)] for count in dict.fromkeys((1, os.cpu_count() or 1))]
+    sizes = WALKERS if world == "mimic" else CPU_GAMES if device == "cpu" else GPU_GAMES
     return [
-        bench("sim", "brawl", "--device", device, "--games", str(games), "--seconds", str(seconds), *words)
+        bench("sim", world, "--device", device, "--games", str(games), "--seconds", str(seconds), *words)
         for words in threads
-        for games in (CPU_GAMES if device == "cpu" else GPU_GAMES)
+        for games in sizes
     ]
 
 

@@ -35,6 +35,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "mimic-walk": mimic.walk,
     "mimic-walk-3d": mimic.walk_3d,
     "mimic-physics": mimic.physics,
+    "mimic-sim": mimic.simulation,
     "mimic-learn": mimic.learn,
     "mimic-algorithms": mimic.algorithms,
 }

@@ -47,6 +47,21 @@ def physics() -> str:
     return table(["setting", "control steps/s a core", "ratio", "astray after 0.1 s, degrees"], lines)
 
 
+def simulation() -> str:
+    """Returns control steps a second on one and two threads beside Walker2d-v5."""
+    lines = [
+        [
+            str(row["threads"]),
+            f"{row['games']:,}",
+            f"{row['steps_per_s']:,.0f}",
+            f"{row['yardstick_steps_per_s']:,.0f}",
+            f"{row['ratio']:.1f}",
+        ]
+        for row in read_json("mimic_sim_cpu.json")
+    ]
+    return table(["threads", "walkers", "control steps/s", "Walker2d-v5 steps/s", "ratio"], lines)
+
+
 def learn() -> str:
     """Returns env steps a second of learning beside Stable-Baselines3, and where the time goes."""
     data = read_json("mimic_learn.json")
