@@ -45,7 +45,8 @@ def test_quick_comes_before_default_and_one_of_them_must_be_there(
     presets.mkdir()
     monkeypatch.setattr(Shelf, "_folder", lambda _: presets)
     (presets / "other.yaml").write_text("seed: 1\n")
-    with pytest.raises(ConfigError, match="duel has no preset quick or walk or default; choose one with --preset: other"):
+    words = "duel has no preset quick or walk or default; choose one with --preset: other"
+    with pytest.raises(ConfigError, match=words):
         load_run_config("duel")
     (presets / "default.yaml").write_text("seed: 2\n")
     assert load_run_config("duel").seed == 2
