@@ -143,7 +143,7 @@ def draw(runs: list[Path], picture: Path) -> None:
             axis.plot(phases, mean, color=f"C{number}", linewidth=1.4, label=run.name)
             axis.fill_between(phases, mean - deviation, mean + deviation, color=f"C{number}", alpha=0.2, linewidth=0)
     axes[0].set_ylabel("degrees")
-    axes[0].legend(fontsize=7)
+    axes[1].legend(fontsize=7, loc="upper left")
     figure.suptitle(f"Trained walkers at {SPEED_M_S} m/s over the gait cycle, right leg, from heel contact")
     figure.savefig(picture, dpi=110)
 

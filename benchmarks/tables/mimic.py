@@ -25,13 +25,18 @@ def preset_results(results: list[dict[str, Any]]) -> str:
         ["env steps to convergence", *(_whole(result["steps_to_convergence"]) for result in results)],
     ]
     first = [result["trials"][0] for result in results]
-    numbers = [name for name, value in first[0].items() if isinstance(value, float)]
+    numbers = [name for name, value in first[0].items() if isinstance(value, float) and not _is_left_out(name)]
     lines += [[f"`{name}`", *(f"{row[name]:.3g}" for row in first)] for name in numbers]
     for index, name in enumerate(row["trial"] for row in results[0]["trials"]):
         rows = [result["trials"][index] for result in results]
         walked = (f"{row['speed_m_s']:.3f} m/s, {row['survived']:.0%} to the end" for row in rows)
         lines.append([f"trial `{name}`", *walked])
     return table(["", *(f"seed {result['seed']}" for result in results)], lines)
+
+
+def _is_left_out(name: str) -> bool:
+    """Says whether a number repeats another: returns are `imitation` times steps, and legs walk alike when mirrored."""
+    return name.startswith("mean_") or "_left_" in name or name == "pushes"
 
 
 def _whole(number: float | None) -> str:

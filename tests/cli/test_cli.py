@@ -153,6 +153,14 @@ def test_bench_sim_prints_a_table_or_json(run: Run) -> None:
     assert any(line.startswith("yardstick_steps_per_s") for line in out.splitlines())
 
 
+def test_walkers_are_measured_beside_their_like(run: Run) -> None:
+    code, out, _ = run("bench", "sim", "mimic", "--games", 4, "--threads", 1, "--seconds", 0.2, "--json")
+    assert code == 0
+    measured = json.loads(out)
+    assert measured["yardstick"] == "Gymnasium Walker2d-v5, one environment"
+    assert measured["ratio"] == pytest.approx(measured["steps_per_s"] / measured["yardstick_steps_per_s"])
+
+
 def test_bot_settings_are_added_to_the_name() -> None:
     assert bot_with("aerial", None, None) == "aerial"
     assert bot_with("aerial", 8, None) == "aerial:delay=8"
