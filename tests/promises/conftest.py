@@ -97,10 +97,12 @@ class Commands:
     def equal_files(run: Path) -> dict[str, bytes]:
         """Returns what equal runs have equal: their tables, snapshots, and the checkpoints `best` and `final`.
 
-        Manifests are left out: they count the saves of a run, and their hashes are those of files that are here.
+        Manifests are left out: they count the saves of a run, and their hashes are those of files that are here. So is
+        the table of times and memory, which no two runs have equal.
         """
         kinds = ("*.jsonl", "*.csv", "checkpoints/best/*", "checkpoints/final/*", "snapshots/*/*")
-        paths = sorted(path for kind in kinds for path in run.glob(kind) if path.name != "manifest.json")
+        left_out = {"manifest.json", "resources.csv"}
+        paths = sorted(path for kind in kinds for path in run.glob(kind) if path.name not in left_out)
         return {str(path.relative_to(run)): path.read_bytes() for path in paths}
 
     def wait(self, command: Command, limit_s: float) -> int:

@@ -64,8 +64,9 @@ class ResourcesSink(QuietCallback):
         self._parts_s["evaluation"] += self._pass()
 
     def on_end(self, counters: Counters) -> None:
-        """Writes the last row and closes the file."""
-        self._write(counters)
+        """Writes what is left to tell as the last row, if anything is, and closes the file."""
+        if any(self._parts_s.values()):
+            self._write(counters)
         self._log.close()
         if self._gpu is not None:
             self._gpu.close()
