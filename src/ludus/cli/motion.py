@@ -36,15 +36,15 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check a motion and tell its strides, speed and angles; with --out draw it."""
-    from ludus.envs.mimic.motion import load_motion
-    from ludus.envs.mimic.motion_export import normal_motion
-    from ludus.envs.mimic.motion_summary import summarise
+    from ludus.envs.mimic.motion.export import normal_motion
+    from ludus.envs.mimic.motion.motion import load_motion
+    from ludus.envs.mimic.motion.summary import summarise
 
     body = _walker(walker, height)
     loaded = normal_motion(body, 1.25, 100.0) if file == _NORMAL else load_motion(Path(file))
     summary = summarise(loaded, body)
     if out is not None:
-        from ludus.envs.mimic.motion_plot import draw_motion
+        from ludus.envs.mimic.motion.plot import draw_motion
 
         draw_motion(loaded, body, out)
         summary["picture"] = str(out)
@@ -66,7 +66,7 @@ def export(
     velocities: Annotated[bool, typer.Option("--velocities", help="Write velocities too.")] = False,
 ) -> None:
     """Write the built-in gait as a motion file: an example of the format."""
-    from ludus.envs.mimic.motion_export import export_gait
+    from ludus.envs.mimic.motion.export import export_gait
 
     frames = export_gait(file, _walker(walker, height), speed, rate, velocities=velocities)
     print_ok(f"{frames} frames of the normal gait at {speed:g} m/s written to {file}")

@@ -12,10 +12,10 @@ from ludus.core.errors import ConfigError, FormatError, LudusError
 from ludus.envs.mimic.config import MimicConfig
 from ludus.envs.mimic.gait import Floats, NormalGait
 from ludus.envs.mimic.model import make_walker
-from ludus.envs.mimic.motion import Motion, load_motion, motion_of_table
-from ludus.envs.mimic.motion_csv import read_csv
-from ludus.envs.mimic.motion_reference import checked_stride
-from ludus.envs.mimic.motion_table import JOINTS
+from ludus.envs.mimic.motion.csv_files import read_csv
+from ludus.envs.mimic.motion.motion import Motion, load_motion, motion_of_table
+from ludus.envs.mimic.motion.reference import checked_stride
+from ludus.envs.mimic.motion.table import JOINTS
 
 Columns = dict[str, Floats]
 FIRST_LINE = 3  # of the numbers: the rate and the header are before them

@@ -15,9 +15,9 @@ from ludus.core.errors import FormatError, LudusError
 from ludus.envs.mimic.config import MimicConfig
 from ludus.envs.mimic.gait import NormalGait
 from ludus.envs.mimic.model import make_walker
-from ludus.envs.mimic.motion import Motion, load_motion, motion_of_table
-from ludus.envs.mimic.motion_export import export_gait
-from ludus.envs.mimic.motion_npz import read_npz
+from ludus.envs.mimic.motion.export import export_gait
+from ludus.envs.mimic.motion.motion import Motion, load_motion, motion_of_table
+from ludus.envs.mimic.motion.npz_files import read_npz
 
 FRAMES = 460
 KINDS = ("hip", "knee", "ankle")

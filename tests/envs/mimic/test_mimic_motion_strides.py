@@ -12,10 +12,10 @@ from ludus.envs.mimic.config import MimicConfig
 from ludus.envs.mimic.gait import Floats, NormalGait
 from ludus.envs.mimic.joints import SIDES, WALKERS
 from ludus.envs.mimic.model import make_walker
-from ludus.envs.mimic.motion import load_motion
-from ludus.envs.mimic.motion_curves import MotionCurves
-from ludus.envs.mimic.motion_export import export_gait
-from ludus.envs.mimic.motion_reference import (
+from ludus.envs.mimic.motion.curves import MotionCurves
+from ludus.envs.mimic.motion.export import export_gait
+from ludus.envs.mimic.motion.motion import load_motion
+from ludus.envs.mimic.motion.reference import (
     checked_stride,
     follow_motion,
     natural_speed_m_s,

@@ -27,7 +27,7 @@ from ludus.envs.mimic.config import MimicConfig
 from ludus.envs.mimic.controls import Controls
 from ludus.envs.mimic.mirror import joint_reflection
 from ludus.envs.mimic.model import Walker, make_walker
-from ludus.envs.mimic.motion_reference import follow_motion
+from ludus.envs.mimic.motion.reference import follow_motion
 from ludus.envs.mimic.observation import (
     euler_angles,
     observation_blocks,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import FormatError, did_you_mean
 from ludus.envs.mimic.gait import Floats
-from ludus.envs.mimic.motion_table import MAX_COLUMNS, MAX_FILE_BYTES, MAX_FRAMES, Faults, Table, read_columns
+from ludus.envs.mimic.motion.table import MAX_COLUMNS, MAX_FILE_BYTES, MAX_FRAMES, Faults, Table, read_columns
 
 _REQUIRED = ("angles", "joints", "units", "rate_hz")
 _OPTIONAL = ("velocities", "root_height_m")

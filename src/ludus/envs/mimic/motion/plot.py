@@ -15,8 +15,8 @@ from ludus.core.files import write_atomic
 from ludus.envs.mimic.gait import Floats
 from ludus.envs.mimic.joints import SIDES, kind_of
 from ludus.envs.mimic.model import POINTS, Walker
-from ludus.envs.mimic.motion import Motion
-from ludus.envs.mimic.motion_reference import checked_stride, natural_speed_m_s
+from ludus.envs.mimic.motion.motion import Motion
+from ludus.envs.mimic.motion.reference import checked_stride, natural_speed_m_s
 from ludus.envs.mimic.reference import PHASES, Stride, normal_reference, quaternions
 
 _POSES = 9

@@ -4,7 +4,7 @@ import numpy as np
 
 from ludus.envs.mimic.gait import Floats, NormalGait
 from ludus.envs.mimic.joints import SIDES
-from ludus.envs.mimic.motion import Motion
+from ludus.envs.mimic.motion.motion import Motion
 
 # In a mirror, half a stride later, these turn round.
 _ODD = frozenset({"roll", "yaw", "trunk_bending", "trunk_rotation"})

@@ -9,11 +9,11 @@ from ludus.core.errors import ConfigError
 from ludus.core.files import write_atomic
 from ludus.envs.mimic.gait import SPEED_RANGE_M_S, Floats
 from ludus.envs.mimic.model import Walker
-from ludus.envs.mimic.motion import Motion, motion_of_table
-from ludus.envs.mimic.motion_checks import RATE_RANGE_HZ
-from ludus.envs.mimic.motion_csv import csv_text
-from ludus.envs.mimic.motion_npz import npz_bytes
-from ludus.envs.mimic.motion_table import ROOT_ANGLES, Faults, Table, read_columns
+from ludus.envs.mimic.motion.checks import RATE_RANGE_HZ
+from ludus.envs.mimic.motion.csv_files import csv_text
+from ludus.envs.mimic.motion.motion import Motion, motion_of_table
+from ludus.envs.mimic.motion.npz_files import npz_bytes
+from ludus.envs.mimic.motion.table import ROOT_ANGLES, Faults, Table, read_columns
 from ludus.envs.mimic.reference import normal_reference
 
 _STRIDES = 6

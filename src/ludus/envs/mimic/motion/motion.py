@@ -14,11 +14,11 @@ import numpy as np
 from ludus.core.errors import ConfigError, FormatError
 from ludus.envs.mimic.gait import Floats
 from ludus.envs.mimic.joints import SIDES
-from ludus.envs.mimic.motion_checks import check_angles, check_joints, check_sizes, check_speeds, find_rate_hz
-from ludus.envs.mimic.motion_csv import read_csv
-from ludus.envs.mimic.motion_npz import read_npz
-from ludus.envs.mimic.motion_strides import MeanStride, average_strides
-from ludus.envs.mimic.motion_table import JOINTS, MAX_FILE_BYTES, ROOT_ANGLES, Faults, Table
+from ludus.envs.mimic.motion.checks import check_angles, check_joints, check_sizes, check_speeds, find_rate_hz
+from ludus.envs.mimic.motion.csv_files import read_csv
+from ludus.envs.mimic.motion.npz_files import read_npz
+from ludus.envs.mimic.motion.strides import MeanStride, average_strides
+from ludus.envs.mimic.motion.table import JOINTS, MAX_FILE_BYTES, ROOT_ANGLES, Faults, Table
 
 ROOT_HEIGHT = "root_height"
 _READERS: Mapping[str, Callable[[Path, bytes], Table]] = MappingProxyType({".csv": read_csv, ".npz": read_npz})

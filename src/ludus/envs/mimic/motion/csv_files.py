@@ -8,7 +8,7 @@ import numpy as np
 
 from ludus.core.errors import FormatError
 from ludus.envs.mimic.gait import Floats
-from ludus.envs.mimic.motion_table import MAX_COLUMNS, MAX_FRAMES, Faults, Table, read_columns
+from ludus.envs.mimic.motion.table import MAX_COLUMNS, MAX_FRAMES, Faults, Table, read_columns
 
 _RATE = "rate_hz"
 

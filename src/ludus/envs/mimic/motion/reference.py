@@ -7,8 +7,8 @@ import numpy as np
 from ludus.core.errors import ConfigError, FormatError
 from ludus.envs.mimic.config import MimicConfig
 from ludus.envs.mimic.model import Walker
-from ludus.envs.mimic.motion import ROOT_HEIGHT, Motion, load_motion
-from ludus.envs.mimic.motion_curves import MotionCurves
+from ludus.envs.mimic.motion.curves import MotionCurves
+from ludus.envs.mimic.motion.motion import ROOT_HEIGHT, Motion, load_motion
 from ludus.envs.mimic.reference import PHASES, Reference, Stride, make_reference, make_stride
 
 SPEED_SHARE = 0.4  # by which the speed of a motion may be changed, for the same steps

@@ -4,8 +4,8 @@ import numpy as np
 
 from ludus.core.files import JSON
 from ludus.envs.mimic.model import Walker
-from ludus.envs.mimic.motion import Motion
-from ludus.envs.mimic.motion_reference import checked_stride, natural_speed_m_s, scuffing, speed_limits_m_s
+from ludus.envs.mimic.motion.motion import Motion
+from ludus.envs.mimic.motion.reference import checked_stride, natural_speed_m_s, scuffing, speed_limits_m_s
 
 
 def summarise(motion: Motion, walker: Walker) -> dict[str, JSON]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ludus.envs.mimic.gait import Floats
 from ludus.envs.mimic.joints import SIDES, WALKER_13, kind_of
-from ludus.envs.mimic.motion_table import ROOT_ANGLES, Column, Faults, Table
+from ludus.envs.mimic.motion.table import ROOT_ANGLES, Column, Faults, Table
 
 RATE_RANGE_HZ = (20.0, 2000.0)
 _LARGEST = 1e12  # seconds since 1970 are well below
