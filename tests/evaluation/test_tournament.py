@@ -172,7 +172,7 @@ def _bad_agents(folder: Path, fresh: MakePolicy, save_agent: SaveAgent) -> dict[
     short.write_bytes(short.read_bytes()[:50])
     (save("no-manifest", good, "manifest.json") / "manifest.json").unlink()
     pickled = save("pickle", good, "") / "policy.safetensors"
-    pickled.write_bytes(b"\x80\x04cos\nsystem\n(S'touch /tmp/hit'\ntR.")
+    pickled.write_bytes(f"\x80\x04cos\nsystem\n(S'touch {folder / 'hit'}'\ntR.".encode("latin-1"))
     save("elsewhere", fresh("rps"), "its world is duel-v1, the agent's rps-v1")
     newer = dataclasses.replace(good.spec, version=2)
     save("newer", Policy(newer, PolicyConfig()), "its world is duel-v1, the agent's duel-v2")
@@ -207,7 +207,7 @@ def test_wrong_files_are_refused_with_the_reason_and_the_others_play(
         assert refused[path], name
     played = run_tournament(entries, Table("duel-v1", [each.contender for each in entries.entrants]), matches=4)
     assert [each["source"] for each in played.as_json()["refused"]] == [path for path, _ in bad.values()]
-    assert not Path("/tmp/hit").exists()  # noqa: S108 - where the hostile file would have written
+    assert not (tmp_path / "hit").exists()  # where the hostile file would have written
     with pytest.raises(ConfigError, match=r"1 can take part\n  refused: .*newer: .*duel-v2"):
         admit([good[0], bad["newer"][0]])
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ludus.cli.console import ShareLine, print_ok, print_warning, show_table
+from ludus.cli.options import AsJson, Device, Seed
 from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
 from ludus.core.errors import ConfigError
@@ -40,10 +41,10 @@ def analyze(
     ablation: Annotated[
         bool, typer.Option("--ablation/--no-ablation", help="Play with the latent zeroed and shuffled, too.")
     ] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all matches.")] = 0,
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
+    seed: Seed = 0,
+    device: Device = "auto",
     plugin: Plugin = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Find out what an agent knows of its opponent's strategy: probes, maps, attention, drift, ablation."""
     load_plugins(plugin)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ludus.cli.console import print_table
+from ludus.cli.options import AsJson
 
 bench = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -22,7 +23,7 @@ def sim(
     device: Annotated[str, typer.Option(help="Device: cpu, cuda or cuda:N.")] = "cpu",
     threads: Annotated[int | None, typer.Option(min=1, help="Host threads on a CPU; all cores if left out.")] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Time to measure for.")] = 5.0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Measure game steps a second of a world, beside a Gymnasium environment in the same run."""
     from ludus.evaluation.bench_sim import run_sim_bench
@@ -40,7 +41,7 @@ def learn(
     device: Annotated[str, typer.Option(help="Device to learn brawl on: cpu, cuda or cuda:N.")] = "cpu",
     repeats: Annotated[int, typer.Option(min=1, help="Iterations of each kind that are timed.")] = 3,
     no_peers: Annotated[bool, typer.Option("--no-peers", help="Leave Stable-Baselines3 and sb3-contrib out.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Measure env steps a second of learning, beside Stable-Baselines3 and the machine's limit."""
     from ludus.training.bench_learn import run_learn_bench, run_world_learn_bench

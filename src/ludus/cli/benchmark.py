@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ludus.cli.console import ShareLine, print_ok, print_table, print_verdict, show_table
+from ludus.cli.options import AsJson, Deterministic, Device, Games, Seed
 from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
 from ludus.core.errors import ConfigError
@@ -42,14 +43,12 @@ def benchmark(
     require: Annotated[
         str | None, typer.Option(help="Tier; the exit code is 1 if the agent does not reach it.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all matches.")] = 0,
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
-    games: Annotated[int, typer.Option(min=1, help="Most games in one batch.")] = 4096,
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
-    ] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    games: Games = 4096,
+    deterministic: Deterministic = False,
     plugin: Plugin = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Play an agent in a suite and print a verdict for every target, and the readiness tier that is reached."""
     load_plugins(plugin)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ludus.cli.console import print_table
+from ludus.cli.options import AsJson
 
 if TYPE_CHECKING:
     from ludus.config import KeyPath, Origins
@@ -23,7 +24,7 @@ def show(
     preset: Annotated[str | None, typer.Option(help="Preset of the world; quick or default if left out.")] = None,
     file: Annotated[Path | None, typer.Option("--config", help="A file of your own instead of a preset.")] = None,
     origins: Annotated[bool, typer.Option("--origins", help="Say where each value comes from.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Print the configuration of a run, complete and checked."""
     from ludus.config import dump_yaml

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ludus.cli.console import ProgressLine, print_ok, print_warning
+from ludus.cli.options import Deterministic
 from ludus.cli.plugins import Plugin, load_plugins
 from ludus.core.errors import ConfigError
 
@@ -37,9 +38,7 @@ def demo(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Setting of the world as key=value, such as speed=1.2; repeat it.")
     ] = None,
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
-    ] = False,
+    deterministic: Deterministic = False,
     frames: Annotated[int | None, typer.Option(min=1, help="Stop after this many pictures.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Draw hit and hurt capsules and state names.")] = False,
     record: Annotated[Path | None, typer.Option(help="Also write the match to this replay file.")] = None,

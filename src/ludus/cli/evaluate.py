@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ludus.cli.console import ShareLine, print_ok, show_table
+from ludus.cli.options import AsJson, Deterministic, Device, Games, Seed
 from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
 
@@ -39,14 +40,12 @@ def evaluate(
         typer.Option(help="Trial of a world without opponents; repeat it for several. All of them if left out."),
     ] = None,
     matches: Annotated[int, typer.Option(min=1, help="Matches against each opponent, episodes in each trial.")] = 400,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all matches.")] = 0,
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
-    games: Annotated[int, typer.Option(min=1, help="Most games in one batch.")] = 4096,
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
-    ] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    games: Games = 4096,
+    deterministic: Deterministic = False,
     plugin: Plugin = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Play an agent against bots and agents, or in trials, and print how well it does, with intervals."""
     load_plugins(plugin)

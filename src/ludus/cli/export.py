@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ludus.cli.console import print_ok
+from ludus.cli.options import AsJson
 from ludus.core.errors import ConfigError
 
 _CARD_SUFFIX = ".md"
@@ -17,7 +18,7 @@ def export(
     out: Annotated[Path | None, typer.Option(help="File to write, ending in .ludus. [NAME.ludus]")] = None,
     onnx: Annotated[Path | None, typer.Option(help="Also write the policy's step as this .onnx file.")] = None,
     card: Annotated[Path | None, typer.Option(help="Also write a model card in Markdown to this .md file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Write an agent to one self-contained file that every command takes as an agent; nothing in it can run."""
     from ludus.core.files import write_text_atomic

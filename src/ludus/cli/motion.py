@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ludus.cli.console import print_ok, print_table
+from ludus.cli.options import AsJson
 
 if TYPE_CHECKING:
     from ludus.envs.mimic.model import Walker
@@ -33,7 +34,7 @@ def show(
     out: Annotated[Path | None, typer.Option(help="Draw angles and stick figures into this PNG file.")] = None,
     walker: Kind = "walker-8",
     height: Height = 1.75,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Check a motion and tell its strides, speed and angles; with --out draw it."""
     from ludus.envs.mimic.motion.export import normal_motion

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ludus.cli.console import ShareLine, print_ok, print_warning, show_table
+from ludus.cli.options import AsJson, Deterministic, Device, Games, Seed
 from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
 
@@ -42,14 +43,12 @@ def tournament(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Setting of the world as key=value; repeat it for several.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all matches.")] = 0,
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
-    games: Annotated[int, typer.Option(min=1, help="Most games in one batch.")] = 4096,
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
-    ] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    games: Games = 4096,
+    deterministic: Deterministic = False,
     plugin: Plugin = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Play everybody against everybody, and rate them; files of strangers can be wrong, but never dangerous."""
     load_plugins(plugin)

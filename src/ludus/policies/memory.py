@@ -5,28 +5,13 @@ one that it returns, and `clone_memory` what has to be kept.
 """
 
 from collections.abc import Mapping
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 Memory: TypeAlias = dict[str, Tensor]
 """Tensors with the rows first, `(rows, ...)`; empty for a policy without memory."""
-
-
-class Remembering(Protocol):
-    """A network with memory; the four of them (LSTM, GRU, streaming and window encoder) look the same."""
-
-    output_size: int
-
-    def initial(self, rows: int, device: torch.device) -> Memory:
-        """Returns the memory of `rows` rows that have seen nothing."""
-
-    def step(self, inputs: Tensor, memory: Memory, starts: Tensor) -> tuple[Tensor, Memory]:
-        """Advances by one frame; rows whose `starts` is set forget what came before it."""
-
-    def unroll(self, inputs: Tensor, memory: Memory, starts: Tensor) -> Tensor:
-        """Runs whole segments `(steps, rows, ...)` from the memory before their first frame."""
 
 
 def reset_memory(memory: Memory, initial: Memory, mask: Tensor) -> Memory:
@@ -40,11 +25,6 @@ def reset_memory(memory: Memory, initial: Memory, mask: Tensor) -> Memory:
 def clone_memory(memory: Mapping[str, Tensor]) -> Memory:
     """Returns a copy that later steps do not touch."""
     return {name: tensor.clone() for name, tensor in memory.items()}
-
-
-def select_rows(memory: Mapping[str, Tensor], rows: Tensor) -> Memory:
-    """Returns a copy of the given rows (indices or a mask)."""
-    return {name: tensor[rows] for name, tensor in memory.items()}
 
 
 def with_prefix(prefix: str, memory: Mapping[str, Tensor]) -> Memory:

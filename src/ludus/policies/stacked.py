@@ -81,11 +81,6 @@ class StackedPolicy:
         self._rows = 0
 
     @property
-    def head_shape(self) -> tuple[int, ...]:
-        """Shape of one row's action."""
-        return self._network.head.action_shape
-
-    @property
     def holds_noise(self) -> bool:
         """Whether the noise of a row stays the same over many steps."""
         return self._network.head.hold_noise

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ludus.config import read_document
 from ludus.core.errors import ConfigError
+from ludus.core.json_lines import read_json_lines
 
 Numbers: TypeAlias = NDArray[np.float64]
 Texts: TypeAlias = NDArray[np.str_]
@@ -174,17 +175,7 @@ def read_table(path: Path) -> Table:
 
 def read_lines(path: Path) -> Table:
     """Reads a file of JSON objects, one a line; lines that are none are left out."""
-    if not path.is_file():
-        return Table({}, path.name)
-    records = []
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(record, dict):
-                records.append(record)
+    records = read_json_lines(path)
     names = dict.fromkeys(name for record in records for name in record)
     return Table({name: [record.get(name) for record in records] for name in names}, path.name)
 

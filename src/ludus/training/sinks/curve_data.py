@@ -1,7 +1,6 @@
 """Reads a run's tables for drawing: whatever is missing, short or cut off in the middle of a line is left out."""
 
 import csv
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ludus.core.json_lines import read_json_lines
 
 Numbers: TypeAlias = NDArray[np.float64]
 
@@ -83,17 +84,7 @@ def read_table(path: Path) -> Table:
 
 def read_metrics(path: Path) -> dict[str, Numbers]:
     """Reads a file of JSON objects, one a line; lines that are none are left out."""
-    if not path.is_file():
-        return {}
-    records = []
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(record, dict):
-                records.append(record)
+    records = read_json_lines(path)
     names = dict.fromkeys(name for record in records for name in record)
     return {name: np.array([_number(record.get(name)) for record in records], dtype=np.float64) for name in names}
 
