@@ -73,13 +73,13 @@ def struct_fields(struct: Any) -> tuple[str, ...]:  # noqa: ANN401 - a Warp stru
 
 
 def struct_words(struct: Any) -> int:  # noqa: ANN401 - a Warp struct has no static type
-    """Number of 32-bit words of a Warp struct whose fields are all 32 bits wide."""
-    return len(struct.vars)
+    """Number of 32-bit words of a Warp struct whose fields are numbers, vectors or quaternions of 32 bits each."""
+    return type_size_in_bytes(struct) // 4
 
 
 def struct_array(tensor: Tensor, struct: Any) -> Any:  # noqa: ANN401 - Warp arrays of structs have no static type
     """Views a tensor `(..., words)` of 32-bit numbers as a Warp array `(...)` of structs; both share the memory."""
-    words = type_size_in_bytes(struct) // 4
+    words = struct_words(struct)
     if tensor.element_size() != 4 or tensor.shape[-1] != words or not tensor.is_contiguous():
         raise TypeError(f"expected a contiguous 32-bit tensor (..., {words}), got {tensor.dtype} {tuple(tensor.shape)}")
     return wp.array(
@@ -88,12 +88,18 @@ def struct_array(tensor: Tensor, struct: Any) -> Any:  # noqa: ANN401 - Warp arr
 
 
 def struct_views(tensor: Tensor, struct: Any) -> dict[str, Tensor]:  # noqa: ANN401 - a Warp struct has no static type
-    """Gives each field of an int32 struct tensor `(..., words)` as a view `(...)` of its own type."""
-    floats = tensor.view(torch.float32)
-    return {
-        name: (floats if field.type is wp.float32 else tensor)[..., column]
-        for column, (name, field) in enumerate(struct.vars.items())
-    }
+    """Gives each field of an int32 struct tensor `(..., words)` as a view of its own type.
+
+    A number is `(...)`, a vector of n numbers `(..., n)`.
+    """
+    floats, views, column = tensor.view(torch.float32), {}, 0
+    for name, field in struct.vars.items():
+        words = type_size_in_bytes(field.type) // 4
+        source = floats if getattr(field.type, "_wp_scalar_type_", field.type) is wp.float32 else tensor
+        is_vector = hasattr(field.type, "_wp_scalar_type_")
+        views[name] = source[..., column : column + words] if is_vector else source[..., column]
+        column += words
+    return views
 
 
 def fill_struct(instance: Any, values: Mapping[str, float]) -> None:  # noqa: ANN401 - a Warp struct has no static type

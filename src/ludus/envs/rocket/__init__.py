@@ -1,0 +1,1 @@
+"""Rocket: car soccer in teams of up to three."""
