@@ -52,6 +52,23 @@ GOAL_CREDIT_S = 4.0
 AERIAL_Z = 200.0  # height of the ball from which a touch is an aerial one
 
 
+# What a touch is, beside a contact.
+TOUCH_GAP_S = 0.1  # contacts of one car that follow each other faster are one touch
+SHOT_TOUCH_S = 0.3  # a shot counts for who touched the ball within this time
+
+
+class Stream(IntEnum):
+    """Names of the independent random streams within one tick of one game."""
+
+    SLOTS = 0  # kickoff places
+    RESPAWN = 1
+    SETTER = 2  # which state setter begins an episode
+    SCENE = 3  # the numbers that a setter draws
+    SHUFFLE = 4  # slots of other cars in observations
+    BOTS = 5
+    RANDOM_ACTIONS = 6
+
+
 class Control(IntEnum):
     """Columns of a car's controls; the first five from -1 to 1, the last three are buttons, 0 or 1."""
 

@@ -2,6 +2,9 @@
 
 Every field is made of 32-bit words, so that an array of structs is also an int32 tensor `(..., words)`: snapshots are
 plain tensor copies, and `warp_tools.struct_views` gives any field as a tensor without copying.
+
+Boost pads are not a struct: `pads[game, pad]` is an int32, the tick of the episode (`Match.tick`) from which the pad is
+there again; so a pad that nobody takes costs nothing. Their order and places are in `layout.PADS`.
 """
 
 import warp as wp
@@ -77,6 +80,8 @@ class Match:
 
     episode: wp.int32
     step: wp.int32  # decisions since the episode began
+    tick: wp.int32  # ticks since the episode began; a decision that ends with a goal has fewer than usual
+    goal: wp.int32  # team that scored in the present step, -1 none
     clock_s: wp.float32  # left; goes on below 0 in overtime
     kickoff: wp.int32  # 1 until the first touch after a kickoff
     since_kickoff_s: wp.float32
@@ -109,6 +114,7 @@ class Rules:
     ends_by_goal: wp.int32  # 1: an episode is over with a goal; 0: a match with a clock
     match_s: wp.float32  # length of a match
     overtime: wp.int32
+    overtime_s: wp.float32  # after which a match is a draw, 0 never
     episode_s: wp.float32  # an episode is cut off after this time, 0 never
     no_touch_s: wp.float32  # and after this time without a touch, 0 never
     boost_rate: wp.float32  # times the usual consumption; 0 for unlimited boost
