@@ -3,11 +3,12 @@
 from ludus.envs.brawl.moves import MoveTable
 from ludus.envs.brawl.rendering.camera import Camera
 from ludus.envs.brawl.rendering.hud import Hud
-from ludus.envs.brawl.rendering.palette import DEBUG_HIT, DEBUG_HURT, WHITE, Color
+from ludus.envs.brawl.rendering.palette import DEBUG_HIT, DEBUG_HURT, WHITE
 from ludus.envs.brawl.rendering.poses import move_of
 from ludus.envs.brawl.rendering.sketch import Point
 from ludus.envs.brawl.rules import HURT_HALF_LENGTH, HURT_RADIUS, KILL_X, KILL_Y, State
 from ludus.envs.brawl.view import MatchView, PlayerView
+from ludus.envs.colors import Color
 from ludus.envs.pygame_tools import new_surface, pygame
 
 

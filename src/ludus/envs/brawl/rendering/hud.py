@@ -1,26 +1,23 @@
 """The head-up display: names, damage, stocks and weapon of both fighters, and the clock."""
 
-from functools import lru_cache
-
 from ludus.envs.brawl.moves import MoveTable
-from ludus.envs.brawl.rendering.palette import DANGER, INK, PANEL, TEAMS, WHITE, Color, damage_color, mixed
+from ludus.envs.brawl.rendering.palette import DANGER, INK, PANEL, TEAMS, WHITE, damage_color
 from ludus.envs.brawl.rules import RATE_HZ
 from ludus.envs.brawl.view import MatchView, PlayerView
+from ludus.envs.colors import mixed
+from ludus.envs.lettering import Lettering
 from ludus.envs.pygame_tools import new_surface, pygame
 
 _PANEL_SIZE = (216, 92)  # pixels at 720 lines
 _MOST_PIPS = 6  # more stocks are written as a number
 
 
-class Hud:
-    """Paints the display for pictures of one size; text is kept, because writing it is what takes long."""
+class Hud(Lettering):
+    """Paints the display for pictures of one size."""
 
     def __init__(self, size: tuple[int, int]) -> None:
-        pygame.font.init()
+        super().__init__(size, INK)
         self.size = size
-        self.unit = size[1] / 720.0
-        self._font = lru_cache(maxsize=16)(self._make_font)
-        self._text = lru_cache(maxsize=512)(self._write)
         self._panels = tuple(self._paint_panel(seat) for seat in (0, 1))
 
     def paint(self, target: pygame.Surface, view: MatchView, names: tuple[str, str], table: MoveTable) -> None:
@@ -28,20 +25,6 @@ class Hud:
         for seat, player in enumerate(view.players):
             self._paint_player(target, seat, player, names[seat], table)
         self._paint_clock(target, view)
-
-    def text(
-        self,
-        target: pygame.Surface,
-        words: str,
-        place: tuple[float, float],
-        size: int,
-        color: Color,
-        anchor: str = "topleft",
-    ) -> None:
-        """Writes outlined words; `anchor` names the point of the text that lies at `place`."""
-        written = self._text(words, size, color)
-        box = written.get_rect(**{anchor: (round(place[0]), round(place[1]))})
-        target.blit(written, box)
 
     def _paint_player(self, target: pygame.Surface, seat: int, player: PlayerView, name: str, table: MoveTable) -> None:
         unit, team = self.unit, TEAMS[seat]
@@ -85,17 +68,3 @@ class Hud:
         edge.midleft = (round(2 * unit), box.centery)
         pygame.draw.rect(panel, (*team.base, 255), edge, border_radius=round(3 * unit))
         return panel
-
-    def _make_font(self, size: int) -> pygame.font.Font:
-        return pygame.font.Font(None, max(round(size * self.unit), 8))  # the one that comes with pygame
-
-    def _write(self, words: str, size: int, color: Color) -> pygame.Surface:
-        font = self._font(size)
-        face, rim = font.render(words, True, color), font.render(words, True, INK)
-        thick = max(round(size * self.unit / 22), 1)
-        written = new_surface((face.get_width() + 2 * thick, face.get_height() + 2 * thick), alpha=True)
-        for dx in (0, thick, 2 * thick):
-            for dy in (0, thick, 2 * thick):
-                written.blit(rim, (dx, dy))
-        written.blit(face, (thick, thick))
-        return written

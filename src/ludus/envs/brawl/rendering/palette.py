@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
-Color: TypeAlias = tuple[int, int, int]
+from ludus.envs.colors import Color, mixed
 
 INK: Color = (13, 14, 26)
 WHITE: Color = (246, 244, 236)
@@ -50,12 +49,6 @@ _DAMAGE_RAMP: tuple[tuple[float, Color], ...] = (
     (150.0, (255, 78, 52)),
     (250.0, (190, 24, 60)),
 )
-
-
-def mixed(a: Color, b: Color, share: float) -> Color:
-    """Returns the colour at `share` (0 to 1) of the way from `a` to `b`."""
-    t = min(max(share, 0.0), 1.0)
-    return (round(a[0] + (b[0] - a[0]) * t), round(a[1] + (b[1] - a[1]) * t), round(a[2] + (b[2] - a[2]) * t))
 
 
 def damage_color(damage: float) -> Color:

@@ -17,8 +17,6 @@ from ludus.envs.brawl.rendering.palette import (
     STONE_DARK,
     STONE_LIGHT,
     WOOD,
-    Color,
-    mixed,
 )
 from ludus.envs.brawl.rendering.sketch import Sketch
 from ludus.envs.brawl.rules import (
@@ -30,6 +28,7 @@ from ludus.envs.brawl.rules import (
     PLATFORM_HALF_WIDTH,
     PLATFORM_THICKNESS,
 )
+from ludus.envs.colors import Color, mixed
 from ludus.envs.pygame_tools import new_surface, pygame
 
 

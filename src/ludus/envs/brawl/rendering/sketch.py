@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ludus.envs.brawl.rendering.camera import Camera
-from ludus.envs.brawl.rendering.palette import INK, Color
+from ludus.envs.brawl.rendering.palette import INK
+from ludus.envs.colors import Color
 from ludus.envs.pygame_tools import new_surface, pygame
 
 Point: TypeAlias = tuple[float, float]

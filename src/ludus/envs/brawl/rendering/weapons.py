@@ -5,10 +5,11 @@ import math
 from ludus.envs.brawl.moves import WeaponModel
 from ludus.envs.brawl.rendering.attack_poses import GRIP, is_heavy
 from ludus.envs.brawl.rendering.camera import Camera
-from ludus.envs.brawl.rendering.palette import MUTED, STEEL, WOOD, mixed
+from ludus.envs.brawl.rendering.palette import MUTED, STEEL, WOOD
 from ludus.envs.brawl.rendering.sketch import Point, Sketch
 from ludus.envs.brawl.rules import ITEM_LOCK
 from ludus.envs.brawl.view import ItemView
+from ludus.envs.colors import mixed
 from ludus.envs.pygame_tools import pygame
 
 _BLINK_BELOW = 75  # frames of life left at which a lying weapon starts to blink
