@@ -192,3 +192,41 @@ def test_the_account_of_a_real_world_adds_up_exactly() -> None:
     everything = sum(reward.double().sum().item() for reward in rewards)
     assert abs(everything - finished) < 8 * 20, "only the eight unfinished episodes are missing"
     assert {"damage_ratio", "survival_s", "danger_share"} <= set(episodes[-1].behaviour)
+
+
+@pytest.mark.parametrize("plays_all", [True, False])
+def test_shared_rewards_of_the_rows_are_those_of_all_seats(plays_all: bool) -> None:
+    """Rows move between seats; each is rewarded by what all seats of its game did, and behaves as itself."""
+    env, generator = make_env("duel", 2), torch.Generator().manual_seed(0)
+    config = RewardConfig.model_validate({"weights": {"reward": 1.0, "wins": 8.0}, "zero_sum": True})
+    manager = RewardManager("duel", env.spec.events, (config,), {}, env.spec.teams)
+    behaviour = Behaviour(lambda moment: {"lead": moment.measures["lead"]}, lambda sums, _lengths, _hz: dict(sums))
+    trace = RolloutTrace(env.spec, manager, behaviour, None if plays_all else Lineup())
+    rows = Rows(env, None if plays_all else torch.tensor([[True, False], [False, True]]))
+    trace.begin(4, rows)
+    none, expected, leads = torch.zeros(2, dtype=torch.bool), [], torch.zeros(rows.count)
+    for t in range(4):
+        reward = torch.randint(0, 9, (2, 2), generator=generator).float()
+        lead = torch.randint(0, 9, (2, 2), generator=generator).float()
+        wins = torch.tensor([[0.0, 1.0], [0.0, 0.0]]) * (t == 2)
+        zeros = torch.zeros(2, 2)
+        events = {"reward": reward, "wins": wins, "losses": zeros, "draws": zeros}
+        ends = torch.tensor([t == 3, t == 3])
+        trace.record(t, StepResult({}, ends, none, {}, events, {"lead": lead}))
+        own = reward + 8.0 * wins
+        expected.append((own - own.flip(1)).flatten()[rows.index].tolist())
+        leads += lead.flatten()[rows.index]
+        if not plays_all:
+            rows.index.copy_(torch.tensor([1 - t % 2, 2 + t % 2]))  # they move after the step
+    assert trace.rewards().tolist() == expected
+    found = trace.read()
+    assert found.rewards.tolist() == torch.tensor(expected).sum(0).tolist()
+    assert found.behaviour["lead"].tolist() == leads.tolist()
+
+
+def test_the_account_of_shared_rewards_adds_up_exactly() -> None:
+    episodes, rewards, totals = run_brawl(2, rewards={"team_spirit": 0.5, "zero_sum": True})
+    for table, reward, total in zip(episodes, rewards, totals, strict=True):
+        assert sum(total.values()) == reward.double().sum().item()
+        if len(table):
+            assert np.array_equal(np.sum(list(table.terms.values()), axis=0), table.rewards)

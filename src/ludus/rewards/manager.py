@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.rewards.moment import Moment
+from ludus.rewards.sharing import Sharing, check_teams, share_rewards
 from ludus.rewards.terms import RewardTerm, find_terms
 from ludus.rewards.weights import RewardConfig, WeightPath
 
@@ -25,9 +26,17 @@ class RewardManager:
     Attributes:
         names: All terms that the run has in any of its stages, in the order of the account.
         weights: Present weight of each term.
+        sharing: How much seats share at present.
     """
 
-    def __init__(self, world: str, events: tuple[str, ...], configs: tuple[RewardConfig, ...], sets: "Sets") -> None:
+    def __init__(
+        self,
+        world: str,
+        events: tuple[str, ...],
+        configs: tuple[RewardConfig, ...],
+        sets: "Sets",
+        teams: tuple[int, ...] = (),
+    ) -> None:
         """Finds the terms of all stages.
 
         Args:
@@ -35,10 +44,11 @@ class RewardManager:
             events: The world's events, which are terms too.
             configs: The rewards of every stage; the first one is in force.
             sets: The world's named sets of weights.
+            teams: Team of each seat, where rewards are shared.
 
         Raises:
             UnknownNameError: A term or a set does not exist.
-            ConfigError: There is nothing to reward.
+            ConfigError: There is nothing to reward, or nobody to share it with.
         """
         self._paths = tuple(resolve_weights(config, world, sets) for config in configs)
         self._configs = configs
@@ -48,12 +58,20 @@ class RewardManager:
         self._terms: dict[str, RewardTerm] = find_terms(world, self.names, events)
         self._stage, self._since, self._from = 0, 0, dict.fromkeys(self.names, 0.0)
         self._glide = 0
+        self._teams, self._shared_from, self.sharing = teams, Sharing(), Sharing()
+        for config in configs:
+            check_teams(Sharing(config.team_spirit.highest, float(config.zero_sum)), teams, world)
         self.weights: dict[str, float] = {}
         self.set_time(0)
 
+    @property
+    def shares(self) -> bool:
+        """Whether seats share their rewards in any stage: then `contributions` needs all seats of every game."""
+        return any(config.zero_sum or config.team_spirit.highest > 0.0 for config in self._configs)
+
     def set_stage(self, stage: int, env_steps: int) -> None:
         """Makes a stage's weights the goal from now on; its points count from here."""
-        self._from = dict(self.weights)
+        self._from, self._shared_from = dict(self.weights), self.sharing
         self._stage, self._since, self._glide = stage, env_steps, self._configs[stage].glide_env_steps
         self.set_time(env_steps)
 
@@ -64,12 +82,18 @@ class RewardManager:
         goal = {name: paths[name].value(inside) if name in paths else 0.0 for name in self.names}
         share = min(inside / self._glide, 1.0) if self._glide else 1.0
         self.weights = {name: (1.0 - share) * self._from[name] + share * goal[name] for name in self.names}
+        config = self._configs[self._stage]
+        shared = Sharing(config.team_spirit.value(inside), float(config.zero_sum))
+        self.sharing = self._shared_from.toward(shared, share)
 
     def contributions(self, moment: Moment) -> Tensor:
         """Returns what each term adds to the reward, `(terms, ...)` float32, by `names`; rewards are their sum.
 
+        Args:
+            moment: Of any rows; where rewards are shared, of all seats of every game, game after game.
+
         Raises:
-            ConfigError: A term does not give one number for each element of the moment.
+            ConfigError: A term does not give one number for each element of the moment, or seats are missing.
         """
         like = next(iter((moment.events or moment.measures).values()))
         parts = torch.zeros((len(self.names), *like.shape), dtype=torch.float32, device=like.device)
@@ -82,13 +106,17 @@ class RewardManager:
                         "it must give one number for each element"
                     )
                 torch.mul(values, self.weights[name], out=part)
+        if self.sharing:
+            parts = share_rewards(parts, self._teams, self.sharing)
         if len(self.names) > 1:
             parts.div_(GRID).round_().mul_(GRID)
         return parts
 
     def state(self) -> dict[str, Any]:
         """Returns what the weights depend on beside the config, for JSON."""
-        return {"stage": self._stage, "since": self._since, "glide": self._glide, "from": dict(self._from)}
+        shared = {"team_spirit": self._shared_from.team_spirit, "zero_sum": self._shared_from.zero_sum}
+        weights = {"stage": self._stage, "since": self._since, "glide": self._glide, "from": dict(self._from)}
+        return {**weights, "shared_from": shared} if self.shares else weights
 
     def load_state(self, state: Mapping[str, Any], env_steps: int) -> None:
         """Takes what `state` gave.
@@ -100,6 +128,8 @@ class RewardManager:
             raise ConfigError(f"the rewards' state does not fit the terms {', '.join(self.names)}; use the same config")
         self._stage, self._since, self._glide = (int(state[name]) for name in ("stage", "since", "glide"))
         self._from = {name: float(state["from"][name]) for name in self.names}
+        shared = state.get("shared_from", {})
+        self._shared_from = Sharing(float(shared.get("team_spirit", 0.0)), float(shared.get("zero_sum", 0.0)))
         self.set_time(env_steps)
 
 

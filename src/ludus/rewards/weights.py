@@ -5,7 +5,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 Point: TypeAlias = tuple[Annotated[int, Field(ge=0)], float]
 
@@ -29,6 +29,11 @@ class WeightPath(BaseModel):
         if any(later <= earlier for earlier, later in pairwise(steps)):
             raise ValueError(f"env steps of the points must rise, got {', '.join(map(str, steps))}")
         return self
+
+    @property
+    def highest(self) -> float:
+        """The highest weight that it ever reaches."""
+        return max(weight for _, weight in self.points)
 
     def value(self, env_steps: int) -> float:
         """Returns the weight after so many env steps."""
@@ -58,6 +63,8 @@ class RewardConfig(BaseModel):
     Attributes:
         base: A named set of weights that the world ships; None begins with nothing.
         weights: Weight of each term, added to the set or in place of what it says; 0 takes a term out.
+        team_spirit: Share of the team's mean in the reward of each of its seats, from 0 to 1.
+        zero_sum: Whether the mean reward of all seats of other teams is taken off a seat's own.
         glide_env_steps: Over how many env steps weights go from the old to the new ones when a stage changes them.
     """
 
@@ -65,4 +72,14 @@ class RewardConfig(BaseModel):
 
     base: str | None = None
     weights: dict[str, Weight] = Field(default_factory=dict)
+    team_spirit: Weight = WeightPath(points=((0, 0.0),))
+    zero_sum: bool = False
     glide_env_steps: int = Field(default=0, ge=0)
+
+    @field_validator("team_spirit")
+    @classmethod
+    def _is_share(cls, path: WeightPath) -> WeightPath:
+        wrong = [weight for _, weight in path.points if not 0.0 <= weight <= 1.0]
+        if wrong:
+            raise ValueError(f"must be from 0 to 1, got {wrong[0]:g}")
+        return path

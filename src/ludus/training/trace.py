@@ -73,8 +73,12 @@ class RolloutTrace(RolloutReward):
         one_row_a_game = rows.count == (rows.count // spec.seats if rows.plays_all else self._opponent_count())
         self._is_few = self._is_on_host and rows.count <= _FEW_ROWS
         self._games = None if one_row_a_game else rows.index.div(spec.seats, rounding_mode="floor")
-        self._events = torch.zeros((steps, rows.count, len(spec.events)), device=device)
-        self._measures = torch.zeros((steps, rows.count, len(spec.measures)), device=device)
+        # Rewards that are shared need all seats; which of them are the learner's rows can change in every step.
+        chooses = self._manager.shares and not rows.plays_all
+        self._chosen = torch.zeros((steps, rows.count), dtype=torch.int64, device=device) if chooses else None
+        kept = rows.games * spec.seats if chooses else rows.count
+        self._events = torch.zeros((steps, kept, len(spec.events)), device=device)
+        self._measures = torch.zeros((steps, kept, len(spec.measures)), device=device)
         self._ends = torch.zeros((steps, rows.count), dtype=torch.bool, device=device)
         self._against = torch.full((steps, rows.count), -1, device=device)
         blocks = (self._by_seat(self._events), self._by_seat(self._measures), self._ends, self._against)
@@ -92,6 +96,8 @@ class RolloutTrace(RolloutReward):
             self._keep(result.events, self._spec.events, frame.events)
         if self._spec.measures:
             self._keep(result.measures, self._spec.measures, frame.measures)
+        if self._chosen is not None:
+            self._chosen[step].copy_(self._rows.index)
         if self._lineup is not None:
             self._keep_games(self._lineup.opponents, frame.against)
         if self._is_few:
@@ -116,9 +122,13 @@ class RolloutTrace(RolloutReward):
             if not bool(final[result.truncated].isfinite().all()):
                 self.truncated_final.fill_(torch.nan)
 
+    @property
+    def _keeps_all(self) -> bool:
+        return self._rows.plays_all or self._chosen is not None
+
     def _by_seat(self, block: Tensor) -> Tensor:
-        """Views `(steps, rows, names)` as the world gives a step, where all seats are learned from."""
-        if not self._rows.plays_all:
+        """Views `(steps, rows, names)` as the world gives a step, where all seats are kept."""
+        if not self._keeps_all:
             return block
         steps, rows, names = block.shape
         by_seat = block.view(steps, rows // self._spec.seats, self._spec.seats, names)
@@ -126,7 +136,7 @@ class RolloutTrace(RolloutReward):
 
     def _keep(self, columns: Mapping[str, Tensor], names: tuple[str, ...], into: Tensor) -> None:
         block = columns[names[0]] if len(names) == 1 else packed(columns, names)
-        if self._rows.plays_all:
+        if self._keeps_all:
             into.copy_(block)
         else:
             torch.index_select(block.reshape(-1, len(names)), 0, self._rows.index, out=into)
@@ -204,6 +214,7 @@ class RolloutTrace(RolloutReward):
     def memory_bytes(self) -> int:
         """Returns the bytes that it takes at most: what is recorded, once more by name, and what is summed, thrice."""
         kept = 2 * (self._events.nbytes + self._measures.nbytes) + self._ends.nbytes + self._against.nbytes
+        kept += 0 if self._chosen is None else self._chosen.nbytes
         return kept + 3 * self._quantities.nbytes  # in float32, and in float64 for the sums
 
     def state(self) -> dict[str, Tensor]:
@@ -229,20 +240,30 @@ class RolloutTrace(RolloutReward):
 
     def _weigh(self) -> None:
         """Makes all that is summed over episodes, `(quantities, steps, rows)`, reward terms first, and its sums."""
-        moment = self._moment()
+        moment = self._moment(self._events, self._measures)
         parts = self._manager.contributions(moment)
+        if self._chosen is not None:
+            parts = parts.gather(2, self._chosen.expand(len(parts), -1, -1))
+            moment = self._moment(*(self._choose(block) for block in (self._events, self._measures)))
         others = {f"behaviour.{name}": value for name, value in self._behaviour.per_step(moment).items()}
         others |= {f"outcome.{name}": moment.events[name] for name in _OUTCOMES if name in moment.events}
         self._quantity_names = (*(f"reward.{name}" for name in self._manager.names), *others)
         self._quantities = torch.cat((parts, *(value.unsqueeze(0) for value in others.values())))
         self._sums = self._ones @ self._quantities.double()  # less than half the time of a sum in float64
 
-    def _moment(self) -> Moment:
-        events, measures = (
+    def _choose(self, block: Tensor) -> Tensor:
+        """Returns the learner's rows of all seats, `(steps, rows, names)`."""
+        if self._chosen is None:
+            return block
+        return block.gather(1, self._chosen.unsqueeze(-1).expand(-1, -1, block.shape[-1]))
+
+    def _moment(self, events: Tensor, measures: Tensor) -> Moment:
+        """Names the columns of `(steps, rows, names)`."""
+        named_events, named_measures = (
             dict(zip(names, frames.permute(2, 0, 1).contiguous(), strict=True))
-            for names, frames in ((self._spec.events, self._events), (self._spec.measures, self._measures))
+            for names, frames in ((self._spec.events, events), (self._spec.measures, measures))
         )
-        return Moment(events, measures, 1.0 / self._spec.rate_hz)
+        return Moment(named_events, named_measures, 1.0 / self._spec.rate_hz)
 
 
 class Ends(NamedTuple):

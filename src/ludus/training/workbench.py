@@ -221,5 +221,11 @@ def make_rewards(spec: EnvSpec, config: TrainConfig) -> RewardManager:
             weights={name: WeightPath(points=((0, weight),)) for name, weight in default_weights(spec).items()}
         )
     )
-    named = (each if each.base is not None or each.weights else usual for each in configs)
-    return RewardManager(spec.name, spec.events, tuple(named), sets)
+    shared = ("team_spirit", "zero_sum", "glide_env_steps")  # stand beside whatever is rewarded
+    named = (
+        each
+        if each.base is not None or each.weights
+        else usual.model_copy(update={name: getattr(each, name) for name in shared})
+        for each in configs
+    )
+    return RewardManager(spec.name, spec.events, tuple(named), sets, spec.teams)

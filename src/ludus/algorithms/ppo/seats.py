@@ -50,6 +50,11 @@ class Rows:
             raise ConfigError("the learner plays no seat; set at least one entry of the learner seats")
 
     @property
+    def games(self) -> int:
+        """Number of games."""
+        return self._games
+
+    @property
     def plays_all(self) -> bool:
         """Whether the learner plays every seat."""
         return self._all
