@@ -9,13 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-SIDE_WALL_X = 4096.0
-BACK_WALL_Y = 5120.0
-CEILING_Z = 2044.0
-GOAL_HALF_WIDTH = 892.755
-GOAL_HEIGHT = 642.775
-GOAL_DEPTH = 880.0
-
 
 @dataclass(frozen=True, slots=True)
 class PadKind:
@@ -59,7 +52,7 @@ _PAD_PLACES = (
     (-3584.0, 0.0),
     (-1024.0, 0.0),
 )
-PADS: tuple[tuple[float, float], ...] = _PAD_PLACES + tuple((-x, -y) for x, y in reversed(_PAD_PLACES))
+PADS: tuple[tuple[float, float], ...] = _PAD_PLACES + tuple((0.0 - x, 0.0 - y) for x, y in reversed(_PAD_PLACES))
 BIG_PADS = frozenset({3, 4, 15, 18, 29, 30})
 PAD_COUNT = len(PADS)
 
@@ -91,10 +84,9 @@ def pad_grid() -> NDArray[np.int32]:
     for pad, (x, y) in enumerate(PADS):
         for column in range(PAD_CELLS_X):
             for row in range(PAD_CELLS_Y):
-                left, bottom = column * PAD_CELL - SIDE_WALL_X, row * PAD_CELL - BACK_WALL_Y
+                left, bottom = (column - PAD_CELLS_X / 2) * PAD_CELL, (row - PAD_CELLS_Y / 2) * PAD_CELL
                 away_x = max(left - x, x - left - PAD_CELL, 0.0)
                 away_y = max(bottom - y, y - bottom - PAD_CELL, 0.0)
                 if math.hypot(away_x, away_y) < pad_kind(pad).radius:
-                    assert grid[column, row] == -1, "a cell meets two pads"
                     grid[column, row] = pad
     return grid
