@@ -170,9 +170,44 @@ def test_duel_bots_play_their_part_only() -> None:
         env.bots(["rok"])
 
 
+def test_tug_is_pulled_by_teams_and_seen_from_the_own_side() -> None:
+    env = make_env("tug-v1", 1, config={"blue": 2, "orange": 1, "rounds": 2})
+    assert (env.spec.teams, env.spec.mode) == ((0, 0, 1), "1v2")
+    assert [env.spec.side(team) for team in (0, 1)] == ["2v1", "1v2"]
+    seen = env.reset()["vector"][0].clone()
+    assert seen[:, 2].tolist() == pytest.approx([2 / 3, 2 / 3, 1 / 3])
+    assert seen[:, 6].tolist() == pytest.approx([1 / 3, 1 / 3, 2 / 3])
+    calls = seen[:, 3:6].argmax(1)
+    first = env.step(calls.unsqueeze(0))  # everybody pulls
+    assert first.events["reward"].tolist() == [[1.0, 1.0, -1.0]]
+    assert first.events["wins"].sum() == 0.0
+    seen = first.observations["vector"][0].clone()
+    assert seen[:, 1].tolist() == pytest.approx([1 / 6, 1 / 6, -1 / 6])
+    assert seen[:, 7].tolist() == pytest.approx([1 / 3, 1 / 3, 2 / 3])
+    answers = (seen[:, 3:6].argmax(1) + torch.tensor([1, 1, 0])) % 3  # orange alone pulls
+    last = env.step(answers.unsqueeze(0))
+    assert last.events["pulls"].tolist() == [[0.0, 0.0, 1.0]]
+    assert last.events["reward"].tolist() == [[-1.0, -1.0, 1.0]]
+    assert last.events["draws"].tolist() == [[1.0, 1.0, 1.0]]
+    assert bool(last.terminated)
+
+
+def test_tug_bots_never_sometimes_and_always_pull() -> None:
+    env = make_env("tug-v1", 3000, seed=2, config={"blue": 2, "orange": 3, "rounds": 1})
+    env.reset()
+    actions = torch.full((3000, 5), 7)
+    env.bots(["strong", "idle", "random"]).act(torch.tensor([[0, 1, 2, 2, -1]]).int().expand(3000, 5), actions)
+    assert bool((actions[:, 4] == 7).all())
+    actions[:, 4] = 0
+    pulls = env.step(actions).events["pulls"].mean(0).tolist()
+    assert pulls[:2] == [1.0, 0.0]
+    assert pulls[2:] == pytest.approx([1 / 3] * 3, abs=0.035)  # four standard deviations of a third among 3,000
+
+
 @pytest.mark.parametrize(
     ("name", "config", "fragment"),
     [
+        ("tug-v1", {"blue": 4}, "less than or equal to 3, got 4"),
         ("identity-v1", {"cue": 3}, "did you mean 'cues'"),
         ("recall-v1", {"delay": 0}, "greater than or equal to 1, got 0"),
         ("rps-v1", {"noise": "much"}, "noise: Input should be a valid number, got 'much'"),

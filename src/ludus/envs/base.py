@@ -96,6 +96,16 @@ class EnvSpec:
         """Versioned name, such as `brawl-v1`."""
         return f"{self.name}-v{self.version}"
 
+    @property
+    def mode(self) -> str:
+        """Sizes of the teams from the smallest on, such as `1v2`, whichever team is which; ratings are kept by it."""
+        return "v".join(map(str, sorted(self.teams.count(team) for team in set(self.teams))))
+
+    def side(self, team: int) -> str:
+        """Returns the sizes as a team sees them, its own first: in mode `1v2` the pair's side is `2v1`."""
+        others = sorted(self.teams.count(other) for other in set(self.teams) if other != team)
+        return "v".join(map(str, (self.teams.count(team), *others)))
+
 
 class Columns(Mapping[str, Tensor]):
     """Named columns of one tensor: a mapping to read by name, one block to read at once.

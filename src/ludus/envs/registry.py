@@ -23,6 +23,7 @@ _FACTORIES: dict[str, str | EnvFactory] = {
     "point-v1": "ludus.envs.tiny.point:make",
     "recall-v1": "ludus.envs.tiny.recall:make",
     "rps-v1": "ludus.envs.tiny.rps:make",
+    "tug-v1": "ludus.envs.tiny.tug:make",
 }
 # Name -> "module:class" of the model that checks the world's own settings.
 _SETTINGS: dict[str, str | type[EnvSettings]] = {
@@ -34,6 +35,7 @@ _SETTINGS: dict[str, str | type[EnvSettings]] = {
     "point-v1": "ludus.envs.tiny.point:PointSettings",
     "recall-v1": "ludus.envs.tiny.recall:RecallSettings",
     "rps-v1": "ludus.envs.tiny.rps:RpsSettings",
+    "tug-v1": "ludus.envs.tiny.tug:TugSettings",
 }
 GYMNASIUM_PREFIX = "gym:"  # before the id of any Gymnasium environment
 _GYMNASIUM_PACKAGE = "ludus.envs.adapters"
