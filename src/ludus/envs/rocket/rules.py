@@ -39,6 +39,41 @@ BOOST_MAX = 100.0
 BOOST_START = 33.333333
 DEMOLITION_S = 3.0
 
+# Hull of an Octane: half of its length, width and height, and where its middle lies from the centre of mass.
+HULL_HALF_X = 120.507 / 2.0
+HULL_HALF_Y = 86.6994 / 2.0
+HULL_HALF_Z = 38.6591 / 2.0
+HULL_OFFSET_X = 13.8757
+HULL_OFFSET_Z = 20.755
+HULL_REACH = 94.8  # no point of the hull is farther from the centre of mass
+# Moments of inertia of that box over its mass, about forward (roll), left (pitch) and up (yaw), uu^2.
+INERTIA_ROLL = (HULL_HALF_Y**2 + HULL_HALF_Z**2) / 3.0
+INERTIA_PITCH = (HULL_HALF_X**2 + HULL_HALF_Z**2) / 3.0
+INERTIA_YAW = (HULL_HALF_X**2 + HULL_HALF_Y**2) / 3.0
+
+# Contacts of the car.
+CAR_WORLD_FRICTION = 0.3
+CAR_WORLD_RESTITUTION = 0.3
+CAR_WORLD_BOUNCE_MIN = 50.0  # slower approaches do not bounce, uu/s
+CAR_BALL_FRICTION = 2.0
+CAR_CAR_FRICTION = 0.09
+CAR_CAR_RESTITUTION = 0.1
+BUMPER_X = 64.5  # a contact farther forward than this, in the car's axes, is one of the bumper
+BUMP_COOLDOWN_S = 0.25
+
+# Arena: walls, corners and fillets; all of it is symmetric in x and in y.
+SIDE_X = 4096.0
+BACK_Y = 5120.0
+CEILING_Z = 2048.0
+CORNER_SUM = 8064.0  # |x| + |y| on the corner planes
+FLOOR_FILLET = 256.0  # radius between the floor and the side walls and corners
+BACK_FILLET = 160.0  # radius between the floor and the back walls
+CEILING_FILLET = 512.0
+CORNER_FILLET = 512.0 / (2.0 - 2.0**0.5)  # tangent to a corner plane 256 uu in x and in y from its virtual edge
+GOAL_HALF_WIDTH = 896.0
+GOAL_HEIGHT = 640.0
+GOAL_CHAMFER = 8.0  # of the posts and the bar
+
 # Match.
 CLOCK_S = 300.0
 KICKOFF_TOUCH_S = 5.0  # a first touch within this time counts as a good kickoff

@@ -1,0 +1,226 @@
+"""The arena as a signed distance function: planes, fillets and goals, no mesh (Warp functions).
+
+All surfaces are level sets of two exact planar distances, which makes the result an exact distance: `h`, the distance
+to the outline of the field seen from above (walls, 45-degree corners, vertical fillets), and the distance to the
+rounded profile in the plane of `h` and z. The goals are cut out of that.
+"""
+
+import math
+
+import warp as wp
+
+from ludus.envs.rocket.rules import (
+    BACK_FILLET,
+    BACK_Y,
+    CEILING_FILLET,
+    CEILING_Z,
+    CORNER_FILLET,
+    CORNER_SUM,
+    FLOOR_FILLET,
+    GOAL_CHAMFER,
+    GOAL_HALF_WIDTH,
+    GOAL_HEIGHT,
+    SIDE_X,
+)
+
+_HALF_ROOT = math.sqrt(0.5)
+# Axes of the vertical fillets: one radius from a wall and from the corner plane.
+_SIDE_AXIS_X = SIDE_X - CORNER_FILLET
+_SIDE_AXIS_Y = CORNER_SUM - CORNER_FILLET * math.sqrt(2.0) - _SIDE_AXIS_X
+_BACK_AXIS_Y = BACK_Y - CORNER_FILLET
+_BACK_AXIS_X = CORNER_SUM - CORNER_FILLET * math.sqrt(2.0) - _BACK_AXIS_Y
+_FILLET_STEP = FLOOR_FILLET - BACK_FILLET
+
+# Inside a goal, in the plane of |y| and z: an arc at the back, and the straight lines that touch it from the ends of
+# the flat ceiling and of the flat floor.
+_ARC_Y = 5760.0
+_ARC_Z = 256.0
+_ARC_RADIUS = 240.0
+_FLAT_CEILING_Y = 5344.0
+_FLAT_FLOOR_Y = 5355.0
+_EDGE_RADIUS = 96.0  # of the vertical edges at the back
+_EDGE_X = GOAL_HALF_WIDTH - _EDGE_RADIUS
+_EDGE_Y = _ARC_Y + _ARC_RADIUS - _EDGE_RADIUS
+
+
+def _touching(y: float, z: float, side: float) -> float:
+    """Angle of the line from (y, z) that touches the arc, above it (side 1) or below it (side -1)."""
+    to_y, to_z = _ARC_Y - y, _ARC_Z - z
+    return math.atan2(to_z, to_y) + side * math.asin(_ARC_RADIUS / math.hypot(to_y, to_z))
+
+
+_CEILING_ANGLE = _touching(_FLAT_CEILING_Y, GOAL_HEIGHT, 1.0)
+_FLOOR_ANGLE = _touching(_FLAT_FLOOR_Y, 0.0, -1.0)
+_CEILING_NY = math.sin(_CEILING_ANGLE)  # normals into free space
+_CEILING_NZ = -math.cos(_CEILING_ANGLE)
+_FLOOR_NY = -math.sin(_FLOOR_ANGLE)
+_FLOOR_NZ = math.cos(_FLOOR_ANGLE)
+
+
+@wp.func
+def outline(x: wp.float32, y: wp.float32) -> wp.vec4f:
+    """Distance to the walls of the field seen from above, for x, y >= 0.
+
+    Returns:
+        Normal into free space (x, y), the distance, and how far around the back vertical fillet the place is: 0 at the
+        back wall (and along it), 1 at the corner plane and everywhere else.
+    """
+    side = SIDE_X - x
+    back = BACK_Y - y
+    corner = (CORNER_SUM - x - y) * _HALF_ROOT
+    dx = x - _SIDE_AXIS_X
+    dy = y - _SIDE_AXIS_Y
+    if dy > 0.0 and dx > dy:
+        length = wp.sqrt(dx * dx + dy * dy)
+        return wp.vec4f(-dx / length, -dy / length, CORNER_FILLET - length, 1.0)
+    dx = x - _BACK_AXIS_X
+    dy = y - _BACK_AXIS_Y
+    if dx > 0.0 and dy > dx:
+        length = wp.sqrt(dx * dx + dy * dy)
+        return wp.vec4f(-dx / length, -dy / length, CORNER_FILLET - length, dx / dy)
+    if side < back and side < corner:
+        return wp.vec4f(-1.0, 0.0, side, 1.0)
+    if back < corner:
+        return wp.vec4f(0.0, -1.0, back, 0.0)
+    return wp.vec4f(-_HALF_ROOT, -_HALF_ROOT, corner, 1.0)
+
+
+@wp.func
+def field_distance(x: wp.float32, y: wp.float32, z: wp.float32) -> wp.vec4f:
+    """Normal and distance of the field without its goals, for x, y >= 0."""
+    wall = outline(x, y)
+    h = wall[2]
+    top = CEILING_Z - z
+    radius = BACK_FILLET + _FILLET_STEP * wall[3]
+    if h < radius and z < radius:
+        across = radius - h
+        down = radius - z
+        length = wp.sqrt(across * across + down * down)
+        n_h = across / length
+        n_z = down / length
+        if wall[3] > 0.0 and wall[3] < 1.0:
+            return blended_fillet(x, y, wall, radius - length, n_h, n_z)
+        return wp.vec4f(wall[0] * n_h, wall[1] * n_h, n_z, radius - length)
+    if h < CEILING_FILLET and top < CEILING_FILLET:
+        across = CEILING_FILLET - h
+        up = CEILING_FILLET - top
+        length = wp.sqrt(across * across + up * up)
+        n_h = across / length
+        return wp.vec4f(wall[0] * n_h, wall[1] * n_h, -up / length, CEILING_FILLET - length)
+    if z < h and z < top:
+        return wp.vec4f(0.0, 0.0, 1.0, z)
+    if top < h:
+        return wp.vec4f(0.0, 0.0, -1.0, top)
+    return wp.vec4f(wall[0], wall[1], 0.0, h)
+
+
+@wp.func
+def blended_fillet(
+    x: wp.float32, y: wp.float32, wall: wp.vec4f, distance: wp.float32, n_h: wp.float32, n_z: wp.float32
+) -> wp.vec4f:
+    """The floor's fillet where its radius goes from that of the back wall to that of the corner.
+
+    The radius r changes along the wall, so the gradient of r - |(r - h, r - z)| has a part along it:
+    (1 - n_h - n_z) grad r. The distance over the length of the gradient is exact to first order at the surface.
+    """
+    dx = x - _BACK_AXIS_X
+    dy = y - _BACK_AXIS_Y
+    along = (1.0 - n_h - n_z) * _FILLET_STEP / dy
+    gx = wall[0] * n_h + along
+    gy = wall[1] * n_h - along * dx / dy
+    inverse = 1.0 / wp.sqrt(gx * gx + gy * gy + n_z * n_z)
+    return wp.vec4f(gx * inverse, gy * inverse, n_z * inverse, distance * inverse)
+
+
+@wp.func
+def nearer(a: wp.vec4f, b: wp.vec4f) -> wp.vec4f:
+    """Of two surfaces of free space the one whose distance is smaller."""
+    if b[3] < a[3]:
+        return b
+    return a
+
+
+@wp.func
+def goal_room(x: wp.float32, y: wp.float32, z: wp.float32) -> wp.vec4f:
+    """Normal and distance of the surfaces inside a goal (without the flat floor), for x, y >= 0."""
+    best = nearer(wp.vec4f(-1.0, 0.0, 0.0, GOAL_HALF_WIDTH - x), wp.vec4f(0.0, 0.0, -1.0, GOAL_HEIGHT - z))
+    beside = x - GOAL_HALF_WIDTH
+    above = z - GOAL_HEIGHT
+    if beside > 0.0 and above > 0.0:
+        length = wp.sqrt(beside * beside + above * above)
+        best = wp.vec4f(-beside / length, 0.0, -above / length, -length)
+    if y > BACK_Y + GOAL_CHAMFER:
+        flat_y = y - _FLAT_CEILING_Y
+        sloped = flat_y * _CEILING_NY + (z - GOAL_HEIGHT) * _CEILING_NZ
+        best = nearer(best, wp.vec4f(0.0, _CEILING_NY, _CEILING_NZ, sloped))
+        sloped = (y - _FLAT_FLOOR_Y) * _FLOOR_NY + z * _FLOOR_NZ
+        best = nearer(best, wp.vec4f(0.0, _FLOOR_NY, _FLOOR_NZ, sloped))
+        dy = y - _ARC_Y
+        dz = z - _ARC_Z
+        in_arc = dy * _CEILING_NZ - dz * _CEILING_NY < 0.0 and dy * _FLOOR_NZ - dz * _FLOOR_NY > 0.0
+        if in_arc:
+            length = wp.sqrt(dy * dy + dz * dz)
+            best = nearer(best, wp.vec4f(0.0, -dy / length, -dz / length, _ARC_RADIUS - length))
+        dx = x - _EDGE_X
+        dy = y - _EDGE_Y
+        if dx > 0.0 and dy > 0.0:
+            length = wp.sqrt(dx * dx + dy * dy)
+            best = nearer(best, wp.vec4f(-dx / length, -dy / length, 0.0, _EDGE_RADIUS - length))
+    return best
+
+
+@wp.func
+def around_edge(a: wp.vec4f, b: wp.vec4f) -> wp.vec4f:
+    """Joins two free spaces whose surfaces meet at a right angle in an edge with a chamfer.
+
+    In the plane of the distances a and b the solid is a <= 0, b <= 0, a + b <= -chamfer: a convex corner with two
+    vertices, whose distance is that to a face or to a vertex, whichever the place is in front of.
+    """
+    m = a[3]
+    w = b[3]
+    beyond = m - w
+    if beyond > GOAL_CHAMFER:
+        low = w + GOAL_CHAMFER
+        if low <= 0.0 or m <= 0.0:
+            return a
+        length = wp.sqrt(m * m + low * low)
+        n = (a * m + b * low) / length
+        return wp.vec4f(n[0], n[1], n[2], length)
+    if beyond < -GOAL_CHAMFER:
+        low = m + GOAL_CHAMFER
+        if low <= 0.0 or w <= 0.0:
+            return b
+        length = wp.sqrt(low * low + w * w)
+        n = (a * low + b * w) / length
+        return wp.vec4f(n[0], n[1], n[2], length)
+    n = (a + b) * _HALF_ROOT
+    return wp.vec4f(n[0], n[1], n[2], (m + w + GOAL_CHAMFER) * _HALF_ROOT)
+
+
+@wp.func
+def arena_distance(p: wp.vec3f) -> wp.vec4f:
+    """Signed distance to the arena and the unit normal into free space.
+
+    Args:
+        p: Any place, uu.
+
+    Returns:
+        The normal (x, y, z), and the distance: positive in free space. Exact near the surfaces; farther away never more
+        than the true distance.
+    """
+    x = wp.abs(p[0])
+    y = wp.abs(p[1])
+    z = p[2]
+    found = field_distance(x, y, z)
+    # Before a goal, only below a bar and nearer to the wall than the mouth is high, the mouth can matter.
+    if (
+        y > BACK_Y - GOAL_HEIGHT - GOAL_CHAMFER
+        and x < GOAL_HALF_WIDTH + GOAL_CHAMFER
+        and z < GOAL_HEIGHT + GOAL_CHAMFER
+    ):
+        found = nearer(around_edge(goal_room(x, y, z), found), wp.vec4f(0.0, 0.0, 1.0, z))
+    if p[0] < 0.0:
+        found[0] = -found[0]
+    if p[1] < 0.0:
+        found[1] = -found[1]
+    return found

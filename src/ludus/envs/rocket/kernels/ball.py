@@ -1,0 +1,76 @@
+"""The ball: gravity and drag, bounces off the arena, motion and limits (Warp functions)."""
+
+import warp as wp
+
+from ludus.envs.rocket.kernels.arena import arena_distance
+from ludus.envs.rocket.kernels.maths import clamp_length
+from ludus.envs.rocket.kernels.structs import Ball
+from ludus.envs.rocket.rules import (
+    BALL_DRAG,
+    BALL_FRICTION,
+    BALL_MAX_SPEED,
+    BALL_MAX_SPIN,
+    BALL_RADIUS,
+    BALL_REST_Z,
+    BALL_RESTITUTION,
+    DT,
+    GRAVITY,
+)
+
+_KEPT = (1.0 - BALL_DRAG) ** DT  # share of the velocity that drag leaves in a tick
+_FALL = GRAVITY * DT
+_PER_DT = 1.0 / DT
+_RECOVERY = 0.2  # share of a penetration that is made good in a tick
+
+
+@wp.func
+def push_ball(ball: wp.ref[Ball]):
+    """Drag and gravity; a ball that sleeps hangs still."""
+    if ball.asleep != 0:
+        return
+    ball.velocity = ball.velocity * _KEPT
+    ball.velocity[2] = ball.velocity[2] + _FALL
+
+
+@wp.func
+def bounce_ball(ball: wp.ref[Ball]):
+    """Bounces the ball off the arena: restitution, and Coulomb friction that couples velocity and spin."""
+    if ball.asleep != 0:
+        return
+    surface = arena_distance(ball.position)
+    gap = surface[3] - BALL_REST_Z
+    if gap > 0.0:
+        return
+    n = wp.vec3f(surface[0], surface[1], surface[2])
+    v = ball.velocity
+    into = wp.dot(v, n)
+    # Restitution is of the velocity before this tick's gravity (measured: 316.0 -> 189.6).
+    bounce = wp.max(-BALL_RESTITUTION * (into - _FALL * n[2]), 0.0)
+    push = wp.max(bounce - into - gap * _RECOVERY * _PER_DT, 0.0)
+    if push <= 0.0:
+        return
+    # At the contact, r = -R n, the surface of the ball moves at v + spin x r.
+    slip = v - n * into - wp.cross(ball.spin, n) * BALL_RADIUS
+    speed = wp.length(slip)
+    ball.velocity = v + n * push
+    if speed > 1.0e-6:
+        # A tangential impulse j changes the slip by j (1/m + R^2/I) = 7/2 j/m: sticking takes 2/7 of it.
+        rub = wp.min(BALL_FRICTION * push, speed * (2.0 / 7.0))
+        change = slip * (-rub / speed)
+        ball.velocity = ball.velocity + change
+        ball.spin = ball.spin - wp.cross(n, change) * (2.5 / BALL_RADIUS)
+
+
+@wp.func
+def move_ball(ball: wp.ref[Ball]):
+    """Moves the ball for a tick; its rotation does not matter and is not kept."""
+    ball.position = ball.position + ball.velocity * DT
+
+
+@wp.func
+def clamp_ball(ball: wp.ref[Ball]):
+    """Limits speed and spin, and wakes a ball that something has set in motion."""
+    ball.velocity = clamp_length(ball.velocity, BALL_MAX_SPEED)
+    ball.spin = clamp_length(ball.spin, BALL_MAX_SPIN)
+    if wp.dot(ball.velocity, ball.velocity) > 0.0 or wp.dot(ball.spin, ball.spin) > 0.0:
+        ball.asleep = 0
