@@ -35,6 +35,10 @@ class Car:
     supersonic: wp.int32
     supersonic_s: wp.float32  # time spent below the speed that switches it on
     handbrake_value: wp.float32  # 0 to 1, rises and falls with the key
+    # What the wheels act with in the next tick.
+    wheel_drive: wp.float32  # acceleration by the engine, of one wheel, uu/s^2
+    wheel_brake: wp.float32  # greatest deceleration, of one wheel
+    wheel_angle: wp.float32  # of the front wheels, positive to the right
     # Contact with the world.
     wheels: wp.int32  # wheels in contact
     on_ground: wp.int32  # three or more

@@ -1,0 +1,200 @@
+"""The wheels of a car: rays to the surface, springs, and the friction of the tyres (Warp functions).
+
+Everything here is in the car's own axes (x forward, y left, z up) and for a mass of 1. All four wheels see the motion
+of the tick's start, so their order does not matter.
+"""
+
+import warp as wp
+
+from ludus.envs.rocket.car_rules import (
+    BRAKE_RATE,
+    DAMPING_IN,
+    DAMPING_OUT,
+    FRONT_RADIUS,
+    FRONT_RAY,
+    FRONT_REST,
+    FRONT_SPRING,
+    FRONT_X,
+    FRONT_Y,
+    GRIP,
+    HARD_POINT_Z,
+    INVERSE_INERTIA_X,
+    INVERSE_INERTIA_Y,
+    INVERSE_INERTIA_Z,
+    REAR_RADIUS,
+    REAR_RAY,
+    REAR_REST,
+    REAR_SPRING,
+    REAR_X,
+    REAR_Y,
+    REST_RAY,
+    SLIDE_GRIP,
+    SLIDE_ROLL_HIGH,
+    SLIDE_ROLL_LOW,
+    SLIP_GRIP,
+    SLIP_SPEED,
+    STIFFNESS,
+    SUSPENSION_TRAVEL,
+)
+from ludus.envs.rocket.kernels.arena import arena_distance
+from ludus.envs.rocket.rules import DT
+
+NO_SURFACE = 1.0e6  # length of a ray that meets nothing
+STEEPEST = 0.05  # cosine between ray and surface below which the ray meets nothing
+STEEPEST_SPRING = 0.1  # below it the spring's force does not grow any more
+# The floor is a plane as far as any wheel of a car whose centre lies within these bounds can reach.
+FLAT_X, FLAT_Y, FLAT_Z = 3740.0, 4860.0, 1000.0
+
+
+@wp.struct
+class Frame:
+    """The car's axes in the world, and its motion along them at the tick's start."""
+
+    position: wp.vec3f
+    forward: wp.vec3f
+    left: wp.vec3f
+    up: wp.vec3f
+    velocity: wp.vec3f  # in the car's axes, as the spin
+    spin: wp.vec3f
+
+
+@wp.struct
+class Tyres:
+    """What the driver asks of the wheels."""
+
+    drive: wp.float32  # acceleration by the engine, of one wheel
+    brake: wp.float32  # greatest deceleration, of one wheel
+    slide: wp.float32  # value of the handbrake, 0 to 1
+    sticky: wp.int32  # 1 if there is throttle: tyres grip on walls as on the floor
+
+
+@wp.struct
+class Push:
+    """What all wheels together do to the car in a tick."""
+
+    velocity: wp.vec3f
+    spin: wp.vec3f
+    normal: wp.vec3f  # sum over the wheels in contact
+    wheels: wp.int32
+
+
+@wp.func
+def turned_by(arm: wp.vec3f, push: wp.vec3f) -> wp.vec3f:
+    """Change of the spin by a push at `arm` from the centre of mass."""
+    torque = wp.cross(arm, push)
+    return wp.vec3f(torque[0] * INVERSE_INERTIA_X, torque[1] * INVERSE_INERTIA_Y, torque[2] * INVERSE_INERTIA_Z)
+
+
+@wp.func
+def surface_under(frame: Frame, x: wp.float32, y: wp.float32) -> wp.vec4f:
+    """Normal of the surface under a wheel, in the car's axes, and the way to it from the wheel's hard point.
+
+    The distance is taken once, where a standing car's wheel touches the floor: from there the ray goes on as if the
+    surface were plane, which in the fillets is wrong by less than the square of the error divided by their radius.
+    """
+    point = frame.position + x * frame.forward + y * frame.left + (HARD_POINT_Z - REST_RAY) * frame.up
+    normal = wp.vec3f(frame.forward[2], frame.left[2], frame.up[2])
+    distance = point[2]
+    position = frame.position
+    if wp.abs(position[0]) > FLAT_X or wp.abs(position[1]) > FLAT_Y or position[2] > FLAT_Z:
+        surface = arena_distance(point)
+        out = wp.vec3f(surface[0], surface[1], surface[2])
+        normal = wp.vec3f(wp.dot(out, frame.forward), wp.dot(out, frame.left), wp.dot(out, frame.up))
+        distance = surface[3]
+    if normal[2] < STEEPEST:
+        return wp.vec4f(0.0, 0.0, 1.0, NO_SURFACE)
+    return wp.vec4f(normal[0], normal[1], normal[2], REST_RAY + distance / normal[2])
+
+
+@wp.func
+def spring_speed(
+    normal: wp.vec3f, speed: wp.float32, length: wp.float32, rest: wp.float32, spring: wp.float32
+) -> wp.float32:
+    """Change of speed along the normal by a wheel's spring and damper in a tick; `speed` is along the normal."""
+    steepness = 1.0 / wp.max(normal[2], STEEPEST_SPRING)
+    rate = wp.where(normal[2] > STEEPEST_SPRING, speed * steepness, 0.0)
+    damping = wp.where(rate < 0.0, DAMPING_IN, DAMPING_OUT)
+    force = STIFFNESS * (rest - length) * steepness - damping * rate
+    return wp.max(force * spring, 0.0) * DT  # a spring never pulls
+
+
+@wp.func
+def tyre_push(
+    arm: wp.vec3f, normal: wp.vec3f, slip: wp.vec3f, wheel_left: wp.vec3f, world_z: wp.float32, tyres: Tyres
+) -> wp.vec3f:
+    """Change of velocity by a tyre's friction in a tick.
+
+    Sideways a tyre takes a share of the lateral velocity `slip` of its contact, as far as the body there gives way;
+    along its rolling direction it drives or brakes.
+    """
+    side = wp.normalize(wheel_left - wp.dot(wheel_left, normal) * normal)
+    ahead = wp.cross(side, normal)
+    lateral = wp.dot(slip, side)
+    rolling = wp.dot(slip, ahead)
+    slipping = wp.abs(lateral)
+    ratio = wp.where(slipping > SLIP_SPEED, slipping / (slipping + wp.abs(rolling) + 1.0e-6), 0.0)
+    grip = (1.0 - (1.0 - SLIP_GRIP) * ratio) * (1.0 - (1.0 - SLIDE_GRIP) * tyres.slide)
+    roll = 1.0 + (SLIDE_ROLL_LOW + (SLIDE_ROLL_HIGH - SLIDE_ROLL_LOW) * ratio - 1.0) * tyres.slide
+    if tyres.sticky == 0:
+        # Without throttle the tyres lose grip on slopes: 0.1 on a wall, 0.5 at 45 degrees, 1 on the floor.
+        rest = wp.where(world_z < 0.7075, 0.1 + world_z * (0.4 / 0.7075), 0.5 + (world_z - 0.7075) * (0.5 / 0.2925))
+        rest = wp.clamp(rest, 0.1, 1.0)
+        grip *= rest
+        roll *= rest
+    lever = wp.cross(arm, side)
+    give = 1.0 + lever[0] * lever[0] * INVERSE_INERTIA_X + lever[1] * lever[1] * INVERSE_INERTIA_Y
+    give += lever[2] * lever[2] * INVERSE_INERTIA_Z
+    driven = tyres.drive
+    if driven == 0.0:
+        driven = wp.clamp(-rolling * BRAKE_RATE, -tyres.brake, tyres.brake)
+    return (-GRIP * grip * lateral / give) * side + (driven * DT * roll) * ahead
+
+
+@wp.func
+def add_wheel(
+    push: wp.ref[Push],
+    frame: Frame,
+    tyres: Tyres,
+    wheel_left: wp.vec3f,
+    x: wp.float32,
+    y: wp.float32,
+    radius: wp.float32,
+    rest: wp.float32,
+    ray: wp.float32,
+    spring: wp.float32,
+):
+    """Adds what one wheel does, if it touches."""
+    surface = surface_under(frame, x, y)
+    if surface[3] < ray:
+        normal = wp.vec3f(surface[0], surface[1], surface[2])
+        arm = wp.vec3f(x, y, HARD_POINT_Z - surface[3])
+        moving = frame.velocity + wp.cross(frame.spin, arm)
+        length = wp.clamp(surface[3] - radius, rest - SUSPENSION_TRAVEL, rest + SUSPENSION_TRAVEL)
+        lift = spring_speed(normal, wp.dot(normal, moving), length, rest, spring) * normal
+        world_z = normal[0] * frame.forward[2] + normal[1] * frame.left[2] + normal[2] * frame.up[2]
+        friction = tyre_push(arm, normal, moving, wheel_left, world_z, tyres)
+        push.velocity = push.velocity + (lift + friction)
+        # Friction acts at the height of the centre of mass, so that a turn does not roll the car over.
+        push.spin = push.spin + (turned_by(arm, lift) + turned_by(wp.vec3f(x, y, 0.0), friction))
+        push.normal = push.normal + normal
+        push.wheels += 1
+
+
+@wp.func
+def wheel_push(frame: Frame, tyres: Tyres, steer_sine: wp.float32, steer_cosine: wp.float32) -> Push:
+    """What the four wheels do in a tick; the steering angle of the front wheels is positive to the right."""
+    turned = wp.vec3f(steer_sine, steer_cosine, 0.0)
+    straight = wp.vec3f(0.0, 1.0, 0.0)
+    # Left and right are added first: swapping two terms of a sum changes no bit, so that mirrored cars stay mirrored.
+    front = Push()
+    add_wheel(front, frame, tyres, turned, FRONT_X, FRONT_Y, FRONT_RADIUS, FRONT_REST, FRONT_RAY, FRONT_SPRING)
+    add_wheel(front, frame, tyres, turned, FRONT_X, -FRONT_Y, FRONT_RADIUS, FRONT_REST, FRONT_RAY, FRONT_SPRING)
+    rear = Push()
+    add_wheel(rear, frame, tyres, straight, REAR_X, REAR_Y, REAR_RADIUS, REAR_REST, REAR_RAY, REAR_SPRING)
+    add_wheel(rear, frame, tyres, straight, REAR_X, -REAR_Y, REAR_RADIUS, REAR_REST, REAR_RAY, REAR_SPRING)
+    both = Push()
+    both.velocity = front.velocity + rear.velocity
+    both.spin = front.spin + rear.spin
+    both.normal = front.normal + rear.normal
+    both.wheels = front.wheels + rear.wheels
+    return both
