@@ -19,13 +19,15 @@ GOAL_LINE_Y = 5124.25  # a goal counts when the whole ball is beyond it
 
 # Ball.
 BALL_RADIUS = 91.25
-BALL_REST_Z = 93.15  # the radius and the contact margin
+BALL_REST_Z = 93.15  # the radius and nearly all of the contact margin
+BALL_MARGIN = 1.905  # a ball touches what is nearer than this to it
 BALL_MASS = 30.0
 BALL_DRAG = 0.03  # share of the velocity that is lost in a second
 BALL_MAX_SPEED = 6000.0
 BALL_MAX_SPIN = 6.0
 BALL_FRICTION = 0.35
 BALL_RESTITUTION = 0.6
+BALL_BOUNCE_MIN = 10.0  # slower approaches do not bounce, uu/s
 
 # Car: an Octane.
 CAR_MASS = 180.0
@@ -72,6 +74,7 @@ CEILING_FILLET = 512.0
 CORNER_FILLET = 512.0 / (2.0 - 2.0**0.5)  # tangent to a corner plane 256 uu in x and in y from its virtual edge
 GOAL_HALF_WIDTH = 896.0
 GOAL_HEIGHT = 640.0
+GOAL_DEPTH = 880.0
 GOAL_CHAMFER = 8.0  # of the posts and the bar
 
 # Match.
