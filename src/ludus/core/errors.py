@@ -112,6 +112,14 @@ class VerificationError(LudusError, RuntimeError):
     """A check before a run failed, so the run would fail too."""
 
 
+class GameNotFoundError(LudusError, RuntimeError):
+    """A game that is played through the screen, or a program that it needs, is not installed."""
+
+
+class GameLostError(LudusError, RuntimeError):
+    """A game that is played through the screen is gone, frozen or not what it should be."""
+
+
 class ConformanceError(LudusError, AssertionError):
     """An environment breaks the batched contract."""
 

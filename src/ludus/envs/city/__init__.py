@@ -1,0 +1,1 @@
+"""City: a city builder that is played through the screen."""

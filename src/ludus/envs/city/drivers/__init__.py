@@ -1,0 +1,1 @@
+"""Drivers: how a game is started, seen, touched, reset and ended."""

@@ -1,0 +1,1 @@
+"""Perception: what a picture of the screen says, and how sure that is."""
