@@ -91,7 +91,7 @@ AERIAL_Z = 200.0  # height of the ball from which a touch is an aerial one
 
 
 # What a touch is, beside a contact.
-TOUCH_GAP_S = 0.1  # contacts of one car that follow each other faster are one touch
+TOUCH_GAP_TICKS = 12  # contacts of one car that follow each other faster are one touch
 SHOT_TOUCH_S = 0.3  # a shot counts for who touched the ball within this time
 
 

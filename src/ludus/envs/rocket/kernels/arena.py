@@ -38,6 +38,7 @@ _ARC_Z = 256.0
 _ARC_RADIUS = 240.0
 _FLAT_CEILING_Y = 5344.0
 _FLAT_FLOOR_Y = 5355.0
+_DEEP = 200.0  # nothing gets deeper into a goal's sides
 _EDGE_RADIUS = 96.0  # of the vertical edges at the back
 _EDGE_X = GOAL_HALF_WIDTH - _EDGE_RADIUS
 _EDGE_Y = _ARC_Y + _ARC_RADIUS - _EDGE_RADIUS
@@ -212,12 +213,10 @@ def arena_distance(p: wp.vec3f) -> wp.vec4f:
     y = wp.abs(p[1])
     z = p[2]
     found = field_distance(x, y, z)
-    # Before a goal, only below a bar and nearer to the wall than the mouth is high, the mouth can matter.
-    if (
-        y > BACK_Y - GOAL_HEIGHT - GOAL_CHAMFER
-        and x < GOAL_HALF_WIDTH + GOAL_CHAMFER
-        and z < GOAL_HEIGHT + GOAL_CHAMFER
-    ):
+    # Before the wall the mouth matters only below the bar, between the posts and not farther away than it is high;
+    # behind it a deep dent in the sides and the ceiling of the room must lead back into the room.
+    beside = wp.where(y > BACK_Y, float(_DEEP), float(GOAL_CHAMFER))
+    if y > BACK_Y - GOAL_HEIGHT - GOAL_CHAMFER and x < GOAL_HALF_WIDTH + beside and z < GOAL_HEIGHT + beside:
         found = nearer(around_edge(goal_room(x, y, z), found), wp.vec4f(0.0, 0.0, 1.0, z))
     if p[0] < 0.0:
         found[0] = -found[0]

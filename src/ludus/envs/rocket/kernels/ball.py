@@ -6,12 +6,13 @@ from ludus.envs.rocket.kernels.arena import arena_distance
 from ludus.envs.rocket.kernels.maths import clamp_length
 from ludus.envs.rocket.kernels.structs import Ball
 from ludus.envs.rocket.rules import (
+    BALL_BOUNCE_MIN,
     BALL_DRAG,
     BALL_FRICTION,
+    BALL_MARGIN,
     BALL_MAX_SPEED,
     BALL_MAX_SPIN,
     BALL_RADIUS,
-    BALL_REST_Z,
     BALL_RESTITUTION,
     DT,
     GRAVITY,
@@ -19,8 +20,7 @@ from ludus.envs.rocket.rules import (
 
 _KEPT = (1.0 - BALL_DRAG) ** DT  # share of the velocity that drag leaves in a tick
 _FALL = GRAVITY * DT
-_PER_DT = 1.0 / DT
-_RECOVERY = 0.2  # share of a penetration that is made good in a tick
+_RECOVERY = 0.8  # share of a penetration that is made good in a tick, by moving the ball alone
 
 
 @wp.func
@@ -38,15 +38,17 @@ def bounce_ball(ball: wp.ref[Ball]):
     if ball.asleep != 0:
         return
     surface = arena_distance(ball.position)
-    gap = surface[3] - BALL_REST_Z
-    if gap > 0.0:
+    gap = surface[3] - BALL_RADIUS
+    if gap > BALL_MARGIN:
         return
     n = wp.vec3f(surface[0], surface[1], surface[2])
+    ball.position = ball.position - n * (_RECOVERY * wp.min(gap, 0.0))
     v = ball.velocity
     into = wp.dot(v, n)
     # Restitution is of the velocity before this tick's gravity (measured: 316.0 -> 189.6).
-    bounce = wp.max(-BALL_RESTITUTION * (into - _FALL * n[2]), 0.0)
-    push = wp.max(bounce - into - gap * _RECOVERY * _PER_DT, 0.0)
+    approach = into - _FALL * n[2]
+    bounce = wp.where(approach < -BALL_BOUNCE_MIN, -BALL_RESTITUTION * approach, 0.0)
+    push = bounce - into
     if push <= 0.0:
         return
     # At the contact, r = -R n, the surface of the ball moves at v + spin x r.
