@@ -5,13 +5,12 @@ own motion depends on it. The values are published facts (RocketSim's constants,
 those that RocketSim states for a mass of 180 and lengths of 50 uu are converted beside their definition.
 """
 
-from ludus.envs.rocket.rules import CAR_MASS, DT
+from ludus.envs.rocket.rules import CAR_MASS, DT, INERTIA_PITCH, INERTIA_ROLL, INERTIA_YAW
 
-# Inertia of a solid box of the Octane's hitbox about its centre, for a mass of 1, uu^2: about its x, y and z axis.
-_LENGTH, _WIDTH, _HEIGHT = 120.507, 86.6994, 38.6591
-INVERSE_INERTIA_X = 12.0 / (_WIDTH**2 + _HEIGHT**2)  # roll, 1 / 750.9
-INVERSE_INERTIA_Y = 12.0 / (_LENGTH**2 + _HEIGHT**2)  # pitch, 1 / 1334.7
-INVERSE_INERTIA_Z = 12.0 / (_LENGTH**2 + _WIDTH**2)  # yaw, 1 / 1836.6
+# Turning of the body by a push: the inverse of its inertia for a mass of 1, 1/uu^2.
+INVERSE_INERTIA_X = 1.0 / INERTIA_ROLL
+INVERSE_INERTIA_Y = 1.0 / INERTIA_PITCH
+INVERSE_INERTIA_Z = 1.0 / INERTIA_YAW
 
 # Wheels. A ray goes down from each hard point; front and rear differ.
 FRONT_X, FRONT_Y, FRONT_RADIUS = 51.25, 25.90, 12.5
@@ -28,6 +27,8 @@ WHEEL_REACH = 64.0  # no wheel touches anything that is farther than this from t
 STIFFNESS = 500.0
 DAMPING_IN = 25.0  # compressing
 DAMPING_OUT = 40.0  # relaxing
+STOP_SHARE = 0.25  # of the speed into the surface that the stop takes at a wheel whose spring is at its shortest ...
+STOP_RATE = 12.0  # ... and the speed out of it, 1/s times the way beyond that
 FRONT_SPRING = 35.75 / CAR_MASS  # scale of the front springs
 REAR_SPRING = 54.265 / CAR_MASS
 
@@ -40,7 +41,7 @@ BRAKE_RATE = 113.73963 / 3.0  # 1/s: a brake takes at most this share of the rol
 COAST_BRAKE = 0.15
 STOP_SPEED = 25.0  # below it a car without throttle brakes fully
 THROTTLE_DEADZONE = 0.001
-# Share of the lateral velocity at a wheel that its friction takes in a tick: a damping of 0.2, times mass / 3, times DT.
+# Share of the lateral velocity at a wheel that its friction takes in a tick: a damping of 0.2, mass / 3 and DT.
 GRIP = 0.2 * CAR_MASS / 3.0 * DT
 SLIP_SPEED = 5.0  # below it a wheel does not slip
 SLIP_GRIP = 0.2  # lateral grip of a wheel that only slips, of 1 that only rolls

@@ -1,4 +1,4 @@
-"""What turns a car in the air and back onto its wheels: air control, dodge torque, auto-roll, auto-flip (Warp functions).
+"""What turns a car in the air and back onto its wheels: stick, dodge, auto-roll, auto-flip (Warp functions).
 
 Accelerations are in the car's own axes: x forward (positive spin rolls right), y left (positive spin puts the nose
 down), z up (positive spin turns left).

@@ -31,10 +31,10 @@ HALF_TICK = 0.5 * DT  # times are sums of ticks: comparing between two ticks kee
 @wp.func
 def jump(car: wp.ref[Car], up: wp.vec3f, pressed: wp.bool):
     """Begins a jump on the ground and accelerates while the key is held."""
-    if car.on_ground != 0 and car.jumping == 0:
-        if car.jumped == 0 or car.jump_s > JUMP_MIN_S + JUMP_RESET_S - HALF_TICK:
-            car.jumped = 0
-            car.jump_s = 0.0
+    settled = car.jumped == 0 or car.jump_s > JUMP_MIN_S + JUMP_RESET_S - HALF_TICK
+    if car.on_ground != 0 and car.jumping == 0 and settled:
+        car.jumped = 0
+        car.jump_s = 0.0
     if car.jumping != 0:
         early = car.jump_s < JUMP_MIN_S - HALF_TICK
         if not early and (car.jump == 0 or car.jump_s > JUMP_MAX_S - HALF_TICK):
@@ -115,9 +115,9 @@ def continue_dodge(car: wp.ref[Car]):
     if car.dodged == 0:
         car.dodging = 0
         return
-    if car.dodging != 0 and car.dodge_s > DODGE_LIFT_START_S - HALF_TICK:
-        if car.velocity[2] < 0.0 or car.dodge_s < DODGE_LIFT_END_S - HALF_TICK:
-            car.velocity = wp.vec3f(car.velocity[0], car.velocity[1], car.velocity[2] * DODGE_LIFT)
+    sinking = car.velocity[2] < 0.0 or car.dodge_s < DODGE_LIFT_END_S - HALF_TICK
+    if car.dodging != 0 and car.dodge_s > DODGE_LIFT_START_S - HALF_TICK and sinking:
+        car.velocity = wp.vec3f(car.velocity[0], car.velocity[1], car.velocity[2] * DODGE_LIFT)
     car.dodge_s += DT
     if car.dodge_s > DODGE_S - HALF_TICK:
         car.dodging = 0

@@ -34,9 +34,12 @@ from ludus.envs.rocket.car_rules import (
     SLIP_GRIP,
     SLIP_SPEED,
     STIFFNESS,
+    STOP_RATE,
+    STOP_SHARE,
     SUSPENSION_TRAVEL,
 )
 from ludus.envs.rocket.kernels.arena import arena_distance
+from ludus.envs.rocket.kernels.ramps import ramp_surface
 from ludus.envs.rocket.rules import DT
 
 NO_SURFACE = 1.0e6  # length of a ray that meets nothing
@@ -97,7 +100,7 @@ def surface_under(frame: Frame, x: wp.float32, y: wp.float32) -> wp.vec4f:
     distance = point[2]
     position = frame.position
     if wp.abs(position[0]) > FLAT_X or wp.abs(position[1]) > FLAT_Y or position[2] > FLAT_Z:
-        surface = arena_distance(point)
+        surface = ramp_surface(point, arena_distance(point))
         out = wp.vec3f(surface[0], surface[1], surface[2])
         normal = wp.vec3f(wp.dot(out, frame.forward), wp.dot(out, frame.left), wp.dot(out, frame.up))
         distance = surface[3]
@@ -116,6 +119,22 @@ def spring_speed(
     damping = wp.where(rate < 0.0, DAMPING_IN, DAMPING_OUT)
     force = STIFFNESS * (rest - length) * steepness - damping * rate
     return wp.max(force * spring, 0.0) * DT  # a spring never pulls
+
+
+@wp.func
+def give(arm: wp.vec3f, direction: wp.vec3f) -> wp.float32:
+    """Speed that a push of 1 along `direction` gives the place `arm` of the body."""
+    lever = wp.cross(arm, direction)
+    linear = 1.0 + lever[0] * lever[0] * INVERSE_INERTIA_X
+    return linear + (lever[1] * lever[1] * INVERSE_INERTIA_Y + lever[2] * lever[2] * INVERSE_INERTIA_Z)
+
+
+@wp.func
+def stop_speed(arm: wp.vec3f, normal: wp.vec3f, speed: wp.float32, beyond: wp.float32) -> wp.float32:
+    """Change of speed along the normal by the stop of a spring that is pressed `beyond` its shortest length."""
+    if beyond <= 0.0:
+        return 0.0
+    return wp.max(STOP_SHARE * (STOP_RATE * beyond - speed) / give(arm, normal), 0.0)
 
 
 @wp.func
@@ -141,13 +160,10 @@ def tyre_push(
         rest = wp.clamp(rest, 0.1, 1.0)
         grip *= rest
         roll *= rest
-    lever = wp.cross(arm, side)
-    give = 1.0 + lever[0] * lever[0] * INVERSE_INERTIA_X + lever[1] * lever[1] * INVERSE_INERTIA_Y
-    give += lever[2] * lever[2] * INVERSE_INERTIA_Z
     driven = tyres.drive
     if driven == 0.0:
         driven = wp.clamp(-rolling * BRAKE_RATE, -tyres.brake, tyres.brake)
-    return (-GRIP * grip * lateral / give) * side + (driven * DT * roll) * ahead
+    return (-GRIP * grip * lateral / give(arm, side)) * side + (driven * DT * roll) * ahead
 
 
 @wp.func
@@ -170,7 +186,9 @@ def add_wheel(
         arm = wp.vec3f(x, y, HARD_POINT_Z - surface[3])
         moving = frame.velocity + wp.cross(frame.spin, arm)
         length = wp.clamp(surface[3] - radius, rest - SUSPENSION_TRAVEL, rest + SUSPENSION_TRAVEL)
-        lift = spring_speed(normal, wp.dot(normal, moving), length, rest, spring) * normal
+        speed = wp.dot(normal, moving)
+        stop = stop_speed(arm, normal, speed, (ray - SUSPENSION_TRAVEL) - surface[3])
+        lift = (spring_speed(normal, speed, length, rest, spring) + stop) * normal
         world_z = normal[0] * frame.forward[2] + normal[1] * frame.left[2] + normal[2] * frame.up[2]
         friction = tyre_push(arm, normal, moving, wheel_left, world_z, tyres)
         push.velocity = push.velocity + (lift + friction)
