@@ -187,6 +187,7 @@ class Measure(IntEnum):
     GOAL_DIFFERENCE = 27
     CLOCK_S = 28  # left; negative in overtime: minus the overtime played
     KICKOFF = 29  # 1 until the first touch after a kickoff
+    POSSESSION = 30  # 1 if its team was the last to touch the ball since the kickoff or start
 
 
 MEASURES = tuple(measure.name.lower() for measure in Measure)
