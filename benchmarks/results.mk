@@ -91,7 +91,9 @@ results-mimic-learn: $(READY) ## docs/mimic-results.md: env steps a second besid
 	$(TABLES) mimic-learn
 
 results-mimic-algorithms: $(READY) ## docs/mimic-results.md: PPO, SAC and TD3 by env steps and by seconds; long
-	$(BIN)/python benchmarks/sample_efficiency.py mimic --env-steps 60000 --evaluations 4 --set world.num_games=16 \
-		--set ppo:ppo.steps=128 --set ppo:ppo.batch_size=256 --set off_policy.train_freq=4 \
-		--set off_policy.gradient_steps=16 --set off_policy.learning_starts=3000 --out $(DATA)/mimic_algorithms
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/sample_efficiency.py mimic \
+		--preset walk --preset sac:walk-sac --preset td3:walk-td3 --env-steps 80000 --evaluations 4 --seeds 3 \
+		--numbers mean_return imitation distance_m stable_walks --set world.settings.threads=1 \
+		--set ppo:world.num_games=16 --set ppo:ppo.steps=128 --set ppo:ppo.batch_size=256 \
+		--set ppo:total_env_steps=320000 --out $(DATA)/mimic_algorithms
 	$(TABLES) mimic-algorithms

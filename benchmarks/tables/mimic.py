@@ -5,8 +5,6 @@ from typing import Any
 
 from benchmarks.tables.markdown import read_json, table
 
-from ludus.core.intervals import mean_interval
-
 
 def walk() -> str:
     """Returns the numbers of the preset `walk` by seed."""
@@ -77,15 +75,21 @@ def learn() -> str:
 
 
 def algorithms() -> str:
-    """Returns where each algorithm ended: mean over seeds with its interval, env steps and seconds."""
+    """Returns how far each algorithm was at its first, second, fourth, ... evaluation: mean and range of the seeds."""
     data = read_json("mimic_algorithms.json")
-    ends: dict[str, list[dict[str, float]]] = defaultdict(list)
+    found: dict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
     for run in data["runs"]:
-        ends[run["algorithm"]].append(run["points"][-1])
+        for count, point in enumerate(run["points"], start=1):
+            if count.bit_count() == 1:
+                found[run["algorithm"], count].append(point)
     lines = []
-    for name, points in ends.items():
-        found = mean_interval([point["value"] for point in points])
-        seconds = sum(point["seconds"] for point in points) / len(points)
-        value = f"{found.estimate:.3g} ({found.low:.3g} to {found.high:.3g})"
-        lines.append([name.upper(), str(len(points)), f"{points[0]['env_steps']:,.0f}", f"{seconds:,.0f}", value])
-    return table(["algorithm", "seeds", "env steps", "training in s", f"{data['number']} (95 % interval)"], lines)
+    for (name, _), points in found.items():
+        counts = (sum(point[count] for point in points) / len(points) for count in ("env_steps", "updates", "seconds"))
+        numbers = (_range([point[number] for point in points]) for number in data["numbers"])
+        lines.append([name.upper(), str(len(points)), *(f"{count:,.0f}" for count in counts), *numbers])
+    return table(["algorithm", "seeds", "env steps", "updates", "training in s", *data["numbers"]], lines)
+
+
+def _range(values: list[float]) -> str:
+    """Returns mean, lowest and highest."""
+    return f"{sum(values) / len(values):.3g} ({min(values):.3g} to {max(values):.3g})"

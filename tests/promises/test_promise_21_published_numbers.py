@@ -91,12 +91,15 @@ def test_what_was_not_measured_is_not_published(
 def test_the_makers_of_mimic(tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = {"trial": "walk", "opponent": "", "matches": 20, "speed_m_s": 1.25, "survived": 1.0, "imitation": 0.8123}
     walk = {"seed": 3, "training_s": 321.4, "steps_to_convergence": None, "trials": [trial]}
-    points = [{"env_steps": 9, "seconds": 5.0, "value": 0.1}, {"env_steps": 1000, "seconds": 60.0, "value": 0.5}]
+    points = [{"env_steps": 9, "updates": 0, "seconds": 5.0, "imitation": 0.125}]
+    points += [{"env_steps": 1000, "updates": 250, "seconds": 60.0, "imitation": 0.5}] * 2
+    better = [point | {"imitation": 2 * point["imitation"]} for point in points]
+    runs = [{"algorithm": "sac", "points": points}, {"algorithm": "sac", "points": better}]
     data: dict[str, Any] = {
         "mimic_walk": [walk, walk | {"seed": 4, "steps_to_convergence": 800_000}],
         "mimic_physics": [{"setting": "Euler 5 ms", "steps_per_s": 12345.6, "ratio": 0.987, "stray_deg": 0.123}],
         "mimic_learn": {"games": 512, "steps_per_s": 9e3, "peer_steps_per_s": 3e3, "ratio": 3.0, "update_share": 0.6},
-        "mimic_algorithms": {"number": "imitation", "runs": [{"algorithm": "sac", "points": points}] * 2},
+        "mimic_algorithms": {"numbers": ["imitation"], "runs": runs},
     }
     for name, content in data.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
@@ -107,7 +110,8 @@ def test_the_makers_of_mimic(tables: ModuleType, tmp_path: Path, monkeypatch: py
     assert "| `imitation` | 0.812 | 0.812 |" in made["mimic-walk"]
     assert made["mimic-physics"][2] == "| Euler 5 ms | 12,346 | 0.99 | 0.12 |"
     assert made["mimic-learn"][2] == "| 512 | 9,000 | 3,000 | 3.0 | 60% |"
-    assert made["mimic-algorithms"][2] == "| SAC | 2 | 1,000 | 60 | 0.5 (0.5 to 0.5) |"
+    assert made["mimic-algorithms"][2] == "| SAC | 2 | 9 | 0 | 5 | 0.188 (0.125 to 0.25) |"
+    assert made["mimic-algorithms"][3:] == ["| SAC | 2 | 1,000 | 250 | 60 | 0.75 (0.5 to 1) |"]
 
 
 def map_names(data: dict[str, Any]) -> set[str]:

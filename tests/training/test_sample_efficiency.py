@@ -34,7 +34,7 @@ def script() -> ModuleType:
 
 
 def test_it_trains_all_and_draws(script: ModuleType, tmp_path: Path) -> None:
-    script.main(["point", *TINY, "--number=mean_return", f"--out={tmp_path / 'new' / 'point'}"])
+    script.main(["point", *TINY, "--numbers", "mean_return", "score", f"--out={tmp_path / 'new' / 'point'}"])
     report = json.loads((tmp_path / "new" / "point.json").read_text())
     assert [run["algorithm"] for run in report["runs"]] == ["ppo", "sac", "td3"]
     for run, updates in zip(report["runs"], (2 * 2 * 10, 3 * 3, 2 * 3), strict=True):
@@ -42,5 +42,18 @@ def test_it_trains_all_and_draws(script: ModuleType, tmp_path: Path) -> None:
         assert [point["env_steps"] for point in points] == [64, 128]
         assert points[-1]["updates"] == updates
         assert 0.0 < points[0]["seconds"] < points[1]["seconds"]
-        assert all(point["value"] < 0.0 for point in points)
+        assert all(point["mean_return"] == point["score"] < 0.0 for point in points)
     assert (tmp_path / "new" / "point.png").stat().st_size > 10_000
+
+
+def test_presets_and_settings_may_be_of_one_algorithm(script: ModuleType) -> None:
+    given = ["walk", "sac:walk-sac", "world.settings.motion=td3:x", "td3:seed=3"]
+    assert script.own(given, "sac") == ["walk", "walk-sac", "world.settings.motion=td3:x"]
+    assert script.own(given, "td3") == ["walk", "world.settings.motion=td3:x", "seed=3"]
+    options = script._read(["mimic", "--preset=walk", "--preset=sac:debug", "--set=ppo:ppo.epochs=3"])
+    assert script.make_config(options, "ppo", 0).world.num_games == 512
+    assert script.make_config(options, "ppo", 0).ppo.epochs == 3
+    sac = script.make_config(options, "sac", 5)
+    assert (sac.world.num_games, sac.algorithm, sac.seed) == (16, "sac", 5)
+    assert sac.evaluation is not None
+    assert sac.evaluation.sooner is None

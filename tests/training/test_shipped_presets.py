@@ -47,7 +47,8 @@ def test_a_test_size_differs_in_budget_and_cadence_alone(world: str, name: str) 
 
 
 def two_iterations(config: TrainConfig, folder: Path) -> None:
-    changes: dict[str, Any] = {"total_env_steps": 2 * config.world.num_games * config.ppo.steps}
+    steps = config.ppo.steps if config.algorithm == "ppo" else config.off_policy.train_freq
+    changes: dict[str, Any] = {"total_env_steps": 2 * config.world.num_games * steps}
     with Trainer(config.model_copy(update=changes), folder) as trainer:
         assert trainer.run().iterations == 2
 
@@ -74,6 +75,22 @@ def test_a_preset_of_mimic_trains(preset: str, tmp_path: Path) -> None:
 def test_mimic_walks_unless_another_preset_is_named() -> None:
     assert load_run_config("mimic") == load_run_config("mimic", "walk")
     assert load_run_config("mimic", "walk-3d").world.settings == {"walker": "walker-13"}
+
+
+@pytest.mark.parametrize(("preset", "algorithm"), [("walk-sac", "sac"), ("walk-td3", "td3")])
+def test_off_policy_walkers_are_the_walkers_of_ppo(preset: str, algorithm: str) -> None:
+    config, walk = load_run_config("mimic", preset), load_run_config("mimic", "walk")
+    assert config.algorithm == algorithm
+    assert config.world.settings == walk.world.settings
+    assert config.rewards == walk.rewards
+    assert config.policy.net_arch == walk.policy.net_arch
+    assert config.policy.normalise.observations
+    assert config.off_policy.gamma == walk.ppo.gamma
+    assert config.off_policy.gradient_steps is not None
+    env_steps = config.world.num_games * config.off_policy.train_freq
+    assert config.off_policy.gradient_steps / env_steps == 0.25
+    # Entropy must not be worth more than rewards, which normalisation makes small.
+    assert config.off_policy.first_entropy_coefficient <= 0.01
 
 
 def test_the_preset_of_gymnasium_trains(tmp_path: Path) -> None:
