@@ -22,6 +22,7 @@ _FACTORIES: dict[str, str | EnvFactory] = {
     "mimic-v1": "ludus.envs.mimic.env:make",
     "point-v1": "ludus.envs.tiny.point:make",
     "recall-v1": "ludus.envs.tiny.recall:make",
+    "rocket-v1": "ludus.envs.rocket.env:make",
     "rps-v1": "ludus.envs.tiny.rps:make",
     "tug-v1": "ludus.envs.tiny.tug:make",
 }
@@ -34,6 +35,7 @@ _SETTINGS: dict[str, str | type[EnvSettings]] = {
     "mimic-v1": "ludus.envs.mimic.config:MimicConfig",
     "point-v1": "ludus.envs.tiny.point:PointSettings",
     "recall-v1": "ludus.envs.tiny.recall:RecallSettings",
+    "rocket-v1": "ludus.envs.rocket.config:RocketConfig",
     "rps-v1": "ludus.envs.tiny.rps:RpsSettings",
     "tug-v1": "ludus.envs.tiny.tug:TugSettings",
 }

@@ -64,7 +64,8 @@ class Car:
     bump_seat: wp.int32  # which
     hit_ticks: wp.int32  # since the last extra impulse on the ball, counted up to a few
     touching_ball: wp.int32  # in the tick before
-    since_touch_s: wp.float32
+    clear_ticks: wp.int32  # since it last touched the ball, counted up to `rules.TOUCH_GAP_TICKS`
+    since_touch_s: wp.float32  # or since the start
     inside_pad: wp.int32  # index of the pad that it stands in since it took it, -1 none
 
 
@@ -84,8 +85,9 @@ class Match:
 
     episode: wp.int32
     step: wp.int32  # decisions since the episode began
-    tick: wp.int32  # ticks since the episode began; a decision that ends with a goal has fewer than usual
+    tick: wp.int32  # ticks since the episode began; a goal uses up the rest of its decision
     goal: wp.int32  # team that scored in the present step, -1 none
+    kickoff_due: wp.int32  # 1 if a kickoff follows at the end of the present step
     clock_s: wp.float32  # left; goes on below 0 in overtime
     kickoff: wp.int32  # 1 until the first touch after a kickoff
     since_kickoff_s: wp.float32
@@ -103,7 +105,8 @@ class Match:
     before_orange: wp.int32
     before_orange_s: wp.float32
     shot_seat: wp.int32  # whose shot is on its way, -1 none
-    shot_s: wp.float32  # since then
+    shot_team: wp.int32  # of that seat
+    shot_s: wp.float32  # since the last shot
     setter: wp.int32  # which state setter began the episode
 
 
@@ -122,6 +125,8 @@ class Rules:
     episode_s: wp.float32  # an episode is cut off after this time, 0 never
     no_touch_s: wp.float32  # and after this time without a touch, 0 never
     boost_rate: wp.float32  # times the usual consumption; 0 for unlimited boost
+    bins: wp.int32  # of an axis, if actions are bins
+    per_bin: wp.float32  # what one of them is worth
     shuffle: wp.int32  # whether slots of other cars in observations change places
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32

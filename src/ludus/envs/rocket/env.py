@@ -1,0 +1,268 @@
+"""Rocket as a batched environment."""
+
+from collections.abc import Mapping
+
+import torch
+import warp as wp
+from gymnasium import spaces
+from torch import Tensor
+
+from ludus.core.errors import ActionError, ConfigError
+from ludus.core.random import stream_hash
+from ludus.envs.base import (
+    BatchedEnv,
+    Columns,
+    EnvRequest,
+    EnvSpec,
+    Observations,
+    StepResult,
+    action_dtypes,
+    check_snapshot,
+    packed,
+    resolve_device,
+)
+from ludus.envs.rocket.actions import action_space
+from ludus.envs.rocket.config import RocketConfig
+from ludus.envs.rocket.kernels import controls as control_kernels
+from ludus.envs.rocket.kernels import match as match_kernels
+from ludus.envs.rocket.kernels import observe as observe_kernels
+from ludus.envs.rocket.kernels import restart as restart_kernels
+from ludus.envs.rocket.kernels.controls import bins_kernel, continuous_kernel, table_kernel
+from ludus.envs.rocket.kernels.match import step_kernel
+from ludus.envs.rocket.kernels.restart import finish_kernel, restart_kernel
+from ludus.envs.rocket.kernels.sight import PadRow
+from ludus.envs.rocket.kernels.structs import Ball, Car, Match, Rules
+from ludus.envs.rocket.kernels.tables import BinRow, ControlRow, EventRow, MeasureRow, make_tables
+from ludus.envs.rocket.layout import PAD_COUNT
+from ludus.envs.rocket.observation import LAYOUTS
+from ludus.envs.rocket.rules import CONTROLS, EVENTS, MEASURES, TICK_HZ
+from ludus.envs.settings import read_settings
+from ludus.envs.warp_tools import (
+    Launcher,
+    TiledKernel,
+    copy_quietly,
+    fill_struct,
+    load_kernels,
+    struct_array,
+    struct_views,
+    struct_words,
+)
+
+VERSION = 1
+
+
+class RocketEnv(BatchedEnv):
+    """Car soccer."""
+
+    def __init__(self, request: EnvRequest) -> None:
+        self.config = read_settings(RocketConfig, request.config, f"rocket-v{VERSION}")
+        self.spec = rocket_spec(self.config)
+        self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
+        self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
+        self._untouched = True  # no episode has been played since the environment was made
+        self.launcher = Launcher(self.device, self.config.threads)
+        self.rules = self._make_rules()
+        self._tables = make_tables(self.device, self.config.setters)
+        self._allocate()
+        for module in (control_kernels, match_kernels, restart_kernels, observe_kernels):
+            load_kernels(module, self.device)
+        self._prepare()
+        self.reset()
+        self._untouched = True
+
+    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
+        """Starts new episodes; see `BatchedEnv.reset`."""
+        if games is not None and seed is not None:
+            raise ActionError("reset takes a seed only for all games at once; leave `games` out")
+        if games is not None:
+            self._check_mask(games)
+        if seed is not None:
+            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+                raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
+            self.seed = seed
+            self.rules = self._make_rules()
+            self._prepare()
+        if seed is not None or (games is None and self._untouched):  # the first reset begins the first episode
+            self._forget_episodes()
+        self._untouched = False
+        if games is None:
+            self._chosen.fill_(True)
+        else:
+            self._chosen.copy_(games)
+        self._run_restart()
+        return self._observations
+
+    def _check_mask(self, games: Tensor) -> None:
+        if not isinstance(games, Tensor):
+            raise ActionError(f"reset takes a bool tensor of the games to start anew, got {type(games).__name__}")
+        if games.shape != (self.num_games,) or games.dtype != torch.bool or games.device != self.device:
+            raise ActionError(
+                f"reset takes a bool mask of shape ({self.num_games},) on {self.device}, "
+                f"got {games.dtype} of shape {tuple(games.shape)} on {games.device}"
+            )
+
+    def _advance(self, actions: Tensor) -> StepResult:
+        self._untouched = False
+        if actions.is_contiguous() and actions.dtype == self._actions.dtype:
+            self._run_step.point("actions", actions)
+        else:
+            copy_quietly(self._actions, actions)
+            self._run_step.point("actions", self._actions)
+        self._run_step()
+        return self._result
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Returns the whole state as tensors that later steps do not touch."""
+        return {name: tensor.clone() for name, tensor in self._state().items()}
+
+    def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
+        """Takes the state of `snapshot`; see `BatchedEnv.restore`."""
+        state = self._state()
+        check_snapshot(snapshot, state, self.spec.id)
+        for name, tensor in state.items():
+            tensor.copy_(snapshot[name])
+        self._untouched = False
+        self.seed = int(self._seed) % 2**64
+        self.rules = self._make_rules()
+        self._prepare()
+        self._run_observe()
+        return self._observations
+
+    def close(self) -> None:
+        """Ends the simulation threads."""
+        self.launcher.close()
+
+    def _state(self) -> dict[str, Tensor]:
+        return {
+            "cars": self.cars,
+            "balls": self.balls,
+            "matches": self.matches,
+            "pads": self.pads,
+            "seed": self._seed,
+        }
+
+    def _forget_episodes(self) -> None:
+        self._seed.fill_(self.seed - (self.seed >> 63 << 64))  # int64 holds the bits of a 64-bit seed
+        struct_views(self.matches, Match)["episode"].fill_(-1)
+
+    def _make_rules(self) -> Rules:
+        config = self.config
+        rules = Rules()
+        fill_struct(
+            rules,
+            {
+                "blue": config.blue,
+                "orange": config.orange,
+                "ticks": config.ticks,
+                "delay_ticks": config.input_delay_ticks,
+                "ends_by_goal": int(config.episode == "goal"),
+                "match_s": config.match_s,
+                "overtime": int(config.overtime_s != 0),
+                "overtime_s": config.overtime_s or 0.0,
+                "episode_s": config.episode_s or 0.0,
+                "no_touch_s": config.no_touch_s or 0.0,
+                "boost_rate": float(config.boost == "normal"),
+                "bins": config.bins,
+                "per_bin": 2.0 / (config.bins - 1),
+                "shuffle": int(config.shuffle),
+                "seed_hash": stream_hash(self.seed),
+                "first_game": self.first_game,
+            },
+        )
+        return rules
+
+    def _allocate(self) -> None:
+        games, seats, device = self.num_games, self.spec.seats, self.device
+
+        def words(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int32, device=device)
+
+        def floats(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.float32, device=device)
+
+        self.cars = words(games, seats, struct_words(Car))
+        self.balls = words(games, struct_words(Ball))
+        self.matches = words(games, struct_words(Match))
+        self.pads = words(games, PAD_COUNT)
+        self._seed = torch.zeros((), dtype=torch.int64)
+        self._forget_episodes()
+        space = self.spec.action_space
+        shape = (games, seats, *(space.shape or ()))
+        self._actions = torch.zeros(shape, dtype=action_dtypes(space)[0], device=device)
+        self._controls = floats(games, seats, CONTROLS)
+        self._chosen = torch.zeros(games, dtype=torch.bool, device=device)
+        size = LAYOUTS[self.config.observation].size
+        self._observations = {"vector": floats(games, seats, size)}
+        self._result = StepResult(
+            observations=self._observations,
+            terminated=torch.zeros(games, dtype=torch.bool, device=device),
+            truncated=torch.zeros(games, dtype=torch.bool, device=device),
+            final_observations={"vector": floats(games, seats, size)},
+            events=Columns(floats(games, seats, len(EVENTS)), EVENTS),
+            measures=Columns(floats(games, seats, len(MEASURES)), MEASURES),
+        )
+
+    def state_arrays(self) -> list[object]:
+        """Gives cars, balls, matches and pads as Warp arrays, the first arguments of every kernel."""
+        return [
+            struct_array(self.cars, Car),
+            struct_array(self.balls, Ball),
+            struct_array(self.matches, Match),
+            wp.from_torch(self.pads, dtype=PadRow),
+        ]
+
+    def _prepare(self) -> None:
+        state, tables, rules = self.state_arrays(), self._tables, self.rules
+        controls = wp.from_torch(self._controls, dtype=ControlRow)
+        ends = [wp.from_torch(self._result.terminated), wp.from_torch(self._result.truncated)]
+        events = wp.from_torch(packed(self._result.events, EVENTS), dtype=EventRow)
+        measures = wp.from_torch(packed(self._result.measures, MEASURES), dtype=MeasureRow)
+        step = (step_kernel, [*state, controls, tables, rules, events, measures, *ends])
+        finish = (finish_kernel, [*state, tables, rules, *ends])
+        restart = (restart_kernel, [*state, tables, rules, wp.from_torch(self._chosen)])
+        observe_all, observe_final, observe_tiles = observe_kernels.KERNELS[self.config.observation]
+        final = self._result.final_observations["vector"]
+        row = wp.types.vector(length=final.shape[-1], dtype=wp.float32)
+        last = (observe_final, [*state, rules, *ends, wp.from_torch(final, dtype=row)])
+        seen = self._observations["vector"]
+        observe: tuple[object, list[object]] | TiledKernel
+        if self.device.type == "cuda":
+            flat = wp.from_torch(seen.view(-1, seen.shape[-1]))
+            block = observe_kernels.OBSERVE_TILE
+            observe = TiledKernel(observe_tiles, [*state, rules, flat], self.num_games * self.spec.seats, block)
+        else:
+            observe = (observe_all, [*state, rules, wp.from_torch(seen, dtype=row)])
+        self._run_step = self.launcher.prepare(self.num_games, self._decoding(controls), step, last, finish, observe)
+        self._run_restart = self.launcher.prepare(self.num_games, restart, observe)
+        self._run_observe = self.launcher.prepare(self.num_games, observe)
+
+    def _decoding(self, controls: object) -> tuple[object, list[object]]:
+        """The launch that turns actions into controls."""
+        if self.config.actions == "table":
+            return table_kernel, [wp.from_torch(self._actions), self._tables, self.rules, controls]
+        if self.config.actions == "bins":
+            return bins_kernel, [wp.from_torch(self._actions, dtype=BinRow), self.rules, controls]
+        return continuous_kernel, [wp.from_torch(self._actions, dtype=ControlRow), self.rules, controls]
+
+
+def rocket_spec(config: RocketConfig) -> EnvSpec:
+    """Describes a Rocket environment with these settings."""
+    layout = LAYOUTS[config.observation]
+    return EnvSpec(
+        name="rocket",
+        version=VERSION,
+        teams=(0,) * config.blue + (1,) * config.orange,
+        observation_space=spaces.Dict({"vector": spaces.Box(layout.low, layout.high)}),
+        action_space=action_space(config),
+        rate_hz=TICK_HZ / config.ticks,
+        step_limit=config.step_limit,
+        events=EVENTS,
+        measures=MEASURES,
+        blocks={"vector": layout.blocks},
+        truncates=config.episode == "goal" and (config.episode_s is not None or config.no_touch_s is not None),
+    )
+
+
+def make(request: EnvRequest) -> RocketEnv:
+    """Makes a Rocket environment; the registry's entry."""
+    return RocketEnv(request)
