@@ -18,7 +18,7 @@ from ludus.envs.rocket.kernels.driving import burn_boost, pedal, set_wheels, sti
 from ludus.envs.rocket.kernels.jumping import continue_dodge, jump, second_jump
 from ludus.envs.rocket.kernels.maths import axes, clamp_length, column, sin_cos, to_local, to_world, turn
 from ludus.envs.rocket.kernels.structs import Car
-from ludus.envs.rocket.kernels.wheels import Frame, Push, Tyres, wheel_push
+from ludus.envs.rocket.kernels.wheels import Frame, Push, Tyres, over_flat_floor, wheel_push
 from ludus.envs.rocket.rules import (
     CAR_MAX_SPEED,
     CAR_MAX_SPIN,
@@ -33,11 +33,11 @@ from ludus.envs.rocket.rules import (
 @wp.func
 def wheels_of(car: Car, frame: Frame, throttle: wp.float32) -> Push:
     """What the wheels do; a car that is far from every surface needs no rays."""
-    near = wp.abs(frame.position[2]) < WHEEL_REACH
-    if not near:
+    distance = frame.position[2]
+    if not over_flat_floor(frame.position):
         surface = arena_distance(frame.position)
-        near = surface[3] < WHEEL_REACH
-    if near:
+        distance = surface[3]
+    if distance < WHEEL_REACH:
         tyres = Tyres()
         tyres.drive = car.wheel_drive
         tyres.brake = car.wheel_brake

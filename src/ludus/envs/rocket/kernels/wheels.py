@@ -42,9 +42,8 @@ from ludus.envs.rocket.kernels.arena import arena_distance
 from ludus.envs.rocket.kernels.ramps import ramp_surface
 from ludus.envs.rocket.rules import DT
 
-NO_SURFACE = 1.0e6  # length of a ray that meets nothing
-STEEPEST = 0.05  # cosine between ray and surface below which the ray meets nothing
-STEEPEST_SPRING = 0.1  # below it the spring's force does not grow any more
+STEEPEST = 20.0  # one over the cosine between ray and normal, from which on the ray meets nothing
+STEEPEST_SPRING = 10.0  # from which on the spring's force does not grow any more
 # The floor is a plane as far as any wheel of a car whose centre lies within these bounds can reach.
 FLAT_X, FLAT_Y, FLAT_Z = 3740.0, 4860.0, 1000.0
 
@@ -89,35 +88,43 @@ def turned_by(arm: wp.vec3f, push: wp.vec3f) -> wp.vec3f:
 
 
 @wp.func
-def surface_under(frame: Frame, x: wp.float32, y: wp.float32) -> wp.vec4f:
-    """Normal of the surface under a wheel, in the car's axes, and the way to it from the wheel's hard point.
+def over_flat_floor(position: wp.vec3f) -> wp.bool:
+    """Whether the flat floor is the only surface that a car here can have under its wheels."""
+    return wp.abs(position[0]) < FLAT_X and wp.abs(position[1]) < FLAT_Y and position[2] < FLAT_Z
 
-    The distance is taken once, where a standing car's wheel touches the floor: from there the ray goes on as if the
-    surface were plane, which in the fillets is wrong by less than the square of the error divided by their radius.
+
+@wp.func
+def wheel_place(frame: Frame, x: wp.float32, y: wp.float32) -> wp.vec3f:
+    """Where the wheel of a standing car touches the floor: there the surface is looked for."""
+    return frame.position + x * frame.forward + y * frame.left + (HARD_POINT_Z - REST_RAY) * frame.up
+
+
+@wp.func
+def surface_under(frame: Frame, x: wp.float32, y: wp.float32) -> wp.vec4f:
+    """Normal of the surface under a wheel, in the car's axes, and its distance from the wheel's usual place.
+
+    From that place the ray goes on as if the surface were plane; on a facet of a ramp it is.
     """
-    point = frame.position + x * frame.forward + y * frame.left + (HARD_POINT_Z - REST_RAY) * frame.up
-    normal = wp.vec3f(frame.forward[2], frame.left[2], frame.up[2])
-    distance = point[2]
-    position = frame.position
-    if wp.abs(position[0]) > FLAT_X or wp.abs(position[1]) > FLAT_Y or position[2] > FLAT_Z:
-        surface = ramp_surface(point, arena_distance(point))
-        out = wp.vec3f(surface[0], surface[1], surface[2])
-        normal = wp.vec3f(wp.dot(out, frame.forward), wp.dot(out, frame.left), wp.dot(out, frame.up))
-        distance = surface[3]
-    if normal[2] < STEEPEST:
-        return wp.vec4f(0.0, 0.0, 1.0, NO_SURFACE)
-    return wp.vec4f(normal[0], normal[1], normal[2], REST_RAY + distance / normal[2])
+    place = wheel_place(frame, x, y)
+    surface = ramp_surface(place, arena_distance(place))
+    out = wp.vec3f(surface[0], surface[1], surface[2])
+    return wp.vec4f(wp.dot(out, frame.forward), wp.dot(out, frame.left), wp.dot(out, frame.up), surface[3])
+
+
+@wp.func
+def side_of(wheel_left: wp.vec3f, normal: wp.vec3f) -> wp.vec3f:
+    """A wheel's axle, laid on the surface."""
+    return wp.normalize(wheel_left - wp.dot(wheel_left, normal) * normal)
 
 
 @wp.func
 def spring_speed(
-    normal: wp.vec3f, speed: wp.float32, length: wp.float32, rest: wp.float32, spring: wp.float32
+    steepness: wp.float32, speed: wp.float32, length: wp.float32, rest: wp.float32, spring: wp.float32
 ) -> wp.float32:
     """Change of speed along the normal by a wheel's spring and damper in a tick; `speed` is along the normal."""
-    steepness = 1.0 / wp.max(normal[2], STEEPEST_SPRING)
-    rate = wp.where(normal[2] > STEEPEST_SPRING, speed * steepness, 0.0)
+    rate = wp.where(steepness < STEEPEST_SPRING, speed * steepness, 0.0)
     damping = wp.where(rate < 0.0, DAMPING_IN, DAMPING_OUT)
-    force = STIFFNESS * (rest - length) * steepness - damping * rate
+    force = STIFFNESS * (rest - length) * wp.min(steepness, STEEPEST_SPRING) - damping * rate
     return wp.max(force * spring, 0.0) * DT  # a spring never pulls
 
 
@@ -139,14 +146,13 @@ def stop_speed(arm: wp.vec3f, normal: wp.vec3f, speed: wp.float32, beyond: wp.fl
 
 @wp.func
 def tyre_push(
-    arm: wp.vec3f, normal: wp.vec3f, slip: wp.vec3f, wheel_left: wp.vec3f, world_z: wp.float32, tyres: Tyres
+    arm: wp.vec3f, normal: wp.vec3f, slip: wp.vec3f, side: wp.vec3f, world_z: wp.float32, tyres: Tyres
 ) -> wp.vec3f:
     """Change of velocity by a tyre's friction in a tick.
 
     Sideways a tyre takes a share of the lateral velocity `slip` of its contact, as far as the body there gives way;
     along its rolling direction it drives or brakes.
     """
-    side = wp.normalize(wheel_left - wp.dot(wheel_left, normal) * normal)
     ahead = wp.cross(side, normal)
     lateral = wp.dot(slip, side)
     rolling = wp.dot(slip, ahead)
@@ -171,6 +177,40 @@ def add_wheel(
     push: wp.ref[Push],
     frame: Frame,
     tyres: Tyres,
+    surface: wp.vec4f,
+    steepness: wp.float32,
+    side: wp.vec3f,
+    x: wp.float32,
+    y: wp.float32,
+    radius: wp.float32,
+    rest: wp.float32,
+    ray: wp.float32,
+    spring: wp.float32,
+):
+    """Adds what one wheel does, if its ray meets the surface; `steepness` is 1 / cosine of their angle."""
+    way = REST_RAY + surface[3] * steepness
+    if steepness > 0.0 and steepness < STEEPEST and way < ray:
+        normal = wp.vec3f(surface[0], surface[1], surface[2])
+        arm = wp.vec3f(x, y, HARD_POINT_Z - way)
+        moving = frame.velocity + wp.cross(frame.spin, arm)
+        length = wp.clamp(way - radius, rest - SUSPENSION_TRAVEL, rest + SUSPENSION_TRAVEL)
+        speed = wp.dot(normal, moving)
+        stop = stop_speed(arm, normal, speed, (ray - SUSPENSION_TRAVEL) - way)
+        lift = (spring_speed(steepness, speed, length, rest, spring) + stop) * normal
+        world_z = normal[0] * frame.forward[2] + normal[1] * frame.left[2] + normal[2] * frame.up[2]
+        friction = tyre_push(arm, normal, moving, side, world_z, tyres)
+        push.velocity = push.velocity + (lift + friction)
+        # Friction acts at the height of the centre of mass, so that a turn does not roll the car over.
+        push.spin = push.spin + (turned_by(arm, lift) + turned_by(wp.vec3f(x, y, 0.0), friction))
+        push.normal = push.normal + normal
+        push.wheels += 1
+
+
+@wp.func
+def add_axle(
+    push: wp.ref[Push],
+    frame: Frame,
+    tyres: Tyres,
     wheel_left: wp.vec3f,
     x: wp.float32,
     y: wp.float32,
@@ -179,23 +219,25 @@ def add_wheel(
     ray: wp.float32,
     spring: wp.float32,
 ):
-    """Adds what one wheel does, if it touches."""
-    surface = surface_under(frame, x, y)
-    if surface[3] < ray:
-        normal = wp.vec3f(surface[0], surface[1], surface[2])
-        arm = wp.vec3f(x, y, HARD_POINT_Z - surface[3])
-        moving = frame.velocity + wp.cross(frame.spin, arm)
-        length = wp.clamp(surface[3] - radius, rest - SUSPENSION_TRAVEL, rest + SUSPENSION_TRAVEL)
-        speed = wp.dot(normal, moving)
-        stop = stop_speed(arm, normal, speed, (ray - SUSPENSION_TRAVEL) - surface[3])
-        lift = (spring_speed(normal, speed, length, rest, spring) + stop) * normal
-        world_z = normal[0] * frame.forward[2] + normal[1] * frame.left[2] + normal[2] * frame.up[2]
-        friction = tyre_push(arm, normal, moving, wheel_left, world_z, tyres)
-        push.velocity = push.velocity + (lift + friction)
-        # Friction acts at the height of the centre of mass, so that a turn does not roll the car over.
-        push.spin = push.spin + (turned_by(arm, lift) + turned_by(wp.vec3f(x, y, 0.0), friction))
-        push.normal = push.normal + normal
-        push.wheels += 1
+    """Adds what the left and the right wheel of an axle do."""
+    if over_flat_floor(frame.position):
+        # One normal for both wheels.
+        normal = wp.vec3f(frame.forward[2], frame.left[2], frame.up[2])
+        middle = frame.position[2] + x * normal[0] + (HARD_POINT_Z - REST_RAY) * normal[2]
+        offset = y * normal[1]
+        steepness = 1.0 / normal[2]
+        side = side_of(wheel_left, normal)
+        left = wp.vec4f(normal[0], normal[1], normal[2], middle + offset)
+        right = wp.vec4f(normal[0], normal[1], normal[2], middle - offset)
+        add_wheel(push, frame, tyres, left, steepness, side, x, y, radius, rest, ray, spring)
+        add_wheel(push, frame, tyres, right, steepness, side, x, -y, radius, rest, ray, spring)
+    else:
+        left = surface_under(frame, x, y)
+        right = surface_under(frame, x, -y)
+        left_side = side_of(wheel_left, wp.vec3f(left[0], left[1], left[2]))
+        right_side = side_of(wheel_left, wp.vec3f(right[0], right[1], right[2]))
+        add_wheel(push, frame, tyres, left, 1.0 / left[2], left_side, x, y, radius, rest, ray, spring)
+        add_wheel(push, frame, tyres, right, 1.0 / right[2], right_side, x, -y, radius, rest, ray, spring)
 
 
 @wp.func
@@ -205,11 +247,9 @@ def wheel_push(frame: Frame, tyres: Tyres, steer_sine: wp.float32, steer_cosine:
     straight = wp.vec3f(0.0, 1.0, 0.0)
     # Left and right are added first: swapping two terms of a sum changes no bit, so that mirrored cars stay mirrored.
     front = Push()
-    add_wheel(front, frame, tyres, turned, FRONT_X, FRONT_Y, FRONT_RADIUS, FRONT_REST, FRONT_RAY, FRONT_SPRING)
-    add_wheel(front, frame, tyres, turned, FRONT_X, -FRONT_Y, FRONT_RADIUS, FRONT_REST, FRONT_RAY, FRONT_SPRING)
+    add_axle(front, frame, tyres, turned, FRONT_X, FRONT_Y, FRONT_RADIUS, FRONT_REST, FRONT_RAY, FRONT_SPRING)
     rear = Push()
-    add_wheel(rear, frame, tyres, straight, REAR_X, REAR_Y, REAR_RADIUS, REAR_REST, REAR_RAY, REAR_SPRING)
-    add_wheel(rear, frame, tyres, straight, REAR_X, -REAR_Y, REAR_RADIUS, REAR_REST, REAR_RAY, REAR_SPRING)
+    add_axle(rear, frame, tyres, straight, REAR_X, REAR_Y, REAR_RADIUS, REAR_REST, REAR_RAY, REAR_SPRING)
     both = Push()
     both.velocity = front.velocity + rear.velocity
     both.spin = front.spin + rear.spin
