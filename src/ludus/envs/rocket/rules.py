@@ -15,12 +15,13 @@ MAX_TEAM = 3
 
 # World.
 GRAVITY = -650.0
+CONTACT_MARGIN = 1.905  # things that are nearer than this to each other touch
+CONTACT_RECOVERY = 0.8  # share of a penetration that is made good in a tick, without a change of velocity
 GOAL_LINE_Y = 5124.25  # a goal counts when the whole ball is beyond it
 
 # Ball.
 BALL_RADIUS = 91.25
 BALL_REST_Z = 93.15  # the radius and nearly all of the contact margin
-BALL_MARGIN = 1.905  # a ball touches what is nearer than this to it
 BALL_MASS = 30.0
 BALL_DRAG = 0.03  # share of the velocity that is lost in a second
 BALL_MAX_SPEED = 6000.0

@@ -9,18 +9,18 @@ from ludus.envs.rocket.rules import (
     BALL_BOUNCE_MIN,
     BALL_DRAG,
     BALL_FRICTION,
-    BALL_MARGIN,
     BALL_MAX_SPEED,
     BALL_MAX_SPIN,
     BALL_RADIUS,
     BALL_RESTITUTION,
+    CONTACT_MARGIN,
+    CONTACT_RECOVERY,
     DT,
     GRAVITY,
 )
 
 _KEPT = (1.0 - BALL_DRAG) ** DT  # share of the velocity that drag leaves in a tick
 _FALL = GRAVITY * DT
-_RECOVERY = 0.8  # share of a penetration that is made good in a tick, by moving the ball alone
 
 
 @wp.func
@@ -39,10 +39,10 @@ def bounce_ball(ball: wp.ref[Ball]):
         return
     surface = arena_distance(ball.position)
     gap = surface[3] - BALL_RADIUS
-    if gap > BALL_MARGIN:
+    if gap > CONTACT_MARGIN:
         return
     n = wp.vec3f(surface[0], surface[1], surface[2])
-    ball.position = ball.position - n * (_RECOVERY * wp.min(gap, 0.0))
+    ball.position = ball.position - n * (CONTACT_RECOVERY * wp.min(gap, 0.0))
     v = ball.velocity
     into = wp.dot(v, n)
     # Restitution is of the velocity before this tick's gravity (measured: 316.0 -> 189.6).

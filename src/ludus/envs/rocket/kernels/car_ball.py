@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from ludus.envs.rocket.kernels.body import effective_mass, turned_by
+from ludus.envs.rocket.kernels.body import turned_by, yielding
 from ludus.envs.rocket.kernels.maths import axes, column, line, to_local, to_world
 from ludus.envs.rocket.kernels.structs import Ball, Car
 from ludus.envs.rocket.rules import (
@@ -88,13 +88,13 @@ def collide_sphere(car: wp.ref[Car], ball: wp.ref[Ball], m: wp.mat33f, arm: wp.v
     into = wp.dot(slip, n)
     if into >= 0.0:
         return
-    push = -into / (_RATIO + 1.0 / effective_mass(m, arm, n))
+    push = -into / (_RATIO + yielding(m, arm, n))
     impulse = n * push
     slip = slip - n * into
     speed = wp.length(slip)
     if speed > 1.0e-6:
         way = slip / speed
-        rub = wp.min(CAR_BALL_FRICTION * push, speed / (3.5 * _RATIO + 1.0 / effective_mass(m, arm, way)))
+        rub = wp.min(CAR_BALL_FRICTION * push, speed / (3.5 * _RATIO + yielding(m, arm, way)))
         impulse = impulse - way * rub
     ball.velocity = ball.velocity + impulse * _RATIO
     ball.spin = ball.spin - wp.cross(n, impulse) * (2.5 * _RATIO / BALL_RADIUS)

@@ -4,7 +4,7 @@ from enum import IntFlag
 
 import warp as wp
 
-from ludus.envs.rocket.kernels.body import effective_mass, turned_by
+from ludus.envs.rocket.kernels.body import turned_by, yielding
 from ludus.envs.rocket.kernels.maths import axes, column, line, to_local
 from ludus.envs.rocket.kernels.structs import Car
 from ludus.envs.rocket.rules import (
@@ -149,13 +149,13 @@ def push_apart(a: wp.ref[Car], b: wp.ref[Car], ma: wp.mat33f, mb: wp.mat33f, con
     if into >= 0.0:
         return
     push = -into * (1.0 + CAR_CAR_RESTITUTION)
-    push = push / (1.0 / effective_mass(ma, arm_a, n) + 1.0 / effective_mass(mb, arm_b, n))
+    push = push / (yielding(ma, arm_a, n) + yielding(mb, arm_b, n))
     impulse = n * push
     slip = relative - n * into
     speed = wp.length(slip)
     if speed > 1.0e-6:
         way = slip / speed
-        stick = speed / (1.0 / effective_mass(ma, arm_a, way) + 1.0 / effective_mass(mb, arm_b, way))
+        stick = speed / (yielding(ma, arm_a, way) + yielding(mb, arm_b, way))
         impulse = impulse - way * wp.min(CAR_CAR_FRICTION * push, stick)
     a.velocity = a.velocity - impulse
     a.spin = a.spin - turned_by(ma, wp.cross(arm_a, impulse))
