@@ -1,10 +1,9 @@
 """Scripted players: their names, their settings and the roster that plays any number of them at once."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
 import torch
 import warp as wp
@@ -12,16 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from torch import Tensor
 
 from ludus.config import list_faults, read_yaml
-from ludus.core.errors import ActionError, ConfigError, UnknownNameError, did_you_mean
-from ludus.envs.base import EnvSpec, action_dtypes
+from ludus.core.errors import ConfigError, UnknownNameError, did_you_mean
+from ludus.envs.bot_tools import Arena, KernelBots, bot_settings, number_setting, whole_setting
 from ludus.envs.brawl.kernels import bots as bot_kernels
 from ludus.envs.brawl.kernels.bot_styles import Memo
 from ludus.envs.brawl.kernels.bots import BotSettings, ScriptStep, Style, bot_kernel
 from ludus.envs.brawl.kernels.match import KeyRow
 from ludus.envs.brawl.kernels.structs import Move
 from ludus.envs.brawl.moves import MoveTable
-from ludus.envs.brawl.rules import KEYS, MAX_DELAY, SEATS, Key
-from ludus.envs.warp_tools import Launcher, copy_quietly, load_kernels, pack_struct, struct_array, struct_words
+from ludus.envs.brawl.rules import MAX_DELAY, SEATS, Key
+from ludus.envs.warp_tools import Launcher, Prepared, load_kernels, pack_struct, struct_array, struct_words
 
 BOT_NAMES = tuple(style.name.lower().replace("_", "-") for style in Style)
 DEFAULT_SCRIPT = Path(__file__).with_name("clockwork.yaml")
@@ -79,16 +78,14 @@ def parse_bot(name: str) -> BotSpec:
     if style_name not in BOT_NAMES:
         raise UnknownNameError("brawl bot", style_name, BOT_NAMES)
     style = Style(BOT_NAMES.index(style_name))
-    values = _settings(name, settings)
+    values = bot_settings(name, settings, {"delay": "FRAMES", "noise": "SHARE", "script": "FILE"})
     usual_delay, usual_noise = _DEFAULTS.get(style, _OTHERS)
-    delay = _number(name, "delay", values.get("delay", str(usual_delay)), 0, MAX_DELAY - 1)
-    if delay != int(delay):
-        raise ConfigError(f"bot {name!r}: delay must be a whole number of frames, got {delay}")
-    noise = _number(name, "noise", values.get("noise", str(usual_noise)), 0, 1)
+    delay = whole_setting(name, "delay", values.get("delay", str(usual_delay)), MAX_DELAY - 1, "frames")
+    noise = number_setting(name, "noise", values.get("noise", str(usual_noise)), 0, 1)
     if "script" in values and style is not Style.CLOCKWORK:
         raise ConfigError(f"bot {name!r}: only clockwork takes a script")
     script = load_script(Path(values.get("script", DEFAULT_SCRIPT))) if style is Style.CLOCKWORK else ()
-    return BotSpec(style, int(delay), noise, script)
+    return BotSpec(style, delay, noise, script)
 
 
 def load_script(path: Path) -> tuple[tuple[int, int], ...]:
@@ -109,14 +106,10 @@ def load_script(path: Path) -> tuple[tuple[int, int], ...]:
     return tuple((step.frames, _mask(path, step.keys)) for step in steps)
 
 
-class Arena(Protocol):
+class BrawlArena(Arena, Protocol):
     """What bots need of the environment that they play in."""
 
-    spec: EnvSpec
-    num_games: int
-    device: torch.device
     table: MoveTable
-    rules: Any
     moves: Tensor
     bot_memory: Tensor
     bot_delayed: Tensor
@@ -126,14 +119,14 @@ class Arena(Protocol):
         """Gives players, matches and items as Warp arrays."""
 
 
-class BrawlBots:
+class BrawlBots(KernelBots):
     """A roster of scripted players for one environment; see `ludus.envs.base.Bots`.
 
     What a bot remembers lives in the environment's state, so that snapshots hold it.
     """
 
-    def __init__(self, env: Arena, names: Sequence[str]) -> None:
-        self.names = tuple(names)
+    def __init__(self, env: BrawlArena, names: Sequence[str]) -> None:
+        super().__init__(env, names)
         specs = [parse_bot(name) for name in self.names]
         rows: list[dict[str, float]] = []
         steps: list[dict[str, float]] = []
@@ -156,54 +149,10 @@ class BrawlBots:
         self._roster = pack_struct(BotSettings, rows).to(env.device)
         self._script = pack_struct(ScriptStep, steps or [{"until": 1, "keys": 0}]).to(env.device)
         self._reaches = _extra_reach(env.table).to(env.device)
-        self._assignment = torch.full((env.num_games, SEATS), -1, dtype=torch.int32, device=env.device)
-        self._actions = torch.zeros((env.num_games, SEATS, KEYS), dtype=torch.int8, device=env.device)
-        self._action_types = action_dtypes(env.spec.action_space)
-        self._checked: tuple[Tensor | None, int] = (None, -1)  # assignment of the last call, and its version
-        self._rules: object = None
         load_kernels(bot_kernels, env.device)
-        self._prepare()
 
-    def act(self, assignment: Tensor, actions: Tensor) -> None:
-        """Writes the bots' keys for the current frame; see `ludus.envs.base.Bots.act`."""
-        self._check(assignment, actions)
-        if self._rules is not self._env.rules:  # the environment got another seed
-            self._prepare()
-        direct = assignment.dtype == torch.int32 and assignment.is_contiguous()
-        if not direct:
-            copy_quietly(self._assignment, assignment)
-        self._run.point("assignment", assignment if direct else self._assignment)
-        if actions.is_contiguous():
-            self._run.point("actions", actions)
-            self._run()
-        else:
-            copy_quietly(self._actions, actions)
-            self._run.point("actions", self._actions)
-            self._run()
-            copy_quietly(actions, self._actions)
-
-    def _check(self, assignment: Tensor, actions: Tensor) -> None:
-        _check_form("assignment", assignment, self._assignment, (torch.int32, torch.int64))
-        _check_form("actions", actions, self._actions, self._action_types)
-        if assignment.device.type == "cpu":  # on a GPU looking at values would wait for the device
-            self._check_names(assignment)
-
-    def _check_names(self, assignment: Tensor) -> None:
-        """Looks at the values, unless they are those of the last call; the kernel passes over a bot that is not."""
-        version = -1 if assignment.is_inference() else assignment._version  # noqa: SLF001 - torch names it so
-        if self._checked[0] is assignment and self._checked[1] == version >= 0:
-            return
-        highest = int(assignment.numpy().max())
-        if highest >= len(self.names):
-            raise ActionError(
-                f"assignment names bot {highest}; valid: -1 for no bot, or 0 to {len(self.names) - 1}: "
-                f"{', '.join(self.names)}"
-            )
-        self._checked = (assignment, version)
-
-    def _prepare(self) -> None:
+    def _prepare(self) -> Prepared:
         env = self._env
-        self._rules = env.rules
         inputs = [
             *env.state_arrays(),
             struct_array(env.moves, Move),
@@ -217,19 +166,7 @@ class BrawlBots:
             wp.from_torch(self._actions, dtype=KeyRow),
         ]
         seats = env.num_games * SEATS
-        self._run = env.launcher.prepare(seats, (bot_kernel, inputs), min_slice=SEATS_A_THREAD)
-
-
-def _check_form(name: str, given: Tensor, like: Tensor, types: tuple[torch.dtype, ...]) -> None:
-    """Raises ActionError unless a tensor has the shape and device of another and one of the types."""
-    if not isinstance(given, Tensor):
-        raise ActionError(f"{name} must be a torch.Tensor, got {type(given).__name__}")
-    if given.shape != like.shape or given.dtype not in types or given.device != like.device:
-        valid = " or ".join(str(dtype) for dtype in types)
-        raise ActionError(
-            f"{name} must be {valid} of shape {tuple(like.shape)} on {like.device}, "
-            f"got {given.dtype} of shape {tuple(given.shape)} on {given.device}"
-        )
+        return env.launcher.prepare(seats, (bot_kernel, inputs), min_slice=SEATS_A_THREAD)
 
 
 def _extra_reach(table: MoveTable) -> Tensor:
@@ -240,28 +177,6 @@ def _extra_reach(table: MoveTable) -> Tensor:
         for weapon in table.weapons.values()
     ]
     return torch.tensor([reach - reaches[0] for reach in reaches], dtype=torch.float32)
-
-
-def _settings(name: str, text: str) -> dict[str, str]:
-    valid = ("delay", "noise", "script")
-    values: dict[str, str] = {}
-    for part in filter(None, text.split(",")):
-        key, separator, value = part.partition("=")
-        if key not in valid or not separator:
-            raise ConfigError(
-                f"bot {name!r}: {part!r} is not a setting{did_you_mean(key, valid)}; valid: delay=FRAMES, noise=SHARE, "
-                "script=FILE"
-            )
-        if key in values:
-            raise ConfigError(f"bot {name!r}: {key} is given twice")
-        values[key] = value
-    return values
-
-
-def _number(name: str, key: str, text: str, low: float, high: float) -> float:
-    if not re.fullmatch(r"\d+(\.\d+)?", text) or not low <= float(text) <= high:
-        raise ConfigError(f"bot {name!r}: {key} must be a number from {low} to {high}, got {text!r}")
-    return float(text)
 
 
 def _mask(path: Path, keys: Sequence[str]) -> int:
