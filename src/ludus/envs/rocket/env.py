@@ -1,6 +1,6 @@
 """Rocket as a batched environment."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 import warp as wp
@@ -22,11 +22,13 @@ from ludus.envs.base import (
     resolve_device,
 )
 from ludus.envs.rocket.actions import action_space
+from ludus.envs.rocket.bots import BOT_NAMES, RocketBots
 from ludus.envs.rocket.config import RocketConfig
 from ludus.envs.rocket.kernels import controls as control_kernels
 from ludus.envs.rocket.kernels import match as match_kernels
 from ludus.envs.rocket.kernels import observe as observe_kernels
 from ludus.envs.rocket.kernels import restart as restart_kernels
+from ludus.envs.rocket.kernels.bots import MAX_DELAY
 from ludus.envs.rocket.kernels.controls import bins_kernel, continuous_kernel, table_kernel
 from ludus.envs.rocket.kernels.match import step_kernel
 from ludus.envs.rocket.kernels.restart import finish_kernel, restart_kernel
@@ -36,6 +38,7 @@ from ludus.envs.rocket.kernels.tables import BinRow, ControlRow, EventRow, Measu
 from ludus.envs.rocket.layout import PAD_COUNT
 from ludus.envs.rocket.observation import LAYOUTS
 from ludus.envs.rocket.rules import CONTROLS, EVENTS, MEASURES, TICK_HZ
+from ludus.envs.rocket.state_check import check_state
 from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import (
     Launcher,
@@ -62,7 +65,7 @@ class RocketEnv(BatchedEnv):
         self._untouched = True  # no episode has been played since the environment was made
         self.launcher = Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
-        self._tables = make_tables(self.device, self.config.setters)
+        self.tables = make_tables(self.device, self.config.setters)
         self._allocate()
         for module in (control_kernels, match_kernels, restart_kernels, observe_kernels):
             load_kernels(module, self.device)
@@ -119,6 +122,7 @@ class RocketEnv(BatchedEnv):
         """Takes the state of `snapshot`; see `BatchedEnv.restore`."""
         state = self._state()
         check_snapshot(snapshot, state, self.spec.id)
+        check_state(snapshot, self.config)
         for name, tensor in state.items():
             tensor.copy_(snapshot[name])
         self._untouched = False
@@ -128,9 +132,17 @@ class RocketEnv(BatchedEnv):
         self._run_observe()
         return self._observations
 
+    def bots(self, names: Sequence[str]) -> RocketBots:
+        """Makes scripted players; a name may carry settings, such as `shooter:delay=3,noise=0.1`."""
+        return RocketBots(self, names)
+
     def close(self) -> None:
         """Ends the simulation threads."""
         self.launcher.close()
+
+    def fields(self) -> dict[str, Tensor]:
+        """Gives every field of `structs.Car` as a live view: numbers `(games, seats)`, vectors `(games, seats, n)`."""
+        return struct_views(self.cars, Car)
 
     def _state(self) -> dict[str, Tensor]:
         return {
@@ -138,11 +150,13 @@ class RocketEnv(BatchedEnv):
             "balls": self.balls,
             "matches": self.matches,
             "pads": self.pads,
+            "bot_delayed": self.bot_delayed,
             "seed": self._seed,
         }
 
     def _forget_episodes(self) -> None:
         self._seed.fill_(self.seed - (self.seed >> 63 << 64))  # int64 holds the bits of a 64-bit seed
+        self.bot_delayed.zero_()
         struct_views(self.matches, Match)["episode"].fill_(-1)
 
     def _make_rules(self) -> Rules:
@@ -184,6 +198,7 @@ class RocketEnv(BatchedEnv):
         self.balls = words(games, struct_words(Ball))
         self.matches = words(games, struct_words(Match))
         self.pads = words(games, PAD_COUNT)
+        self.bot_delayed = words(games, seats, MAX_DELAY)
         self._seed = torch.zeros((), dtype=torch.int64)
         self._forget_episodes()
         space = self.spec.action_space
@@ -212,7 +227,7 @@ class RocketEnv(BatchedEnv):
         ]
 
     def _prepare(self) -> None:
-        state, tables, rules = self.state_arrays(), self._tables, self.rules
+        state, tables, rules = self.state_arrays(), self.tables, self.rules
         controls = wp.from_torch(self._controls, dtype=ControlRow)
         ends = [wp.from_torch(self._result.terminated), wp.from_torch(self._result.truncated)]
         events = wp.from_torch(packed(self._result.events, EVENTS), dtype=EventRow)
@@ -239,7 +254,7 @@ class RocketEnv(BatchedEnv):
     def _decoding(self, controls: object) -> tuple[object, list[object]]:
         """The launch that turns actions into controls."""
         if self.config.actions == "table":
-            return table_kernel, [wp.from_torch(self._actions), self._tables, self.rules, controls]
+            return table_kernel, [wp.from_torch(self._actions), self.tables, self.rules, controls]
         if self.config.actions == "bins":
             return bins_kernel, [wp.from_torch(self._actions, dtype=BinRow), self.rules, controls]
         return continuous_kernel, [wp.from_torch(self._actions, dtype=ControlRow), self.rules, controls]
@@ -258,6 +273,7 @@ def rocket_spec(config: RocketConfig) -> EnvSpec:
         step_limit=config.step_limit,
         events=EVENTS,
         measures=MEASURES,
+        bots=BOT_NAMES,
         blocks={"vector": layout.blocks},
         truncates=config.episode == "goal" and (config.episode_s is not None or config.no_touch_s is not None),
     )

@@ -94,5 +94,7 @@ def write_measures(
     row[Measure.GOAL_DIFFERENCE] = wp.float32(match.blue_goals - match.orange_goals) * side
     row[Measure.CLOCK_S] = match.clock_s
     row[Measure.KICKOFF] = wp.float32(match.kickoff)
+    last_team = wp.where(match.last_touch < rules.blue, 0, 1)
+    row[Measure.POSSESSION] = flag(match.last_touch >= 0 and last_team == team)
     touched_by = wp.where(match.last_touch < rules.blue, 0, 1)
     row[Measure.POSSESSION] = flag(match.last_touch >= 0 and touched_by == team)
