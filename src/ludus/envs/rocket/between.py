@@ -1,0 +1,108 @@
+"""Moments between two decisions: a game at any share of the way from one view of it to the next, for smooth pictures.
+
+Between two views nothing is known but how things moved at both. A thing that flew on from the first and one that flew
+back from the second come closest somewhere: there it was hit, or bounced. So the way between is two straight lines that
+meet there; of an even acceleration they show all but a unit of length, and of a blow the very moment of it.
+"""
+
+from dataclasses import replace
+
+from ludus.envs.rocket.rules import BALL_RADIUS
+from ludus.envs.rocket.view import BallView, CarView, MatchView, Quaternion, Vector
+
+_STILL = 1e-6  # (uu/s)^2; below, the velocity did not change
+_EARLIEST = 0.05  # share of the time between; a meeting is not sought nearer to either view
+
+
+def between(first: MatchView, second: MatchView, share: float) -> MatchView:
+    """Returns the game at `share` (0 to 1) of the way from `first` to `second`.
+
+    Where something was put to another place in between (a kickoff, a car that is back), it goes on from `first` until
+    `share` is 1.
+    """
+    duration_s = second.time_s - first.time_s
+    if share >= 1.0 or first.episode != second.episode or duration_s <= 0.0:
+        return second
+    passed_s = share * duration_s
+    if second.since_kickoff_s < first.since_kickoff_s:
+        cars = tuple(_car_ahead(car, passed_s) for car in first.cars)
+        return replace(first, time_s=first.time_s + passed_s, ball=_ball_ahead(first.ball, passed_s), cars=cars)
+    pairs = zip(first.cars, second.cars, strict=True)
+    return replace(
+        first,
+        time_s=first.time_s + passed_s,
+        clock_s=None if first.clock_s is None or second.clock_s is None else _mix(first.clock_s, second.clock_s, share),
+        since_kickoff_s=_mix(first.since_kickoff_s, second.since_kickoff_s, share),
+        ball=_ball_between(first.ball, second.ball, duration_s, share),
+        cars=tuple(_car_between(one, other, duration_s, share) for one, other in pairs),
+    )
+
+
+def _ball_between(first: BallView, second: BallView, duration_s: float, share: float) -> BallView:
+    position = _place(first.position, first.velocity, second.position, second.velocity, duration_s, share)
+    return BallView(position, _mixed(first.velocity, second.velocity, share), _mixed(first.spin, second.spin, share))
+
+
+def _car_between(first: CarView, second: CarView, duration_s: float, share: float) -> CarView:
+    if first.demolished_s > 0.0 or second.demolished_s > 0.0:
+        return _car_ahead(first, share * duration_s)
+    return replace(
+        second,
+        position=_place(first.position, first.velocity, second.position, second.velocity, duration_s, share),
+        velocity=_mixed(first.velocity, second.velocity, share),
+        rotation=_turned(first.rotation, second.rotation, share),
+        boost=_mix(first.boost, second.boost, share),
+    )
+
+
+def _ball_ahead(ball: BallView, passed_s: float) -> BallView:
+    x, y, z = _ahead(ball.position, ball.velocity, passed_s)
+    return replace(ball, position=(x, y, max(z, BALL_RADIUS)))
+
+
+def _car_ahead(car: CarView, passed_s: float) -> CarView:
+    if car.demolished_s > 0.0:
+        return replace(car, demolished_s=max(car.demolished_s - passed_s, 1e-3))
+    return replace(car, position=_ahead(car.position, car.velocity, passed_s))
+
+
+def _place(start: Vector, leaving: Vector, end: Vector, arriving: Vector, duration_s: float, share: float) -> Vector:
+    """Returns the place at a share of the way: two lines that meet where they come closest."""
+    change = _less(arriving, leaving)
+    gap = _less(_ahead(end, arriving, -duration_s), start)  # between both lines at the beginning
+    weight = _dot(change, change)
+    meeting = 0.5
+    if weight > _STILL:
+        meeting = min(max(-_dot(gap, change) / (weight * duration_s), _EARLIEST), 1.0 - _EARLIEST)
+    missed = _ahead(gap, change, meeting * duration_s)  # what is still between them where they are closest
+    if share <= meeting:
+        return _ahead(_ahead(start, leaving, share * duration_s), missed, 0.5 * share / meeting)
+    return _ahead(_ahead(end, arriving, (share - 1.0) * duration_s), missed, -0.5 * (1.0 - share) / (1.0 - meeting))
+
+
+def _turned(first: Quaternion, second: Quaternion, share: float) -> Quaternion:
+    """Returns the rotation at a share of the way; decisions are so near to each other that a straight way is a turn."""
+    nearer = 1.0 if sum(a * b for a, b in zip(first, second, strict=True)) >= 0.0 else -1.0
+    x, y, z, w = (_mix(a, nearer * b, share) for a, b in zip(first, second, strict=True))
+    length = (x * x + y * y + z * z + w * w) ** 0.5
+    return x / length, y / length, z / length, w / length
+
+
+def _mix(a: float, b: float, share: float) -> float:
+    return a + (b - a) * share
+
+
+def _mixed(a: Vector, b: Vector, share: float) -> Vector:
+    return _ahead(a, _less(b, a), share)
+
+
+def _ahead(place: Vector, velocity: Vector, time: float) -> Vector:
+    return place[0] + velocity[0] * time, place[1] + velocity[1] * time, place[2] + velocity[2] * time
+
+
+def _less(a: Vector, b: Vector) -> Vector:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+def _dot(a: Vector, b: Vector) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]

@@ -1,0 +1,94 @@
+"""The renderer of Rocket: one match at one moment becomes a picture, without a window."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ludus.envs.pygame_tools import Picture, new_surface, pygame
+from ludus.envs.rocket.rendering.director import FOLLOWING, VIEWS, Director, split_view
+from ludus.envs.rocket.rendering.history import History
+from ludus.envs.rocket.rendering.hud import Hud
+from ludus.envs.rocket.rendering.palette import TEAMS
+from ludus.envs.rocket.rendering.scene import Scene
+from ludus.envs.rocket.view import MatchView
+
+
+class Renderer:
+    """Draws matches; never opens a window.
+
+    A picture shows what its view says. Remembered between pictures of one match are trails, how the ball has turned,
+    who scored last and where the camera was, all by the time of the game.
+
+    Attributes:
+        names: What is written for each seat; by team and number if empty.
+    """
+
+    def __init__(self, size: tuple[int, int] = (1280, 720), names: Sequence[str] = (), view: str = "top") -> None:
+        """Makes a renderer.
+
+        Args:
+            size: Width and height of the pictures in pixels.
+            names: Who sits in each seat.
+            view: `top`, `side`, `chase` or `ball`; the last two are behind a car, `chase-2` behind the second seat's.
+        """
+        self.size, self.names = size, tuple(names)
+        self._view, self._director = view, Director("top", 0, size)
+        self._scene, self._hud = Scene(size), Hud(size)
+        self._canvas, self._picture = new_surface(size), Picture(size)
+        self._history = History()
+        self._seat = ""  # number of the followed seat while a view follows none
+        self._is_set = False
+
+    @property
+    def view(self) -> str:
+        """The view, as it was named."""
+        return self._view
+
+    @view.setter
+    def view(self, name: str) -> None:
+        self._view, self._is_set = name, False
+
+    def turn(self) -> None:
+        """Takes the next view: from above, from the side, behind the car, behind it with the ball in sight."""
+        kind, _, seat = self._view.partition("-")
+        following = VIEWS[(VIEWS.index(kind) + 1) % len(VIEWS)]
+        self._seat = seat or self._seat
+        self.view = f"{following}-{self._seat}" if following in FOLLOWING and self._seat else following
+
+    def frame(self, view: MatchView) -> NDArray[np.uint8]:
+        """Returns a match at one moment as an RGB picture `(height, width, 3)`."""
+        self._paint(view)
+        return self._picture.of(self._canvas)
+
+    def draw(self, view: MatchView, surface: pygame.Surface) -> None:
+        """Draws a match at one moment on a surface, such as a window's, scaled to its size."""
+        self._paint(view)
+        if surface.get_size() == self.size:
+            surface.blit(self._canvas, (0, 0))
+        else:
+            surface.blit(pygame.transform.smoothscale(self._canvas, surface.get_size()), (0, 0))
+
+    def _paint(self, view: MatchView) -> None:
+        if not self._is_set:
+            self._director = Director(*split_view(self._view, len(view.cars)), self.size)
+            self._is_set = True
+        director, canvas = self._director, self._canvas
+        self._history.note(view)
+        camera = director.camera(view, self._history)
+        self._scene.paint(canvas, camera, view, self._history)
+        names = self.names if len(self.names) == len(view.cars) else _default_names(view)
+        follows = director.kind in FOLLOWING
+        self._scene.paint_names(canvas, camera, self._hud, view, names, director.seat if follows else -1)
+        self._hud.paint(canvas, view, names, self._history)
+        if follows:
+            self._hud.paint_driver(canvas, view, director.seat)
+
+
+def _default_names(view: MatchView) -> list[str]:
+    numbers = [0, 0]
+    names = []
+    for car in view.cars:
+        numbers[car.team] += 1
+        names.append(f"{TEAMS[car.team].name} {numbers[car.team]}")
+    return names

@@ -1,0 +1,141 @@
+"""The perspective camera: from places in the arena (uu) to pixels; polygons are cut off at the edges of the picture."""
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Pixel: TypeAlias = tuple[float, float]
+
+NEAR = 12.0  # uu; nothing nearer to the eye is drawn
+_GUARD = 1.6  # times the picture; what reaches farther out is cut off, because filling it would take long
+
+
+class Camera:
+    """An eye at a place that looks at another; the picture's upper side is up.
+
+    Attributes:
+        size: Width and height of the picture in pixels.
+        eye: `(3,)` where it is.
+        focal: Pixels that a thing of 1 uu takes at a distance of 1 uu.
+        width_deg: Angle between the left and the right edge of the picture.
+        looks_down: Whether it looks straight down.
+    """
+
+    def __init__(self, eye: ArrayLike, target: ArrayLike, size: tuple[int, int], width_deg: float) -> None:
+        """Places the camera.
+
+        Args:
+            eye: Where it is.
+            target: What is in the middle of the picture; straight below the eye, the orange goal is on the right.
+            size: Width and height of the picture in pixels.
+            width_deg: Angle between its left and its right edge.
+        """
+        self.size, self.eye, self.width_deg = size, np.asarray(eye, dtype=np.float64), width_deg
+        self.focal = size[0] / 2.0 / math.tan(math.radians(width_deg) / 2.0)
+        ahead = np.asarray(target, dtype=np.float64) - self.eye
+        ahead /= math.sqrt(float(ahead @ ahead))
+        level = math.hypot(float(ahead[0]), float(ahead[1]))
+        self.looks_down = level < 1e-6
+        right = np.array((0.0, 1.0, 0.0) if self.looks_down else (ahead[1] / level, -ahead[0] / level, 0.0))
+        self._axes = np.stack((right, np.cross(right, ahead), ahead), axis=1)
+        self._middle = (size[0] / 2.0, size[1] / 2.0)
+        self._slopes = (_GUARD * self._middle[0] / self.focal, _GUARD * self._middle[1] / self.focal)
+
+    def resized(self, size: tuple[int, int]) -> "Camera":
+        """Returns a camera that sees the same in a picture of another size."""
+        return Camera(self.eye, self.eye + self._axes[:, 2], size, self.width_deg)
+
+    def level_ahead(self) -> Floats:
+        """Returns the way `(3,)` that it looks, without going up or down."""
+        right = self._axes[:, 0]
+        return np.array((-right[1], right[0], 0.0))
+
+    def facing(self, point: ArrayLike) -> Floats:
+        """Returns the axes `(3, 3)` of something at a place that looks at the eye: right, up and toward the eye."""
+        toward = self.eye - np.asarray(point, dtype=np.float64)
+        toward /= max(math.sqrt(float(toward @ toward)), 1e-9)
+        right = np.cross(self._axes[:, 1], toward)
+        right /= max(math.sqrt(float(right @ right)), 1e-9)
+        return np.stack((right, np.cross(toward, right), toward), axis=1)
+
+    def see(self, points: ArrayLike) -> Floats:
+        """Returns points `(..., 3)` in the camera's own axes: right, up, ahead."""
+        seen: Floats = (np.asarray(points, dtype=np.float64) - self.eye) @ self._axes
+        return seen
+
+    def picture(self, seen: Floats) -> Floats:
+        """Returns the pixels `(..., 2)` of points `(..., 3)` in the camera's axes, which are all in front of it."""
+        scale = self.focal / seen[..., 2:3]
+        return seen[..., :2] * scale * (1.0, -1.0) + self._middle
+
+    def pixel(self, point: ArrayLike) -> tuple[float, float, float] | None:
+        """Returns the pixel of a place and how many pixels a uu has there; None if it is behind the camera."""
+        right, up, ahead = self.see(point).tolist()
+        if ahead < NEAR:
+            return None
+        scale = self.focal / ahead
+        return self._middle[0] + right * scale, self._middle[1] - up * scale, scale
+
+    def polygon(self, seen: Floats) -> list[Pixel]:
+        """Returns the pixels of a polygon `(corners, 3)` in the camera's axes, cut off; none if it is out of sight."""
+        corners: list[Sequence[float]] = seen.tolist()
+        for cut in self._cuts():
+            corners = _clipped(corners, cut)
+            if len(corners) < 3:
+                return []
+        scales = [self.focal / ahead for _, _, ahead in corners]
+        x, y = self._middle
+        return [(x + c[0] * s, y - c[1] * s) for c, s in zip(corners, scales, strict=True)]
+
+    def polygons(self, seen: Floats) -> list[list[Pixel]]:
+        """Returns the pixels of many polygons `(polygons, corners, 3)`, each cut off; empty for those out of sight."""
+        ahead = seen[..., 2]
+        wide, high = self._slopes
+        beyond = np.maximum(np.abs(seen[..., 0]) - wide * ahead, np.abs(seen[..., 1]) - high * ahead)
+        plain: NDArray[np.bool_] = np.all((ahead > NEAR) & (beyond <= 0.0), axis=1)
+        flat = self.picture(np.where(plain[:, None, None], seen, 1.0)).tolist()
+        hidden = self._hidden(seen)
+        return [
+            flat[index] if is_plain else ([] if is_hidden else self.polygon(seen[index]))
+            for index, (is_plain, is_hidden) in enumerate(zip(plain.tolist(), hidden.tolist(), strict=True))
+        ]
+
+    def _hidden(self, seen: Floats) -> NDArray[np.bool_]:
+        """Says which polygons lie on the wrong side of one edge with all their corners."""
+        right, up, ahead = seen[..., 0], seen[..., 1], seen[..., 2]
+        wide, high = self._middle[0] / self.focal * ahead, self._middle[1] / self.focal * ahead
+        sides = (ahead < NEAR, right > wide, right < -wide, up > high, up < -high)
+        hidden: NDArray[np.bool_] = np.all(np.stack(sides), axis=2).any(axis=0)
+        return hidden
+
+    def _cuts(self) -> tuple[tuple[float, float, float, float], ...]:
+        """Planes in the camera's axes with the side to keep: a*right + b*up + c*ahead >= d."""
+        wide, high = self._slopes
+        return (
+            (0.0, 0.0, 1.0, NEAR),
+            (-1.0, 0.0, wide, 0.0),
+            (1.0, 0.0, wide, 0.0),
+            (0.0, -1.0, high, 0.0),
+            (0.0, 1.0, high, 0.0),
+        )
+
+
+def _clipped(corners: list[Sequence[float]], cut: tuple[float, float, float, float]) -> list[Sequence[float]]:
+    """Cuts a polygon off at a plane, after Sutherland and Hodgman."""
+    a, b, c, d = cut
+    heights = [a * x + b * y + c * z - d for x, y, z in corners]
+    if min(heights) >= 0.0:
+        return corners
+    kept: list[Sequence[float]] = []
+    for index, (corner, height) in enumerate(zip(corners, heights, strict=True)):
+        before, before_height = corners[index - 1], heights[index - 1]
+        if (height >= 0.0) != (before_height >= 0.0):
+            t = before_height / (before_height - height)
+            kept.append([p + (q - p) * t for p, q in zip(before, corner, strict=True)])
+        if height >= 0.0:
+            kept.append(corner)
+    return kept

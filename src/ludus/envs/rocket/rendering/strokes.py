@@ -1,0 +1,82 @@
+"""Strokes: long thin things (lines on the grass, joints of panels, strings of nets), painted with smooth edges.
+
+Where a stroke would be thinner than a pixel it becomes paler instead, so that nothing flickers in the distance.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ludus.envs.colors import Color
+from ludus.envs.pygame_tools import pygame
+from ludus.envs.rocket.rendering.camera import NEAR, Camera, Floats, Pixel
+from ludus.envs.rocket.rendering.mesh import normals_of
+
+_THICK = 2.5  # pixels from which on a stroke is a polygon
+_FAINT = 0.12  # a paler stroke is not painted
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """One stroke while a set is built: four corners counter-clockwise, the long sides are 0-1 and 2-3."""
+
+    corners: Sequence[Sequence[float]]
+    color: Color
+    behind: Color
+
+
+@dataclass(frozen=True, slots=True)
+class Strokes:
+    """Strokes that never move.
+
+    Attributes:
+        corners: `(strokes, 4, 3)` uu.
+        colors: `(strokes, 3)`.
+        behind: `(strokes, 3)` colours of what is behind them, towards which they pale.
+        normals: `(strokes, 3)`; a stroke is seen from the side to which its normal points.
+    """
+
+    corners: Floats
+    colors: Floats
+    behind: Floats
+    normals: Floats
+
+    def paint(self, target: pygame.Surface, camera: Camera) -> None:
+        """Paints those that are seen; what is behind the eye, even in part, is cut off or left out."""
+        away = camera.eye - self.corners[:, 0]
+        facing = (away * self.normals).sum(1) > 0.0
+        seen = camera.see(self.corners[facing])
+        ahead = seen[..., 2]
+        inside = (ahead > NEAR).all(1) & (np.abs(seen[..., 0]) < 1.4 * ahead).any(1)
+        colors, behind, seen = self.colors[facing][inside], self.behind[facing][inside], seen[inside]
+        points = camera.picture(seen)
+        starts, ends = (points[:, 0] + points[:, 3]) / 2.0, (points[:, 1] + points[:, 2]) / 2.0
+        along = ends - starts
+        length = np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-3)
+        across = (points[:, 3] - points[:, 0] + points[:, 2] - points[:, 1]) / 2.0
+        width = np.abs(along[:, 0] * across[:, 1] - along[:, 1] * across[:, 0]) / length
+        share = np.minimum(width, 1.0)[:, None]
+        shades = (behind * (1.0 - share) + colors * share).astype(np.int64).tolist()
+        polygons = iter(camera.polygons(seen[width > _THICK]))
+        for wide, shade, start, end in zip(width.tolist(), shades, starts.tolist(), ends.tolist(), strict=True):
+            if wide > _THICK:
+                _paint_thick(target, shade, next(polygons))
+            elif wide > _FAINT:
+                pygame.draw.aaline(target, shade, start, end, max(round(wide), 1))
+
+
+def _paint_thick(target: pygame.Surface, color: Color, polygon: list[Pixel]) -> None:
+    if polygon:
+        points = [(x + 0.5, y + 0.5) for x, y in polygon]  # polygons cut off, they do not round
+        pygame.draw.polygon(target, color, points)
+        pygame.draw.aalines(target, color, True, points)
+
+
+def stroked(strokes: Iterable[Stroke]) -> Strokes:
+    """Puts strokes together."""
+    listed = list(strokes)
+    corners = np.array([stroke.corners for stroke in listed], dtype=np.float64)
+    colors = np.array([stroke.color for stroke in listed], dtype=np.float64)
+    behind = np.array([stroke.behind for stroke in listed], dtype=np.float64)
+    return Strokes(corners, colors, behind, normals_of(corners))
