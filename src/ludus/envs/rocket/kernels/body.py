@@ -159,7 +159,7 @@ def push_corner(touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, index: int) 
 
 @wp.func
 def rub_corner(touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, index: int) -> wp.vec3f:
-    """Friction that one contact wants on top of what it has: stops the slip, but within the Coulomb share of the push."""
+    """Friction that one contact wants on top of what it has: no slip, but within the Coulomb share of the push."""
     impulse = wp.vec3f(0.0, 0.0, 0.0)
     limit = CAR_WORLD_FRICTION * touch.push[index]
     if limit >= 0.0:

@@ -3,13 +3,14 @@
 import warp as wp
 
 from ludus.envs.rocket.kernels.body import turned_by, yielding
-from ludus.envs.rocket.kernels.maths import axes, column, line, to_local, to_world
+from ludus.envs.rocket.kernels.maths import axes, column, line, to_local, to_world, turn
 from ludus.envs.rocket.kernels.structs import Ball, Car
 from ludus.envs.rocket.rules import (
     BALL_MASS,
     BALL_RADIUS,
     CAR_BALL_FRICTION,
     CAR_MASS,
+    CONTACT_RECOVERY,
     HULL_HALF_X,
     HULL_HALF_Y,
     HULL_HALF_Z,
@@ -19,9 +20,26 @@ from ludus.envs.rocket.rules import (
 )
 
 _RATIO = CAR_MASS / BALL_MASS  # impulses here are over the car's mass
+_ROUNDING = (
+    2.0  # radius of the hull's edges as the ball feels them (measured: contact begins later at edges and corners)
+)
+_MARGIN = 1.838  # they touch when they are nearer than this to each other (measured)
+_REACH = BALL_RADIUS + HULL_REACH + _MARGIN
+_INSIDE = 1.0e-3
+_EXTRA_TICKS = 2  # at most every second tick
 _EXTRA_MAX_SPEED = 4600.0
 _FLATTEN = 0.35  # share of the height that the direction of the extra impulse keeps
 _FORWARD = 0.35  # share of its part along the car's nose that it loses
+
+
+@wp.func
+def nearest_in_core(local: wp.vec3f) -> wp.vec3f:
+    """The point of the hull without its rounding that is nearest to a place, both in the car's axes."""
+    return wp.vec3f(
+        wp.clamp(local[0], HULL_OFFSET_X - HULL_HALF_X + _ROUNDING, HULL_OFFSET_X + HULL_HALF_X - _ROUNDING),
+        wp.clamp(local[1], _ROUNDING - HULL_HALF_Y, HULL_HALF_Y - _ROUNDING),
+        wp.clamp(local[2], HULL_OFFSET_Z - HULL_HALF_Z + _ROUNDING, HULL_OFFSET_Z + HULL_HALF_Z - _ROUNDING),
+    )
 
 
 @wp.func
@@ -54,28 +72,27 @@ def hit_ball(car: wp.ref[Car], ball: wp.ref[Ball]) -> wp.vec3f:
     car.hit_ticks = wp.min(car.hit_ticks + 1, 8)
     car.touching_ball = 0
     away = ball.position - car.position
-    reach = BALL_RADIUS + HULL_REACH
-    if wp.dot(away, away) > reach * reach:
+    if wp.dot(away, away) > _REACH * _REACH:
         return none
     m = axes(car.rotation)
-    middle = wp.vec3f(HULL_OFFSET_X, 0.0, HULL_OFFSET_Z)
-    local = to_local(m, away) - middle
-    nearest = wp.vec3f(
-        wp.clamp(local[0], -HULL_HALF_X, HULL_HALF_X),
-        wp.clamp(local[1], -HULL_HALF_Y, HULL_HALF_Y),
-        wp.clamp(local[2], -HULL_HALF_Z, HULL_HALF_Z),
-    )
-    gap = local - nearest
-    distance = wp.length(gap)
-    if distance > BALL_RADIUS or distance < 1.0e-3:
+    local = to_local(m, away)
+    nearest = nearest_in_core(local)
+    between = local - nearest
+    distance = wp.length(between)
+    gap = distance - (BALL_RADIUS + _ROUNDING)
+    if gap > _MARGIN:
         return none
-    n = to_world(m, gap / distance)
-    arm = to_world(m, nearest + middle)
+    n = to_world(m, between / distance)
+    if distance < _INSIDE:  # the ball's centre is in the hull: out through the roof, whatever happened
+        n = column(m, 2)
     relative = ball.velocity - car.velocity
+    arm = to_world(m, nearest) + n * _ROUNDING
     collide_sphere(car, ball, m, arm, n)
+    if gap < 0.0:
+        leave_ball(car, ball, m, arm, n, gap)
     car.touching_ball = 1
     ball.asleep = 0
-    if car.hit_ticks < 2:
+    if car.hit_ticks < _EXTRA_TICKS:
         return none
     car.hit_ticks = 0
     return extra_impulse(away, column(m, 0), relative)
@@ -83,20 +100,39 @@ def hit_ball(car: wp.ref[Car], ball: wp.ref[Ball]) -> wp.vec3f:
 
 @wp.func
 def collide_sphere(car: wp.ref[Car], ball: wp.ref[Ball], m: wp.mat33f, arm: wp.vec3f, n: wp.vec3f):
-    """Inelastic impulse with Coulomb friction between the hull at `arm` and the ball, n from the hull to the ball."""
+    """Inelastic impulse with Coulomb friction between the hull at `arm` and the ball, n from the hull to the ball.
+
+    Normal and friction impulse act on each other through the car's spin: with the response k of the relative velocity
+    to impulses along n and along the slip, either both velocities vanish (sticking), or the friction is at its limit.
+    """
     slip = ball.velocity - wp.cross(ball.spin, n) * BALL_RADIUS - car.velocity - wp.cross(car.spin, arm)
     into = wp.dot(slip, n)
     if into >= 0.0:
         return
-    push = -into / (_RATIO + yielding(m, arm, n))
-    impulse = n * push
     slip = slip - n * into
     speed = wp.length(slip)
-    if speed > 1.0e-6:
-        way = slip / speed
-        rub = wp.min(CAR_BALL_FRICTION * push, speed / (3.5 * _RATIO + yielding(m, arm, way)))
-        impulse = impulse - way * rub
+    way = wp.normalize(slip)
+    turned = turned_by(m, wp.cross(arm, way))
+    k_nn = _RATIO + yielding(m, arm, n)
+    k_ww = 3.5 * _RATIO + yielding(m, arm, way)  # the ball's own spin: 1 + 5/2
+    k_nw = wp.dot(wp.cross(turned, arm), n)
+    determinant = k_nn * k_ww - k_nw * k_nw
+    push = (speed * k_nw - into * k_ww) / determinant
+    rub = (into * k_nw - speed * k_nn) / determinant
+    if rub < -CAR_BALL_FRICTION * push:
+        push = -into / (k_nn - CAR_BALL_FRICTION * k_nw)
+        rub = -CAR_BALL_FRICTION * push
+    impulse = n * push + way * rub
     ball.velocity = ball.velocity + impulse * _RATIO
     ball.spin = ball.spin - wp.cross(n, impulse) * (2.5 * _RATIO / BALL_RADIUS)
     car.velocity = car.velocity - impulse
     car.spin = car.spin - turned_by(m, wp.cross(arm, impulse))
+
+
+@wp.func
+def leave_ball(car: wp.ref[Car], ball: wp.ref[Ball], m: wp.mat33f, arm: wp.vec3f, n: wp.vec3f, gap: wp.float32):
+    """Moves car and ball apart by most of their penetration; velocities stay."""
+    impulse = n * (-CONTACT_RECOVERY * gap / (_RATIO + yielding(m, arm, n)))
+    ball.position = ball.position + impulse * _RATIO
+    car.position = car.position - impulse
+    car.rotation = turn(car.rotation, -turned_by(m, wp.cross(arm, impulse)), 1.0)
