@@ -1,10 +1,13 @@
 """Rocket as a batched environment."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 import warp as wp
 from gymnasium import spaces
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError
@@ -39,6 +42,7 @@ from ludus.envs.rocket.layout import PAD_COUNT
 from ludus.envs.rocket.observation import LAYOUTS
 from ludus.envs.rocket.rules import CONTROLS, EVENTS, MEASURES, TICK_HZ
 from ludus.envs.rocket.state_check import check_state
+from ludus.envs.rocket.view import MatchView, match_view
 from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import (
     Launcher,
@@ -51,6 +55,9 @@ from ludus.envs.warp_tools import (
     struct_words,
 )
 
+if TYPE_CHECKING:
+    from ludus.envs.rocket.render import Renderer
+
 VERSION = 1
 
 
@@ -62,6 +69,7 @@ class RocketEnv(BatchedEnv):
         self.spec = rocket_spec(self.config)
         self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
         self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
+        self._renderer: Renderer | None = None
         self._untouched = True  # no episode has been played since the environment was made
         self.launcher = Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
@@ -136,9 +144,25 @@ class RocketEnv(BatchedEnv):
         """Makes scripted players; a name may carry settings, such as `shooter:delay=3,noise=0.1`."""
         return RocketBots(self, names)
 
+    def view(self, game: int = 0) -> MatchView:
+        """Takes one game apart for people."""
+        if not 0 <= game < self.num_games:
+            raise ConfigError(f"game {game} does not exist; valid: 0 to {self.num_games - 1}")
+        state = self.cars[game], self.balls[game], self.matches[game], self.pads[game]
+        return match_view(*state, has_clock=self.config.episode == "match")
+
+    def render(self, game: int = 0) -> NDArray[np.uint8]:
+        """Draws one game from above as an RGB picture `(720, 1280, 3)`."""
+        from ludus.envs.rocket.render import Renderer  # pygame is optional
+
+        if self._renderer is None:
+            self._renderer = Renderer()
+        return self._renderer.frame(self.view(game))
+
     def close(self) -> None:
         """Ends the simulation threads."""
         self.launcher.close()
+        self._renderer = None
 
     def fields(self) -> dict[str, Tensor]:
         """Gives every field of `structs.Car` as a live view: numbers `(games, seats)`, vectors `(games, seats, n)`."""
