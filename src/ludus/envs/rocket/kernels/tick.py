@@ -87,8 +87,10 @@ class Hits:
 def hit_all(cars: wp.array[Car], ball: wp.ref[Ball], count: wp.int32) -> Hits:
     """Lets every car hit the ball as it was before: no seat is first, so that a kickoff is fair."""
     hits = Hits()
+    place = ball.position
     velocity = ball.velocity
     spin = ball.spin
+    moved = wp.vec3f(0.0, 0.0, 0.0)
     change = wp.vec3f(0.0, 0.0, 0.0)
     spin_change = wp.vec3f(0.0, 0.0, 0.0)
     for seat in range(count):
@@ -96,14 +98,17 @@ def hit_all(cars: wp.array[Car], ball: wp.ref[Ball], count: wp.int32) -> Hits:
             extra = hit_ball(cars[seat], ball)
             if cars[seat].touching_ball != 0:
                 own = ball.velocity - velocity
+                moved += ball.position - place
                 change += own
                 spin_change += ball.spin - spin
+                ball.position = place
                 ball.velocity = velocity
                 ball.spin = spin
                 hits.extra += extra
                 hits.touched |= 1 << seat
                 hits.powers[seat] = wp.length(own + extra)
     if hits.touched != 0:
+        ball.position = place + moved
         ball.velocity = velocity + change
         ball.spin = spin + spin_change
     return hits
