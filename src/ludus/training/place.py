@@ -64,7 +64,9 @@ class Place:
             )
         world, ppo = config.world, config.ppo
         games = self._part(world.num_games, "world.num_games")
-        batch_size = self._part(ppo.batch_size, "ppo.batch_size")
+        batch_size = ppo.batch_size  # that of minibatch_count follows from the rows of a process
+        if ppo.minibatch_count is None:
+            batch_size = self._part(ppo.batch_size, "ppo.batch_size")
         device = self._device(world.device)
         return config.model_copy(
             update={

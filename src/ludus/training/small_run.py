@@ -42,7 +42,8 @@ def small_copy(config: TrainConfig, spec: EnvSpec) -> TrainConfig:
     ppo = config.ppo.model_copy(update={"steps": steps, "chunk": chunk, "epochs": 1, "compile": False})
     whole = ppo.experiences(learner_rows(small, spec))
     policy = _predicting_within(small.policy, chunk) if chunk < config.ppo.chunk else small.policy
-    return small.model_copy(update={"ppo": ppo.model_copy(update={"batch_size": whole}), "policy": policy})
+    ppo = ppo.model_copy(update={"batch_size": whole, "minibatch_count": None})
+    return small.model_copy(update={"ppo": ppo, "policy": policy})
 
 
 def _predicting_within(policy: PolicyConfig, chunk: int) -> PolicyConfig:

@@ -50,7 +50,7 @@ def settings_of(config: TrainConfig) -> str:
 
 
 def _ppo(config: TrainConfig, rows: int) -> str:
-    ppo = config.ppo
+    ppo = config.ppo.sized(rows)
     mirrored = ", learned from with their mirror images" if ppo.mirror else ""
     return (
         f"rollout {ppo.steps} steps x {rows:,} rows = {ppo.steps * rows:,} env steps{mirrored}, minibatches of "

@@ -110,9 +110,10 @@ def _check_world(env: BatchedEnv, config: TrainConfig) -> str:
 def _check_batch(spec: EnvSpec, config: TrainConfig) -> str:
     if config.algorithm != "ppo":
         return check_replay(spec, config)
-    rows, ppo = learner_rows(config, spec), config.ppo
-    if ppo.mirror:
+    rows = learner_rows(config, spec)
+    if config.ppo.mirror:
         check_mirror(spec, has_memory=has_memory(config))
+    ppo = config.ppo.sized(rows)
     ppo.chunk_for(has_memory=has_memory(config))
     minibatches = ppo.minibatches(rows)
     mirrored = " and their mirror images" if ppo.mirror else ""

@@ -13,6 +13,8 @@ class PpoConfig(BaseModel):
         steps: Steps of every row in a rollout.
         batch_size: Experiences in a minibatch; it divides those of a rollout: `steps * rows`, or twice as many with
             `mirror`, whose images are counted too.
+        minibatch_count: Minibatches of an epoch, in the place of `batch_size`: for a run whose stages have different
+            numbers of rows; None takes `batch_size`.
         epochs: Passes over a rollout.
         chunk: Steps of a contiguous segment, for policies with memory; it divides `steps` and `batch_size`.
         learning_rate: Rate of Adam: a number, a schedule over training progress, or `kl_adaptive`.
@@ -42,6 +44,7 @@ class PpoConfig(BaseModel):
 
     steps: int = Field(default=512, ge=1)
     batch_size: int = Field(default=256, ge=2)
+    minibatch_count: int | None = Field(default=None, ge=1)
     epochs: int = Field(default=10, ge=1)
     chunk: int = Field(default=16, ge=1)
     learning_rate: LearningRateConfig = ConstantSchedule(level=3e-4)
@@ -77,13 +80,34 @@ class PpoConfig(BaseModel):
         """Returns what is learned from in one epoch over a rollout of `rows` rows: its steps, and mirror images."""
         return self.steps * rows * (2 if self.mirror else 1)
 
+    def sized(self, rows: int) -> "PpoConfig":
+        """Returns the settings with the `batch_size` that a rollout of `rows` rows is learned from with.
+
+        Raises:
+            ConfigError: Its experiences cannot be divided evenly.
+        """
+        total, count = self.experiences(rows), self.minibatch_count
+        if count is None:
+            self.minibatches(rows)
+            return self
+        if total % count or total == count:
+            raise ConfigError(
+                f"minibatch_count {count} must divide the rollout's {self._rollout(rows)} = {total} experiences into "
+                "equal parts of at least 2; change minibatch_count, steps or the number of games"
+            )
+        return self.model_copy(update={"batch_size": total // count, "minibatch_count": None})
+
     def minibatches(self, rows: int) -> int:
         """Returns the minibatches of one epoch over a rollout of `rows` rows."""
         total = self.experiences(rows)
+        if self.minibatch_count is not None:
+            return self.sized(rows).minibatches(rows)
         if total % self.batch_size:
-            mirrored = " x 2 (mirrored)" if self.mirror else ""
             raise ConfigError(
-                f"batch_size {self.batch_size} must divide the rollout's {self.steps} steps x {rows} rows{mirrored} = "
+                f"batch_size {self.batch_size} must divide the rollout's {self._rollout(rows)} = "
                 f"{total} experiences; change batch_size, steps or the number of games"
             )
         return total // self.batch_size
+
+    def _rollout(self, rows: int) -> str:
+        return f"{self.steps} steps x {rows} rows{' x 2 (mirrored)' if self.mirror else ''}"

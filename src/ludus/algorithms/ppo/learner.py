@@ -52,6 +52,7 @@ class PpoLearner:
         """
         if config.mirror:
             check_mirror(env.spec, has_memory=policy.has_memory)
+        config = config.sized(Rows(env, learner).count)
         self.policy, self.config = policy, config
         self.updater = Updater(policy, config)
         self.collector = Collector(
@@ -63,7 +64,6 @@ class PpoLearner:
             opponents=opponents,
             stepper=self.updater.native,
         )
-        config.minibatches(self.collector.rows.count)
         self._mirrored = MirroredRollout(env.spec, policy, self.collector.buffer) if config.mirror else None
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self.iterations = 0

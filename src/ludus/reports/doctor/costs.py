@@ -99,7 +99,7 @@ def _advice_around(data: RunData, shares: Mapping[str, float]) -> Iterator[tuple
 def _advice_on_updates(data: RunData, games: int) -> Iterator[tuple[str, Change]]:
     steps, batch, epochs = (int(data.setting(f"ppo.{name}", 1)) for name in ("steps", "batch_size", "epochs"))
     rollout = steps * games
-    if rollout // max(batch, 1) > MANY_MINIBATCHES:
+    if data.setting("ppo.minibatch_count") is None and rollout // max(batch, 1) > MANY_MINIBATCHES:
         yield (
             f"{rollout // batch} minibatches an epoch are many: make them larger",
             Change("ppo.batch_size", batch, batch * max(rollout // batch // 16, 1)),
