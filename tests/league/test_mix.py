@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ludus import make_env
+from ludus.core.errors import ConfigError
 from ludus.league.config import LeagueConfig
-from ludus.league.mix import Mix, cut
+from ludus.league.mix import Mix, cut, mirrored_games
 from ludus.league.payoffs import Payoffs
 from ludus.league.pool import SnapshotPool
 from ludus.policies.config import PolicyConfig
@@ -103,3 +104,27 @@ def test_the_state_leads_back() -> None:
     for each in (mix, other):
         each.refresh(Payoffs(), 1)
     assert torch.equal(other.thresholds(), mix.thresholds())
+
+
+@pytest.mark.parametrize(
+    ("weights", "games", "mirrored"),
+    [
+        ({"mirror": 85, "self": 15}, 64, 54),  # 54.4
+        ({"mirror": 0.85, "self": 0.1, "rock": 0.05}, 1000, 850),
+        ({"mirror": 99, "self": 1}, 4, 3),  # somebody else gets a game
+        ({"mirror": 1, "self": 99}, 4, 1),
+        ({"mirror": 1}, 5, 5),
+        ({"mirror": 2, "rock": 0}, 5, 5),
+        ({"mirror": 0, "rock": 1}, 5, 0),
+        ({"self": 1}, 5, 0),
+    ],
+)
+def test_the_mirror_has_a_fixed_part_of_the_games(weights: dict[str, float], games: int, mirrored: int) -> None:
+    assert mirrored_games(weights, games) == mirrored
+
+
+def test_one_game_cannot_be_shared_with_the_mirror() -> None:
+    with pytest.raises(ConfigError, match="need a game each, got 1"):
+        mirrored_games({"mirror": 1, "self": 1}, 1)
+    with pytest.raises(ConfigError, match="from 0 on"):
+        mirrored_games({"mirror": -1}, 4)

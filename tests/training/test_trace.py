@@ -26,6 +26,7 @@ class Lineup:
     """Two opponents, one a game."""
 
     names = ("left", "right")
+    sides = ("1v1", "1v1")
     opponents = torch.tensor([0, 1])
 
 

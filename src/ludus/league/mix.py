@@ -9,7 +9,7 @@ from torch import Tensor
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.random import stream_hash, uniform
 from ludus.league.config import LeagueConfig
-from ludus.league.payoffs import SELF_KIND, Payoffs
+from ludus.league.payoffs import MIRROR_KIND, SELF_KIND, Payoffs
 from ludus.league.pool import SnapshotPool
 from ludus.league.ratings import bradley_terry
 from ludus.league.samplers import sample, thin_out
@@ -49,11 +49,10 @@ class Mix:
             UnknownNameError: There is no such opponent.
         """
         known = (*self._bots, *((SELF_KIND,) if self._pool is not None else ()))
-        for name, weight in weights.items():
+        for name in weights:
             if name not in known:
-                raise UnknownNameError("opponent", name, known)
-            if not 0.0 <= weight < math.inf:
-                raise ConfigError(f"opponent {name!r} has weight {weight}; use a number from 0 on")
+                raise UnknownNameError("opponent", name, (*known, MIRROR_KIND))
+        _check_weights(weights)
         shares = torch.tensor([weights.get(name, 0.0) for name in (*self._bots, SELF_KIND)], dtype=torch.float64)
         if not shares.sum() > 0.0:
             raise ConfigError(f"no opponent has a weight above 0: {dict(weights)}; give at least one")
@@ -113,6 +112,30 @@ class Mix:
         """Takes what `state` gave, whose names and shapes were checked."""
         self._shares.copy_(state["shares"])
         self._chances.copy_(state["chances"])
+
+
+def mirrored_games(weights: Mapping[str, float], games: int) -> int:
+    """Returns in how many of a batch's games the learner plays all seats: the share of `mirror`, rounded.
+
+    Where others have a share too, at least one game is left to them, and at least one to the mirror.
+
+    Raises:
+        ConfigError: The weights are no shares, or there is but one game for both.
+    """
+    _check_weights(weights)
+    mirror = weights.get(MIRROR_KIND, 0.0)
+    others = sum(weight for name, weight in weights.items() if name != MIRROR_KIND)
+    if mirror == 0.0 or others == 0.0:
+        return games if mirror else 0
+    if games < 2:
+        raise ConfigError(f"{MIRROR_KIND!r} and other opponents need a game each, got {games}; use more games")
+    return min(max(round(games * mirror / (mirror + others)), 1), games - 1)
+
+
+def _check_weights(weights: Mapping[str, float]) -> None:
+    for name, weight in weights.items():
+        if not 0.0 <= weight < math.inf:
+            raise ConfigError(f"opponent {name!r} has weight {weight}; use a number from 0 on")
 
 
 def cut(parts: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ from ludus.core.errors import ConfigError, StateError, UnknownNameError
 from ludus.core.random import uniform
 from ludus.envs.base import BatchedEnv, Observations, StepResult
 from ludus.league.config import LeagueConfig
-from ludus.league.mix import Mix
-from ludus.league.payoffs import SELF_KIND, Payoffs
+from ludus.league.mix import Mix, mirrored_games
+from ludus.league.payoffs import MIRROR_KIND, SELF_KIND, Payoffs
 from ludus.league.pool import Snapshot, SnapshotPool
 from ludus.league.seating import Seating
 from ludus.league.selves import PastSelves
@@ -30,13 +30,16 @@ _STREAM_OPPONENT = 0xB075
 class LeagueOpponents:
     """Plays the seats that the learner does not; see `ludus.algorithms.ppo.seats.Opponents`.
 
-    The learner plays all seats of one random team of every game, one opponent all the others. Both are drawn when an
-    episode starts, from streams keyed by (seed, game, episode): an opponent by the shares of the mix, and one of the
+    The learner plays all seats of one team of every game (see `Seating`), one opponent all the others. The opponent is
+    drawn when an episode starts, from streams keyed by (seed, game, episode): by the shares of the mix, and one of the
     past selves, which have the name `self` in it, by the chances that `refresh` gave them. Until there is a snapshot
     the bots share what is due to past selves; without bots the learner as it is now becomes the first snapshot.
 
+    The share of `mirror` is a fixed part of the games: in the first so many the learner plays all seats.
+
     Attributes:
-        opponents: `(games,)` int64, index into `names` of the present opponent of each game; changed in place.
+        opponents: `(games,)` int64, index into `names` of the present opponent of each game, -1 where the learner plays
+            all seats; changed in place.
         pool: The snapshots; None where the mix never has past selves.
     """
 
@@ -55,8 +58,8 @@ class LeagueOpponents:
         Args:
             env: The games.
             policy: The learner.
-            weights: Share of each bot, and of past selves as `self`: any numbers from 0 on, not all 0. Only those
-                named here can be in a later mix.
+            weights: Share of each bot, of past selves as `self`, and of games that the learner plays alone as `mirror`:
+                any numbers from 0 on, not all 0. Only those named here can be in a later mix.
             config: Of the league.
             seed: Of the draws and of the opponents' noise.
             cuda_graphs: Whether work on a CUDA device becomes CUDA graphs.
@@ -66,20 +69,28 @@ class LeagueOpponents:
             UnknownNameError: The world has no such bot.
             UnsupportedError: The policy's snapshots cannot play together.
         """
-        self._seating = Seating(env, seed)
+        self._seating = Seating(env, seed, mirrored_games(weights, env.num_games))
         self._policy, self._config, self._seed = policy, config, seed
-        self._bot_names = tuple(name for name in weights if name != SELF_KIND)
+        self._bot_names = tuple(name for name in weights if name not in (SELF_KIND, MIRROR_KIND))
         self._bots = env.bots(self._bot_names) if self._bot_names else None
         self._selves: PastSelves | None = None
         if SELF_KIND in weights:
             self._selves = PastSelves(
-                env, policy, self._seating.other_index, keep=config.keep, seed=seed, cuda_graphs=cuda_graphs
+                env,
+                policy,
+                self._seating.other_index,
+                self._seating.other_games,
+                keep=config.keep,
+                seed=seed,
+                cuda_graphs=cuda_graphs,
             )
         self.pool: SnapshotPool | None = self._selves.pool if self._selves else None
         self._rows: Rows | None = None
         self._cuda_graphs = cuda_graphs
         self._graph: GraphedCall | None = None
-        self._mix = Mix(self._bot_names, self.pool, config, live=config.live_for(env.num_games), seed=seed)
+        met = env.num_games - self._seating.mirrored
+        self._mix = Mix(self._bot_names, self.pool, config, live=config.live_for(met), seed=seed)
+        self._meets = self._seating.all_games >= self._seating.mirrored
         self._thresholds = torch.zeros(len(self.names), device=env.device)
         self.opponents = torch.zeros_like(self._seating.episodes)
         self._assignment = torch.full_like(self._seating.learner, -1, dtype=torch.int32)
@@ -100,6 +111,16 @@ class LeagueOpponents:
     def learner(self) -> Tensor:
         """`(games, seats)` bool, the learner's seats."""
         return self._seating.learner
+
+    @property
+    def mirrored(self) -> int:
+        """Games in which the learner plays all seats."""
+        return self._seating.mirrored
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The learner's side in each game, such as `2v1`; empty where it plays all seats."""
+        return self._seating.sides
 
     @property
     def episodes(self) -> Tensor:
@@ -144,6 +165,7 @@ class LeagueOpponents:
         drawn = torch.searchsorted(self._thresholds, chances, right=True)
         starts = ended.index_select(0, games)
         present = torch.where(starts, drawn, self.opponents.index_select(0, games))
+        present = torch.where(self._meets.index_select(0, games), present, -1)
         self.opponents.index_copy_(0, games, present)
         bots = torch.where(present < len(self._bot_names), present, -1)
         assignment = torch.where(self.learner.index_select(0, games), -1, bots.unsqueeze(1))
@@ -154,17 +176,24 @@ class LeagueOpponents:
 
     def _move_rows(self) -> None:
         if self._rows is not None:
-            self._rows.index.copy_(self._seating.learner_index.flatten())
+            self._rows.index.copy_(self._seating.learner_index)
 
     def set_mix(self, weights: Mapping[str, float]) -> None:
         """Sets the share of each opponent for episodes that start from now on; those not named get none.
+
+        That of `mirror` was taken when the games were made: here it is left out of account.
 
         Raises:
             ConfigError: The weights are no shares.
             UnknownNameError: An opponent was not among those given at the start.
         """
-        self._mix.set(weights)
-        self._cut()
+        if self._meets_anyone:
+            self._mix.set({name: weight for name, weight in weights.items() if name != MIRROR_KIND})
+            self._cut()
+
+    @property
+    def _meets_anyone(self) -> bool:
+        return self.mirrored < len(self.episodes)
 
     def refresh(self, payoffs: Payoffs) -> None:
         """Gives every snapshot its chance, by the config's sampler, for episodes that start from now on.
@@ -301,12 +330,14 @@ class LeagueOpponents:
         if self._selves is None:
             return
         present = torch.tensor([bool(name) for name in self.names], device=self.opponents.device)
-        missing = ~present.index_select(0, self.opponents)
+        missing = (self.opponents >= 0) & ~present.index_select(0, self.opponents.clamp(min=0))
         self._selves.forget(missing)
         self._begin(self._seating.all_games, missing)
 
     def _cut(self) -> None:
         """Lets the draws follow the mix; takes a first snapshot where nobody else could play."""
+        if not self._meets_anyone:
+            return
         if self.pool is not None and self._mix.has_nobody:
             logger.info("[OK] no bots among the opponents: the learner as it is now is its first opponent")
             self.pool.add(START_NAME, 0, self._policy.state(), ())

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError, StateError
 
-SELF_KIND = "self"
+SELF_KIND = "self"  # past selves
+MIRROR_KIND = "mirror"  # the learner as it is now, in all seats; no opponent, and no match for any table
 COLUMNS = ("learner", "opponent", "kind", "matches", "wins", "draws", "losses")
 
 

@@ -1,4 +1,4 @@
-"""Which team of every game the learner plays: drawn anew for every game and episode."""
+"""Which seats of every game the learner plays: a team that is drawn anew for every episode, or all seats."""
 
 import torch
 from torch import Tensor
@@ -11,63 +11,128 @@ _STREAM_TEAM = 0x5EA7  # keeps these draws apart from the world's own and from t
 
 
 class Seating:
-    """The learner's seats, all of one random team, and the others'.
+    """The learner's seats and the others'.
 
-    The team is a pure function of (seed, game, episode), so the episode numbers are the only state.
+    In the first `mirrored` games the learner plays all seats. In every other game it plays all seats of one team. Teams
+    of equal size are drawn, as a pure function of (seed, game, episode), so the episode numbers are the only state.
+    Where sizes differ, games take turns: the first one has the learner in a smallest team, the next one in a larger
+    one. So a game has as many seats of the learner in every episode, and all tensors keep their shapes.
 
     Attributes:
+        mirrored: Games in which the learner plays all seats.
+        sides: For each game, the learner's side as `EnvSpec.side` names it; empty where it plays all seats.
         episodes: `(games,)` int64, the number of each game's episode.
         learner: `(games, seats)` bool, the learner's seats; changed in place.
-        learner_index: `(games, own seats)` int64, `game * seats + seat` of the learner's seats; changed in place.
-        other_index: `(games, other seats)` int64, the same of all others; changed in place.
+        learner_index: `(rows,)` int64, `game * seats + seat` of the learner's seats, by game; changed in place.
+        other_index: `(other rows,)` int64, the same of all others; changed in place.
+        other_games: `(other rows,)` int64, the game of each of the others.
     """
 
-    def __init__(self, env: BatchedEnv, seed: int) -> None:
+    def __init__(self, env: BatchedEnv, seed: int, mirrored: int = 0) -> None:
         """Seats everyone for the first episodes.
 
         Args:
             env: The games.
             seed: Of the draws.
+            mirrored: Games in which the learner plays all seats.
 
         Raises:
-            ConfigError: The world's teams differ in size, or there is but one.
+            ConfigError: The world has but one team.
         """
-        teams = _equal_teams(env.spec)
+        check_teams(env.spec)
+        self.mirrored = mirrored
         self._seed, self._seats, self._first_game = seed, env.spec.seats, env.first_game
-        owners = torch.tensor([teams.index(team) for team in env.spec.teams])
+        device, spec = env.device, env.spec
+        teams = sorted(set(spec.teams))
+        by_size = [[team for team in teams if spec.teams.count(team) == size] for size in _sizes(spec)]
+        owners = torch.tensor([teams.index(team) for team in spec.teams])
         members = owners == torch.arange(len(teams)).unsqueeze(1)
-        self._members = members.to(env.device)
-        self._own_seats = torch.stack([row.nonzero().squeeze(1) for row in members]).to(env.device)
-        self._other_seats = torch.stack([(~row).nonzero().squeeze(1) for row in members]).to(env.device)
-        games = env.num_games
-        self.all_games = torch.arange(games, device=env.device)
+        lists = [[teams.index(team) for team in group] for group in by_size]
+        if mirrored:  # a choice is a team by its place, or everybody, who comes last
+            members = torch.cat((members, torch.ones_like(members[:1])))
+            lists.append([len(teams)])
+        self._members = members.to(device)
+        self._choices = _padded(lists).to(device)
+        self._counts = torch.tensor([len(each) for each in lists], device=device)
+        self.all_games = torch.arange(env.num_games, device=device)
+        turns = (self.all_games - mirrored) % len(by_size)
+        self._lists = torch.where(self.all_games < mirrored, len(by_size), turns)
+        names = [*(spec.side(group[0]) for group in by_size), ""]
+        self.sides = tuple(names[place] for place in self._lists.tolist())
         self.episodes = torch.zeros_like(self.all_games)
-        self.learner = torch.zeros((games, self._seats), dtype=torch.bool, device=env.device)
-        self.learner_index = self._own_seats.new_zeros(games, self._own_seats.shape[1])
-        self.other_index = self._own_seats.new_zeros(games, self._other_seats.shape[1])
+        self.learner = torch.zeros((env.num_games, spec.seats), dtype=torch.bool, device=device)
+        self._own, self._others = (_Places(seats, lists, self._lists) for seats in (members, ~members))
+        self.learner_index, self.other_index = self._own.index, self._others.index
+        self.other_games = self._others.games
         self.seat(self.all_games)
 
     def seat(self, games: Tensor) -> None:
         """Takes the seats of the present episodes of `games` `(any,)` int64; for one that goes on nothing changes."""
-        teams = self.hashes(games, _STREAM_TEAM) % len(self._members)
+        lists = self._lists.index_select(0, games)
+        drawn = self.hashes(games, _STREAM_TEAM) % self._counts.index_select(0, lists)
+        choices = self._choices[lists, drawn]
         base = (games * self._seats).unsqueeze(1)
-        self.learner.index_copy_(0, games, self._members.index_select(0, teams))
-        self.learner_index.index_copy_(0, games, base + self._own_seats.index_select(0, teams))
-        self.other_index.index_copy_(0, games, base + self._other_seats.index_select(0, teams))
+        self.learner.index_copy_(0, games, self._members.index_select(0, choices))
+        self._own.put(games, choices, base)
+        self._others.put(games, choices, base)
 
     def hashes(self, games: Tensor, stream: int) -> Tensor:
         """Returns one random number of 32 bits for the present episode of each of `games`, on the given stream."""
         return stream_hash_tensor(self._seed, self._first_game + games, self.episodes.index_select(0, games), 0, stream)
 
 
-def _equal_teams(spec: EnvSpec) -> list[int]:
-    """Returns the names of the teams, or raises ConfigError unless there are several of equal size."""
-    teams = sorted(set(spec.teams))
-    if len(teams) < 2:
+class _Places:
+    """Seats of every game, as many in every episode, laid end to end.
+
+    Attributes:
+        index: `(rows,)` int64, `game * seats + seat`; changed in place.
+        games: `(rows,)` int64, game of each row.
+    """
+
+    def __init__(self, members: Tensor, lists: list[list[int]], lists_of_games: Tensor) -> None:
+        """Makes room.
+
+        Args:
+            members: `(choices, seats)` bool, the seats of each choice.
+            lists: Choices that a game can have, of equally many seats each.
+            lists_of_games: `(games,)` int64, which of these lists each game has.
+        """
+        device = lists_of_games.device
+        seats = [row.nonzero().squeeze(1).tolist() for row in members]
+        self._table = _padded(seats).to(device)
+        counts = torch.tensor([len(seats[choices[0]]) for choices in lists], device=device)[lists_of_games]
+        widest = self._table.shape[1]
+        self._wide = torch.zeros((len(lists_of_games), widest), dtype=torch.int64, device=device)
+        taken = torch.arange(widest, device=device) < counts.unsqueeze(1)
+        self._taken = None if bool(taken.all()) else taken.flatten().nonzero().squeeze(1)
+        self.games = taken.nonzero()[:, 0].contiguous()
+        self.index = self._wide.view(-1) if self._taken is None else torch.zeros_like(self.games)
+
+    def put(self, games: Tensor, choices: Tensor, base: Tensor) -> None:
+        """Takes the choices `(any,)` of `games` `(any,)`, whose first seats have the index `base` `(any, 1)`."""
+        self._wide.index_copy_(0, games, base + self._table.index_select(0, choices))
+        if self._taken is not None:
+            torch.index_select(self._wide.view(-1), 0, self._taken, out=self.index)
+
+
+def learner_seats(spec: EnvSpec, games: int, mirrored: int) -> int:
+    """Returns how many seats of a number of games a `Seating` gives to the learner."""
+    sizes = _sizes(spec)
+    return mirrored * spec.seats + sum(sizes[game % len(sizes)] for game in range(games - mirrored))
+
+
+def check_teams(spec: EnvSpec) -> None:
+    """Raises ConfigError unless a world has several teams, so that somebody can play against the learner."""
+    if len(set(spec.teams)) < 2:
         seats = "one seat" if spec.seats == 1 else f"{spec.seats} seats in one team"
         raise ConfigError(f"{spec.id} has {seats}, so no opponent can play in it; leave opponents out")
-    if len({spec.teams.count(team) for team in teams}) > 1:
-        raise ConfigError(
-            f"{spec.id} has teams {spec.teams} of unequal size, so no opponent can play; leave opponents out"
-        )
-    return teams
+
+
+def _sizes(spec: EnvSpec) -> list[int]:
+    return sorted({spec.teams.count(team) for team in spec.teams})
+
+
+def _padded(lists: list[list[int]]) -> Tensor:
+    """Returns lists of different lengths as one table, `(lists, longest)` int64, with -1 where a list is over."""
+    longest = max(map(len, lists))
+    return torch.tensor([[*each, *[-1] * (longest - len(each))] for each in lists]).view(len(lists), longest)

@@ -28,26 +28,28 @@ class PastSelves:
     """
 
     def __init__(
-        self, env: BatchedEnv, policy: Policy, seats: Tensor, *, keep: int, seed: int, cuda_graphs: bool
+        self, env: BatchedEnv, policy: Policy, seats: Tensor, games: Tensor, *, keep: int, seed: int, cuda_graphs: bool
     ) -> None:
         """Seats nobody yet.
 
         Args:
             env: The games.
             policy: Whose snapshots play.
-            seats: `(games, other seats)` int64, `game * seats + seat` of each row; read at every step.
+            seats: `(rows,)` int64, `game * seats + seat` of each row; read at every step.
+            games: `(rows,)` int64, game of each row.
             keep: Snapshots that there is room for.
             seed: Of the noise.
             cuda_graphs: Whether the step becomes a CUDA graph on a CUDA device.
         """
         self.pool = SnapshotPool(policy, keep)
-        self._seats, self._rows = seats, seats.numel()
+        self._seats, self._games, self._rows = seats, games, seats.numel()
         self.slots = torch.full((env.num_games,), -1, device=env.device)
         self._row_slots = torch.full((self._rows,), -1, device=env.device)
         self._starts = torch.ones(self._rows, dtype=torch.bool, device=env.device)
         self._any = False
         stacked = self.pool.stacked
-        stacked.choose(self._row_slots)
+        if self._rows:
+            stacked.choose(self._row_slots)
         self._memory = stacked.initial(self._rows)
         self._stepper = make_stepper(stacked, self._rows, cuda_graphs=cuda_graphs)
         high, low = (stream_hash(seed, env.first_game, half, _STREAM_NOISE) for half in (0, 1))
@@ -62,13 +64,15 @@ class PastSelves:
             slots: `(any,)` int64, slot of their snapshots, -1 for none.
             starts: `(any,)` bool, whether an episode begins.
         """
+        if not self._rows:
+            return
         on_host = self.slots.device.type == "cpu"
-        begun = self._starts.view(self._seats.shape)
-        begun.index_copy_(0, games, begun.index_select(0, games) | starts.unsqueeze(1))
+        begun = torch.zeros_like(self.slots, dtype=torch.bool).index_copy_(0, games, starts)
+        self._starts |= begun.index_select(0, self._games)
         if on_host and torch.equal(self.slots.index_select(0, games), slots):
             return
         self.slots.index_copy_(0, games, slots)
-        self._row_slots.view(self._seats.shape).copy_(self.slots.unsqueeze(1))
+        torch.index_select(self.slots, 0, self._games, out=self._row_slots)
         self._any = not on_host or bool((self.slots >= 0).any())
         self.pool.stacked.choose(self._row_slots)
 
@@ -76,7 +80,7 @@ class PastSelves:
         """Writes the actions of all rows whose game a snapshot plays; others' stay as they are."""
         if not self._any or self.pool.is_empty:
             return
-        stacked, index = self.pool.stacked, self._seats.view(-1)
+        stacked, index = self.pool.stacked, self._seats
         frames = {name: tensor.flatten(0, 1).index_select(0, index) for name, tensor in observations.items()}
         self._draw_noise()
         step = self._stepper.step(frames, self._memory, self._starts, self._noise)
@@ -103,7 +107,7 @@ class PastSelves:
         Numbers that are not finite go from all memories: those that a broken snapshot left in a ring would come
         through the mask that hides earlier episodes, since nothing times NaN is NaN.
         """
-        rows = games.unsqueeze(1).expand(self._seats.shape).flatten()
+        rows = games.index_select(0, self._games)
         memory = reset_memory(self._memory, self.pool.stacked.initial(self._rows), rows)
         self._memory = {name: tensor.nan_to_num() for name, tensor in memory.items()}
         self._starts |= rows

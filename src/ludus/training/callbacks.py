@@ -1,10 +1,10 @@
 """What the loop tells others while it works: a small protocol, and a base class that ignores everything."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,20 @@ class Counters:
     updates: int = 0
 
 
+class Results(NamedTuple):
+    """Matches that ended, in the order in which they did.
+
+    Attributes:
+        opponents: `(matches,)` int64, index of the opponent.
+        outcomes: `(matches,)` int64: 1 won, 0 drawn, -1 lost.
+        sides: `(matches,)` int64, index of the learner's side.
+    """
+
+    opponents: NDArray[np.int64]
+    outcomes: NDArray[np.int64]
+    sides: NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True)
 class Episodes:
     """The episodes of learner rows that ended in one iteration, in the order in which they ended.
@@ -36,7 +50,10 @@ class Episodes:
         lengths: `(episodes,)` int64, steps.
         outcomes: `(episodes,)` int64: 1 won, 0 drawn, -1 lost; all 0 in a world without winners.
         opponents: `(episodes,)` int64, index into `names`; -1 where nobody else played.
+        leads: `(episodes,)` bool, whether it is that of the learner's first seat in its game.
+        sides: `(episodes,)` int64, index into `side_names`; -1 where nobody else played.
         names: Opponents, by index.
+        side_names: Sides that the learner can be on, such as `2v1`, by index.
         terms: For each reward term, `(episodes,)` float64, its part of `rewards`.
         behaviour: For each number of the world's behaviour, `(episodes,)` float64.
     """
@@ -45,16 +62,34 @@ class Episodes:
     lengths: NDArray[np.int64]
     outcomes: NDArray[np.int64]
     opponents: NDArray[np.int64]
+    leads: NDArray[np.bool_]
+    sides: NDArray[np.int64]
     names: tuple[str, ...] = ()
+    side_names: tuple[str, ...] = ()
     terms: Mapping[str, NDArray[np.float64]] = field(default_factory=lambda: _NOTHING)
     behaviour: Mapping[str, NDArray[np.float64]] = field(default_factory=lambda: _NOTHING)
 
     def __len__(self) -> int:
         return len(self.rewards)
 
+    def matches(self) -> Results:
+        """Returns the matches among them: games against somebody, each once however many seats the learner had."""
+        chosen = self.leads & (self.opponents >= 0)
+        return Results(self.opponents[chosen], self.outcomes[chosen], self.sides[chosen])
+
+    def grouped(self) -> Iterator[tuple[str, str, NDArray[np.int64]]]:
+        """Gives every opponent that was met, the learner's side, and the outcomes of their matches in their order."""
+        matches, count = self.matches(), len(self.side_names)
+        keys = matches.opponents * count + matches.sides
+        order = np.argsort(keys, kind="stable")
+        met, counts = np.unique(keys, return_counts=True)
+        ends = np.cumsum(counts)
+        for key, first, end in zip(met.tolist(), (ends - counts).tolist(), ends.tolist(), strict=True):
+            yield self.names[key // count], self.side_names[key % count], matches.outcomes[order[first:end]]
+
 
 _NO_COUNTS = np.zeros(0, np.int64)
-NO_EPISODES = Episodes(np.zeros(0), _NO_COUNTS, _NO_COUNTS, _NO_COUNTS)
+NO_EPISODES = Episodes(np.zeros(0), _NO_COUNTS, _NO_COUNTS, _NO_COUNTS, leads=np.zeros(0, np.bool_), sides=_NO_COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +138,11 @@ class Evaluated:
     judged_by: str = "win_rate"
     milestones: Mapping[str, int | None] = field(default_factory=lambda: _NOTHING)
     messages: tuple[str, ...] = ()
+
+
+def match_label(opponent: str, side: str) -> str:
+    """Returns what a curve of matches is called: after the opponent, with the side where sides are not alike."""
+    return opponent if len(set(side.split("v"))) == 1 else f"{side} {opponent}"
 
 
 def row_label(row: Mapping[str, Any]) -> str:

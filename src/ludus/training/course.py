@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from ludus.core.errors import StateError
@@ -104,7 +103,7 @@ class Course:
 
     def _exploit(self, counters: Counters, playing: Iterable[str], news: News) -> None:
         self._exploiters += 1
-        state = train_exploiter(self._config, self._bench.policy.state(), self._exploiters)
+        state = train_exploiter(self._config, self._bench.env.spec, self._bench.policy.state(), self._exploiters)
         if state is not None:
             self.join(f"{EXPLOITER}-{self._exploiters:04d}", counters.env_steps, state, playing, news)
             news.messages.append(f"exploiter {self._exploiters} joined the league")
@@ -113,9 +112,8 @@ class Course:
         opponents = self._bench.opponents
         assert opponents is not None  # noqa: S101 - for the type checker
         kinds = dict(zip(opponents.names, opponents.kinds, strict=True))
-        for index in np.unique(episodes.opponents).tolist():
-            name = episodes.names[index]
-            outcomes = episodes.outcomes[episodes.opponents == index]
+        mode = self._bench.env.spec.mode
+        for name, side, outcomes in episodes.grouped():
             counts = [int((outcomes == outcome).sum()) for outcome in (1, 0, -1)]
             self.payoffs.record(self.era, name, *counts, kind=kinds[name])
             self.ratings.record(self.era, name, *counts)
@@ -130,6 +128,8 @@ class Course:
                     "wins": counts[0],
                     "draws": counts[1],
                     "losses": counts[2],
+                    "mode": mode,
+                    "side": side,
                 }
             )
         if self.ratings.learner:
@@ -141,7 +141,8 @@ class Course:
         assert curriculum is not None  # noqa: S101 - for the type checker
         assert opponents is not None  # noqa: S101
         kinds = opponents.kinds
-        matches = zip(episodes.opponents.tolist(), (episodes.outcomes > 0).tolist(), strict=True)
+        results = episodes.matches()
+        matches = zip(results.opponents.tolist(), (results.outcomes > 0).tolist(), strict=True)
         reason = curriculum.record(((kinds[index], won) for index, won in matches), counters.env_steps)
         if reason is not None:
             self._bench.rewards.set_stage(curriculum.index, counters.env_steps)

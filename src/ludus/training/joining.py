@@ -16,6 +16,7 @@ from ludus.training.guard import Fault
 from ludus.training.ranks import Ranks
 
 _ORDER = ("observation", "reward", "policy output", "loss", "gradient", "parameter")  # causes before effects
+_COUNTS = ("lengths", "outcomes", "opponents", "leads", "sides")
 
 
 def join_faults(ranks: Ranks, fault: Fault | None) -> Fault | None:
@@ -60,13 +61,13 @@ def join_episodes(ranks: Ranks, episodes: Episodes, rewards: Mapping[str, float]
         return episodes, dict(rewards)
     own = {
         "totals": episodes.rewards.tolist(),
-        "counts": [each.tolist() for each in (episodes.lengths, episodes.outcomes, episodes.opponents)],
+        "counts": [getattr(episodes, name).tolist() for name in _COUNTS],
         "terms": {name: values.tolist() for name, values in episodes.terms.items()},
         "behaviour": {name: values.tolist() for name, values in episodes.behaviour.items()},
         "rewards": dict(rewards),
     }
     told: list[dict[str, Any]] = [json.loads(text) for text in ranks.gather_texts(json.dumps(own))]
-    counts = [_joined([each["counts"][column] for each in told], np.int64) for column in range(3)]
+    counts = {name: _joined([each["counts"][column] for each in told], np.int64) for column, name in enumerate(_COUNTS)}
     full = [each for each in told if each["totals"]]  # a process without episodes has no names of their parts
     tables = {
         part: {
@@ -76,10 +77,13 @@ def join_episodes(ranks: Ranks, episodes: Episodes, rewards: Mapping[str, float]
     }
     joined = Episodes(
         rewards=_joined([each["totals"] for each in told], np.float64),
-        lengths=counts[0],
-        outcomes=counts[1],
-        opponents=counts[2],
+        lengths=counts["lengths"],
+        outcomes=counts["outcomes"],
+        opponents=counts["opponents"],
+        leads=counts["leads"].astype(np.bool_),
+        sides=counts["sides"],
         names=episodes.names,
+        side_names=episodes.side_names,
         terms=tables["terms"],
         behaviour=tables["behaviour"],
     )

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from ludus.envs.base import EnvSpec
 from ludus.evaluation.duels import MOST_GAMES
+from ludus.league.mix import mirrored_games
+from ludus.league.seating import learner_seats
 from ludus.training.config import TrainConfig
 from ludus.training.workbench import Workbench
 
@@ -41,9 +43,11 @@ class MemoryEstimate:
 
 
 def learner_rows(config: TrainConfig, spec: EnvSpec) -> int:
-    """Returns the rows that learn: one team's seats of every game, or all seats if the learner plays everyone."""
-    seats = spec.seats // len(set(spec.teams)) if config.stages() else spec.seats
-    return config.world.num_games * seats
+    """Returns the rows that learn: one team's seats of every game, or all seats where the learner plays everyone."""
+    games, stages = config.world.num_games, config.stages()
+    if not stages:
+        return games * spec.seats
+    return learner_seats(spec, games, mirrored_games(stages[0].opponents, games))
 
 
 def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> MemoryEstimate:
@@ -56,11 +60,12 @@ def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> 
     """
     buffer, spec, policy = bench.ppo.rollout, bench.env.spec, bench.policy
     rows, memory = learner_rows(config, spec), _bytes(policy.initial(1).values())
-    frames, small_frames = config.ppo.steps * rows, buffer.steps * buffer.rows
+    ppo, small_frames = config.ppo.sized(rows), buffer.steps * buffer.rows
+    frames = ppo.steps * rows
     recorded = [buffer.actions, buffer.starts, buffer.ends, buffer.rewards, buffer.bootstraps, buffer.log_probs]
     recorded += [buffer.values, buffer.advantages, buffer.returns]
     rollout = _bytes((*recorded, *buffer.observations.values())) * frames // small_frames
-    rollout += frames // config.ppo.chunk * memory
+    rollout += frames // ppo.chunk * memory
     parameters = _bytes(policy.state().values())
     optimiser = _bytes(bench.ppo.updater.optimiser.state().values())
     game = game_bytes(bench)
@@ -71,10 +76,10 @@ def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> 
     parts = {
         "parameters and optimiser": 2 * parameters + optimiser,  # one for the gradient
         "rollout": rollout,
-        "mirrored rollout": 2 * rollout if config.ppo.mirror else 0,  # the rollout once more, and its image
+        "mirrored rollout": 2 * rollout if ppo.mirror else 0,  # the rollout once more, and its image
         "memories": rows * memory,
         "trace": bench.trace.memory_bytes() * frames // small_frames,
-        "minibatch": (activations * config.ppo.batch_size // small_frames) + rollout * config.ppo.batch_size // frames,
+        "minibatch": (activations * ppo.batch_size // small_frames) + rollout * ppo.batch_size // frames,
         "games": games,
         "snapshots": config.league.keep * parameters if plays_itself else 0,
         "opponents' memories": others_memory,

@@ -8,8 +8,8 @@ from ludus.envs.registry import make_env
 from ludus.envs.trials import choose_trials, laid_over
 from ludus.evaluation.contenders import find_contenders, is_bot
 from ludus.evaluation.tally import row_numbers
-from ludus.league.payoffs import SELF_KIND
-from ludus.league.seating import Seating
+from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
+from ludus.league.seating import check_teams
 from ludus.training.config import EvaluationConfig, TrainConfig
 from ludus.training.workbench import make_rewards
 
@@ -22,7 +22,7 @@ def check_players(env: BatchedEnv, config: TrainConfig) -> str:
     """
     stages = config.stages()
     if stages:
-        Seating(env, config.seed)  # refuses worlds in which nobody else can play
+        check_teams(env.spec)
     for stage in stages:
         where = f" in stage {stage.name!r}" if config.curriculum else ""
         _check_opponents(env, stage, where)
@@ -76,10 +76,11 @@ def _check_evaluation(env: BatchedEnv, evaluation: EvaluationConfig, world: str)
 
 
 def _check_opponents(env: BatchedEnv, stage: StageConfig, where: str) -> None:
-    bots = [name for name in stage.opponents if name != SELF_KIND]
+    others = (SELF_KIND, MIRROR_KIND)
+    bots = [name for name in stage.opponents if name not in others]
     for name in bots:
         if not is_bot(name, env):
-            raise UnknownNameError(f"opponent{where}", name, (*env.spec.bots, SELF_KIND))
+            raise UnknownNameError(f"opponent{where}", name, (*env.spec.bots, *others))
     if bots:
         env.bots(bots)  # knows best whether their settings are right
 
@@ -89,12 +90,17 @@ def _check_rules(spec: EnvSpec, stage: StageConfig) -> None:
     for name, rule in (("promotion", stage.promotion), ("demotion", stage.demotion)):
         if rule is None:
             continue
-        playing = [opponent for opponent, weight in stage.opponents.items() if weight]
+        playing = [opponent for opponent, weight in stage.opponents.items() if weight and opponent != MIRROR_KIND]
         absent = [opponent for opponent in rule.against or () if opponent not in playing]
         if absent:
             raise ConfigError(
                 f"stage {stage.name!r}: its {name} counts matches against {', '.join(absent)}, who does not play in "
-                f"it; valid: {', '.join(playing)}"
+                f"it; valid: {', '.join(playing) or 'nobody'}"
+            )
+        if rule.win_rate is not None and not playing:
+            raise ConfigError(
+                f"stage {stage.name!r}: its {name} asks for a win rate, but games of {MIRROR_KIND!r} are no matches; "
+                "give somebody else a share, or use after_env_steps"
             )
         if rule.win_rate is not None and "wins" not in spec.events:
             raise ConfigError(

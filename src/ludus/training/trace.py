@@ -30,7 +30,7 @@ class Lineup(Protocol):
     """Who is played against.
 
     Attributes:
-        opponents: `(games,)` int64, index into `names` of the opponent in each game.
+        opponents: `(games,)` int64, index into `names` of the opponent in each game; -1 where there is none.
     """
 
     opponents: Tensor
@@ -38,6 +38,10 @@ class Lineup(Protocol):
     @property
     def names(self) -> tuple[str, ...]:
         """All opponents."""
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The learner's side in each game, such as `2v1`."""
 
 
 class _Frame(NamedTuple):
@@ -70,9 +74,14 @@ class RolloutTrace(RolloutReward):
         device, spec = rows.index.device, self._spec
         self._rows, self._is_on_host = rows, device.type == "cpu"
         # Rows move between seats, never between games; where every game is one row there is nothing to choose.
-        one_row_a_game = rows.count == (rows.count // spec.seats if rows.plays_all else self._opponent_count())
+        games = rows.index.div(spec.seats, rounding_mode="floor")
+        self._games = None if rows.count == rows.games else games
+        self._leads = np.diff(games.cpu().numpy(), prepend=-1) > 0
+        self._side_names = tuple(sorted({spec.side(team) for team in spec.teams}))
+        places = {name: place for place, name in enumerate(self._side_names)}
+        sides = [places.get(side, -1) for side in self._lineup.sides] if self._lineup is not None else [-1] * rows.games
+        self._sides = np.array(sides, np.int64)[games.cpu().numpy()]
         self._is_few = self._is_on_host and rows.count <= _FEW_ROWS
-        self._games = None if one_row_a_game else rows.index.div(spec.seats, rounding_mode="floor")
         # Rewards that are shared need all seats; which of them are the learner's rows can change in every step.
         chooses = self._manager.shares and not rows.plays_all
         self._chosen = torch.zeros((steps, rows.count), dtype=torch.int64, device=device) if chooses else None
@@ -166,7 +175,7 @@ class RolloutTrace(RolloutReward):
         """Returns the episodes that ended in the rollout, and keeps what the others have gathered so far."""
         found = find_ends(self._ends.cpu().numpy())
         carried, lengths = self._running + self._sums, self._lengths.cpu().numpy() + len(self._ends)
-        episodes = replace(NO_EPISODES, names=self._names())
+        episodes = replace(NO_EPISODES, names=self._names(), side_names=self._side_names)
         if len(found.step):
             device = self._ends.device
             rows = torch.from_numpy(found.rows).to(device)
@@ -183,9 +192,6 @@ class RolloutTrace(RolloutReward):
             lengths[found.rows] = len(self._ends) - found.finished
         self._running, self._lengths = carried, torch.from_numpy(lengths).to(self._ends.device)
         return episodes
-
-    def _opponent_count(self) -> int:
-        return 0 if self._lineup is None else len(self._lineup.opponents)
 
     def _names(self) -> tuple[str, ...]:
         return () if self._lineup is None else self._lineup.names
@@ -206,7 +212,10 @@ class RolloutTrace(RolloutReward):
             lengths=lengths,
             outcomes=np.sign(outcome).astype(np.int64),
             opponents=against,
+            leads=self._leads[found.row],
+            sides=self._sides[found.row],
             names=self._names(),
+            side_names=self._side_names,
             terms=terms,
             behaviour=self._behaviour.per_episode(sums_by_name, lengths, self._spec.rate_hz) if sums_by_name else {},
         )

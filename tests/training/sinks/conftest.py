@@ -42,7 +42,10 @@ def _iteration(
         lengths=np.full(count, 100, np.int64),
         outcomes=np.array(outcomes, np.int64),
         opponents=np.array(opponents, np.int64),
+        leads=np.ones(count, np.bool_),
+        sides=np.zeros(count, np.int64),
         names=names,
+        side_names=("1v1",),
         behaviour={"damage": np.arange(count, dtype=np.float64)},
     )
     return Iteration(

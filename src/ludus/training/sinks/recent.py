@@ -1,15 +1,17 @@
 """The last matches against each opponent, and how many of them were won."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-import numpy as np
-
-from ludus.training.callbacks import Episodes
+from ludus.training.callbacks import Episodes, match_label
 from ludus.training.sinks.groups import group_opponents
 
 WINDOW = 200  # matches an opponent whose share of wins is shown
 _MOST_OPPONENTS = 64  # a long self-play run meets thousands of snapshots; those not met for longest are forgotten
+
+_NO_CURVES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class WinRate:
 
 
 class RecentMatches:
-    """Counts the last matches by opponent.
+    """Counts the last matches by opponent, and by side where sides are not alike.
 
     Attributes:
         has_winners: Whether any match so far was won or lost; without one the world knows no winners.
@@ -44,20 +46,20 @@ class RecentMatches:
         self._window = window
         self._outcomes: dict[str, deque[int]] = {}
 
-    def add(self, episodes: Episodes) -> None:
-        """Takes what ended in one iteration; episodes without an opponent are no matches."""
-        met, counts = np.unique(episodes.opponents, return_counts=True)
-        if not len(met):
-            return
+    def add(self, episodes: Episodes, curves: Mapping[str, str] = _NO_CURVES) -> None:
+        """Takes what ended in one iteration; episodes without an opponent are no matches.
+
+        Args:
+            episodes: What ended.
+            curves: Under which name some opponents are counted together.
+        """
         self.has_winners = self.has_winners or bool(episodes.outcomes.any())
-        ordered = episodes.outcomes[np.argsort(episodes.opponents, kind="stable")]
-        ends = np.cumsum(counts)
-        for opponent, first, end in zip(met.tolist(), (ends - counts).tolist(), ends.tolist(), strict=True):
-            if opponent >= 0:
-                name = episodes.names[opponent]
-                outcomes = self._outcomes.pop(name, None) or deque(maxlen=self._window)
-                outcomes.extend(ordered[max(first, end - self._window) : end].tolist())
-                self._outcomes[name] = outcomes  # last in the mapping: met last
+        for opponent, side, outcomes in episodes.grouped():
+            label = match_label(opponent, side)
+            name = curves.get(label, label)
+            seen = self._outcomes.pop(name, None) or deque(maxlen=self._window)
+            seen.extend(outcomes[-self._window :].tolist())
+            self._outcomes[name] = seen  # last in the mapping: met last
         while len(self._outcomes) > _MOST_OPPONENTS:
             del self._outcomes[next(iter(self._outcomes))]
 

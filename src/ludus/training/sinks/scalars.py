@@ -2,12 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from numbers import Real
 
-import numpy as np
-
-from ludus.training.callbacks import Evaluated, Iteration, row_label
+from ludus.training.callbacks import Evaluated, Iteration, match_label, row_label
 from ludus.training.sinks.recent import RecentMatches
 
 _MOST_OPPONENTS = 24  # curves of their own; bots come first in a run, later snapshots share one curve
@@ -55,15 +52,14 @@ class ScalarNames:
         return _finite(found)
 
     def _win_rates(self, iteration: Iteration) -> dict[str, float]:
-        episodes = iteration.episodes
-        met = [episodes.names[index] for index in np.unique(episodes.opponents).tolist() if index >= 0]
-        for name in met:
+        met = [match_label(opponent, side) for opponent, side, _ in iteration.episodes.grouped()]
+        for label in met:
             if len(self._own_curve) < _MOST_OPPONENTS:
-                self._own_curve.add(name)
-        curves = {name: name if name in self._own_curve else _OTHERS for name in episodes.names}
-        self._recent.add(replace(episodes, names=tuple(curves.values())))
+                self._own_curve.add(label)
+        curves = {label: label if label in self._own_curve else _OTHERS for label in met}
+        self._recent.add(iteration.episodes, curves)
         shares = self._recent.shares()
-        return {f"win_rate/{curves[name]}": shares[curves[name]] for name in met if shares}
+        return {f"win_rate/{curve}": shares[curve] for curve in curves.values() if shares}
 
 
 def _of_episodes(iteration: Iteration) -> dict[str, float]:
