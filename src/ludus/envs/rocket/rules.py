@@ -57,7 +57,7 @@ INERTIA_YAW = (HULL_HALF_X**2 + HULL_HALF_Y**2) / 3.0
 # Contacts of the car.
 CAR_WORLD_FRICTION = 0.3
 CAR_WORLD_RESTITUTION = 0.3
-CAR_WORLD_BOUNCE_MIN = 50.0  # slower approaches do not bounce, uu/s
+CAR_BOUNCE_MIN = 50.0  # slower approaches do not bounce, uu/s
 CAR_BALL_FRICTION = 2.0
 CAR_CAR_FRICTION = 0.09
 CAR_CAR_RESTITUTION = 0.1

@@ -12,7 +12,7 @@ from ludus.envs.rocket.kernels.maths import axes, to_local, to_world, turn
 from ludus.envs.rocket.kernels.structs import Car
 from ludus.envs.rocket.rules import (
     BACK_Y,
-    CAR_WORLD_BOUNCE_MIN,
+    CAR_BOUNCE_MIN,
     CAR_WORLD_FRICTION,
     CAR_WORLD_RESTITUTION,
     CEILING_FILLET,
@@ -138,7 +138,7 @@ def note_contact(touch: wp.ref[Touch], car: Car, index: int, arm: wp.vec3f, surf
         touch.normals[index, axis] = n[axis]
         touch.ways[index, axis] = way[axis]
     approach = into - _FALL * n[2]  # restitution is of the velocity before this tick's gravity, as for the ball
-    touch.target[index] = wp.where(approach < -CAR_WORLD_BOUNCE_MIN, -CAR_WORLD_RESTITUTION * approach, 0.0)
+    touch.target[index] = wp.where(approach < -CAR_BOUNCE_MIN, -CAR_WORLD_RESTITUTION * approach, 0.0)
     touch.depth[index] = -surface[3]
     touch.deepest = wp.max(touch.deepest, -surface[3])
 
