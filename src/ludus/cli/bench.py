@@ -25,7 +25,7 @@ def sim(
     seconds: Annotated[float, typer.Option(min=0.1, help="Time to measure for.")] = 5.0,
     json: AsJson = False,
 ) -> None:
-    """Measure game steps a second of a world, beside a Gymnasium environment in the same run."""
+    """Measure steps a second of a world, beside a simulator of others in the same run."""
     from ludus.evaluation.bench_sim import run_sim_bench
 
     measured = run_sim_bench(world, games, device, threads, seconds)

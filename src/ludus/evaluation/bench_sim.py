@@ -1,19 +1,23 @@
-"""How fast a world runs: game steps a second, beside a yardstick measured in the same run."""
+"""How fast a world runs: steps a second, beside a yardstick measured in the same run."""
 
+import importlib
+import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import gymnasium as gym
 import torch
 from torch import Tensor
 
-from ludus.envs.base import BatchedEnv, action_dtypes
-from ludus.envs.registry import make_env
+from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
+from ludus.envs.measuring import Measuring, cartpole
+from ludus.envs.registry import make_env, world_package
+from ludus.envs.reward_sets import reward_sets
+from ludus.rewards.manager import RewardManager
+from ludus.rewards.moment import Moment
+from ludus.rewards.weights import RewardConfig
 
-YARDSTICK = "CartPole-v1"
-_YARDSTICKS = {"mimic": "Walker2d-v5"}  # worlds that are measured beside their like
 WINDOWS = 5
 
 
@@ -22,7 +26,8 @@ def run_sim_bench(
 ) -> dict[str, Any]:
     """Measures a world and the yardstick, one after the other in short windows, so that noise meets both.
 
-    A game step includes observations, events and the random keys of all seats, made on the device.
+    A step includes observations, events and the random keys of all seats, made on the device; in worlds of teams the
+    rewards too. `unit` says whether it is a step of a game or of every seat in it.
 
     Args:
         world: Name of the world.
@@ -36,54 +41,80 @@ def run_sim_bench(
         compilation included where there was one) and what was measured.
     """
     started = time.perf_counter()
+    measuring = _measuring(world)
     config = {"threads": threads} if threads is not None else None
     with make_env(world, games, device, config=config) as env, _torch_threads(threads):
-        step = _random_play(env)
-        step()
+        play = _random_play(env, measuring.rewards)
+        play()
         _wait(env.device)
         start_s = time.perf_counter() - started
-        name = _YARDSTICKS.get(env.spec.name, YARDSTICK)
-        yardstick_step, close_yardstick = _yardstick(name)
+        yardstick = measuring.yardstick(env.spec)
+        steps = games * (env.spec.seats if measuring.agent_steps else 1)
         rates, yardstick_rates = [], []
         for _ in range(WINDOWS):
-            rates.append(games * _rate(step, seconds / WINDOWS, env.device))
-            yardstick_rates.append(_rate(yardstick_step, seconds / WINDOWS, torch.device("cpu")))
-        close_yardstick()
-        rate, yardstick = sorted(rates)[WINDOWS // 2], sorted(yardstick_rates)[WINDOWS // 2]
+            rates.append(steps * _rate(play, seconds / WINDOWS, env.device))
+            yardstick_rates.append(yardstick.steps * _rate(yardstick.step, seconds / WINDOWS, torch.device("cpu")))
+        yardstick.close()
+        rate, yardstick_rate = sorted(rates)[WINDOWS // 2], sorted(yardstick_rates)[WINDOWS // 2]
         return {
             "world": env.spec.id,
             "games": games,
             "device": _device_name(env.device),
             "threads": threads,
+            "unit": "step of a seat" if measuring.agent_steps else "step of a game",
             "steps_per_s": rate,
             "steps_per_s_low": min(rates),
             "steps_per_s_high": max(rates),
-            "yardstick": f"Gymnasium {name}, one environment",
-            "yardstick_steps_per_s": yardstick,
-            "ratio": rate / yardstick,
+            "yardstick": yardstick.name,
+            "yardstick_steps_per_s": yardstick_rate,
+            "ratio": rate / yardstick_rate,
             "start_s": start_s,
         }
 
 
-def _random_play(env: BatchedEnv) -> Callable[[], None]:
+def _measuring(world: str) -> Measuring:
+    package = world_package(world)
+    name = f"{package}.measuring"
+    if not package or importlib.util.find_spec(name) is None:
+        return Measuring(cartpole)
+    found: Measuring = importlib.import_module(name).MEASURING
+    return found
+
+
+def _random_play(env: BatchedEnv, rewards: str | None) -> Callable[[], object]:
+    """Returns a function that lets random players play a step, and computes the rewards of a named set."""
+    play = _random_step(env)
+    if rewards is None:
+        return play
+    name, spec = env.spec.name, env.spec
+    manager = RewardManager(name, spec.events, (RewardConfig(base=rewards),), reward_sets(name), spec.teams)
+
+    def rewarded() -> None:
+        result = play()
+        manager.contributions(Moment(result.events, result.measures, 1.0 / spec.rate_hz))
+
+    return rewarded
+
+
+def _random_step(env: BatchedEnv) -> Callable[[], StepResult]:
     shape = (env.num_games, env.spec.seats, *(env.spec.action_space.shape or ()))
     actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
     if "random" in env.spec.bots:
         bots = env.bots(["random"])
         everyone = torch.zeros(shape[:2], dtype=torch.int32, device=env.device)
 
-        def step() -> None:
+        def step() -> StepResult:
             bots.act(everyone, actions)
-            env.step(actions)
+            return env.step(actions)
 
         return step
     pool = [_sampled(env, shape) for _ in range(8)]
     turn = 0
 
-    def step_from_pool() -> None:
+    def step_from_pool() -> StepResult:
         nonlocal turn
         turn = (turn + 1) % len(pool)
-        env.step(pool[turn])
+        return env.step(pool[turn])
 
     return step_from_pool
 
@@ -105,20 +136,7 @@ def _torch_threads(threads: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _yardstick(name: str) -> tuple[Callable[[], None], Callable[[], None]]:
-    env = gym.make(name)
-    env.reset(seed=0)
-    env.action_space.seed(0)
-
-    def step() -> None:
-        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        if terminated or truncated:
-            env.reset()
-
-    return step, env.close
-
-
-def _rate(step: Callable[[], None], seconds: float, device: torch.device) -> float:
+def _rate(step: Callable[[], object], seconds: float, device: torch.device) -> float:
     """Calls a second over at least `seconds`."""
     _wait(device)
     calls, started = 0, time.perf_counter()

@@ -16,6 +16,7 @@ _WORLDS: dict[str, tuple[str, str | None]] = {
     "Mimic-v1": ("mimic-v1", None),
     "Point-v1": ("point-v1", None),
     "Recall-v1": ("recall-v1", None),
+    "Rocket-v1": ("rocket-v1", "chaser"),
     "Rps-v1": ("rps-v1", None),
 }
 _NAMESPACE = "ludus"

@@ -18,6 +18,9 @@ DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType(
         "knockouts": 1.0,
         "knocked_out": -1.0,
         "falls": -0.5,
+        "team_goals": 5.0,
+        "conceded": -5.0,
+        "touches": 0.1,
         "wins": 5.0,
         "losses": -5.0,
     }
