@@ -94,7 +94,7 @@ def leap(s: Sense, row: ControlRow) -> ControlRow:
     z = s.ball.position[2] + (s.ball.velocity[2] + 0.5 * GRAVITY * arrival_s) * arrival_s
     comes = s.ball.velocity[1] < -300.0 and arrival_s > 0.0 and wp.abs(x - s.car.position[0]) < 260.0
     result = row
-    if comes and z > 170.0 and z < 700.0:
+    if comes and z > 170.0 and z < 560.0:
         if s.car.on_ground != 0 and arrival_s < LEAP_S + wp.where(z > 350.0, 0.25, 0.0):
             result[Control.JUMP] = 1.0
         elif s.car.jumping != 0:
@@ -108,7 +108,9 @@ def leap(s: Sense, row: ControlRow) -> ControlRow:
 
 @wp.func
 def goalkeeper(s: Sense) -> ControlRow:
-    """Stays in front of the own goal, between it and the ball, and clears what comes."""
+    """Stays in front of the own goal, between it and the ball, and clears what comes; the nearest kicks off."""
+    if s.kickoff != 0 and s.rank == 0:
+        return shooter(s)
     near = s.meet[1] < DANGER_Y or (s.ball.position[1] < 0.0 and s.meet_s < s.rival_s - 0.3)
     shot_s = (s.ball.position[1] + BACK_Y) / wp.max(-s.ball.velocity[1], 1.0)
     crossing = s.ball.position[0] + s.ball.velocity[0] * shot_s
