@@ -15,7 +15,7 @@ from ludus.envs.brawl.env import BrawlEnv
 from ludus.envs.pygame_tools import pygame
 from ludus.envs.replay import verify_replay
 from ludus.evaluation.exhibition import Exhibition, Outcome
-from ludus.evaluation.painting import make_painter, with_card
+from ludus.evaluation.painting import Look, make_painter, with_card
 from ludus.evaluation.playback import film_match, film_replay, play_in_window, result_title, show_replay
 from ludus.evaluation.players import BotPlayer, KeyboardPlayer
 from ludus.evaluation.window import Input, Window
@@ -107,7 +107,7 @@ def test_players_write_their_own_seat_only(brawl: BrawlEnv) -> None:
 
 
 def test_a_card_covers_the_middle_and_nothing_else(brawl: BrawlEnv) -> None:
-    picture = make_painter(brawl, ("a", "b"))()
+    picture = make_painter(brawl, ("a", "b")).paint()
     before = picture.copy()
     card = with_card(picture, "Paused", ("one line",))
     assert np.array_equal(picture, before)
@@ -122,7 +122,7 @@ def test_worlds_without_pictures_or_debug_layer_say_so() -> None:
         with pytest.raises(UnsupportedError, match="no debug layer"):
             make_painter(env, debug=True)
         with pytest.raises(UnsupportedError, match="cannot be drawn"):
-            make_painter(env)()
+            make_painter(env).paint()
 
 
 class ScriptedWindow(Window):
@@ -263,7 +263,7 @@ def test_matches_and_replays_are_filmed(brawl: BrawlEnv, tmp_path: Path) -> None
     assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "match.mp4"))[0] == 1 + 29 + 45
     replay = match.replay()
     assert replay is not None
-    assert film_replay(replay, tmp_path / "replay.mp4", debug=True) == 30
+    assert film_replay(replay, tmp_path / "replay.mp4", look=Look(debug=True)) == 30
     assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "replay.mp4"))[0] == 30
     match.restart()
     assert film_match(match, tmp_path / "part.mp4", frames=10) is None

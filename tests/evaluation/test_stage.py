@@ -8,7 +8,8 @@ from ludus.envs.base import Observations
 from ludus.envs.brawl.env import BrawlEnv
 from ludus.envs.mimic.env import MimicEnv
 from ludus.evaluation.exhibition import Exhibition, Outcome
-from ludus.evaluation.playback import _Pace, result_title, steps_a_picture
+from ludus.evaluation.pace import Pace, steps_a_picture
+from ludus.evaluation.playback import result_title
 from ludus.evaluation.showcase import find_showcase
 from ludus.evaluation.stage import make_stage, stage_settings
 
@@ -64,14 +65,14 @@ def test_steps_between_pictures_keep_real_time() -> None:
 
 
 def test_where_drawing_is_slow_more_steps_are_taken_but_none_that_a_person_would_miss() -> None:
-    pace = _Pace(100.0)
+    pace = Pace(100.0)
     assert (pace.steps, pace.pictures_hz) == (4, 25.0)
     steps = []
     for passed_s in (0.04, 0.07, 0.5, 0.01):
         pace.note(passed_s)
         steps.append(pace.steps)
     assert steps == [4, 7, 16, 4]
-    fight = _Pace(30.0)
+    fight = Pace(30.0)
     fight.note(0.5)
     assert (fight.steps, fight.pictures_hz) == (1, 30.0)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ludus.cli.console import ProgressLine, print_ok, print_warning
-from ludus.cli.options import Deterministic
+from ludus.cli.options import Deterministic, Fps, View
 from ludus.cli.plugins import Plugin, load_plugins
 from ludus.core.errors import ConfigError
 
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from ludus.envs.base import BatchedEnv
     from ludus.evaluation.contenders import Contender
     from ludus.evaluation.exhibition import Exhibition
+    from ludus.evaluation.painting import Look
     from ludus.evaluation.showcase import Showcase
     from ludus.policies.agent import Agent
-
-_LEFT_BOT, _RIGHT_BOT = "aggressive", "edge-guarder"
 
 
 def demo(
@@ -25,11 +24,18 @@ def demo(
         str, typer.Argument(metavar="AGENT_OR_WORLD", help="Folder or file of an agent, or a world to show bots in.")
     ] = "brawl",
     left: Annotated[
-        str | None, typer.Option(help=f"Who starts on the left, if not the agent: bot or folder. [{_LEFT_BOT}]")
+        str | None,
+        typer.Option(
+            help="Who starts on the left, if not the agent: bot or folder. [brawl: aggressive, rocket: chaser]"
+        ),
     ] = None,
     right: Annotated[
         str | None,
-        typer.Option("--against", "--right", help=f"Who starts on the right: bot, or folder. [{_RIGHT_BOT}]"),
+        typer.Option(
+            "--against",
+            "--right",
+            help="Who starts on the right: bot, or folder. [brawl: edge-guarder, rocket: shooter]",
+        ),
     ] = None,
     video: Annotated[Path | None, typer.Option(help="Video to write, .mp4 or .gif. [demo.mp4]")] = None,
     window: Annotated[bool, typer.Option("--window", help="Show it in a window instead.")] = False,
@@ -40,40 +46,40 @@ def demo(
     ] = None,
     deterministic: Deterministic = False,
     frames: Annotated[int | None, typer.Option(min=1, help="Stop after this many pictures.")] = None,
+    view: View = None,
+    fps: Fps = 30.0,
     debug: Annotated[bool, typer.Option("--debug", help="Draw hit and hurt capsules and state names.")] = False,
     record: Annotated[Path | None, typer.Option(help="Also write the match to this replay file.")] = None,
     plugin: Plugin = None,
 ) -> None:
     """Show an agent in its world: alone, or against a bot or another agent; or a world without any agent."""
     load_plugins(plugin)
-    from ludus.evaluation.contenders import find_world
+    from ludus.evaluation.contenders import find_world, sit_by_team
     from ludus.evaluation.exhibition import Exhibition
+    from ludus.evaluation.painting import Look
     from ludus.evaluation.showcase import find_showcase
-    from ludus.evaluation.stage import make_stage, stage_settings
+    from ludus.evaluation.stage import make_stage, shown_settings, stage_settings
 
     if window and video is not None:
         raise ConfigError(f"--window shows the match and writes no video; leave --video {video} out, or --window")
     world, agent = find_world(player)
     if agent is not None and left is not None:
         raise ConfigError(f"the agent {player} starts on the left; leave --left {left} out, or name a world instead")
-    settings = stage_settings(world, None if agent is None else agent.settings, trial, set_ or ())
+    settings = stage_settings(world, shown_settings(world, agent.settings if agent else None), trial, set_ or ())
     target = None if window else video or Path("demo.mp4")
     with make_stage(world, seed=seed, settings=settings, left_first=True) as env:
         showcase = find_showcase(world) if agent is None and env.spec.seats == 1 else None
         if showcase is not None:
-            _refuse(env, {"--left": left, "--against": right, "--record": record})
+            _refuse(env, {"--left": left, "--against": right, "--record": record, "--view": view})
             _run_showcase(showcase, env, target, frames=frames)
             return
         contenders = _contenders(env, player, agent, left, right)
-        players = [
-            contender.sit(env, seat, seed=seed + seat, deterministic=deterministic)
-            for seat, contender in enumerate(contenders)
-        ]
-        exhibition = Exhibition(env, players)
+        exhibition = Exhibition(env, sit_by_team(env, contenders, seed=seed, deterministic=deterministic))
+        look = Look(debug, view)
         if target is None:
-            _show(exhibition, frames=frames, debug=debug)
+            _show(exhibition, look, frames=frames)
         else:
-            _film(exhibition, target, frames=frames, debug=debug)
+            _film(exhibition, target, look, frames=frames, wish_hz=fps)
         recorded = None if record is None else exhibition.replay()
         if record is not None and recorded is not None:
             record.parent.mkdir(parents=True, exist_ok=True)
@@ -84,8 +90,9 @@ def demo(
 def _contenders(
     env: "BatchedEnv", player: str, agent: "Agent | None", left: str | None, right: str | None
 ) -> "list[Contender]":
-    """Finds who plays: an agent alone where there is one seat, else two players."""
+    """Finds who plays: an agent alone where there is one seat, else one for each of two sides."""
     from ludus.evaluation.contenders import Contender, find_contender
+    from ludus.evaluation.stage import stage_of
 
     if agent is not None:
         agent.check_world(env.spec)
@@ -94,10 +101,11 @@ def _contenders(
         if agent is None:
             raise ConfigError(f"{env.spec.id} is played alone: name an agent instead of the world")
         return [Contender(player, agent.policy)]
-    if env.spec.seats != 2:
-        raise ConfigError(f"a demo is for one or two players; {env.spec.id} has {env.spec.seats} seats")
-    first = find_contender(left or _LEFT_BOT, env) if agent is None else Contender(player, agent.policy)
-    return [first, find_contender(right or _RIGHT_BOT, env)]
+    if len(set(env.spec.teams)) != 2:
+        raise ConfigError(f"a demo is for one or two sides; {env.spec.id} has {len(set(env.spec.teams))}")
+    bots = stage_of(env.spec.id).bots or (env.spec.bots[0], env.spec.bots[-1])
+    first = find_contender(left or bots[0], env) if agent is None else Contender(player, agent.policy)
+    return [first, find_contender(right or bots[1], env)]
 
 
 def _refuse(env: "BatchedEnv", options: dict[str, object]) -> None:
@@ -109,7 +117,7 @@ def _refuse(env: "BatchedEnv", options: dict[str, object]) -> None:
 
 def _run_showcase(showcase: "Showcase", env: "BatchedEnv", target: Path | None, *, frames: int | None) -> None:
     """Shows or films what the world shows without a player."""
-    from ludus.evaluation.playback import steps_a_picture
+    from ludus.evaluation.pace import MOST_PICTURES_HZ, steps_a_picture
     from ludus.evaluation.showcase import film_showcase, show_showcase
     from ludus.evaluation.window import Window
 
@@ -119,43 +127,44 @@ def _run_showcase(showcase: "Showcase", env: "BatchedEnv", target: Path | None, 
             show_showcase(showcase, env, window, rate_hz, frames=frames)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    progress = ProgressLine("frames", frames or _pictures(env))
+    progress = ProgressLine("frames", frames or _pictures(env, MOST_PICTURES_HZ))
     written = film_showcase(showcase, env, target, rate_hz, frames=frames, progress=progress)
     progress.close()
     print_ok(f"{written} frames of {env.spec.id} written to {target}")
 
 
-def _show(exhibition: "Exhibition", *, frames: int | None, debug: bool) -> None:
+def _show(exhibition: "Exhibition", look: "Look", *, frames: int | None) -> None:
     from ludus.evaluation.playback import play_in_window
     from ludus.evaluation.window import Window
 
-    with Window(f"Ludus: {' against '.join(exhibition.names)}") as window:
+    with Window(f"Ludus: {' against '.join(exhibition.sides)}") as window:
         play_in_window(
             exhibition,
             None,
             window,
             frames=frames,
-            debug=debug,
-            on_outcome=lambda outcome: print_ok(outcome.describe(exhibition.names)),
+            look=look,
+            on_outcome=lambda outcome: print_ok(outcome.describe(exhibition.sides)),
         )
 
 
-def _film(exhibition: "Exhibition", video: Path, *, frames: int | None, debug: bool) -> None:
+def _film(exhibition: "Exhibition", video: Path, look: "Look", *, frames: int | None, wish_hz: float) -> None:
     from ludus.evaluation.playback import film_match
 
     video.parent.mkdir(parents=True, exist_ok=True)
-    progress = ProgressLine("frames", min(frames or 2**31, _pictures(exhibition.env)))
-    outcome = film_match(exhibition, video, frames=frames, debug=debug, progress=progress)
+    progress = ProgressLine("frames", min(frames or 2**31, _pictures(exhibition.env, wish_hz)))
+    outcome = film_match(exhibition, video, frames=frames, look=look, wish_hz=wish_hz, progress=progress)
     progress.close()
     if outcome is None:
         print_warning(f"stopped after {exhibition.steps} frames, before the end")
     else:
-        print_ok(outcome.describe(exhibition.names))
+        print_ok(outcome.describe(exhibition.sides))
     print_ok(f"video written to {video}")
 
 
-def _pictures(env: "BatchedEnv") -> int:
+def _pictures(env: "BatchedEnv", wish_hz: float) -> int:
     """Returns how many pictures there are at most."""
-    from ludus.evaluation.playback import steps_a_picture
+    from ludus.evaluation.pace import picture_steps
 
-    return -(-(env.spec.step_limit or 2**31) // steps_a_picture(env.spec.rate_hz))
+    steps, parts = picture_steps(env, wish_hz)
+    return -(-(env.spec.step_limit or 2**31) // steps) * parts

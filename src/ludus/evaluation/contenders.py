@@ -38,6 +38,29 @@ class Contender:
         return AgentPlayer(env, one_seat(env, seat), self.policy, name=label, seed=seed, deterministic=deterministic)
 
 
+def sit_by_team(
+    env: BatchedEnv, sides: Sequence[Contender], *, seed: int = 0, deterministic: bool = False
+) -> list[AgentPlayer | BotPlayer]:
+    """Seats contenders, each in all seats of its team.
+
+    Args:
+        env: The games.
+        sides: One for each team, in the order of their first seats.
+        seed: Of the first seat's actions that are drawn; the next seat has the next one.
+        deterministic: Whether the most likely actions are taken instead.
+
+    Raises:
+        ConfigError: There are more or fewer teams.
+    """
+    teams = list(dict.fromkeys(env.spec.teams))
+    if len(sides) != len(teams):
+        raise ConfigError(f"{env.spec.id} has {len(teams)} sides, got {len(sides)} players")
+    return [
+        sides[teams.index(team)].sit(env, seat, seed=seed + seat, deterministic=deterministic)
+        for seat, team in enumerate(env.spec.teams)
+    ]
+
+
 def find_contender(name: str, env: BatchedEnv) -> Contender:
     """Finds a bot of the world, or loads an agent onto the device of the games.
 

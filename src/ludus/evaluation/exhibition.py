@@ -14,6 +14,7 @@ from ludus.envs.replay import Replay, ReplayRecorder
 from ludus.evaluation.players import Player
 from ludus.rewards.moment import Moment
 
+_GOALS, _GOAL_EVENT = "goals", "team_goals"
 _MOST_NUMBERS = 7  # of an outcome that are said; a world gives those first that matter most
 
 
@@ -22,9 +23,9 @@ class Outcome:
     """How a match ended.
 
     Attributes:
-        winner: Seat of the winner, or None for a draw.
+        winner: Side of the winner, or None for a draw; a team is one side, a seat without teammates too.
         steps: Steps that it took.
-        measures: For each measure, its last value a seat.
+        measures: For each measure, its last value a side, of its first seat; and goals where they are counted.
         numbers: Behaviour numbers of who played alone.
         cut_off: Whether time was up before the game was over by its own rules.
         seconds: Game time that it took.
@@ -38,18 +39,22 @@ class Outcome:
     seconds: float = 0.0
 
     def describe(self, names: Sequence[str]) -> str:
-        """Says it in words, such as `anna beats bert, stocks 2:0, damage 31:0, 1402 steps`."""
+        """Says it in words, such as `anna beats bert, stocks 2:0, damage 31:0, 1402 steps`.
+
+        Args:
+            names: Of the sides.
+        """
         if len(names) == 1:
             numbers = [f"{name} {value:.2f}" for name, value in list(self.numbers.items())[:_MOST_NUMBERS]]
             return ", ".join([f"{names[0]}: {self.steps} steps", *numbers])
         if self.winner is None:
             said = f"{' and '.join(names)} draw"
         else:
-            losers = [name for seat, name in enumerate(names) if seat != self.winner]
+            losers = [name for side, name in enumerate(names) if side != self.winner]
             said = f"{names[self.winner]} beats {' and '.join(losers)}"
         scores = [
             f"{name} {':'.join(f'{value:.0f}' for value in self.measures[name])}"
-            for name in ("stocks", "damage")
+            for name in (_GOALS, "stocks", "damage")
             if name in self.measures
         ]
         return ", ".join([said, *scores, f"{self.steps} steps"])
@@ -68,6 +73,9 @@ class Exhibition:
         self._actions = torch.zeros(
             (1, env.spec.seats, *(env.spec.action_space.shape or ())), dtype=action_dtypes(env.spec.action_space)[0]
         )
+        teams = env.spec.teams
+        self._firsts = tuple(teams.index(team) for team in dict.fromkeys(teams))  # the first seat of each side
+        self._goals = torch.zeros(env.spec.seats)
         self._account = _Account(env) if env.spec.seats == 1 else None
         self._is_recorded = env.spec.id in registered_envs()  # others could not be played again
         self._recorder: ReplayRecorder | None = None
@@ -80,6 +88,15 @@ class Exhibition:
     def names(self) -> tuple[str, ...]:
         """Names of the players by seat."""
         return tuple(player.name for player in self.players)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Names of the sides: a player's, or those of a team."""
+        teams, names = self.env.spec.teams, self.names
+        members = [
+            [name for name, team in zip(names, teams, strict=True) if team == teams[seat]] for seat in self._firsts
+        ]
+        return tuple(" and ".join(dict.fromkeys(side)) for side in members)
 
     @property
     def steps(self) -> int:
@@ -97,6 +114,8 @@ class Exhibition:
             self._recorder.record(self._actions, result)
         if self._account is not None:
             self._account.add(result)
+        if _GOAL_EVENT in result.events:
+            self._goals += result.events[_GOAL_EVENT][0].cpu()
         self._observations = result.observations
         self._steps += 1
         self._is_over = bool(result.ended[0])
@@ -123,6 +142,7 @@ class Exhibition:
 
     def _begin(self) -> None:
         self._steps, self._is_over = 0, False
+        self._goals.zero_()
         self._recorder = (
             ReplayRecorder(self.env, 0, episode=self._episode, players=self.names) if self._is_recorded else None
         )
@@ -131,11 +151,16 @@ class Exhibition:
 
     def _outcome(self, result: StepResult) -> Outcome:
         wins = result.events["wins"][0].tolist() if "wins" in result.events else []
-        winner = next((seat for seat, won in enumerate(wins) if won > 0), None)
-        measures = {name: tuple(rows[0].tolist()) for name, rows in result.measures.items()}
+        winner = next((side for side, seat in enumerate(self._firsts) if wins and wins[seat] > 0), None)
+        measures = {name: self._by_side(rows[0].tolist()) for name, rows in result.measures.items()}
+        if _GOAL_EVENT in result.events:
+            measures[_GOALS] = self._by_side(self._goals.tolist())
         numbers = {} if self._account is None else self._account.numbers(self._steps)
         seconds = self._steps / self.env.spec.rate_hz
         return Outcome(winner, self._steps, measures, numbers, cut_off=bool(result.truncated[0]), seconds=seconds)
+
+    def _by_side(self, values: Sequence[float]) -> tuple[float, ...]:
+        return tuple(values[seat] for seat in self._firsts)
 
 
 class _Account:

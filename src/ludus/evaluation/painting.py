@@ -1,43 +1,63 @@
 """Pictures of the first game of a batch, with names, the debug layer and cards where a world offers them."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ludus.core.errors import UnsupportedError
 from ludus.envs.base import BatchedEnv
-from ludus.envs.brawl.env import BrawlEnv
 from ludus.envs.pygame_tools import Picture, new_surface, pygame
-
-Image: TypeAlias = NDArray[np.uint8]
-Painter: TypeAlias = Callable[[], Image]
+from ludus.envs.stage import Image, Painter
+from ludus.evaluation.stage import stage_of
 
 _CARD = (18, 19, 36, 225)
 _TITLE = (246, 244, 236)
 _LINE = (188, 188, 206)
 
 
-def make_painter(env: BatchedEnv, names: Sequence[str] = (), *, debug: bool = False) -> Painter:
-    """Returns a function that draws the first game as it stands, `(height, width, 3)`.
+def make_painter(
+    env: BatchedEnv, names: Sequence[str] = (), *, debug: bool = False, view: str | None = None
+) -> Painter:
+    """Makes who draws the first game.
 
     Args:
         env: The games.
         names: Who sits in each seat.
         debug: Whether to draw what the simulator tests; only some worlds can.
+        view: From where to look, where a world has several views; None for its own choice.
 
     Raises:
-        UnsupportedError: The world has no debug layer.
+        UnsupportedError: The world has no debug layer, or only one view.
+        UnknownNameError: The world has no such view.
     """
-    if isinstance(env, BrawlEnv):
-        from ludus.envs.brawl.render import Renderer
-
-        renderer = Renderer(env.table, debug=debug, names=(names[0], names[1]) if len(names) == 2 else None)
-        return lambda: renderer.frame(env.view(0))
-    if debug:
+    maker = stage_of(env.spec.id).painter
+    if maker is None and debug:
         raise UnsupportedError(f"{env.spec.id} has no debug layer; leave --debug out")
-    return lambda: env.render(0)
+    painter = Painter(env) if maker is None else maker(env, names, debug=debug)
+    if view is not None:
+        painter.look(view)
+    return painter
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How games are drawn.
+
+    Attributes:
+        debug: Whether to draw what the simulator tests; only some worlds can.
+        view: From where, where a world has several views; None for its own choice.
+    """
+
+    debug: bool = False
+    view: str | None = None
+
+    def painter(self, env: BatchedEnv, names: Sequence[str]) -> Painter:
+        """Makes who draws a batch's first game so; see `make_painter`."""
+        return make_painter(env, names, debug=self.debug, view=self.view)
+
+
+DEFAULT_LOOK = Look()
 
 
 def with_card(picture: Image, title: str, lines: Sequence[str] = ()) -> Image:

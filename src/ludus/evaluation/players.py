@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from ludus.algorithms.ppo.stepping import Stepper
-from ludus.core.errors import ConfigError
+from ludus.core.errors import ConfigError, UnsupportedError
 from ludus.envs.base import BatchedEnv, Observations
-from ludus.envs.brawl.controls import keyboard_action, sees_mirrored
-from ludus.envs.brawl.env import BrawlEnv
+from ludus.evaluation.stage import playable, stage_of
 from ludus.policies.memory import Memory
 from ludus.policies.policy import Policy
 
@@ -140,11 +139,19 @@ class AgentPlayer:
 
 
 class KeyboardPlayer:
-    """A person at the keyboard, in a game of Brawl."""
+    """A person at the keyboard, in a batch of one game."""
 
-    def __init__(self, env: BrawlEnv, seat: int, name: str = "you") -> None:
+    def __init__(self, env: BatchedEnv, seat: int, name: str = "you") -> None:
+        """Seats the person.
+
+        Raises:
+            UnsupportedError: The world cannot be played with a keyboard.
+        """
+        maker = stage_of(env.spec.id).keyboard
+        if maker is None:
+            raise UnsupportedError(f"{env.spec.id} cannot be played with a keyboard; valid: {', '.join(playable())}")
         self.name = name
-        self._env, self._seat = env, seat
+        self._keyboard, self._seat = maker(env, seat), seat
         self._held: frozenset[str] = frozenset()
 
     def press(self, held: Collection[str]) -> None:
@@ -153,9 +160,7 @@ class KeyboardPlayer:
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:  # noqa: ARG002 - people look
         """Writes what the held keys ask for; see `Actor.act`."""
-        for game in range(self._env.num_games):
-            mirrored = sees_mirrored(self._env, game, self._seat)
-            actions[game, self._seat] = keyboard_action(self._held, mirrored=mirrored)
+        actions[0, self._seat] = self._keyboard.action(self._held)
 
 
 def one_seat(env: BatchedEnv, seat: int) -> Tensor:

@@ -14,7 +14,8 @@ from typing import TypeAlias
 from ludus.core.errors import UnknownNameError
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import world_package
-from ludus.evaluation.painting import Image, with_card
+from ludus.envs.stage import Image
+from ludus.evaluation.painting import with_card
 from ludus.evaluation.video import VideoWriter
 from ludus.evaluation.window import Window
 

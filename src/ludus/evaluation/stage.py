@@ -1,16 +1,49 @@
 """The one game that is shown: a world with the settings of its agent, of a trial and of the command line."""
 
+import importlib
+import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ludus.config import read_overrides
-from ludus.core.errors import ConfigFileError
+from ludus.core.errors import ConfigFileError, UnknownNameError
 from ludus.envs.base import BatchedEnv
 from ludus.envs.brawl.env import BrawlEnv
-from ludus.envs.registry import GYMNASIUM_PREFIX, make_env
+from ludus.envs.registry import GYMNASIUM_PREFIX, make_env, registered_envs, world_package
+from ludus.envs.stage import Stage
 from ludus.envs.trials import choose_trials, laid_over
 
+_MODULE = "stage"
+
 _GYMNASIUM_DRAWS: Mapping[str, Any] = {"env_kwargs": {"render_mode": "rgb_array"}}
+
+
+def stage_of(world: str) -> Stage:
+    """Finds what a world offers to people; one that is not registered, or has no module `stage`, offers the least.
+
+    Args:
+        world: Name with or without version, or `gym:ID`.
+    """
+    try:
+        package = world_package(world)
+    except UnknownNameError:
+        return Stage()
+    name = f"{package}.{_MODULE}"
+    if not package or importlib.util.find_spec(name) is None:
+        return Stage()
+    stage: Stage = importlib.import_module(name).STAGE
+    return stage
+
+
+def playable() -> tuple[str, ...]:
+    """Returns the names of the worlds that a person can play."""
+    names = {env_id.rpartition("-v")[0] for env_id in registered_envs()}
+    return tuple(sorted(name for name in names if stage_of(name).keyboard is not None))
+
+
+def shown_settings(world: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Returns the settings of an agent, with those in their place with which the world is shown to people."""
+    return {**(settings or {}), **stage_of(world).shown}
 
 
 def stage_settings(

@@ -19,7 +19,7 @@ from ludus.envs.mimic.env import MimicEnv
 from ludus.envs.mimic.joints import SIDES
 from ludus.envs.replay import Replay, replay_env, resimulate
 from ludus.evaluation.exhibition import Exhibition
-from ludus.evaluation.playback import steps_a_picture
+from ludus.evaluation.pace import steps_a_picture
 
 SCALE = 100
 MOST_STEPS = 20_000

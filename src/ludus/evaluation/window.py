@@ -9,7 +9,7 @@ import numpy as np
 
 from ludus.core.errors import DeviceError
 from ludus.envs.pygame_tools import pygame
-from ludus.evaluation.painting import Image
+from ludus.envs.stage import Image
 
 _HEADLESS = ("dummy", "offscreen")
 

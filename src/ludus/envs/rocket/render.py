@@ -6,12 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.envs.pygame_tools import Picture, new_surface, pygame
-from ludus.envs.rocket.rendering.director import FOLLOWING, VIEWS, Director, split_view
+from ludus.envs.rocket.rendering.director import FOLLOWING, VIEWS, Director, split_view, views_of
 from ludus.envs.rocket.rendering.history import History
 from ludus.envs.rocket.rendering.hud import Hud
 from ludus.envs.rocket.rendering.palette import TEAMS
 from ludus.envs.rocket.rendering.scene import Scene
+from ludus.envs.rocket.rules import MAX_CARS
 from ludus.envs.rocket.view import MatchView
+
+__all__ = ["Renderer", "views_of"]
 
 
 class Renderer:
@@ -31,30 +34,28 @@ class Renderer:
             size: Width and height of the pictures in pixels.
             names: Who sits in each seat.
             view: `top`, `side`, `chase` or `ball`; the last two are behind a car, `chase-2` behind the second seat's.
+
+        Raises:
+            UnknownNameError: There is no such view.
         """
         self.size, self.names = size, tuple(names)
-        self._view, self._director = view, Director("top", 0, size)
+        self._director = Director(*split_view(view, len(names) or MAX_CARS), size)
         self._scene, self._hud = Scene(size), Hud(size)
         self._canvas, self._picture = new_surface(size), Picture(size)
         self._history = History()
-        self._seat = ""  # number of the followed seat while a view follows none
-        self._is_set = False
 
-    @property
-    def view(self) -> str:
-        """The view, as it was named."""
-        return self._view
+    def look(self, view: str, seats: int = MAX_CARS) -> None:
+        """Takes another view, of a game with so many seats.
 
-    @view.setter
-    def view(self, name: str) -> None:
-        self._view, self._is_set = name, False
+        Raises:
+            UnknownNameError: There is no such view.
+        """
+        self._director = Director(*split_view(view, seats), self.size)
 
     def turn(self) -> None:
         """Takes the next view: from above, from the side, behind the car, behind it with the ball in sight."""
-        kind, _, seat = self._view.partition("-")
-        following = VIEWS[(VIEWS.index(kind) + 1) % len(VIEWS)]
-        self._seat = seat or self._seat
-        self.view = f"{following}-{self._seat}" if following in FOLLOWING and self._seat else following
+        kind = VIEWS[(VIEWS.index(self._director.kind) + 1) % len(VIEWS)]
+        self._director = Director(kind, self._director.seat, self.size)
 
     def frame(self, view: MatchView) -> NDArray[np.uint8]:
         """Returns a match at one moment as an RGB picture `(height, width, 3)`."""
@@ -70,9 +71,6 @@ class Renderer:
             surface.blit(pygame.transform.smoothscale(self._canvas, surface.get_size()), (0, 0))
 
     def _paint(self, view: MatchView) -> None:
-        if not self._is_set:
-            self._director = Director(*split_view(self._view, len(view.cars)), self.size)
-            self._is_set = True
         director, canvas = self._director, self._canvas
         self._history.note(view)
         camera = director.camera(view, self._history)

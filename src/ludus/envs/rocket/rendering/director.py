@@ -16,13 +16,18 @@ FOLLOWING = ("chase", "ball")  # behind a car; `chase-2` is behind that of the s
 
 _TOP_EYE = (-330.0, 0.0, 26000.0)
 _TOP_WIDTH_DEG = 36.6
-_SIDE_EYE_X, _SIDE_EYE_Z, _SIDE_WIDTH_DEG = -6900.0, 2700.0, 52.0
+_SIDE_EYE_X, _SIDE_EYE_Z, _SIDE_WIDTH_DEG = 6900.0, 2700.0, 47.0
 _CHASE_WIDTH_DEG = 92.0
 _BEHIND, _ABOVE = 290.0, 118.0  # uu from the car to the eye
 _AHEAD = 520.0  # uu from the car to what is in the middle of the picture
 _TURN_HZ, _PAN_HZ = 7.0, 3.2  # how quickly the camera follows
 _CLOSE = 260.0  # uu; of a ball that is nearer than this, the way to it says nothing
 _MARGIN = 90.0  # uu that the eye stays away from the walls
+
+
+def views_of(seats: int) -> tuple[str, ...]:
+    """Returns the names of the views of a game with so many seats."""
+    return (*VIEWS, *(f"{kind}-{seat}" for kind in FOLLOWING for seat in range(2, seats + 1)))
 
 
 def split_view(name: str, seats: int) -> tuple[str, int]:
@@ -36,8 +41,7 @@ def split_view(name: str, seats: int) -> tuple[str, int]:
         return kind, 0
     if kind in FOLLOWING and number.isdecimal() and 1 <= int(number) <= seats:
         return kind, int(number) - 1
-    valid = [*VIEWS, *(f"{kind}-{seat}" for kind in FOLLOWING for seat in range(2, seats + 1))]
-    raise UnknownNameError("view", name, valid)
+    raise UnknownNameError("view", name, views_of(seats))
 
 
 class Director:
