@@ -92,7 +92,7 @@ results-mimic-learn: $(READY) ## docs/mimic-results.md: env steps a second besid
 
 results-mimic-algorithms: $(READY) ## docs/mimic-results.md: PPO, SAC and TD3 by env steps and by seconds; long
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/sample_efficiency.py mimic \
-		--preset walk --preset sac:walk-sac --preset td3:walk-td3 --env-steps 80000 --evaluations 4 --seeds 3 \
+		--preset walk --preset sac:walk-sac --preset td3:walk-td3 --env-steps 80000 --evaluations 4 --seeds 2 \
 		--numbers mean_return imitation distance_m stable_walks --set world.settings.threads=1 \
 		--set ppo:world.num_games=16 --set ppo:ppo.steps=128 --set ppo:ppo.batch_size=256 \
 		--set ppo:total_env_steps=320000 --out $(DATA)/mimic_algorithms
