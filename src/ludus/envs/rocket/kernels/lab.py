@@ -7,11 +7,11 @@ from ludus.envs.rocket.kernels.body import collide_body
 from ludus.envs.rocket.kernels.car import advance_car, finish_car, move_car
 from ludus.envs.rocket.kernels.car_ball import hit_ball
 from ludus.envs.rocket.kernels.car_car import collide_cars
+from ludus.envs.rocket.kernels.options import PHYSICS
 from ludus.envs.rocket.kernels.structs import Ball, Car
 from ludus.envs.rocket.rules import Control
-from ludus.envs.warp_tools import EXACT
 
-wp.set_module_options(EXACT)
+wp.set_module_options(PHYSICS)
 
 
 @wp.func

@@ -4,14 +4,14 @@ import warp as wp
 
 from ludus.envs.rocket.kernels.controls import press
 from ludus.envs.rocket.kernels.measures import write_measures
+from ludus.envs.rocket.kernels.options import PHYSICS
 from ludus.envs.rocket.kernels.sight import PadRow
 from ludus.envs.rocket.kernels.structs import Ball, Car, Match, Rules
 from ludus.envs.rocket.kernels.tables import ControlRow, EventRow, MeasureRow, Tables
 from ludus.envs.rocket.kernels.tick import play_tick
 from ludus.envs.rocket.rules import DT, MAX_CARS, Event
-from ludus.envs.warp_tools import EXACT
 
-wp.set_module_options(EXACT)
+wp.set_module_options(PHYSICS)
 
 _HALF_TICK = 0.5 * DT
 
