@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Protocol
 
+import numpy as np
 import torch
 import warp as wp
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import UnknownNameError
 from ludus.envs.bot_tools import Arena, KernelBots, bot_settings, number_setting, whole_setting
+from ludus.envs.rocket.actions import AXES, BUTTONS, action_table
 from ludus.envs.rocket.config import RocketConfig
 from ludus.envs.rocket.kernels import bots as bot_kernels
 from ludus.envs.rocket.kernels.bots import (
@@ -22,7 +26,7 @@ from ludus.envs.rocket.kernels.bots import (
     table_actions_kernel,
 )
 from ludus.envs.rocket.kernels.tables import BinRow, ControlRow
-from ludus.envs.rocket.rules import CONTROLS
+from ludus.envs.rocket.rules import CONTROLS, Control
 from ludus.envs.warp_tools import Launcher, Prepared, load_kernels, pack_struct, struct_array
 
 BOT_NAMES = tuple(style.name.lower() for style in Style)
@@ -66,6 +70,22 @@ def parse_bot(name: str) -> BotSpec:
     return BotSpec(style, delay, number_setting(name, "noise", values.get("noise", str(usual_noise)), 0, 1))
 
 
+def nearest_actions() -> NDArray[np.int64]:
+    """Returns the row of the table of actions that does most nearly the same, `(2, 1944)`: in the air, on the ground.
+
+    Columns are all controls with every axis at -1, 0 or 1 and every button up or down, the last control the fastest. On
+    the ground pitch, yaw and roll do nothing unless the car jumps; in the air throttle and steering do next to nothing.
+    """
+    wanted = np.array(list(product(*((-1.0, 0.0, 1.0),) * AXES, *((0.0, 1.0),) * BUTTONS)), np.float32)
+    off = (wanted[:, None, :] - action_table()[None, :, :]) ** 2
+    weights = np.ones((2, len(wanted), CONTROLS), np.float32)
+    weights[..., Control.BOOST], weights[..., Control.JUMP] = 2.0, 20.0
+    weights[0][:, [Control.THROTTLE, Control.STEER, Control.HANDBRAKE]] = 0.05
+    stays = wanted[:, Control.JUMP] == 0
+    weights[1][np.ix_(stays, [Control.PITCH, Control.YAW, Control.ROLL])] = 0.05
+    return np.stack([(off * each[:, None, :]).sum(-1).argmin(-1) for each in weights])
+
+
 class RocketArena(Arena, Protocol):
     """What bots need of the environment that they play in.
 
@@ -99,6 +119,7 @@ class RocketBots(KernelBots):
         self._env = env
         self._roster = pack_struct(BotSettings, rows).to(env.device)
         self._controls = torch.zeros((env.num_games, env.spec.seats, CONTROLS), device=env.device)
+        self._nearest = torch.from_numpy(nearest_actions()).to(env.device)
         load_kernels(bot_kernels, env.device)
 
     def _prepare(self) -> Prepared:
@@ -118,7 +139,10 @@ class RocketBots(KernelBots):
         played: list[object] = [env.rules, assignment, len(self.names)]
         write: tuple[object, list[object]]
         if env.config.actions == "table":
-            write = table_actions_kernel, [state[0], controls, env.tables, *played, wp.from_torch(self._actions)]
+            write = (
+                table_actions_kernel,
+                [state[0], controls, wp.from_torch(self._nearest), *played, wp.from_torch(self._actions)],
+            )
         elif env.config.actions == "bins":
             write = bin_actions_kernel, [controls, *played, wp.from_torch(self._actions, dtype=BinRow)]
         else:

@@ -13,7 +13,7 @@ from ludus.envs.rocket.kernels.bot_styles import chaser, goalkeeper, shooter, su
 from ludus.envs.rocket.kernels.sight import PadRow
 from ludus.envs.rocket.kernels.structs import Ball, Car, Match, Rules
 from ludus.envs.rocket.kernels.tables import BinRow, ControlRow, Tables
-from ludus.envs.rocket.rules import CONTROLS, Control, Stream
+from ludus.envs.rocket.rules import CONTROLS, Stream
 from ludus.envs.warp_functions import below, mix, uniform
 from ludus.envs.warp_tools import EXACT
 
@@ -72,7 +72,7 @@ def styled_controls(
     seat: int,
 ) -> ControlRow:
     """Controls of a style that looks at the game."""
-    s = look(cars, ball, match, rules, game, seat)
+    s = look(cars, ball, match, rules, game, seat, style != Style.CHASER)
     if style == Style.CHASER:
         return chaser(s)
     if style == Style.SHOOTER:
@@ -155,38 +155,21 @@ def is_played(assignment: wp.array2d[wp.int32], game: int, seat: int, bots: int)
 
 
 @wp.func
-def nearest_row(row: ControlRow, on_ground: bool, tables: Tables) -> wp.int32:
-    """The action of the table that does most nearly the same.
-
-    On the ground pitch and roll do nothing, in the air throttle and steering do next to nothing.
-    """
-    ground = wp.where(on_ground, 1.0, 0.05)
-    air = wp.where(on_ground and row[Control.JUMP] == 0.0, 0.05, 1.0)
-    best = int(0)
-    least = float(1.0e9)
-    for action in range(TABLE_SIZE):
-        other = tables.actions[action]
-        throttle = other[Control.THROTTLE] - row[Control.THROTTLE]
-        steer = other[Control.STEER] - row[Control.STEER]
-        pitch = other[Control.PITCH] - row[Control.PITCH]
-        yaw = other[Control.YAW] - row[Control.YAW]
-        roll = other[Control.ROLL] - row[Control.ROLL]
-        jump = wp.abs(other[Control.JUMP] - row[Control.JUMP])
-        boost = wp.abs(other[Control.BOOST] - row[Control.BOOST])
-        handbrake = wp.abs(other[Control.HANDBRAKE] - row[Control.HANDBRAKE])
-        off = ground * (throttle * throttle + steer * steer + handbrake)
-        off += air * (pitch * pitch + yaw * yaw + roll * roll) + 2.0 * boost + 20.0 * jump
-        if off < least:
-            least = off
-            best = action
-    return best
+def rounded(row: ControlRow) -> wp.int32:
+    """A number for the controls with every axis at -1, 0 or 1; see `bots.nearest_actions` for the order."""
+    code = int(0)
+    for axis in range(AXES):
+        code = 3 * code + wp.where(row[axis] > 0.5, 2, wp.where(row[axis] < -0.5, 0, 1))
+    for button in range(AXES, CONTROLS):
+        code = 2 * code + wp.where(row[button] > 0.0, 1, 0)
+    return code
 
 
 @wp.kernel
 def table_actions_kernel(
     cars: wp.array2d[Car],
     controls: wp.array2d[ControlRow],
-    tables: Tables,
+    nearest: wp.array2d[wp.int64],
     rules: Rules,
     assignment: wp.array2d[wp.int32],
     bots: int,
@@ -199,8 +182,7 @@ def table_actions_kernel(
     game = index / seats
     seat = index % seats
     if is_played(assignment, game, seat, bots):
-        on_ground = cars[game, seat].on_ground != 0
-        actions[game, seat] = wp.int64(nearest_row(controls[game, seat], on_ground, tables))
+        actions[game, seat] = nearest[cars[game, seat].on_ground, rounded(controls[game, seat])]
 
 
 @wp.kernel
