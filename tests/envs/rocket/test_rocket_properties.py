@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tests.envs.rocket.conftest import MakePitch, Pitch
 
 ALL_SCENES = dict.fromkeys(SETTERS, 1.0)
-MEETING = 250.0  # uu between two cars, below which they may touch
 MIRRORED_PADS = [PADS.index((0.0 - x, y)) for x, y in PADS]
 MIRRORED_CONTROLS = torch.tensor([1.0, -1.0, 1.0, -1.0, -1.0, 1.0, 1.0, 1.0])  # steer, yaw and roll
 
@@ -118,13 +117,6 @@ class Driver:
         return self._held
 
 
-def met(pitch: "Pitch") -> Tensor:
-    """Returns which games `(games,)` have two cars near each other."""
-    place = pitch.cars["position"]
-    apart = torch.cdist(place, place) + 1e6 * torch.eye(place.shape[1])
-    return apart.amin((1, 2)) < MEETING
-
-
 @pytest.mark.parametrize("scene", ["random", "shooter", "wall", "recovery"])
 def test_the_mirror_image_of_a_game_is_a_game(make_pitch: "MakePitch", scene: str) -> None:
     pitch, image = (make_pitch(64, setters={scene: 1.0}) for _ in range(2))
@@ -145,12 +137,10 @@ def test_teams_can_change_sides(make_pitch: "MakePitch", scene: str) -> None:
     pitch, image = (make_pitch(64, setters={scene: 1.0}) for _ in range(2))
     image.env.restore(exchanged(pitch.env.snapshot()))
     driver = Driver(64, 2, seed=5)
-    have_met = met(pitch)
     for step in range(60):
         controls = driver.next()
         result, other = pitch.env.step(controls), image.env.step(controls.flip(1))
-        have_met |= met(pitch)
-        alike = ~have_met & (pitch.match["episode"] == 0)
+        alike = pitch.match["episode"] == 0  # later scenes are drawn, not turned
         wrong = differing_games(image.env, exchanged(pitch.env.snapshot())) & alike
         assert not wrong.any(), (step, wrong.nonzero().flatten().tolist())
         for name, values in (*result.events.items(), *result.measures.items()):
@@ -158,7 +148,7 @@ def test_teams_can_change_sides(make_pitch: "MakePitch", scene: str) -> None:
             assert torch.equal(values[alike], twin[alike].flip(1)), (step, name)
         seen, twin = result.observations["vector"], other.observations["vector"]
         assert torch.equal(seen[alike], twin[alike].flip(1)), step  # every seat sees the world as blue
-    assert alike.sum() > 16
+    assert alike.sum() > 32
 
 
 def record(env: BatchedEnv, controls: Tensor) -> list[Tensor]:
