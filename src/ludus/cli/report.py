@@ -89,23 +89,22 @@ def _played(groups: "Sequence[Group]", matches: int, against: Sequence[str]) -> 
 
 
 def _matches(run: "Run", opponents: Sequence[str], matches: int) -> "Iterator[dict[str, JSON]]":
-    from ludus.evaluation.contenders import Contender, find_contender, load_agent
+    from ludus.evaluation.contenders import Contender, find_contender, load_agent, sit_by_team
     from ludus.evaluation.exhibition import Exhibition
-    from ludus.evaluation.stage import make_stage, stage_settings
+    from ludus.evaluation.stage import make_stage, shown_settings, stage_settings
     from ludus.evaluation.strips import match_strip
 
     agent = load_agent(str(run.folder))
     is_alone = agent.spec.seats == 1
     for opponent in opponents or ([""] if is_alone else list(agent.spec.bots[:_HARDEST])):
         for seed in range(matches):
-            settings = stage_settings(agent.spec.id, agent.settings, (opponent or None) if is_alone else None)
+            shown = shown_settings(agent.spec.id, agent.settings)
+            settings = stage_settings(agent.spec.id, shown, (opponent or None) if is_alone else None)
             with make_stage(agent.spec.id, seed=seed, settings=settings, left_first=True) as env:
                 contenders = [Contender(str(run.folder), agent.policy)]
                 if not is_alone:
                     contenders.append(find_contender(opponent, env))
-                if len(contenders) != env.spec.seats:
-                    raise ConfigError(f"replays are for one or two players; {env.spec.id} has {env.spec.seats} seats")
-                players = [each.sit(env, seat, seed=seed + seat) for seat, each in enumerate(contenders)]
+                players = sit_by_team(env, contenders, seed=seed)
                 strip = match_strip(Exhibition(env, players), _title(run.name, opponent, is_alone, seed))
             if strip is None:
                 return

@@ -18,6 +18,9 @@ from ludus.envs.brawl.view import PlayerView
 from ludus.envs.mimic.env import MimicEnv
 from ludus.envs.mimic.joints import SIDES
 from ludus.envs.replay import Replay, replay_env, resimulate
+from ludus.envs.rocket.env import RocketEnv
+from ludus.envs.rocket.layout import BIG_PADS, PADS
+from ludus.envs.rocket.view import CarView
 from ludus.evaluation.exhibition import Exhibition
 from ludus.evaluation.pace import steps_a_picture
 
@@ -139,10 +142,44 @@ class WalkerTape:
         return {"columns": _deltas([*columns, "desired"], self._rows), "height": _whole(self._env.walker.body.height_m)}
 
 
+class RocketTape:
+    """Ball and cars with their rotation, boost and what they do, goals and clock; lengths in whole uu."""
+
+    world = "rocket"
+
+    def __init__(self, env: RocketEnv) -> None:
+        self._env = env
+        self._rows: list[list[float]] = []
+
+    def take(self) -> None:
+        """See `Tape`."""
+        view = self._env.view(0)
+        clock = view.time_s if view.clock_s is None else view.clock_s
+        cars = (number for car in view.cars for number in self._car(car))
+        self._rows.append([*view.ball.position, *view.goals, 10.0 * clock, *cars])
+
+    def _car(self, car: CarView) -> list[float]:
+        doing = car.boosting + 2 * car.supersonic + 4 * (car.demolished_s > 0.0)
+        return [*car.position, *(SCALE * number for number in car.rotation), car.boost, doing]
+
+    def content(self) -> dict[str, JSON]:
+        """See `Tape`."""
+        names = ("x", "y", "z", "qx", "qy", "qz", "qw", "boost", "doing")
+        columns = ["ball_x", "ball_y", "ball_z", "blue", "orange", "clock"]
+        columns += [f"{name}{seat}" for seat in range(self._env.spec.seats) for name in names]
+        return {
+            "columns": _deltas(columns, self._rows),
+            "teams": list(self._env.spec.teams),
+            "pads": [[x, y, int(number in BIG_PADS)] for number, (x, y) in enumerate(PADS)],
+        }
+
+
 def make_tape(env: BatchedEnv) -> Tape | None:
     """Returns a tape for a batch of one game; None for worlds that no page can draw."""
     if isinstance(env, BrawlEnv):
         return BrawlTape(env)
+    if isinstance(env, RocketEnv):
+        return RocketTape(env)
     return WalkerTape(env) if isinstance(env, MimicEnv) else None
 
 
@@ -159,7 +196,7 @@ def match_strip(exhibition: Exhibition, title: str) -> dict[str, JSON] | None:
         outcome = exhibition.step()
         if outcome is None and exhibition.steps % every == 0:  # a match that ended has begun anew
             tape.take()
-    said = "it was not over" if outcome is None else outcome.describe(exhibition.names)
+    said = "it was not over" if outcome is None else outcome.describe(exhibition.sides)
     return _strip(tape, env, exhibition.names, title, said)
 
 

@@ -44,9 +44,22 @@ def _walker_strip(frames: int = 30) -> dict[str, Any]:
             "scale": 100, "columns": columns, "height": 175}  # fmt: skip
 
 
+def _rocket_strip(frames: int = 30) -> dict[str, Any]:
+    """A match in which blue drives along the field and the ball rolls ahead of it."""
+    still = [0] * (frames - 1)
+    columns = {"ball_x": [0, *still], "ball_y": [300] + [60] * (frames - 1), "ball_z": [93, *still],
+               "blue": [0, *still], "orange": [1, *still], "clock": [3000] + [-1] * (frames - 1)}  # fmt: skip
+    for seat, (y, speed, turn) in enumerate(((-900, 60, 71), (2500, 0, -71))):
+        start = {"x": 0, "z": 17, "qx": 0, "qy": 0, "qz": turn, "qw": 71, "boost": 40, "doing": 1 - seat}
+        columns |= {f"{name}{seat}": [value, *still] for name, value in start.items()}
+        columns[f"y{seat}"] = [y] + [speed] * (frames - 1)
+    return {"world": "rocket", "title": "soccer", "result": "orange wins", "players": ["one", "two"], "rate_hz": 15.0,
+            "scale": 100, "columns": columns, "teams": [0, 1], "pads": [[0, 1024, 0], [3584, 0, 1]]}  # fmt: skip
+
+
 @pytest.fixture
 def page(make_run: MakeRun, tmp_path: Path) -> Path:
-    """The report of two seeds, a run of another configuration with a hostile name in it, and three replays."""
+    """The report of two seeds, a run of another configuration with a hostile name in it, and four replays."""
     folders = [make_run("quick-0", seed=0), make_run("quick-1", seed=1)]
     folders.append(make_run("other", config=f"rewards: {json.dumps({HOSTILE: HOSTILE})}\n"))
     (folders[0] / "strategy_analysis.csv").write_text("iteration,env_steps,separation\n1,100,0.5\n2,200,0.75\n")
@@ -60,7 +73,7 @@ def page(make_run: MakeRun, tmp_path: Path) -> Path:
     (folders[0] / "resources.csv").write_text(
         "iteration,env_steps,elapsed_s,resident_mib,update_s\n1,100,1,500,1\n2,200,2,510,1\n3,300,3,520,1\n"
     )
-    strips = [_brawl_strip("first"), _walker_strip(), _brawl_strip(HOSTILE)]
+    strips = [_brawl_strip("first"), _walker_strip(), _brawl_strip(HOSTILE), _rocket_strip()]
     return write_report(read_groups(folders), tmp_path / "page.html", strips).file
 
 
@@ -172,6 +185,34 @@ def test_a_link_plays_a_replay_at_once(browser: Any, page: Path) -> None:
     assert _is_clean(browser)
     browser.wait("Number(document.querySelector('.replay').dataset.frame) > 3")
     assert "walk: 30 steps" in browser.run("document.querySelector('.result').textContent")
+    assert browser.complaints == []
+
+
+def test_a_rocket_match_is_drawn_and_its_car_moves(browser: Any, page: Path) -> None:
+    browser.open(page, "replay-4")
+    assert _is_clean(browser)
+    browser.wait("Number(document.querySelector('.replay').dataset.frame) > 3")
+    browser.run("document.querySelector('.play').click()")
+    canvas, slider = "document.querySelector('.replay canvas')", "document.querySelector('.replay input')"
+    # Mean column of the pixels below the board that have blue's colour, as a share of the width, and how many they are.
+    seen = f"""(() => {{
+        const {{ width, height }} = {canvas}, top = Math.round(0.2 * height), found = [];
+        const copy = Object.assign(document.createElement('canvas'), {{ width, height }});
+        const pen = copy.getContext('2d', {{ willReadFrequently: true }});
+        pen.drawImage({canvas}, 0, 0);
+        const pixels = pen.getImageData(0, top, width, height - top).data;
+        for (let k = 0; k < pixels.length; k += 4)
+            if (pixels[k] === 0x38 && pixels[k + 1] === 0x88 && pixels[k + 2] === 0xff) found.push((k / 4) % width);
+        return [found.reduce((sum, x) => sum + x, 0) / found.length / width, found.length];
+    }})()"""
+    places = []
+    for frame in (0, 20):
+        browser.run(f"{slider}.value = {frame}; {slider}.dispatchEvent(new Event('input'))")
+        place, pixels = browser.run(seen)
+        assert pixels > 20
+        places.append(place)
+    assert places[0] < 0.5  # blue's half is on the left
+    assert places[1] > places[0] + 0.05
     assert browser.complaints == []
 
 

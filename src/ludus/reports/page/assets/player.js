@@ -1,6 +1,6 @@
 // Plays replays on a canvas: play and pause, a slider, speed, single frames; keys do the same.
 
-const PAINTERS = { brawl: drawBrawl, mimic: drawWalker };
+const PAINTERS = { brawl: drawBrawl, mimic: drawWalker, rocket: drawRocket };
 
 // Turns differences back into numbers, once, when a replay is first shown.
 function decoded(strip) {
