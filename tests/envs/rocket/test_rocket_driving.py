@@ -1,6 +1,7 @@
 """The car on its wheels: golden values of driving, rest, symmetry, limits, and that it gets back onto its wheels."""
 
 import importlib
+import math
 from pathlib import Path
 
 import pytest
@@ -127,7 +128,7 @@ def test_the_other_side_is_the_same_bit_for_bit(how: str) -> None:
         other.step(8)
     for name, values in turned(one.cars, how).items():
         assert torch.equal(other.cars[name], values), name
-    assert one.cars["on_ground"].float().mean().item() > 0.1  # some drive
+    assert one.cars["on_ground"].float().mean().item() > 0.05  # some drive
 
 
 def test_limits_hold_and_nothing_is_lost_with_random_controls() -> None:
@@ -160,3 +161,24 @@ def test_a_dropped_car_comes_to_rest_and_throttle_puts_it_on_its_wheels() -> Non
         lab.step(15)
         rolled |= lab.cars["on_ground"] == 1
     assert bool(rolled.all()), f"{int((~rolled).sum())} of {games} cars never came back onto their wheels"
+
+
+@pytest.mark.parametrize("heading_deg", range(0, 360, 45))
+def test_ramps_lead_up_every_wall_and_corner(heading_deg: int) -> None:
+    """With what RocketSim's car has left at z 264 on ramps of eight facets: 1191 uu/s, or 940 before the back walls."""
+    heading = math.radians(heading_deg)
+    way = torch.tensor([math.cos(heading), math.sin(heading), 0.0])
+    # Some 900 uu before the wall or corner plane, beside the goals.
+    if heading_deg % 180 == 90:
+        place, speed = (1500.0, 4200.0), 940.0
+    else:
+        place, speed = ((2900.0, 3900.0) if heading_deg % 90 else (3200.0, 0.0)), 1191.0
+    lab = lone_car()
+    lab.cars["position"][0, 0, :2] = torch.tensor(place) * torch.where(way[:2] < -0.1, -1.0, 1.0)
+    lab.cars["velocity"][0, 0] = 1400.0 * way
+    lab.cars["rotation"][0, 0] = torch.tensor([0.0, 0.0, math.sin(0.5 * heading), math.cos(0.5 * heading)])
+    track = drive(lab, (150, {Control.THROTTLE: 1.0}))
+    high = next(tick for tick, z in enumerate(track.position[:, 2].tolist()) if z > 264.0)
+    assert track.speed[high].item() == pytest.approx(speed, rel=0.03)
+    assert track.wheels[high].item() == 4
+    assert track.position[-1, 2].item() > 450.0

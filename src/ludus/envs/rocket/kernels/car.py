@@ -14,9 +14,9 @@ from ludus.envs.rocket.car_rules import (
 )
 from ludus.envs.rocket.kernels.air import air_turn, autoflip, roll_turn
 from ludus.envs.rocket.kernels.arena import arena_distance
-from ludus.envs.rocket.kernels.driving import burn_boost, pedal, set_wheels, stick_acceleration
+from ludus.envs.rocket.kernels.driving import burn_boost, pedal, pull_handbrake, set_wheels, stick_acceleration
 from ludus.envs.rocket.kernels.jumping import continue_dodge, jump, second_jump
-from ludus.envs.rocket.kernels.maths import axes, clamp_length, column, sin_cos, to_local, to_world, turn
+from ludus.envs.rocket.kernels.maths import axes, clamp_length, column, sin_cos, to_local, to_world, turn, unit
 from ludus.envs.rocket.kernels.structs import Car
 from ludus.envs.rocket.kernels.wheels import Frame, Push, Tyres, over_flat_floor, wheel_push
 from ludus.envs.rocket.rules import (
@@ -29,23 +29,29 @@ from ludus.envs.rocket.rules import (
     SUPERSONIC_ON,
 )
 
+SOON = 40.0  # no car comes nearer than this in a tick, so farther from every surface the wheels need not be set
+
+
+@wp.func
+def clearance(position: wp.vec3f) -> wp.float32:
+    """Distance of a car's centre of mass from the arena."""
+    distance = position[2]
+    if not over_flat_floor(position):
+        surface = arena_distance(position)
+        distance = surface[3]
+    return distance
+
 
 @wp.func
 def wheels_of(car: Car, frame: Frame, throttle: wp.float32) -> Push:
-    """What the wheels do; a car that is far from every surface needs no rays."""
-    distance = frame.position[2]
-    if not over_flat_floor(frame.position):
-        surface = arena_distance(frame.position)
-        distance = surface[3]
-    if distance < WHEEL_REACH:
-        tyres = Tyres()
-        tyres.drive = car.wheel_drive
-        tyres.brake = car.wheel_brake
-        tyres.slide = car.handbrake_value
-        tyres.sticky = wp.where(throttle != 0.0, 1, 0)
-        steer = sin_cos(car.wheel_angle)
-        return wheel_push(frame, tyres, steer[0], steer[1])
-    return Push()
+    """What the wheels do with the drive, brake and steering angle that they have."""
+    tyres = Tyres()
+    tyres.drive = car.wheel_drive
+    tyres.brake = car.wheel_brake
+    tyres.slide = car.handbrake_value
+    tyres.sticky = wp.where(throttle != 0.0, 1, 0)
+    steer = sin_cos(car.wheel_angle)
+    return wheel_push(frame, tyres, steer[0], steer[1])
 
 
 @wp.func
@@ -63,13 +69,18 @@ def advance_car(car: wp.ref[Car]):
     pressed = car.jump != 0 and car.jump_before == 0
     forward_speed = frame.velocity[0]
 
-    push = wheels_of(car, frame, throttle)
+    push = Push()
+    distance = clearance(car.position)
+    if distance < WHEEL_REACH:
+        push = wheels_of(car, frame, throttle)
     car.wheels = push.wheels
     car.on_ground = wp.where(push.wheels >= 3, 1, 0)
-    set_wheels(car, forward_speed, throttle)
+    pull_handbrake(car)
+    if distance < WHEEL_REACH + SOON:
+        set_wheels(car, forward_speed, throttle)
     acceleration = wp.vec3f(0.0, 0.0, GRAVITY)
     if push.wheels > 0:
-        car.normal = to_world(m, wp.normalize(push.normal))
+        car.normal = to_world(m, unit(push.normal))
         acceleration = acceleration + stick_acceleration(car.normal, forward_speed, throttle)
         car.dodging = 0
 

@@ -63,12 +63,15 @@ def pedal(car: Car) -> wp.float32:
 
 
 @wp.func
+def pull_handbrake(car: wp.ref[Car]):
+    """Lets the value of the handbrake follow its key."""
+    step = wp.where(car.handbrake != 0, HANDBRAKE_RISE * DT, -HANDBRAKE_FALL * DT)
+    car.handbrake_value = wp.clamp(car.handbrake_value + step, 0.0, 1.0)
+
+
+@wp.func
 def set_wheels(car: wp.ref[Car], forward_speed: wp.float32, throttle: wp.float32):
     """Sets drive, brake and steering angle of the wheels for the next tick."""
-    if car.handbrake != 0:
-        car.handbrake_value = wp.min(car.handbrake_value + HANDBRAKE_RISE * DT, 1.0)
-    else:
-        car.handbrake_value = wp.max(car.handbrake_value - HANDBRAKE_FALL * DT, 0.0)
     speed = wp.abs(forward_speed)
     engine = throttle
     brake = float(0.0)

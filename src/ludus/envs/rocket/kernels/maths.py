@@ -110,6 +110,15 @@ def turn(rotation: wp.quatf, spin: wp.vec3f, dt: wp.float32) -> wp.quatf:
 
 
 @wp.func
+def unit(v: wp.vec3f) -> wp.vec3f:
+    """The vector at length 1, with one division (`wp.normalize` takes three); nothing stays nothing."""
+    squared = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
+    if squared > 0.0:
+        return v * (1.0 / wp.sqrt(squared))
+    return v
+
+
+@wp.func
 def clamp_length(v: wp.vec3f, limit: wp.float32) -> wp.vec3f:
     """The vector, shortened to `limit` if it is longer."""
     squared = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]

@@ -39,13 +39,15 @@ from ludus.envs.rocket.car_rules import (
     SUSPENSION_TRAVEL,
 )
 from ludus.envs.rocket.kernels.arena import arena_distance
+from ludus.envs.rocket.kernels.maths import unit
 from ludus.envs.rocket.kernels.ramps import ramp_surface
 from ludus.envs.rocket.rules import DT
 
 STEEPEST = 20.0  # one over the cosine between ray and normal, from which on the ray meets nothing
 STEEPEST_SPRING = 10.0  # from which on the spring's force does not grow any more
-# The floor is a plane as far as any wheel of a car whose centre lies within these bounds can reach.
-FLAT_X, FLAT_Y, FLAT_Z = 3740.0, 4860.0, 1000.0
+# The floor is a plane as far as any wheel of a car whose centre lies within these bounds can reach: 320 uu from side
+# walls and corners (their ramps and the wheels' reach), 224 from back walls.
+FLAT_X, FLAT_Y, FLAT_SUM, FLAT_Z = 3740.0, 4860.0, 7500.0, 1000.0
 
 
 @wp.struct
@@ -71,6 +73,17 @@ class Tyres:
 
 
 @wp.struct
+class Footing:
+    """What a wheel stands on, in the car's axes."""
+
+    normal: wp.vec3f
+    side: wp.vec3f  # the wheel's axle laid on the surface, to the left
+    ahead: wp.vec3f  # where it rolls
+    steepness: wp.float32  # 1 over the cosine between the ray and the normal
+    hold: wp.float32  # share of the friction that the slope leaves
+
+
+@wp.struct
 class Push:
     """What all wheels together do to the car in a tick."""
 
@@ -81,16 +94,11 @@ class Push:
 
 
 @wp.func
-def turned_by(arm: wp.vec3f, push: wp.vec3f) -> wp.vec3f:
-    """Change of the spin by a push at `arm` from the centre of mass."""
-    torque = wp.cross(arm, push)
-    return wp.vec3f(torque[0] * INVERSE_INERTIA_X, torque[1] * INVERSE_INERTIA_Y, torque[2] * INVERSE_INERTIA_Z)
-
-
-@wp.func
 def over_flat_floor(position: wp.vec3f) -> wp.bool:
     """Whether the flat floor is the only surface that a car here can have under its wheels."""
-    return wp.abs(position[0]) < FLAT_X and wp.abs(position[1]) < FLAT_Y and position[2] < FLAT_Z
+    x = wp.abs(position[0])
+    y = wp.abs(position[1])
+    return x < FLAT_X and y < FLAT_Y and x + y < FLAT_SUM and position[2] < FLAT_Z
 
 
 @wp.func
@@ -101,20 +109,42 @@ def wheel_place(frame: Frame, x: wp.float32, y: wp.float32) -> wp.vec3f:
 
 @wp.func
 def surface_under(frame: Frame, x: wp.float32, y: wp.float32) -> wp.vec4f:
-    """Normal of the surface under a wheel, in the car's axes, and its distance from the wheel's usual place.
+    """Normal of the surface under a wheel, in world axes, and its distance from the wheel's usual place.
 
     From that place the ray goes on as if the surface were plane; on a facet of a ramp it is.
     """
     place = wheel_place(frame, x, y)
-    surface = ramp_surface(place, arena_distance(place))
-    out = wp.vec3f(surface[0], surface[1], surface[2])
-    return wp.vec4f(wp.dot(out, frame.forward), wp.dot(out, frame.left), wp.dot(out, frame.up), surface[3])
+    return ramp_surface(place, arena_distance(place))
 
 
 @wp.func
-def side_of(wheel_left: wp.vec3f, normal: wp.vec3f) -> wp.vec3f:
-    """A wheel's axle, laid on the surface."""
-    return wp.normalize(wheel_left - wp.dot(wheel_left, normal) * normal)
+def slope(frame: Frame, surface: wp.vec4f, wheel_left: wp.vec3f, tyres: Tyres) -> Footing:
+    """The footing of a wheel on a surface given in world axes."""
+    out = wp.vec3f(surface[0], surface[1], surface[2])
+    normal = wp.vec3f(wp.dot(out, frame.forward), wp.dot(out, frame.left), wp.dot(out, frame.up))
+    return footing_on(normal, wheel_left, slope_hold(surface[2], tyres))
+
+
+@wp.func
+def slope_hold(world_z: wp.float32, tyres: Tyres) -> wp.float32:
+    """Without throttle tyres lose friction on slopes: 0.1 is left on a wall, 0.5 at 45 degrees, 1 on the floor."""
+    if tyres.sticky != 0:
+        return 1.0
+    if world_z < 0.7075:
+        return wp.max(0.1 + world_z * (0.4 / 0.7075), 0.1)
+    return wp.min(0.5 + (world_z - 0.7075) * (0.5 / 0.2925), 1.0)
+
+
+@wp.func
+def footing_on(normal: wp.vec3f, wheel_left: wp.vec3f, hold: wp.float32) -> Footing:
+    """The footing of a wheel on a surface with a normal, both in the car's axes."""
+    footing = Footing()
+    footing.normal = normal
+    footing.side = unit(wheel_left - wp.dot(wheel_left, normal) * normal)
+    footing.ahead = wp.cross(footing.side, normal)
+    footing.steepness = 1.0 / normal[2]
+    footing.hold = hold
+    return footing
 
 
 @wp.func
@@ -145,31 +175,28 @@ def stop_speed(arm: wp.vec3f, normal: wp.vec3f, speed: wp.float32, beyond: wp.fl
 
 
 @wp.func
-def tyre_push(
-    arm: wp.vec3f, normal: wp.vec3f, slip: wp.vec3f, side: wp.vec3f, world_z: wp.float32, tyres: Tyres
-) -> wp.vec3f:
+def tyre_push(arm: wp.vec3f, footing: Footing, slip: wp.vec3f, tyres: Tyres) -> wp.vec3f:
     """Change of velocity by a tyre's friction in a tick.
 
-    Sideways a tyre takes a share of the lateral velocity `slip` of its contact, as far as the body there gives way;
-    along its rolling direction it drives or brakes.
+    Sideways a tyre takes a share of the lateral velocity of its contact, as far as the body there gives way, and less
+    of it the more it slips; along its rolling direction it drives or brakes.
     """
-    ahead = wp.cross(side, normal)
-    lateral = wp.dot(slip, side)
-    rolling = wp.dot(slip, ahead)
-    slipping = wp.abs(lateral)
-    ratio = wp.where(slipping > SLIP_SPEED, slipping / (slipping + wp.abs(rolling) + 1.0e-6), 0.0)
-    grip = (1.0 - (1.0 - SLIP_GRIP) * ratio) * (1.0 - (1.0 - SLIDE_GRIP) * tyres.slide)
-    roll = 1.0 + (SLIDE_ROLL_LOW + (SLIDE_ROLL_HIGH - SLIDE_ROLL_LOW) * ratio - 1.0) * tyres.slide
-    if tyres.sticky == 0:
-        # Without throttle the tyres lose grip on slopes: 0.1 on a wall, 0.5 at 45 degrees, 1 on the floor.
-        rest = wp.where(world_z < 0.7075, 0.1 + world_z * (0.4 / 0.7075), 0.5 + (world_z - 0.7075) * (0.5 / 0.2925))
-        rest = wp.clamp(rest, 0.1, 1.0)
-        grip *= rest
-        roll *= rest
+    lateral = wp.dot(slip, footing.side)
+    rolling = wp.dot(slip, footing.ahead)
+    # With the slip ratio s = |lateral| / (|lateral| + |rolling|) the grip is 1 - 0.8 s = kept / speed.
+    slips = wp.abs(lateral) > SLIP_SPEED
+    speed = wp.where(slips, wp.abs(lateral) + wp.abs(rolling), 1.0)
+    kept = wp.where(slips, SLIP_GRIP * wp.abs(lateral) + wp.abs(rolling), 1.0)
+    hold = footing.hold
     driven = tyres.drive
     if driven == 0.0:
         driven = wp.clamp(-rolling * BRAKE_RATE, -tyres.brake, tyres.brake)
-    return (-GRIP * grip * lateral / give(arm, side)) * side + (driven * DT * roll) * ahead
+    if tyres.slide > 0.0:
+        ratio = (1.0 - kept / speed) * (1.0 / (1.0 - SLIP_GRIP))
+        driven *= 1.0 + (SLIDE_ROLL_LOW + (SLIDE_ROLL_HIGH - SLIDE_ROLL_LOW) * ratio - 1.0) * tyres.slide
+        kept *= 1.0 - (1.0 - SLIDE_GRIP) * tyres.slide
+    sideways = -GRIP * hold * lateral * kept / (speed * give(arm, footing.side))
+    return sideways * footing.side + (driven * DT * hold) * footing.ahead
 
 
 @wp.func
@@ -177,9 +204,8 @@ def add_wheel(
     push: wp.ref[Push],
     frame: Frame,
     tyres: Tyres,
-    surface: wp.vec4f,
-    steepness: wp.float32,
-    side: wp.vec3f,
+    footing: Footing,
+    distance: wp.float32,
     x: wp.float32,
     y: wp.float32,
     radius: wp.float32,
@@ -187,22 +213,26 @@ def add_wheel(
     ray: wp.float32,
     spring: wp.float32,
 ):
-    """Adds what one wheel does, if its ray meets the surface; `steepness` is 1 / cosine of their angle."""
-    way = REST_RAY + surface[3] * steepness
-    if steepness > 0.0 and steepness < STEEPEST and way < ray:
-        normal = wp.vec3f(surface[0], surface[1], surface[2])
+    """Adds what one wheel does if its ray meets the surface; `distance` is that of the wheel's usual place."""
+    way = REST_RAY + distance * footing.steepness
+    if footing.steepness > 0.0 and footing.steepness < STEEPEST and way < ray:
         arm = wp.vec3f(x, y, HARD_POINT_Z - way)
         moving = frame.velocity + wp.cross(frame.spin, arm)
         length = wp.clamp(way - radius, rest - SUSPENSION_TRAVEL, rest + SUSPENSION_TRAVEL)
-        speed = wp.dot(normal, moving)
-        stop = stop_speed(arm, normal, speed, (ray - SUSPENSION_TRAVEL) - way)
-        lift = (spring_speed(steepness, speed, length, rest, spring) + stop) * normal
-        world_z = normal[0] * frame.forward[2] + normal[1] * frame.left[2] + normal[2] * frame.up[2]
-        friction = tyre_push(arm, normal, moving, side, world_z, tyres)
-        push.velocity = push.velocity + (lift + friction)
-        # Friction acts at the height of the centre of mass, so that a turn does not roll the car over.
-        push.spin = push.spin + (turned_by(arm, lift) + turned_by(wp.vec3f(x, y, 0.0), friction))
-        push.normal = push.normal + normal
+        speed = wp.dot(footing.normal, moving)
+        stop = stop_speed(arm, footing.normal, speed, (ray - SUSPENSION_TRAVEL) - way)
+        lift = (spring_speed(footing.steepness, speed, length, rest, spring) + stop) * footing.normal
+        friction = tyre_push(arm, footing, moving, tyres)
+        both = lift + friction
+        push.velocity = push.velocity + both
+        # Friction acts at the height of the centre of mass, so that a turn does not roll the car over; springs push at
+        # the contact.
+        push.spin = push.spin + wp.vec3f(
+            (y * both[2] - arm[2] * lift[1]) * INVERSE_INERTIA_X,
+            (arm[2] * lift[0] - x * both[2]) * INVERSE_INERTIA_Y,
+            (x * both[1] - y * both[0]) * INVERSE_INERTIA_Z,
+        )
+        push.normal = push.normal + footing.normal
         push.wheels += 1
 
 
@@ -221,23 +251,19 @@ def add_axle(
 ):
     """Adds what the left and the right wheel of an axle do."""
     if over_flat_floor(frame.position):
-        # One normal for both wheels.
         normal = wp.vec3f(frame.forward[2], frame.left[2], frame.up[2])
         middle = frame.position[2] + x * normal[0] + (HARD_POINT_Z - REST_RAY) * normal[2]
         offset = y * normal[1]
-        steepness = 1.0 / normal[2]
-        side = side_of(wheel_left, normal)
-        left = wp.vec4f(normal[0], normal[1], normal[2], middle + offset)
-        right = wp.vec4f(normal[0], normal[1], normal[2], middle - offset)
-        add_wheel(push, frame, tyres, left, steepness, side, x, y, radius, rest, ray, spring)
-        add_wheel(push, frame, tyres, right, steepness, side, x, -y, radius, rest, ray, spring)
+        floor = footing_on(normal, wheel_left, 1.0)
+        add_wheel(push, frame, tyres, floor, middle + offset, x, y, radius, rest, ray, spring)
+        add_wheel(push, frame, tyres, floor, middle - offset, x, -y, radius, rest, ray, spring)
     else:
         left = surface_under(frame, x, y)
         right = surface_under(frame, x, -y)
-        left_side = side_of(wheel_left, wp.vec3f(left[0], left[1], left[2]))
-        right_side = side_of(wheel_left, wp.vec3f(right[0], right[1], right[2]))
-        add_wheel(push, frame, tyres, left, 1.0 / left[2], left_side, x, y, radius, rest, ray, spring)
-        add_wheel(push, frame, tyres, right, 1.0 / right[2], right_side, x, -y, radius, rest, ray, spring)
+        add_wheel(push, frame, tyres, slope(frame, left, wheel_left, tyres), left[3], x, y, radius, rest, ray, spring)
+        add_wheel(
+            push, frame, tyres, slope(frame, right, wheel_left, tyres), right[3], x, -y, radius, rest, ray, spring
+        )
 
 
 @wp.func
