@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 ALL_SCENES = dict.fromkeys(SETTERS, 1.0)
 MIRRORED_PADS = [PADS.index((0.0 - x, y)) for x, y in PADS]
-MIRRORED_CONTROLS = torch.tensor([1.0, -1.0, 1.0, -1.0, -1.0, 1.0, 1.0, 1.0])  # steer, yaw and roll
 
 
 def _flip(vectors: Tensor, *signs: float) -> None:
@@ -121,14 +120,17 @@ class Driver:
 def test_the_mirror_image_of_a_game_is_a_game(make_pitch: "MakePitch", scene: str) -> None:
     pitch, image = (make_pitch(64, setters={scene: 1.0}) for _ in range(2))
     image.env.restore(mirrored(pitch.env.snapshot()))
+    mirror = pitch.env.spec.mirror
+    assert mirror is not None
     driver = Driver(64, 2, seed=4)
     for step in range(60):
         controls = driver.next()
-        pitch.env.step(controls)
-        image.env.step(controls * MIRRORED_CONTROLS)
+        seen = pitch.env.step(controls).observations["vector"]
+        twin = image.env.step(mirror.actions.apply(controls)).observations["vector"]
         first = pitch.match["episode"] == 0  # later scenes are drawn, not mirrored
         wrong = differing_games(image.env, mirrored(pitch.env.snapshot())) & first
         assert not wrong.any(), (step, wrong.nonzero().flatten().tolist())
+        assert torch.equal(mirror.observations["vector"].apply(seen)[first], twin[first])
     assert first.sum() > 32
 
 

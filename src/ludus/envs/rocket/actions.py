@@ -7,7 +7,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ludus.envs.rocket.config import RocketConfig
-from ludus.envs.rocket.rules import CONTROLS
+from ludus.envs.rocket.rules import CONTROLS, Control
 
 AXES = 5  # controls that are numbers; the others are buttons
 BUTTONS = CONTROLS - AXES
@@ -33,6 +33,10 @@ def action_table() -> NDArray[np.float32]:
 
 
 TABLE_SIZE = len(action_table())
+
+
+# In a mirror that exchanges left and right, steer, yaw and roll change their sign.
+MIRRORED = tuple(-1.0 if control in (Control.STEER, Control.YAW, Control.ROLL) else 1.0 for control in Control)
 
 
 def action_space(config: RocketConfig) -> spaces.Space[object]:

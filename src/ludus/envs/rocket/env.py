@@ -17,14 +17,16 @@ from ludus.envs.base import (
     Columns,
     EnvRequest,
     EnvSpec,
+    Mirror,
     Observations,
+    Reflection,
     StepResult,
     action_dtypes,
     check_snapshot,
     packed,
     resolve_device,
 )
-from ludus.envs.rocket.actions import action_space
+from ludus.envs.rocket.actions import MIRRORED, action_space
 from ludus.envs.rocket.bots import BOT_NAMES, RocketBots
 from ludus.envs.rocket.config import RocketConfig
 from ludus.envs.rocket.kernels import controls as control_kernels
@@ -287,6 +289,9 @@ class RocketEnv(BatchedEnv):
 def rocket_spec(config: RocketConfig) -> EnvSpec:
     """Describes a Rocket environment with these settings."""
     layout = LAYOUTS[config.observation]
+    mirror = None
+    if layout.reflection is not None and config.actions == "continuous":  # other actions have no sign to change
+        mirror = Mirror({"vector": layout.reflection}, Reflection(tuple(range(CONTROLS)), MIRRORED))
     return EnvSpec(
         name="rocket",
         version=VERSION,
@@ -299,6 +304,7 @@ def rocket_spec(config: RocketConfig) -> EnvSpec:
         measures=MEASURES,
         bots=BOT_NAMES,
         blocks={"vector": layout.blocks},
+        mirror=mirror,
         truncates=config.episode == "goal" and (config.episode_s is not None or config.no_touch_s is not None),
     )
 

@@ -52,6 +52,7 @@ def check_state(snapshot: Mapping[str, Tensor], config: RocketConfig) -> None:
     _within("match kickoff", matches["kickoff"], 0, 1)
     _within("match episode", matches["episode"], 0, 2**31 - 2)
     _within("match tick", matches["tick"], 0, 2**30)
+    _within("match step", matches["step"], 0, 2**30)
     for name in ("blue_goals", "orange_goals"):
         _within(f"match {name}", matches[name], 0, 2**20)
     latest = matches["tick"].unsqueeze(-1) + round(BIG.back_s * TICK_HZ)
