@@ -8,7 +8,7 @@ from ludus.envs.rocket.kernels.flight import REACH_Z, bounced
 from ludus.envs.rocket.kernels.structs import Ball, Car, Match, Rules
 from ludus.envs.rocket.layout import PAD_COUNT
 from ludus.envs.rocket.observation import DODGE_S, GOALS
-from ludus.envs.rocket.rules import BACK_Y, BALL_RADIUS, BALL_RESTITUTION, CEILING_Z, GRAVITY, SIDE_X, Stream
+from ludus.envs.rocket.rules import BACK_Y, BALL_DRAG, BALL_RADIUS, BALL_RESTITUTION, CEILING_Z, GRAVITY, SIDE_X, Stream
 from ludus.envs.warp_functions import mix
 
 PadRow = wp.types.vector(length=PAD_COUNT, dtype=wp.int32)  # the pads of one game
@@ -74,7 +74,7 @@ def rival_slot(shuffle: wp.int32, place: wp.int32) -> wp.int32:
 def landing(ball: Ball) -> wp.vec4f:
     """Where and in how many seconds the ball comes down to `REACH_Z`; where it is, at once, if it is not higher.
 
-    It flies freely; the ceiling and the walls throw it back. Drag, spin and corners are left out.
+    It flies freely; the ceiling and the walls throw it back. Spin, friction and corners are left out.
     """
     p = ball.position
     v = ball.velocity
@@ -90,4 +90,5 @@ def landing(ball: Ball) -> wp.vec4f:
         seconds = (up - speed + fall - down) * _PER_FALL
     else:
         seconds = (v[2] + wp.sqrt(v[2] * v[2] + 2.0 * _FALL * (p[2] - REACH_Z))) * _PER_FALL
-    return wp.vec4f(bounced(p[0] + v[0] * seconds, _WALL_X), bounced(p[1] + v[1] * seconds, _WALL_Y), REACH_Z, seconds)
+    way = seconds * (1.0 - 0.5 * BALL_DRAG * seconds)
+    return wp.vec4f(bounced(p[0] + v[0] * way, _WALL_X), bounced(p[1] + v[1] * way, _WALL_Y), REACH_Z, seconds)
