@@ -13,24 +13,22 @@ INVERSE_INERTIA_Y = 1.0 / INERTIA_PITCH
 INVERSE_INERTIA_Z = 1.0 / INERTIA_YAW
 
 # Wheels. A ray goes down from each hard point; front and rear differ.
-FRONT_X, FRONT_Y, FRONT_RADIUS = 51.25, 25.90, 12.5
-REAR_X, REAR_Y, REAR_RADIUS = -33.75, 29.50, 15.0
+FRONT_X, FRONT_Y = 51.25, 25.90
+REAR_X, REAR_Y = -33.75, 29.50
 HARD_POINT_Z = 20.755
-SUSPENSION_TRAVEL = 12.0
-FRONT_REST = 38.755 - SUSPENSION_TRAVEL  # length of the spring without load
-REAR_REST = 37.055 - SUSPENSION_TRAVEL
-RAY_SLACK = 2.5  # the ray ends this much before the longest spring
-FRONT_RAY = FRONT_REST + SUSPENSION_TRAVEL + FRONT_RADIUS - RAY_SLACK
-REAR_RAY = REAR_REST + SUSPENSION_TRAVEL + REAR_RADIUS - RAY_SLACK
+TRAVEL = 12.0  # of a spring, both ways
+FRONT_FREE = 38.755 - TRAVEL + 12.5  # from hard point to surface when the spring has no load: its length and the radius
+REAR_FREE = 37.055 - TRAVEL + 15.0
+SLACK = 2.5  # a ray ends this much before the longest spring, and a pressed spring meets its stop at this much
 REST_RAY = 37.77  # from hard point to floor when the car stands: the surface is looked for around it
 WHEEL_REACH = 64.0  # no wheel touches anything that is farther than this from the centre of mass
 STIFFNESS = 500.0
 DAMPING_IN = 25.0  # compressing
 DAMPING_OUT = 40.0  # relaxing
-STOP_SHARE = 0.25  # of the speed into the surface that the stop takes at a wheel whose spring is at its shortest ...
-STOP_RATE = 12.0  # ... and the speed out of it, 1/s times the way beyond that
 FRONT_SPRING = 35.75 / CAR_MASS  # scale of the front springs
 REAR_SPRING = 54.265 / CAR_MASS
+STOP_SHARE = 0.25  # of the speed into the surface that the stop takes at a wheel ...
+STOP_RATE = 12.0  # ... and the speed out of it, 1/s times the way that the spring is pressed beyond it
 
 # Driving, accelerations of one wheel.
 WHEEL_DRIVE = 400.0

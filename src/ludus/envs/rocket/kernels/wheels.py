@@ -10,9 +10,7 @@ from ludus.envs.rocket.car_rules import (
     BRAKE_RATE,
     DAMPING_IN,
     DAMPING_OUT,
-    FRONT_RADIUS,
-    FRONT_RAY,
-    FRONT_REST,
+    FRONT_FREE,
     FRONT_SPRING,
     FRONT_X,
     FRONT_Y,
@@ -21,13 +19,12 @@ from ludus.envs.rocket.car_rules import (
     INVERSE_INERTIA_X,
     INVERSE_INERTIA_Y,
     INVERSE_INERTIA_Z,
-    REAR_RADIUS,
-    REAR_RAY,
-    REAR_REST,
+    REAR_FREE,
     REAR_SPRING,
     REAR_X,
     REAR_Y,
     REST_RAY,
+    SLACK,
     SLIDE_GRIP,
     SLIDE_ROLL_HIGH,
     SLIDE_ROLL_LOW,
@@ -36,7 +33,7 @@ from ludus.envs.rocket.car_rules import (
     STIFFNESS,
     STOP_RATE,
     STOP_SHARE,
-    SUSPENSION_TRAVEL,
+    TRAVEL,
 )
 from ludus.envs.rocket.kernels.arena import arena_distance
 from ludus.envs.rocket.kernels.maths import unit
@@ -148,14 +145,19 @@ def footing_on(normal: wp.vec3f, wheel_left: wp.vec3f, hold: wp.float32) -> Foot
 
 
 @wp.func
-def spring_speed(
-    steepness: wp.float32, speed: wp.float32, length: wp.float32, rest: wp.float32, spring: wp.float32
-) -> wp.float32:
-    """Change of speed along the normal by a wheel's spring and damper in a tick; `speed` is along the normal."""
+def spring_speed(steepness: wp.float32, speed: wp.float32, press: wp.float32, spring: wp.float32) -> wp.float32:
+    """Change of speed along the normal by a wheel's spring and damper in a tick.
+
+    Args:
+        steepness: Of the surface, seen from the car.
+        speed: Of the contact, along the normal.
+        press: How much shorter the spring is than without load.
+        spring: Scale of the axle's springs, for a tick.
+    """
     rate = wp.where(steepness < STEEPEST_SPRING, speed * steepness, 0.0)
     damping = wp.where(rate < 0.0, DAMPING_IN, DAMPING_OUT)
-    force = STIFFNESS * (rest - length) * wp.min(steepness, STEEPEST_SPRING) - damping * rate
-    return wp.max(force * spring, 0.0) * DT  # a spring never pulls
+    force = STIFFNESS * wp.min(press, TRAVEL) * wp.min(steepness, STEEPEST_SPRING) - damping * rate
+    return wp.max(force * spring, 0.0)  # a spring never pulls
 
 
 @wp.func
@@ -168,7 +170,7 @@ def give(arm: wp.vec3f, direction: wp.vec3f) -> wp.float32:
 
 @wp.func
 def stop_speed(arm: wp.vec3f, normal: wp.vec3f, speed: wp.float32, beyond: wp.float32) -> wp.float32:
-    """Change of speed along the normal by the stop of a spring that is pressed `beyond` its shortest length."""
+    """Change of speed along the normal by the stop of a spring that is pressed `beyond` it."""
     if beyond <= 0.0:
         return 0.0
     return wp.max(STOP_SHARE * (STOP_RATE * beyond - speed) / give(arm, normal), 0.0)
@@ -208,20 +210,18 @@ def add_wheel(
     distance: wp.float32,
     x: wp.float32,
     y: wp.float32,
-    radius: wp.float32,
-    rest: wp.float32,
-    ray: wp.float32,
+    free: wp.float32,
     spring: wp.float32,
 ):
     """Adds what one wheel does if its ray meets the surface; `distance` is that of the wheel's usual place."""
     way = REST_RAY + distance * footing.steepness
-    if footing.steepness > 0.0 and footing.steepness < STEEPEST and way < ray:
+    press = free - way
+    if footing.steepness > 0.0 and footing.steepness < STEEPEST and press > SLACK - TRAVEL:
         arm = wp.vec3f(x, y, HARD_POINT_Z - way)
         moving = frame.velocity + wp.cross(frame.spin, arm)
-        length = wp.clamp(way - radius, rest - SUSPENSION_TRAVEL, rest + SUSPENSION_TRAVEL)
         speed = wp.dot(footing.normal, moving)
-        stop = stop_speed(arm, footing.normal, speed, (ray - SUSPENSION_TRAVEL) - way)
-        lift = (spring_speed(footing.steepness, speed, length, rest, spring) + stop) * footing.normal
+        stop = stop_speed(arm, footing.normal, speed, press - SLACK)
+        lift = (spring_speed(footing.steepness, speed, press, spring) + stop) * footing.normal
         friction = tyre_push(arm, footing, moving, tyres)
         both = lift + friction
         push.velocity = push.velocity + both
@@ -244,9 +244,7 @@ def add_axle(
     wheel_left: wp.vec3f,
     x: wp.float32,
     y: wp.float32,
-    radius: wp.float32,
-    rest: wp.float32,
-    ray: wp.float32,
+    free: wp.float32,
     spring: wp.float32,
 ):
     """Adds what the left and the right wheel of an axle do."""
@@ -255,15 +253,13 @@ def add_axle(
         middle = frame.position[2] + x * normal[0] + (HARD_POINT_Z - REST_RAY) * normal[2]
         offset = y * normal[1]
         floor = footing_on(normal, wheel_left, 1.0)
-        add_wheel(push, frame, tyres, floor, middle + offset, x, y, radius, rest, ray, spring)
-        add_wheel(push, frame, tyres, floor, middle - offset, x, -y, radius, rest, ray, spring)
+        add_wheel(push, frame, tyres, floor, middle + offset, x, y, free, spring)
+        add_wheel(push, frame, tyres, floor, middle - offset, x, -y, free, spring)
     else:
         left = surface_under(frame, x, y)
         right = surface_under(frame, x, -y)
-        add_wheel(push, frame, tyres, slope(frame, left, wheel_left, tyres), left[3], x, y, radius, rest, ray, spring)
-        add_wheel(
-            push, frame, tyres, slope(frame, right, wheel_left, tyres), right[3], x, -y, radius, rest, ray, spring
-        )
+        add_wheel(push, frame, tyres, slope(frame, left, wheel_left, tyres), left[3], x, y, free, spring)
+        add_wheel(push, frame, tyres, slope(frame, right, wheel_left, tyres), right[3], x, -y, free, spring)
 
 
 @wp.func
@@ -273,9 +269,9 @@ def wheel_push(frame: Frame, tyres: Tyres, steer_sine: wp.float32, steer_cosine:
     straight = wp.vec3f(0.0, 1.0, 0.0)
     # Left and right are added first: swapping two terms of a sum changes no bit, so that mirrored cars stay mirrored.
     front = Push()
-    add_axle(front, frame, tyres, turned, FRONT_X, FRONT_Y, FRONT_RADIUS, FRONT_REST, FRONT_RAY, FRONT_SPRING)
+    add_axle(front, frame, tyres, turned, FRONT_X, FRONT_Y, FRONT_FREE, FRONT_SPRING * DT)
     rear = Push()
-    add_axle(rear, frame, tyres, straight, REAR_X, REAR_Y, REAR_RADIUS, REAR_REST, REAR_RAY, REAR_SPRING)
+    add_axle(rear, frame, tyres, straight, REAR_X, REAR_Y, REAR_FREE, REAR_SPRING * DT)
     both = Push()
     both.velocity = front.velocity + rear.velocity
     both.spin = front.spin + rear.spin
