@@ -1,5 +1,6 @@
 """The environment: its spec, the conformance kit in several modes, settings and states that are refused."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from ludus.envs.base import BatchedEnv
 from ludus.envs.check import CHECKS, CheckOptions, check_env
 from ludus.envs.registry import make_env, settings_model
 from ludus.envs.rocket.config import RocketConfig
+from ludus.envs.rocket.env import RocketEnv
 from ludus.envs.rocket.kernels.structs import Ball, Car, Match
 from ludus.envs.warp_tools import struct_views
 
@@ -66,6 +68,12 @@ def test_what_the_spec_says() -> None:
     forever = {"episode_s": None, "no_touch_s": None}
     assert make_env("rocket", config=forever).spec.step_limit is None
     assert not make_env("rocket", config=forever).spec.truncates
+
+
+def test_the_manual_names_the_blocks_of_the_observation() -> None:
+    blocks = make_env("rocket").spec.blocks["vector"]
+    named = re.findall(r"^ *\| `(\w+)` \| (\d+)-(\d+) \|", RocketEnv.__doc__ or "", re.MULTILINE)
+    assert {name: (int(first), int(last) + 1) for name, first, last in named} == dict(blocks)
 
 
 def test_a_mode_is_a_way_to_write_team_sizes() -> None:

@@ -64,7 +64,54 @@ VERSION = 1
 
 
 class RocketEnv(BatchedEnv):
-    """Car soccer."""
+    """Car soccer at 120 ticks a second, one to three cars a team; 15 decisions a second unless set otherwise.
+
+    Cars drive on floor, walls and ceiling, jump, dodge and fly with boost; they hit, bump and demolish. Lengths in uu
+    (1 cm); x to the side, y toward the goal of orange, z up. Seats: blue's first, then orange's.
+
+    ## Actions
+    By the setting `actions`, for each seat:
+
+    | setting | space | meaning |
+    |---|---|---|
+    | `table` | `Discrete(90)` | rows of `actions.action_table`: 24 combinations for the ground, 66 for the air |
+    | `bins` | `MultiDiscrete([bins] * 5 + [2] * 3)` | steps from -1 to 1 of five axes, then three buttons |
+    | `continuous` | `Box(-1, 1, (8,))` | five axes, then three buttons, pressed above 0 |
+
+    Axes and buttons in this order: throttle, steer, pitch, yaw, roll; jump, boost, handbrake. Steer, yaw and roll are
+    to the right if positive, pitch is nose up. Numbers outside a space count as the nearest inside, NaN as 0. Jump acts
+    when the button goes down: in the air a second time as a double jump, or with a direction as a dodge.
+
+    ## Observations
+    `{"vector": (136,)}` with the setting `compact`, `(180,)` with `full`; float32. Every value has its name, bounds and
+    meaning in `observation.LAYOUTS`. Every seat sees the world as blue: its own goal lies at y < 0.
+
+    | block of `compact` | columns | what it holds |
+    |---|---|---|
+    | `self` | 0-27 | place, velocity, axes and spin of the own car, boost, what jump and dodge can do, its state |
+    | `ball` | 28-47 | place and velocity, where it is seen from the car, where it comes down |
+    | `goals` | 48-53 | the way from the ball to the other goal and from the car to the own one |
+    | `teammate` | 54-71 | two slots of 9; empty ones are 0 |
+    | `opponent` | 72-98 | three slots of 9 |
+    | `pads` | 99-132 | 34 boost pads: 1 if there |
+    | `game` | 133-135 | clock, lead, kickoff |
+
+    ## Events and measures
+    Events a step and seat, in the order of `rules.Event`: goals of the seat, of its team and of the others, assists,
+    shots, saves, touches (also aerial ones, and the change of the ball's velocity by them), demolitions scored and
+    suffered, bumps of opponents, pads taken, boost gained and used, jumps, dodges, kickoffs decided and won, and at the
+    end wins, losses and draws. Measures, in the order of `rules.Measure`, say where things stand, seen as blue; after a
+    goal they are those of the moment it was scored. Both are `Columns` of one tensor.
+
+    ## Start
+    A kickoff with both teams in the same slots of five, or another state setter of `setters.Setter`, by the weights of
+    the setting `setters`.
+
+    ## End
+    With `episode: goal`, `terminated` by a goal; `truncated` after `episode_s`, or after `no_touch_s` without a touch.
+    With `episode: match`, `terminated` when the clock has run out and a team leads; a draw goes on with a kickoff until
+    the next goal, or until `overtime_s` have passed. Goals use up their decision, and a kickoff follows.
+    """
 
     def __init__(self, request: EnvRequest) -> None:
         self.config = read_settings(RocketConfig, request.config, f"rocket-v{VERSION}")
