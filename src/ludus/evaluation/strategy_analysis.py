@@ -154,7 +154,7 @@ def analyse(
     if matches < 3:
         raise ConfigError(f"matches must be at least 3, since some are held out from the probe; got {matches}")
     work = _Work(agent, policy, features, matches, seed, progress)
-    with make_env(agent.spec.id, config=agent.settings or None) as env:
+    with make_env(agent.spec.id, 1, agent.device, config=agent.settings or None) as env:
         agent.check_world(env.spec)
         chosen, switchers = _choose_styles(env, styles)
     recording = work.record_styles(chosen, seconds)
