@@ -111,6 +111,15 @@ def test_shaping_of_the_competition_is_gone_by_half_of_the_run() -> None:
         assert weight.value(config.total_env_steps // 2) == 0.0, name
 
 
+def test_armed_differs_from_the_competition_in_opponents_and_in_what_weapons_are_worth() -> None:
+    armed, competition = load_run_config("brawl", "armed"), load_run_config("brawl", "competition")
+    assert armed.rewards.weights["equip"].value(armed.total_env_steps) > 0.0
+    assert "switcher" not in (armed.opponents or {})  # unseen, so that it shows whether a change is noticed
+    changes = {"opponents": competition.opponents, "rewards": competition.rewards}
+    assert armed.model_copy(update=changes) == competition
+    assert load_run_config("brawl", "armed-lstm").policy == armed.policy.model_copy(update={"strategy": None})
+
+
 def test_the_stages_of_the_curriculum() -> None:
     stages = load_run_config("brawl", "curriculum").curriculum
     rules = [(stage.promotion.win_rate, stage.promotion.against) for stage in stages if stage.promotion]

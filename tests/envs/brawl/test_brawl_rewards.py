@@ -46,6 +46,8 @@ def moment(**values: float) -> Moment:
         ("combo", {"stun_hits": 2.0}, 2.0),
         ("equip", {"pickup_value": 2.0}, 2.0),
         ("drop", {"drops": 1.0}, 1.0),
+        ("armed", {"weapon": 2.0}, 1 / 30),
+        ("armed", {}, 0.0),
         ("win", {"losses": 1.0}, -1.0),
         ("loss", {"losses": 1.0}, 1.0),
         ("knockout", {"knockouts": 1.0}, 1.0),

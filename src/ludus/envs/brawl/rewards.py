@@ -111,6 +111,12 @@ def equip(moment: Moment) -> Tensor:
 
 
 @reward_term("brawl")
+def armed(moment: Moment) -> Tensor:
+    """Seconds with a weapon in hand; unlike `equip`, it pays nobody for dropping and taking the same weapon again."""
+    return (moment.measures["weapon"] > 0) * moment.seconds
+
+
+@reward_term("brawl")
 def drop(moment: Moment) -> Tensor:
     """Weapons dropped."""
     return moment.events["drops"]
