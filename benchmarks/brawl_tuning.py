@@ -20,7 +20,8 @@ DATA = Path(__file__).parents[1] / "docs" / "data"
 TUNING, SEARCH = "brawl_competition_tuning.json", "brawl_competition_search.json"
 SHOWN = (
     "search/M1", "A/base", "A/ent0", "A/g256", "A/long100", "B/s16", "B/s16r512", "B/L1", "B/L2rate.1", "B/L3scale.05",
-    "B/L4both", "B/L6scale0", "C/b4k", "C/b4k-s1", "C/e3", "C/F2r.1", "E/C0",
+    "B/L4both", "B/L6scale0", "C/b4k", "C/b4k-s1", "C/e3",
+    *(f"F/{name}-s{seed}" for name in ("selfplay", "equip", "equip-styles", "armed") for seed in range(3)),
 )  # fmt: skip
 MATCHES, SEED = 100, 77
 _ALMOST_NOTHING = 1e-9  # a scale of 0, which settings refuse: it must be above 0

@@ -36,6 +36,14 @@ results-brawl-competition: $(READY) ## docs/brawl-results.md: the preset competi
 	$(BIN)/python benchmarks/brawl_results.py --preset competition --seeds 3 --device cuda --out $(DATA)/brawl_competition.json
 	$(TABLES) brawl-competition
 
+results-brawl-armed: $(READY) ## docs/brawl-results.md: the preset armed, three seeds; GPU, long
+	$(BIN)/python benchmarks/brawl_results.py --preset armed --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_armed.json
+	$(TABLES) brawl-armed
+
+results-strategy: $(READY) ## docs/strategy-results.md: with and without strategy encoder, three seeds; GPU, long
+	$(BIN)/python benchmarks/strategy_results.py --seeds 3 --variants full predicting lstm mlp --out $(DATA)/strategy_results.json
+	$(TABLES) strategy
+
 results-brawl-tuning: $(READY) ## docs/brawl-results.md: the runs of the search for competition; GPU, long
 	$(BIN)/python benchmarks/brawl_tuning.py --device cuda
 	$(TABLES) brawl-tuning

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 
-from benchmarks.tables import brawl, learner, mimic, tuning
+from benchmarks.tables import brawl, learner, mimic, strategy, tuning
 from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -23,10 +23,15 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "brawl-sim": brawl.simulation,
     "brawl-quick": brawl.quick,
     "brawl-competition": brawl.competition,
+    "brawl-armed:opponents": brawl.armed,
+    "brawl-armed:goals": brawl.goals,
     "brawl-tuning:memory": tuning.memory,
     "brawl-tuning:recipes": tuning.recipes,
-    "brawl-tuning:curves": tuning.curves,
+    "brawl-tuning:weapons": tuning.weapons,
     "brawl-tuning:long": tuning.long,
+    "strategy:compared": strategy.compared,
+    "strategy:curves": strategy.curves,
+    "strategy:probes": strategy.probes,
     "gymnasium-curves": learner.curves,
     "encoders:speed": learner.encoder_speed,
     "encoders:learning": learner.encoder_learning,

@@ -1,12 +1,29 @@
-"""Tables about brawl: bots, weapons, speed of the simulator, results of the preset `quick`."""
+"""Tables about brawl: bots, weapons, speed of the simulator, results of the presets."""
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.tables.markdown import read_all, read_csv, read_json, table
 
 from ludus.core.intervals import t_quantile
 
+_MORE = {"pick-ups": "pickups", "seconds": "survival_s"}
+_LSTM = ("lstm", "time")
+# Numbers of the competition and what they shall be; a match may end sooner than in 60 s where it is won sooner.
+_GOALS = {
+    "constant": "99%",
+    "random": "98%",
+    "based": "95%",
+    "lowest style": "85%",
+    "all bots": "",
+    "own snapshots": "60%",
+    "damage ratio": "above 2",
+    "knockouts": "above 2",
+    "pick-ups": "above 1",
+    "seconds a match": "60, or won",
+}
 _NO_DAMAGE = 1000.0  # a damage ratio beyond this is one against a bot that deals none
 
 
@@ -85,13 +102,61 @@ def quick() -> str:
 
 def competition() -> str:
     """Returns win rates of the preset `competition` by opponent and seed."""
-    return preset_results(read_json("brawl_competition.json"))
+    return preset_results(read_json("brawl_competition.json"), _MORE)
 
 
-def preset_results(results: list[dict[str, Any]]) -> str:
-    """Returns win rates by opponent and seed, and how the matches went; of `benchmarks/brawl_results.py`."""
+def armed() -> str:
+    """Returns win rates of the preset `armed` by opponent and seed."""
+    return preset_results(read_json("brawl_armed.json"), _MORE)
+
+
+def goals() -> str:
+    """Returns what `armed` and `armed-lstm` reached of the competition's goals, by seed."""
+    full = [_reached(result["opponents"], result["own_snapshots"]) for result in read_json("brawl_armed.json")]
+    runs = [run for run in read_json("strategy_results.json")["runs"] if (run["variant"], run["budget"]) == _LSTM]
+    lstm = [_reached_in_training(run["curve"][-1]) for run in runs]
+    header = [f"`{name}`, seed {seed}" for name in ("armed", "armed-lstm") for seed in range(len(full))]
+    lines = [[name, wanted, *(reached[name] for reached in (*full, *lstm))] for name, wanted in _GOALS.items()]
+    return table(["number", "goal", *header], lines)
+
+
+def _reached(rows: list[dict[str, Any]], own: list[dict[str, Any]]) -> dict[str, str]:
+    """Returns the numbers of an evaluation that there are goals for."""
+    fighting = [row["damage_ratio"] for row in rows if row["opponent"] != "constant"]
+    means = {name: _mean([row[name] for row in rows]) for name in ("knockouts", "pickups", "survival_s")}
+    rates = {row["opponent"]: row["win_rate"] for row in rows}
+    return _goal_cells(rates, means | {"damage_ratio": _mean(fighting)}, _mean([row["win_rate"] for row in own]))
+
+
+def _reached_in_training(point: dict[str, Any]) -> dict[str, str]:
+    """Returns the same of an evaluation during training, which has no matches against past selves."""
+    return _goal_cells(point["win_rates"], point, None)
+
+
+def _goal_cells(rates: dict[str, float], means: dict[str, float], own: float | None) -> dict[str, str]:
+    styles = {name: rate for name, rate in rates.items() if name not in ("constant", "random", "based")}
+    lowest = min(styles, key=lambda name: styles[name])
+    return {
+        **{name: f"{rates[name]:.1%}" for name in ("constant", "random", "based")},
+        "lowest style": f"{styles[lowest]:.1%} ({lowest})",
+        "all bots": f"{_mean(list(rates.values())):.1%}",
+        "own snapshots": "" if own is None else f"{own:.1%}",
+        "damage ratio": f"{means['damage_ratio']:.2f}",
+        "knockouts": f"{means['knockouts']:.2f}",
+        "pick-ups": f"{means['pickups']:.2f}",
+        "seconds a match": f"{means['survival_s']:.0f}",
+    }
+
+
+def preset_results(results: list[dict[str, Any]], more: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Returns win rates by opponent and seed, and how the matches went; of `benchmarks/brawl_results.py`.
+
+    Args:
+        results: What the script wrote.
+        more: Further numbers of the rows, by title.
+    """
     seeds = [f"seed {result['seed']}" for result in results]
-    header = ["opponent", *seeds, "mean", "lowest to highest bound", "damage ratio", "knockouts"]
+    header = ["opponent", *seeds, "mean", "lowest to highest bound", "damage ratio", "knockouts", *more]
     lines = []
     for index, name in enumerate(row["opponent"] for row in results[0]["opponents"]):
         rows = [result["opponents"][index] for result in results]
@@ -106,6 +171,7 @@ def preset_results(results: list[dict[str, Any]]) -> str:
                 f"{low:.1%} - {high:.1%}",
                 "-" if ratio > _NO_DAMAGE else f"{ratio:.2f}",
                 f"{_mean([row['knockouts'] for row in rows]):.2f}",
+                *(f"{_mean([row[number] for row in rows]):.2f}" for number in more.values()),
             ]
         )
     return table(header, lines)

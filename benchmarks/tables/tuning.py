@@ -30,10 +30,14 @@ RECIPES = {
     "the same, seed 1": "C/b4k-s1",
     "the same, 3 epochs: the preset's recipe": "C/e3",
 }
-CURVES = {
-    "discount 0.995": "C/F2r.1",
-    "discount 0.99, seed 0, which learned to wait": "E/C0",
+# Seeds 0, 1 and 2 of each.
+WEAPONS = {
+    "70 % past selves, `equip` 0.1 that is gone at 5 M steps (`competition`)": "F/selfplay",
+    "the same, `equip` 0.5 to 0.2, `drop` -0.5 to -0.3": "F/equip",
+    "the same, half of the opponents styles": "F/equip-styles",
+    "`equip` 0.5 to 0.3, `drop` -0.5, `armed` 0.03, half styles (`armed`)": "F/armed",
 }
+SEEDS = (0, 1, 2)
 LONG = "A/long100"
 
 
@@ -62,13 +66,18 @@ def recipes() -> str:
     return table(header, [[name, *_wins(evaluations(run)[-1])] for name, run in RECIPES.items()])
 
 
-def curves() -> str:
-    """Returns the mean over all bots by million env steps."""
+def weapons() -> str:
+    """Returns what rewards for weapons did by the first evaluation and the last: all bots and pick-ups, every seed."""
     lines = []
-    for name, run in CURVES.items():
-        by_million = {round(row["steps"] / 1e6): percent(row["mean"]) for row in evaluations(run)}
-        lines.append([name, *(by_million.get(million, "") for million in range(1, 11))])
-    return table(["env steps", *(f"{million} M" for million in range(1, 11))], lines)
+    for name, run in WEAPONS.items():
+        runs = [evaluations(f"{run}-s{seed}") for seed in SEEDS]
+        firsts, lasts = [found[0] for found in runs], [found[-1] for found in runs]
+        cells = [", ".join(percent(row["mean"]) for row in firsts), ", ".join(f"{row['pick']:.1f}" for row in firsts)]
+        is_complete = lasts != firsts
+        cells += [", ".join(percent(row["mean"]) for row in lasts) if is_complete else ""]
+        cells += [", ".join(f"{row['pick']:.1f}" for row in lasts) if is_complete else ""]
+        lines.append([name, *cells])
+    return table(["opponents and rewards", "2.5 M: all bots", "pick-ups", "10 M: all bots", "pick-ups"], lines)
 
 
 def long() -> str:

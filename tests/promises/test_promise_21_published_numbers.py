@@ -124,7 +124,8 @@ def test_the_runs_of_the_search_can_be_trained_again(monkeypatch: pytest.MonkeyP
     monkeypatch.syspath_prepend(str(ROOT))
     tuning = importlib.import_module("benchmarks.brawl_tuning")
     shown = importlib.import_module("benchmarks.tables.tuning")
-    named = {*shown.MEMORY.values(), *shown.RECIPES.values(), *shown.CURVES.values(), shown.LONG}
+    named = {*shown.MEMORY.values(), *shown.RECIPES.values(), shown.LONG}
+    named |= {f"{run}-s{seed}" for run in shown.WEAPONS.values() for seed in shown.SEEDS}
     assert named <= set(tuning.SHOWN)
     for run in sorted(named):
         batch, name = run.split("/")

@@ -1,0 +1,95 @@
+"""Tables of the comparison of agents with and without strategy encoder, from `benchmarks/strategy_results.py`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.tables.markdown import percent, read_json, table
+
+from ludus.core.intervals import mean_interval
+
+AGENTS = {
+    "full": "encoder and LSTM",
+    "predicting": "the same, the latent predicts",
+    "lstm": "LSTM",
+    "mlp": "MLP",
+}
+GROUPS = ("styles", "switcher", "delay", "noise", "seeing late", "seeing noise")
+BUDGETS = ("samples", "time")
+KINDS = ("trained", "untrained", "observation")  # features: the agent's, those of fresh networks, what it sees
+_EVERY = 2_500_000  # env steps between the columns of the curves, which an evaluation follows within an iteration
+_END = 1 << 30  # the last column
+
+
+def compared() -> str:
+    """Returns win rates by group of opponents: means over seeds with Student's intervals."""
+    lines = []
+    for budget, variant, runs in _by_agent():
+        if not any(run["means"] for run in runs):
+            continue
+        seconds = sum(run["training_s"] for run in runs) / len(runs)
+        numbers = [str(len(runs)), _millions(runs[0]["env_steps"]), f"{seconds:.0f}"]
+        groups = [_spread([run["means"][name] for run in runs if name in run["means"]]) for name in GROUPS]
+        lines.append([budget, AGENTS[variant], *numbers, *groups])
+    return table(["equal", "agent", "seeds", "env steps", "training, s", *GROUPS], lines)
+
+
+def curves() -> str:
+    """Returns the mean win rate over all bots by env steps, every seed."""
+    found = [part for part in _by_agent() if part[:2] != ("time", "full")]  # the same runs as with equal samples
+    names, points = [], []
+    for _, variant, runs in found:
+        for run in runs:
+            *before, end = [(point["env_steps"], percent(_mean(point["win_rates"]))) for point in run["curve"]]
+            names.append(f"{AGENTS[variant]}, {_millions(run['env_steps'])}, seed {run['seed']}")
+            points.append({round(env_steps / _EVERY): mean for env_steps, mean in before} | {_END: end[1]})
+    columns = sorted({column for row in points for column in row})
+    titles = ["at the end" if column == _END else f"{column * _EVERY / 1e6:g} M" for column in columns]
+    lines = [[name, *(row.get(column, "") for column in columns)] for name, row in zip(names, points, strict=True)]
+    return table(["agent, env steps in all", *titles], lines)
+
+
+def probes() -> str:
+    """Returns how often a linear probe names the style of the opponent: by one frame, and by all of a match's first."""
+    lines = []
+    for budget, variant, runs in _by_agent():
+        analyses = [run["analysis"] for run in runs if run["analysis"] is not None]
+        if not analyses or (budget, variant) == ("time", "full"):
+            continue
+        shares = [
+            _spread([analysis["probes"][kind][part]["estimate"] for analysis in analyses])
+            for part in ("frames", "matches")
+            for kind in KINDS
+        ]
+        features = f"{analyses[0]['features']} of {AGENTS[variant]}, {_millions(runs[0]['env_steps'])}"
+        lines.append([features, str(len(analyses)), *shares])
+    titles = [f"{what}, {kind}" for what in ("one frame", "a match") for kind in KINDS]
+    return table(["features", "seeds", *titles], lines)
+
+
+def _by_agent() -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """Returns budget, variant and runs of every agent that was trained."""
+    found = read_json("strategy_results.json")["runs"]
+    parts = [
+        (budget, variant, [run for run in found if (run["budget"], run["variant"]) == (budget, variant)])
+        for budget in BUDGETS
+        for variant in AGENTS
+    ]
+    return [part for part in parts if part[2]]
+
+
+def _millions(env_steps: int) -> str:
+    return f"{env_steps / 1e6:.0f} M"
+
+
+def _mean(rates: dict[str, float]) -> float:
+    return sum(rates.values()) / len(rates)
+
+
+def _spread(values: Sequence[float]) -> str:
+    """Returns mean and interval over seeds in %; only the mean of one seed, and nothing where none was measured."""
+    if not values:
+        return ""
+    mean, low, high = mean_interval(list(values))
+    if len(values) == 1:
+        return f"{100 * mean:.1f}"
+    return f"{100 * mean:.1f} ({100 * max(low, 0.0):.1f} to {100 * min(high, 1.0):.1f})"
