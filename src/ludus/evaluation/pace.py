@@ -8,8 +8,7 @@ from ludus.evaluation.stage import stage_of
 MOST_PICTURES_HZ = 30.0  # worlds that decide more often are drawn after every few steps
 SMOOTH_HZ = 60.0  # of a window, where a world can be drawn between its steps
 _SLOWEST = 4  # times as many steps between two pictures are taken at most where drawing is slow
-_LATE = 1.35  # times the time between two pictures that counts as too long
-_EARLY = 1.1
+_FORGET = 0.2  # share of the newest picture in what drawing is said to take
 
 
 def steps_a_picture(rate_hz: float, wish_hz: float = MOST_PICTURES_HZ) -> int:
@@ -51,6 +50,7 @@ class Pace:
         self._most_parts = pictures_a_step(rate_hz, SMOOTH_HZ) if is_smooth else 1
         self.steps, self._parts, self._wanted_parts = self._fewest, self._most_parts, self._most_parts
         self._part = self._parts
+        self._busy_s = 0.0
 
     @property
     def pictures_hz(self) -> float:
@@ -73,14 +73,13 @@ class Pace:
         self._part = min(self._part + 1, self._parts)
         return self._part / self._parts
 
-    def note(self, passed_s: float) -> None:
-        """Takes the time that the last picture took."""
+    def note(self, passed_s: float, busy_s: float = 0.0) -> None:
+        """Takes the time that the last picture took, with waiting and without."""
         if self._fewest > 1:
             self.steps = min(max(round(passed_s * self._rate_hz), self._fewest), _SLOWEST * self._fewest)
-        elif self._most_parts > 1 and passed_s > _LATE / self.pictures_hz:
-            self._wanted_parts = max(self._parts - 1, 1)
-        elif self._most_parts > 1 and passed_s < _EARLY / self.pictures_hz:
-            self._wanted_parts = min(self._parts + 1, self._most_parts)
+        self._busy_s += _FORGET * (busy_s - self._busy_s)
+        fit = int(1.0 / self._rate_hz / max(self._busy_s, 1e-6))
+        self._wanted_parts = min(max(fit, 1), self._most_parts)
 
 
 def pace_of(env: BatchedEnv) -> Pace:

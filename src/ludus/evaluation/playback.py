@@ -76,7 +76,7 @@ def play_in_window(
             picture = painter.paint()
         begins = tick < _START_CARD_S * pace.pictures_hz
         window.show(status.over(picture, outcome, paused=paused, begins=begins))
-        pace.note(window.wait(pace.pictures_hz))
+        pace.note(window.wait(pace.pictures_hz), window.busy_s)
 
 
 def show_replay(
@@ -111,7 +111,7 @@ def show_replay(
                 if not is_last:  # the next game has begun already
                     picture = painter.paint(share)
             window.show(with_card(picture, "Paused", ("P go on   Esc quit",)) if paused else picture)
-            pace.note(window.wait(pace.pictures_hz))
+            pace.note(window.wait(pace.pictures_hz), window.busy_s)
 
 
 def film_replay(

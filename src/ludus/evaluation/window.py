@@ -81,6 +81,11 @@ class Window:
         """Waits until the next picture is due, so that they come at this rate; returns the seconds since the last."""
         return float(self._clock.tick(rate_hz)) / 1000.0
 
+    @property
+    def busy_s(self) -> float:
+        """Seconds between the last two waits that were not spent waiting."""
+        return float(self._clock.get_rawtime()) / 1000.0
+
     def close(self) -> None:
         """Closes the window; may be called twice."""
         pygame.display.quit()
