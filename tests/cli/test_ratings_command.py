@@ -24,12 +24,39 @@ def test_ratings_follow_from_the_table(tmp_path: Path) -> None:
     players = {player["name"]: player for player in document["players"]}
     assert players["self-0002"]["rating"] > players["based"]["rating"] > players["self-0001"]["rating"]
     assert all(player["rating_low"] < player["rating"] < player["rating_high"] for player in players.values())
-    assert document["win_rates"]["based"] == {"matches": 20, "win_rate": 0.5, "score": 0.5}
+    counts = {"wins": 10, "draws": 0, "losses": 10}
+    assert document["win_rates"]["based"] == {"matches": 20, "win_rate": 0.5, "score": 0.5, **counts}
+    assert list(document["modes"]) == ["1v1"], "tables that name no mode are of 1v1"
     assert document["win_rates"]["self"]["score"] == 0.95
     names = document["payoffs"]["names"]
     assert document["payoffs"]["points"][names.index("self-0002")][names.index("self-0001")] == 9.5
     shown = CliRunner().invoke(app, ["ratings", str(tmp_path)])
     assert shown.output.index("self-0002") < shown.output.index("self-0001")
+
+
+TEAMS = """iteration,env_steps,learner,opponent,kind,matches,wins,draws,losses,mode,side
+1,100,self-0001,keeper,keeper,10,9,0,1,1v1,1v1
+2,200,self-0001,keeper,keeper,10,1,0,9,1v2,1v2
+2,200,self-0001,keeper,keeper,10,8,0,2,1v2,2v1
+"""
+
+
+def test_modes_are_rated_apart_and_unequal_teams_by_side(tmp_path: Path) -> None:
+    (tmp_path / "opponents.csv").write_text(TEAMS)
+    document = json.loads(CliRunner().invoke(app, ["ratings", str(tmp_path), "--json"]).output)
+    assert list(document) == ["modes"]
+    alone, pairs = document["modes"]["1v1"], document["modes"]["1v2"]
+    assert alone["win_rates"]["keeper"]["wins"] == 9
+    assert alone["sides"] == {}
+    assert pairs["win_rates"]["keeper"]["win_rate"] == 0.45
+    assert {side: rates["keeper"]["win_rate"] for side, rates in pairs["sides"].items()} == {"1v2": 0.1, "2v1": 0.8}
+    rating = {mode: {player["name"]: player["rating"] for player in document["modes"][mode]["players"]}
+              for mode in ("1v1", "1v2")}  # fmt: skip
+    assert rating["1v1"]["self-0001"] > 100.0 > 0.0 > rating["1v2"]["self-0001"]
+    shown = [line.split() for line in CliRunner().invoke(app, ["ratings", str(tmp_path)]).output.splitlines()]
+    assert [line[:2] for line in shown[1:5]] == [["1v1", "self-0001"], ["1v1", "keeper"], ["1v2", "keeper"],
+                                                 ["1v2", "self-0001"]]  # fmt: skip
+    assert shown[-1] == ["1v2", "2v1", "keeper", "10", "8", "0", "2"]
 
 
 def test_a_folder_without_matches_is_refused(tmp_path: Path) -> None:

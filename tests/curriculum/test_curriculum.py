@@ -56,6 +56,24 @@ def test_time_and_win_rate_must_both_hold_and_others_do_not_count() -> None:
     assert course.record(matches("self", "wwww"), 5000) is None, "the last stage lasts"
 
 
+def test_a_rating_passes_a_stage_with_all_else_that_is_asked_for() -> None:
+    rated: list[dict[str, Any]] = [
+        {"name": "first", "opponents": {"self": 1}, "promotion": {"rating": 1200.5}},
+        {"name": "second", "opponents": {"self": 1}, "promotion": {"rating": 900, "win_rate": 1.0, "matches": 1}},
+        {"name": "third", "opponents": {"self": 1}, "promotion": {"rating": 5000, "at_latest_env_steps": 100}},
+        {"name": "end", "opponents": {"self": 1}},
+    ]
+    course = curriculum(rated)
+    assert course.record(matches("self", "w"), 10) is None, "nobody is rated yet"
+    assert course.record(matches("self", "w"), 20, 1200.4) is None
+    assert course.record([], 30, 1200.5) == "from stage 'first' to 'second': is rated 1200"
+    assert course.record([], 40, 1200.5) is None, "no match in this stage"
+    reason = course.record(matches("self", "w"), 50, 950.0)
+    assert reason == "from stage 'second' to 'third': is rated 950 and won 100% of the last 1 matches"
+    assert course.record([], 149, 4999.0) is None
+    assert course.record([], 150, 4999.0) == "from stage 'third' to 'end': 100 env steps are its longest time"
+
+
 def test_demotion() -> None:
     course = curriculum()
     course.record(matches("constant", "wwww"), 1000)

@@ -39,6 +39,34 @@ PLAIN: dict[str, dict[str, Any]] = {
         "policy": {"strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}},
         "ppo": PPO | {"learning_rate": {"kind": "linear", "start": 1e-3, "end": 1e-5}},
     },
+    "tug, teams, stages with games of their own": {  # four rows in each of them
+        "world": {"name": "tug", "num_games": GAMES, "settings": {"rounds": 3}},
+        "policy": {"recurrent": {"size": 8}, "normalise": {"observations": True, "returns": True}},
+        "ppo": PPO,
+        "curriculum": [
+            {"name": "1v1", "opponents": {"random": 1, "self": 1}, "promotion": {"after_env_steps": 9 * 32}},
+            {
+                "name": "1v2",
+                "opponents": {"mirror": 1, "self": 1},
+                "world": {"num_games": 2, "settings": {"orange": 2}},
+                "promotion": {"after_env_steps": 9 * 32},
+            },
+            {
+                "name": "2v2",
+                "opponents": {"random": 1, "self": 1},
+                "rewards": {"weights": {"reward": 1.0}, "team_spirit": 0.5},
+                "world": {"num_games": 2, "settings": {"blue": 2, "orange": 2}},
+                "promotion": {"rating": 0.0, "after_env_steps": 9 * 32},
+            },
+            {
+                "name": "1v1 again",
+                "opponents": {"mirror": 1, "self": 2},
+                "world": {"num_games": 3, "settings": {"rounds": 5}},
+            },
+        ],
+        "league": {"snapshot_every_env_steps": 3 * 32, "keep": 3, "sampler": "pfsp"},
+        "evaluation": {"every_env_steps": 6 * 32, "matches": 2},
+    },
 }
 ALL_TABLES: dict[str, dict[str, Any]] = {
     "brawl, streaming encoder, stages, past selves, evaluation": {

@@ -136,7 +136,7 @@ def test_a_score_that_is_no_number_is_never_the_best(monkeypatch: pytest.MonkeyP
     evaluator = Evaluator(make_config({"score": "distance_m"}))
     with make_env("stroll") as env:
         policy = Policy(env.spec, PolicyConfig())
-    assert [evaluator.evaluate(policy, Counters()).is_best for _ in range(4)] == [True, False, False, True]
+    assert [evaluator.evaluate(policy, Counters(), {}).is_best for _ in range(4)] == [True, False, False, True]
     assert (evaluator.best, evaluator.since_best) == (3.0, 0)
 
 

@@ -28,7 +28,18 @@ from ludus.training.workbench import Workbench
 
 STEPS, GAMES, ITERATIONS = 8, 4, 6
 PER_ITERATION = STEPS * GAMES
-SCENARIOS = ("stopped", "resumed", "lost", "told", "saving", "reward")
+SCENARIOS = ("stopped", "resumed", "lost", "told", "saving", "reward", "staged", "staged-stopped", "staged-resumed")
+# One against one, then pairs with mirrored games; 4 and 6 rows a process.
+STAGES: list[dict[str, Any]] = [
+    {"name": "1v1", "opponents": {"self": 1}, "promotion": {"after_env_steps": 1}},
+    {
+        "name": "2v2",
+        "opponents": {"mirror": 1, "self": 1},
+        "world": {"num_games": 4, "settings": {"blue": 2, "orange": 2}},
+        "promotion": {"after_env_steps": 150},
+    },
+    {"name": "1v2", "opponents": {"mirror": 1, "random": 1}, "world": {"settings": {"orange": 2}}},
+]
 
 Hook = Callable[[int, StepResult], None]
 
@@ -97,6 +108,24 @@ def _run(path: Path, folder: Path, rank: int) -> None:
     """Runs as the whole process of `torchrun` does."""
     recorder = Recorder()
     with Trainer(make_config(), folder, [recorder]) as trainer:
+        trainer.run()
+        _note(path, rank, trainer, recorder)
+
+
+def _run_stages(path: Path, folder: Path, rank: int, *, stops: bool) -> None:
+    """Runs through stages with games of their own; stops after the second iteration if asked to."""
+    config = make_config(
+        world={"name": "tug", "num_games": 8, "settings": {"rounds": 3}},
+        ppo={"steps": STEPS, "chunk": 4, "minibatch_count": 2, "epochs": 2},
+        opponents=None,
+        curriculum=STAGES,
+        total_env_steps=700,
+        league={"snapshot_every_env_steps": 50, "keep": 3},
+    )
+    trainers: list[Trainer] = []
+    recorder = Recorder((lambda: trainers[0].stop()) if stops else lambda: None)
+    with Trainer(config, folder, [recorder]) as trainer:
+        trainers.append(trainer)
         trainer.run()
         _note(path, rank, trainer, recorder)
 
@@ -183,6 +212,8 @@ def _play_all(folder: Path, ports: list[str]) -> None:
             _fail(path, rank, then=_raise_in_callback)
         elif name == "saving":
             _save_in_callback(path, rank)
+        elif name.startswith("staged"):
+            _run_stages(path, folder / name.replace("resumed", "stopped"), rank, stops=name == "staged-stopped")
         else:
             HookedDuel.hook = _spoil(rank)
             _run(path, path, rank)
@@ -271,6 +302,32 @@ def test_stopping_on_one_process_and_going_on_gives_the_same_bytes_as_not_stoppi
     for name in files:
         straight, stopped = (folder / "checkpoints" / "final" / name for folder in (one, other))
         assert straight.read_bytes() == stopped.read_bytes(), name
+
+
+def test_stages_with_games_of_their_own_are_those_of_all_processes(runs: Path) -> None:
+    tensors, facts = noted(runs, "staged")
+    policy = [key for key in tensors[0] if key.startswith("policy.")]
+    assert all(torch.equal(tensors[0][key], tensors[1][key]) for key in policy)
+    assert facts[0]["counters"] == facts[1]["counters"]
+    logged = lines(runs / "staged")
+    assert [line["stage"] for line in logged][:3] == ["1v1", "2v2", "2v2"]
+    assert logged[-1]["stage"] == "1v2"
+    # Two processes: 4 games of 1 row; 1 of 4 rows and 1 of 2; 2 of 3 rows, one of 1 and one of 2.
+    steps = [line["env_steps"] for line in logged]
+    assert [after - before for before, after in zip([0, *steps], steps, strict=False)] == [
+        2 * STEPS * {"1v1": 4, "2v2": 6, "1v2": 9}[line["stage"]] for line in logged
+    ]
+
+
+def test_stages_go_on_exactly_on_several_processes(runs: Path) -> None:
+    _, facts = noted(runs, "staged-stopped")
+    assert [fact["counters"][1] for fact in facts] == [2, 2]
+    one, other = runs / "staged", runs / "staged-stopped"
+    for name in ("metrics.jsonl", "opponents.csv", "monitor.csv"):
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    for path in (one / "checkpoints" / "final").iterdir():
+        if path.name != "manifest.json":  # it counts saves
+            assert path.read_bytes() == (other / "checkpoints" / "final" / path.name).read_bytes(), path.name
 
 
 def test_an_error_on_one_process_ends_all(runs: Path) -> None:

@@ -1,6 +1,6 @@
 """The settings of a curriculum's stages."""
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -20,20 +20,24 @@ class PromotionConfig(_Frozen):
         win_rate: Share of the last `matches` matches that must have been won.
         matches: How many of the last matches count; fewer than that decide nothing.
         against: Only matches against these opponents count; all if None.
+        rating: Live Elo rating that the learner must have in the stage's mode; all begin with 1,000.
         after_env_steps: Env steps that the stage lasts at least.
-        at_latest_env_steps: Env steps after which the stage is passed whatever the win rate.
+        at_latest_env_steps: Env steps after which the stage is passed whatever the win rate and rating.
     """
 
     win_rate: Share | None = None
     matches: int = Field(default=200, ge=1)
     against: tuple[str, ...] | None = None
+    rating: float | None = None
     after_env_steps: int | None = Field(default=None, ge=0)
     at_latest_env_steps: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _can_be_passed(self) -> Self:
-        if self.win_rate is None and self.after_env_steps is None and self.at_latest_env_steps is None:
-            raise ValueError("needs win_rate, after_env_steps or at_latest_env_steps, or the stage would never end")
+        if all(rule is None for rule in (self.win_rate, self.rating, self.after_env_steps, self.at_latest_env_steps)):
+            raise ValueError(
+                "needs win_rate, rating, after_env_steps or at_latest_env_steps, or the stage would never end"
+            )
         return self
 
 
@@ -51,12 +55,25 @@ class DemotionConfig(_Frozen):
     against: tuple[str, ...] | None = None
 
 
+class StageWorldConfig(_Frozen):
+    """In which a stage's games differ from the run's.
+
+    Attributes:
+        num_games: Games in the batch; None keeps the run's.
+        settings: The world's own settings, laid over the run's: what is not named stays.
+    """
+
+    num_games: int | None = Field(default=None, ge=1)
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
 class StageConfig(_Frozen):
     """One stage.
 
     Attributes:
         name: What people are shown.
-        opponents: Share of each opponent, `self` for past selves.
+        opponents: Share of each opponent, `self` for past selves, `mirror` for games that the learner plays alone.
+        world: In which its games differ from the run's; None not at all. What is seen and done must be the same.
         rewards: What is rewarded in it; None keeps the run's own.
         promotion: When it is passed; None in a stage that lasts to the end.
         demotion: When the run falls back to the stage before; None never.
@@ -64,6 +81,7 @@ class StageConfig(_Frozen):
 
     name: str = Field(min_length=1)
     opponents: dict[str, Annotated[float, Field(ge=0.0)]]
+    world: StageWorldConfig | None = None
     rewards: RewardConfig | None = None
     promotion: PromotionConfig | None = None
     demotion: DemotionConfig | None = None

@@ -31,12 +31,13 @@ class Curriculum:
         results = self._results["promotion"]
         return sum(results) / len(results) if results else None
 
-    def record(self, matches: Iterable[tuple[str, bool]], env_steps: int) -> str | None:
+    def record(self, matches: Iterable[tuple[str, bool]], env_steps: int, rating: float | None = None) -> str | None:
         """Takes the matches of an iteration, and moves on or back if the rules say so.
 
         Args:
             matches: Opponent and whether it was beaten, in the order in which the matches ended.
             env_steps: Env steps of the run so far.
+            rating: The learner's live rating in the stage's mode; None before its first match there.
 
         Returns:
             Why it moved, in words; None if it stays.
@@ -50,7 +51,7 @@ class Curriculum:
                     results.append(int(won))
                     del results[: -rule.matches]
         if self.index + 1 < len(self.stages) and stage.promotion is not None:
-            reason = self._passed(stage.promotion, env_steps - self._since)
+            reason = self._passed(stage.promotion, env_steps - self._since, rating)
             if reason is not None:
                 return self._move(self.index + 1, env_steps, reason)
         if stage.demotion is not None and self.index > 0:
@@ -59,20 +60,26 @@ class Curriculum:
                 return self._move(self.index - 1, env_steps, reason)
         return None
 
-    def _passed(self, rule: PromotionConfig, inside: int) -> str | None:
+    def _passed(self, rule: PromotionConfig, inside: int, rating: float | None) -> str | None:
+        """Returns why the stage is passed after so many env steps inside it, or None."""
         if rule.at_latest_env_steps is not None and inside >= rule.at_latest_env_steps:
             return f"{inside:,} env steps are its longest time"
-        if rule.win_rate is None and rule.after_env_steps is None:
-            return None
         if rule.after_env_steps is not None and inside < rule.after_env_steps:
             return None
-        if rule.win_rate is None:
-            return f"{inside:,} env steps are over"
-        results = self._results["promotion"]
-        rate = sum(results) / rule.matches
-        if len(results) < rule.matches or rate < rule.win_rate:
-            return None
-        return f"won {rate:.0%} of the last {rule.matches} matches"
+        reasons = []
+        if rule.rating is not None:
+            if rating is None or rating < rule.rating:
+                return None
+            reasons.append(f"is rated {rating:.0f}")
+        if rule.win_rate is not None:
+            results = self._results["promotion"]
+            rate = sum(results) / rule.matches
+            if len(results) < rule.matches or rate < rule.win_rate:
+                return None
+            reasons.append(f"won {rate:.0%} of the last {rule.matches} matches")
+        if not reasons and rule.after_env_steps is not None:
+            reasons.append(f"{inside:,} env steps are over")
+        return " and ".join(reasons) or None
 
     def _failed(self, rule: DemotionConfig) -> str | None:
         results = self._results["demotion"]

@@ -52,6 +52,7 @@ class LeagueOpponents:
         seed: int,
         *,
         cuda_graphs: bool = True,
+        heir_of: "LeagueOpponents | None" = None,
     ) -> None:
         """Seats everyone for the first episodes.
 
@@ -63,6 +64,7 @@ class LeagueOpponents:
             config: Of the league.
             seed: Of the draws and of the opponents' noise.
             cuda_graphs: Whether work on a CUDA device becomes CUDA graphs.
+            heir_of: Who played in the games before these, and plays no more: its snapshots and their chances go on.
 
         Raises:
             ConfigError: The world's teams or the weights do not allow it.
@@ -74,22 +76,19 @@ class LeagueOpponents:
         self._bot_names = tuple(name for name in weights if name not in (SELF_KIND, MIRROR_KIND))
         self._bots = env.bots(self._bot_names) if self._bot_names else None
         self._selves: PastSelves | None = None
+        self.pool: SnapshotPool | None = None
         if SELF_KIND in weights:
-            self._selves = PastSelves(
-                env,
-                policy,
-                self._seating.other_index,
-                self._seating.other_games,
-                keep=config.keep,
-                seed=seed,
-                cuda_graphs=cuda_graphs,
-            )
-        self.pool: SnapshotPool | None = self._selves.pool if self._selves else None
+            self.pool = heir_of.pool if heir_of is not None else None
+            self.pool = self.pool or SnapshotPool(policy, config.keep)
+            seats, games = self._seating.other_index, self._seating.other_games
+            self._selves = PastSelves(env, self.pool, seats, games, seed=seed, cuda_graphs=cuda_graphs)
         self._rows: Rows | None = None
         self._cuda_graphs = cuda_graphs
         self._graph: GraphedCall | None = None
         met = env.num_games - self._seating.mirrored
         self._mix = Mix(self._bot_names, self.pool, config, live=config.live_for(met), seed=seed)
+        if heir_of is not None:
+            self._mix.load_state(part_of(heir_of.state(), "mix"))
         self._meets = self._seating.all_games >= self._seating.mirrored
         self._thresholds = torch.zeros(len(self.names), device=env.device)
         self.opponents = torch.zeros_like(self._seating.episodes)

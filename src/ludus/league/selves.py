@@ -11,7 +11,6 @@ from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv, Observations
 from ludus.league.pool import SnapshotPool
 from ludus.policies.memory import Memory, part_of, reset_memory, with_prefix
-from ludus.policies.policy import Policy
 
 _STREAM_NOISE = 0x2015E
 
@@ -28,20 +27,19 @@ class PastSelves:
     """
 
     def __init__(
-        self, env: BatchedEnv, policy: Policy, seats: Tensor, games: Tensor, *, keep: int, seed: int, cuda_graphs: bool
+        self, env: BatchedEnv, pool: SnapshotPool, seats: Tensor, games: Tensor, *, seed: int, cuda_graphs: bool
     ) -> None:
         """Seats nobody yet.
 
         Args:
             env: The games.
-            policy: Whose snapshots play.
+            pool: The snapshots; no other games play with them from now on.
             seats: `(rows,)` int64, `game * seats + seat` of each row; read at every step.
             games: `(rows,)` int64, game of each row.
-            keep: Snapshots that there is room for.
             seed: Of the noise.
             cuda_graphs: Whether the step becomes a CUDA graph on a CUDA device.
         """
-        self.pool = SnapshotPool(policy, keep)
+        self.pool = pool
         self._seats, self._games, self._rows = seats, games, seats.numel()
         self.slots = torch.full((env.num_games,), -1, device=env.device)
         self._row_slots = torch.full((self._rows,), -1, device=env.device)

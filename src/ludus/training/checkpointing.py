@@ -48,16 +48,22 @@ class Checkpoints:
     def __init__(self, folder: Path, config: TrainConfig) -> None:
         self._store = CheckpointStore(folder / CHECKPOINTS_FOLDER, keep=config.checkpoints.keep, report=_report)
         self._config = config.to_json()
-        self._keep, self._settings = config.checkpoints.keep, config.world.settings
+        self._keep = config.checkpoints.keep
 
-    def save(self, name: str, saved: Saved, policy: Policy) -> Path:
+    def save(self, name: str, saved: Saved, policy: Policy, settings: Mapping[str, Any]) -> Path:
         """Saves under a name.
+
+        Args:
+            name: The name.
+            saved: What it holds.
+            policy: What is learned.
+            settings: Of the world that it learns in at present.
 
         Raises:
             StoreFullError: The disk is full; the checkpoints before it are intact.
             StoreError: Writing failed otherwise; likewise.
         """
-        agent = agent_checkpoint(policy.spec, policy.config, saved.state.tensors["policy"], self._settings)
+        agent = agent_checkpoint(policy.spec, policy.config, saved.state.tensors["policy"], settings)
         training: JSON = {
             "format": FORMAT,
             "counters": asdict(saved.counters),

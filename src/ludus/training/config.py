@@ -10,6 +10,7 @@ from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.errors import ConfigError, ConfigMismatchError
 from ludus.core.files import JSON
 from ludus.curriculum.config import StageConfig, check_stages
+from ludus.envs.trials import laid_over
 from ludus.league.config import LeagueConfig
 from ludus.policies.config import PolicyConfig
 from ludus.rewards.weights import RewardConfig
@@ -162,11 +163,11 @@ class TrainConfig(_Frozen):
         ppo: Settings of PPO.
         off_policy: Settings of SAC and TD3.
         rewards: What is rewarded; without any term the world's set `dense`, or else its usual events.
-        opponents: Who plays the seats that are not the learner's, as a name or a mapping of names to weights: bots, and
-            `self` for past selves. The learner then plays one random team of every game. None lets the learner play
-            every seat.
+        opponents: Who plays the seats that are not the learner's, as a name or a mapping of names to weights: bots,
+            `self` for past selves, and `mirror` for games in which the learner plays every seat. In all others it plays
+            one team. None lets the learner play every seat of every game.
         league: How past selves become opponents.
-        curriculum: Stages with opponents and rewards of their own, in place of `opponents`; none by default.
+        curriculum: Stages with opponents, rewards and games of their own, in place of `opponents`; none by default.
         evaluation: When the agent is evaluated; None never.
         checkpoints: When to save.
         guard: What the run watches for.
@@ -226,6 +227,16 @@ class TrainConfig(_Frozen):
             return self.curriculum
         return (StageConfig(name="all", opponents=self.opponents),)
 
+    def at_stage(self, index: int) -> Self:
+        """Returns the settings with the world of a stage in the place of the run's own."""
+        stages = self.stages()
+        own = stages[index].world if stages else None
+        if own is None:
+            return self
+        changes: dict[str, Any] = {"settings": laid_over(self.world.settings, own.settings)}
+        changes |= {} if own.num_games is None else {"num_games": own.num_games}
+        return self.model_copy(update={"world": self.world.model_copy(update=changes)})
+
     def to_json(self) -> JSON:
         """Returns the settings as JSON that `from_json` gives back equal.
 
@@ -234,7 +245,10 @@ class TrainConfig(_Frozen):
         """
         document: JSON = self.model_dump(mode="json")
         if TrainConfig.model_validate(document) != self:
-            raise ConfigError(f"the settings of {self.world.name} must be JSON values, got {self.world.settings!r}")
+            given = [self.world.settings, *(stage.world.settings for stage in self.curriculum if stage.world)]
+            raise ConfigError(
+                f"the settings of {self.world.name} must be JSON values, got {', '.join(map(repr, given))}"
+            )
         return document
 
     @classmethod

@@ -8,12 +8,11 @@ from torch import Tensor
 
 from ludus.core.errors import StateError
 from ludus.curriculum.progress import Curriculum
-from ludus.league.payoffs import Payoffs
-from ludus.league.ratings import LiveRatings
+from ludus.league.standings import Standings
 from ludus.training.callbacks import Counters, Episodes
 from ludus.training.config import TrainConfig
 from ludus.training.exploiter import EXPLOITER, is_exploiter_due, train_exploiter
-from ludus.training.workbench import Workbench
+from ludus.training.workbench import Begun, Workbench
 
 ERA = "self"  # snapshots are called self-0001 and so on
 
@@ -55,8 +54,7 @@ class Course:
 
     Attributes:
         curriculum: The stages, or None if the learner plays every seat.
-        payoffs: Who won against whom.
-        ratings: The live numbers of the same.
+        standings: Who won against whom, and the live ratings of the same, a mode each.
     """
 
     def __init__(self, config: TrainConfig, bench: Workbench) -> None:
@@ -64,7 +62,9 @@ class Course:
         stages = config.stages()
         self.curriculum = Curriculum(stages) if stages else None
         self._has_stages = bool(config.curriculum)
-        self.payoffs, self.ratings = Payoffs(), LiveRatings()
+        self.standings = Standings()
+        # Numbers of several modes are told apart by their names; a run of one keeps the plain ones.
+        self._names_modes = any(stage.world is not None for stage in stages)
         self._snapshots = 0  # how many were taken so far
         self._exploiters = 0
 
@@ -72,6 +72,11 @@ class Course:
     def stage(self) -> str:
         """Name of the present stage; empty without a curriculum."""
         return self.curriculum.stage.name if self.curriculum is not None and self._has_stages else ""
+
+    @property
+    def mode(self) -> str:
+        """Mode of the present games, such as `1v1`."""
+        return self._bench.env.spec.mode
 
     @property
     def era(self) -> str:
@@ -103,7 +108,8 @@ class Course:
 
     def _exploit(self, counters: Counters, playing: Iterable[str], news: News) -> None:
         self._exploiters += 1
-        state = train_exploiter(self._config, self._bench.env.spec, self._bench.policy.state(), self._exploiters)
+        config, spec = self._config.at_stage(self._bench.begun.stage), self._bench.env.spec
+        state = train_exploiter(config, spec, self._bench.policy.state(), self._exploiters)
         if state is not None:
             self.join(f"{EXPLOITER}-{self._exploiters:04d}", counters.env_steps, state, playing, news)
             news.messages.append(f"exploiter {self._exploiters} joined the league")
@@ -112,11 +118,10 @@ class Course:
         opponents = self._bench.opponents
         assert opponents is not None  # noqa: S101 - for the type checker
         kinds = dict(zip(opponents.names, opponents.kinds, strict=True))
-        mode = self._bench.env.spec.mode
+        mode = self.mode
         for name, side, outcomes in episodes.grouped():
             counts = [int((outcomes == outcome).sum()) for outcome in (1, 0, -1)]
-            self.payoffs.record(self.era, name, *counts, kind=kinds[name])
-            self.ratings.record(self.era, name, *counts)
+            self.standings.record(mode, self.era, name, *counts, kind=kinds[name])
             news.matches.append(
                 {
                     "iteration": counters.iterations,
@@ -132,9 +137,10 @@ class Course:
                     "side": side,
                 }
             )
-        if self.ratings.learner:
-            news.metrics["rating_elo"] = self.ratings.elo[self.ratings.learner]
-            news.metrics["rating_openskill"] = self.ratings.ordinal(self.ratings.learner)
+        ratings, suffix = self.standings.ratings(mode), f"/{mode}" if self._names_modes else ""
+        if ratings.learner:
+            news.metrics[f"rating_elo{suffix}"] = ratings.elo[ratings.learner]
+            news.metrics[f"rating_openskill{suffix}"] = ratings.ordinal(ratings.learner)
 
     def _move_on(self, episodes: Episodes, counters: Counters, news: News) -> None:
         curriculum, opponents = self.curriculum, self._bench.opponents
@@ -143,20 +149,26 @@ class Course:
         kinds = opponents.kinds
         results = episodes.matches()
         matches = zip(results.opponents.tolist(), (results.outcomes > 0).tolist(), strict=True)
-        reason = curriculum.record(((kinds[index], won) for index, won in matches), counters.env_steps)
+        beaten = ((kinds[index], won) for index, won in matches)
+        reason = curriculum.record(beaten, counters.env_steps, self.standings.elo(self.mode))
         if reason is not None:
             self._bench.rewards.set_stage(curriculum.index, counters.env_steps)
-            opponents.set_mix(curriculum.stage.opponents)
+            if self._bench.has_games_of(curriculum.index):
+                opponents.set_mix(curriculum.stage.opponents)
+            else:
+                self._bench.begin_stage(curriculum.index, counters.env_steps)
+                reason += f"; {self._bench.env.num_games:,} new games of {self._bench.env.spec.mode}"
             news.messages.append(reason)
 
     def _take_snapshot(self, before: Counters, after: Counters, playing: Iterable[str], news: News) -> None:
         opponents, every = self._bench.opponents, self._config.league.snapshot_every_env_steps
+        payoffs = self.standings.payoffs(self.mode)
         if opponents is None or opponents.pool is None:
             return
-        if before.env_steps // every < after.env_steps // every and opponents.wants_snapshot(self.payoffs):
+        if before.env_steps // every < after.env_steps // every and opponents.wants_snapshot(payoffs):
             self.join(self.era, after.env_steps, self._bench.policy.state(), playing, news)
             self._snapshots += 1
-        opponents.refresh(self.payoffs)
+        opponents.refresh(payoffs)
 
     def join(self, name: str, env_steps: int, state: Mapping[str, Tensor], playing: Iterable[str], news: News) -> None:
         """Lets a snapshot join the league; where every other one is playing it does not, and says so."""
@@ -172,6 +184,7 @@ class Course:
         """Returns where everything stands, for JSON; payoffs and ratings are rebuilt from `opponents.csv`."""
         state: dict[str, Any] = {"rewards": self._bench.rewards.state(), "snapshots": self._snapshots}
         state["exploiters"] = self._exploiters
+        state["games"] = self._bench.begun._asdict()
         if self.curriculum is not None:
             state["curriculum"] = self.curriculum.state()
         if self._bench.opponents is not None:
@@ -194,7 +207,12 @@ class Course:
 
     def load_matches(self, rows: list[dict[str, str]]) -> None:
         """Rebuilds payoffs and ratings from the rows of `opponents.csv`."""
-        self.payoffs, self.ratings = Payoffs.from_rows(rows), LiveRatings.from_rows(rows)
+        self.standings = Standings.from_rows(rows)
+
+
+def begun_games(course: Mapping[str, Any]) -> Begun:
+    """Returns when the games of a saved course were made; those of runs that did not note it are their first."""
+    return Begun(**course.get("games", {}))
 
 
 def referred_snapshots(course: Mapping[str, Any]) -> set[str]:

@@ -39,8 +39,17 @@ class Evaluator:
             self.is_due = is_last or before.env_steps // every < after.env_steps // every
         return self.is_due
 
-    def evaluate(self, policy: Policy, counters: Counters) -> Evaluated:
+    def begin_games(self) -> None:
+        """Forgets the best score: those in other games from now on cannot be compared with it."""
+        self.best, self.since_best = -math.inf, 0
+
+    def evaluate(self, policy: Policy, counters: Counters, settings: Mapping[str, Any]) -> Evaluated:
         """Plays the matches; the policy and its statistics stay as they are.
+
+        Args:
+            policy: Who plays.
+            counters: How far the run is.
+            settings: Of the world that it learns in at present.
 
         Raises:
             UnknownNameError: The settings name a number that the rows do not have; the valid ones are listed.
@@ -54,7 +63,7 @@ class Evaluator:
             world=self._world.name,
             matches=config.matches,
             seed=config.seed,
-            config=self._world.settings or None,
+            config=settings or None,
             deterministic=config.deterministic,
         )
         first = Evaluation(result.world, result.rows[:1], result.seconds)

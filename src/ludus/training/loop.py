@@ -23,7 +23,7 @@ from ludus.store import step_name
 from ludus.training.callbacks import Audience, Callback, Counters, Episodes, Iteration
 from ludus.training.checkpointing import Checkpoints, Saved, is_due
 from ludus.training.config import TrainConfig
-from ludus.training.course import Course, News, referred_snapshots
+from ludus.training.course import Course, News, begun_games, referred_snapshots
 from ludus.training.devices import choose_device
 from ludus.training.evaluating import Evaluator
 from ludus.training.exchange import collect_parts, hand_out
@@ -34,7 +34,7 @@ from ludus.training.records import OPPONENTS, STRATEGY, Cell, Records, parse_tab
 from ludus.training.resources import ResourceWatch
 from ludus.training.snapshots import SnapshotStore
 from ludus.training.strategy_log import StrategyLog
-from ludus.training.workbench import RunState, Workbench
+from ludus.training.workbench import START, RunState, Workbench
 
 logger = logging.getLogger(__name__)
 
@@ -114,13 +114,14 @@ class Trainer:
         saved = hand_out(ranks, read)
         self._is_new = saved is None
         self.counters, self.rollbacks = (Counters(), 0) if saved is None else (saved.counters, saved.rollbacks)
-        self.bench = Workbench(self._config_here, ranks.place)
+        begun = START if saved is None else begun_games(saved.state.course)
+        self.bench = Workbench(self._config_here, ranks.place, begun)
         self._open.callback(self.bench.close)
         self.course = Course(self.config, self.bench)
         self.evaluator = Evaluator(self.config)
         self._strategy = StrategyLog(self.bench, self.config.monitoring.strategy_every_iterations)
         self._resources = ResourceWatch(self.config.guard, folder)
-        self._snapshots = SnapshotStore(folder, self.bench.policy, self.config.world.settings)
+        self._snapshots = SnapshotStore(folder, self.bench)
         if saved is not None:
             self._snapshots.give_back(self.bench.opponents, saved.state.course.get("league"))
             self._load(saved.state)
@@ -206,7 +207,8 @@ class Trainer:
         try:
             self._snapshots.flush()  # before the checkpoint that refers to them
             saved = Saved(self._finite, self.counters, self.rollbacks, self._records.sync(), parts)
-            folder = self._checkpoints.save(name, saved, self.bench.policy)
+            world = self.config.at_stage(begun_games(self._finite.course).stage).world
+            folder = self._checkpoints.save(name, saved, self.bench.policy, world.settings)
             self._snapshots.prune(set().union(*map(referred_snapshots, self._checkpoints.courses())))
         except StoreError as error:
             if must:
@@ -279,7 +281,7 @@ class Trainer:
 
     def _play(self) -> bool:
         with self._breakable():
-            evaluated = self.evaluator.evaluate(self.bench.policy, self.counters)
+            evaluated = self.evaluator.evaluate(self.bench.policy, self.counters, self.bench.settings)
         if self._records is not None:
             self._records.evaluation(evaluated)
         self._audience.tell(lambda callback: callback.on_evaluation(evaluated))
@@ -356,14 +358,15 @@ class Trainer:
 
     def _take_course(self, episodes: Episodes, before: Counters, after: Counters) -> News:
         """Lets the course take the episodes; it is the same on all processes."""
-        opponents = self.bench.opponents
-        playing: set[str] = set()
-        if self._ranks.place.count > 1 and opponents is not None and opponents.pool is not None:
-            playing.update(*(text.split() for text in self._ranks.gather_texts(" ".join(opponents.playing()))))
-        had_first = self._snapshots.has_first(opponents)
+        bench, playing = self.bench, set[str]()
+        if self._ranks.place.count > 1 and bench.opponents is not None and bench.opponents.pool is not None:
+            playing.update(*(text.split() for text in self._ranks.gather_texts(" ".join(bench.opponents.playing()))))
+        had_first, begun = self._snapshots.has_first(bench.opponents), bench.begun
         news = self.course.after(episodes, before, after, playing)
         if not had_first:
-            self._snapshots.take_first(opponents)
+            self._snapshots.take_first(bench.opponents)
+        if bench.begun != begun:
+            self.evaluator.begin_games()
         return news
 
     def _go_back(self, fault: Fault) -> None:

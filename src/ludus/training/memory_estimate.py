@@ -10,9 +10,9 @@ from torch import Tensor
 
 from ludus.envs.base import EnvSpec
 from ludus.evaluation.duels import MOST_GAMES
-from ludus.league.mix import mirrored_games
 from ludus.league.seating import learner_seats
 from ludus.training.config import TrainConfig
+from ludus.training.layouts import layout_of
 from ludus.training.workbench import Workbench
 
 GIB = 1024.0**3
@@ -42,16 +42,20 @@ class MemoryEstimate:
         return ", ".join([*shown, f"the rest {_gib(rest)}"] if rest >= _SMALLEST_REST else shown)
 
 
-def learner_rows(config: TrainConfig, spec: EnvSpec) -> int:
-    """Returns the rows that learn: one team's seats of every game, or all seats where the learner plays everyone."""
-    games, stages = config.world.num_games, config.stages()
-    if not stages:
-        return games * spec.seats
-    return learner_seats(spec, games, mirrored_games(stages[0].opponents, games))
+def learner_rows(config: TrainConfig, spec: EnvSpec, stage: int = 0) -> int:
+    """Returns the rows that learn: one team's seats of every game, or all seats where the learner plays everyone.
+
+    Args:
+        config: Of the run.
+        spec: The world of the stage.
+        stage: Which one.
+    """
+    world, mirrored = layout_of(config, stage)
+    return learner_seats(spec, world.num_games, mirrored) if config.stages() else world.num_games * spec.seats
 
 
 def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> MemoryEstimate:
-    """Scales what a small copy of a run takes.
+    """Scales what a small copy of a run takes to the full size of the stage that it plays.
 
     Args:
         config: The full run.
@@ -59,7 +63,8 @@ def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> 
         activations: Bytes that the backward pass needs for the copy's whole rollout in one minibatch.
     """
     buffer, spec, policy = bench.ppo.rollout, bench.env.spec, bench.policy
-    rows, memory = learner_rows(config, spec), _bytes(policy.initial(1).values())
+    rows, memory = learner_rows(config, spec, bench.begun.stage), _bytes(policy.initial(1).values())
+    num_games = config.at_stage(bench.begun.stage).world.num_games
     ppo, small_frames = config.ppo.sized(rows), buffer.steps * buffer.rows
     frames = ppo.steps * rows
     recorded = [buffer.actions, buffer.starts, buffer.ends, buffer.rewards, buffer.bootstraps, buffer.log_probs]
@@ -69,10 +74,10 @@ def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> 
     parameters = _bytes(policy.state().values())
     optimiser = _bytes(bench.ppo.updater.optimiser.state().values())
     game = game_bytes(bench)
-    others = config.world.num_games * spec.seats - rows
+    others = num_games * spec.seats - rows
     plays_itself = bench.opponents is not None and bench.opponents.pool is not None
     others_memory = others * memory if plays_itself else 0
-    games = config.world.num_games * game
+    games = num_games * game
     parts = {
         "parameters and optimiser": 2 * parameters + optimiser,  # one for the gradient
         "rollout": rollout,

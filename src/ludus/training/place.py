@@ -10,6 +10,7 @@ from typing import Self
 
 from ludus.core.errors import ConfigError
 from ludus.core.random import stream_hash
+from ludus.curriculum.config import StageConfig
 from ludus.training.config import TrainConfig
 
 _STREAM_RANK = 0x4A4B
@@ -72,8 +73,15 @@ class Place:
             update={
                 "world": world.model_copy(update={"num_games": games, "device": device}),
                 "ppo": ppo.model_copy(update={"batch_size": batch_size}),
+                "curriculum": tuple(self._share_stage(stage, i) for i, stage in enumerate(config.curriculum)),
             }
         )
+
+    def _share_stage(self, stage: StageConfig, index: int) -> StageConfig:
+        if stage.world is None or stage.world.num_games is None:
+            return stage
+        games = self._part(stage.world.num_games, f"curriculum.{index}.world.num_games")
+        return stage.model_copy(update={"world": stage.world.model_copy(update={"num_games": games})})
 
     def first_game(self, config: TrainConfig) -> int:
         """Returns the index of the first of its games in the whole run's settings."""

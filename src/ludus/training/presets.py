@@ -1,7 +1,7 @@
 """The configuration of a run: a user's defaults, a preset or a file, and overrides, in one checked `TrainConfig`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from ludus.config.user_defaults import user_defaults_document
 from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
 from ludus.core.faults import ConfigFault
 from ludus.envs.registry import preset_package, settings_model, world_id
+from ludus.envs.settings import EnvSettings
 from ludus.training.config import TrainConfig
 
 FIRST_PRESETS = ("quick", "walk", "default")  # taken in this order when none is named
@@ -92,7 +93,7 @@ def load_run_config_with_origins(
     checks: list[Check] = [partial(_check_world, world), _check_finite]
     settings = settings_model(world)
     if settings is not None:
-        checks.append(part_check(_SETTINGS, settings))
+        checks.append(partial(_check_settings, settings))
     return RunConfig(*read_config_with_origins(TrainConfig, layers, checks))
 
 
@@ -160,6 +161,30 @@ def _check_world(world: str, root: Node) -> Sequence[ConfigFault]:
     except UnknownNameError as error:
         return [ConfigFault(place, key, "should be a world", got, suggest(node.content, error.valid))]
     return () if same else [ConfigFault(place, key, f"should be {world}, the world that was asked for", got)]
+
+
+def _check_settings(model: type[EnvSettings], root: Node) -> Sequence[ConfigFault]:
+    """Finds faults of the world's own settings, and of those that are laid over them somewhere in the run."""
+    faults = part_check(_SETTINGS, model)(root)
+    base = root.find(_SETTINGS)
+    if faults:
+        return faults  # they would come again with everything that is laid over them
+    found: list[ConfigFault] = []
+    for path, part in _laid_over_settings(root):
+        layers = [node for node in (base, part) if node is not None and isinstance(node.content, dict)]
+        keys = tuple(map(str, path))
+        found += part_check(keys, model)(single(keys, merge_layers(layers)))
+    return found
+
+
+def _laid_over_settings(root: Node) -> Iterator[tuple[KeyPath, Node]]:
+    """Gives every part of a run that changes the world's settings, with its path."""
+    curriculum = root.child("curriculum")
+    for place in range(len(curriculum.content) if curriculum and isinstance(curriculum.content, list) else 0):
+        path: KeyPath = ("curriculum", place, "world", "settings")
+        part = root.find(path)
+        if part is not None:
+            yield path, part
 
 
 def _check_finite(root: Node, path: KeyPath = ()) -> Sequence[ConfigFault]:

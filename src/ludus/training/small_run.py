@@ -9,6 +9,7 @@ import torch
 from ludus.algorithms.ppo.loss import Coefficients, normalise_advantages, ppo_loss
 from ludus.algorithms.ppo.prediction import minibatch_error
 from ludus.core.errors import VerificationError
+from ludus.curriculum.config import StageConfig
 from ludus.envs.base import EnvSpec
 from ludus.league.payoffs import SELF_KIND
 from ludus.policies.agent import Agent, agent_checkpoint
@@ -29,21 +30,38 @@ def has_memory(config: TrainConfig) -> bool:
     return config.policy.strategy is not None or config.policy.recurrent is not None
 
 
-def small_copy(config: TrainConfig, spec: EnvSpec) -> TrainConfig:
-    """Returns the same run with few games and one short minibatch; it is not compiled, which alone takes minutes."""
+def small_copy(config: TrainConfig, spec: EnvSpec, stage: int = 0) -> TrainConfig:
+    """Returns the same run with few games and one short minibatch; it is not compiled, which alone takes minutes.
+
+    Args:
+        config: Of the run.
+        spec: The world of the stage that is played.
+        stage: Which one.
+    """
     world = config.world.model_copy(update={"num_games": min(GAMES, config.world.num_games)})
     small = config.model_copy(
-        update={"world": world, "league": config.league.model_copy(update={"keep": 2, "exploiter": None})}
+        update={
+            "world": world,
+            "league": config.league.model_copy(update={"keep": 2, "exploiter": None}),
+            "curriculum": tuple(map(_small_stage, config.curriculum)),
+        }
     )
     if config.algorithm != "ppo":
         return small.model_copy(update={"off_policy": small_off_policy(config, learner_rows(small, spec), STEPS)})
     chunk = min(STEPS, config.ppo.chunk) if has_memory(config) else 1
     steps = min(STEPS // chunk * chunk, config.ppo.steps)
     ppo = config.ppo.model_copy(update={"steps": steps, "chunk": chunk, "epochs": 1, "compile": False})
-    whole = ppo.experiences(learner_rows(small, spec))
+    whole = ppo.experiences(learner_rows(small, spec, stage))
     policy = _predicting_within(small.policy, chunk) if chunk < config.ppo.chunk else small.policy
     ppo = ppo.model_copy(update={"batch_size": whole, "minibatch_count": None})
     return small.model_copy(update={"ppo": ppo, "policy": policy})
+
+
+def _small_stage(stage: StageConfig) -> StageConfig:
+    if stage.world is None or stage.world.num_games is None:
+        return stage
+    games = min(GAMES, stage.world.num_games)
+    return stage.model_copy(update={"world": stage.world.model_copy(update={"num_games": games})})
 
 
 def _predicting_within(policy: PolicyConfig, chunk: int) -> PolicyConfig:

@@ -10,8 +10,8 @@ from torch import Tensor
 from ludus.core.errors import CheckpointError, UnknownNameError
 from ludus.league.opponents import START_NAME, LeagueOpponents
 from ludus.policies.agent import TENSORS, agent_checkpoint
-from ludus.policies.policy import Policy
-from ludus.store import CheckpointStore
+from ludus.store import Checkpoint, CheckpointStore
+from ludus.training.workbench import Workbench
 
 SNAPSHOTS_FOLDER = "snapshots"
 
@@ -21,15 +21,16 @@ logger = logging.getLogger(__name__)
 class SnapshotStore:
     """Keeps every snapshot that the league, or a checkpoint from which the run may go on, refers to."""
 
-    def __init__(self, folder: Path, policy: Policy, settings: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, bench: Workbench) -> None:
         """Opens the store of a run folder without touching the disk."""
         self._store = CheckpointStore(folder / SNAPSHOTS_FOLDER, keep=1 << 30, report=_warn)
-        self._policy, self._settings = policy, settings
-        self._waiting: dict[str, tuple[int, Mapping[str, Tensor]]] = {}
+        self._bench = bench
+        self._waiting: dict[str, tuple[int, Checkpoint]] = {}
 
     def take(self, name: str, env_steps: int, state: Mapping[str, Tensor]) -> None:
-        """Takes a snapshot, which `flush` saves."""
-        self._waiting[name] = (env_steps, state)
+        """Takes a snapshot of the games that are played at present, which `flush` saves."""
+        policy = self._bench.policy
+        self._waiting[name] = (env_steps, agent_checkpoint(policy.spec, policy.config, state, self._bench.settings))
 
     def flush(self) -> None:
         """Saves what was taken; what a full disk refuses stays until the next time.
@@ -38,8 +39,7 @@ class SnapshotStore:
             StoreFullError: The disk is full.
             StoreError: Writing failed otherwise.
         """
-        for name, (env_steps, state) in list(self._waiting.items()):
-            agent = agent_checkpoint(self._policy.spec, self._policy.config, state, self._settings)
+        for name, (env_steps, agent) in list(self._waiting.items()):
             self._store.save(name, env_steps, agent)
             del self._waiting[name]
 
@@ -51,7 +51,7 @@ class SnapshotStore:
     def take_first(self, opponents: LeagueOpponents | None) -> None:
         """Takes that one, if it has just come to be."""
         if self.has_first(opponents):
-            self.take(START_NAME, 0, self._policy.state())
+            self.take(START_NAME, 0, self._bench.policy.state())
 
     def give_back(self, opponents: LeagueOpponents | None, document: Mapping[str, Any] | None) -> None:
         """Gives the league the snapshots that a checkpoint refers to; a damaged one is reported and skipped."""

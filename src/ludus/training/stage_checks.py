@@ -1,9 +1,10 @@
 """Checks of who plays, what is rewarded and how it is evaluated, in every stage of a run, before it starts."""
 
 from ludus.core.errors import ConfigError, UnknownNameError
-from ludus.curriculum.config import StageConfig
+from ludus.curriculum.config import DemotionConfig, PromotionConfig, StageConfig
 from ludus.envs.base import BatchedEnv, EnvSpec
 from ludus.envs.behaviour import behaviour_of
+from ludus.envs.fitting import check_fits
 from ludus.envs.registry import make_env
 from ludus.envs.trials import choose_trials, laid_over
 from ludus.evaluation.contenders import find_contenders, is_bot
@@ -52,11 +53,10 @@ def check_trials(spec: EnvSpec, config: TrainConfig) -> None:
     for name, settings in choose_trials(world.name, config.evaluation.trials).items():
         try:
             with make_env(world.name, 1, world.device, config=laid_over(world.settings, settings)) as env:
-                fits = (env.spec.observation_space, env.spec.action_space)
+                other = env.spec
         except ConfigError as error:
             raise ConfigError(f"trial {name!r}: {error}") from error
-        if fits != (spec.observation_space, spec.action_space):
-            raise ConfigError(f"trial {name!r} changes what is seen or done in {spec.id}; give it other settings")
+        check_fits(spec, other, f"trial {name!r}")
 
 
 def _check_evaluation(env: BatchedEnv, evaluation: EvaluationConfig, world: str) -> None:
@@ -97,13 +97,20 @@ def _check_rules(spec: EnvSpec, stage: StageConfig) -> None:
                 f"stage {stage.name!r}: its {name} counts matches against {', '.join(absent)}, who does not play in "
                 f"it; valid: {', '.join(playing) or 'nobody'}"
             )
-        if rule.win_rate is not None and not playing:
+        asked = _asked(rule)
+        if asked and not playing:
             raise ConfigError(
-                f"stage {stage.name!r}: its {name} asks for a win rate, but games of {MIRROR_KIND!r} are no matches; "
-                "give somebody else a share, or use after_env_steps"
+                f"stage {stage.name!r}: its {name} asks for {asked}, but games of {MIRROR_KIND!r} are no "
+                "matches; give somebody else a share, or use after_env_steps"
             )
-        if rule.win_rate is not None and "wins" not in spec.events:
+        if asked and "wins" not in spec.events:
             raise ConfigError(
-                f"stage {stage.name!r}: its {name} asks for a win rate, but {spec.id} has no event 'wins'; "
+                f"stage {stage.name!r}: its {name} asks for {asked}, but {spec.id} has no event 'wins'; "
                 "use after_env_steps"
             )
+
+
+def _asked(rule: PromotionConfig | DemotionConfig) -> str:
+    if rule.win_rate is not None:
+        return "a win rate"
+    return "a rating" if isinstance(rule, PromotionConfig) and rule.rating is not None else ""

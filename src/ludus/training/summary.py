@@ -11,6 +11,7 @@ from ludus.envs.trials import choose_trials
 from ludus.policies.policy import Policy
 from ludus.training.config import TrainConfig
 from ludus.training.devices import choose_device, set_up_device
+from ludus.training.layouts import stages_with_own_games
 from ludus.training.memory_estimate import learner_rows
 from ludus.training.ranks import find_place
 
@@ -29,9 +30,8 @@ def summarise(config: TrainConfig, folder: Path | None, user: str) -> Iterator[s
     if find_place().rank > 0:
         return
     config = choose_device(config)
-    world = config.world
-    with make_env(world.name, 1, world.device, config=world.settings or None) as env:
-        spec = env.spec
+    specs = {stage: _spec(config.at_stage(stage)) for stage in stages_with_own_games(config)}
+    world, spec = config.at_stage(0).world, specs[0]
     rows = learner_rows(config, spec)
     yield f"user {user or 'not named'}, run folder {folder if folder is not None else 'not made yet'}"
     precision = "bfloat16 products" if config.policy.bfloat16 else "float32"
@@ -41,7 +41,7 @@ def summarise(config: TrainConfig, folder: Path | None, user: str) -> Iterator[s
     yield _ppo(config, rows) if config.algorithm == "ppo" else _off_policy(config, rows)
     yield f"budget {config.total_env_steps:,} env steps, seed {config.seed}, {_checkpoints(config)}"
     yield _evaluation(config, spec)
-    yield from _opponents(config)
+    yield from _opponents(config, specs)
 
 
 def settings_of(config: TrainConfig) -> str:
@@ -114,11 +114,22 @@ def _evaluation(config: TrainConfig, spec: EnvSpec) -> str:
     return f"{every}, {evaluation.matches} matches against {against}"
 
 
-def _opponents(config: TrainConfig) -> Iterator[str]:
+def _opponents(config: TrainConfig, specs: Mapping[int, EnvSpec]) -> Iterator[str]:
     stages = config.stages()
     if not stages:
         yield "opponents none: the learner plays every seat"
-    for number, stage in enumerate(stages, 1):
+    for number, stage in enumerate(stages):
         total = sum(stage.opponents.values())
         mix = ", ".join(f"{name} {weight / total:.0%}" for name, weight in stage.opponents.items() if weight)
-        yield f"stage {number} {stage.name}: {mix}" if config.curriculum else f"opponents {mix}"
+        games = ""
+        if len(specs) > 1 and number in specs:
+            rows = learner_rows(config, specs[number], number)
+            num_games = config.at_stage(number).world.num_games
+            games = f", {num_games:,} games of {specs[number].mode}, the learner plays {rows:,} seats"
+        yield f"stage {number + 1} {stage.name}: {mix}{games}" if config.curriculum else f"opponents {mix}"
+
+
+def _spec(config: TrainConfig) -> EnvSpec:
+    world = config.world
+    with make_env(world.name, 1, world.device, config=world.settings or None) as env:
+        return env.spec

@@ -1,16 +1,27 @@
 """Start-up verification: everything that a run will do is done once in small, so that it fails in seconds or not."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+
+import torch
 
 from ludus.algorithms.ppo.mirroring import check_mirror
 from ludus.core.errors import ConfigError, LudusError, VerificationError
 from ludus.envs.base import BatchedEnv, EnvSpec
 from ludus.envs.check.shape_checks import spec_faults
+from ludus.envs.fitting import check_fits
 from ludus.envs.registry import make_env
 from ludus.training.config import TrainConfig
 from ludus.training.devices import choose_device
-from ludus.training.memory_estimate import GIB, estimate_memory, learner_rows, memory_there, process_bytes
+from ludus.training.layouts import stage_label, stages_with_own_games
+from ludus.training.memory_estimate import (
+    GIB,
+    MemoryEstimate,
+    estimate_memory,
+    learner_rows,
+    memory_there,
+    process_bytes,
+)
 from ludus.training.off_policy_checks import check_learning, check_replay, estimate_off_policy
 from ludus.training.ranks import find_place
 from ludus.training.small_run import (
@@ -24,7 +35,7 @@ from ludus.training.small_run import (
 )
 from ludus.training.stage_checks import check_players, check_trials
 from ludus.training.summary import settings_of, summarise
-from ludus.training.workbench import Workbench
+from ludus.training.workbench import Begun, Workbench
 
 __all__ = ["summarise", "verify"]
 
@@ -43,28 +54,51 @@ def verify(config: TrainConfig) -> Iterator[str]:
         return
     config = place.share(choose_device(config))
     with _checking("making the world", "mend the world or its settings"):
-        env = _few_games(config)
+        env = _few_games(config.at_stage(0))
     with env:
-        yield _check_world(env, config)
+        yield _check_world(env, config.at_stage(0))
         yield check_players(env, config)
         spec = env.spec
     check_trials(spec, config)
-    yield _check_batch(spec, config)
+    estimates: dict[int, MemoryEstimate] = {}
+    for stage in stages_with_own_games(config):
+        estimates[stage] = yield from _check_games(config, stage, spec)
+    largest = max(estimates.values(), key=lambda estimate: estimate.total)
+    yield _check_memory(config, largest, place.count)
+
+
+def _check_games(config: TrainConfig, stage: int, first: EnvSpec) -> Generator[str, None, MemoryEstimate]:
+    """Checks everything that is done in the games of a stage, and returns the memory that they take.
+
+    Args:
+        config: Of the run, or of its part that is this process's.
+        stage: The first one, or one with games of its own.
+        first: What the world is in the first one.
+    """
+    spec, label = first, f"{stage_label(config, stage)}: " if stage else ""
+    if stage:
+        with _checking(f"making the world of {stage_label(config, stage)}", "mend the world or its settings"):
+            env = _few_games(config.at_stage(stage))
+        with env:
+            spec = env.spec
+            check_fits(first, spec, stage_label(config, stage))
+            yield label + _check_world(env, config.at_stage(stage))
+    yield label + _check_batch(spec, config, stage)
+    is_ppo, activations = config.algorithm == "ppo", 0
     with _checking("making a small copy of the run", "change the settings that the error names"):
-        bench = Workbench(small_copy(config, spec))
+        bench = Workbench(small_copy(config, spec, stage), begun=Begun(stage))
     with bench:
         with _checking("a short rollout", "mend the world, the reward terms or the settings that the error names"):
-            yield check_rollout(bench)
-        activations = 0
-        if config.algorithm == "ppo":
+            yield label + check_rollout(bench)
+        if is_ppo:
             with _checking("a forward and backward pass", "change the policy's settings"):
                 line, activations = check_gradients(bench)
-                yield line
+                yield label + line
         with _checking("an update", f"change the settings of {settings_of(config)}"):
-            yield check_update(bench) if config.algorithm == "ppo" else check_learning(bench)
+            yield label + (check_update(bench) if is_ppo else check_learning(bench))
         with _checking("saving and loading the agent", "free some space or mend the disk"):
-            yield check_checkpoint(bench)
-        yield _check_memory(config, bench, activations, place.count)
+            yield label + check_checkpoint(bench)
+        return estimate_memory(config, bench, activations) if is_ppo else estimate_off_policy(config, bench)
 
 
 @contextmanager
@@ -107,10 +141,10 @@ def _check_world(env: BatchedEnv, config: TrainConfig) -> str:
     return f"world: {spec.id} on {env.device}, {seats}, sees {entries}, acts by {spec.action_space}"
 
 
-def _check_batch(spec: EnvSpec, config: TrainConfig) -> str:
+def _check_batch(spec: EnvSpec, config: TrainConfig, stage: int) -> str:
     if config.algorithm != "ppo":
         return check_replay(spec, config)
-    rows = learner_rows(config, spec)
+    rows = learner_rows(config, spec, stage)
     if config.ppo.mirror:
         check_mirror(spec, has_memory=has_memory(config))
     ppo = config.ppo.sized(rows)
@@ -123,14 +157,12 @@ def _check_batch(spec: EnvSpec, config: TrainConfig) -> str:
     )
 
 
-def _check_memory(config: TrainConfig, bench: Workbench, activations: int, processes: int) -> str:
-    device = bench.env.device
+def _check_memory(config: TrainConfig, estimate: MemoryEstimate, processes: int) -> str:
+    device = torch.device(config.world.device)
+    advice = "or a smaller replay buffer (off_policy.buffer_size)"
     if config.algorithm == "ppo":
-        estimate = estimate_memory(config, bench, activations)
         advice = ("shorter rollouts (ppo.steps), smaller minibatches (ppo.batch_size) or fewer snapshots "
                   "(league.keep)")  # fmt: skip
-    else:
-        estimate, advice = estimate_off_policy(config, bench), "or a smaller replay buffer (off_policy.buffer_size)"
     own = process_bytes(device)
     needed = (estimate.total + own) * (processes if device.type == "cpu" else 1)
     there, whose = memory_there(device, config.guard.memory_gib)

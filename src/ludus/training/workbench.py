@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -15,8 +15,9 @@ from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.core.errors import StateError, UnsupportedError
 from ludus.core.random import stream_hash
 from ludus.envs.adapters.rewards import default_weights
-from ludus.envs.base import EnvSpec
+from ludus.envs.base import BatchedEnv, EnvSpec
 from ludus.envs.behaviour import behaviour_of
+from ludus.envs.fitting import check_fits
 from ludus.envs.registry import make_env
 from ludus.envs.reward_sets import reward_sets
 from ludus.league.opponents import LeagueOpponents
@@ -26,12 +27,14 @@ from ludus.rewards.manager import RewardManager
 from ludus.rewards.weights import RewardConfig, WeightPath
 from ludus.training.config import TrainConfig
 from ludus.training.devices import choose_device
+from ludus.training.layouts import layout_of, stage_label
 from ludus.training.place import ALONE, Place
 from ludus.training.trace import RolloutTrace
 
 logger = logging.getLogger(__name__)
 
 _STREAM_RETRY = 0x4E7B
+_STREAM_STAGE = 0x57A6
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,26 @@ class RunState:
         return replace(self, tensors={**self.tensors, "random": {"learner": generator.get_state()}})
 
 
+class Begun(NamedTuple):
+    """When the present games were made.
+
+    Attributes:
+        stage: For which stage.
+        env_steps: Steps that the run had done.
+    """
+
+    stage: int = 0
+    env_steps: int = 0
+
+
+START = Begun()
+
+
 class Workbench:
     """Games, policy, learner, opponents and reward of one run.
 
     Attributes:
+        begun: When its games were made, and for which stage.
         env: The games.
         policy: What is learned.
         learner: Collects and updates.
@@ -68,39 +87,79 @@ class Workbench:
         opponents: Who plays the seats that are not the learner's, or None.
     """
 
-    def __init__(self, config: TrainConfig, place: Place = ALONE) -> None:
-        """Makes everything and starts the games; the same config gives the same numbers.
+    def __init__(self, config: TrainConfig, place: Place = ALONE, begun: Begun = START) -> None:
+        """Makes everything and starts the games; the same arguments give the same numbers.
 
         Args:
             config: Of the whole run.
             place: Which part of it this process does.
+            begun: Which stage's games are played.
 
         Raises:
             ConfigError: The run cannot be divided among its processes, or a setting is wrong otherwise.
         """
-        config = choose_device(config)
-        self._processes = place.count
-        first_game, config = place.first_game(config), place.share(config)
-        world = config.world
-        self.env = make_env(
-            world.name,
-            world.num_games,
-            world.device,
-            seed=config.seed,
-            first_game=first_game,
-            config=world.settings or None,
-        )
+        self._whole, self._place = choose_device(config), place
+        self._config = place.share(self._whole)
+        self.env = self._make_games(begun)
         try:
             with torch.random.fork_rng(devices=[]):  # parameters are drawn on the host, from a stream of their own
                 torch.manual_seed(config.seed)
                 self.policy = Policy(self.env.spec, config.playing_policy(), self.env.device)
-            self.rewards = make_rewards(self.env.spec, config)
-            self.opponents = self._make_opponents(config)
-            self.trace = RolloutTrace(self.env.spec, self.rewards, behaviour_of(self.env.spec.id), self.opponents)
-            self.learner = self._make_learner(config, place.seed(config.seed))
+            self._make_players(None)
         except BaseException:
             self.env.close()
             raise
+
+    def begin_stage(self, stage: int, env_steps: int) -> None:
+        """Makes games, opponents, trace and rollout anew for a stage; all that was learned goes on.
+
+        Args:
+            stage: Its index.
+            env_steps: Steps that the run has done.
+
+        Raises:
+            ConfigError: Something else would be seen or done in its games.
+        """
+        flat, counters = self.ppo.state()
+        learned = {name: tensor for name, tensor in flat.items() if not name.startswith("collector.")}
+        weights, spec, heir_of = self.rewards.state(), self.env.spec, self.opponents
+        self.env.close()
+        del self.learner, self.trace, flat  # the new ones need their memory
+        self.env = self._make_games(Begun(stage, env_steps))
+        try:
+            check_fits(spec, self.env.spec, stage_label(self._config, stage))
+            self.policy.spec = self.env.spec
+            self._make_players(heir_of)
+            self.rewards.load_state(weights, env_steps)
+            self.ppo.load_learned(learned, counters)
+        except BaseException:
+            self.env.close()
+            raise
+
+    def has_games_of(self, stage: int) -> bool:
+        """Says whether the present games, and who plays how many of their seats, are as a stage wants them."""
+        return layout_of(self._config, stage) == layout_of(self._config, self.begun.stage)
+
+    def _make_games(self, begun: Begun) -> BatchedEnv:
+        self.begun, self._here = begun, self._config.at_stage(begun.stage)
+        seed, world = self._config.seed, self._here.world
+        # Games that begin later are other ones than the first, also where the same stage begins twice.
+        self._seed = seed if begun == START else stream_hash(seed, begun.env_steps, _STREAM_STAGE)
+        return make_env(
+            world.name,
+            world.num_games,
+            world.device,
+            seed=self._seed,
+            first_game=self._place.first_game(self._whole.at_stage(begun.stage)),
+            config=world.settings or None,
+        )
+
+    def _make_players(self, heir_of: LeagueOpponents | None) -> None:
+        config, env = self._here, self.env
+        self.rewards = make_rewards(env.spec, config)
+        self.opponents = self._make_opponents(config, heir_of)
+        self.trace = RolloutTrace(env.spec, self.rewards, behaviour_of(env.spec.id), self.opponents)
+        self.learner = self._make_learner(config, self._place.seed(config.seed))
         if self.opponents is not None:
             self.opponents.attach(self.learner.rows)
 
@@ -132,17 +191,22 @@ class Workbench:
             raise UnsupportedError(f"{type(self.learner).__name__} is not PPO; use algorithm ppo")
         return self.learner
 
-    def _make_opponents(self, config: TrainConfig) -> LeagueOpponents | None:
+    def _make_opponents(self, config: TrainConfig, heir_of: LeagueOpponents | None) -> LeagueOpponents | None:
         stages = config.stages()
         if not stages:
             return None
-        weights = {name: 0.0 for stage in stages for name in stage.opponents} | dict(stages[0].opponents)
-        return LeagueOpponents(self.env, self.policy, weights, config.league, config.seed)
+        weights = {name: 0.0 for stage in stages for name in stage.opponents} | stages[self.begun.stage].opponents
+        return LeagueOpponents(self.env, self.policy, weights, config.league, self._seed, heir_of=heir_of)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of the world that is played at present."""
+        return self._here.world.settings
 
     @property
     def env_steps(self) -> int:
         """Steps of learner seats that all processes did; each has as many as the others."""
-        return self.learner.env_steps * self._processes
+        return self.learner.env_steps * self._place.count
 
     def state(self) -> RunState:
         """Returns a copy of the whole state."""
@@ -182,7 +246,7 @@ class Workbench:
     def _load_with_new_games(self, tensors: dict[str, Tensor], state: RunState) -> None:
         logger.warning(
             "[WARN] %s cannot restore its games: all %d start anew, the learner goes on from env step %d",
-            self.env.spec.id, self.env.num_games, state.learner["env_steps"] * self._processes,
+            self.env.spec.id, self.env.num_games, state.learner["env_steps"] * self._place.count,
         )  # fmt: skip
         observations = self.env.reset()
         tensors["collector.starts"] = torch.ones_like(tensors["collector.starts"])

@@ -60,7 +60,7 @@ def test_what_a_run_says_cannot_leave_its_place(make_run: MakeRun, tmp_path: Pat
     assert "alert(1)</script>" not in page
     data = _data(page)
     assert data["runs"][0]["command"] == HOSTILE
-    assert HOSTILE.replace("\u2028", "") in data["payoffs"][0]["opponents"]
+    assert HOSTILE.replace("\u2028", "") in data["payoffs"][0][0]["opponents"]
     assert [row[1] for row in data["settings"]["rewards"]] == [[HOSTILE]]
     assert data["replays"] == [{"title": HOSTILE}]
     assert f"<title>{html.escape(HOSTILE)}</title>" in make_page({}, HOSTILE)

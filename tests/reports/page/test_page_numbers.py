@@ -67,8 +67,8 @@ def test_rows_that_do_not_say_when_they_were_are_left_out(make_run: MakeRun) -> 
 
 
 def test_payoffs_by_phase_and_ratings_that_grow(make_run: MakeRun) -> None:
-    found = read_payoffs(_group(make_run("run")))
-    assert found is not None
+    [found] = read_payoffs(_group(make_run("run")))
+    assert found.mode == ""
     assert found.ends.tolist() == [100, 200, 300, 400, 500, 600, 700, 800]
     assert found.opponents[0] == "rock"
     np.testing.assert_allclose(found.score[0], [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0])
@@ -88,16 +88,32 @@ def test_few_matches_are_few_phases(make_run: MakeRun) -> None:
     header = "iteration,env_steps,learner,opponent,kind,matches,wins,draws,losses"
     rows = [f"{i},{100 * i},self-1,rock,rock,12,6,0,6" for i in range(1, 9)]
     (folder / "opponents.csv").write_text("\n".join([header, *rows]) + "\n")
-    found = read_payoffs(_group(folder))
-    assert found is not None
+    [found] = read_payoffs(_group(folder))
     assert (found.ends.tolist(), found.matches.tolist()) == ([400, 800], [[48, 48]])  # 96 matches, 40 a phase
     assert all(rating is not None for rating in found.learner)
+
+
+def test_modes_are_rated_apart(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    header = "iteration,env_steps,learner,opponent,kind,matches,wins,draws,losses,mode,side"
+    rows = [f"1,100,self-1,rock,rock,20,{5 * i},0,{20 - 5 * i},{mode},2v1" for i, mode in enumerate(("1v1", "1v2"), 1)]
+    (folder / "opponents.csv").write_text("\n".join([header, *rows]) + "\n")
+    found = read_payoffs(_group(folder))
+    assert [(each.mode, each.score.tolist()) for each in found] == [("1v1", [[0.25]]), ("1v2", [[0.5]])]
+
+
+def test_numbers_of_a_mode_are_titled_by_it(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    lines = [f'{{"iteration": {i}, "env_steps": {i}, "rating_elo/2v2": {1000 + i}}}' for i in range(1, 9)]
+    (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    [panel] = [panel for panel in make_panels([_group(folder)]) if panel.name == "rating_elo/2v2"]
+    assert (panel.section, panel.title) == ("learning", "Elo rating, live, 2v2")
 
 
 def test_no_opponents_no_payoffs(make_run: MakeRun) -> None:
     folder = make_run("run")
     (folder / "opponents.csv").write_text("iteration,env_steps,learner,opponent,kind,matches,wins,draws,losses\n")
-    assert read_payoffs(_group(folder)) is None
+    assert read_payoffs(_group(folder)) == []
     (folder / "evaluation_results.csv").unlink()
     assert read_evaluations(_group(folder)) is None
 

@@ -169,11 +169,19 @@ class PpoLearner:
         Raises:
             StateError: Something is missing or does not fit.
         """
+        self.load_learned(tensors, counters)
+        self.collector.load_state(part_of(tensors, "collector"), observations)
+
+    def load_learned(self, tensors: Mapping[str, Tensor], counters: Mapping[str, Any]) -> None:
+        """Takes from what `state` gave all but the games: another learner goes on in games of its own.
+
+        Raises:
+            StateError: Something is missing or does not fit.
+        """
         if "random" not in tensors or not {"iterations", "env_steps", "adaptive_rate"} <= set(counters):
             raise StateError("the learner's state needs 'random', 'iterations', 'env_steps' and 'adaptive_rate'")
         self.policy.load_state(part_of(tensors, "policy"))
         self.updater.optimiser.load_state(part_of(tensors, "optimiser"))
-        self.collector.load_state(part_of(tensors, "collector"), observations)
         self._generator.set_state(tensors["random"].cpu())
         self.updater.load_adaptive_rate(counters["adaptive_rate"])
         self.iterations, self.env_steps = int(counters["iterations"]), int(counters["env_steps"])

@@ -63,7 +63,7 @@ def make_document(groups: Sequence[Group], replays: Sequence[Mapping[str, JSON]]
         ],
         "evaluations": [None if each is None else _evaluations(each) for each in evaluated],
         "rewards": [_rewards(group) for group in groups],
-        "payoffs": [_payoffs(read_payoffs(group)) for group in groups],
+        "payoffs": [[_payoffs(found) for found in read_payoffs(group)] or None for group in groups],
         "times": [_times(group) for group in groups],
         "latents": [_latents(group) for group in groups],
         "replays": [dict(replay) for replay in replays],
@@ -144,10 +144,9 @@ def _per_step(table: Table) -> Table:
     return Table({"env_steps": steps.tolist()} | {name: (table.numbers(name) / taken).tolist() for name in terms})
 
 
-def _payoffs(found: Payoffs | None) -> JSON:
-    if found is None:
-        return None
+def _payoffs(found: Payoffs) -> JSON:
     return {
+        "mode": found.mode,
         "ends": _steps(found.ends),
         "opponents": list(found.opponents),
         "score": [_numbers(row) for row in found.score],

@@ -74,12 +74,14 @@ def make_panels(groups: Sequence[Group]) -> tuple[Panel, ...]:
     points = min(MOST_POINTS, max(_FEWEST_POINTS, _CURVE_BYTES // (_POINT_BYTES * curves)))
     order = {name: place for place, name in enumerate(_KNOWN)}
     panels = []
-    for file, name in sorted(found, key=lambda column: order.get(column[1], len(order))):
+    for file, name in sorted(found, key=lambda column: order.get(column[1].partition("/")[0], len(order))):
         lines = tuple(curve_of([run.tables[file] for run in group.runs], name, points) for group in groups)
         if not any(lines) or (name in _COUNTS_OF_FAULTS and not any(line and line.high.any() for line in lines)):
             continue
         default = BEHAVIOUR if file == files.BEHAVIOUR else STRATEGY if file == files.STRATEGY else OPTIMISER
-        section, title, note = _KNOWN.get(name, (default, name.replace("_", " ").capitalize(), ""))
+        plain, _, mode = name.partition("/")  # numbers of a mode are called rating_elo/1v1
+        section, title, note = _KNOWN.get(plain, (default, plain.replace("_", " ").capitalize(), ""))
+        title = f"{title}, {mode}" if mode else title
         panels.append(Panel(name, section, title, note, _UNITS.get(name, ""), lines))
     return tuple(panels)
 

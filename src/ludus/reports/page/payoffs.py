@@ -8,6 +8,7 @@ import numpy as np
 from ludus.core.intervals import Interval
 from ludus.league.payoffs import SELF_KIND
 from ludus.league.ratings import bradley_terry
+from ludus.league.standings import FIRST_MODE
 from ludus.reports import run_data as files
 from ludus.reports.page.runs import Group
 from ludus.reports.run_data import Numbers, Table
@@ -23,6 +24,7 @@ class Payoffs:
     A phase is an equal share of training. Past selves count as the learner of the phase that they were stored in.
 
     Attributes:
+        mode: In which the matches were, such as `1v1`; empty where the runs know but one.
         ends: `(phases,)` env steps at which each phase ends.
         opponents: Rows of the tables: bots, then past selves by phase.
         score: `(opponents, phases)` share of points, draws as half; NaN where there was no match.
@@ -31,6 +33,7 @@ class Payoffs:
         rated: Rating of every bot.
     """
 
+    mode: str
     ends: Numbers
     opponents: tuple[str, ...]
     score: Numbers
@@ -39,12 +42,24 @@ class Payoffs:
     rated: dict[str, Interval]
 
 
-def read_payoffs(group: Group) -> Payoffs | None:
-    """Returns the matches of all seeds of a group together; None if there were none."""
+def read_payoffs(group: Group) -> list[Payoffs]:
+    """Returns the matches of all seeds of a group together, each mode apart; nothing if there were none."""
     tables = [_valid(run.tables[files.OPPONENTS]) for run in group.runs]
-    tables = [table for table in tables if len(table)]
-    if not tables:
-        return None
+    modes = list(dict.fromkeys(mode for table in tables for mode in _modes(table)))
+    found = []
+    for mode in modes:
+        chosen = [table.rows(np.array([each == mode for each in _modes(table)], np.bool_)) for table in tables]
+        name = mode if len(modes) > 1 else ""
+        found.append(_payoffs_of([table for table in chosen if len(table)], name))
+    return found
+
+
+def _modes(table: Table) -> list[str]:
+    """Returns the mode of every row; tables that name none are of 1v1."""
+    return [mode or FIRST_MODE for mode in table.texts("mode").tolist()]
+
+
+def _payoffs_of(tables: Sequence[Table], mode: str) -> Payoffs:
     last = max(float(table.numbers("env_steps").max()) for table in tables)
     played = sum(float(table.numbers(name).sum()) for table in tables for name in ("wins", "draws", "losses"))
     times = max(len(np.unique(table.numbers("env_steps"))) for table in tables)
@@ -65,7 +80,7 @@ def read_payoffs(group: Group) -> Payoffs | None:
     score = np.where(matches > 0, points / np.maximum(matches, 1.0), np.nan)
     learner, rated = _rate(bots, selves, points, matches)
     names = (*bots, *(f"self at {float(ends[int(name[1:])]):,.0f}" for name in selves))
-    return Payoffs(ends, names, score, matches, learner, rated)
+    return Payoffs(mode, ends, names, score, matches, learner, rated)
 
 
 def _valid(table: Table) -> Table:

@@ -34,8 +34,9 @@ function overview(data) {
       last.sort((a, b) => a[1] - b[1]);
       if (last.length) tiles.push(tile("Hardest opponent", last[0][0] || "-", `${percent(last[0][1])} won`));
     }
-    const payoffs = data.payoffs[0], rating = payoffs && payoffs.learner.filter(Boolean).at(-1);
-    if (rating) tiles.push(tile("Rating at the end", wholeNumber(rating[0]), `${rating[1]} to ${rating[2]}; 0 is the mean`));
+    const payoffs = (data.payoffs[0] || []).at(-1), rating = payoffs && payoffs.learner.filter(Boolean).at(-1);
+    const where = payoffs && payoffs.mode ? ` in ${payoffs.mode}` : "";
+    if (rating) tiles.push(tile(`Rating at the end${where}`, wholeNumber(rating[0]), `${rating[1]} to ${rating[2]}; 0 is the mean`));
   }
   const header = ["run", "group", "world", "seed", "state", "env steps", "time", "steps/s", "best score", "last score", "commit"];
   const rows = runs.map((run) => make("tr", {},
@@ -134,28 +135,30 @@ function rewards(data) {
 }
 
 function ratings(data) {
-  const found = known(data.payoffs);
+  const found = known(data.payoffs).flatMap(({ row, group }) => row.map((each) => ({ row: each, group })))
+    .map((each, place) => ({ ...each, cls: color(data.groups.length > 1 ? each.group : place),
+      label: [data.groups[each.group].label, each.row.mode].filter(Boolean).join(" ") }));
   if (!found.length) return missing("There is no opponents.csv, or no match was played yet: ratings and payoffs are made from it.");
-  const ratingLines = found.map(({ row, group }) => {
+  const ratingLines = found.map(({ row, cls, label: name }) => {
     const places = row.learner.map((rating, i) => [rating, i]).filter(([rating]) => rating);
-    return { label: data.groups[group].label, cls: color(group), x: places.map(([, i]) => row.ends[i]),
+    return { label: name, cls, x: places.map(([, i]) => row.ends[i]),
       y: places.map(([rating]) => rating[0]), low: places.map(([rating]) => rating[1]), high: places.map(([rating]) => rating[2]) };
   }).filter((line) => line.x.length);
-  const bars = found.map(({ row, group }) => {
+  const bars = found.map(({ row, cls, label: name }) => {
     const players = Object.entries(row.rated);
     const last = row.learner.findLastIndex(Boolean), learner = `learner at ${shortNumber(row.ends[last], 3)}`;
     if (last >= 0) players.push([learner, row.learner[last]]);
     if (players.length < 2) return null;
     players.sort((a, b) => b[1][0] - a[1][0]);
     const all = players.flatMap(([, rating]) => rating);
-    return barChart({ title: `Ratings${found.length > 1 ? `: ${data.groups[group].label}` : ""}`,
+    return barChart({ title: `Ratings${found.length > 1 ? `: ${name}` : ""}`,
       note: "Bradley-Terry over all training matches with 95 % intervals; 400 points are odds of ten to one",
       limits: [Math.min(0, ...all), Math.max(0, ...all)],
-      rows: players.map(([label, [value, low, high]]) => ({ label, bars: [{ cls: label === learner ? color(group) : "plain", value, low, high,
+      rows: players.map(([label, [value, low, high]]) => ({ label, bars: [{ cls: label === learner ? cls : "plain", value, low, high,
         text: wholeNumber(value), title: `${low} to ${high}` }] })) });
   });
-  const maps = found.map(({ row, group }) => heatMap({
-    title: `Payoffs${found.length > 1 ? `: ${data.groups[group].label}` : ""}`,
+  const maps = found.map(({ row, label: name }) => heatMap({
+    title: `Payoffs${found.length > 1 ? `: ${name}` : ""}`,
     note: "Share of points in training matches, in percent, by opponent and by the learner's env steps; draws are half a point",
     columns: row.ends.map((end) => shortNumber(end, 2)),
     rows: row.opponents.map((label, i) => ({ label, cells: row.score[i].map((share, k) => (isNumber(share)
