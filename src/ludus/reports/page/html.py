@@ -15,7 +15,17 @@ from ludus.core.files import JSON
 _ASSETS = "ludus.reports.page.assets"
 _STYLE = "page.css"
 # In the order in which they are read: each may use what those before it have.
-_SCRIPTS = ("elements.js", "chart.js", "marks.js", "brawl.js", "rocket.js", "walker.js", "player.js", "sections.js", "page.js")
+_SCRIPTS = (
+    "elements.js",
+    "chart.js",
+    "marks.js",
+    "brawl.js",
+    "rocket.js",
+    "walker.js",
+    "player.js",
+    "sections.js",
+    "page.js",
+)
 _TEMPLATE = "page.html"
 
 
