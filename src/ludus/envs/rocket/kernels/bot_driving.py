@@ -8,6 +8,7 @@ from ludus.envs.rocket.kernels.tables import ControlRow
 from ludus.envs.rocket.rules import Control
 
 STEER_GAIN = 5.0
+STEER_LAG_S = 0.12  # how far ahead of its own turning a car looks: without it, it would sway
 SLIDE_COSINE = -0.2  # a target farther behind is turned to with the handbrake ...
 SLIDE_SPEED = 600.0  # ... from this speed on
 BOOST_COSINE = 0.95
@@ -27,7 +28,8 @@ def drive_to(s: Sense, target: wp.vec3f, wanted_speed: wp.float32, boosts: bool)
     across = wp.max(wp.sqrt(local[0] * local[0] + local[1] * local[1]), 1.0)
     cosine = local[0] / across
     sine = local[1] / across  # to the left
-    turn = wp.where(cosine > 0.0, STEER_GAIN * sine, wp.where(sine > 0.0, 1.0, -1.0))
+    soon = sine - STEER_LAG_S * wp.dot(s.car.spin, column(s.frame, 2))
+    turn = wp.where(cosine > 0.0, STEER_GAIN * soon, wp.where(sine > 0.0, 1.0, -1.0))
     row[Control.STEER] = wp.clamp(-turn, -1.0, 1.0)
     row[Control.YAW] = row[Control.STEER]
     if s.speed > wanted_speed + 250.0:

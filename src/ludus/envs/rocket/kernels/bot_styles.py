@@ -9,6 +9,7 @@ from ludus.envs.rocket.rules import BACK_Y, GOAL_HALF_WIDTH, GRAVITY, Control
 
 FULL_SPEED = 2300.0
 POST_X = GOAL_HALF_WIDTH - 250.0  # where a shot aims at most
+ROUND = 220.0  # and how far beside it a chaser passes it
 BEHIND = 90.0  # how far behind the middle of the ball a shot aims
 STRAIGHT = 0.8  # cosine between the way to the ball and on to the goal from which a shot goes straight
 KEEPER_Y = -BACK_Y + 250.0
@@ -27,9 +28,13 @@ def speed_for(s: Sense, place: wp.vec3f) -> wp.float32:
 
 @wp.func
 def chaser(s: Sense) -> ControlRow:
-    """Drives at the ball, wherever it is, with all the boost that it has; a little on the side of its own goal."""
+    """Drives at the ball, wherever it is, with all the boost that it has; around it if it comes from the wrong side."""
     onward = flat_unit(wp.vec3f(0.0, BACK_Y, 0.0) - s.ball.position)
-    return go(s, s.ball.position - BEHIND * onward, FULL_SPEED, True, False)
+    target = s.ball.position - BEHIND * onward
+    if s.car.position[1] > s.ball.position[1] + 50.0:
+        side = wp.where(s.car.position[0] > s.ball.position[0], 1.0, -1.0)
+        target = s.ball.position + wp.vec3f(side * ROUND, -ROUND, 0.0)
+    return go(s, target, FULL_SPEED, True, False)
 
 
 @wp.func
