@@ -38,19 +38,16 @@ from ludus.envs.rocket.rules import (
 )
 
 _FALL = GRAVITY * DT
-_ITERATIONS = 8
+_ROUNDS = 8
+_ENOUGH = 0.2  # uu/s; rounds end when they change less
+_NO_LIMIT = 1.0e9
 _PROJECTIONS = 4
-_FRAME = 8  # index of the contact with a goal's frame, after the eight corners
-_CONTACTS = 10  # in pairs; the last is never one
 # Inside these a hull can only touch the floor.
 _CLEAR = FLOOR_FILLET + HULL_REACH
 _CLEAR_X = SIDE_X - _CLEAR
 _CLEAR_Y = BACK_Y - _CLEAR
 _CLEAR_SUM = CORNER_SUM - 1.5 * _CLEAR  # more than sqrt(2) because of the vertical fillets
 _CLEAR_Z = CEILING_Z - CEILING_FILLET - HULL_REACH
-
-Vectors = wp.types.matrix(shape=(_CONTACTS, 3), dtype=wp.float32)
-Numbers = wp.types.vector(length=_CONTACTS, dtype=wp.float32)
 
 
 @wp.struct
@@ -62,27 +59,53 @@ class Motion:
 
 
 @wp.struct
+class Row:
+    """An impulse at a contact; impulses are over the car's mass."""
+
+    way: wp.vec3f  # its direction
+    lever: wp.vec3f  # arm x direction
+    turned: wp.vec3f  # change of spin by an impulse of 1
+    firm: wp.float32  # impulse that changes the speed along the way by 1
+    target: wp.float32  # that speed as it is to be
+    sum: wp.float32  # impulse so far
+
+
+@wp.struct
+class Hold:
+    """A point of the hull that touches the arena."""
+
+    held: wp.int32  # 1 if it does
+    depth: wp.float32  # negative if it is still outside, but near enough
+    push: Row  # out of the surface
+    rub: Row  # friction along the first slip
+
+
+@wp.struct
+class Pair:
+    """A left and a right corner."""
+
+    left: Hold
+    right: Hold
+
+
+@wp.struct
 class Touch:
     """The contacts of a hull with the arena."""
 
-    arms: Vectors  # from the centre of mass, world axes
-    normals: Vectors
-    target: Numbers  # speed out of the surface that the contact is to have afterwards
-    push: Numbers  # impulse over the car's mass so far; negative: no contact
-    ways: Vectors  # of the slip at first; friction acts along it
-    rub: Numbers  # friction so far, against the way
-    depth: Numbers  # negative where the point is still outside
-    count: wp.int32
+    rear_low: Pair
+    rear_high: Pair
+    front_low: Pair
+    front_high: Pair
+    frame: Pair  # the left one: the point that is nearest to a goal's frame
+    held: wp.int32  # how many there are
     deepest: wp.float32
+    normal: wp.vec3f  # sum over the contacts
 
 
 @wp.func
-def hull_corner(index: int) -> wp.vec3f:
-    """A corner of the hull in the car's axes; the bits of its index, 0 to 7, are side, end and top."""
-    y = wp.where((index & 1) != 0, float(HULL_HALF_Y), -float(HULL_HALF_Y))
-    x = wp.where((index & 2) != 0, float(HULL_OFFSET_X + HULL_HALF_X), float(HULL_OFFSET_X - HULL_HALF_X))
-    z = wp.where((index & 4) != 0, float(HULL_OFFSET_Z + HULL_HALF_Z), float(HULL_OFFSET_Z - HULL_HALF_Z))
-    return wp.vec3f(x, y, z)
+def hull_corner(end: wp.float32, side: wp.float32, top: wp.float32) -> wp.vec3f:
+    """A corner of the hull in the car's axes: front (1) or rear (-1), left or right, high or low."""
+    return wp.vec3f(HULL_OFFSET_X + end * HULL_HALF_X, side * HULL_HALF_Y, HULL_OFFSET_Z + top * HULL_HALF_Z)
 
 
 @wp.func
@@ -116,60 +139,84 @@ def yielding(m: wp.mat33f, arm: wp.vec3f, direction: wp.vec3f) -> wp.float32:
 
 
 @wp.func
-def row(m: Vectors, index: int) -> wp.vec3f:
-    """A row of a matrix of vectors."""
-    return wp.vec3f(m[index, 0], m[index, 1], m[index, 2])
+def row_of(m: wp.mat33f, arm: wp.vec3f, way: wp.vec3f, target: wp.float32) -> Row:
+    """An impulse along `way` at the end of `arm`."""
+    row = Row()
+    row.way = way
+    row.lever = wp.cross(arm, way)
+    row.turned = turned_by(m, row.lever)
+    row.firm = 1.0 / (1.0 + wp.dot(row.lever, row.turned))
+    row.target = target
+    return row
 
 
 @wp.func
-def note_contact(touch: wp.ref[Touch], car: Car, index: int, arm: wp.vec3f, surface: wp.vec4f):
-    """Enters a point of the hull into the contacts if the surface is near enough."""
-    touch.push[index] = -1.0
+def meet(hold: wp.ref[Hold], touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, arm: wp.vec3f, surface: wp.vec4f):
+    """Enters a point of the hull into the contacts if it touches."""
     if surface[3] > CONTACT_MARGIN:
         return
     n = wp.vec3f(surface[0], surface[1], surface[2])
-    touch.push[index] = 0.0
-    touch.count += 1
-    velocity = car.velocity + wp.cross(car.spin, arm)
+    velocity = motion.velocity + wp.cross(motion.spin, arm)
     into = wp.dot(velocity, n)
-    way = wp.normalize(velocity - n * into)
-    for axis in range(3):
-        touch.arms[index, axis] = arm[axis]
-        touch.normals[index, axis] = n[axis]
-        touch.ways[index, axis] = way[axis]
     approach = into - _FALL * n[2]  # restitution is of the velocity before this tick's gravity, as for the ball
-    touch.target[index] = wp.where(approach < -CAR_BOUNCE_MIN, -CAR_WORLD_RESTITUTION * approach, 0.0)
-    touch.depth[index] = -surface[3]
+    bounce = wp.where(approach < -CAR_BOUNCE_MIN, -CAR_WORLD_RESTITUTION * approach, 0.0)
+    hold.held = 1
+    hold.depth = -surface[3]
+    hold.push = row_of(m, arm, n, bounce)
+    hold.rub = row_of(m, arm, wp.normalize(velocity - n * into), 0.0)
+    touch.held += 1
     touch.deepest = wp.max(touch.deepest, -surface[3])
 
 
 @wp.func
-def push_corner(touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, index: int) -> wp.vec3f:
-    """Impulse out of the surface that one contact wants on top of what it has; over the car's mass."""
-    impulse = wp.vec3f(0.0, 0.0, 0.0)
-    if touch.push[index] >= 0.0:
-        arm = row(touch.arms, index)
-        n = row(touch.normals, index)
-        wanted = touch.target[index] - wp.dot(motion.velocity + wp.cross(motion.spin, arm), n)
-        before = touch.push[index]
-        touch.push[index] = wp.max(before + wanted / yielding(m, arm, n), 0.0)
-        impulse = n * (touch.push[index] - before)
-    return impulse
+def wanted(row: wp.ref[Row], motion: Motion, low: wp.float32, high: wp.float32) -> wp.float32:
+    """What an impulse changes by to reach its speed, while its sum stays within the limits; enters it."""
+    speed = wp.dot(row.way, motion.velocity) + wp.dot(row.lever, motion.spin)
+    before = row.sum
+    row.sum = wp.clamp(before + (row.target - speed) * row.firm, low, high)
+    return row.sum - before
 
 
 @wp.func
-def rub_corner(touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, index: int) -> wp.vec3f:
-    """Friction that one contact wants on top of what it has: no slip, but within the Coulomb share of the push."""
-    impulse = wp.vec3f(0.0, 0.0, 0.0)
-    limit = CAR_WORLD_FRICTION * touch.push[index]
-    if limit >= 0.0:
-        arm = row(touch.arms, index)
-        way = row(touch.ways, index)
-        slip = wp.dot(motion.velocity + wp.cross(motion.spin, arm), way)
-        before = touch.rub[index]
-        touch.rub[index] = wp.clamp(before + slip / yielding(m, arm, way), -limit, limit)
-        impulse = way * (before - touch.rub[index])
-    return impulse
+def push_pair(pair: wp.ref[Pair], motion: wp.ref[Motion]) -> wp.float32:
+    """Impulses of a pair out of the surface, both at once; returns how much they changed."""
+    if pair.left.held + pair.right.held == 0:
+        return 0.0
+    one = wanted(pair.left.push, motion, 0.0, _NO_LIMIT)
+    other = wanted(pair.right.push, motion, 0.0, _NO_LIMIT)
+    motion.velocity = motion.velocity + (pair.left.push.way * one + pair.right.push.way * other)
+    motion.spin = motion.spin + (pair.left.push.turned * one + pair.right.push.turned * other)
+    return wp.abs(one) + wp.abs(other)
+
+
+@wp.func
+def rub_pair(pair: wp.ref[Pair], motion: wp.ref[Motion]) -> wp.float32:
+    """Friction of a pair, each within the Coulomb share of its push; returns how much it changed."""
+    if pair.left.held + pair.right.held == 0:
+        return 0.0
+    limit = CAR_WORLD_FRICTION * pair.left.push.sum
+    one = wanted(pair.left.rub, motion, -limit, limit)
+    limit = CAR_WORLD_FRICTION * pair.right.push.sum
+    other = wanted(pair.right.rub, motion, -limit, limit)
+    motion.velocity = motion.velocity + (pair.left.rub.way * one + pair.right.rub.way * other)
+    motion.spin = motion.spin + (pair.left.rub.turned * one + pair.right.rub.turned * other)
+    return wp.abs(one) + wp.abs(other)
+
+
+@wp.func
+def push_all(touch: wp.ref[Touch], motion: wp.ref[Motion]) -> wp.float32:
+    """One round of impulses out of the surfaces; returns how much it changed."""
+    change = push_pair(touch.rear_low, motion) + push_pair(touch.rear_high, motion)
+    change += push_pair(touch.front_low, motion) + push_pair(touch.front_high, motion)
+    return change + push_pair(touch.frame, motion)
+
+
+@wp.func
+def rub_all(touch: wp.ref[Touch], motion: wp.ref[Motion]) -> wp.float32:
+    """One round of friction; returns how much it changed."""
+    change = rub_pair(touch.rear_low, motion) + rub_pair(touch.rear_high, motion)
+    change += rub_pair(touch.front_low, motion) + rub_pair(touch.front_high, motion)
+    return change + rub_pair(touch.frame, motion)
 
 
 @wp.func
@@ -180,87 +227,106 @@ def near_goal_frame(p: wp.vec3f) -> bool:
 
 
 @wp.func
-def find_contacts(touch: wp.ref[Touch], car: Car, m: wp.mat33f):
-    """Enters corners, and near a goal the point of the hull that is nearest to its frame."""
-    for index in range(8):
-        arm = to_world(m, hull_corner(index))
-        note_contact(touch, car, index, arm, arena_distance(car.position + arm))
-    touch.push[_FRAME] = -1.0
-    touch.push[_FRAME + 1] = -1.0
-    if near_goal_frame(car.position):
-        # Nearest points of two convex bodies: project onto one and the other in turn.
-        point = wp.vec3f(HULL_OFFSET_X, 0.0, HULL_OFFSET_Z)
-        arm = to_world(m, point)
-        surface = arena_distance(car.position + arm)
-        for _ in range(_PROJECTIONS):
-            way = wp.vec3f(surface[0], surface[1], surface[2]) * surface[3]
-            point = nearest_in_hull(to_local(m, arm - way))
-            arm = to_world(m, point)
-            surface = arena_distance(car.position + arm)
-        note_contact(touch, car, _FRAME, arm, surface)
+def meet_frame(touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, position: wp.vec3f):
+    """Enters the point of the hull that is nearest to a goal's frame.
+
+    Nearest points of two convex bodies are found by projecting onto one and the other in turn.
+    """
+    arm = to_world(m, wp.vec3f(HULL_OFFSET_X, 0.0, HULL_OFFSET_Z))
+    surface = arena_distance(position + arm)
+    for _ in range(_PROJECTIONS):
+        way = wp.vec3f(surface[0], surface[1], surface[2]) * surface[3]
+        arm = to_world(m, nearest_in_hull(to_local(m, arm - way)))
+        surface = arena_distance(position + arm)
+    meet(touch.frame.left, touch, motion, m, arm, surface)
+    touch.normal = touch.normal + touch.frame.left.push.way
 
 
 @wp.func
-def touch_arena(car: wp.ref[Car], m: wp.mat33f):
+def surface_at(p: wp.vec3f, is_floor: bool) -> wp.vec4f:
+    """The arena at a place; `is_floor` where there is nothing but the floor."""
+    if is_floor:
+        return wp.vec4f(0.0, 0.0, 1.0, p[2])
+    return arena_distance(p)
+
+
+@wp.func
+def meet_pair(
+    pair: wp.ref[Pair],
+    touch: wp.ref[Touch],
+    motion: Motion,
+    m: wp.mat33f,
+    position: wp.vec3f,
+    end: wp.float32,
+    top: wp.float32,
+    is_floor: bool,
+):
+    """Enters a left and a right corner."""
+    arm = to_world(m, hull_corner(end, 1.0, top))
+    meet(pair.left, touch, motion, m, arm, surface_at(position + arm, is_floor))
+    arm = to_world(m, hull_corner(end, -1.0, top))
+    meet(pair.right, touch, motion, m, arm, surface_at(position + arm, is_floor))
+    touch.normal = touch.normal + (pair.left.push.way + pair.right.push.way)
+
+
+@wp.func
+def find_contacts(touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, position: wp.vec3f, is_floor: bool):
+    """Enters all points of the hull that touch."""
+    meet_pair(touch.rear_low, touch, motion, m, position, -1.0, -1.0, is_floor)
+    meet_pair(touch.rear_high, touch, motion, m, position, -1.0, 1.0, is_floor)
+    meet_pair(touch.front_low, touch, motion, m, position, 1.0, -1.0, is_floor)
+    meet_pair(touch.front_high, touch, motion, m, position, 1.0, 1.0, is_floor)
+    if not is_floor and near_goal_frame(position):
+        meet_frame(touch, motion, m, position)
+
+
+@wp.func
+def touch_arena(car: wp.ref[Car], m: wp.mat33f, is_floor: bool):
     """Resolves all contacts of a hull with the arena."""
     touch = Touch()
-    find_contacts(touch, car, m)
-    if touch.count == 0:
-        return
-    car.body_contact = 1
-    if car.wheels == 0:
-        normal = wp.vec3f(0.0, 0.0, 0.0)
-        for pair in range(_CONTACTS / 2):
-            normal = normal + (row(touch.normals, 2 * pair) + row(touch.normals, 2 * pair + 1))
-        car.normal = wp.normalize(normal)
     motion = Motion()
     motion.velocity = car.velocity
     motion.spin = car.spin
-    for _ in range(_ITERATIONS):
-        push_all(touch, motion, m)
-        rub_all(touch, motion, m)
+    find_contacts(touch, motion, m, car.position, is_floor)
+    if touch.held == 0:
+        return
+    car.body_contact = 1
+    if car.wheels == 0:
+        car.normal = wp.normalize(touch.normal)
+    for _ in range(_ROUNDS):
+        change = push_all(touch, motion) + rub_all(touch, motion)
+        if change < _ENOUGH:
+            break
     car.velocity = motion.velocity
     car.spin = motion.spin
     if touch.deepest > 0.0:
-        leave_surface(car, touch, m)
+        leave_surface(car, touch)
 
 
 @wp.func
-def leave_surface(car: wp.ref[Car], touch: wp.ref[Touch], m: wp.mat33f):
+def aim_out(pair: wp.ref[Pair]):
+    """Lets the pushes of a pair move the hull out of the surface instead of changing its velocity."""
+    pair.left.push.target = CONTACT_RECOVERY * wp.max(pair.left.depth, 0.0)
+    pair.left.push.sum = 0.0
+    pair.right.push.target = CONTACT_RECOVERY * wp.max(pair.right.depth, 0.0)
+    pair.right.push.sum = 0.0
+
+
+@wp.func
+def leave_surface(car: wp.ref[Car], touch: wp.ref[Touch]):
     """Moves and turns the hull out of what it has entered; its velocity stays."""
-    for index in range(_CONTACTS):
-        touch.target[index] = CONTACT_RECOVERY * wp.max(touch.depth[index], 0.0)
-        touch.push[index] = wp.min(touch.push[index], 0.0)
+    aim_out(touch.rear_low)
+    aim_out(touch.rear_high)
+    aim_out(touch.front_low)
+    aim_out(touch.front_high)
+    aim_out(touch.frame)
     way_out = Motion()
-    for _ in range(_ITERATIONS):
-        push_all(touch, way_out, m)
+    for _ in range(_ROUNDS):
+        change = push_all(touch, way_out)
+        if change < _ENOUGH * DT:
+            break
     car.position = car.position + way_out.velocity
     car.rotation = turn(car.rotation, way_out.spin, 1.0)
-
-
-@wp.func
-def push_all(touch: wp.ref[Touch], motion: wp.ref[Motion], m: wp.mat33f):
-    """One round of impulses out of the surfaces."""
-    for pair in range(_CONTACTS / 2):
-        one = push_corner(touch, motion, m, 2 * pair)
-        other = push_corner(touch, motion, m, 2 * pair + 1)
-        shove(motion, m, one, row(touch.arms, 2 * pair), other, row(touch.arms, 2 * pair + 1))
-
-
-@wp.func
-def rub_all(touch: wp.ref[Touch], motion: wp.ref[Motion], m: wp.mat33f):
-    """One round of friction."""
-    for pair in range(_CONTACTS / 2):
-        one = rub_corner(touch, motion, m, 2 * pair)
-        other = rub_corner(touch, motion, m, 2 * pair + 1)
-        shove(motion, m, one, row(touch.arms, 2 * pair), other, row(touch.arms, 2 * pair + 1))
-
-
-@wp.func
-def shove(motion: wp.ref[Motion], m: wp.mat33f, one: wp.vec3f, arm_one: wp.vec3f, other: wp.vec3f, arm_other: wp.vec3f):
-    """Two impulses at once, over the car's mass."""
-    motion.velocity = motion.velocity + (one + other)
-    motion.spin = motion.spin + turned_by(m, wp.cross(arm_one, one) + wp.cross(arm_other, other))
 
 
 @wp.func
@@ -271,7 +337,8 @@ def collide_body(car: wp.ref[Car]):
     x = wp.abs(car.position[0])
     y = wp.abs(car.position[1])
     z = car.position[2]
-    if x < _CLEAR_X and y < _CLEAR_Y and x + y < _CLEAR_SUM and z < _CLEAR_Z:
+    is_floor = x < _CLEAR_X and y < _CLEAR_Y and x + y < _CLEAR_SUM and z < _CLEAR_Z
+    if is_floor:
         reach = wp.abs(m[2, 0]) * HULL_HALF_X + wp.abs(m[2, 1]) * HULL_HALF_Y + wp.abs(m[2, 2]) * HULL_HALF_Z
         if z + m[2, 0] * HULL_OFFSET_X + m[2, 2] * HULL_OFFSET_Z - reach > CONTACT_MARGIN:
             return
@@ -279,4 +346,4 @@ def collide_body(car: wp.ref[Car]):
         surface = arena_distance(car.position)
         if surface[3] > HULL_REACH + CONTACT_MARGIN:
             return
-    touch_arena(car, m)
+    touch_arena(car, m, is_floor)

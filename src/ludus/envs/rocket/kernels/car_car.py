@@ -7,7 +7,7 @@ import warp as wp
 from ludus.envs.rocket.kernels.hulls import Clash, collide_hulls, find_clash
 from ludus.envs.rocket.kernels.maths import axes, column, line
 from ludus.envs.rocket.kernels.structs import Car
-from ludus.envs.rocket.rules import BUMP_COOLDOWN_S, BUMPER_X, DT, HULL_REACH
+from ludus.envs.rocket.rules import BUMP_COOLDOWN_S, BUMPER_X, DT, GRAVITY, HULL_REACH
 
 
 class Contact(IntFlag):
@@ -20,6 +20,7 @@ class Contact(IntFlag):
     B_DEMOLISHES = 16
 
 
+_FALL = GRAVITY * DT
 _BUMP = 1
 _DEMOLITION = 2
 
@@ -67,12 +68,13 @@ def judge_bump(attacker: wp.ref[Car], victim: Car, seat: wp.int32, bumper: wp.fl
 
 @wp.func
 def bump_change(attacker: Car, victim: Car) -> wp.vec3f:
-    """Change of the victim's velocity by a bump."""
-    speed = wp.length(attacker.velocity)
+    """Change of the victim's velocity by a bump: along the attacker's velocity before this tick's gravity, and up."""
+    velocity = attacker.velocity - wp.vec3f(0.0, 0.0, _FALL)
+    speed = wp.length(velocity)
     up = wp.vec3f(0.0, 0.0, 1.0)
     if victim.on_ground != 0:
         up = column(axes(victim.rotation), 2)
-    return attacker.velocity * (bump_speed(speed, victim.on_ground) / speed) + up * bump_lift(speed)
+    return velocity * (bump_speed(speed, victim.on_ground) / speed) + up * bump_lift(speed)
 
 
 @wp.func
@@ -109,7 +111,7 @@ def collide_cars(a: wp.ref[Car], b: wp.ref[Car], seat_a: wp.int32, seat_b: wp.in
     by_b = judge_bump(b, a, seat_a, clash.bumper_b)
     change_a = bump_change(b, a)
     change_b = bump_change(a, b)
-    collide_hulls(clash, a, b, ma, mb)
+    collide_hulls(clash, a, b)
     flags = int(Contact.TOUCH)
     if by_a == _BUMP:
         take_bump(b, change_b)
