@@ -146,6 +146,44 @@ def test_a_demo_in_a_window(run: Run, make_agent: MakeAgent, monkeypatch: pytest
     assert not (tmp_path / "demo.mp4").exists()
 
 
+def test_demo_of_teams_from_any_view_at_any_rate(run: Run, tmp_path: Path) -> None:
+    video, file = tmp_path / "a.mp4", tmp_path / "a.replay"
+    settings = ("--set", "mode=1v2", "--set", "threads=1", "--seed", 5)
+    watched = ("--view", "chase-3", "--fps", 60, "--frames", 7)
+    code, out, err = run("demo", "rocket", *settings, *watched, "--video", video, "--record", file)
+    assert code == 0, err
+    assert imageio_ffmpeg.count_frames_and_secs(str(video))[0] == 8
+    replay = Replay.load(file)
+    assert (replay.steps, replay.players) == (2, ("chaser", "shooter", "shooter"))
+    assert (replay.config["mode"], replay.config["episode"]) == ("1v2", "match")
+    code, out, _ = run("replay", file, "--video", tmp_path / "b.gif", "--view", "top", "--fps", 15)
+    assert code == 0
+    assert "3 frames written" in out
+    assert "rocket-v1, chaser, shooter, shooter, 2 steps" in out
+    for command in (("demo", "rocket", "--set", "threads=1"), ("replay", file)):
+        code, _, err = run(*command, "--view", "chase-9", "--video", tmp_path / "c.mp4")
+        assert code == 2
+        assert "[ERROR] unknown view 'chase-9'" in err
+        assert "valid: top, side, chase, ball, chase-2" in err
+    code, _, err = run("demo", "brawl", "--view", "top", "--video", tmp_path / "c.mp4")
+    assert code == 2
+    assert "[ERROR] brawl-v1 has one view; leave --view top out" in err
+
+
+def test_a_person_drives_beside_bots(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    file = tmp_path / "a.replay"
+    code, out, err = run(
+        "play", "rocket", "--set", "mode=2v1", "--set", "threads=1", "--delay", 2, "--frames", 6, "--record", file
+    )
+    assert code == 0, err
+    replay = Replay.load(file)
+    assert replay.players == ("you", "chaser:delay=2", "chaser:delay=2")
+    assert replay.actions.shape[1:] == (3, 8)
+    assert 3 <= replay.steps <= 6  # two pictures a decision, or one where drawing is slow
+    assert "A OR LEFT" in out
+
+
 def test_a_person_plays_against_an_agent(
     run: Run, make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from ludus.envs import make_env
 from ludus.envs.brawl.env import BrawlEnv
 from ludus.envs.brawl.rules import Key
 from ludus.envs.replay import Replay, replay_env, resimulate
+from ludus.envs.rocket.env import RocketEnv
 
 LUDUS = Path(sys.executable).with_name("ludus")
 SIZE = (1366, 800)
@@ -148,6 +149,48 @@ def _check_keys(replay: Replay) -> None:
     assert places[walked[-1] + 1] > places[walked[0]] + 0.3
     assert held[:, [Key.UP, Key.DOWN, Key.PICKUP, Key.DODGE, Key.LIGHT, Key.TAUNT]].sum() == 0
     assert not held[:, Key.RIGHT if swapped else Key.LEFT].any()
+
+
+def test_a_car_is_driven_on_a_real_screen(screen: Screen, tmp_path: Path) -> None:
+    record = tmp_path / "driven.replay"
+    command = [str(LUDUS), "play", "rocket", "--against", "idle", "--seed", "3", "--record", str(record)]
+    command += ["--frames", "3600", "--set", "threads=1"]
+    environment = {**os.environ, "DISPLAY": screen.display, "SDL_VIDEODRIVER": "x11"}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as game:
+        try:
+            screen.wait_for_focus("Ludus: you against idle", timeout_s=240.0)  # kernels may have to be compiled
+            screen.wait_for_pictures(1, timeout_s=60.0)
+            screen.type("keydown", "w")
+            screen.type("keydown", "Shift_L")
+            screen.wait_for_pictures(3, timeout_s=60.0)
+            screen.type("keyup", "Shift_L")
+            screen.type("keydown", "d")
+            screen.wait_for_pictures(3, timeout_s=60.0)
+            screen.type("keyup", "d")
+            screen.type("key", "c")  # the next camera
+            screen.type("key", "space")
+            time.sleep(1.0)
+            screen.type("key", "Escape")
+            output, _ = game.communicate(timeout=60)
+        finally:
+            game.kill()
+    assert game.returncode == 0, output
+    assert "LEFT SHIFT OR RIGHT SHIFT" in output
+    replay = Replay.load(record)
+    own = replay.actions[:, 0]  # throttle, steer, pitch, yaw, roll, jump, boost, handbrake
+    boosted, steered, jumped = (set((own[:, control] > 0).nonzero().flatten().tolist()) for control in (6, 1, 5))
+    assert boosted
+    assert steered
+    assert jumped
+    assert min(boosted) < min(steered) < max(jumped)
+    assert replay.config["actions"] == "continuous"
+    with replay_env(replay) as env:
+        assert isinstance(env, RocketEnv)
+        assert env.spec.rate_hz == 30.0
+        speeds = [float(result.measures["speed"][0, 0]) for result in resimulate(replay, env)]
+    assert max(speeds) > 300.0
 
 
 def test_a_walker_walks_on_a_real_screen(screen: Screen) -> None:
