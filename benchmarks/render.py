@@ -1,22 +1,27 @@
-"""How fast Brawl is drawn: pictures a second, beside a yardstick measured in the same run.
+"""How fast Brawl and Rocket are drawn: pictures a second, beside a yardstick measured in the same run.
 
 The yardstick is the least that any renderer of this size has to do: copy one full-screen surface and hand out its
-bytes. Run it with `python benchmarks/render.py`; `--json` prints one JSON object.
+bytes. Run it with `python benchmarks/render.py`, or `... --world rocket --view chase`; `--json` prints one JSON object.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Callable, Sequence
-from itertools import cycle
+from itertools import cycle, pairwise
 
 import torch
 
+from ludus.envs.brawl import render as brawl_render
 from ludus.envs.brawl.env import BrawlEnv
-from ludus.envs.brawl.render import Renderer
-from ludus.envs.brawl.view import MatchView
 from ludus.envs.pygame_tools import new_surface, pygame
 from ludus.envs.registry import make_env
+from ludus.envs.rocket import render as rocket_render
+from ludus.envs.rocket.between import between
+from ludus.envs.rocket.env import RocketEnv
+from ludus.envs.rocket.rendering.director import VIEWS
+
+SIZE = (1280, 720)
 
 WINDOWS = 5
 
@@ -24,22 +29,27 @@ WINDOWS = 5
 def main() -> None:
     """Measures in turns, so that noise of the machine meets both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--world", choices=("brawl", "rocket"), default="brawl", help="world that is drawn")
+    parser.add_argument("--view", choices=VIEWS, default="chase", help="from where, in rocket")
+    parser.add_argument("--mode", default="2v2", help="team sizes, in rocket")
     parser.add_argument("--seconds", type=float, default=5.0, help="time for each of the two")
     parser.add_argument("--frames", type=int, default=900, help="frames of the match that is drawn")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
 
-    env, views = play_match(arguments.frames)
-    renderer = Renderer(env.table)
-    turn = cycle(views)
-    yardstick = make_yardstick(renderer.size)
+    if arguments.world == "brawl":
+        draw = brawl_pictures(arguments.frames)
+    else:
+        draw = rocket_pictures(arguments.frames, arguments.mode, arguments.view)
+    yardstick = make_yardstick(SIZE)
     rates, yardstick_rates = [], []
     for _ in range(WINDOWS):
-        rates.append(rate(lambda: renderer.frame(next(turn)), arguments.seconds / WINDOWS))
+        rates.append(rate(draw, arguments.seconds / WINDOWS))
         yardstick_rates.append(rate(yardstick, arguments.seconds / WINDOWS))
     middle, yardstick_middle = median(rates), median(yardstick_rates)
     measured = {
-        "picture": f"{renderer.size[0]}x{renderer.size[1]}",
+        "world": arguments.world if arguments.world == "brawl" else f"rocket {arguments.mode}, {arguments.view}",
+        "picture": f"{SIZE[0]}x{SIZE[1]}",
         "frames_per_s": middle,
         "frames_per_s_low": min(rates),
         "frames_per_s_high": max(rates),
@@ -54,8 +64,8 @@ def main() -> None:
         print(f"{name:24}{value:.2f}" if isinstance(value, float) else f"{name:24}{value}")
 
 
-def play_match(frames: int) -> tuple[BrawlEnv, list[MatchView]]:
-    """Plays two bots that use weapons and moves of all kinds; returns the environment and a view a frame."""
+def brawl_pictures(frames: int) -> Callable[[], object]:
+    """Plays two bots that use weapons and moves of all kinds; returns what draws its next frame."""
     env = make_env("brawl", seed=1)
     assert isinstance(env, BrawlEnv)
     bots = env.bots(["weapon-seeker", "switcher"])
@@ -66,7 +76,25 @@ def play_match(frames: int) -> tuple[BrawlEnv, list[MatchView]]:
         bots.act(seats, actions)
         env.step(actions)
         views.append(env.view(0))
-    return env, views
+    renderer, turn = brawl_render.Renderer(env.table), cycle(views)
+    return lambda: renderer.frame(next(turn))
+
+
+def rocket_pictures(frames: int, mode: str, view: str) -> Callable[[], object]:
+    """Plays bots that boost and shoot; returns what draws its next frame, every second one between two decisions."""
+    env = make_env("rocket", seed=1, config={"mode": mode, "episode": "match"})
+    assert isinstance(env, RocketEnv)
+    bots = env.bots(["shooter", "chaser"])
+    seats = torch.tensor([env.spec.teams], dtype=torch.int32)
+    actions = torch.zeros((1, env.spec.seats), dtype=torch.int64)
+    views = [env.view(0)]
+    for _ in range(frames // 2):
+        bots.act(seats, actions)
+        env.step(actions)
+        views.append(env.view(0))
+    renderer = rocket_render.Renderer(view=view)
+    turn = cycle([between(*pair, share) for pair in pairwise(views) for share in (0.5, 1.0)])
+    return lambda: renderer.frame(next(turn))
 
 
 def make_yardstick(size: tuple[int, int]) -> Callable[[], object]:
