@@ -4,7 +4,7 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from ludus.envs.rocket.kernels.lab import lab_kernel
+from ludus.envs.rocket.kernels.lab import arena_kernel, lab_kernel
 from ludus.envs.rocket.kernels.structs import Ball, Car
 from ludus.envs.rocket.rules import BALL_REST_Z, CAR_REST_Z, CONTROLS
 from ludus.envs.warp_tools import struct_array, struct_views, struct_words
@@ -52,3 +52,16 @@ class Lab:
             ],
             device=device,
         )
+
+
+def arena_at(places: Tensor) -> Tensor:
+    """The arena's normals into free space and signed distances `(n, 4)` at places `(n, 3)`, uu."""
+    given = places.to(torch.float32).contiguous()
+    surfaces = torch.zeros((len(given), 4), device=given.device)
+    wp.launch(
+        arena_kernel,
+        len(given),
+        inputs=[wp.from_torch(given, dtype=wp.vec3f), wp.from_torch(surfaces, dtype=wp.vec4f)],
+        device=str(given.device),
+    )
+    return surfaces

@@ -194,8 +194,13 @@ def around_edge(a: wp.vec4f, b: wp.vec4f) -> wp.vec4f:
         length = wp.sqrt(low * low + w * w)
         n = (a * low + b * w) / length
         return wp.vec4f(n[0], n[1], n[2], length)
+    cut = (m + w + GOAL_CHAMFER) * _HALF_ROOT
+    if m > cut and m >= w:  # deep inside the solid a face is nearer than the chamfer
+        return a
+    if w > cut:
+        return b
     n = (a + b) * _HALF_ROOT
-    return wp.vec4f(n[0], n[1], n[2], (m + w + GOAL_CHAMFER) * _HALF_ROOT)
+    return wp.vec4f(n[0], n[1], n[2], cut)
 
 
 @wp.func

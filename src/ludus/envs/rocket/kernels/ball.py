@@ -21,6 +21,8 @@ from ludus.envs.rocket.rules import (
 
 _KEPT = (1.0 - BALL_DRAG) ** DT  # share of the velocity that drag leaves in a tick
 _FALL = GRAVITY * DT
+_STILL = 1.0e-6  # uu/s
+_SLOPE = 0.9  # a surface whose normal has a smaller part upward is not a ramp's foot
 
 
 @wp.func
@@ -34,14 +36,21 @@ def push_ball(ball: wp.ref[Ball]):
 
 @wp.func
 def bounce_ball(ball: wp.ref[Ball]):
-    """Bounces the ball off the arena: restitution, and Coulomb friction that couples velocity and spin."""
+    """Bounces the ball off the arena."""
     if ball.asleep != 0:
         return
     surface = arena_distance(ball.position)
-    gap = surface[3] - BALL_RADIUS
-    if gap > CONTACT_MARGIN:
+    if surface[3] > BALL_RADIUS + CONTACT_MARGIN:
         return
-    n = wp.vec3f(surface[0], surface[1], surface[2])
+    bounce_off(ball, wp.vec3f(surface[0], surface[1], surface[2]), surface[3] - BALL_RADIUS)
+    height = ball.position[2] - BALL_RADIUS
+    if surface[2] < _SLOPE and height <= CONTACT_MARGIN:  # at the foot of a post, or in the edge of a goal's room
+        bounce_off(ball, wp.vec3f(0.0, 0.0, 1.0), height)
+
+
+@wp.func
+def bounce_off(ball: wp.ref[Ball], n: wp.vec3f, gap: wp.float32):
+    """Restitution, and Coulomb friction that couples velocity and spin, at a surface with normal n."""
     ball.position = ball.position - n * (CONTACT_RECOVERY * wp.min(gap, 0.0))
     v = ball.velocity
     into = wp.dot(v, n)
@@ -55,10 +64,9 @@ def bounce_ball(ball: wp.ref[Ball]):
     slip = v - n * into - wp.cross(ball.spin, n) * BALL_RADIUS
     speed = wp.length(slip)
     ball.velocity = v + n * push
-    if speed > 1.0e-6:
+    if speed > _STILL:
         # A tangential impulse j changes the slip by j (1/m + R^2/I) = 7/2 j/m: sticking takes 2/7 of it.
-        rub = wp.min(BALL_FRICTION * push, speed * (2.0 / 7.0))
-        change = slip * (-rub / speed)
+        change = slip * (-wp.min(BALL_FRICTION * push, speed * (2.0 / 7.0)) / speed)
         ball.velocity = ball.velocity + change
         ball.spin = ball.spin - wp.cross(n, change) * (2.5 / BALL_RADIUS)
 

@@ -20,12 +20,14 @@ from ludus.envs.rocket.rules import (
 )
 
 _RATIO = CAR_MASS / BALL_MASS  # impulses here are over the car's mass
-_ROUNDING = (
-    2.0  # radius of the hull's edges as the ball feels them (measured: contact begins later at edges and corners)
-)
+_ROUNDING = 2.0  # radius of the hull's edges as the ball feels them (measured: at edges and corners it touches later)
 _MARGIN = 1.838  # they touch when they are nearer than this to each other (measured)
 _REACH = BALL_RADIUS + HULL_REACH + _MARGIN
 _INSIDE = 1.0e-3
+# Where the middle of the ball lies below a car whose wheels stand on it.
+_WHEELS_X = 10.0
+_WHEELS_REACH_X = 22.0
+_WHEELS_REACH_Y = 25.0
 _EXTRA_TICKS = 2  # at most every second tick
 _EXTRA_MAX_SPEED = 4600.0
 _FLATTEN = 0.35  # share of the height that the direction of the extra impulse keeps
@@ -40,6 +42,21 @@ def nearest_in_core(local: wp.vec3f) -> wp.vec3f:
         wp.clamp(local[1], _ROUNDING - HULL_HALF_Y, HULL_HALF_Y - _ROUNDING),
         wp.clamp(local[2], HULL_OFFSET_Z - HULL_HALF_Z + _ROUNDING, HULL_OFFSET_Z + HULL_HALF_Z - _ROUNDING),
     )
+
+
+@wp.func
+def stands_on_ball(local: wp.vec3f) -> bool:
+    """Whether three or more wheels touch a ball at the hull, given its middle in the car's axes (measured)."""
+    return local[2] < 0.0 and wp.abs(local[0] - _WHEELS_X) < _WHEELS_REACH_X and wp.abs(local[1]) < _WHEELS_REACH_Y
+
+
+@wp.func
+def give_back_jump(car: wp.ref[Car]):
+    """Gives a car in the air its second jump or dodge again, as when its wheels were on the ground."""
+    car.jumped = 0
+    car.double_jumped = 0
+    car.dodged = 0
+    car.dodging = 0
 
 
 @wp.func
@@ -92,6 +109,8 @@ def hit_ball(car: wp.ref[Car], ball: wp.ref[Ball]) -> wp.vec3f:
         leave_ball(car, ball, m, arm, n, gap)
     car.touching_ball = 1
     ball.asleep = 0
+    if stands_on_ball(local) and car.wheels == 0:
+        give_back_jump(car)
     if car.hit_ticks < _EXTRA_TICKS:
         return none
     car.hit_ticks = 0

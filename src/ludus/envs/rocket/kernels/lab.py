@@ -2,6 +2,7 @@
 
 import warp as wp
 
+from ludus.envs.rocket.kernels.arena import arena_distance
 from ludus.envs.rocket.kernels.ball import bounce_ball, clamp_ball, move_ball, push_ball
 from ludus.envs.rocket.kernels.body import collide_body
 from ludus.envs.rocket.kernels.car import advance_car, finish_car, move_car
@@ -12,6 +13,13 @@ from ludus.envs.rocket.kernels.structs import Ball, Car
 from ludus.envs.rocket.rules import Control
 
 wp.set_module_options(PHYSICS)
+
+
+@wp.kernel
+def arena_kernel(places: wp.array[wp.vec3f], surfaces: wp.array[wp.vec4f]):
+    """Normal and distance of the arena at places."""
+    index = wp.tid()
+    surfaces[index] = arena_distance(places[index])
 
 
 @wp.func
