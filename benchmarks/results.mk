@@ -16,6 +16,11 @@ results-brawl-bots: $(READY) ## docs/brawl.md: how the bots play
 	$(BIN)/python benchmarks/brawl_bots.py --matches 200
 	$(TABLES) brawl-bots
 
+results-rocket-bots: $(READY) ## docs/rocket.md: how the scripted players play
+	$(BIN)/python benchmarks/rocket_bots.py --mode 1v1 --matches 40
+	$(BIN)/python benchmarks/rocket_bots.py --mode 2v2 --matches 20
+	$(TABLES) rocket-bots
+
 results-brawl-weapons: $(READY) ## docs/brawl.md: balance of the weapons
 	$(BIN)/python benchmarks/brawl_weapons.py --matches 192
 	$(TABLES) brawl-weapons

@@ -12,8 +12,9 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from benchmarks.tables import brawl, learner, mimic, strategy, tuning
+from benchmarks.tables import brawl, learner, mimic, rocket, strategy, tuning
 from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -43,6 +44,11 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "mimic-sim": mimic.simulation,
     "mimic-learn": mimic.learn,
     "mimic-algorithms": mimic.algorithms,
+    "rocket-bots:scores-1v1": partial(brawl.bot_scores, "rocket_bots_1v1"),
+    "rocket-bots:scores-2v2": partial(brawl.bot_scores, "rocket_bots_2v2"),
+    "rocket-bots:goals-1v1": partial(rocket.bot_goals, "1v1"),
+    "rocket-bots:goals-2v2": partial(rocket.bot_goals, "2v2"),
+    "rocket-bots:behaviour": partial(brawl.bot_behaviour, "rocket_bots_1v1"),
 }
 _BLOCK = re.compile(r"<!-- results:(?P<name>[a-z0-9:-]+) -->\n(?P<body>.*?)<!-- /results:(?P=name) -->", re.DOTALL)
 

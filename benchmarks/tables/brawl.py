@@ -27,9 +27,9 @@ _GOALS = {
 _NO_DAMAGE = 1000.0  # a damage ratio beyond this is one against a bot that deals none
 
 
-def bot_scores() -> str:
-    """Returns the score of the row bot against the column bot."""
-    rows = read_csv("brawl_bots_scores.csv")
+def bot_scores(data: str = "brawl_bots") -> str:
+    """Returns the score of the row bot against the column bot; `data` begins the name of the file."""
+    rows = read_csv(f"{data}_scores.csv")
     names = list(dict.fromkeys(row["bot"] for row in rows))
     score = {(row["bot"], row["against"]): 100.0 * float(row["score"]) for row in rows}
     header = [f"score in % over {rows[0]['matches']} matches", *names, "mean"]
@@ -41,9 +41,9 @@ def bot_scores() -> str:
     return table(header, lines)
 
 
-def bot_behaviour() -> str:
-    """Returns what every bot does."""
-    rows = read_csv("brawl_bots_behaviour.csv")
+def bot_behaviour(data: str = "brawl_bots") -> str:
+    """Returns what every bot does; `data` begins the name of the file."""
+    rows = read_csv(f"{data}_behaviour.csv")
     numbers = [name for name in rows[0] if name != "bot"]
     return table(["bot", *numbers], [[row["bot"], *(f"{float(row[name]):.1f}" for name in numbers)] for row in rows])
 

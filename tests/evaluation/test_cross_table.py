@@ -1,4 +1,4 @@
-"""The cross table of bots: sums and means of the first match of every game, for both seats."""
+"""The cross table of bots: sums and means of the first match of every game, for all seats."""
 
 import pytest
 import torch
@@ -18,8 +18,16 @@ def test_scores_sums_and_means_by_hand() -> None:
     assert torch.equal(table.events["reward"][1, 0], table.events["reward"][0, 1].flip(1))
 
 
-def test_a_table_needs_two_seats_and_matches() -> None:
-    with pytest.raises(ConfigError, match="needs a world with 2 seats, rps-v1 has 1"):
+def test_a_bot_plays_all_seats_of_its_team() -> None:
+    table = play_cross_table("tug", ("strong", "idle"), 2, config={"blue": 2, "orange": 1})
+    assert table.events["wins"].shape == (2, 2, 2, 3)
+    assert table.scores()[0, 1].tolist() == [1.0, 1.0]
+    assert table.scores()[1, 0].tolist() == [0.0, 0.0]
+    assert table.events["wins"][0, 1].tolist() == [[1.0, 1.0, 0.0]] * 2
+
+
+def test_a_table_needs_two_teams_and_matches() -> None:
+    with pytest.raises(ConfigError, match="needs a world with 2 teams, rps-v1 has 1"):
         play_cross_table("rps", ("rock",), 1)
     with pytest.raises(ConfigError, match="matches must be at least 1, got 0"):
         play_cross_table("duel", ("rock",), 0)

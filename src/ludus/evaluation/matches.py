@@ -21,7 +21,7 @@ class MatchTable:
     Attributes:
         names: The players.
         events: For each event, its sum over a match: `(players, players, matches, seats)`; first index is the
-            player in seat 0, second the one in seat 1.
+            player in all seats of the first team, second the one in those of the other.
         measures: For each measure, its mean over a match, same shape.
         steps: Steps a match took, `(players, players, matches)`.
     """
@@ -48,7 +48,7 @@ def play_cross_table(
     """Plays every ordered pair of bots against each other, one batch for all.
 
     Args:
-        world: A world with two seats and scripted players.
+        world: A world with two teams and scripted players.
         names: Bot names; each also meets itself.
         matches: Matches of every ordered pair.
         seed: Seed of all matches.
@@ -56,19 +56,21 @@ def play_cross_table(
         config: Settings of the world.
 
     Raises:
-        ConfigError: The world has not two seats, or `matches` is below 1.
+        ConfigError: The world has not two teams, or `matches` is below 1.
     """
     if matches < 1:
         raise ConfigError(f"matches must be at least 1, got {matches}")
     players = len(names)
     with make_env(world, players * players * matches, device, seed=seed, config=config) as env:
-        if env.spec.seats != 2:
-            raise ConfigError(f"a cross table needs a world with 2 seats, {env.spec.id} has {env.spec.seats}")
-        games = env.num_games
+        teams = tuple(dict.fromkeys(env.spec.teams))
+        if len(teams) != 2:
+            raise ConfigError(f"a cross table needs a world with 2 teams, {env.spec.id} has {len(teams)}")
+        games, seats = env.num_games, env.spec.seats
         pair = torch.arange(games, device=env.device) // matches
-        roster = BotRoster(env, names, torch.stack([pair // players, pair % players], dim=1).int())
-        events = {name: torch.zeros((games, 2), device=env.device) for name in env.spec.events}
-        measures = {name: torch.zeros((games, 2), device=env.device) for name in env.spec.measures}
+        of_team = {teams[0]: pair // players, teams[1]: pair % players}
+        roster = BotRoster(env, names, torch.stack([of_team[team] for team in env.spec.teams], dim=1).int())
+        events = {name: torch.zeros((games, seats), device=env.device) for name in env.spec.events}
+        measures = {name: torch.zeros((games, seats), device=env.device) for name in env.spec.measures}
 
         def add(result: StepResult, playing: Tensor) -> None:
             weight = playing.float()[:, None]
@@ -80,7 +82,7 @@ def play_cross_table(
         table = (players, players, matches)
         return MatchTable(
             names=tuple(names),
-            events={name: total.view(*table, 2).cpu() for name, total in events.items()},
-            measures={name: (total / steps[:, None]).view(*table, 2).cpu() for name, total in measures.items()},
+            events={name: total.view(*table, seats).cpu() for name, total in events.items()},
+            measures={name: (total / steps[:, None]).view(*table, seats).cpu() for name, total in measures.items()},
             steps=steps.view(table).float().cpu(),
         )

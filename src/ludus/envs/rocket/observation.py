@@ -213,7 +213,7 @@ def _long(axis_names: tuple[str, str, str], meaning: str, span: float) -> tuple[
     return (
         Field(x, -span, span, f"{meaning} / 4096 uu", -1.0),
         Field(y, -1.47 * span, 1.47 * span, f"{meaning} / 4096 uu"),
-        Field(z, -0.5 * (span - 1.0), 0.5, f"{meaning} / 4096 uu"),
+        Field(z, 0.5 * (1.0 - span), 0.5, f"{meaning} / 4096 uu"),
     )
 
 
@@ -257,14 +257,14 @@ FULL = Layout(
             *_long(("dx", "dy", "dz"), "ball minus car", 2.0),
             *_vector(("dvx", "dvy", "dvz"), 3.61, "ball's minus own velocity / 2300 uu/s", "dvx"),
             *_long(
-                ("meeting_x", "meeting_y", "meeting_z"), "where the car can first meet it; 0 if not within 4 s", 1.0
+                ("meeting_x", "meeting_y", "meeting_z"), "where the car can first meet it (0 if not within 4 s)", 1.0
             ),
             Field("meeting_time", 0.0, 1.0, "time until then / 4 s; 0 if not within 4 s"),
-            _flag("height_200", "if its height is below 200 uu"),
-            _flag("height_500", "from 200 to 500 uu"),
-            _flag("height_1000", "from 500 to 1000 uu"),
-            _flag("height_1500", "from 1000 to 1500 uu"),
-            _flag("height_top", "above"),
+            _flag("height_200", "if its height is at most 200 uu"),
+            _flag("height_500", "if it is at most 500 uu, but more than that"),
+            _flag("height_1000", "if it is at most 1000 uu, but more than that"),
+            _flag("height_1500", "if it is at most 1500 uu, but more than that"),
+            _flag("height_top", "if it is more"),
             _flag("aerial", "if it is above 200 uu and within 1500 uu across, and the car can jump and has 20 boost"),
             Field("facing", -1.0, 1.0, "cosine between the nose and the way to the ball"),
         ),
@@ -277,9 +277,9 @@ FULL = Layout(
             Field("clock", -1.0, 1.0, "time left / 300 s; in overtime minus the time played in it"),
             Field("lead", -1.0, 1.0, "tanh(goal difference / 5)"),
             _flag("phase_kickoff", "from a kickoff to the first touch"),
-            _flag("phase_offense", "else, if in half a second the ball is in the last third of the field"),
-            _flag("phase_defense", "or in the first third"),
-            _flag("phase_neutral", "or between"),
+            _flag("phase_offense", "otherwise, if half a second from now the ball is in the last third of the field"),
+            _flag("phase_defense", "otherwise, if it is in the first third then"),
+            _flag("phase_neutral", "otherwise, if it is between them then"),
         ),
     ),
     mirrors=False,  # of two pads at the same distance the mirror would have to change the order
