@@ -19,8 +19,8 @@ _POOL = 64  # controls that were drawn before the clock starts
 def rocketsim(spec: EnvSpec) -> Yardstick:
     """Makes one arena of RocketSim with random controls; CartPole where the package `rocketsim` is missing.
 
-    Floor, ceiling and side walls are planes of its own; the collision meshes that it would need for the rest of the arena
-    belong to a game and are not used. Without them it is about twice as fast as with them.
+    Floor, ceiling and side walls are planes of its own; the collision meshes that it would need for the rest of the
+    arena belong to a game and are not used. Without them it is about twice as fast as with them.
     """
     try:
         import RocketSim  # type: ignore[import-not-found,unused-ignore]  # optional, without types
@@ -42,9 +42,8 @@ def rocketsim(spec: EnvSpec) -> Yardstick:
         if calls % _BACK_EVERY == 0:
             arena.reset_kickoff()  # there are no back walls: back from where things have rolled to
 
-    name = (
-        f"RocketSim {'v'.join(map(str, map(spec.teams.count, (0, 1))))} between plane walls, one arena, physics alone"
-    )
+    mode = f"{spec.teams.count(0)}v{spec.teams.count(1)}"
+    name = f"RocketSim {mode} between plane walls, one arena, physics alone"
     return Yardstick(name, step, len(cars), lambda: None)
 
 
