@@ -35,6 +35,7 @@ class Camera:
             width_deg: Angle between its left and its right edge.
         """
         self.size, self.eye, self.width_deg = size, np.asarray(eye, dtype=np.float64), width_deg
+        self._place: list[float] = self.eye.tolist()
         self.focal = size[0] / 2.0 / math.tan(math.radians(width_deg) / 2.0)
         ahead = np.asarray(target, dtype=np.float64) - self.eye
         ahead /= math.sqrt(float(ahead @ ahead))
@@ -42,6 +43,7 @@ class Camera:
         self.looks_down = level < 1e-6
         right = np.array((0.0, 1.0, 0.0) if self.looks_down else (ahead[1] / level, -ahead[0] / level, 0.0))
         self._axes = np.stack((right, np.cross(right, ahead), ahead), axis=1)
+        self._rows: list[list[float]] = self._axes.T.tolist()
         self._middle = (size[0] / 2.0, size[1] / 2.0)
         self._slopes = (_GUARD * self._middle[0] / self.focal, _GUARD * self._middle[1] / self.focal)
 
@@ -72,9 +74,13 @@ class Camera:
         scale = self.focal / seen[..., 2:3]
         return seen[..., :2] * scale * (1.0, -1.0) + self._middle
 
-    def pixel(self, point: ArrayLike) -> tuple[float, float, float] | None:
-        """Returns the pixel of a place and how many pixels a uu has there; None if it is behind the camera."""
-        right, up, ahead = self.see(point).tolist()
+    def pixel(self, point: Sequence[float]) -> tuple[float, float, float] | None:
+        """Returns the pixel of a place and how many pixels a uu has there; None if it is behind the camera.
+
+        For one place plain numbers are ten times as fast as arrays.
+        """
+        x, y, z = point[0] - self._place[0], point[1] - self._place[1], point[2] - self._place[2]
+        right, up, ahead = (row[0] * x + row[1] * y + row[2] * z for row in self._rows)
         if ahead < NEAR:
             return None
         scale = self.focal / ahead
@@ -82,6 +88,9 @@ class Camera:
 
     def polygon(self, seen: Floats) -> list[Pixel]:
         """Returns the pixels of a polygon `(corners, 3)` in the camera's axes, cut off; none if it is out of sight."""
+        if self._is_plain(seen):
+            whole: list[Pixel] = self.picture(seen).tolist()
+            return whole
         corners: list[Sequence[float]] = seen.tolist()
         for cut in self._cuts():
             corners = _clipped(corners, cut)
@@ -93,24 +102,26 @@ class Camera:
 
     def polygons(self, seen: Floats) -> list[list[Pixel]]:
         """Returns the pixels of many polygons `(polygons, corners, 3)`, each cut off; empty for those out of sight."""
+        plain = self._is_plain(seen)
+        flat = self.picture(np.where(plain[:, None, None], seen, 1.0)).tolist()
+        return [flat[index] if is_plain else self.polygon(seen[index]) for index, is_plain in enumerate(plain.tolist())]
+
+    def in_sight(self, seen: Floats) -> NDArray[np.bool_]:
+        """Says which polygons `(polygons, corners, 3)` do not lie beyond one edge of the picture with all corners."""
+        right, up, ahead = seen[..., 0], seen[..., 1], seen[..., 2]
+        wide, high = self._middle[0] / self.focal * ahead, self._middle[1] / self.focal * ahead
+        # How far a corner is inside of each edge; a polygon is out of sight if its best corner is outside of one.
+        inside = np.stack((ahead - NEAR, wide - right, wide + right, high - up, high + up))
+        best: NDArray[np.bool_] = inside.max(axis=2).min(axis=0) > 0.0
+        return best
+
+    def _is_plain(self, seen: Floats) -> NDArray[np.bool_]:
+        """Says which polygons `(..., corners, 3)` need not be cut off."""
         ahead = seen[..., 2]
         wide, high = self._slopes
         beyond = np.maximum(np.abs(seen[..., 0]) - wide * ahead, np.abs(seen[..., 1]) - high * ahead)
-        plain: NDArray[np.bool_] = np.all((ahead > NEAR) & (beyond <= 0.0), axis=1)
-        flat = self.picture(np.where(plain[:, None, None], seen, 1.0)).tolist()
-        hidden = self._hidden(seen)
-        return [
-            flat[index] if is_plain else ([] if is_hidden else self.polygon(seen[index]))
-            for index, (is_plain, is_hidden) in enumerate(zip(plain.tolist(), hidden.tolist(), strict=True))
-        ]
-
-    def _hidden(self, seen: Floats) -> NDArray[np.bool_]:
-        """Says which polygons lie on the wrong side of one edge with all their corners."""
-        right, up, ahead = seen[..., 0], seen[..., 1], seen[..., 2]
-        wide, high = self._middle[0] / self.focal * ahead, self._middle[1] / self.focal * ahead
-        sides = (ahead < NEAR, right > wide, right < -wide, up > high, up < -high)
-        hidden: NDArray[np.bool_] = np.all(np.stack(sides), axis=2).any(axis=0)
-        return hidden
+        plain: NDArray[np.bool_] = np.maximum(beyond, NEAR - ahead).max(axis=-1) <= 0.0
+        return plain
 
     def _cuts(self) -> tuple[tuple[float, float, float, float], ...]:
         """Planes in the camera's axes with the side to keep: a*right + b*up + c*ahead >= d."""

@@ -26,7 +26,7 @@ _FOOTPRINT = np.array(
     )
 )
 _STEER_RAD = 0.5  # of the front wheels at full lock, as painted
-_SMALL = 0.11  # pixels a uu below which edges are not smoothed and wheels are left out
+_SMALL, _TINY = 0.16, 0.08  # pixels a uu below which edges are not smoothed, and wheels are left out
 
 
 class CarPainter:
@@ -46,13 +46,13 @@ class CarPainter:
         place = camera.pixel(car.position)
         if place is None or not _in_sight(place, camera):
             return
-        is_small = size * place[2] < _SMALL
+        scale = size * place[2]
         steer = round(2.0 * max(-1.0, min(1.0, car.steer)))
         turn = size * rotation_matrix(car.rotation)
         corners = self._corners[steer] @ turn.T + np.array(car.position)
         normals = self._normals[steer] @ turn.T
         facing = ((camera.eye - corners[:, 0]) * normals).sum(1) > 0.0
-        if is_small:
+        if scale < _TINY:
             facing &= ~self._is_wheel
         seen = camera.see(corners[facing])
         if float(seen[..., 2].min()) < NEAR:
@@ -67,7 +67,7 @@ class CarPainter:
         )  # polygons cut off, not round
         for polygon, shade in zip(polygons.tolist(), shades.tolist(), strict=True):
             pygame.draw.polygon(target, shade, polygon)
-            if not is_small:
+            if scale > _SMALL:
                 pygame.draw.aalines(target, shade, True, polygon)
 
 

@@ -47,7 +47,7 @@ def paint_flame(target: pygame.Surface, camera: Camera, car: CarView, time_s: fl
         return
     add_glow(target, start[:2], size * 46.0 * start[2], faded(FLAME, 0.6))
     for share, width, color in ((1.0, 15.0, (255, 122, 36)), (0.72, 10.0, FLAME), (0.42, 6.0, (255, 244, 214))):
-        end = camera.pixel(np.array(tail) + share * length * backward)
+        end = camera.pixel((np.array(tail) + share * length * backward).tolist())
         if end is not None:
             _paint_cone(target, start[:2], end[:2], size * width * start[2], color)
 
@@ -70,9 +70,8 @@ def paint_explosion(target: pygame.Surface, camera: Camera, car: CarView, seat: 
     random = np.random.default_rng(seat)
     ways = random.normal(size=(_DEBRIS, 3)) * (420.0, 420.0, 260.0) + (0.0, 0.0, 420.0)
     pieces = np.array(car.position) + ways * age_s + np.array((0.0, 0.0, -450.0)) * age_s**2
-    for number, piece in enumerate(pieces):
-        piece[2] = max(piece[2], 8.0)
-        where = camera.pixel(piece)
+    for number, (x, y, z) in enumerate(pieces.tolist()):
+        where = camera.pixel((x, y, max(z, 8.0)))
         if where is not None:
             _paint_shard(target, where, number + 9.0 * age_s, (fire, TEAMS[car.team].base, (40, 42, 52))[number % 3])
 

@@ -39,10 +39,13 @@ class Mesh:
         """
         away = camera.eye - self.middles
         faces = np.nonzero((away * self.normals).sum(1) > 0.0)[0]
+        seen = camera.see(self.corners[faces])
+        in_sight = camera.in_sight(seen)
+        faces, seen = faces[in_sight], seen[in_sight]
         share = np.clip((np.sqrt((away[faces] ** 2).sum(1)) - mist_from) / (mist_to - mist_from), 0.0, 1.0)[:, None]
         colors = (self.colors[faces] * (1.0 - share) + np.array(mist) * share).astype(np.int64).tolist()
         draw = pygame.draw.polygon
-        for color, polygon in zip(colors, camera.polygons(camera.see(self.corners[faces])), strict=True):
+        for color, polygon in zip(colors, camera.polygons(seen), strict=True):
             if polygon:
                 draw(target, color, polygon)
 

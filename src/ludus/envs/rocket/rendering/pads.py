@@ -30,10 +30,13 @@ class PadPainter:
 
     def paint(self, target: pygame.Surface, camera: Camera, pads: tuple[PadView, ...]) -> None:
         """Paints plates, and orbs and light over those that have boost."""
-        plates, tops = camera.polygons(camera.see(self._plates)), camera.polygons(camera.see(self._tops))
-        for pad, plate, top in zip(pads, plates, tops, strict=True):
+        seen = camera.see(self._plates)
+        shown = np.nonzero(camera.in_sight(seen))[0]
+        plates, tops = camera.polygons(seen[shown]), camera.polygons(camera.see(self._tops[shown]))
+        for number, plate, top in zip(shown.tolist(), plates, tops, strict=True):
             if not plate:
                 continue
+            pad = pads[number]
             is_there = pad.away_s <= 0.0
             pygame.draw.polygon(target, PAD_BASE if is_there else PAD_AWAY, plate)
             if top:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ludus.envs.colors import Color
 from ludus.envs.pygame_tools import pygame
@@ -43,19 +44,21 @@ class Strokes:
     normals: Floats
 
     def paint(self, target: pygame.Surface, camera: Camera) -> None:
-        """Paints those that are seen; what is behind the eye, even in part, is cut off or left out."""
+        """Paints those that are seen."""
         away = camera.eye - self.corners[:, 0]
-        facing = (away * self.normals).sum(1) > 0.0
-        seen = camera.see(self.corners[facing])
-        ahead = seen[..., 2]
-        inside = (ahead > NEAR).all(1) & (np.abs(seen[..., 0]) < 1.4 * ahead).any(1)
-        colors, behind, seen = self.colors[facing][inside], self.behind[facing][inside], seen[inside]
-        points = camera.picture(seen)
+        shown = np.nonzero((away * self.normals).sum(1) > 0.0)[0]
+        seen = camera.see(self.corners[shown])
+        in_sight = camera.in_sight(seen)
+        shown, seen = shown[in_sight], seen[in_sight]
+        colors, behind = self.colors[shown], self.behind[shown]
+        whole: NDArray[np.bool_] = seen[..., 2].min(axis=1) > NEAR
+        points = camera.picture(np.where(whole[:, None, None], seen, 1.0))
         starts, ends = (points[:, 0] + points[:, 3]) / 2.0, (points[:, 1] + points[:, 2]) / 2.0
         along = ends - starts
         length = np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-3)
         across = (points[:, 3] - points[:, 0] + points[:, 2] - points[:, 1]) / 2.0
         width = np.abs(along[:, 0] * across[:, 1] - along[:, 1] * across[:, 0]) / length
+        width[~whole] = 2.0 * _THICK  # it begins behind the eye: near enough to be cut off as a polygon
         share = np.minimum(width, 1.0)[:, None]
         shades = (behind * (1.0 - share) + colors * share).astype(np.int64).tolist()
         polygons = iter(camera.polygons(seen[width > _THICK]))
