@@ -18,14 +18,12 @@ from ludus.envs.rocket.rules import BALL_REST_Z, BOOST_START, CAR_REST_Z, DT, SU
 HIT_SHARE = 0.03  # hits and bumps, relative
 BOUNCE = 0.5  # velocities after a bounce, uu/s
 APEX = 0.5  # heights of bounces, uu
-FAR = 1.0e5  # a car there meets nothing
 Vector = tuple[float, float, float]
 
 
 def lone_ball(position: Vector, velocity: Vector = (0.0, 0.0, 0.0), spin: Vector = (0.0, 0.0, 0.0)) -> Lab:
     """A ball without cars, awake."""
-    lab = Lab()
-    lab.cars["position"][0, 0, 2] = FAR
+    lab = Lab(seats=0)
     for name, value in (("position", position), ("velocity", velocity), ("spin", spin)):
         lab.ball[name][0] = torch.tensor(value)
     return lab

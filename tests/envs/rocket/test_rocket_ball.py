@@ -19,8 +19,7 @@ MIRRORS = {
 
 def balls(place: Tensor, velocity: Tensor, spin: Tensor) -> Lab:
     """Awake balls, all `(games, 3)`, without cars."""
-    lab = Lab(len(place))
-    lab.cars["position"][:, 0, 2] = 1.0e5
+    lab = Lab(len(place), seats=0)
     for name, value in (("position", place), ("velocity", velocity), ("spin", spin)):
         lab.ball[name][:] = value
     return lab
