@@ -146,8 +146,9 @@ def test_both_sides_count_alike_and_short_matches_no_more_than_long_ones() -> No
 def test_a_team_is_played_by_one_side_and_counts_as_one_match() -> None:
     with UnevenEnv(8, teams=(0, 1, 1)) as env:
         policy = uneven_policy(env)
-        (only,) = Duels(env, [Contender("self", policy)], matches=8).play(policy).rows
-    assert (only["matches"], only["wins"]) == (8, 8)
+        single, pair = Duels(env, [Contender("self", policy)], matches=8).play(policy).rows
+    assert (single["side"], single["matches"], single["wins"]) == ("1v2", 4, 4)
+    assert (pair["side"], pair["matches"], pair["wins"]) == ("2v1", 4, 4)
     with UnevenEnv(8, teams=(0, 0)) as env:  # nobody to play against
         (alone,) = Duels(env, [], matches=8).play(policy).rows
     assert (alone["opponent"], alone["matches"], alone["wins"]) == ("", 8, 4)

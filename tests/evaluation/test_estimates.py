@@ -67,6 +67,7 @@ def test_all_numbers_equal_those_of_the_table_and_team_mates_count_as_one_match(
         opponents=np.zeros(4, np.int64),
         leads=np.array([True, False, True, False]),
         lengths=np.array([10, 10, 30, 30]),
+        teams=np.array([0, 0, 1, 1]),
         events={"wins": numbers(1, 1, 0, 0), "losses": numbers(0, 0, 1, 1), "reward": numbers(2, 2, -1, -1)},
         sums={"dealt": numbers(1, 3, 5, 7), "taken": numbers(1, 1, 1, 1)},
     )

@@ -10,12 +10,15 @@ from ludus.cli.console import ShareLine, print_ok, show_table
 from ludus.cli.options import AsJson, Deterministic, Device, Games, Seed
 from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
+from ludus.core.errors import UnknownNameError
 
 # Column -> number of a row and its format; columns that no row has are left out. All numbers are in --json. At each
 # space a title is broken on a terminal, so that the table of brawl fits into 80 columns.
 _COLUMNS: Mapping[str, tuple[str, str]] = {
     "opponent": ("opponent", ""),
     "trial": ("trial", ""),
+    "mode": ("mode", ""),
+    "side": ("side", ""),
     "matches": ("matches", "d"),
     "won %": ("win_rate", ".1%"),
     "drawn": ("draws", "d"),
@@ -39,7 +42,19 @@ def evaluate(
         list[str] | None,
         typer.Option(help="Trial of a world without opponents; repeat it for several. All of them if left out."),
     ] = None,
-    matches: Annotated[int, typer.Option(min=1, help="Matches against each opponent, episodes in each trial.")] = 400,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Mode of the run's evaluation.modes; repeat it for several. All of them if left out, none with --set."
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Setting of the world as key=value, laid over the agent's own; repeat it."),
+    ] = None,
+    matches: Annotated[
+        int, typer.Option(min=1, help="Matches against each opponent in each mode, episodes in each trial.")
+    ] = 400,
     seed: Seed = 0,
     device: Device = "auto",
     games: Games = 4096,
@@ -52,17 +67,22 @@ def evaluate(
     from ludus.envs.registry import make_env
     from ludus.evaluation import duels
     from ludus.evaluation.contenders import load_agent
+    from ludus.evaluation.stage import stage_settings
 
     loaded = load_agent(agent)
     with make_env(loaded.spec.id) as env:
         place = choose_device(device, env.spec)
     if place != "cpu":
         loaded = load_agent(agent, place)
+    world, words = loaded.spec.id, set_ or ()
+    modes = _choose_modes(agent, mode, has_words=bool(words))
     line = ShareLine("evaluation")
     evaluation = duels.evaluate(
         loaded,
         against or None,
         trials=trial or None,
+        modes={name: stage_settings(world, settings, words=words) for name, settings in modes.items()},
+        config=stage_settings(world, loaded.settings, words=words) or None,
         matches=matches,
         seed=seed,
         deterministic=deterministic,
@@ -78,6 +98,19 @@ def evaluate(
     total = "" if evaluation.mean_win_rate is None else f", mean win rate {evaluation.mean_win_rate:.1%}"
     count = sum(row["matches"] for row in evaluation.rows)
     print_ok(f"{count} matches in {evaluation.seconds:.1f} s on {place}{total}")
+
+
+def _choose_modes(agent: str, names: Sequence[str] | None, *, has_words: bool) -> Mapping[str, Mapping[str, Any]]:
+    """Returns the settings of the named modes of an agent's run; of all if none is named, or of none with words."""
+    from ludus.evaluation.modes import stored_modes
+
+    if names is None and has_words:
+        return {}
+    known = stored_modes(agent)
+    for name in names or ():
+        if name not in known:
+            raise UnknownNameError("mode", name, known or ["none: the agent's run names no evaluation.modes"])
+    return {name: known[name] for name in names} if names else known
 
 
 def _show(rows: Sequence[Mapping[str, Any]], title: str) -> None:

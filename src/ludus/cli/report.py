@@ -126,7 +126,8 @@ def _hardest(group: "Group") -> list[str]:
     if WIN_RATE not in found.lines or found.kind == "trial":
         return [label for label in found.labels[:_HARDEST] if label]
     last = {label: float(line.value[-1]) for label, line in found.lines[WIN_RATE].items() if len(line.value)}
-    return sorted((label for label in last if label), key=lambda label: last[label])[:_HARDEST]
+    hardest = sorted((label for label in last if label), key=lambda label: last[label])
+    return list(dict.fromkeys(found.opponents[label] for label in hardest))[:_HARDEST]
 
 
 def _shown(value: float | None, form: str = "{}") -> str:

@@ -60,7 +60,7 @@ class StageWorldConfig(_Frozen):
 
     Attributes:
         num_games: Games in the batch; None keeps the run's.
-        settings: The world's own settings, laid over the run's: what is not named stays.
+        settings: The world's own settings in the place of the run's: what is not named stays.
     """
 
     num_games: int | None = Field(default=None, ge=1)

@@ -17,6 +17,7 @@ def evaluate(
     opponents: Sequence[str | Path] | str | Path | None = None,
     *,
     trials: Sequence[str] | None = None,
+    modes: Mapping[str, Mapping[str, Any]] | None = None,
     matches: int = 400,
     seed: int = 0,
     device: str | torch.device | None = None,
@@ -32,7 +33,9 @@ def evaluate(
         opponents: Bots of the world and paths of agents, or a single one; every bot of the world if None.
         trials: Names of trials, in a world of one team that has some; all of them if None, and none but the settings as
             they are if empty.
-        matches: Against each opponent; episodes in each trial.
+        modes: Named settings in the place of the others', such as `{"2v2": {"blue": 2, "orange": 2}}`; all matches
+            are played in each of them.
+        matches: Against each opponent in each mode; episodes in each trial.
         seed: Of everything.
         device: Where to play; for a path `cpu` if None, for a loaded agent where it is.
         config: Settings of the world; those that the agent was trained with if None.
@@ -51,6 +54,7 @@ def evaluate(
         loaded,
         None if named is None else [str(name) for name in named],
         trials=trials,
+        modes=modes,
         matches=matches,
         seed=seed,
         device=device,

@@ -14,6 +14,7 @@ from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv
 from ludus.envs.behaviour import behaviour_of
+from ludus.envs.overrides import with_overrides
 from ludus.envs.registry import make_env
 from ludus.envs.trials import choose_trials, laid_over
 from ludus.evaluation.contenders import Contender, find_contenders
@@ -38,7 +39,8 @@ class Evaluation:
 
     Attributes:
         world: Where.
-        rows: For each opponent its name (empty in a world of one team), or for each `trial` its name, and the numbers:
+        rows: For each opponent its name (empty in a world of one team), or for each `trial` its name; where there are
+            modes the `mode`, and where teams are unequal a row for each `side`, such as `2v1`; and the numbers:
             `matches`; where there are winners `wins`, `draws`, `losses`, `win_rate` with `win_rate_low` and
             `win_rate_high`; where there is a reward `mean_return` likewise; `mean_length` likewise; and the agent's
             behaviour.
@@ -51,7 +53,7 @@ class Evaluation:
 
     @property
     def mean_win_rate(self) -> float | None:
-        """Mean of the win rates, every opponent counted alike; None in a world without winners.
+        """Mean of the win rates, every row counted alike; None in a world without winners.
 
         Like all means, it is that of the first trial alone where there are trials.
         """
@@ -112,6 +114,7 @@ def evaluate(
     opponents: Sequence[str | Contender] | None = None,
     *,
     trials: Sequence[str] | None = None,
+    modes: Mapping[str, Mapping[str, Any]] | None = None,
     world: str | None = None,
     matches: int = 400,
     seed: int = 0,
@@ -128,8 +131,10 @@ def evaluate(
         opponents: Bots, folders of agents, or contenders; every bot of the world if None.
         trials: Names of trials, in a world of one team that has some; all of them if None, and none but the settings
             as they are if empty.
+        modes: Named settings in the place of the others', in each of which all matches are played; None plays in the
+            settings as they are.
         world: Where to play; the agent's own world if None.
-        matches: Against each opponent; episodes in each trial.
+        matches: Against each opponent in each mode, half of them on either side; episodes in each trial.
         seed: Of everything.
         device: Where to play; where the agent is if None.
         config: Settings of the world; those that the agent was trained with if None.
@@ -154,6 +159,8 @@ def evaluate(
     if trials and not has_one_team:
         raise ConfigError(f"{world} is played against opponents and has no trials, got {', '.join(trials)}")
     chosen = choose_trials(world, trials) if has_one_team else {}
+    if modes and chosen:
+        raise ConfigError(f"{world} is played in its trials, got the modes {', '.join(modes)}; leave one of them out")
 
     def play(settings: Mapping[str, Any] | None, tell: ShareDone) -> Evaluation:
         named = opponents
@@ -168,23 +175,33 @@ def evaluate(
             duels = Duels(env, found, matches=matches, seed=seed, deterministic=deterministic)
             return duels.play(policy, progress=tell)
 
-    if not chosen:
+    kind, variants = ("trial", chosen) if chosen else ("mode", dict(modes or {}))
+    if not variants:
         return play(config, progress)
-    parts = [
-        play(laid_over(config, settings), partial(_tell, progress, index, len(chosen)))
-        for index, settings in enumerate(chosen.values())
-    ]
-    rows = [
-        {"opponent": "", "trial": name} | row for name, part in zip(chosen, parts, strict=True) for row in part.rows
-    ]
-    return Evaluation(parts[0].world, tuple(rows), sum(part.seconds for part in parts))
+    parts = []
+    for index, over in enumerate(variants.values()):
+        settings = laid_over(config, over) if chosen else with_overrides(world, config or {}, over)
+        parts.append(play(settings or None, partial(_tell, progress, index, len(variants))))
+    return _joined(kind, dict(zip(variants, parts, strict=True)))
+
+
+def _joined(kind: str, parts: Mapping[str, Evaluation]) -> Evaluation:
+    """Puts the rows of several trials or modes below each other, all with the same columns."""
+    has_sides = any("side" in row for part in parts.values() for row in part.rows)
+    rows: list[Row] = []
+    for name, part in parts.items():
+        for row in part.rows:
+            side = {"side": row.get("side", "")} if has_sides else {}
+            rows.append({"opponent": row["opponent"], kind: name} | side | row)
+    return Evaluation(next(iter(parts.values())).world, tuple(rows), sum(part.seconds for part in parts.values()))
 
 
 class Duels:
     """Matches of agents against fixed opponents with fixed seeds, on games that can be used again and again.
 
     Every opponent gets as many games; in half of them the agent sits on the first team's side, in the other half on
-    the other's, and it plays all seats of its team. The games of all opponents lie side by side in the batch.
+    the other's. It plays all seats of its team, and the opponent all seats of the others. Where teams are unequal, each
+    side has a row of its own. The games of all opponents lie side by side in the batch.
     """
 
     def __init__(
@@ -232,12 +249,14 @@ class Duels:
             progress: Is told the share that is done.
         """
         started_s = time.perf_counter()
-        matches = self.play_matches(policy, progress=progress)
-        rows = [
-            table_row(name, matches.of(index), self._behaviour, self._env.spec.rate_hz)
-            for index, name in enumerate(self._names)
-        ]
-        return Evaluation(self._env.spec.id, tuple(rows), time.perf_counter() - started_s)
+        matches, spec = self.play_matches(policy, progress=progress), self._env.spec
+        rows: list[Row] = []
+        for index, name in enumerate(self._names):
+            sides = matches.of(index).by_side(spec)
+            for side, played in sides.items():
+                told = {"opponent": name, "side": side} if len({spec.side(team) for team in spec.teams}) > 1 else {}
+                rows.append(told | table_row(name, played, self._behaviour, spec.rate_hz))
+        return Evaluation(spec.id, tuple(rows), time.perf_counter() - started_s)
 
     def play_matches(self, policy: Policy, *, progress: ShareDone = lambda _: None) -> Matches:
         """Plays all matches like `play`, and returns each of them instead of a table."""

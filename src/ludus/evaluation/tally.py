@@ -28,6 +28,7 @@ class Matches:
         opponents: `(rows,)` index of the opponent.
         leads: `(rows,)` bool, whether the row is the first of its match.
         lengths: `(rows,)` steps.
+        teams: `(rows,)` team that the agent was.
         events: Sums of wins, losses and reward where the world has them, `(rows,)` each.
         sums: Sums of the quantities of the world's behaviour, `(rows,)` each.
     """
@@ -35,16 +36,25 @@ class Matches:
     opponents: NDArray[np.int64]
     leads: NDArray[np.bool_]
     lengths: NDArray[np.int64]
+    teams: NDArray[np.int64]
     events: Sums
     sums: Sums
 
     def of(self, opponent: int) -> "Matches":
         """Returns those against one opponent."""
-        chosen = self.opponents == opponent
+        return self._chosen(self.opponents == opponent)
+
+    def by_side(self, spec: EnvSpec) -> "dict[str, Matches]":
+        """Returns those of each side that was played; all together as one where teams are of equal size."""
+        sides = np.array([spec.side(team) for team in self.teams.tolist()], dtype=np.str_)
+        return {str(side): self._chosen(sides == side) for side in np.unique(sides)}
+
+    def _chosen(self, chosen: NDArray[np.bool_]) -> "Matches":
         return Matches(
             self.opponents[chosen],
             self.leads[chosen],
             self.lengths[chosen],
+            self.teams[chosen],
             {name: values[chosen] for name, values in self.events.items()},
             {name: values[chosen] for name, values in self.sums.items()},
         )
@@ -57,6 +67,7 @@ def join(parts: Sequence[Matches]) -> Matches:
         np.concatenate([part.opponents for part in parts]),
         np.concatenate([part.leads for part in parts]),
         np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.teams for part in parts]),
         {name: np.concatenate([part.events[name] for part in parts]) for name in first.events},
         {name: np.concatenate([part.sums[name] for part in parts]) for name in first.sums},
     )
@@ -74,6 +85,7 @@ class Tally:
             behaviour: Whose quantities are wanted.
         """
         self._index = seats.flatten().nonzero().squeeze(1)
+        self._teams = torch.tensor(env.spec.teams, device=env.device)[self._index % env.spec.seats]
         self._games = self._index.div(env.spec.seats, rounding_mode="floor")
         self._behaviour, self._step_s = behaviour, 1.0 / env.spec.rate_hz
         self._events = tuple(name for name in _COUNTED_EVENTS if name in env.spec.events)
@@ -107,6 +119,7 @@ class Tally:
             opponents.cpu().numpy()[games],
             np.diff(games, prepend=-1) > 0,
             steps.cpu().numpy()[games],
+            self._teams.cpu().numpy(),
             dict(zip(self._events, sums[:counted], strict=True)),
             dict(zip(self._quantities or (), sums[counted:], strict=True)),
         )
@@ -140,6 +153,7 @@ def row_numbers(spec: EnvSpec, behaviour: Behaviour) -> tuple[str, ...]:
         np.zeros(1, np.int64),
         np.ones(1, np.bool_),
         np.ones(1, np.int64),
+        np.zeros(1, np.int64),
         {name: nothing for name in _COUNTED_EVENTS if name in spec.events},
         dict.fromkeys(quantities, nothing),
     )

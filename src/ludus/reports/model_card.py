@@ -169,10 +169,12 @@ def _results(subject: CardSubject, run: RunData | None, rows: Table | None) -> s
         return f"{MISSING}: there is no evaluation of this checkpoint in the run's `evaluation_results.csv`."
     name = "trial" if "trial" in rows else "opponent"
     shown = [outcome for outcome in _OUTCOMES if outcome in rows]
-    header = (name, "matches", *(f"{_TITLES[outcome]} (95 % interval)" for outcome in shown))
+    modal = [column for column in ("mode", "side") if column in rows]
+    header = (name, *modal, "matches", *(f"{_TITLES[outcome]} (95 % interval)" for outcome in shown))
     cells = [
         (
             rows.texts(name)[row] or "alone",
+            *(rows.texts(column)[row] for column in modal),
             rows.texts("matches")[row],
             *(_cell(rows, outcome, row) for outcome in shown),
         )
@@ -219,7 +221,7 @@ def _limitations(subject: CardSubject, run: RunData | None, rows: Table | None) 
         lines.append("Nothing is known of its strength: measure it with the command above before relying on it.")
     else:
         met = rows.texts("trial" if "trial" in rows else "opponent").tolist()
-        against = ", ".join(name for name in met if name)
+        against = ", ".join(dict.fromkeys(name for name in met if name))
         lines.append(f"It was measured {f'with {against}' if against else 'alone'}, and nowhere else.")
     if run is not None:
         lines.append(f"It is one run with seed {run.setting('seed', MISSING)}: other seeds may do better or worse.")

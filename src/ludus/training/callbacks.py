@@ -123,7 +123,7 @@ class Evaluated:
         counters: When it was.
         rows: For each opponent, its name and the numbers: `opponent`, `matches`, `win_rate`, `win_rate_low`,
             `win_rate_high`, `damage_ratio` and what else the world's behaviour has. In a world with trials, for each
-            `trial` likewise.
+            `trial` likewise; where there are modes also the `mode`, and where teams are unequal the `side`.
         score: By which the best agent is kept.
         is_best: Whether no earlier one had a higher score.
         judged_by: The number of the rows that the score is made of.
@@ -138,16 +138,6 @@ class Evaluated:
     judged_by: str = "win_rate"
     milestones: Mapping[str, int | None] = field(default_factory=lambda: _NOTHING)
     messages: tuple[str, ...] = ()
-
-
-def match_label(opponent: str, side: str) -> str:
-    """Returns what a curve of matches is called: after the opponent, with the side where sides are not alike."""
-    return opponent if len(set(side.split("v"))) == 1 else f"{side} {opponent}"
-
-
-def row_label(row: Mapping[str, Any]) -> str:
-    """Returns what a row of an evaluation is of: its trial, or else its opponent; empty where it has neither."""
-    return str(row.get("trial") or row.get("opponent", ""))
 
 
 class Callback(Protocol):

@@ -57,7 +57,7 @@ class Checkpoints:
             name: The name.
             saved: What it holds.
             policy: What is learned.
-            settings: Of the world that it learns in at present.
+            settings: Of the world, in which the agent is evaluated at present.
 
         Raises:
             StoreFullError: The disk is full; the checkpoints before it are intact.

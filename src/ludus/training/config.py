@@ -10,7 +10,7 @@ from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.errors import ConfigError, ConfigMismatchError
 from ludus.core.files import JSON
 from ludus.curriculum.config import StageConfig, check_stages
-from ludus.envs.trials import laid_over
+from ludus.envs.overrides import with_overrides
 from ludus.league.config import LeagueConfig
 from ludus.policies.config import PolicyConfig
 from ludus.rewards.weights import RewardConfig
@@ -115,10 +115,15 @@ class EvaluationConfig(_Frozen):
         opponents: Bots and agents to play against; None is every bot of the world.
         trials: In a world of one team that has trials: which of them; None is all. The first one decides over score,
             `sooner` and `converged`.
-        matches: Matches against each of them; episodes in each trial, or in a world without opponents.
+        settings: Settings of the world that are laid over those of the games that are learned in, for matches that are
+            longer or begin otherwise. What is seen and done must be the same.
+        modes: Named settings that are laid over the run's own and over `settings`, in each of which all matches are
+            played, all run long; None plays in the games of the present stage, and then the best agent is chosen anew
+            in every stage with games of its own.
+        matches: Matches against each of them in each mode; episodes in each trial, or in a world without opponents.
         seed: Of its games, the same every time, so that numbers can be compared.
         deterministic: Whether the most likely actions are taken instead of drawn ones.
-        score: By which the best agent is kept: `mean_win_rate` over the opponents, or `lowest_win_rate`; in a world
+        score: By which the best agent is kept: `mean_win_rate` over all rows, or `lowest_win_rate`; in a world
             without winners both are the mean return, or else the mean length. Or any number of the rows, such as
             `damage_ratio`, whose mean it is.
         sooner: When it is done more or less often than that; None never.
@@ -129,6 +134,8 @@ class EvaluationConfig(_Frozen):
     every_env_steps: int = Field(default=1_000_000, ge=1)
     opponents: tuple[str, ...] | None = None
     trials: tuple[str, ...] | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+    modes: dict[Annotated[str, Field(min_length=1)], dict[str, Any]] | None = Field(default=None, min_length=1)
     matches: int = Field(default=50, ge=1)
     seed: int = Field(default=1_000_003, ge=0, lt=2**63)
     deterministic: bool = False
@@ -233,9 +240,25 @@ class TrainConfig(_Frozen):
         own = stages[index].world if stages else None
         if own is None:
             return self
-        changes: dict[str, Any] = {"settings": laid_over(self.world.settings, own.settings)}
+        changes: dict[str, Any] = {"settings": with_overrides(self.world.name, self.world.settings, own.settings)}
         changes |= {} if own.num_games is None else {"num_games": own.num_games}
         return self.model_copy(update={"world": self.world.model_copy(update=changes)})
+
+    def judged_settings(self, stage: int) -> dict[str, Any]:
+        """Returns the world's settings in which the agent of a stage is evaluated: its games, as evaluations play."""
+        over = {} if self.evaluation is None else self.evaluation.settings
+        return with_overrides(self.world.name, self.at_stage(stage).world.settings, over)
+
+    def judged_modes(self) -> dict[str, dict[str, Any]]:
+        """Returns the settings of all modes in which the agent is evaluated, by name; none where there are no modes."""
+        evaluation = self.evaluation
+        if evaluation is None or evaluation.modes is None:
+            return {}
+        world = self.world
+        return {
+            name: with_overrides(world.name, world.settings, evaluation.settings, settings)
+            for name, settings in evaluation.modes.items()
+        }
 
     def to_json(self) -> JSON:
         """Returns the settings as JSON that `from_json` gives back equal.
@@ -245,7 +268,8 @@ class TrainConfig(_Frozen):
         """
         document: JSON = self.model_dump(mode="json")
         if TrainConfig.model_validate(document) != self:
-            given = [self.world.settings, *(stage.world.settings for stage in self.curriculum if stage.world)]
+            stages = range(max(len(self.stages()), 1))
+            given = [*map(self.judged_settings, stages), *self.judged_modes().values()]
             raise ConfigError(
                 f"the settings of {self.world.name} must be JSON values, got {', '.join(map(repr, given))}"
             )

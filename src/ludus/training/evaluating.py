@@ -24,7 +24,7 @@ class Evaluator:
     """
 
     def __init__(self, config: TrainConfig) -> None:
-        self._config, self._world = config.evaluation, config.world
+        self._config, self._world, self._modes = config.evaluation, config.world.name, config.judged_modes()
         self._plateau = config.guard.plateau
         self.best = -math.inf
         self.since_best = 0
@@ -40,8 +40,9 @@ class Evaluator:
         return self.is_due
 
     def begin_games(self) -> None:
-        """Forgets the best score: those in other games from now on cannot be compared with it."""
-        self.best, self.since_best = -math.inf, 0
+        """Forgets the best score if it was one of other games than those that are evaluated from now on."""
+        if not self._modes:
+            self.best, self.since_best = -math.inf, 0
 
     def evaluate(self, policy: Policy, counters: Counters, settings: Mapping[str, Any]) -> Evaluated:
         """Plays the matches; the policy and its statistics stay as they are.
@@ -49,7 +50,7 @@ class Evaluator:
         Args:
             policy: Who plays.
             counters: How far the run is.
-            settings: Of the world that it learns in at present.
+            settings: Of the world, in which it is evaluated at present; not used where there are modes.
 
         Raises:
             UnknownNameError: The settings name a number that the rows do not have; the valid ones are listed.
@@ -60,10 +61,11 @@ class Evaluator:
             policy,
             config.opponents,
             trials=config.trials,
-            world=self._world.name,
+            modes=self._modes,
+            world=self._world,
             matches=config.matches,
             seed=config.seed,
-            config=settings or None,
+            config=None if self._modes else settings or None,
             deterministic=config.deterministic,
         )
         first = Evaluation(result.world, result.rows[:1], result.seconds)

@@ -207,8 +207,8 @@ class Trainer:
         try:
             self._snapshots.flush()  # before the checkpoint that refers to them
             saved = Saved(self._finite, self.counters, self.rollbacks, self._records.sync(), parts)
-            world = self.config.at_stage(begun_games(self._finite.course).stage).world
-            folder = self._checkpoints.save(name, saved, self.bench.policy, world.settings)
+            settings = self.config.judged_settings(begun_games(self._finite.course).stage)
+            folder = self._checkpoints.save(name, saved, self.bench.policy, settings)
             self._snapshots.prune(set().union(*map(referred_snapshots, self._checkpoints.courses())))
         except StoreError as error:
             if must:

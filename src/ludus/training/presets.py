@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from pathlib import Path
+from typing import Any
 
 from ludus.config import (
     Check,
@@ -26,6 +27,7 @@ from ludus.config import (
     single,
     suggest,
 )
+from ludus.config.schema import as_model, child_annotation
 from ludus.config.user_defaults import user_defaults_document
 from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
 from ludus.core.faults import ConfigFault
@@ -170,21 +172,39 @@ def _check_settings(model: type[EnvSettings], root: Node) -> Sequence[ConfigFaul
     if faults:
         return faults  # they would come again with everything that is laid over them
     found: list[ConfigFault] = []
-    for path, part in _laid_over_settings(root):
-        layers = [node for node in (base, part) if node is not None and isinstance(node.content, dict)]
+    for path, parts in _laid_over_settings(root):
+        layers = [node for node in (base, *parts) if node is not None and isinstance(node.content, dict)]
         keys = tuple(map(str, path))
-        found += part_check(keys, model)(single(keys, merge_layers(layers)))
+        found += part_check(keys, model)(single(keys, reduce(partial(_with_overrides, model), layers)))
     return found
 
 
-def _laid_over_settings(root: Node) -> Iterator[tuple[KeyPath, Node]]:
-    """Gives every part of a run that changes the world's settings, with its path."""
-    curriculum = root.child("curriculum")
-    for place in range(len(curriculum.content) if curriculum and isinstance(curriculum.content, list) else 0):
-        path: KeyPath = ("curriculum", place, "world", "settings")
+def _with_overrides(annotation: Any, lower: Node, upper: Node) -> Node:  # noqa: ANN401 - whatever a model says
+    """Does to the nodes of a document what `ludus.envs.overrides` does to settings."""
+    if as_model(annotation) is None or not isinstance(lower.content, dict) or not isinstance(upper.content, dict):
+        return upper
+    merged = dict(lower.content)
+    for key, node in upper.content.items():
+        inner = child_annotation(annotation, key)
+        merged[key] = _with_overrides(inner, merged[key], node) if key in merged else node
+    return replace(upper, content=merged)
+
+
+def _laid_over_settings(root: Node) -> Iterator[tuple[KeyPath, list[Node]]]:
+    """Gives the path of every part of a run that changes the world's settings, and what is laid over them there."""
+    curriculum, common = root.child("curriculum"), root.find(("evaluation", "settings"))
+    paths: list[KeyPath] = [
+        ("curriculum", place, "world", "settings")
+        for place in range(len(curriculum.content) if curriculum and isinstance(curriculum.content, list) else 0)
+    ]
+    paths += [("evaluation", "settings")]
+    for path in paths:
         part = root.find(path)
         if part is not None:
-            yield path, part
+            yield path, [part]
+    modes = root.find(("evaluation", "modes"))
+    for name, part in modes.content.items() if modes is not None and isinstance(modes.content, dict) else ():
+        yield ("evaluation", "modes", name), [*([common] if common is not None else []), part]
 
 
 def _check_finite(root: Node, path: KeyPath = ()) -> Sequence[ConfigFault]:

@@ -1,5 +1,8 @@
 """Checks of who plays, what is rewarded and how it is evaluated, in every stage of a run, before it starts."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.curriculum.config import DemotionConfig, PromotionConfig, StageConfig
 from ludus.envs.base import BatchedEnv, EnvSpec
@@ -12,6 +15,7 @@ from ludus.evaluation.tally import row_numbers
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
 from ludus.league.seating import check_teams
 from ludus.training.config import EvaluationConfig, TrainConfig
+from ludus.training.layouts import stage_label, stages_with_own_games
 from ludus.training.workbench import make_rewards
 
 
@@ -41,29 +45,48 @@ def check_players(env: BatchedEnv, config: TrainConfig) -> str:
     return f"players and rewards: {who}{within}, reward terms {', '.join(terms)}"
 
 
-def check_trials(spec: EnvSpec, config: TrainConfig) -> None:
-    """Makes a game of every trial that is evaluated; no other games of the world are open then.
+def check_evaluated_games(spec: EnvSpec, config: TrainConfig) -> None:
+    """Makes a game of everything that is evaluated; no other games of the world are open then.
 
     Raises:
-        LudusError: The settings of a trial cannot be used; the message says of which.
+        LudusError: The settings of a trial, a mode or all evaluations cannot be used; the message says which.
     """
-    if config.evaluation is None or len(set(spec.teams)) > 1:
-        return
     world = config.world
-    for name, settings in choose_trials(world.name, config.evaluation.trials).items():
+    for what, settings in _evaluated(spec, config):
         try:
-            with make_env(world.name, 1, world.device, config=laid_over(world.settings, settings)) as env:
+            with make_env(world.name, 1, world.device, config=settings or None) as env:
                 other = env.spec
         except ConfigError as error:
-            raise ConfigError(f"trial {name!r}: {error}") from error
-        check_fits(spec, other, f"trial {name!r}")
+            raise ConfigError(f"{what}: {error}") from error
+        check_fits(spec, other, what)
+
+
+def _evaluated(spec: EnvSpec, config: TrainConfig) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Gives all settings in which the agent is evaluated and that no stage has, and what they are called."""
+    evaluation = config.evaluation
+    if evaluation is None:
+        return
+    if len(set(spec.teams)) == 1:
+        for name, settings in choose_trials(config.world.name, evaluation.trials).items():
+            yield f"trial {name!r}", laid_over(config.judged_settings(0), settings)
+    for name, settings in config.judged_modes().items():
+        yield f"mode {name!r} of evaluation.modes", settings
+    if evaluation.settings and not evaluation.modes:
+        for stage in stages_with_own_games(config):
+            where = f" in {stage_label(config, stage)}" if config.curriculum else ""
+            yield f"evaluation.settings{where}", config.judged_settings(stage)
 
 
 def _check_evaluation(env: BatchedEnv, evaluation: EvaluationConfig, world: str) -> None:
     if evaluation.opponents is not None:
         find_contenders(evaluation.opponents, env)
     if len(set(env.spec.teams)) == 1:
-        choose_trials(world, evaluation.trials)
+        trials = choose_trials(world, evaluation.trials)
+        if trials and evaluation.modes:
+            raise ConfigError(
+                f"evaluation.modes names {', '.join(evaluation.modes)}, but {env.spec.id} is evaluated in its trials "
+                f"{', '.join(trials)}; use evaluation.trials, [] for none"
+            )
     elif evaluation.trials:
         raise ConfigError(
             f"evaluation.trials names {', '.join(evaluation.trials)}, but {env.spec.id} is played against opponents; "

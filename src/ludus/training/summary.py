@@ -111,7 +111,8 @@ def _evaluation(config: TrainConfig, spec: EnvSpec) -> str:
         return f"{every}, {evaluation.matches} episodes" + (f" in each of {', '.join(trials)}" if trials else "")
     named = evaluation.opponents
     against = "every bot" if named is None else ", ".join(named)
-    return f"{every}, {evaluation.matches} matches against {against}"
+    modes = f" in each of {', '.join(evaluation.modes)}" if evaluation.modes else ""
+    return f"{every}, {evaluation.matches} matches against {against}{modes}"
 
 
 def _opponents(config: TrainConfig, specs: Mapping[int, EnvSpec]) -> Iterator[str]:

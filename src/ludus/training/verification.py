@@ -33,7 +33,7 @@ from ludus.training.small_run import (
     has_memory,
     small_copy,
 )
-from ludus.training.stage_checks import check_players, check_trials
+from ludus.training.stage_checks import check_evaluated_games, check_players
 from ludus.training.summary import settings_of, summarise
 from ludus.training.workbench import Begun, Workbench
 
@@ -59,7 +59,7 @@ def verify(config: TrainConfig) -> Iterator[str]:
         yield _check_world(env, config.at_stage(0))
         yield check_players(env, config)
         spec = env.spec
-    check_trials(spec, config)
+    check_evaluated_games(spec, config)
     estimates: dict[int, MemoryEstimate] = {}
     for stage in stages_with_own_games(config):
         estimates[stage] = yield from _check_games(config, stage, spec)

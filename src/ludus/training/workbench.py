@@ -200,8 +200,8 @@ class Workbench:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Settings of the world that is played at present."""
-        return self._here.world.settings
+        """Settings of the world in which the agent is evaluated at present."""
+        return self._config.judged_settings(self.begun.stage)
 
     @property
     def env_steps(self) -> int:

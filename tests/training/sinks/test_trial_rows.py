@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from ludus.core.labels import row_label
 from ludus.envs.behaviour import Behaviour
-from ludus.training.callbacks import Counters, Evaluated, row_label
+from ludus.training.callbacks import Counters, Evaluated
 from ludus.training.records import Records
 from ludus.training.sinks import panels
 from ludus.training.sinks.console import PlainConsole

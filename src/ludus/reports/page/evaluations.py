@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ludus.core.intervals import wilson_interval
+from ludus.core.labels import row_label
 from ludus.reports import run_data as files
 from ludus.reports.page.runs import Group, Run
 from ludus.reports.run_data import Numbers, Table
 
 WIN_RATE = "win_rate"
-_KEYS = ("iteration", "env_steps", "opponent", "trial", "matches", "wins", "draws", "losses", "score")
+_KEYS = ("iteration", "env_steps", "opponent", "trial", "mode", "side", "matches", "wins", "draws", "losses", "score")
 _BOUNDS = ("_low", "_high")
 _MOST_EVALUATIONS = 120  # of more, evenly spread ones are shown, the last one always
 _MOST_LABELS = 40
@@ -41,7 +42,8 @@ class Evaluations:
 
     Attributes:
         kind: `opponent` or `trial`.
-        labels: Opponents or trials.
+        labels: Trials, or opponents with their mode and side where there are several.
+        opponents: The opponent or trial of each label.
         numbers: What was measured, the one that matters most first.
         lines: By number and label.
         score: Mean of the seeds' scores, evaluation after evaluation.
@@ -49,6 +51,7 @@ class Evaluations:
 
     kind: str
     labels: tuple[str, ...]
+    opponents: dict[str, str]
     numbers: tuple[str, ...]
     lines: dict[str, dict[str, Line]]
     score: Line
@@ -60,14 +63,19 @@ def read_evaluations(group: Group) -> Evaluations | None:
     if not tables:
         return None
     kind = "trial" if any("trial" in table for table in tables) else "opponent"
-    labels = tuple(dict.fromkeys(label for table in tables for label in table.texts(kind).tolist()))[:_MOST_LABELS]
+    named = {label: name for table in tables for label, name in zip(_labels(table), table.texts(kind), strict=True)}
+    labels = tuple(named)[:_MOST_LABELS]
     numbers = _numbers(tables, group.runs[0])
-    lines = {
-        name: {label: _line([_rows_of(table, kind, label) for table in tables], name) for label in labels}
-        for name in numbers
-    }
+    chosen = {label: [table.rows(np.array(_labels(table)) == label) for table in tables] for label in labels}
+    lines = {name: {label: _line(chosen[label], name) for label in labels} for name in numbers}
     score = _line([_first_of_each(table) for table in tables], "score")
-    return Evaluations(kind, labels, numbers, lines, score)
+    return Evaluations(kind, labels, {label: str(named[label]) for label in labels}, numbers, lines, score)
+
+
+def _labels(table: Table) -> list[str]:
+    """Returns what each row is of."""
+    columns = {name: table.texts(name).tolist() for name in ("trial", "opponent", "side", "mode")}
+    return [row_label(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
 def _numbers(tables: Sequence[Table], run: Run) -> tuple[str, ...]:
@@ -89,10 +97,6 @@ def _numbers(tables: Sequence[Table], run: Run) -> tuple[str, ...]:
 def _placed(table: Table) -> Table:
     """Returns the rows that say when they were."""
     return table.rows(np.isfinite(table.numbers("env_steps")))
-
-
-def _rows_of(table: Table, kind: str, label: str) -> Table:
-    return table.rows(table.texts(kind) == label)
 
 
 def _first_of_each(table: Table) -> Table:

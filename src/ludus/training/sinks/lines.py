@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ludus.training.callbacks import Evaluated, row_label
+from ludus.core.labels import row_label
+from ludus.training.callbacks import Evaluated
 from ludus.training.sinks.text import duration, memory, number, percent, plain
 from ludus.training.sinks.watch import Watch
 

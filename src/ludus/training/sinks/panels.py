@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
+from numpy.typing import NDArray
 
+from ludus.core.labels import row_label
 from ludus.training.sinks.curve_data import CurveData, Numbers, Table
 from ludus.training.sinks.groups import group_opponents
 from ludus.training.sinks.looks import COLOURS
@@ -66,7 +68,7 @@ def draw_evaluations(axes: Axes, data: CurveData) -> bool:
     outcome = judged_by(table)
     steps, rates = table.numbers("env_steps"), table.numbers(outcome)
     low, high = table.numbers(f"{outcome}_low"), table.numbers(f"{outcome}_high")
-    opponents = table.texts("trial" if "trial" in table.names else "opponent")
+    opponents = _labels(table)
     order = [*_group_names(groups), *dict.fromkeys(opponents.tolist())]
     names = [name for name in dict.fromkeys(order) if name in set(opponents.tolist())][:_MOST_CURVES]
     drawn = False
@@ -136,6 +138,13 @@ def opponent_groups(data: CurveData) -> dict[str, str]:
         kept = set(own[: _MOST_CURVES - 1])
         groups = {name: group if group in kept else _OTHERS for name, group in groups.items()}
     return groups
+
+
+def _labels(table: Table) -> NDArray[np.str_]:
+    """Returns what each row of an evaluation is of, `(rows,)`."""
+    columns = {name: table.texts(name).tolist() for name in ("trial", "opponent", "side", "mode")}
+    labels = [row_label(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+    return np.array(labels, dtype=np.str_)
 
 
 def judged_by(table: Table) -> str:

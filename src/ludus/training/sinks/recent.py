@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ludus.training.callbacks import Episodes, match_label
+from ludus.core.labels import match_label
+from ludus.training.callbacks import Episodes
 from ludus.training.sinks.groups import group_opponents
 
 WINDOW = 200  # matches an opponent whose share of wins is shown

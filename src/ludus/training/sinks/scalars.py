@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping
 from numbers import Real
 
-from ludus.training.callbacks import Evaluated, Iteration, match_label, row_label
+from ludus.core.labels import match_label, row_label
+from ludus.training.callbacks import Evaluated, Iteration
 from ludus.training.sinks.recent import RecentMatches
 
 _MOST_OPPONENTS = 24  # curves of their own; bots come first in a run, later snapshots share one curve
 _OTHERS = "others"
-_EVALUATION_KEYS = ("opponent", "trial", "matches")
+_EVALUATION_KEYS = ("opponent", "trial", "mode", "side", "matches")
 
 
 class ScalarNames:
