@@ -28,7 +28,7 @@ from ludus.envs.rocket.rules import (
 
 Points = NDArray[np.float64]
 UU = 50.0  # of one unit in a file
-STEPS = 24  # pieces of a quarter of a circle
+STEPS = 16  # pieces of a quarter of a circle
 
 
 def _outline() -> tuple[Points, Points, Points]:
