@@ -10,15 +10,17 @@ import math
 import warp as wp
 
 _PER_QUARTER = 2.0 / math.pi
-_QUARTER_HIGH = 1.5707963109016418  # pi / 2 in two parts: this one has few bits, so that times a whole number is exact
-_QUARTER_LOW = math.pi / 2.0 - _QUARTER_HIGH
+# pi / 2 in three parts, of which the first two have few bits, so that times a whole number they are exact.
+_QUARTER_HIGH = 201.0 / 128.0
+_QUARTER_MIDDLE = 32465.0 / 2.0**26
+_QUARTER_LOW = math.pi / 2.0 - _QUARTER_HIGH - _QUARTER_MIDDLE
 
 
 @wp.func
 def sin_cos(angle: wp.float32) -> wp.vec2f:
     """Sine and cosine of an angle of up to some hundred turns; at most 2e-7 off."""
     quarter = wp.floor(angle * _PER_QUARTER + 0.5)
-    x = (angle - quarter * _QUARTER_HIGH) - quarter * _QUARTER_LOW
+    x = ((angle - quarter * _QUARTER_HIGH) - quarter * _QUARTER_MIDDLE) - quarter * _QUARTER_LOW
     xx = x * x
     sine = x + x * xx * (-1.6666654611e-1 + xx * (8.3321608736e-3 - xx * 1.9515295891e-4))
     cosine = (1.0 - 0.5 * xx) + xx * xx * (
