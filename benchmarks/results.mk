@@ -16,6 +16,10 @@ results-brawl-bots: $(READY) ## docs/brawl.md: how the bots play
 	$(BIN)/python benchmarks/brawl_bots.py --matches 200
 	$(TABLES) brawl-bots
 
+results-rocket-parity: $(READY) ## docs/rocket.md: golden values of car soccer beside ours
+	$(BIN)/python -m benchmarks.rocket_parity
+	$(TABLES) rocket-parity
+
 results-rocket-bots: $(READY) ## docs/rocket.md: how the scripted players play
 	$(BIN)/python benchmarks/rocket_bots.py --mode 1v1 --matches 40
 	$(BIN)/python benchmarks/rocket_bots.py --mode 2v2 --matches 20

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from benchmarks.tables import brawl, learner, mimic, rocket, strategy, tuning
+from benchmarks.tables import brawl, learner, mimic, rocket, rocket_parity, strategy, tuning
 from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -44,6 +44,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "mimic-sim": mimic.simulation,
     "mimic-learn": mimic.learn,
     "mimic-algorithms": mimic.algorithms,
+    "rocket-parity": partial(rocket_parity.parity, "Ball and contacts"),
     "rocket-bots:scores-1v1": partial(brawl.bot_scores, "rocket_bots_1v1"),
     "rocket-bots:scores-2v2": partial(brawl.bot_scores, "rocket_bots_2v2"),
     "rocket-bots:goals-1v1": partial(rocket.bot_goals, "1v1"),
