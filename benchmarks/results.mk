@@ -17,7 +17,7 @@ results-brawl-bots: $(READY) ## docs/brawl.md: how the bots play
 	$(TABLES) brawl-bots
 
 results-rocket-parity: $(READY) ## docs/rocket.md: golden values of car soccer beside ours
-	$(BIN)/python -m benchmarks.rocket_parity
+	PYTHONPATH=. $(BIN)/python benchmarks/rocket_parity.py
 	$(TABLES) rocket-parity
 
 results-rocket-bots: $(READY) ## docs/rocket.md: how the scripted players play
