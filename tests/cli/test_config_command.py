@@ -81,7 +81,8 @@ def test_list_names_every_preset_and_what_it_is_for() -> None:
     code, out, _ = run("config", "list")
     assert code == 0
     assert out.splitlines()[0].split() == ["world", "preset", "about"]
-    assert any(line.startswith("brawl-v1  debug ") and "Seconds: small enough" in line for line in out.splitlines())
+    lines = [line for line in out.splitlines() if line.split()[:2] == ["brawl-v1", "debug"]]
+    assert any("Seconds: small enough" in line for line in lines)
     assert any(line.split()[:2] == ["gym:ID", "default"] for line in out.splitlines())
     _, of_brawl, _ = run("config", "list", "brawl")
     assert "debug" in of_brawl
