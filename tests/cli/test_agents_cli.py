@@ -184,6 +184,27 @@ def test_a_person_drives_beside_bots(run: Run, tmp_path: Path, monkeypatch: pyte
     assert "A OR LEFT" in out
 
 
+def test_a_rocket_agent_plays_all_seats_of_its_team_and_against_a_person(
+    run: Run, make_agent: MakeAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, video, file = make_agent("rocket"), tmp_path / "a.mp4", tmp_path / "a.replay"
+    settings = ("--set", "threads=1", "--frames", 4, "--seed", 5, "--record", file)
+    code, _, err = run("demo", agent, "--against", "idle", "--set", "mode=2v1", *settings, "--video", video)
+    assert code == 0, err
+    replay = Replay.load(file)
+    assert replay.players == ("rocket-run", "rocket-run", "idle")
+    assert (replay.config["episode"], replay.actions.shape) == ("match", (2, 3))
+    assert replay.actions[:, 0].tolist() != replay.actions[:, 1].tolist()  # each seat draws its own
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    code, _, err = run("play", "rocket", "--against", agent, *settings)
+    assert code == 0, err
+    replay = Replay.load(file)
+    assert replay.players == ("you", "rocket-run")
+    assert replay.actions.ndim == 2  # numbers of the table that the agent knows
+    assert "ticks" not in replay.config
+    verify_replay(replay)
+
+
 def test_a_person_plays_against_an_agent(
     run: Run, make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
