@@ -25,6 +25,10 @@ results-rocket-bots: $(READY) ## docs/rocket.md: how the scripted players play
 	$(BIN)/python benchmarks/rocket_bots.py --mode 2v2 --matches 20
 	$(TABLES) rocket-bots
 
+results-rocket-quick: $(READY) ## docs/rocket-results.md: the preset quick, three seeds; long
+	$(BIN)/python benchmarks/preset_results.py --world rocket --preset quick --seeds 3 --out $(DATA)/rocket_quick_cpu.json
+	$(TABLES) rocket-quick
+
 results-brawl-weapons: $(READY) ## docs/brawl.md: balance of the weapons
 	$(BIN)/python benchmarks/brawl_weapons.py --matches 192
 	$(TABLES) brawl-weapons
@@ -38,15 +42,15 @@ results-brawl-sim-cuda: $(READY) ## the same; GPU
 	$(TABLES) brawl-sim
 
 results-brawl-quick: $(READY) ## docs/brawl-results.md: the preset quick, three seeds; long
-	$(BIN)/python benchmarks/brawl_results.py --preset quick --seeds 3 --out $(DATA)/brawl_quick_cpu.json
+	$(BIN)/python benchmarks/preset_results.py --world brawl --preset quick --seeds 3 --out $(DATA)/brawl_quick_cpu.json
 	$(TABLES) brawl-quick
 
 results-brawl-competition: $(READY) ## docs/brawl-results.md: the preset competition, three seeds; GPU, long
-	$(BIN)/python benchmarks/brawl_results.py --preset competition --seeds 3 --device cuda --out $(DATA)/brawl_competition.json
+	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition --seeds 3 --device cuda --out $(DATA)/brawl_competition.json
 	$(TABLES) brawl-competition
 
 results-brawl-armed: $(READY) ## docs/brawl-results.md: the preset armed, three seeds; GPU, long
-	$(BIN)/python benchmarks/brawl_results.py --preset armed --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_armed.json
+	$(BIN)/python benchmarks/preset_results.py --world brawl --preset armed --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_armed.json
 	$(TABLES) brawl-armed
 
 results-strategy: $(READY) ## docs/strategy-results.md: with and without strategy encoder, three seeds; GPU, long

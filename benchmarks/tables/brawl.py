@@ -149,7 +149,7 @@ def _goal_cells(rates: dict[str, float], means: dict[str, float], own: float | N
 
 
 def preset_results(results: list[dict[str, Any]], more: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Returns win rates by opponent and seed, and how the matches went; of `benchmarks/brawl_results.py`.
+    """Returns win rates by opponent and seed, and how the matches went; of `benchmarks/preset_results.py`.
 
     Args:
         results: What the script wrote.

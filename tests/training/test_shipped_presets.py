@@ -13,6 +13,7 @@ from ludus.training.presets import load_run_config
 
 BRAWL = Shelf(preset_package("brawl")).names()
 MIMIC = Shelf(preset_package("mimic")).names()
+ROCKET = Shelf(preset_package("rocket")).names()
 BUDGET_AND_CADENCE = {
     "total_env_steps",
     "evaluation.every_env_steps",
@@ -37,7 +38,9 @@ def flat(document: JSON, prefix: str = "") -> dict[str, JSON]:
     return {key: value for name, part in document.items() for key, value in flat(part, f"{prefix}{name}.").items()}
 
 
-@pytest.mark.parametrize(("world", "name"), [("brawl", "quick"), ("brawl", "competition"), ("mimic", "walk")])
+@pytest.mark.parametrize(
+    ("world", "name"), [("brawl", "quick"), ("brawl", "competition"), ("mimic", "walk"), ("rocket", "quick")]
+)
 def test_a_test_size_differs_in_budget_and_cadence_alone(world: str, name: str) -> None:
     full, test = (flat(load_run_config(world, preset).to_json()) for preset in (name, f"{name}-test"))
     assert set(full) == set(test)
@@ -46,9 +49,9 @@ def test_a_test_size_differs_in_budget_and_cadence_alone(world: str, name: str) 
     assert "total_env_steps" in differing
 
 
-def two_iterations(config: TrainConfig, folder: Path) -> None:
+def two_iterations(config: TrainConfig, folder: Path, *, most_seats: int = 1) -> None:
     steps = config.ppo.steps if config.algorithm == "ppo" else config.off_policy.train_freq
-    changes: dict[str, Any] = {"total_env_steps": 2 * config.world.num_games * steps}
+    changes: dict[str, Any] = {"total_env_steps": most_seats * config.world.num_games * steps + 1}
     with Trainer(config.model_copy(update=changes), folder) as trainer:
         assert trainer.run().iterations == 2
 
@@ -70,6 +73,26 @@ def test_a_preset_of_mimic_trains(preset: str, tmp_path: Path) -> None:
     small = ["world.num_games=16", "ppo.steps=32", "ppo.batch_size=128", "evaluation.matches=2"]
     two_iterations(load_run_config("mimic", preset, overrides=small), tmp_path)
     assert (tmp_path / "evaluation_results.csv").read_text().count("walk") >= 1
+
+
+@pytest.mark.parametrize("preset", ROCKET)
+def test_a_preset_of_rocket_trains(preset: str, tmp_path: Path) -> None:
+    config = load_run_config("rocket", preset, overrides=["world.num_games=16", "ppo.steps=16", "league.keep=3"])
+    assert config.evaluation is not None
+    minibatches = config.ppo.model_copy(update={"batch_size": 64, "minibatch_count": None})
+    short = {**config.evaluation.settings, "match_s": 2.0, "overtime_s": 0.0}
+    evaluation = config.evaluation.model_copy(update={"matches": 2, "opponents": ("idle",), "settings": short})
+    if config.curriculum:  # numbers of rows that nothing else divides
+        minibatches = config.ppo.model_copy(update={"minibatch_count": 1})
+    two_iterations(config.model_copy(update={"ppo": minibatches, "evaluation": evaluation}), tmp_path, most_seats=2)
+
+
+def test_the_three_stages_of_rocket_have_teams_of_their_own_and_past_selves_in_15_of_100_games() -> None:
+    config = load_run_config("rocket", "1v1-2v2")
+    modes = [config.at_stage(index).world.settings["mode"] for index in range(3)]
+    assert modes == ["1v1", "1v2", "2v2"]
+    assert all(stage.opponents == {"mirror": 85.0, "self": 15.0} for stage in config.curriculum)
+    assert config.checkpoints.every_env_steps == 250_000
 
 
 def test_mimic_walks_unless_another_preset_is_named() -> None:

@@ -166,25 +166,24 @@ def _driving(moment: Moment) -> Tensor:
 
 
 SETS: Mapping[str, Mapping[str, float]] = {
-    # Points the way in every decision: to the ball, then with the ball to the goal. A goal is worth a minute of that.
+    # Points the way in every decision: to the ball, then with the ball to the goal. A goal is worth ten touches.
     "dense": {
         "goal": 10.0,
         "concede": -10.0,
         "shot": 1.0,
         "save": 2.0,
         "assist": 1.0,
-        "touch": 0.2,
-        "touch_power": 0.5,
+        "touch": 1.0,
+        "touch_power": 1.0,
         "aerial_touch": 0.3,
         "demo": 0.5,
         "demoed": -0.5,
-        "speed_to_ball": 0.3,
-        "ball_to_goal": 3.0,
-        "facing": 0.05,
+        "speed_to_ball": 1.0,
+        "ball_to_goal": 5.0,
+        "facing": 0.1,
         "boost_gain": 0.5,
         "boost_waste": -0.2,
         "spacing": 0.02,
-        "rotation": 0.05,
         "idle": -0.2,
     },
     # Only what a match is about.

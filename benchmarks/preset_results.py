@@ -1,11 +1,12 @@
-"""Trains a preset of brawl over several seeds with the command line and evaluates the best agents against every bot.
+"""Trains a preset over several seeds with the command line and evaluates the best agents against every bot.
 
-    python benchmarks/brawl_results.py --preset quick --seeds 3
-    python benchmarks/brawl_results.py --runs runs/a runs/b runs/c     # evaluates runs that are there already
+    python benchmarks/preset_results.py --world brawl --preset quick --seeds 3
+    python benchmarks/preset_results.py --runs runs/a runs/b runs/c     # evaluates runs that are there already
 
-Runs with past selves are also evaluated against up to ten of their own snapshots, evenly spread over the training.
-Prints a table in Markdown and writes everything, with the training times, to --out as JSON. Training time is the sum of
-the iterations; evaluations, checkpoints and start-up are in the wall time beside it.
+Runs with past selves are also evaluated against up to ten of their own snapshots, evenly spread over the training; with
+`--no-own` they are not. Of agents of rocket it is also counted in how many games they touch the ball within five
+seconds of the kickoff. Prints a table in Markdown and writes everything, with the training times, to --out as JSON.
+Training time is the sum of the iterations; evaluations, checkpoints and start-up are in the wall time beside it.
 """
 
 import argparse
@@ -16,6 +17,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from ludus.envs.registry import make_env
+from ludus.envs.rocket.rules import KICKOFF_TOUCH_S
+from ludus.policies.agent import Agent
+
 LUDUS = [sys.executable, "-m", "ludus.cli.main"]
 OWN_SNAPSHOTS = 10
 
@@ -23,39 +30,47 @@ OWN_SNAPSHOTS = 10
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--world", default="brawl")
     parser.add_argument("--preset", default="quick")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--matches", type=int, default=400)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--folder", type=Path, default=Path("runs/results"))
+    parser.add_argument("--no-own", action="store_true", help="do not play against own snapshots")
     parser.add_argument("--runs", type=Path, nargs="*", help="evaluate these instead of training")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     runs = arguments.runs or [
-        train(arguments.preset, seed, arguments.folder / f"{arguments.preset}-{seed}", arguments.device)
+        train(
+            arguments.world,
+            arguments.preset,
+            seed,
+            arguments.folder / f"{arguments.world}-{arguments.preset}-{seed}",
+            arguments.device,
+        )
         for seed in range(arguments.seeds)
     ]
-    results = [evaluate(run, arguments.matches, arguments.device) for run in runs]
+    results = [evaluate(run, arguments.matches, arguments.device, own=not arguments.no_own) for run in runs]
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
     print(table(results))
 
 
-def train(preset: str, seed: int, folder: Path, device: str) -> Path:
+def train(world: str, preset: str, seed: int, folder: Path, device: str) -> Path:
     """Trains one seed; a run that is there already goes on or is taken as it is."""
-    command = ["train", "brawl", "--preset", preset, "--seed", str(seed), "--run-dir", str(folder), "--device", device]
+    command = ["train", world, "--preset", preset, "--seed", str(seed), "--run-dir", str(folder), "--device", device]
     started_s = time.perf_counter()
     subprocess.run([*LUDUS, *command], check=True, stdout=sys.stderr)
     print(f"[OK] {folder}: {time.perf_counter() - started_s:.0f} s of wall time", file=sys.stderr)
     return folder
 
 
-def evaluate(run: Path, matches: int, device: str) -> dict[str, Any]:
+def evaluate(run: Path, matches: int, device: str, *, own: bool) -> dict[str, Any]:
     """Evaluates the best agent of a run with a seed that training did not use."""
     document = play(run, [], matches, device)
-    snapshots = sorted((run / "snapshots").glob("self-*"))
+    snapshots = sorted((run / "snapshots").glob("self-*")) if own else []
     spread = snapshots[:: -(-len(snapshots) // OWN_SNAPSHOTS)] if snapshots else []
-    own = play(run, spread, matches, device)["opponents"] if spread else []
+    against_own = play(run, spread, matches, device)["opponents"] if spread else []
     description = json.loads((run / "run.json").read_text())
     return {
         "run": run.name,
@@ -64,7 +79,8 @@ def evaluate(run: Path, matches: int, device: str) -> dict[str, Any]:
         "machine": description["sessions"][-1]["machine"],
         "mean_win_rate": document["mean_win_rate"],
         "opponents": document["opponents"],
-        "own_snapshots": own,
+        "own_snapshots": against_own,
+        "kickoffs": kickoffs(run, matches),
     }
 
 
@@ -75,6 +91,42 @@ def play(run: Path, against: list[Path], matches: int, device: str) -> dict[str,
     done = subprocess.run([*LUDUS, *command, *chosen], check=True, stdout=subprocess.PIPE, text=True)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
+
+
+def kickoffs(run: Path, games: int) -> dict[str, float]:
+    """Returns against each bot the share of games whose kickoff an agent of rocket meets in time; empty elsewhere.
+
+    In one game after the other the agent is blue and orange; its mode is one against one.
+    """
+    agent = Agent.load(run)
+    if agent.policy.spec.name != "rocket":
+        return {}
+    settings = {
+        **agent.settings,
+        "mode": "1v1",
+        "blue": 1,
+        "orange": 1,
+        "episode": "match",
+        "setters": {"kickoff": 1.0},
+    }
+    shares = {}
+    for bot in agent.policy.spec.bots:
+        with make_env("rocket", games, seed=20, config=settings) as env:
+            observations, memory = env.reset()["vector"], None
+            actions = torch.zeros((games, 2), dtype=torch.int64)
+            seat = torch.arange(games) % 2
+            assignment = torch.where(torch.arange(2) == seat[:, None], -1, 0).to(torch.int32)
+            touched = torch.zeros(games, dtype=torch.bool)
+            bots, rows = env.bots((bot,)), torch.arange(games)
+            for step in range(int(KICKOFF_TOUCH_S * env.spec.rate_hz)):
+                chosen, memory = agent.predict(observations[rows, seat], memory, episode_start=step == 0)
+                actions[rows, seat] = torch.as_tensor(chosen)
+                bots.act(assignment, actions)
+                result = env.step(actions)
+                observations = result.observations["vector"]
+                touched |= result.events["touches"][rows, seat] > 0
+        shares[bot] = touched.float().mean().item()
+    return shares
 
 
 def table(results: list[dict[str, Any]]) -> str:
