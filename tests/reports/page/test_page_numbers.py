@@ -55,6 +55,20 @@ def test_trials_come_with_the_number_that_the_best_agent_is_kept_by_first(make_r
     assert math.isnan(found.lines["distance_m"]["walk"].low[0])
 
 
+def test_modes_and_sides_have_lines_of_their_own(make_run: MakeRun) -> None:
+    folder = make_run("teams")
+    (folder / "evaluation_results.csv").write_text(
+        "iteration,env_steps,opponent,mode,side,matches,wins,draws,losses,win_rate,score\n"
+        "1,100,keeper,1v1,,4,2,0,2,0.5,0.5\n1,100,keeper,1v2,1v2,2,0,0,2,0,0.5\n1,100,keeper,1v2,2v1,2,2,0,0,1,0.5\n"
+    )
+    found = read_evaluations(_group(folder))
+    assert found is not None
+    assert found.numbers == ("win_rate",)
+    rates = {label: found.lines["win_rate"][label].value.tolist() for label in found.labels}
+    assert rates == {"1v1 keeper": [0.5], "1v2 keeper": [0.0], "2v1 keeper": [1.0]}
+    assert set(found.opponents.values()) == {"keeper"}
+
+
 def test_rows_that_do_not_say_when_they_were_are_left_out(make_run: MakeRun) -> None:
     folder = make_run("run")
     with (folder / "evaluation_results.csv").open("a") as file:
