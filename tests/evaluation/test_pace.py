@@ -28,6 +28,16 @@ def test_a_step_is_due_after_its_pictures() -> None:
     assert pace.is_due()
 
 
+def test_a_step_may_be_shown_longer() -> None:
+    pace = Pace(15.0, is_smooth=True)
+    assert pace.is_due()
+    pace.stretch(2.5)
+    assert [pace.share() for _ in range(10)] == pytest.approx([part / 10 for part in range(1, 11)])
+    assert pace.pictures_hz == 60.0
+    assert pace.is_due()
+    assert pace.share() == 0.25
+
+
 def test_where_drawing_is_slow_a_step_has_fewer_pictures_and_more_again_later() -> None:
     pace = Pace(15.0, is_smooth=True)
 

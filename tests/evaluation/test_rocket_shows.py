@@ -115,6 +115,18 @@ def _check_videos(match: Exhibition, tmp_path: Path) -> None:
     assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "part.mp4"))[0] == 6
 
 
+def test_a_goal_is_shown_at_leisure(tmp_path: Path) -> None:
+    with make(match_s=0.4) as env:
+        match = teams(env, "idle", "idle")
+        ball = env.balls.view(torch.float32)[0]
+        ball[:6] = torch.tensor((0.0, 5000.0, 200.0, 0.0, 3000.0, 0.0))
+        outcome = film_match(match, tmp_path / "goal.mp4")
+    assert outcome is not None
+    assert outcome.measures["goals"] == (1.0, 0.0)
+    # Two pictures for each of five decisions but one, which is shown for 1.6 s.
+    assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "goal.mp4"))[0] == 1 + 2 * 4 + 48 + 45
+
+
 def test_a_picture_between_two_decisions_lies_between_their_pictures(rocket: RocketEnv) -> None:
     painter = make_painter(rocket, ("a", "b"), view="top")
     match = teams(rocket)

@@ -28,9 +28,11 @@ class Painter:
 
     Attributes:
         views: Names of the places from which it can be looked at; empty if there is one.
+        stretch: How many times as long as usual the last step is to be shown, for what people want to see at leisure.
     """
 
     views: tuple[str, ...] = ()
+    stretch: float = 1.0
 
     def __init__(self, env: BatchedEnv, draw: Callable[[], Image] | None = None) -> None:
         """Takes who is drawn, and what draws its first game if that is not its own `render`."""

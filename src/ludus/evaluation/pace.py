@@ -49,7 +49,7 @@ class Pace:
         self._rate_hz, self._fewest = rate_hz, steps_a_picture(rate_hz)
         self._most_parts = pictures_a_step(rate_hz, SMOOTH_HZ) if is_smooth else 1
         self.steps, self._parts, self._wanted_parts = self._fewest, self._most_parts, self._most_parts
-        self._part = self._parts
+        self._part = self._length = self._parts  # shown pictures of the step, and how many it has
         self._busy_s = 0.0
 
     @property
@@ -59,19 +59,24 @@ class Pace:
 
     def restart(self) -> None:
         """Begins anew with a picture of the first state."""
-        self._part = self._parts
+        self._part = self._length
 
     def is_due(self) -> bool:
         """Says whether steps are to be made before the next picture, which is then the first one of them."""
-        if self._part < self._parts:
+        if self._part < self._length:
             return False
         self._part, self._parts = 0, self._wanted_parts
+        self._length = self._parts
         return True
+
+    def stretch(self, times: float) -> None:
+        """Shows the steps that were just made so many times as long as usual."""
+        self._length = max(round(self._parts * times), 1)
 
     def share(self) -> float:
         """Returns how far the next picture is from the last step but one (0) to the last (1)."""
-        self._part = min(self._part + 1, self._parts)
-        return self._part / self._parts
+        self._part = min(self._part + 1, self._length)
+        return self._part / self._length
 
     def note(self, passed_s: float, busy_s: float = 0.0) -> None:
         """Takes the time that the last picture took, with waiting and without."""

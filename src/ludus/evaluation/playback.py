@@ -68,6 +68,7 @@ def play_in_window(
                 outcome, taps = _advance(exhibition, pace.steps), frozenset()
                 if outcome is None:  # a match that ended has begun anew: keep its last picture
                     painter.take()
+                    pace.stretch(painter.stretch)
                 else:
                     on_outcome(outcome)
             if outcome is None:
@@ -107,6 +108,7 @@ def show_replay(
                     is_last = bool(played[-1].ended[0])
                     if not is_last:
                         painter.take()
+                        pace.stretch(painter.stretch)
                 share = pace.share()
                 if not is_last:  # the next game has begun already
                     picture = painter.paint(share)
@@ -218,8 +220,9 @@ class _Film:
     def pictures(self) -> Iterator[Image]:
         """Gives the pictures of the steps that were just made."""
         self._painter.take()
-        for part in range(1, self._parts + 1):
-            yield self._painter.paint(part / self._parts)
+        parts = max(round(self._parts * self._painter.stretch), 1)
+        for part in range(1, parts + 1):
+            yield self._painter.paint(part / parts)
 
 
 class _Status:

@@ -8,7 +8,7 @@ import torch
 
 from ludus.core.errors import ConfigError
 from ludus.envs import make_env
-from ludus.envs.rocket.between import between
+from ludus.envs.rocket.between import after_goal, between
 from ludus.envs.rocket.env import RocketEnv
 from ludus.envs.rocket.kernels.structs import Ball, Car, Match
 from ludus.envs.rocket.layout import PADS
@@ -123,6 +123,20 @@ def test_nothing_slides_across_the_field_to_a_kickoff() -> None:
     assert half.goals == (0, 0)
     assert between(before, kickoff, 1.0) is kickoff
     assert between(before, replace(kickoff, episode=1), 0.3).goals == (1, 0)
+
+
+def test_after_a_goal_things_come_to_rest_in_sight_of_everybody() -> None:
+    driving = replace(CAR, velocity=(500.0, 0.0, 0.0), boosting=True)
+    before = moment(5.0, (0.0, 5200.0, 93.0), (0.0, 3000.0, 0.0), driving)
+    kickoff = replace(moment(5.1), since_kickoff_s=0.0, goals=(1, 0))
+    early, late = after_goal(before, kickoff, 0.1), after_goal(before, kickoff, 1.0)
+    assert early.ball.position[1] == pytest.approx(5200.0 + 3000.0 * (1.0 - math.exp(-0.16)) / 1.6)
+    assert late.ball.position == pytest.approx((0.0, 5908.75, 91.25))  # at the back of the net, on the floor
+    assert late.cars[0].position == pytest.approx((500.0 * (1.0 - math.exp(-2.2)) / 2.2, 0.0, 17.01))
+    assert not late.cars[0].boosting
+    assert (late.goals, late.time_s) == ((1, 0), 6.0)
+    flying = replace(before, cars=(replace(driving, position=(4000.0, 5000.0, 1000.0), on_ground=False),))
+    assert after_goal(flying, kickoff, 0.4).cars[0].position == pytest.approx((4001.2, 5000.0, 948.0), abs=0.3)
 
 
 def test_demolished_cars_wait_where_they_were() -> None:

@@ -5,12 +5,25 @@ back from the second come closest somewhere: there it was hit, or bounced. So th
 meet there; of an even acceleration they show all but a unit of length, and of a blow the very moment of it.
 """
 
+import math
 from dataclasses import replace
 
-from ludus.envs.rocket.rules import BALL_RADIUS
+from ludus.envs.rocket.rules import (
+    BACK_Y,
+    BALL_RADIUS,
+    CAR_REST_Z,
+    CEILING_Z,
+    GOAL_DEPTH,
+    GOAL_HALF_WIDTH,
+    GOAL_HEIGHT,
+    GRAVITY,
+    HULL_REACH,
+    SIDE_X,
+)
 from ludus.envs.rocket.view import BallView, CarView, MatchView, Quaternion, Vector
 
 _STILL = 1e-6  # (uu/s)^2; below, the velocity did not change
+_CAR_SLOWS_HZ, _BALL_SLOWS_HZ = 2.2, 1.6  # how quickly things come to rest after a goal
 _EARLIEST = 0.05  # share of the time between; a meeting is not sought nearer to either view
 
 
@@ -36,6 +49,44 @@ def between(first: MatchView, second: MatchView, share: float) -> MatchView:
         ball=_ball_between(first.ball, second.ball, duration_s, share),
         cars=tuple(_car_between(one, other, duration_s, share) for one, other in pairs),
     )
+
+
+def after_goal(before: MatchView, kickoff: MatchView, passed_s: float) -> MatchView:
+    """Returns the game as it might have gone on after a goal, where the simulator goes on with the kickoff at once.
+
+    Args:
+        before: The last view before the goal.
+        kickoff: The first one after it, which has the score.
+        passed_s: Time since the goal.
+    """
+    cars = tuple(_car_after_goal(car, passed_s) for car in before.cars)
+    x, y, z = _ahead(before.ball.position, before.ball.velocity, _slowed(passed_s, _BALL_SLOWS_HZ))
+    z = before.ball.position[2] + before.ball.velocity[2] * passed_s + 0.5 * GRAVITY * passed_s**2
+    side, back = GOAL_HALF_WIDTH - BALL_RADIUS, BACK_Y + GOAL_DEPTH - BALL_RADIUS
+    place = (_within(x, side), _within(y, back), min(max(z, BALL_RADIUS), GOAL_HEIGHT - BALL_RADIUS))
+    ball = replace(before.ball, position=place, spin=_ahead((0.0, 0.0, 0.0), before.ball.spin, math.exp(-passed_s)))
+    return replace(before, time_s=before.time_s + passed_s, goals=kickoff.goals, ball=ball, cars=cars)
+
+
+def _car_after_goal(car: CarView, passed_s: float) -> CarView:
+    if car.demolished_s > 0.0:
+        return _car_ahead(car, passed_s)
+    x, y, z = _ahead(car.position, car.velocity, _slowed(passed_s, _CAR_SLOWS_HZ))
+    if not car.on_ground:
+        z = car.position[2] + car.velocity[2] * passed_s + 0.5 * GRAVITY * passed_s**2
+    back = BACK_Y + (GOAL_DEPTH if abs(x) < GOAL_HALF_WIDTH - HULL_REACH else 0.0) - HULL_REACH
+    place = (_within(x, SIDE_X - HULL_REACH), _within(y, back), min(max(z, CAR_REST_Z), CEILING_Z - HULL_REACH))
+    velocity = _ahead((0.0, 0.0, 0.0), car.velocity, math.exp(-_CAR_SLOWS_HZ * passed_s))
+    return replace(car, position=place, velocity=velocity, boosting=False, supersonic=False)
+
+
+def _slowed(passed_s: float, slows_hz: float) -> float:
+    """Returns the time in which a thing of steady speed would come as far as one that slows down."""
+    return (1.0 - math.exp(-slows_hz * passed_s)) / slows_hz
+
+
+def _within(value: float, most: float) -> float:
+    return min(max(value, -most), most)
 
 
 def _ball_between(first: BallView, second: BallView, duration_s: float, share: float) -> BallView:

@@ -6,10 +6,12 @@ from torch import Tensor
 
 from ludus.core.errors import UnsupportedError
 from ludus.envs.base import BatchedEnv
-from ludus.envs.rocket.between import between
+from ludus.envs.rocket.between import after_goal, between
 from ludus.envs.rocket.controls import DRIVING, KEY_LINES, action_of, held_controls
 from ludus.envs.rocket.env import RocketEnv
 from ludus.envs.stage import Image, KeyHelp, Painter, Stage
+
+GOAL_S = 1.6  # for which a goal is shown before the kickoff
 
 
 class MatchPainter(Painter):
@@ -26,9 +28,13 @@ class MatchPainter(Painter):
     def take(self) -> None:
         """See `Painter`."""
         self._before, self._now = self._now, self._rocket.view(0)
+        is_goal = self._before.episode == self._now.episode and self._before.goals != self._now.goals
+        self.stretch = GOAL_S * self._rocket.spec.rate_hz if is_goal else 1.0
 
     def paint(self, share: float = 1.0) -> Image:
         """See `Painter`."""
+        if self.stretch > 1.0 and share < 1.0:
+            return self._renderer.frame(after_goal(self._before, self._now, share * GOAL_S))
         return self._renderer.frame(between(self._before, self._now, share))
 
     def look(self, view: str) -> None:
