@@ -9,7 +9,7 @@ train: $(READY)
 	$(BIN)/ludus train brawl --preset quick
 
 test: lint
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .
