@@ -1,0 +1,231 @@
+"""Many embedded games side by side: one simulation, and for each game an interface and a picture."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ludus.core.errors import ConfigError, SnapshotError
+from ludus.envs.city.drivers.driver import Click, Drag, Frame, Gesture, Key, Move, Point, Scroll, Wait
+from ludus.envs.city.game.placement import Works
+from ludus.envs.city.game.rules import Over
+from ludus.envs.city.game.settings import CityRules
+from ludus.envs.city.game.simulation import CitySimulation
+from ludus.envs.city.interface.display import CityDisplay
+from ludus.envs.city.interface.elements import Element
+from ludus.envs.city.interface.layout import Layout, make_layout
+from ludus.envs.city.interface.machine import Interface
+from ludus.envs.city.interface.state import STATE_WORDS, InterfaceState
+from ludus.envs.city.interface.themes import theme_of
+from ludus.envs.city.painting.faces import face_of
+from ludus.envs.city.painting.painter import Painter, Studio, make_studio
+from ludus.envs.city.perception.reading import Value
+
+
+class CityGames:
+    """A batch of embedded games.
+
+    Gestures are done at once; time passes for all games together in `advance`, so that a step of the batch is: `act` on
+    every game, with a `Wait` at the end, then `advance`, then `capture` what has to be seen. Pictures are drawn when
+    they are asked for.
+
+    Attributes:
+        num_games: Games.
+        simulation: Their cities.
+        works: Builds and tears down in them, past all interfaces: for tests.
+        interfaces: The interface of each.
+    """
+
+    def __init__(
+        self,
+        num_games: int = 1,
+        *,
+        rules: CityRules | None = None,
+        display: CityDisplay | None = None,
+        seed: int = 0,
+        first_game: int = 0,
+    ) -> None:
+        self.num_games, self.display = num_games, display or CityDisplay()
+        self.simulation = CitySimulation(rules or CityRules(), num_games, seed=seed, first_game=first_game)
+        self.works = Works(self.simulation)
+        studios = {name: self._make_studio(name) for name in self.display.themes}
+        names = [self.display.themes[(first_game + game) % len(self.display.themes)] for game in range(num_games)]
+        self._studios = [studios[name] for name in names]
+        self.interfaces = [
+            Interface(self.simulation, self.works, game, studio.theme, studio.layout, studio.face)
+            for game, studio in enumerate(self._studios)
+        ]
+        self._painters: list[Painter | None] = [None] * num_games
+        self._days: NDArray[np.int32] = np.zeros(num_games, np.int32)
+        self._has_looked = False
+
+    # --- playing ---
+
+    def act(self, game: int, gestures: Sequence[Gesture]) -> None:
+        """Does gestures in one game; waits at the end of them pass in the next `advance`."""
+        interface = self.interfaces[self._checked(game)]
+        for gesture in gestures:
+            if isinstance(gesture, Wait):
+                self._days[game] += interface.days(gesture.seconds)
+                continue
+            if self._days[game]:
+                self._let_pass(game)
+            self._feed(interface, gesture)
+        self._has_looked = False
+
+    def advance(self) -> None:
+        """Lets the time pass that games wait for."""
+        waited = np.flatnonzero(self._days).tolist()
+        if waited:
+            self.simulation.live(self._days)
+            self._days.fill(0)
+            for game in waited:
+                self.interfaces[game].take_notices()
+            self._has_looked = False
+
+    def restart(self, games: Tensor | None = None) -> None:
+        """Founds the next city in every game, or in those of `games`, `(games,)` bool."""
+        self.simulation.found(games)
+        for game in range(self.num_games):
+            if games is None or bool(games[game]):
+                self._begin(game)
+
+    def restart_one(self, game: int, seed: int) -> None:
+        """Founds the city of a seed in one game; it does not depend on which game that is."""
+        self.simulation.found_one(self._checked(game), seed)
+        self._begin(game)
+
+    def reset(self, seed: int) -> None:
+        """Founds the first cities of a seed in all games, as if they were made anew."""
+        self.simulation.reset(seed)
+        for game in range(self.num_games):
+            self._begin(game)
+
+    # --- looking ---
+
+    def capture(self, game: int) -> Frame:
+        """Returns the picture of a game `(height, width, 3)`: a view that the next one overwrites."""
+        return self.pixels(game)[..., :3]
+
+    def pixels(self, game: int) -> NDArray[np.uint8]:
+        """Returns the picture `(height, width, 4)`, contiguous; the fourth byte of a pixel has no meaning."""
+        painter = self.painter(game)
+        if not self._has_looked:
+            self.simulation.look()
+            self._has_looked = True
+        painter.paint()
+        return painter.pixels
+
+    def painter(self, game: int) -> Painter:
+        """Returns the painter of a game."""
+        painter = self._painters[self._checked(game)]
+        if painter is None:
+            painter = Painter(self._studios[game], self.simulation, self.interfaces[game])
+            self._painters[game] = painter
+        return painter
+
+    def layout(self, game: int) -> Layout:
+        """Returns where everything is that never moves."""
+        return self.interfaces[self._checked(game)].layout
+
+    def elements(self, game: int) -> list[Element]:
+        """Returns everything on the screen that has a place, lowest first."""
+        return self.interfaces[self._checked(game)].elements()
+
+    def truth(self, game: int) -> dict[str, Value]:
+        """Returns the exact value of every field: numbers, the date, and the texts of speed, tool and message."""
+        interface = self.interfaces[self._checked(game)]
+        return {**interface.figures.values(), **_lines(interface)}
+
+    def said(self, game: int) -> dict[str, Value]:
+        """Returns the values that the texts of the fields say; less exact than the truth where k or M are written."""
+        interface = self.interfaces[self._checked(game)]
+        return {**interface.figures.said(), **_lines(interface)}
+
+    def texts(self, game: int) -> dict[str, str]:
+        """Returns the text of every field as it is drawn."""
+        return self.interfaces[self._checked(game)].texts()
+
+    def over(self) -> NDArray[np.bool_]:
+        """Returns which games have ended, `(games,)`: bankrupt or abandoned."""
+        ended: NDArray[np.bool_] = self.simulation.city["over"] != Over.PLAYING
+        return ended
+
+    # --- keeping ---
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Returns the whole state as tensors that later steps do not touch."""
+        words = torch.tensor([interface.state.words() for interface in self.interfaces], dtype=torch.int32)
+        waits = torch.from_numpy(self._days.copy())
+        return {**self.simulation.snapshot(), "interface": words, "days": waits}
+
+    def restore(self, snapshot: Mapping[str, Tensor]) -> None:
+        """Takes the state of a snapshot.
+
+        Raises:
+            SnapshotError: It does not fit.
+        """
+        words, waits = snapshot.get("interface"), snapshot.get("days")
+        if words is None or waits is None or words.shape != (self.num_games, STATE_WORDS):
+            raise SnapshotError(
+                f"a snapshot of {self.num_games} city games has 'days' and 'interface' "
+                f"of shape ({self.num_games}, {STATE_WORDS}); use what `snapshot` returned"
+            )
+        self.simulation.restore({name: t for name, t in snapshot.items() if name not in ("interface", "days")})
+        self._days[:] = waits.numpy()
+        for interface, row in zip(self.interfaces, words.tolist(), strict=True):
+            interface.restart(InterfaceState.of_words(row))
+        self._has_looked = False
+
+    def close(self) -> None:
+        """Ends the simulation's threads; may be called twice."""
+        self.simulation.close()
+
+    def _make_studio(self, name: str) -> Studio:
+        theme, rules = theme_of(name), self.simulation.rules
+        face = face_of(theme.family, theme.size_for(self.display.height))
+        size = (self.display.width, self.display.height)
+        return make_studio(theme, make_layout(theme, size, (rules.columns, rules.rows), face), face)
+
+    def _begin(self, game: int) -> None:
+        self.interfaces[game].restart()
+        self._days[game] = 0
+        self._has_looked = False
+
+    def _let_pass(self, game: int) -> None:
+        """Lets the time pass that one game waits for, and no other."""
+        waits = self._days.copy()
+        self._days[:] = 0
+        self._days[game] = waits[game]
+        self.advance()
+        self._days[:] = waits
+        self._days[game] = 0
+
+    def _feed(self, interface: Interface, gesture: Gesture) -> None:
+        if isinstance(gesture, Click):
+            interface.click(*self._pixel(gesture.at), gesture.button)
+        elif isinstance(gesture, Move):
+            interface.move(*self._pixel(gesture.at))
+        elif isinstance(gesture, Drag):
+            interface.drag(self._pixel(gesture.start), self._pixel(gesture.end), gesture.button)
+        elif isinstance(gesture, Key):
+            interface.key(gesture.name)
+        elif isinstance(gesture, Scroll):
+            interface.scroll(*self._pixel(gesture.at), gesture.notches)
+
+    def _pixel(self, point: Point) -> tuple[int, int]:
+        """The pixel of a place; places beyond the edge are moved onto it, so that nothing else is ever touched."""
+        width, height = self.display.width, self.display.height
+        return min(max(int(point.x * width), 0), width - 1), min(max(int(point.y * height), 0), height - 1)
+
+    def _checked(self, game: int) -> int:
+        if not 0 <= game < self.num_games:
+            raise ConfigError(f"game {game} does not exist; valid: 0 to {self.num_games - 1}")
+        return game
+
+
+def _lines(interface: Interface) -> dict[str, str]:
+    texts = interface.texts()
+    return {name: texts[name] for name in ("speed", "tool", "message")}

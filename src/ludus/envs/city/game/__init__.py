@@ -1,0 +1,1 @@
+"""The embedded city builder: its rules, and the simulation of many cities at once."""

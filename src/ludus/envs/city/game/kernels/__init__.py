@@ -1,0 +1,1 @@
+"""The simulation as Warp kernels; one thread is one city."""

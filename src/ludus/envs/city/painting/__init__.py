@@ -1,0 +1,1 @@
+"""The pictures of the embedded city builder, drawn by code alone."""

@@ -1,0 +1,198 @@
+"""The painter of one game: keeps its picture and redraws only what has changed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ludus.envs.city.game.placement import ZONES
+from ludus.envs.city.game.rules import Tool
+from ludus.envs.city.game.simulation import CitySimulation
+from ludus.envs.city.interface.boxes import Box
+from ludus.envs.city.interface.commands import Overlay
+from ludus.envs.city.interface.layout import Layout
+from ludus.envs.city.interface.machine import Interface
+from ludus.envs.city.interface.theme import Theme
+from ludus.envs.city.painting.covers import Covers
+from ludus.envs.city.painting.faces import Face
+from ludus.envs.city.painting.hud import Hud
+from ludus.envs.city.painting.overlays import overlay_levels
+from ludus.envs.city.painting.sprites import LEVELS, Sprites, sprites_of
+from ludus.envs.pygame_tools import new_surface, pygame
+
+_TINTED = 1 << 20  # added to the key of a cell that is drawn with an overlay
+
+_Cover: TypeAlias = tuple[object, Box, Callable[[], pygame.Surface]]  # what tells it apart, where it is, its picture
+
+
+@dataclass(frozen=True, slots=True)
+class Studio:
+    """What painters of games that look alike share: letters, pictures of cells, and how HUD and covers are drawn."""
+
+    theme: Theme
+    layout: Layout
+    face: Face
+    hud: Hud
+    covers: Covers
+    sprites: Sprites
+
+
+def make_studio(theme: Theme, layout: Layout, face: Face) -> Studio:
+    """Prepares painting in a theme and a layout."""
+    hud, covers = Hud(theme, layout, face), Covers(theme, face)
+    return Studio(theme, layout, face, hud, covers, sprites_of(theme.country, layout.view.tile))
+
+
+class Painter:
+    """Paints one game.
+
+    What covers the map (menus, dialogs, windows, tooltips, the mark at the pointer) is drawn on top of the scene, which
+    is kept without it, so that whatever is uncovered comes back by a copy.
+
+    Attributes:
+        pixels: `(height, width, 4)` the picture; red, green, blue, and a byte without meaning.
+    """
+
+    def __init__(self, studio: Studio, simulation: CitySimulation, interface: Interface) -> None:
+        self._studio, self._simulation, self._interface = studio, simulation, interface
+        layout = studio.layout
+        size = (layout.width, layout.height)
+        self.pixels: NDArray[np.uint8] = np.zeros((layout.height, layout.width, 4), np.uint8)
+        self._canvas = pygame.image.frombuffer(self.pixels.data, size, "RGBX")  # shares the memory of the array
+        self._scene = new_surface(size)
+        view = layout.view
+        self._places = [
+            (view.box.left + column * view.tile, view.box.top + row * view.tile)
+            for row in range(view.rows)
+            for column in range(view.columns)
+        ]
+        self._map_size = (simulation.rules.columns, simulation.rules.rows)
+        self.forget()
+
+    def forget(self) -> None:
+        """Draws everything anew next time."""
+        self._drawn = np.full(len(self._places), -1, np.int32)
+        self._texts: dict[str, str] = {}
+        self._tool, self._demands, self._camera = -1, (-1000, 0, 0), (-1, -1)
+        self._serial = -1
+        self._shown: list[tuple[pygame.Surface, Box]] = []
+        self._keys: list[tuple[object, Box]] = []
+        self._is_new = True
+
+    def paint(self) -> None:
+        """Brings the picture up to date; `CitySimulation.look` comes first."""
+        boxes: list[Box] = []
+        if self._is_new:
+            self._studio.hud.draw_frame(self._scene)
+        cells = self._paint_cells()
+        self._paint_hud(boxes)
+        if self._is_new:
+            boxes = [Box(0, 0, self._studio.layout.width, self._studio.layout.height)]
+            self._is_new = False
+        if boxes:
+            self._canvas.blits([(self._scene, (box[0], box[1]), box) for box in boxes], False)
+        self._paint_covers(is_fresh=bool(boxes) or cells)
+
+    def surface(self) -> pygame.Surface:
+        """Returns the picture as a surface that shares the memory of `pixels`."""
+        return self._canvas
+
+    def _paint_cells(self) -> bool:
+        """Draws the cells that look different from before, and says whether there were any."""
+        interface, view = self._interface, self._studio.layout.view
+        state, columns = interface.state, self._map_size[0]
+        looks = self._simulation.looks[interface.game]
+        if (view.columns, view.rows) != self._map_size:
+            looks = looks.reshape(-1, columns)[
+                state.row : state.row + view.rows, state.column : state.column + view.columns
+            ].ravel()
+        keys = looks
+        if state.overlay != Overlay.NONE:
+            levels = overlay_levels(self._simulation, interface.game, Overlay(state.overlay)).reshape(-1, columns)[
+                state.row : state.row + view.rows, state.column : state.column + view.columns
+            ]
+            keys = looks * LEVELS + levels.ravel() + _TINTED
+        changed = np.flatnonzero(keys != self._drawn).tolist()
+        if not changed:
+            return False
+        sprites, places = self._studio.sprites, self._places
+        if state.overlay != Overlay.NONE:
+            pairs = [(sprites.tinted(*divmod(int(keys[c]) - _TINTED, LEVELS)), places[c]) for c in changed]
+        else:
+            pairs = [(sprites.of(int(keys[c])), places[c]) for c in changed]
+        self._scene.fblits(pairs)
+        self._canvas.fblits(pairs)
+        self._drawn[:] = keys
+        return True
+
+    def _paint_hud(self, boxes: list[Box]) -> None:
+        interface, hud, scene = self._interface, self._studio.hud, self._scene
+        state = interface.state
+        texts = interface.texts()
+        if texts != self._texts:
+            for name, text in texts.items():
+                if self._texts.get(name) != text:
+                    boxes.append(hud.draw_text(scene, name, text))
+            self._texts = texts
+        if state.tool != self._tool:
+            if self._tool >= 0:
+                boxes.append(hud.draw_tool(scene, Tool(self._tool), selected=False))
+            boxes.append(hud.draw_tool(scene, Tool(state.tool), selected=True))
+            self._tool = state.tool
+        demands = interface.figures.demands()
+        if demands != self._demands:
+            boxes.append(hud.draw_demand(scene, demands))
+            self._demands = demands
+        if (state.column, state.row) != self._camera:
+            self._camera = (state.column, state.row)
+            boxes += hud.draw_thumbs(scene, *self._camera, self._map_size)
+
+    def _paint_covers(self, *, is_fresh: bool) -> None:
+        """Draws what covers the scene; `is_fresh` if something below may have been drawn over it."""
+        interface = self._interface
+        if interface.serial != self._serial or interface.has_pane:
+            self._serial = interface.serial
+            covers = self._covers()
+            keys = [(key, box) for key, box, _ in covers]
+            if keys != self._keys:
+                for _, box in self._shown:
+                    self._canvas.blit(self._scene, (box[0], box[1]), box)
+                self._keys, self._shown, is_fresh = keys, [(draw(), box) for _, box, draw in covers], True
+        if is_fresh:
+            for picture, box in self._shown:
+                self._canvas.blit(picture, (box[0], box[1]))
+
+    def _covers(self) -> list[_Cover]:
+        """Returns what covers the scene, lowest first."""
+        interface, covers, state = self._interface, self._studio.covers, self._interface.state
+        pane, hovered, hint = interface.pane(), interface.hovered(), interface.hint()
+        name = hovered.name if hovered is not None and hovered.kind in ("button", "item") else ""
+        found: list[_Cover] = []
+        place = None if state.dialogs or state.path else interface.cell_at(state.pointer_x, state.pointer_y)
+        if place is not None and (pane is None or not pane.box.holds(state.pointer_x, state.pointer_y)):
+            box = self._mark_box(place)
+            found.append(("mark", box, partial(covers.mark, box)))
+        if pane is not None:
+            found.append(((pane.pane, name), pane.box, partial(covers.pane, pane, name)))
+        if state.path and not state.dialogs:
+            heading, marked = self._studio.layout.menus[state.path[0]], interface.marks()
+            found.append(("heading", heading.box, partial(covers.heading, heading)))
+            found += [
+                ((menu.elements, name, marked), menu.box, partial(covers.menu, menu, name, marked))
+                for menu in interface.lists()
+            ]
+        if hint is not None:
+            found.append((hint.text, hint.box, partial(covers.hint, hint)))
+        return found
+
+    def _mark_box(self, place: tuple[int, int]) -> Box:
+        """Where the mark at the pointer is: as large as what one click would build, cut off at the end of the view."""
+        view, state = self._studio.layout.view, self._interface.state
+        brush = self._simulation.rules.zone_brush if state.tool in ZONES else 1
+        column, row = place[0] - state.column, place[1] - state.row
+        across, down = min(brush, view.columns - column), min(brush, view.rows - row)
+        left, top = view.box.left + column * view.tile, view.box.top + row * view.tile
+        return Box(left, top, across * view.tile, down * view.tile)
