@@ -69,7 +69,7 @@ class Director:
         return self._behind(view, history.elapsed_s, jumps=jumps)
 
     def _beside(self, view: MatchView, elapsed_s: float, *, jumps: bool) -> Camera:
-        aim = np.array(view.ball.position) * (0.45, 0.9, 0.45)
+        aim = np.array(view.ball.position) * (0.45, 0.78, 0.45)
         share = 1.0 if jumps else 1.0 - math.exp(-_PAN_HZ * elapsed_s)
         self._watched = self._watched + share * (aim - self._watched)
         x, y, z = self._watched.tolist()
