@@ -6,9 +6,11 @@ from itertools import pairwise
 
 from ludus.envs.city.drivers.driver import Frame
 from ludus.envs.city.perception.binarise import Line, line_of
-from ludus.envs.city.perception.glyphs import GlyphBank
+from ludus.envs.city.perception.glyphs import MAX_OVERLAP, GlyphBank
 
-_NEW, _ODD, _WRONG = 1, 3, 7  # costs: an unknown letter, parts that are joined or torn, a letter known as another
+# Costs: an unknown letter, another look of a known one, parts that are joined or torn, two
+# segments of three letters that cannot be told apart, and what was said otherwise.
+_NEW, _OTHER, _ODD, _BLOCK, _WRONG = 2, 3, 6, 7, 100
 _MAX_JOINED = 3
 _LEVELS = (0.5, 0.485, 0.515)
 _MAX_PASSES = 4
@@ -33,10 +35,13 @@ class _Way:
 
 
 def learn_all(bank: GlyphBank, labels: Iterable[Label]) -> int:
-    """Learns from labelled crops, those that are clear first; returns how many were understood."""
+    """Learns from labelled crops, those that are clear first; returns how many were understood.
+
+    What is read right already teaches nothing new and is passed over.
+    """
     waiting, understood = list(labels), 0
     for _ in range(_MAX_PASSES):
-        rest = [label for label in waiting if not learn(bank, label.crop, label.text)]
+        rest = [label for label in waiting if not _is_read(bank, label) and not learn(bank, label.crop, label.text)]
         understood += len(waiting) - len(rest)
         if not rest or len(rest) == len(waiting):
             break
@@ -44,35 +49,67 @@ def learn_all(bank: GlyphBank, labels: Iterable[Label]) -> int:
     return understood
 
 
-def learn(bank: GlyphBank, crop: Frame, text: str, votes: int = 1) -> bool:
-    """Learns what the letters of a crop look like; returns False if the label does not fit it in exactly one way."""
+def learn(bank: GlyphBank, crop: Frame, text: str, *, spaces: bool = True) -> bool:
+    """Learns what the letters of a crop look like.
+
+    Args:
+        bank: What learns.
+        crop: Picture of one line.
+        text: What it says.
+        spaces: Whether the label has its spaces where they are; OCR leaves some out.
+
+    Returns:
+        False if the label does not fit the crop in exactly one way.
+    """
     letters = "".join(text.split())
-    if not letters or not _learn_at(bank, crop, text, letters, _LEVELS[0], votes):
+    if not letters or not _learn_at(bank, crop, text, letters, _LEVELS[0], spaces):
         return False
     for level in _LEVELS[1:]:  # other colours round smooth edges the other way
-        _learn_at(bank, crop, text, letters, level, votes)
+        _learn_at(bank, crop, text, letters, level, spaces)
     return True
 
 
-def _learn_at(bank: GlyphBank, crop: Frame, text: str, letters: str, level: float, votes: int) -> bool:
+def _is_read(bank: GlyphBank, label: Label) -> bool:
+    return bank.read(label.crop) == (label.text, 1.0)
+
+
+def _learn_at(bank: GlyphBank, crop: Frame, text: str, letters: str, level: float, has_spaces: bool) -> bool:
     line = line_of(crop, level)
     if line is None:
         return False
-    ways = _ways(bank, line, letters)
-    if ways[0][0].count != 1 or ways[0][0].cost >= _WRONG * max(1, len(letters) // 4):
-        return False
+    steps = _believed(bank, line, letters)
     spaces = _spaces(text)
     segment, letter, end = 0, 0, -1
+    for step in steps:
+        start = line.segments[segment].start
+        if end >= 0 and has_spaces:
+            bank.note_gap(start - end, is_space=letter in spaces)
+        end = line.segments[segment + step.segments - 1].end
+        bank.add(line.columns[start:end], line, letters[letter : letter + step.letters])
+        segment, letter = segment + step.segments, letter + step.letters
+    return bool(steps)
+
+
+def _believed(bank: GlyphBank, line: Line, letters: str) -> list[_Way]:
+    """Returns the steps along segments and letters; none unless there is one cheapest way and little of it is new.
+
+    Either every unknown letter has a segment of its own, or only one step is unknown: where several unknown letters
+    touch, nobody can say which is which.
+    """
+    ways = _ways(bank, line, letters)
+    if ways[0][0].count != 1 or ways[0][0].cost >= 2 * _WRONG:
+        return []
+    steps: list[_Way] = []
+    unknown: list[_Way] = []
+    segment = letter = 0
     while segment < len(line.segments):
         way = ways[segment][letter]
-        start = line.segments[segment].start
-        if end >= 0:
-            bank.note_gap(start - end, is_space=letter in spaces)
-        segment, first = segment + way.segments, letter
-        letter += way.letters
-        end = line.segments[segment - 1].end
-        bank.add(line.columns[start:end], line, letters[first:letter], votes)
-    return True
+        segment, letter = segment + way.segments, letter + way.letters
+        steps.append(way)
+        if way.cost > ways[segment][letter].cost:
+            unknown.append(way)
+    are_plain = all(step.segments == step.letters == 1 for step in unknown)
+    return steps if are_plain or (len(unknown) <= 1 and ways[0][0].cost < _WRONG) else []
 
 
 def _ways(bank: GlyphBank, line: Line, letters: str) -> list[list[_Way]]:
@@ -99,7 +136,8 @@ def _ways(bank: GlyphBank, line: Line, letters: str) -> list[list[_Way]]:
 def _steps(segments: int, letters: int) -> list[tuple[int, int]]:
     torn = [(count, 1) for count in range(2, min(_MAX_JOINED, segments) + 1)]
     joined = [(1, count) for count in range(2, min(_MAX_JOINED, letters) + 1)]
-    return [(1, 1), *torn, *joined]
+    blocks = [(2, 3)] if segments >= 2 and letters >= 3 else []
+    return [(1, 1), *torn, *joined, *blocks]
 
 
 def _cost(bank: GlyphBank, line: Line, first: int, segments: int, text: str) -> int:
@@ -108,11 +146,26 @@ def _cost(bank: GlyphBank, line: Line, first: int, segments: int, text: str) -> 
     if known is not None:
         return 0 if text in known.votes else _WRONG
     if segments == 1 and len(text) == 1:
-        return _NEW
-    widest_gap = max(
-        (line.segments[i + 1].start - line.segments[i].end for i in range(first, first + segments - 1)), default=0
-    )
-    return _ODD if widest_gap <= 2 else _WRONG
+        widths = bank.widths.get(text, {end - start})
+        return _NEW if text not in bank.widths else _OTHER if end - start <= max(widths) + 1 else _WRONG
+    if segments == 1:
+        if not _can_join(bank, text, end - start):
+            return _WRONG
+        parts = bank.split(line.segments[first], line, frozenset(text)) if set(text) <= bank.widths.keys() else None
+        return 0 if parts is not None and parts[0] == text else _ODD
+    gaps = [line.segments[i + 1].start - line.segments[i].end for i in range(first, first + segments - 1)]
+    if len(text) > 1:
+        inner = line.segments[first : first + segments]
+        are_new = all(bank.known(segment.columns, line) is None for segment in inner)
+        return _BLOCK if are_new and max(gaps) <= 2 else _WRONG
+    return _ODD if max(gaps) <= 2 and text not in bank.widths else _WRONG
+
+
+def _can_join(bank: GlyphBank, text: str, width: int) -> bool:
+    """Whether letters that touch can be so wide, as far as it is known how wide each is."""
+    least = sum(min(bank.widths.get(letter, (1,))) for letter in text) - MAX_OVERLAP * (len(text) - 1)
+    most = sum(max(bank.widths.get(letter, (width,))) for letter in text)
+    return least <= width <= most
 
 
 def _spaces(text: str) -> set[int]:

@@ -1,5 +1,6 @@
 """The glyph reader: letters as exact bitmaps, learnt from labelled crops. Fast, and silent about what it never saw."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ _NEAR_SHARE = 0.04  # of a glyph's ink that may differ in a near match: none of 
 _SPLIT_CONFIDENCE = 0.9
 _MAX_MERGED = 3  # parts of one letter beside each other, as in a percent sign
 _MAX_TOUCHING = 4  # letters in one segment
-_MAX_OVERLAP = 3  # columns that one letter hangs over the next
+MAX_OVERLAP = 3  # columns that one letter hangs over the next
+_MAX_SPLITS = 4096  # segments whose parts are remembered
+_DOUBLED = re.compile(r"[.,][.,]")  # what no number has, but overlaps of parts can look like
 _SPACE_SHARE = 0.35  # of the height of a line: a gap that is a space before one was learnt
 
 
@@ -59,11 +62,14 @@ class GlyphBank:
         glyphs: By bitmap and place.
         inner_gap: Widest gap seen inside a word, in pixels; -1 if none was seen.
         space_gap: Narrowest gap seen at a space; 0 if none was seen.
+        widths: Columns that each single letter was seen to take.
     """
 
     def __init__(self) -> None:
         self.glyphs: dict[Key, Glyph] = {}
         self.inner_gap, self.space_gap = -1, 0
+        self.widths: defaultdict[str, set[int]] = defaultdict(set)
+        self._splits: dict[tuple[Key, int, frozenset[str] | None], tuple[str, float] | None] = {}
         self._by_width: defaultdict[int, list[Glyph]] = defaultdict(list)
         self._merged_widths: set[int] = set()
         self._widest_digit = 0
@@ -103,6 +109,10 @@ class GlyphBank:
 
     def insert(self, glyph: Glyph) -> None:
         """Takes a glyph up; votes for one that is known are added."""
+        self._splits.clear()
+        for text in glyph.votes:
+            if len(text) == 1:
+                self.widths[text].add(len(glyph.columns))
         known = self.glyphs.get((glyph.columns, glyph.place))
         if known is not None:
             for text, votes in glyph.votes.items():
@@ -147,7 +157,12 @@ class GlyphBank:
         if glyph is not None:
             text = glyph.text(alphabet)
             return (text, 1.0, 1) if text is not None else (UNKNOWN, 0.0, 1)
-        near = self._near(segment.moved, place, alphabet) or self._split(segment, line, alphabet)
+        key = ((segment.moved, place), line.baseline - segment.top, alphabet)
+        if key not in self._splits:
+            if len(self._splits) >= _MAX_SPLITS:
+                self._splits.clear()
+            self._splits[key] = self._near(segment.moved, place, alphabet) or self.split(segment, line, alphabet)
+        near = self._splits[key]
         return (*near, 1) if near is not None else (UNKNOWN, 0.0, 1)
 
     def _near(self, moved: Columns, place: Place, alphabet: frozenset[str] | None) -> tuple[str, float] | None:
@@ -170,7 +185,7 @@ class GlyphBank:
             return None
         return best_text, 1.0 - best / ink
 
-    def _split(self, segment: Segment, line: Line, alphabet: frozenset[str] | None) -> tuple[str, float] | None:
+    def split(self, segment: Segment, line: Line, alphabet: frozenset[str] | None) -> tuple[str, float] | None:
         """Takes letters that touch or hang over each other apart, if known ones make the segment up in only one way.
 
         Parts of a segment no wider than a digit are believed only with a comma or point among them, as under a 7: else
@@ -179,6 +194,7 @@ class GlyphBank:
         if not self._widest_digit:
             return None
         found = set(self._fillings(segment.columns, (0,) * len(segment.columns), 0, line, alphabet, _MAX_TOUCHING))
+        found = {text for text in found if not _DOUBLED.search(text)}
         found = {text for text in found if len(text) == min(map(len, found))}  # a point may hide behind a comma
         if len(segment.columns) <= self._widest_digit:
             found = {text for text in found if "," in text or "." in text}
@@ -190,6 +206,7 @@ class GlyphBank:
         """Gives every text whose glyphs, from `start` on and laid over what is `done`, make up the columns wanted."""
         if done == wanted:
             yield ""
+            return
         if depth == 0 or start >= len(wanted):
             return
         for width, glyphs in self._by_width.items():
@@ -200,7 +217,7 @@ class GlyphBank:
                 text = glyph.text(alphabet) if laid is not None else None
                 if laid is None or text is None or len(text) > 1:
                     continue
-                for overlap in range(min(_MAX_OVERLAP, width - 1) + 1):
+                for overlap in range(min(MAX_OVERLAP, width - 1) + 1):
                     behind = start + width - overlap
                     yield from (text + rest for rest in self._fillings(wanted, laid, behind, line, alphabet, depth - 1))
 

@@ -1,0 +1,18 @@
+"""OpenCV, imported where it is needed first."""
+
+from typing import Any
+
+from ludus.core.errors import MissingDependencyError
+
+
+def opencv(purpose: str) -> Any:  # noqa: ANN401 - a module
+    """Returns the module cv2.
+
+    Raises:
+        MissingDependencyError: OpenCV is not installed; names what it is needed for.
+    """
+    try:
+        import cv2
+    except ImportError as error:
+        raise MissingDependencyError("opencv-python-headless", "city", purpose) from error
+    return cv2
