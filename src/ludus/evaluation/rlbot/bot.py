@@ -1,0 +1,66 @@
+"""Plays as a bot of RLBot v5, offline; `python bot.py --self-test` replays recorded packets instead.
+
+This file is copied into the folder of each bot and finds its agent there; all else is in the package `ludus`, so that
+observations and actions are those of training.
+"""
+
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ludus.core.errors import LudusError, MissingDependencyError
+from ludus.envs.rocket.rlbot.flat import pad_order, read_packet, read_pads
+from ludus.envs.rocket.rlbot.pilot import Pilot
+from ludus.evaluation.rlbot.deciding import AgentDecider
+from ludus.evaluation.rlbot.folder import check_folder, load_folder
+
+FOLDER = Path(__file__).resolve().parent
+
+
+def run_bot() -> None:
+    """Connects to RLBot, which has started this program, and plays until the match is over."""
+    try:
+        from rlbot.flat import ControllerState
+        from rlbot.managers import Bot
+    except ImportError:
+        raise MissingDependencyError("rlbot 2", "rlbot", "playing in RLBot") from None
+    torch.set_num_threads(1)  # the game needs the others
+    loaded = load_folder(FOLDER)
+
+    class LudusBot(Bot):  # type: ignore[misc]  # the package is optional, and unknown to the type checker without it
+        """The agent of this folder in one car."""
+
+        def initialize(self) -> None:
+            """Takes the car, once the field is known."""
+            decider = AgentDecider(loaded.agent, deterministic=loaded.settings.deterministic)
+            self.pilot = Pilot(loaded.config, decider, self.index, pad_order(read_pads(self.field_info)))
+
+        def get_output(self, packet: Any) -> Any:  # noqa: ANN401 - flat types of RLBot
+            """Answers a packet."""
+            return ControllerState(*self.pilot.controls(read_packet(packet)))
+
+    settings = tomllib.loads((FOLDER / "bot.toml").read_text(encoding="utf-8"))["settings"]
+    LudusBot(settings["agent_id"]).run(wants_match_communications=False, wants_ball_predictions=False)
+
+
+def main() -> int:
+    """Tests the folder, then plays unless the test was all that was asked for; returns the exit code."""
+    try:
+        tested = check_folder(FOLDER)
+        sys.stdout.write(
+            f"[OK] {tested.packets} packets replayed: {tested.decisions} observations equal "
+            f"(to {tested.difference:.1g}), {tested.actions} actions equal\n"
+        )
+        if "--self-test" not in sys.argv[1:]:
+            run_bot()
+    except LudusError as error:
+        sys.stderr.write(f"[ERROR] {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
