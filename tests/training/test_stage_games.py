@@ -95,7 +95,7 @@ def make_config(**changes: Any) -> TrainConfig:
             },
             "curriculum": CURRICULUM,
             "league": {"snapshot_every_env_steps": 2 * STEPS * 8, "keep": 3, "sampler": "pfsp"},
-            "evaluation": {"every_env_steps": 150, "matches": 2},
+            "evaluation": {"every_env_steps": 90, "matches": 2},
             "checkpoints": {"every_iterations": 2, "keep": 1},
             **changes,
         }
@@ -274,6 +274,12 @@ def test_a_stage_is_passed_by_rating(tmp_path: Path) -> None:
 def test_the_best_score_counts_from_a_stage_with_new_games_on(straight: tuple[Path, Watcher]) -> None:
     document: Any = load_checkpoint(straight[0] / "checkpoints" / "final").documents["training"]
     table = rows(straight[0] / "evaluation_results.csv")
+    assert {(row["mode"], row["side"]) for row in table} >= {
+        ("1v1", "1v1"),
+        ("1v2", "1v2"),
+        ("1v2", "2v1"),
+        ("2v2", "2v2"),
+    }
     last = [float(row["score"]) for row in table if int(row["iteration"]) > 6]
     assert document["course"]["evaluation"]["best"] == max(last)
 

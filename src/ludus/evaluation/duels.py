@@ -45,11 +45,13 @@ class Evaluation:
             `win_rate_high`; where there is a reward `mean_return` likewise; `mean_length` likewise; and the agent's
             behaviour.
         seconds: Time it took.
+        mode: Sizes of the teams, as `EnvSpec.mode` names them; empty where there were several modes.
     """
 
     world: str
     rows: tuple[Row, ...]
     seconds: float
+    mode: str = ""
 
     @property
     def mean_win_rate(self) -> float | None:
@@ -256,7 +258,7 @@ class Duels:
             for side, played in sides.items():
                 told = {"opponent": name, "side": side} if len({spec.side(team) for team in spec.teams}) > 1 else {}
                 rows.append(told | table_row(name, played, self._behaviour, spec.rate_hz))
-        return Evaluation(spec.id, tuple(rows), time.perf_counter() - started_s)
+        return Evaluation(spec.id, tuple(rows), time.perf_counter() - started_s, spec.mode)
 
     def play_matches(self, policy: Policy, *, progress: ShareDone = lambda _: None) -> Matches:
         """Plays all matches like `play`, and returns each of them instead of a table."""

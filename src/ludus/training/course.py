@@ -64,7 +64,7 @@ class Course:
         self._has_stages = bool(config.curriculum)
         self.standings = Standings()
         # Numbers of several modes are told apart by their names; a run of one keeps the plain ones.
-        self._names_modes = any(stage.world is not None for stage in stages)
+        self._names_modes = config.names_modes
         self._snapshots = 0  # how many were taken so far
         self._exploiters = 0
 
@@ -86,6 +86,8 @@ class Course:
     def before(self, env_steps: int) -> None:
         """Prepares the next rollout."""
         self._bench.rewards.set_time(env_steps)
+        if self.curriculum is not None:
+            self._bench.ppo.exploration = self._config.at_stage(self.curriculum.index).policy.exploration
 
     def after(self, episodes: Episodes, before: Counters, after: Counters, playing: Iterable[str] = ()) -> News:
         """Takes the episodes of an iteration and says what has changed.

@@ -25,6 +25,7 @@ class Evaluator:
 
     def __init__(self, config: TrainConfig) -> None:
         self._config, self._world, self._modes = config.evaluation, config.world.name, config.judged_modes()
+        self._names_modes = config.names_modes
         self._plateau = config.guard.plateau
         self.best = -math.inf
         self.since_best = 0
@@ -78,6 +79,11 @@ class Evaluator:
         self.every_env_steps = cadence(config, numbers)
         messages = self._note_convergence(numbers, counters)
         rows = tuple(result.as_json()["opponents"])
+        if self._names_modes and not self._modes:  # whatever the stage is, all rows of the run have the same columns
+            rows = tuple(
+                {"opponent": row["opponent"], "mode": result.mode, "side": row.get("side", result.mode)} | row
+                for row in rows
+            )
         judged_by = config.score if config.score in numbers else result.judged_by
         return Evaluated(counters, rows, score, is_best, judged_by, self.milestones, messages)
 
