@@ -131,7 +131,8 @@ def closed_port() -> int:
 
 @pytest.mark.parametrize(
     "address", [f"http://127.0.0.1:{closed_port()}/{TOKEN}", f"http://127.0.0.1:99999/{TOKEN}", f"http://[::1/{TOKEN}",
-                f"http://127.0.0.1/with a space/{TOKEN}"]
+                f"http://127.0.0.1/with a space/{TOKEN}"],
+    ids=["closed port", "no such port", "half an address", "a space"],
 )  # fmt: skip
 def test_a_server_that_cannot_be_reached_is_warned_of_once_without_its_address(
     address: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
