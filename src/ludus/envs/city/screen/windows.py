@@ -1,0 +1,115 @@
+"""The windows of a screen: what they are called, where they are, and which process they belong to."""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+from ludus.envs.city.screen.connection import screen_errors
+
+_LOCAL_CLIENT_PID = 2  # of X-Resource: ask for the process that is connected
+_MAX_TITLE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A visible window on the screen's top level, as it was when it was looked at.
+
+    Attributes:
+        id: Its number at the server.
+        title: What it calls itself; empty if nothing.
+        left: Of its inside, in pixels of the screen.
+        top: Of its inside, in pixels of the screen.
+        width: Of its inside.
+        height: Of its inside.
+        popup: Whether it is a menu or a tooltip: no window manager would touch it.
+        pid: The process that made it, as the server says; 0 if the server does not know.
+    """
+
+    id: int
+    title: str
+    left: int
+    top: int
+    width: int
+    height: int
+    popup: bool
+    pid: int
+
+    @property
+    def box(self) -> tuple[int, int, int, int]:
+        """Left, top, right and bottom of its inside."""
+        return self.left, self.top, self.left + self.width, self.top + self.height
+
+
+class Windows:
+    """Looks at the windows of one screen."""
+
+    def __init__(self, connection: Any, name: str) -> None:  # noqa: ANN401 - python-xlib has no types
+        from Xlib import X
+
+        self._connection, self._name = connection, name
+        self._root = connection.screen().root
+        with screen_errors(name):
+            self._mask = int(connection.res_query_clients().clients[0].resource_mask)
+            self._utf8_name = connection.intern_atom("_NET_WM_NAME")
+            self._utf8 = connection.intern_atom("UTF8_STRING")
+            self._root.change_attributes(event_mask=X.SubstructureNotifyMask)
+            connection.sync()
+        self._shown: list[Window] | None = None
+
+    def shown(self) -> list[Window]:
+        """Returns the visible windows on the top level, the lowest first.
+
+        The server tells when windows come, go or move, so that nothing is asked while nothing changes.
+
+        Raises:
+            GameLostError: The screen is gone.
+        """
+        with screen_errors(self._name):
+            while self._connection.pending_events():
+                self._connection.next_event()
+                self._shown = None
+            if self._shown is None:
+                children = self._root.query_tree().children
+                self._shown = [window for child in children if (window := self._look(child)) is not None]
+        return self._shown
+
+    def owner(self, window_id: int) -> int:
+        """Returns the process that a window belongs to, as the server says; 0 if it does not know."""
+        client = window_id & ~self._mask
+        with screen_errors(self._name):
+            answer = self._connection.res_query_client_ids([{"client": client, "mask": _LOCAL_CLIENT_PID}])
+        for identity in answer.ids:
+            if identity.spec.mask == _LOCAL_CLIENT_PID and identity.value:
+                return int(identity.value[0])
+        return 0
+
+    def _look(self, window: Any) -> Window | None:  # noqa: ANN401
+        from Xlib import X
+        from Xlib.error import XError
+
+        try:
+            attributes = window.get_attributes()
+            if attributes.map_state != X.IsViewable or attributes.win_class != X.InputOutput:
+                return None
+            shape = window.get_geometry()
+            inner = shape.border_width
+            return Window(
+                id=int(window.id),
+                title=self._title(window),
+                left=int(shape.x) + inner,
+                top=int(shape.y) + inner,
+                width=int(shape.width),
+                height=int(shape.height),
+                popup=bool(attributes.override_redirect),
+                pid=self.owner(window.id),
+            )
+        except XError:  # it went away while we looked
+            return None
+
+    def _title(self, window: Any) -> str:  # noqa: ANN401
+        with contextlib.suppress(UnicodeDecodeError):
+            named = window.get_full_property(self._utf8_name, self._utf8)
+            if named is not None:
+                return bytes(named.value).decode("utf-8")[:_MAX_TITLE]
+        title = window.get_wm_name()
+        return (title.decode("latin-1") if isinstance(title, bytes) else title or "")[:_MAX_TITLE]

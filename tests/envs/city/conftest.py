@@ -1,0 +1,48 @@
+"""What tests of real screens share: a toy game with its profile, and a skip that names what is not installed."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ludus.envs.city.drivers.x11 import X11Driver
+from ludus.envs.city.learned import LearnedPictures
+from ludus.envs.city.profile import GameProfile, load_profile
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def xvfb() -> None:
+    if shutil.which("Xvfb") is None:
+        pytest.skip("needs Xvfb, from the Debian package xvfb")
+
+
+@pytest.fixture
+def toy_profile(request: pytest.FixtureRequest, tmp_path: Path) -> GameProfile:
+    request.getfixturevalue("xvfb")
+    return load_profile(str(toy_file(tmp_path)))
+
+
+@pytest.fixture(scope="session")
+def toy_pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the first test that launches the toy game learns what it looks like, for all others."""
+    return tmp_path_factory.mktemp("toy") / "pictures"
+
+
+@pytest.fixture
+def toy(toy_profile: GameProfile, toy_pictures: Path) -> Iterator[X11Driver]:
+    """The toy game, launched."""
+    with X11Driver(toy_profile, pictures=LearnedPictures(toy_pictures)) as driver:
+        driver.launch()
+        yield driver
+
+
+def toy_file(folder: Path) -> Path:
+    """Writes the toy game's profile for this machine and returns its file."""
+    text = (HERE / "toy_city.yaml").read_text().replace("PYTHON", sys.executable)
+    file = folder / "toy_city.yaml"
+    file.write_text(text.replace("TOY_GAME", str(HERE / "toy_game.py")))
+    return file
