@@ -204,12 +204,6 @@ class TrainConfig(_Frozen):
         if self.curriculum and self.opponents is not None:
             raise ValueError("opponents are given by each stage of the curriculum; leave out one of the two")
         check_stages(self.curriculum)
-        exploring = [stage.name for stage in self.curriculum if stage.exploration is not None]
-        if exploring and self.policy.exploration is None:
-            raise ValueError(
-                f"stage {exploring[0]!r} has an exploration of its own, for which the policy has to be made: set "
-                "policy.exploration, with frequency 0 if the other stages do not explore"
-            )
         if self.ppo.mirror and (self.policy.recurrent is not None or self.policy.strategy is not None):
             raise ValueError(
                 "ppo.mirror is for policies without memory; leave out policy.recurrent and policy.strategy"
@@ -241,19 +235,14 @@ class TrainConfig(_Frozen):
         return (StageConfig(name="all", opponents=self.opponents),)
 
     def at_stage(self, index: int) -> Self:
-        """Returns the settings with the world and the exploration of a stage in the place of the run's own."""
+        """Returns the settings with the world of a stage in the place of the run's own."""
         stages = self.stages()
-        if not stages:
+        own = stages[index].world if stages else None
+        if own is None:
             return self
-        own, exploration = stages[index].world, stages[index].exploration
-        whole: dict[str, Any] = {}
-        if own is not None:
-            changes: dict[str, Any] = {"settings": with_overrides(self.world.name, self.world.settings, own.settings)}
-            changes |= {} if own.num_games is None else {"num_games": own.num_games}
-            whole["world"] = self.world.model_copy(update=changes)
-        if exploration is not None:
-            whole["policy"] = self.policy.model_copy(update={"exploration": exploration})
-        return self.model_copy(update=whole) if whole else self
+        changes: dict[str, Any] = {"settings": with_overrides(self.world.name, self.world.settings, own.settings)}
+        changes |= {} if own.num_games is None else {"num_games": own.num_games}
+        return self.model_copy(update={"world": self.world.model_copy(update=changes)})
 
     @property
     def names_modes(self) -> bool:
