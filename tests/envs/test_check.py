@@ -37,7 +37,9 @@ class ShortPoint(PointEnv):
         )
 
 
-@pytest.mark.parametrize("name", ["identity-v1", "recall-v1", "rps-v1", "point-v1", "endless-v1", "duel-v1", "tug-v1"])
+@pytest.mark.parametrize(
+    "name", ["identity-v1", "recall-v1", "rps-v1", "point-v1", "endless-v1", "duel-v1", "tug-v1", "dig-v1"]
+)
 def test_the_tiny_worlds_conform(name: str) -> None:
     report = check_env(name, replace(OPTIONS, random=name not in {"endless-v1", "duel-v1"}))
     assert not report.failed

@@ -64,8 +64,8 @@ class Learner(Protocol):
     def iterate(self, progress: float = 0.0) -> dict[str, float]:
         """Does a whole iteration and returns the metrics."""
 
-    def collect(self) -> None:
-        """Collects one rollout."""
+    def collect(self, progress: float = 0.0) -> None:
+        """Collects one rollout; `progress` is the share of the training that is done."""
 
     def update(self, progress: float = 0.0) -> None:
         """Learns; `progress` is the share of the training that is done."""

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ludus.policies.config import ExplorationConfig
 from ludus.rewards.weights import RewardConfig
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -75,6 +76,7 @@ class StageConfig(_Frozen):
         opponents: Share of each opponent, `self` for past selves, `mirror` for games that the learner plays alone.
         world: In which its games differ from the run's; None not at all. What is seen and done must be the same.
         rewards: What is rewarded in it; None keeps the run's own.
+        exploration: How the policy explores in it; None keeps the run's own, `policy.exploration`.
         promotion: When it is passed; None in a stage that lasts to the end.
         demotion: When the run falls back to the stage before; None never.
     """
@@ -83,6 +85,7 @@ class StageConfig(_Frozen):
     opponents: dict[str, Annotated[float, Field(ge=0.0)]]
     world: StageWorldConfig | None = None
     rewards: RewardConfig | None = None
+    exploration: ExplorationConfig | None = None
     promotion: PromotionConfig | None = None
     demotion: DemotionConfig | None = None
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError, DeviceError, SnapshotError, UnsupportedError
+from ludus.envs.choices import Choices, choice_faults, choices_of
 from ludus.envs.mirror import Mirror as Mirror  # a world's spec is written with this module alone
 from ludus.envs.mirror import Reflection as Reflection
 from ludus.envs.mirror import mirror_faults
@@ -56,9 +57,16 @@ class EnvSpec:
         truncates: Whether a game can be cut off (`StepResult.truncated`); where none ever is, a learner on a GPU saves
             asking for the values of final observations in every step.
         mirror: How a seat's observations and actions look in a mirror; None if the world is not symmetric.
+        action_mask: The observation entry that says which choices are allowed now: 1 or 0 for every alternative of a
+            Discrete space, or of all factors of a MultiDiscrete one side by side. Policies never do what is not
+            allowed; the world still has to bear it. A factor in which nothing is allowed has everything allowed.
+        action_uses: In a MultiDiscrete space, whose first factor is the kind of the action: for each kind, which of the
+            other factors count. Those that do not are 0. Empty where all always count.
+        exploratory_kinds: Kinds of action (numbers of the first factor, or of a Discrete space) that are there for
+            exploring; `policy.exploration` plays them now and then.
 
     Raises:
-        ConfigError: The mirror does not fit the spaces.
+        ConfigError: The mirror, or what is said about choices, does not fit the spaces.
     """
 
     name: str
@@ -78,13 +86,27 @@ class EnvSpec:
     snapshots: bool = True
     truncates: bool = True
     mirror: Mirror | None = None
+    action_mask: str | None = None
+    action_uses: tuple[tuple[bool, ...], ...] = ()
+    exploratory_kinds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        said = (self.action_mask, self.action_uses, self.exploratory_kinds)
+        wrong = next(choice_faults(self.observation_space, self.action_space, *said), None)
+        if wrong is not None:
+            raise ConfigError(f"the choices of {self.id} do not fit: {wrong}")
         if self.mirror is None:
             return
         fault = next(mirror_faults(self.mirror, self.observation_space, self.action_space), None)
         if fault is not None:
             raise ConfigError(f"the mirror of {self.id} does not fit: {fault}")
+        if self.action_uses and self.mirror.actions.source != tuple(range(len(self.mirror.actions.source))):
+            raise ConfigError(f"the mirror of {self.id} does not fit: factors that count for some kinds change places")
+
+    @property
+    def choices(self) -> Choices:
+        """What an action is made of, in a world of Discrete or MultiDiscrete actions; others raise UnsupportedError."""
+        return choices_of(self.action_space, self.action_uses, self.exploratory_kinds)
 
     @property
     def seats(self) -> int:

@@ -54,6 +54,17 @@ class ActionHead(nn.Module):
     def log_prob_and_entropy(self, parameters: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the log probability of `actions` and the entropy, each without the parameters' last axis."""
 
+    def restrict(self, parameters: Tensor, mask: Tensor) -> Tensor:
+        """Returns parameters under which only what `mask` `(..., choices)` allows, by a number but 0, can be chosen.
+
+        Raises:
+            UnsupportedError: This head knows no masks.
+        """
+        raise UnsupportedError(
+            f"{type(self).__name__} cannot be masked, asked for {mask.shape[-1]} choices in {parameters.shape[-1]} "
+            "parameters; valid: heads of Discrete and MultiDiscrete actions"
+        )
+
 
 class CategoricalHead(ActionHead):
     """One choice out of `count`, numbered from 0."""
@@ -79,7 +90,7 @@ class CategoricalHead(ActionHead):
 
     def log_prob_and_entropy(self, parameters: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Works on one log softmax for both."""
-        return _categorical(parameters, actions)
+        return categorical(parameters, actions)
 
 
 class MultiCategoricalHead(ActionHead):
@@ -109,7 +120,7 @@ class MultiCategoricalHead(ActionHead):
     def log_prob_and_entropy(self, parameters: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Adds up the choices, which are independent."""
         pairs = [
-            _categorical(part, actions[..., i]) for i, part in enumerate(torch.split(parameters, self.counts, dim=-1))
+            categorical(part, actions[..., i]) for i, part in enumerate(torch.split(parameters, self.counts, dim=-1))
         ]
         log_probs, entropies = zip(*pairs, strict=True)
         return torch.stack(log_probs).sum(0), torch.stack(entropies).sum(0)
@@ -152,7 +163,8 @@ def _invert_cumulative(logits: Tensor, noise: Tensor) -> Tensor:
     return (cumulative[..., :-1] <= noise).sum(-1)
 
 
-def _categorical(logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+def categorical(logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns log probability and entropy `(...)` of a choice by logits `(..., choices)`."""
     log_probs = torch.log_softmax(logits, -1)
     log_prob = log_probs.gather(-1, actions.unsqueeze(-1).long()).squeeze(-1)
     return log_prob, -(log_probs.exp() * log_probs).sum(-1)

@@ -3,6 +3,8 @@
 from gymnasium import spaces
 
 from ludus.core.errors import UnsupportedError
+from ludus.envs.choices import Choices
+from ludus.networks.choices import ChoiceHead
 from ludus.networks.distributions import (
     ActionHead,
     BernoulliHead,
@@ -21,6 +23,7 @@ def make_head(
     log_std: float = 0.0,
     state_dependent: bool = False,
     squash: Squash | None = None,
+    choices: Choices | None = None,
 ) -> ActionHead:
     """Makes the head for one seat's actions.
 
@@ -30,6 +33,8 @@ def make_head(
         log_std: First log standard deviation of continuous actions.
         state_dependent: Whether continuous actions explore as a function of the state.
         squash: How actions are squashed into their bounds, which only continuous ones can be; None does not.
+        choices: Of a Discrete or MultiDiscrete space, for a head that knows masks and factors that do not always count;
+            None makes a plain one.
 
     Raises:
         UnsupportedError: The space has no head, or no bounds to squash actions into.
@@ -39,6 +44,8 @@ def make_head(
         if not isinstance(space, spaces.Box):
             raise UnsupportedError(f"only continuous actions (Box) can be squashed, not {space}; use algorithm ppo")
         return SquashedHead(latent, space, squash)
+    if choices is not None:
+        return ChoiceHead(latent, choices)
     if isinstance(space, spaces.Discrete):
         return CategoricalHead(latent, int(space.n))
     if isinstance(space, spaces.MultiDiscrete):

@@ -30,9 +30,11 @@ from ludus.store import Checkpoint
 __all__ = ["CHECKPOINTS_FOLDER", "DOCUMENT", "TENSORS", "Agent", "AnyObservation", "agent_checkpoint", "build_policy"]
 
 _FEW_LAYERS = 64  # are built in no time, and may be settings of a part that this policy does not have
+_CHOICES = ("action_mask", "action_uses", "exploratory_kinds")
 _MAX_MEMORY_ELEMENTS = 1 << 28  # of one row; the largest encoder of the presets remembers some 200,000 numbers
 
 AnyObservation: TypeAlias = NDArray[Any] | Tensor | Mapping[str, NDArray[Any]] | Mapping[str, Tensor]
+_Given: TypeAlias = AnyObservation | Mapping[str, NDArray[Any] | Tensor]
 
 
 def agent_checkpoint(
@@ -96,6 +98,7 @@ class Agent:
         state: Memory | None = None,
         episode_start: NDArray[np.bool_] | Tensor | bool | None = None,
         deterministic: bool = False,
+        action_masks: NDArray[Any] | Tensor | None = None,
     ) -> tuple[Any, Memory | None]:
         """Returns actions and the state to pass to the next call.
 
@@ -106,11 +109,12 @@ class Agent:
                 rows first and stay on the agent's device.
             episode_start: `(rows,)` bool, rows whose observation is the first of an episode; none by default.
             deterministic: Whether the most likely action is taken instead of one that is drawn.
+            action_masks: Which choices are allowed, in the place of the entry of the observation that says so.
 
         Raises:
             ObservationError: The names, shape or type do not fit the world that the agent was trained in.
         """
-        entries, as_numpy, single = self._entries(observation)
+        entries, as_numpy, single = self._entries(self._masked(observation, action_masks))
         rows = next(iter(entries.values())).shape[0]
         starts = self._starts(rows, episode_start, fresh=state is None)
         memory = self.policy.initial(rows) if state is None else self._memory(state, rows)
@@ -125,13 +129,27 @@ class Agent:
         own, other = (PolicyDescription.of(each, self.policy.config).model_dump() for each in (self.spec, spec))
         faults = [
             f"its {name} is {other[name]}, the agent's {own[name]}"
-            for name in ("world", "observation_space", "action_space")
+            for name in ("world", "observation_space", "action_space", *_CHOICES)
             if own[name] != other[name]
         ]
         if faults:
             raise StateError(f"the agent does not fit the world: {'; '.join(faults)}; use the world it was made for")
 
-    def _entries(self, observation: AnyObservation) -> tuple[dict[str, Tensor], bool, bool]:
+    def _masked(self, observation: AnyObservation, masks: NDArray[Any] | Tensor | None) -> _Given:
+        """Returns the observation with the mask that was given apart from it, if one was."""
+        if masks is None:
+            return observation
+        name = self.spec.action_mask
+        if name is None:
+            raise ObservationError(f"{self.spec.id} has no mask of allowed actions; leave out action_masks")
+        if isinstance(observation, Mapping):
+            return {**observation, name: masks}
+        others = [entry for entry in self._shapes if entry != name]
+        if len(others) != 1:
+            raise ObservationError(f"{self.spec.id} has several entries: pass a mapping with {', '.join(others)}")
+        return {others[0]: observation, name: masks}
+
+    def _entries(self, observation: _Given) -> tuple[dict[str, Tensor], bool, bool]:
         """Returns all entries as `(rows, ...)`, whether they came as NumPy, and whether it was a single one."""
         if isinstance(observation, Mapping):
             given: dict[str, Any] = dict(observation)

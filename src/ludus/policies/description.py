@@ -17,6 +17,9 @@ _MAX_ELEMENTS = (
     1 << 24
 )  # of one space: a picture of 2,048 x 2,048 in four colours; Gymnasium keeps arrays of that shape
 _MAX_ENTRIES = 1_000
+_MAX_ROWS = 100_000  # kinds of action
+_BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
+_FORMAT = 2  # 2 knows masks, factors that do not always count, and exploratory kinds
 
 
 class _Frozen(BaseModel):
@@ -37,7 +40,7 @@ class SpaceDescription(_Frozen):
 
     kind: Literal["box", "discrete", "multi_discrete", "multi_binary"]
     shape: tuple[_Size, ...] = ()
-    dtype: Literal["float32", "float64", "uint8"] = "float32"
+    dtype: Literal["float32", "float64", "uint8", "int8", "bool"] = "float32"
     counts: tuple[_Size, ...] = ()
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
@@ -75,7 +78,7 @@ class SpaceDescription(_Frozen):
         kind = np.dtype(self.dtype).type
         if self.low:
             return spaces.Box(np.array(self.low, kind), np.array(self.high, kind), dtype=kind)
-        low, high = (0, 255) if self.dtype == "uint8" else (-np.inf, np.inf)
+        low, high = _BOUNDS.get(self.dtype, (-np.inf, np.inf))
         return spaces.Box(low, high, self.shape, dtype=kind)
 
 
@@ -91,6 +94,10 @@ class PolicyDescription(_Frozen):
         blocks: Named ranges of observation entries.
         config: Settings of the policy.
         settings: Settings of the world that it was trained in, so that it can be evaluated in the same.
+        action_mask: Observation entry that says which choices are allowed, or None; see `EnvSpec`.
+        action_uses: For each kind of action, which of the other factors count.
+        exploratory_kinds: Kinds of action that are there for exploring.
+        format: Version of this form; descriptions that do not tell it are of the first.
     """
 
     world: str
@@ -101,6 +108,10 @@ class PolicyDescription(_Frozen):
     blocks: dict[str, dict[str, tuple[int, int]]]
     config: PolicyConfig
     settings: dict[str, Any] = Field(default_factory=dict)
+    action_mask: str | None = None
+    action_uses: tuple[tuple[bool, ...], ...] = Field(default=(), max_length=_MAX_ROWS)
+    exploratory_kinds: tuple[int, ...] = Field(default=(), max_length=_MAX_ROWS)
+    format: int = Field(default=1, ge=1, le=_FORMAT)
 
     @classmethod
     def of(cls, spec: EnvSpec, config: PolicyConfig, settings: Mapping[str, Any] | None = None) -> Self:
@@ -114,6 +125,10 @@ class PolicyDescription(_Frozen):
             blocks={name: dict(ranges) for name, ranges in spec.blocks.items()},
             config=config,
             settings=dict(settings or {}),
+            action_mask=spec.action_mask,
+            action_uses=spec.action_uses,
+            exploratory_kinds=spec.exploratory_kinds,
+            format=_FORMAT,
         )
 
     @classmethod
@@ -144,4 +159,7 @@ class PolicyDescription(_Frozen):
             rate_hz=self.rate_hz,
             step_limit=None,
             blocks=self.blocks,
+            action_mask=self.action_mask,
+            action_uses=self.action_uses,
+            exploratory_kinds=self.exploratory_kinds,
         )

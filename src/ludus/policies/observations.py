@@ -7,7 +7,8 @@ from gymnasium import spaces
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ludus.core.errors import UnsupportedError
+from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.envs.base import EnvSpec
 from ludus.networks.cnn import Cnn
 from ludus.networks.mlp import Mlp
 from ludus.networks.normaliser import Normaliser
@@ -76,3 +77,20 @@ class ObservationEncoder(nn.Module):
         for name, normaliser in self.normalisers.items():
             assert isinstance(normaliser, Normaliser)  # noqa: S101 - for the type checker
             normaliser.update(observations[name].flatten(-self._axes[name]) if self._axes[name] else observations[name])
+
+
+def seen_space(spec: EnvSpec, config: PolicyConfig) -> spaces.Dict:
+    """Returns the entries that the networks are fed: all but the mask of allowed actions, unless that is wanted too.
+
+    Raises:
+        ConfigError: There would be none.
+    """
+    if spec.action_mask is None or config.sees_action_mask:
+        return spec.observation_space
+    seen = {name: entry for name, entry in spec.observation_space.items() if name != spec.action_mask}
+    if not seen:
+        raise ConfigError(
+            f"{spec.id} shows nothing but its mask of allowed actions, {spec.action_mask!r}; set "
+            "policy.sees_action_mask to feed that to the networks"
+        )
+    return spaces.Dict(seen)

@@ -2,8 +2,9 @@
 
 Inputs: `observation.NAME` `(rows, ...)` an entry; `starts` `(rows,)` bool, rows whose frame is the first of an episode;
 `memory.NAME` `(rows, ...)`, zeros at first. Outputs: `actions` `(rows, ...)`, the most likely ones, within the bounds
-of the action space; `parameters` `(rows, ...)` of the action distribution, to draw from; `next_memory.NAME`, the memory
-for the next call. The critic is left out. The file's metadata hold the description of the policy and of its world.
+of the action space; `parameters` `(rows, ...)` of the action distribution, to draw from, -1e30 for choices that are not
+allowed; `next_memory.NAME`, the memory for the next call. The critic is left out. The file's metadata hold the
+description of the policy and of its world.
 """
 
 import contextlib
@@ -84,7 +85,8 @@ class _StepModule(nn.Module):
         before = {name: tensor.clone() for name, tensor in zip(self.memory, memory, strict=True)}
         step = self.policy.step(entries, before, starts)
         actions = self.policy.clip_actions(step.actions).to(self._action_dtype)
-        return actions, self._parameters_seen[-1].float(), *(step.memory[name] for name in self.memory)
+        parameters = self.policy.restrict(self._parameters_seen[-1].float(), entries)
+        return actions, parameters, *(step.memory[name] for name in self.memory)
 
 
 def write_onnx(agent: Agent, target: str | Path) -> None:

@@ -2,57 +2,31 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ludus.core.errors import ConfigError, StateError
 from ludus.envs.base import EnvSpec
+from ludus.envs.choices import Choices
 from ludus.networks.distributions import bounded
 from ludus.networks.heads import make_head
 from ludus.networks.layers import make_linear
+from ludus.networks.mixture import NOISE_SIZE, Mixture
 from ludus.networks.mlp import HIDDEN_GAIN, Mlp
 from ludus.networks.normaliser import Normaliser
 from ludus.networks.recurrent import Gru, Lstm, make_recurrent, step_all, unroll_all
 from ludus.networks.strategy import StrategyConfig
 from ludus.networks.streaming import StreamingEncoder
 from ludus.networks.window import WindowEncoder
-from ludus.policies.config import PolicyConfig
+from ludus.policies.config import ExplorationConfig, PolicyConfig
 from ludus.policies.memory import Memory, part_of, with_prefix
-from ludus.policies.observations import ObservationEncoder
+from ludus.policies.observations import ObservationEncoder, seen_space
+from ludus.policies.outputs import Evaluation as Evaluation
+from ludus.policies.outputs import Step as Step
+from ludus.policies.outputs import Trunk
 
 MEMORY_PARTS = ("strategy", "recurrent", "critic_recurrent")  # what remembers, by the names of `Policy`'s parts
-
-
-class Step(NamedTuple):
-    """What `Policy.step` gives: actions, log probabilities `(rows,)`, values `(rows,)` and the next memory."""
-
-    actions: Tensor
-    log_probs: Tensor
-    values: Tensor
-    memory: Memory
-
-
-class Evaluation(NamedTuple):
-    """What `Policy.unroll` gives, `(steps, rows)` each.
-
-    Attributes:
-        predictions: `(steps, rows, inputs)`, what the strategy encoder will read some frames later, made of its
-            latent; None where nothing is predicted.
-    """
-
-    log_probs: Tensor
-    entropies: Tensor
-    values: Tensor
-    predictions: Tensor | None = None
-
-
-class _Trunk(NamedTuple):
-    """Features of actor and critic before their own layers; the same tensor where they share their memory."""
-
-    actor: Tensor
-    critic: Tensor
 
 
 class Policy(nn.Module):
@@ -68,6 +42,7 @@ class Policy(nn.Module):
         strategy: The strategy encoder, or None.
         recurrent: The recurrent memory, or None.
         head: The action distribution.
+        mixture: The behaviour that explores, or None.
         prediction: What predicts the opponent from the strategy latent, or None.
         is_compiled: Whether `use_compiler` was called.
     """
@@ -76,7 +51,7 @@ class Policy(nn.Module):
         super().__init__()
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.is_compiled = False
-        self.observations = ObservationEncoder(spec.observation_space, config, self.device)
+        self.observations = ObservationEncoder(seen_space(spec, config), config, self.device)
         self.strategy = self._make_strategy(config.strategy)
         if self.strategy is not None:
             self._strategy_step, self._strategy_unroll = self.strategy.step, self.strategy.unroll
@@ -96,7 +71,9 @@ class Policy(nn.Module):
             log_std=config.log_std,
             state_dependent=config.state_dependent_exploration,
             squash=config.squash,
+            choices=self._choices(),
         )
+        self.mixture = Mixture(spec.choices) if config.exploration is not None else None
         self.value_head = make_linear(self.critic.output_size, 1, 1.0 if config.orthogonal else None)
         self.returns = Normaliser(1, config.normalise.clip, self.device) if config.normalise.returns else None
         self._bounds = bounded(spec.action_space)
@@ -105,6 +82,14 @@ class Policy(nn.Module):
         self.to(self.device)
         if self._bounds is not None:
             self._bounds = (self._bounds[0].to(self.device), self._bounds[1].to(self.device))
+        self.explore(config.exploration, 0.0)
+
+    def _choices(self) -> Choices | None:
+        """Returns what actions are made of, if the head has to know more of it than the action space says."""
+        spec = self.spec
+        if spec.action_mask is None and not spec.action_uses and self.config.exploration is None:
+            return None
+        return spec.choices
 
     def _begin_without_memory(self) -> None:
         """Lets actor and critic start as those of a policy without memory, and grow to use it as far as it helps.
@@ -192,14 +177,20 @@ class Policy(nn.Module):
             observations: `(rows, ...)` an entry.
             memory: What it remembers, from `initial` or the last step; it belongs to this call from now on.
             starts: `(rows,)` bool, rows whose frame is the first of an episode.
-            noise: `(rows, *head.noise_shape)` from `draw_noise`; None takes the most likely action.
+            noise: `(rows, ...)` from `draw_noise`; None takes the most likely action. With the noise of exploration
+                the action and its probability are those of the mixture, else those of the policy alone.
         """
         with self._precision():
             trunk, memory = self._trunk_step(observations, memory, starts)
         latent = self.actor(trunk.actor.float())  # the heads are small and stay in float32: ratios depend on them
-        parameters, values = self.head(latent).float(), self._value(trunk.critic)
+        parameters, values = self.restrict(self.head(latent).float(), observations), self._value(trunk.critic)
         actions = self.head.mode(parameters) if noise is None else self.head.sample(parameters, noise, latent)
+        mixture = self.mixture if noise is not None and noise.shape[1:] != self.head.noise_shape else None
+        if mixture is not None and noise is not None:
+            actions = mixture.replace(parameters, noise, actions)
         log_probs, _ = self.head.log_prob_and_entropy(parameters, actions)
+        if mixture is not None:
+            log_probs = mixture.log_probs(parameters, actions, log_probs)
         return Step(actions, log_probs, values, memory)
 
     @torch.no_grad()
@@ -220,8 +211,11 @@ class Policy(nn.Module):
         """
         with self._precision():
             trunk, latent = self._trunk_unroll(observations, memory, starts)
-        parameters, values = self.head(self.actor(trunk.actor.float())), self._value(trunk.critic)
+        parameters = self.restrict(self.head(self.actor(trunk.actor.float())), observations)
+        values = self._value(trunk.critic)
         log_probs, entropies = self.head.log_prob_and_entropy(parameters, actions)
+        if self.mixture is not None:
+            log_probs = self.mixture.log_probs(parameters, actions, log_probs)
         predictions = None
         if self.prediction is not None and latent is not None:
             predictions = self.prediction(latent.float())
@@ -230,8 +224,27 @@ class Policy(nn.Module):
     def action_parameters(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
         """Returns the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""
         trunk, _ = self._trunk_unroll(observations, memory, starts)
-        parameters: Tensor = self.head(self.actor(trunk.actor.float()))
-        return parameters
+        return self.restrict(self.head(self.actor(trunk.actor.float())), observations)
+
+    def restrict(self, parameters: Tensor, observations: Mapping[str, Tensor]) -> Tensor:
+        """Returns the action distribution's parameters, restricted to what the observations allow."""
+        if self.spec.action_mask is None:
+            return parameters
+        return self.head.restrict(parameters, observations[self.spec.action_mask])
+
+    def explore(self, config: ExplorationConfig | None, progress: float) -> None:
+        """Takes how often it explores from now on, at a share of the training that is done, 0 to 1; None is never.
+
+        Raises:
+            ConfigError: It was made without exploration.
+        """
+        if self.mixture is not None:
+            rates = (0.0, 0.0)
+            if config is not None:
+                rates = (config.frequency.value(progress), config.random_frequency.value(progress))
+            self.mixture.set(*rates)
+        elif config is not None:
+            raise ConfigError("the policy was made without exploration; set policy.exploration, frequency 0 for none")
 
     def opponent_frames(self, observations: Mapping[str, Tensor]) -> Tensor:
         """Returns what the strategy encoder reads of observations `(..., *shape)`: `(..., inputs)`."""
@@ -251,9 +264,18 @@ class Policy(nn.Module):
         assert self.strategy is not None  # noqa: S101 - for the type checker
         return self.strategy.attention(frames, part_of(memory, "strategy"), starts)
 
-    def draw_noise(self, steps: int, rows: int, generator: torch.Generator) -> Tensor:
-        """Draws the noise of a whole rollout, `(steps, rows, *head.noise_shape)`."""
+    def draw_noise(self, steps: int, rows: int, generator: torch.Generator, *, explore: bool = False) -> Tensor:
+        """Draws the noise of a whole rollout, `(steps, rows, *head.noise_shape)`.
+
+        Args:
+            steps: How many steps.
+            rows: How many rows.
+            generator: Draws it.
+            explore: Whether the policy's exploration is to be played, if it has any: the last axis is longer then.
+        """
         shape = (steps, rows, *self.head.noise_shape)
+        if explore and self.mixture is not None:
+            shape = (*shape[:-1], shape[-1] + NOISE_SIZE)
         draw = torch.rand if self.head.noise_kind == "uniform" else torch.randn
         return draw(shape, generator=generator, device=self.device)
 
@@ -310,7 +332,7 @@ class Policy(nn.Module):
         values: Tensor = self.value_head(self.critic(features.float()))
         return values.squeeze(-1).float()
 
-    def _trunk_step(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> tuple[_Trunk, Memory]:
+    def _trunk_step(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> tuple[Trunk, Memory]:
         flat = self.observations.flatten(dict(observations))
         features = self.observations(flat)
         following: Memory = {}
@@ -319,16 +341,16 @@ class Policy(nn.Module):
             features = torch.cat((features, latent), dim=-1)
             following |= with_prefix("strategy", part)
         if self.recurrent is None:
-            return _Trunk(features, features), following
+            return Trunk(features, features), following
         cells = self._recurrent_cells()
         steps = step_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
         for name, (_, part) in zip(cells, steps, strict=True):
             following |= with_prefix(name, part)
-        return self._beside(features, _Trunk(steps[0][0], steps[-1][0])), following
+        return self._beside(features, Trunk(steps[0][0], steps[-1][0])), following
 
     def _trunk_unroll(
         self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor
-    ) -> tuple[_Trunk, Tensor | None]:
+    ) -> tuple[Trunk, Tensor | None]:
         """Returns the features of whole segments, and the strategy latent if there is one."""
         flat = self.observations.flatten(dict(observations))
         features = self.observations(flat)
@@ -337,21 +359,21 @@ class Policy(nn.Module):
             latent = self._strategy_unroll(self._opponent(flat), part_of(memory, "strategy"), starts)
             features = torch.cat((features, latent), dim=-1)
         if self.recurrent is None:
-            return _Trunk(features, features), latent
+            return Trunk(features, features), latent
         cells = self._recurrent_cells()
         outputs = unroll_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
-        return self._beside(features, _Trunk(outputs[0], outputs[-1])), latent
+        return self._beside(features, Trunk(outputs[0], outputs[-1])), latent
 
-    def _beside(self, features: Tensor, remembered: _Trunk) -> _Trunk:
+    def _beside(self, features: Tensor, remembered: Trunk) -> Trunk:
         """Returns what is remembered, with what went into the memory beside it where the config asks for that."""
         if self.config.recurrent is None or not self.config.recurrent.skip:
             return remembered
         scale, size = self.config.recurrent.skip_scale, self.observations.output_size
         if scale != 1.0:
-            remembered = _Trunk(*(part * scale for part in remembered))
+            remembered = Trunk(*(part * scale for part in remembered))
             features = torch.cat((features[..., :size], features[..., size:] * scale), dim=-1)
         actor, critic = (torch.cat((part, features), dim=-1) for part in remembered)
-        return _Trunk(actor, critic)
+        return Trunk(actor, critic)
 
     def _recurrent_cells(self) -> dict[str, Lstm | Gru]:
         """Returns the recurrent memories of actor and critic, or the one that they share, by name."""

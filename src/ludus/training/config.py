@@ -204,6 +204,12 @@ class TrainConfig(_Frozen):
         if self.curriculum and self.opponents is not None:
             raise ValueError("opponents are given by each stage of the curriculum; leave out one of the two")
         check_stages(self.curriculum)
+        exploring = [stage.name for stage in self.curriculum if stage.exploration is not None]
+        if exploring and self.policy.exploration is None:
+            raise ValueError(
+                f"stage {exploring[0]!r} has an exploration of its own, for which the policy has to be made: set "
+                "policy.exploration, with frequency 0 if the other stages do not explore"
+            )
         if self.ppo.mirror and (self.policy.recurrent is not None or self.policy.strategy is not None):
             raise ValueError(
                 "ppo.mirror is for policies without memory; leave out policy.recurrent and policy.strategy"
@@ -235,14 +241,19 @@ class TrainConfig(_Frozen):
         return (StageConfig(name="all", opponents=self.opponents),)
 
     def at_stage(self, index: int) -> Self:
-        """Returns the settings with the world of a stage in the place of the run's own."""
+        """Returns the settings with the world and the exploration of a stage in the place of the run's own."""
         stages = self.stages()
-        own = stages[index].world if stages else None
-        if own is None:
+        if not stages:
             return self
-        changes: dict[str, Any] = {"settings": with_overrides(self.world.name, self.world.settings, own.settings)}
-        changes |= {} if own.num_games is None else {"num_games": own.num_games}
-        return self.model_copy(update={"world": self.world.model_copy(update=changes)})
+        own, exploration = stages[index].world, stages[index].exploration
+        whole: dict[str, Any] = {}
+        if own is not None:
+            changes: dict[str, Any] = {"settings": with_overrides(self.world.name, self.world.settings, own.settings)}
+            changes |= {} if own.num_games is None else {"num_games": own.num_games}
+            whole["world"] = self.world.model_copy(update=changes)
+        if exploration is not None:
+            whole["policy"] = self.policy.model_copy(update={"exploration": exploration})
+        return self.model_copy(update=whole) if whole else self
 
     @property
     def names_modes(self) -> bool:
@@ -299,8 +310,11 @@ _FREE = ("world.device", "checkpoints.", "guard.", "monitoring.")
 
 
 def differences(began: JSON, asked: JSON) -> list[str]:
-    """Returns `key: then -> now` for everything in which settings differ that decide the course of a run."""
-    old, new = _flat(began), _flat(asked)
+    """Returns `key: then -> now` for everything in which settings differ that decide the course of a run.
+
+    Settings that did not exist yet when the run began count as their defaults, which change nothing.
+    """
+    old, new = _flat(_complete(began)), _flat(asked)
     return [
         f"{key}: {_shown(old, key)} -> {_shown(new, key)}"
         for key in sorted({*old, *new})
@@ -316,6 +330,13 @@ def check_same(began: JSON, asked: JSON) -> None:
             "the run began with other settings (then -> now):\n" + "\n".join(f"  {line}" for line in lines) + "\n"
             "use the settings it began with, or branch off a new run with --fork"
         )
+
+
+def _complete(document: JSON) -> JSON:
+    try:
+        return TrainConfig.from_json(document).to_json()
+    except ConfigError:
+        return document  # what cannot be read any more differs in that
 
 
 def _flat(document: JSON, prefix: str = "") -> Mapping[str, JSON]:

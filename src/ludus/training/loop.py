@@ -330,9 +330,10 @@ class Trainer:
         learner = self.bench.learner
         self._guard.begin()
         self.course.before(self.counters.env_steps)
+        progress = min(self.counters.env_steps / self.config.total_env_steps, 1.0)
         with self._breakable():
-            learner.collect()
-            learner.update(min(self.counters.env_steps / self.config.total_env_steps, 1.0))
+            learner.collect(progress)
+            learner.update(progress)
             self._guard.look()
             metrics = learner.metrics()  # the one time that the host waits for the device
         fault = join_faults(self._ranks, self._guard.verdict(metrics))

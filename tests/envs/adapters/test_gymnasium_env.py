@@ -16,7 +16,7 @@ from ludus.envs.adapters.gymnasium_env import LudusEnv
 from ludus.envs.adapters.registration import register_gymnasium
 from ludus.envs.registry import make_env
 
-WORLDS = ["Duel-v1", "Endless-v1", "Identity-v1", "Point-v1", "Recall-v1", "Rps-v1"]
+WORLDS = ["Dig-v1", "Duel-v1", "Endless-v1", "Identity-v1", "Point-v1", "Recall-v1", "Rps-v1"]
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -101,6 +101,7 @@ def refused_settings(config: PolicyConfig) -> list[str]:
         "policy.strategy": config.strategy is not None,
         "policy.encoder": bool(config.encoder),
         "policy.state_dependent_exploration": config.state_dependent_exploration,
+        "policy.exploration": config.exploration is not None,
         "policy.bfloat16": config.bfloat16,
     }
     return [name for name, is_set in refused.items() if is_set]

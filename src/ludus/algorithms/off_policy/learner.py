@@ -117,11 +117,11 @@ class OffPolicyLearner:
         Args:
             progress: Share of the training that is done, 0 to 1, for the learning rate.
         """
-        self.collect()
+        self.collect(progress)
         self.update(progress)
         return self.metrics()
 
-    def collect(self) -> None:
+    def collect(self, progress: float = 0.0) -> None:  # noqa: ARG002 - nothing of it is scheduled
         """Lets the last rollout join the replay buffer, and collects the next."""
         if self.iterations:
             self.replay.add(self.rollout)

@@ -78,7 +78,7 @@ class Collector:
         buffer.bootstraps.zero_()
         first_starts = self._starts
         held = self.config.hold_noise_steps or buffer.steps
-        noise = self.policy.draw_noise(1 if head.hold_noise else buffer.steps, buffer.rows, generator)
+        noise = self.policy.draw_noise(1 if head.hold_noise else buffer.steps, buffer.rows, generator, explore=True)
         for t, frame in enumerate(buffer.frames):
             if head.hold_noise and t > 0 and t % held == 0:
                 noise = self.policy.draw_noise(1, buffer.rows, generator)

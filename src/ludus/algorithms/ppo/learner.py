@@ -30,6 +30,7 @@ class PpoLearner:
         policy: What is learned.
         collector: The running games.
         updater: The optimiser and its epochs.
+        exploration: How the policy explores while it collects; that of its config, until something else is set.
         iterations: Iterations done.
         env_steps: Steps of learner rows done.
     """
@@ -54,6 +55,7 @@ class PpoLearner:
             check_mirror(env.spec, has_memory=policy.has_memory)
         config = config.sized(Rows(env, learner).count)
         self.policy, self.config = policy, config
+        self.exploration = policy.config.exploration
         self.updater = Updater(policy, config)
         self.collector = Collector(
             env,
@@ -96,12 +98,13 @@ class PpoLearner:
         Args:
             progress: Share of the training that is done, 0 to 1, for the schedules.
         """
-        self.collect()
+        self.collect(progress)
         self.update(progress)
         return self.metrics()
 
-    def collect(self) -> None:
-        """Collects one rollout."""
+    def collect(self, progress: float = 0.0) -> None:
+        """Collects one rollout, exploring as `exploration` says at a share of the training that is done, 0 to 1."""
+        self.policy.explore(self.exploration, progress)
         self.collector.collect(self._generator)
         self.env_steps += self.collector.buffer.steps * self.collector.buffer.rows
 
@@ -119,8 +122,11 @@ class PpoLearner:
         """Reads the metrics of the last iteration: the one synchronisation with the device."""
         buffer = self.collector.buffer
         explained = 1.0 - (buffer.returns - buffer.values).var() / buffer.returns.var()
-        parts = (self.collector.device_metrics(), self.updater.device_metrics(), explained.reshape(1))
-        names = (*COLLECT_METRICS, *self.updater.metric_names, "explained_variance")
+        parts = [self.collector.device_metrics(), self.updater.device_metrics(), explained.reshape(1)]
+        names = [*COLLECT_METRICS, *self.updater.metric_names, "explained_variance"]
+        if self.policy.mixture is not None:
+            parts.append(self.policy.mixture.rates[:1])
+            names.append("exploration_frequency")
         metrics = dict(zip(names, torch.cat(parts).tolist(), strict=True))
         self.updater.learn_from(metrics)
         return metrics

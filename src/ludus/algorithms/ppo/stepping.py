@@ -44,13 +44,15 @@ class GraphStepper:
         self._policy = policy
         self._memory = policy.initial(rows)
         self._starts = torch.ones(rows, dtype=torch.bool, device=policy.device)
-        self._noise = policy.draw_noise(1, rows, torch.Generator(policy.device))[0]
+        self._noise = torch.empty(0, device=policy.device)
         self._observations: dict[str, Tensor] = {}
         self._step_graph: torch.cuda.CUDAGraph | None = None
         self._value_graph: torch.cuda.CUDAGraph | None = None
 
     def step(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor, noise: Tensor) -> Step:
         """Acts on one frame."""
+        if self._step_graph is None:
+            self._noise = torch.empty_like(noise)  # the first call says whether it explores
         self._noise.copy_(noise)
         self._fill(observations, memory, starts)
         if self._step_graph is None:

@@ -7,8 +7,16 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ludus.core.errors import ConfigError
-from ludus.envs.adapters.seating import ActionStyle, HostObservations, SeatedBatch, Seating, rows
+from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.envs.adapters.seating import (
+    ActionStyle,
+    HostObservations,
+    SeatedBatch,
+    Seating,
+    mask_info,
+    mask_of,
+    rows,
+)
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env
 
@@ -19,7 +27,8 @@ class LudusEnv(gym.Env[Any, Any]):
     """One game of any world, for `gymnasium.make("ludus/Brawl-v1", opponent="based")`.
 
     Observations and actions are those of the world for one seat; a dict of one entry becomes that entry. `info`
-    holds the step's `events` and `measures` by name and the learner's `seat`.
+    holds the step's `events` and `measures` by name and the learner's `seat`; in a world with a mask of allowed actions
+    also `action_mask`, which `action_masks` gives to sb3-contrib's MaskablePPO.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 30}  # type: ignore[misc]
@@ -54,6 +63,7 @@ class LudusEnv(gym.Env[Any, Any]):
         self.render_mode = checked_render_mode(env, render_mode)
         self._seeded = False
         self._restarted: HostObservations | None = None
+        self._shown: HostObservations | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -70,7 +80,8 @@ class LudusEnv(gym.Env[Any, Any]):
         else:
             observations = self._batch.reset()
         self._restarted = None
-        return rows(observations, 0), {"seat": int(self._batch.seats[0])}
+        self._shown = rows(observations, 0)
+        return self._shown, {"seat": int(self._batch.seats[0])} | mask_info(self._batch.env.spec, self._shown)
 
     def step(self, action: Any) -> tuple[HostObservations, float, bool, bool, dict[str, Any]]:  # noqa: ANN401
         """Plays one step against the bots."""
@@ -84,8 +95,20 @@ class LudusEnv(gym.Env[Any, Any]):
             "measures": {name: float(values[0]) for name, values in step.measures.items()},
             "seat": seat,
         }
-        seen = rows(step.final_observations if ended else step.observations, 0)
+        self._shown = seen = rows(step.final_observations if ended else step.observations, 0)
+        info |= mask_info(self._batch.env.spec, seen)
         return seen, float(step.rewards[0]), terminated, truncated, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Returns which choices are allowed now, `(choices,)`.
+
+        Raises:
+            UnsupportedError: The world has no mask, or no game was started.
+        """
+        mask = None if self._shown is None else mask_of(self._batch.env.spec, self._shown)
+        if mask is None:
+            raise UnsupportedError(f"{self._batch.env.spec.id} has no mask of allowed actions, or reset was not called")
+        return mask
 
     def render(self) -> NDArray[np.uint8] | None:
         """Draws the game, if a render mode was asked for."""

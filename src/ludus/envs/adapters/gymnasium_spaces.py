@@ -10,6 +10,9 @@ from gymnasium import spaces
 from ludus.core.errors import UnsupportedError
 from ludus.envs.adapters.gymnasium_worker import Entry
 from ludus.envs.base import EnvSpec
+from ludus.envs.choices import choice_faults
+
+_MASK = "action_mask"  # as many libraries call that entry of a Dict observation
 
 
 def observation_entries(space: spaces.Space[Any]) -> tuple[spaces.Dict, tuple[Entry, ...]]:
@@ -76,15 +79,23 @@ def batched_spec(env: gym.Env[Any, Any], env_id: str) -> EnvSpec:
         name = env.spec.name if env.spec.namespace is None else f"{env.spec.namespace}/{env.spec.name}"
         version, limit = env.spec.version or 0, env.spec.max_episode_steps
     metadata: Mapping[str, Any] = env.metadata or {}
+    observations, actions = observation_entries(env.observation_space)[0], action_form(env.action_space)[0]
     return EnvSpec(
         name=f"gym:{name}",
         version=version,
         teams=(0,),
-        observation_space=observation_entries(env.observation_space)[0],
-        action_space=action_form(env.action_space)[0],
+        observation_space=observations,
+        action_space=actions,
         rate_hz=float(metadata.get("render_fps") or 30.0),
         step_limit=limit,
         events=("reward",),
         device_types=("cpu",),
         snapshots=False,
+        action_mask=_mask_entry(observations, actions),
     )
+
+
+def _mask_entry(observations: spaces.Dict, actions: spaces.Space[Any]) -> str | None:
+    """Returns the entry of an observation that is by its name and size a mask of allowed actions."""
+    is_mask = _MASK in observations.spaces and not list(choice_faults(observations, actions, _MASK, (), ()))
+    return _MASK if is_mask else None

@@ -11,7 +11,15 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from ludus.envs.adapters.gymnasium_env import checked_render_mode, render_metadata
-from ludus.envs.adapters.seating import ActionStyle, HostObservations, SeatedBatch, SeatedStep, Seating, rows
+from ludus.envs.adapters.seating import (
+    ActionStyle,
+    HostObservations,
+    SeatedBatch,
+    SeatedStep,
+    Seating,
+    mask_info,
+    rows,
+)
 from ludus.envs.registry import make_env
 
 
@@ -20,7 +28,7 @@ class LudusVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
 
     Games that end start anew within the step (`AutoresetMode.SAME_STEP`): `infos["final_obs"]` holds the last
     observation of each (None for the others), `infos["final_info"]` what happened in that step. `infos["events"]`
-    and `infos["measures"]` hold one array a name.
+    and `infos["measures"]` hold one array a name, `infos["action_mask"]` what is allowed where the world says so.
     """
 
     def __init__(
@@ -61,7 +69,9 @@ class LudusVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
                 seed = None
         self._seeded = True
         observations = self._batch.reset(mask, seed=seed)
-        return observations, {"seat": self._batch.seats, "_seat": np.ones(self.num_envs, dtype=np.bool_)}
+        everyone = np.ones(self.num_envs, dtype=np.bool_)
+        mask = mask_info(self._batch.env.spec, observations)
+        return observations, {"seat": self._batch.seats, "_seat": everyone} | _masked(mask, everyone)
 
     def step(
         self, actions: NDArray[Any]
@@ -77,7 +87,7 @@ class LudusVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
             "_events": everyone,
             "measures": _masked(step.measures, everyone),
             "_measures": everyone,
-        }
+        } | _masked(mask_info(self._batch.env.spec, step.observations), everyone)
         ended = step.terminated | step.truncated
         if ended.any():
             final = np.full(self.num_envs, None, dtype=object)
@@ -102,6 +112,6 @@ class LudusVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
         self._batch.env.close()
 
 
-def _masked(named: Mapping[str, NDArray[np.float32]], mask: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+def _masked(named: Mapping[str, NDArray[Any]], mask: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
     """Returns arrays with their `_name` masks, as Gymnasium keeps infos."""
     return {key: value for name, values in named.items() for key, value in ((name, values), (f"_{name}", mask))}

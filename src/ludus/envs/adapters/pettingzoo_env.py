@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ludus.core.errors import ActionError, MissingDependencyError
 from ludus.envs.adapters.gymnasium_env import checked_render_mode, render_metadata
 from ludus.envs.adapters.rewards import RewardWeights
-from ludus.envs.adapters.seating import ActionStyle, flat_observation_space, presented_action_space
+from ludus.envs.adapters.seating import ActionStyle, flat_observation_space, mask_info, presented_action_space
 from ludus.envs.base import Observations, action_dtypes
 from ludus.envs.registry import make_env
 
@@ -80,7 +80,8 @@ class LudusParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # Pet
         self._seeded = True
         observations = self._env.reset(seed=seed)
         self.agents = list(self.possible_agents)
-        return self._seen(observations), {agent: {} for agent in self.agents}
+        seen = self._seen(observations)
+        return seen, {agent: dict(mask_info(self._env.spec, seen[agent])) for agent in self.agents}
 
     def step(
         self, actions: Mapping[str, Any]
@@ -103,8 +104,10 @@ class LudusParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # Pet
         rewards = self._weights.total(events, spec.seats)
         terminated, truncated = bool(result.terminated[0]), bool(result.truncated[0])
         agents, ended = self.agents, terminated or truncated
-        infos = {
-            agent: {
+        seen = self._seen(result.final_observations if ended else result.observations)
+        infos: dict[str, dict[str, Any]] = {
+            agent: mask_info(spec, seen[agent])
+            | {
                 "events": {name: float(values[seat]) for name, values in events.items()},
                 "measures": {name: float(values[seat]) for name, values in measures.items()},
             }
@@ -113,7 +116,7 @@ class LudusParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # Pet
         if ended:
             self.agents = []
         return (
-            self._seen(result.final_observations if ended else result.observations),
+            seen,
             {agent: float(rewards[seat]) for seat, agent in enumerate(agents)},
             dict.fromkeys(agents, terminated),
             dict.fromkeys(agents, truncated),

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError
 from ludus.envs.adapters.gymnasium_env import checked_render_mode, render_metadata
-from ludus.envs.adapters.seating import ActionStyle, HostObservations, SeatedBatch, SeatedStep, Seating, rows
+from ludus.envs.adapters.seating import (
+    ActionStyle,
+    HostObservations,
+    SeatedBatch,
+    SeatedStep,
+    Seating,
+    mask_of,
+    rows,
+)
 from ludus.envs.registry import make_env
 
 try:
@@ -27,7 +35,8 @@ class LudusVecEnv(VecEnv):
 
     On/off keys are presented as MultiDiscrete of twos by default, since not all algorithms of sb3-contrib know
     MultiBinary. The infos of games that ended hold `terminal_observation`, `TimeLimit.truncated` and `episode`
-    (return `r`, length `l`, seconds `t`, so no Monitor is needed). `events` holds what happened in the last step.
+    (return `r`, length `l`, seconds `t`, so no Monitor is needed). `events` holds what happened in the last step. In a
+    world with a mask of allowed actions, sb3-contrib's MaskablePPO finds it in `action_masks`.
     """
 
     def __init__(
@@ -64,6 +73,7 @@ class LudusVecEnv(VecEnv):
         self.events: Mapping[str, NDArray[np.float32]] = {}
         self._seeded = False
         self._waiting: NDArray[Any] | None = None
+        self._masks: NDArray[np.bool_] | None = None
         self._returns = np.zeros(num_games, dtype=np.float64)
         self._lengths = np.zeros(num_games, dtype=np.int64)
         self._started_s = time.monotonic()
@@ -75,6 +85,7 @@ class LudusVecEnv(VecEnv):
             seed = secrets.randbits(63)
         self._seeded = True
         observations = self._batch.reset(seed=seed)
+        self._masks = mask_of(self._batch.env.spec, observations)
         self._returns[:] = 0.0
         self._lengths[:] = 0
         self._reset_seeds()
@@ -92,6 +103,7 @@ class LudusVecEnv(VecEnv):
         step = self._batch.step(self._waiting)
         self._waiting = None
         self.events = step.events
+        self._masks = mask_of(self._batch.env.spec, step.observations)
         self._returns += step.rewards
         self._lengths += 1
         dones = step.terminated | step.truncated
@@ -124,6 +136,8 @@ class LudusVecEnv(VecEnv):
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Returns an attribute of the batch once for each game, since games have none of their own."""
+        if attr_name == "action_masks" and self._batch.env.spec.action_mask is None:
+            raise AttributeError(f"{self._batch.env.spec.id} has no mask of allowed actions")  # how sb3-contrib asks
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:  # noqa: ANN401
@@ -137,8 +151,21 @@ class LudusVecEnv(VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,  # noqa: ANN401, ARG002
     ) -> list[Any]:
-        """Games have no methods of their own."""
+        """Games have no methods of their own, but sb3-contrib asks for their masks in this way."""
+        if method_name == "action_masks":
+            masks = self.action_masks()
+            return [masks[game] for game in self._get_indices(indices)]
         raise UnsupportedError(f"cannot call {method_name!r} of {indices}: the games are one batch")
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Returns which choices are allowed now, `(games, choices)`.
+
+        Raises:
+            UnsupportedError: The world has no mask, or no game was started.
+        """
+        if self._masks is None:
+            raise UnsupportedError(f"{self._batch.env.spec.id} has no mask of allowed actions, or reset was not called")
+        return self._masks
 
     def env_is_wrapped(
         self,

@@ -16,7 +16,7 @@ from torch import Tensor
 from ludus.core.errors import ActionError, ConfigError, UnknownNameError
 from ludus.core.random import stream_hash_tensor
 from ludus.envs.adapters.rewards import RewardWeights
-from ludus.envs.base import BatchedEnv, Observations, action_dtypes
+from ludus.envs.base import BatchedEnv, EnvSpec, Observations, action_dtypes
 
 HostObservations: TypeAlias = NDArray[Any] | dict[str, NDArray[Any]]
 ActionStyle: TypeAlias = Literal["native", "multi_discrete"]
@@ -193,6 +193,21 @@ def rows(observations: HostObservations, game: int) -> HostObservations:
         return {name: values[game] for name, values in observations.items()}
     picked: NDArray[Any] = observations[game]
     return picked
+
+
+def mask_of(spec: EnvSpec, observations: HostObservations) -> NDArray[np.bool_] | None:
+    """Returns which choices observations allow, `(..., choices)` bool; None in a world without a mask."""
+    if spec.action_mask is None:
+        return None
+    entry = observations[spec.action_mask] if isinstance(observations, dict) else observations
+    allowed: NDArray[np.bool_] = entry != 0
+    return allowed
+
+
+def mask_info(spec: EnvSpec, observations: HostObservations) -> dict[str, NDArray[np.int8]]:
+    """Returns the mask as Gymnasium's and PettingZoo's infos hold it, `action_mask` in int8; nothing without a mask."""
+    mask = mask_of(spec, observations)
+    return {} if mask is None else {"action_mask": mask.astype(np.int8)}
 
 
 def flat_observation_space(space: spaces.Dict) -> spaces.Box | spaces.Dict:

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from ludus.core.errors import ConformanceError
 from ludus.envs.base import BatchedEnv
+from ludus.envs.check.choice_checks import check_choices
 from ludus.envs.check.episode_checks import check_ends, check_final_observations, check_partial_reset, check_restart
 from ludus.envs.check.mirror_checks import check_mirror
 from ludus.envs.check.player_checks import check_actions, check_bots, check_close, check_render
@@ -22,6 +23,7 @@ CHECKS: Mapping[str, Callable[[Probe], Iterator[str]]] = MappingProxyType(
         "reset": check_reset,
         "step": check_step,
         "mirror": check_mirror,
+        "choices": check_choices,
         "ends": check_ends,
         "restart": check_restart,
         "final_observations": check_final_observations,

@@ -1,0 +1,140 @@
+"""The head of choices: masks, factors that do not always count, and that it is the plain head without either."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from ludus.core.errors import UnsupportedError
+from ludus.envs.choices import Choices, allowed_choices, choices_of
+from ludus.networks.choices import ChoiceHead
+from ludus.networks.heads import make_head
+
+LAST = 1.0 - 2.0**-24  # the largest number that `torch.rand` gives
+CONDITIONAL = Choices((3, 2, 4), is_single=False, uses=((False, False), (True, True), (True, False)))
+
+
+def _logits(*probabilities: float) -> Tensor:
+    return torch.log(torch.tensor(probabilities))
+
+
+def _actions(choices: Choices) -> Tensor:
+    """All different actions: factors that do not count are 0."""
+    rows: list[tuple[int, ...]] = []
+    for kind, uses in enumerate(choices.use_table().tolist()):
+        sizes = [count if used else 1 for count, used in zip(choices.counts[1:], uses, strict=True)]
+        rows += [(kind, *rest) for rest in product(*map(range, sizes))]
+    return torch.tensor(rows)
+
+
+def test_log_probs_and_entropy_by_hand() -> None:
+    head = ChoiceHead(1, Choices((2, 3), is_single=False, uses=((False,), (True,))))
+    logits = torch.cat((_logits(0.25, 0.75), _logits(0.5, 0.25, 0.25))).expand(3, -1)
+    log_probs, entropies = head.log_prob_and_entropy(logits, torch.tensor([[0, 0], [1, 0], [1, 2]]))
+    assert log_probs.exp().tolist() == pytest.approx([0.25, 0.375, 0.1875])
+    kinds = -0.25 * math.log(0.25) - 0.75 * math.log(0.75)
+    assert entropies.tolist() == pytest.approx([kinds + 0.75 * 1.5 * math.log(2.0)] * 3)
+
+
+def test_all_different_actions_add_up_to_one_and_their_entropy_is_the_head_s() -> None:
+    torch.manual_seed(0)
+    head, actions = ChoiceHead(1, CONDITIONAL), _actions(CONDITIONAL)
+    assert len(actions) == 1 + 2 * 4 + 2
+    mask = torch.tensor([1, 1, 1, 0, 1, 1, 0, 1, 1])
+    for allowed in (torch.ones(9), mask):
+        logits = head.restrict(3.0 * torch.randn(1, 9), allowed.expand(1, -1)).expand(len(actions), -1)
+        log_probs, entropies = head.log_prob_and_entropy(logits, actions)
+        p = log_probs.exp()
+        assert p.sum().item() == pytest.approx(1.0, abs=1e-6)
+        by_hand = -(p * log_probs.clamp_min(-100.0)).sum()
+        assert entropies[0].item() == pytest.approx(by_hand.item(), abs=1e-5)
+        forbidden = (actions[:, 1] == 0) & (actions[:, 0] > 0) | (actions[:, 2] == 1)
+        assert bool((p[forbidden] == 0.0).all()) == (allowed is mask)
+
+
+@pytest.mark.parametrize("mask", [[0, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 1], [1, 1, 1, 1]])
+def test_what_is_not_allowed_is_never_drawn(mask: list[int]) -> None:
+    head = ChoiceHead(1, Choices((4,), is_single=True))
+    logits = head.restrict(torch.tensor([[8.0, -3.0, 2.0, -8.0]]), torch.tensor([mask])).expand(1002, -1)
+    noise = torch.cat((torch.tensor([0.0, LAST]), torch.linspace(0.0, LAST, 1000))).unsqueeze(-1)
+    drawn = head.sample(logits, noise, torch.zeros(1002, 1))
+    assert {index for index, allowed in enumerate(mask) if allowed} >= set(drawn.tolist())
+    assert mask[int(head.mode(logits)[0])] == 1
+    log_probs, entropies = head.log_prob_and_entropy(logits[:4], torch.arange(4))
+    assert [p == 0.0 for p in log_probs.exp().tolist()] == [not allowed for allowed in mask]
+    assert log_probs.isfinite().all()
+    assert entropies[0].item() == (0.0 if sum(mask) == 1 else pytest.approx(entropies[0].item(), abs=math.log(4.0)))
+
+
+def test_a_last_choice_that_is_not_allowed_does_not_catch_what_rounding_leaves() -> None:
+    head = ChoiceHead(1, Choices((1000,), is_single=True))
+    torch.manual_seed(0)
+    mask = torch.ones(1, 1000).index_fill(1, torch.arange(500, 1000), 0.0)
+    logits = head.restrict(torch.randn(4096, 1000), mask.expand(4096, -1))
+    assert head.sample(logits, torch.full((4096, 1), LAST), torch.zeros(4096, 1)).max() < 500
+
+
+def test_nothing_allowed_counts_as_everything_allowed_in_that_factor_alone() -> None:
+    mask = torch.tensor([[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    assert allowed_choices(mask, (2, 2)).tolist() == [[True, True, True, False], [False, True, True, True]]
+    head = ChoiceHead(1, Choices((3,), is_single=True))
+    logits = head.restrict(torch.zeros(1, 3), torch.zeros(1, 3))
+    log_prob, entropy = head.log_prob_and_entropy(logits, torch.tensor([2]))
+    assert log_prob.item() == pytest.approx(-math.log(3.0))
+    assert entropy.item() == pytest.approx(math.log(3.0))
+
+
+def test_gradients_are_finite_and_nothing_flows_to_what_is_not_allowed_or_does_not_count() -> None:
+    head = ChoiceHead(1, Choices((2, 3), is_single=False, uses=((False,), (True,))))
+    logits = torch.randn(1, 5, requires_grad=True)
+    masked = head.restrict(logits, torch.tensor([[1, 1, 1, 1, 0]]))
+    log_prob, entropy = head.log_prob_and_entropy(masked, torch.tensor([[0, 0]]))
+    (gradient,) = torch.autograd.grad(log_prob.sum(), logits, retain_graph=True)
+    assert gradient[0, 2:].tolist() == [0.0, 0.0, 0.0]  # the kind that was taken does not use them
+    assert gradient[0, 0].item() == pytest.approx(-gradient[0, 1].item())
+    (gradient,) = torch.autograd.grad(entropy.sum(), logits)
+    assert gradient.isfinite().all()
+    assert gradient[0, 4].item() == 0.0
+
+
+def test_factors_that_do_not_count_are_zero() -> None:
+    head = ChoiceHead(1, CONDITIONAL)
+    torch.manual_seed(0)
+    logits = torch.randn(2000, 9)
+    for actions in (head.sample(logits, torch.rand(2000, 3), torch.zeros(2000, 1)), head.mode(logits)):
+        kinds = actions[:, 0]
+        assert set(kinds.tolist()) == {0, 1, 2}
+        assert actions[kinds == 0, 1:].abs().sum() == 0
+        assert actions[kinds == 2, 2].abs().sum() == 0
+        assert actions[kinds == 2, 1].any()
+        assert actions[kinds == 1].amax(0).tolist() == [1, 1, 3]
+
+
+@pytest.mark.parametrize("space", [spaces.Discrete(5), spaces.MultiDiscrete([2, 3, 4])])
+def test_without_masks_it_is_the_plain_head(space: spaces.Space[object]) -> None:
+    torch.manual_seed(0)
+    plain = make_head(space, 8)
+    choosing = make_head(space, 8, choices=choices_of(space))
+    choosing.load_state_dict(plain.state_dict())
+    latent = 300.0 * torch.randn(256, 8)
+    noise = torch.rand(256, *plain.noise_shape)
+    logits = plain(latent)
+    assert torch.equal(choosing(latent), logits)
+    actions = plain.sample(logits, noise, latent)
+    assert torch.equal(choosing.sample(logits, noise, latent), actions)
+    assert torch.equal(choosing.mode(logits), plain.mode(logits))
+    for ours, theirs in zip(
+        choosing.log_prob_and_entropy(logits, actions), plain.log_prob_and_entropy(logits, actions), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+def test_heads_of_other_actions_cannot_be_masked() -> None:
+    head = make_head(spaces.MultiBinary(3), 4)
+    with pytest.raises(UnsupportedError, match="BernoulliHead cannot be masked"):
+        head.restrict(torch.zeros(1, 3), torch.ones(1, 3))
+    with pytest.raises(UnsupportedError, match="valid: Discrete and MultiDiscrete"):
+        choices_of(spaces.MultiBinary(3))
