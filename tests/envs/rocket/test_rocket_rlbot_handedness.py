@@ -1,15 +1,22 @@
 """The mirror between the game's left-handed world and ours, by numbers worked out by hand, and by cars that drive."""
 
+import json
 import math
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 
+from ludus.envs.rocket.lab import Lab
 from ludus.envs.rocket.observation import COMPACT
 from ludus.envs.rocket.observer import GameState, Observer
 from ludus.envs.rocket.rlbot.handedness import angles_of, mirrored, mirrored_spin, rotation_of
+from ludus.envs.rocket.rlbot.packet import Physics
+from ludus.envs.rocket.rules import Control
 from ludus.envs.rocket.view import Quaternion
 
 if TYPE_CHECKING:
@@ -98,3 +105,61 @@ def test_a_ball_to_the_right_is_reached_by_steering_right(pitch: "Pitch") -> Non
     way = pitch.ball["position"][0] - pitch.cars["position"][0, 0]
     nose = torch.tensor(axes((x, y, z, w))[:, 0], dtype=torch.float32)
     assert float(torch.dot(way, nose) / way.norm()) > math.cos(math.atan2(800, 1000)) + 0.05  # it turned to the ball
+
+
+@pytest.mark.parametrize(
+    ("floor", "location", "angles", "velocity", "keys"),
+    [
+        (False, (100.0, -200.0, 900.0), (0.3, 0.7, -0.4), (300.0, 500.0, 100.0), {"yaw": 1.0}),
+        (
+            False,
+            (100.0, -200.0, 900.0),
+            (-0.3, 2.7, 0.9),
+            (300.0, 500.0, 100.0),
+            {"pitch": -0.7, "roll": 0.8, "boost": 1},
+        ),
+        (True, (500.0, -1000.0, 17.0), (0.0, 1.2, 0.0), (300.0, 772.0, 0.0), {"throttle": 1.0, "steer": -1.0}),
+    ],
+)
+def test_a_car_of_the_game_moves_as_ours_does_with_the_same_keys(
+    floor: bool,
+    location: tuple[float, float, float],
+    angles: tuple[float, float, float],
+    velocity: tuple[float, float, float],
+    keys: dict[str, float],
+) -> None:
+    """RocketSim has the game's own numbers: read as packets are, its car is ours, tick by tick."""
+    pytest.importorskip("RocketSim", reason="the package rocketsim is missing: pip install 'ludus[rocket-oracle]'")
+    ticks = 40
+    row = [float(keys.get(control.name.lower(), 0.0)) for control in Control]
+    task = {"floor": floor, "location": location, "rotation": angles, "velocity": velocity}
+    task |= {"angular_velocity": (0.2, -0.1, 0.3) if not floor else (0.0, 0.0, 0.0), "controls": [row] * ticks}
+    rival = Path(__file__).with_name("rocket_rival_game.py")
+    done = subprocess.run([sys.executable, rival], input=json.dumps(task), capture_output=True, text=True, check=True)
+    game = [Physics(**moment) for moment in json.loads(done.stdout.splitlines()[-1])]
+    lab = Lab()
+    lab.ball["position"][:] = torch.tensor([3500.0, 3500.0, 1800.0])
+    lab.ball["asleep"][:] = 1
+    lab.cars["boost"][:] = 100.0
+    for name, value in read(game[0]).items():
+        lab.cars[name][0, 0] = torch.tensor(value)
+    for _ in range(ticks):
+        lab.controls[0, 0] = torch.tensor(row)
+        lab.step()
+    theirs = read(game[-1])
+    rotation = lab.cars["rotation"][0, 0].tolist()
+    assert abs(float(np.dot(rotation, theirs["rotation"]))) > math.cos(0.01)  # half of 0.02 rad apart at most
+    assert lab.cars["position"][0, 0].tolist() == pytest.approx(theirs["position"], abs=2.0)
+    assert lab.cars["velocity"][0, 0].tolist() == pytest.approx(theirs["velocity"], abs=12.0)
+    assert lab.cars["spin"][0, 0].tolist() == pytest.approx(theirs["spin"], abs=0.05)
+    assert float(np.linalg.norm(theirs["spin"])) > 0.5  # there was something to mistake
+
+
+def read(physics: Physics) -> dict[str, tuple[float, ...]]:
+    """A car of the game as the sense reads it."""
+    return {
+        "position": mirrored(physics.location),
+        "rotation": rotation_of(physics.rotation),
+        "velocity": mirrored(physics.velocity),
+        "spin": mirrored_spin(physics.angular_velocity),
+    }
