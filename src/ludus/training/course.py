@@ -86,6 +86,8 @@ class Course:
     def before(self, env_steps: int) -> None:
         """Prepares the next rollout."""
         self._bench.rewards.set_time(env_steps)
+        if self.curriculum is not None:
+            self._bench.ppo.exploration = self._config.at_stage(self.curriculum.index).policy.exploration
 
     def after(self, episodes: Episodes, before: Counters, after: Counters, playing: Iterable[str] = ()) -> News:
         """Takes the episodes of an iteration and says what has changed.
