@@ -56,6 +56,22 @@ def learn(
         print_table(("measure", "value"), [(name, _readable(value)) for name, value in measured.items()])
 
 
+@bench.command()
+def vision(
+    game: Annotated[str, typer.Option(help="Game to measure: embedded or micropolis.")] = "embedded",
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time to measure for.")] = 6.0,
+    json: AsJson = False,
+) -> None:
+    """Measure City's perception: pictures a second, milliseconds a stage, steps a second of one game."""
+    from ludus.envs.city.bench_vision import run_vision_bench
+
+    measured = run_vision_bench(game, seconds)
+    if json:
+        typer.echo(json_format.dumps(measured, indent=2))
+    else:
+        print_table(("measure", "value"), [(name, _readable(value)) for name, value in measured.items()])
+
+
 def _readable(value: Any) -> str:  # noqa: ANN401 - whatever was measured
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"

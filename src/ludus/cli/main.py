@@ -10,6 +10,7 @@ import typer
 
 from ludus import __version__
 from ludus.cli.analyze import analyze
+from ludus.cli.audit import audit
 from ludus.cli.bench import bench
 from ludus.cli.benchmark import benchmark
 from ludus.cli.config import config
@@ -55,6 +56,7 @@ app.command()(tournament)
 app.command()(ratings)
 app.command()(report)
 app.command()(export)
+app.add_typer(audit, name="audit")
 app.add_typer(bench, name="bench")
 app.add_typer(config, name="config")
 app.add_typer(motion, name="motion")
