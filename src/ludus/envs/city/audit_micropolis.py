@@ -16,7 +16,8 @@ from ludus.envs.city.profile import load_profile
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 FIELDS = ("date", "funds", "tax")
-_LESSONS = 40
+_LESSONS = 40  # and more until every month was seen
+_MOST_LESSONS = 200
 _RUN_S = (0.05, 0.5)  # that the game runs for between states: up to a year of its time
 _SETTLE_S = 3.0
 _MAX_DIGITS = 7
@@ -36,8 +37,12 @@ def audit_micropolis(
         driver.launch()
         truth = MicropolisTruth(lambda: driver.prompt)
         reader, labels = perception.reader, list[Label]()
-        for _ in range(_LESSONS):
+        months: set[int] = set()
+        for lesson in range(_MOST_LESSONS):
+            if lesson >= _LESSONS and len(months) == len(_MONTHS):
+                break
             _change(driver, truth, random)
+            months.add(truth.month())
             frame, texts = driver.capture(), _texts(truth)
             labels += [Label(reader.fields[name].region.cut(frame).copy(), text) for name, text in texts.items()]
         learn_all(perception.bank, labels)
