@@ -60,9 +60,10 @@ class X11Driver(Driver):
         self.close()
         self._session = ScreenSession(*self.profile.screen)
         try:
-            if not set(self.profile.learned_regions) <= set(self.pictures):
-                self._learn()
-            self.reset(self.seed)
+            if set(self.profile.learned_regions) <= set(self.pictures):
+                self.reset(self.seed)
+            else:
+                self._prove_new(self.seed, self._learn())
         except BaseException:
             self.close()
             raise
@@ -83,12 +84,7 @@ class X11Driver(Driver):
             try:
                 if attempt or self.profile.reset.relaunch or self._lost() is not None:
                     self._start(seed)
-                frame = self._begin(seed)
-                proofs.prove_fresh(self.profile, self.pictures, self.read, frame)
-                proofs.prove_terrain(seed, self.profile.reset.terrain.cut(frame), self._terrains)
-                self._terrains[seed] = self.profile.reset.terrain.cut(frame).copy()
-                self.seed = seed
-                self.connect()
+                self._prove_new(seed, self._begin(seed))
             except GameLostError as error:
                 failures.append(str(error))
             else:
@@ -200,8 +196,20 @@ class X11Driver(Driver):
         proofs.prove_truth(self.profile, hands.prompt)
         return self.capture()
 
-    def _learn(self) -> None:
-        """Learns what a fresh game looks like; two starts in a row must look the same, or it is not known."""
+    def _prove_new(self, seed: int, frame: Frame) -> None:
+        """Proves by its picture that a city has just begun, on the land of its seed."""
+        land = self.profile.reset.terrain.cut(frame).copy()
+        proofs.prove_fresh(self.profile, self.pictures, self.read, frame)
+        proofs.prove_terrain(seed, land, self._terrains)
+        self._terrains[seed], self.seed = land, seed
+        self.connect()
+
+    def _learn(self) -> Frame:
+        """Learns what a fresh game looks like; two starts in a row must look the same, or it is not known.
+
+        Returns:
+            The picture of the city that has been begun.
+        """
         regions, last = self.profile.regions, dict[str, Frame]()
         for _ in range(_LEARN_ROUNDS):
             self._start(self.seed)
@@ -213,7 +221,7 @@ class X11Driver(Driver):
                 proofs.prove_readings(self.profile, self.read, frame)
             if last and all(likeness(last[name], seen[name]) >= ENOUGH for name in seen):
                 self.pictures.learn(seen)
-                return
+                return frame
             last = seen
         raise GameLostError(f"{self.profile.title} looks different whenever it is started; mark what stays the same")
 

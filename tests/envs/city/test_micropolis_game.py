@@ -1,0 +1,283 @@
+"""Tests of Micropolis on a real screen, against the truth of its own prompt."""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from ludus.core.errors import GameLostError
+from ludus.envs.city.drivers.driver import Click, Point, Wait
+from ludus.envs.city.drivers.micropolis_truth import POWERED, TILE_MASK, MicropolisTruth
+from ludus.envs.city.drivers.x11 import X11Driver
+from ludus.envs.city.learned import LearnedPictures
+from ludus.envs.city.profile import load_profile
+
+PROFILE = load_profile("micropolis")
+FIRST_TILE = (39, 35)  # of the map, in the upper left cell of the view
+WIDE_LAND = 47  # a seed whose view is three quarters bare land
+FRESH = (20_000, 1900, 7, 0)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> LearnedPictures:
+    return LearnedPictures(tmp_path_factory.mktemp("micropolis"))
+
+
+@pytest.fixture(scope="module")
+def running(pictures: LearnedPictures) -> Iterator[X11Driver]:
+    for needed, package in ((PROFILE.launch.command[0], "micropolis"), ("Xvfb", "xvfb")):
+        if shutil.which(needed) is None:
+            pytest.skip(f"needs {needed}, from the Debian package {package}")
+    with X11Driver(PROFILE, pictures=pictures) as driver:
+        driver.launch()
+        yield driver
+
+
+@pytest.fixture
+def game(running: X11Driver) -> X11Driver:
+    """The game at the start of a city on wide land."""
+    running.recover()
+    running.reset(WIDE_LAND)
+    running.incidents.clear()
+    return running
+
+
+@pytest.fixture
+def truth(game: X11Driver) -> MicropolisTruth:
+    return MicropolisTruth(lambda: game.prompt)
+
+
+def state(truth: MicropolisTruth) -> tuple[int, int, int, int]:
+    return truth.funds(), truth.year(), truth.tax_rate(), truth.speed()
+
+
+def place(game: X11Driver, tool: str, column: int, row: int) -> None:
+    game.act([Click(PROFILE.tools[tool].at), Click(PROFILE.grid.cell(column, row))])
+
+
+def bare_place(truth: MicropolisTruth, cells: int) -> tuple[int, int]:
+    """The first place in the view with nothing on it and around it."""
+    left, top = FIRST_TILE
+    bare = (truth.tiles() & TILE_MASK) == 0
+    for row in range(1, PROFILE.grid.rows - cells - 1):
+        for column in range(1, PROFILE.grid.columns - cells - 1):
+            x, y = left + column, top + row
+            if bare[y - 1 : y + cells + 1, x - 1 : x + cells + 1].all():
+                return column, row
+    raise AssertionError("no bare land")
+
+
+def test_a_reset_is_the_same_city_again(game: X11Driver, truth: MicropolisTruth) -> None:
+    assert state(truth) == FRESH
+    land, picture = truth.tiles(), game.capture().copy()
+    place(game, "road", 10, 20)
+    game.act([Click(PROFILE.sliders["tax"].point(12)), Wait(0.4)])
+    truth.set_funds(77)
+    assert state(truth) == (77, truth.year(), 12, 0)
+    game.reset(2)
+    assert not np.array_equal(truth.tiles(), land)
+    game.reset(WIDE_LAND)
+    assert state(truth) == FRESH
+    assert np.array_equal(truth.tiles(), land)
+    overview = PROFILE.regions["overview"]
+    assert np.array_equal(overview.cut(game.capture()), overview.cut(picture))
+
+
+@pytest.mark.parametrize("name", [name for name in PROFILE.tools if name not in ("query", "bulldozer")])
+def test_a_tool_costs_and_covers_what_the_profile_says(game: X11Driver, truth: MicropolisTruth, name: str) -> None:
+    tool = PROFILE.tools[name]
+    truth.set_funds(50_000)
+    column, row = bare_place(truth, tool.cells)
+    middle = 1 if tool.cells >= 3 else 0  # of what it makes, from its upper left cell
+    before = truth.tiles() & TILE_MASK
+    place(game, name, column + middle, row + middle)
+    changed = np.argwhere((truth.tiles() & TILE_MASK) != before)
+    assert 50_000 - truth.funds() == tool.cost
+    left, top = FIRST_TILE
+    assert changed.min(axis=0).tolist() == [top + row, left + column]
+    assert (np.ptp(changed, axis=0) + 1).tolist() == [tool.cells, tool.cells]
+
+
+def test_the_bulldozer_takes_away_what_was_built(game: X11Driver, truth: MicropolisTruth) -> None:
+    column, row = bare_place(truth, 1)
+    place(game, "road", column, row)
+    place(game, "bulldozer", column, row)
+    x, y = FIRST_TILE[0] + column, FIRST_TILE[1] + row
+    assert truth.tile(x, y) & TILE_MASK == 0
+    assert truth.funds() == 20_000 - 10 - 1
+    place(game, "query", column, row)
+    assert truth.funds() == 20_000 - 10 - 1
+
+
+def test_the_tax_slider_sets_every_rate(game: X11Driver, truth: MicropolisTruth) -> None:
+    for rate in (0, 1, 9, 13, 20):
+        game.act([Click(PROFILE.sliders["tax"].point(rate))])
+        assert truth.tax_rate() == rate
+
+
+def test_the_camera_moves_by_whole_cells_and_back(game: X11Driver) -> None:
+    picture = PROFILE.regions["cells"]
+    start = picture.cut(game.capture()).copy()
+    for there, back, step in (("left", "right", (0, 128)), ("down", "up", (-128, 0))):
+        game.do(PROFILE.camera[there])
+        moved = picture.cut(game.capture())
+        height, width = start.shape[:2]
+        old = start[max(-step[0], 0) : height - 200, : width - 200]
+        new = moved[max(step[0], 0) :, max(step[1], 0) :][: old.shape[0], : old.shape[1]]
+        assert np.mean(np.all(old == new, axis=2)) > 0.97
+        game.do(PROFILE.camera[back])
+        assert np.mean(np.all(picture.cut(game.capture()) == start, axis=2)) > 0.99
+
+
+def test_the_game_stands_still_between_decisions(game: X11Driver, truth: MicropolisTruth) -> None:
+    months = truth.year() * 12 + truth.month()
+    game.act([Wait(1.5)])
+    after = truth.year() * 12 + truth.month()
+    assert after > months
+    hud = PROFILE.regions["hud"].cut(game.capture()).copy()
+    time.sleep(0.5)
+    assert truth.speed() == 0
+    assert truth.year() * 12 + truth.month() == after
+    assert np.array_equal(PROFILE.regions["hud"].cut(game.capture()), hud)
+
+
+def test_what_act_returns_on_shows_the_funds(game: X11Driver, truth: MicropolisTruth) -> None:
+    # The game draws its funds 200 ms late: a picture taken at once would show the funds before.
+    shown = set()
+    left, row = bare_place(truth, 8)
+    for column in range(left, left + 6):
+        place(game, "road", column, row)
+        shown.add(PROFILE.regions["funds"].cut(game.capture()).tobytes())
+        now = PROFILE.regions["hud"].cut(game.capture()).copy()
+        time.sleep(0.3)
+        assert np.array_equal(PROFILE.regions["hud"].cut(game.capture()), now)
+    assert truth.funds() == 20_000 - 60
+    assert len(shown) == 6
+
+
+def test_zones_with_power_and_roads_grow(game: X11Driver, truth: MicropolisTruth) -> None:
+    column, row = bare_place(truth, 11)
+    place(game, "coal", column + 1, row + 1)
+    place(game, "residential", column + 5, row + 1)
+    place(game, "industrial", column + 8, row + 1)
+    for step in range(10):
+        place(game, "road", column + step, row + 4)
+    game.act([Wait(1.0)])
+    left, top = FIRST_TILE
+    assert truth.tile(left + column + 5, top + row + 1) & POWERED
+    population = PROFILE.regions["population"]
+    empty = population.cut(game.capture()).copy()
+    for _ in range(20):
+        game.act([Wait(1.0)])
+        if not np.array_equal(population.cut(game.capture()), empty):
+            return
+    raise AssertionError("nobody moved in")
+
+
+def test_a_saved_city_is_loaded_with_its_money(game: X11Driver, truth: MicropolisTruth, tmp_path: Path) -> None:
+    truth.set_funds(12_345)
+    truth.save(tmp_path / "city.cty")
+    tiles = truth.tiles()
+    game.reset(2)
+    truth.load(tmp_path / "city.cty")
+    assert (truth.funds(), truth.speed()) == (12_345, 0)
+    assert np.array_equal(truth.tiles() & TILE_MASK, tiles & TILE_MASK)
+    assert game.recover()  # loading rearranges the window
+    assert game.trouble() is None
+
+
+@pytest.mark.parametrize(
+    ("menu", "item", "dialog"),
+    [("windows", "budget", "budget"), ("micropolis", "save_as", "file"), ("micropolis", "quit", "question")],
+)
+def test_dialogs_are_told_and_closed(
+    game: X11Driver, truth: MicropolisTruth, menu: str, item: str, dialog: str
+) -> None:
+    column, row = bare_place(truth, 1)
+    place(game, "road", column, row)
+    game.act([Click(PROFILE.menus[menu].at), Click(PROFILE.menus[menu].items[item])])
+    assert game.open_dialogs() == (dialog,)
+    assert game.recover()
+    assert game.trouble() is None
+    assert truth.funds() == 20_000 - 10
+    assert [(found.trouble.kind, found.city_went_on) for found in game.incidents] == [("dialog", True)]
+
+
+def test_panels_that_were_closed_or_opened_are_put_right(game: X11Driver, truth: MicropolisTruth) -> None:
+    game.act([Click(Point(780 / 1200, 709 / 720))])  # dismisses the evaluation
+    found = game.trouble()
+    assert found is not None
+    assert found.kind == "layout"
+    assert game.recover()
+    game.act([Click(PROFILE.menus["windows"].at), Click(PROFILE.menus["windows"].items["graph"])])
+    assert game.recover()
+    assert game.trouble() is None
+    column, row = bare_place(truth, 1)
+    place(game, "road", column, row)
+    assert truth.tile(FIRST_TILE[0] + column, FIRST_TILE[1] + row) & TILE_MASK != 0
+
+
+def test_the_end_of_a_city_is_told_and_another_one_begun(game: X11Driver, truth: MicropolisTruth) -> None:
+    game.prompt.ask("UILoseGame")
+    time.sleep(0.3)
+    assert game.open_dialogs() == ("question",)
+    with pytest.raises(GameLostError):
+        game.act([Click(Point(337 / 1200, 187 / 720))])  # its only button leads out of the city
+    give_up = time.monotonic() + 10.0
+    while (found := game.trouble()) is None or found.kind != "over":  # its window goes before the next one comes
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    assert not game.recover()
+    assert state(truth) == FRESH
+
+
+@pytest.mark.parametrize("fault", ["window destroyed", "stopped", "killed"])
+def test_a_lost_game_is_begun_anew(game: X11Driver, truth: MicropolisTruth, fault: str) -> None:
+    session, hands = game._session, game._hands
+    assert session is not None
+    assert hands is not None
+    if fault == "window destroyed":
+        session._connection.create_resource_object("window", hands.window.id).destroy()
+        session._connection.sync()
+    else:
+        os.kill(session.pid, signal.SIGSTOP if fault == "stopped" else signal.SIGKILL)
+    give_up = time.monotonic() + 10.0
+    while game.trouble() is None:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    with pytest.raises(GameLostError):
+        game.act([Wait(0.1)])
+    assert not game.recover()
+    assert state(truth) == FRESH
+    place(game, "road", *bare_place(truth, 1))
+    assert truth.funds() == 20_000 - 10
+
+
+def test_several_games_run_side_by_side_and_leave_nothing(game: X11Driver, pictures: LearnedPictures) -> None:
+    others = [X11Driver(PROFILE, pictures=pictures) for _ in range(2)]
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(X11Driver.launch, others))
+            list(threads.map(lambda driver: driver.reset(WIDE_LAND), others))
+            list(threads.map(lambda driver: driver.act([Click(PROFILE.tools["road"].at), Wait(0.2)]), others))
+        sessions = [driver._session for driver in (game, *others)]
+        displays = {session.screen.display for session in sessions if session is not None}
+        assert len(displays) == 3
+        use = others[0].resource_use()
+        assert use.processes == 3
+        assert use.memory_bytes < 400_000_000
+        folders = [session.screen.folder for session in sessions[1:] if session is not None]
+        pids = [session.pid for session in sessions[1:] if session is not None]
+    finally:
+        for driver in others:
+            driver.close()
+    assert not any(folder.exists() for folder in folders)
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+    assert game.trouble() is None
