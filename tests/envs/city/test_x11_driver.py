@@ -188,6 +188,16 @@ def test_a_dialog_is_told_and_closed_and_the_city_goes_on(toy: X11Driver) -> Non
     assert [incident.city_went_on for incident in toy.incidents] == [True]
 
 
+def test_an_unexpected_window_is_told_and_asked_to_close(toy: X11Driver) -> None:
+    toy.prompt.ask("odd")
+    trouble = toy.trouble()
+    assert trouble is not None
+    assert trouble.what == "an unexpected window 'Odd Window' lies over the picture"
+    assert toy.recover()
+    assert toy.trouble() is None
+    assert toy.open_dialogs() == ()
+
+
 @pytest.mark.parametrize(("fault", "kinds"), [("kill", "process"), ("stop", "frozen"), ("quit", "window process")])
 def test_a_lost_game_is_told_and_begun_anew(toy: X11Driver, fault: str, kinds: str) -> None:
     toy.reset(4)

@@ -84,10 +84,12 @@ class ToyGame:
         word, mark, command = line.split(maxsplit=2)
         if word != "tell":
             return "what?"
+        if command == "odd":
+            self.dialog = self._open(50, 50, 90, 60, "Odd Window", False)
         if command.startswith("new "):
             self.paused = True
             self.begin(int(command.split()[1]))
-        values = {"funds": self.funds, "day": self.day, "paused": int(self.paused)}
+        values = {"funds": self.funds, "day": self.day, "paused": int(self.paused), "odd": 1}
         if command not in values and not command.startswith("new "):
             return f"no {command}"
         return f"{mark}{values.get(command, '')}{mark}"
@@ -112,6 +114,9 @@ class ToyGame:
                 self._note(f"key {event.detail}")
                 if event.detail == self.display.keysym_to_keycode(XK.XK_q):
                     raise SystemExit(0)
+            elif event.type == X.ClientMessage and self.dialog is not None:  # asked to close its window
+                self.dialog.destroy()
+                self.dialog = None
             elif event.type == X.Expose:
                 self.draw()
 

@@ -150,11 +150,7 @@ class X11Driver(Driver):
 
     def open_dialogs(self) -> tuple[str, ...]:
         """Returns the dialogs that lie over the picture: their names in the profile, or the titles of unknown ones."""
-        if self._hands is None:
-            return ()
-        window = self._hands.window.id
-        over = [other for other in self._running_session().shown() if other.id != window and not other.popup]
-        return tuple(self._dialog_name(other) or other.title for other in over)
+        return tuple(self._dialog_name(window) or window.title for window in self._dialogs())
 
     def do(self, deeds: Sequence[Deed]) -> None:
         """Does steps of the profile, such as `profile.camera["left"]`, like `act`."""
@@ -228,8 +224,11 @@ class X11Driver(Driver):
     def _mend(self) -> bool:
         """Closes dialogs and brings landmarks back; returns whether all is well then."""
         try:
-            for name in self.open_dialogs():
-                if name in self.profile.dialogs and not self.profile.dialogs[name].ends_game:
+            for window in self._dialogs():
+                name = self._dialog_name(window)
+                if name is None:
+                    self._running_session().windows.ask_to_close(window)
+                else:
                     self.do(self.profile.dialogs[name].close)
             frame = self.capture().copy()
             for landmark in self.profile.landmarks.values():
@@ -244,13 +243,11 @@ class X11Driver(Driver):
         lost = self._lost()
         if lost is not None or self._hands is None:
             return lost
-        over = [window for window in self._running_session().shown() if window.id != self._hands.window.id]
-        for window in over:
-            if not window.popup:
-                name = self._dialog_name(window)
-                words = f"the dialog {name}" if name else f"an unexpected window {window.title!r}"
-                return Trouble("dialog", f"{words} lies over the picture")
-        if not over:
+        for window in self._dialogs():
+            name = self._dialog_name(window)
+            words = f"the dialog {name}" if name else f"an unexpected window {window.title!r}"
+            return Trouble("dialog", f"{words} lies over the picture")
+        if not self._hands.is_covered:
             frame = self._running_session().capture.grab(self._hands.window.box)
             for name, landmark in self.profile.landmarks.items():
                 if not self._is_seen(landmark.region, frame):
@@ -283,6 +280,13 @@ class X11Driver(Driver):
     def _is_main(self, window: Window) -> bool:
         fits = (window.width, window.height) == (self.profile.width, self.profile.height)
         return fits and self.profile.window_title.fullmatch(window.title) is not None
+
+    def _dialogs(self) -> list[Window]:
+        """Returns the game's other windows, without open menus."""
+        if self._hands is None:
+            return []
+        main = self._hands.window.id
+        return [window for window in self._running_session().shown() if window.id != main and not window.popup]
 
     def _dialog_name(self, window: Window) -> str | None:
         fitting = (name for name, dialog in self.profile.dialogs.items() if dialog.title.fullmatch(window.title))

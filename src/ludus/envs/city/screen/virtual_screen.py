@@ -20,6 +20,8 @@ _START_S = 60.0
 _ANSWER_S = 15.0
 _END_S = 15.0
 _MESSAGE_BYTES = 1 << 20
+_KEEPER_LOG = "keeper.log"
+_SHOWN_LOG = 500
 
 
 class VirtualScreen:
@@ -45,11 +47,13 @@ class VirtualScreen:
         self.folder = Path(tempfile.mkdtemp(prefix="ludus-screen-"))
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-I", "-S", str(KEEPER_FILE), str(theirs.fileno())]
-        with theirs:
+        with theirs, (self.folder / _KEEPER_LOG).open("wb") as log:  # who reads our output must not wait for the keeper
             self._keeper = subprocess.Popen(  # noqa: S603 - the command is ours
                 [*command, str(self.folder), f"{width}x{height}"],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
                 start_new_session=True,  # Ctrl-C is ours to handle: the keeper goes when we go
             )
         try:
@@ -142,8 +146,16 @@ class VirtualScreen:
         except OSError as error:
             raise GameLostError(f"the keeper of a screen said nothing for {timeout_s:g} s") from error
         if not answer:
-            raise GameLostError("the keeper of a screen ended; is the machine out of memory?")
+            raise GameLostError(f"the keeper of a screen ended; is the machine out of memory? It said: {self._said()}")
         content: dict[str, Any] = json.loads(answer)
         if set(content) == {"error"}:
             raise GameLostError(str(content["error"]))
         return content
+
+    def _said(self) -> str:
+        """Returns the last that the keeper wrote, which is nothing unless it failed."""
+        try:
+            text = (self.folder / _KEEPER_LOG).read_text("utf-8", errors="replace")
+        except OSError:
+            return "nothing"
+        return text[-_SHOWN_LOG:].strip() or "nothing"

@@ -73,6 +73,16 @@ class Windows:
                 self._shown = [window for child in children if (window := self._look(child)) is not None]
         return self._shown
 
+    def ask_to_close(self, window: Window) -> None:
+        """Asks a program to close one of its windows, as the close button of a window manager does."""
+        from Xlib.protocol import event
+
+        with screen_errors(self._name):
+            target = self._connection.create_resource_object("window", window.id)
+            protocols, close = (self._connection.intern_atom(name) for name in ("WM_PROTOCOLS", "WM_DELETE_WINDOW"))
+            target.send_event(event.ClientMessage(window=target, client_type=protocols, data=(32, [close, 0, 0, 0, 0])))
+            self._connection.sync()
+
     def owner(self, window_id: int) -> int:
         """Returns the process that a window belongs to, as the server says; 0 if it does not know."""
         client = window_id & ~self._mask
