@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from ludus.envs.registry import make_env
+from ludus.envs.rocket.bots import BOT_NAMES
 from ludus.envs.rocket.rules import KICKOFF_TOUCH_S
 from ludus.policies.agent import Agent
 
@@ -99,7 +100,7 @@ def kickoffs(run: Path, games: int) -> dict[str, float]:
     In one game after the other the agent is blue and orange; its mode is one against one.
     """
     agent = Agent.load(run)
-    if agent.policy.spec.name != "rocket":
+    if agent.spec.name != "rocket":
         return {}
     settings = {
         **agent.settings,
@@ -110,7 +111,7 @@ def kickoffs(run: Path, games: int) -> dict[str, float]:
         "setters": {"kickoff": 1.0},
     }
     shares = {}
-    for bot in agent.policy.spec.bots:
+    for bot in BOT_NAMES:
         with make_env("rocket", games, seed=20, config=settings) as env:
             observations, memory = env.reset()["vector"], None
             actions = torch.zeros((games, 2), dtype=torch.int64)

@@ -26,8 +26,12 @@ results-rocket-bots: $(READY) ## docs/rocket.md: how the scripted players play
 	$(TABLES) rocket-bots
 
 results-rocket-quick: $(READY) ## docs/rocket-results.md: the preset quick, three seeds; long
-	$(BIN)/python benchmarks/preset_results.py --world rocket --preset quick --seeds 3 --out $(DATA)/rocket_quick_cpu.json
+	$(BIN)/python benchmarks/preset_results.py --world rocket --preset quick --seeds 3 --matches 100 --out $(DATA)/rocket_quick_cpu.json
 	$(TABLES) rocket-quick
+
+results-rocket-search: $(READY) ## docs/rocket-results.md: what was compared for the presets; GPU, long
+	$(BIN)/python benchmarks/rocket_search.py --device cuda
+	$(TABLES) rocket-search
 
 results-brawl-weapons: $(READY) ## docs/brawl.md: balance of the weapons
 	$(BIN)/python benchmarks/brawl_weapons.py --matches 192

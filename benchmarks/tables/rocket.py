@@ -1,8 +1,8 @@
-"""Tables about rocket: goals of the scripted players, and what the presets reach."""
+"""Tables about rocket: goals of the scripted players, what the presets reach, and what was compared for them."""
 
 from typing import Any
 
-from benchmarks.tables.markdown import read_csv, read_json, table
+from benchmarks.tables.markdown import percent, read_csv, read_json, table
 
 
 def bot_goals(mode: str) -> str:
@@ -41,3 +41,42 @@ def preset_results(results: list[dict[str, Any]]) -> str:
             ]
         )
     return table(header, lines)
+
+
+# What each run of the search changed, by name, in the order of the table.
+_COMPARED = {
+    "chase": "discount 0.995, entropy 0.01, batch 4,096",
+    "chase1": "the same, another seed",
+    "g99": "discount 0.99",
+    "ent003": "entropy 0.003",
+    "b2048": "batch 2,048",
+    "big": "256 x 256",
+    "retn": "normalised returns",
+    "mix": "70 % of games against itself, 15 % chaser, 15 % shooter",
+    "kick": "every episode begins with a kickoff",
+    "goal": "twice the reward for goals",
+    "zero": "zero-sum rewards",
+    "dense": "less reward for touches and the way to the ball",
+}
+
+
+def search() -> str:
+    """Returns win rates of the runs of the search after 30 M env steps, or the nearest evaluation to that."""
+    runs = read_json("rocket_search.json")
+    bots = ("idle", "random", "chaser", "shooter", "goalkeeper")
+    lines = []
+    for name, words in _COMPARED.items():
+        last = min(runs[name]["evaluations"], key=lambda row: abs(row["steps"] - 30_000_000))
+        lines.append([words, f"{last['steps'] / 1e6:.0f} M", *(percent(last["win"][bot]) for bot in bots)])
+    return table(["change", "env steps", *bots], lines)
+
+
+def stages() -> str:
+    """Returns win rates in two against two of the trial of the three stages."""
+    bots = ("idle", "random", "chaser", "shooter", "goalkeeper")
+    names = ("1v1", "1v2", "2v2")
+    lines = [
+        [f"{row['steps'] / 1e6:.0f} M ({name})", *(percent(row["win"][bot]) for bot in bots)]
+        for name, row in zip(names, read_json("rocket_search.json")["three"]["evaluations"], strict=True)
+    ]
+    return table(["env steps", *bots], lines)
