@@ -18,13 +18,15 @@ FIRST_YEAR = 1900
 MIN_SIDE = 12
 MAX_SIDE = 96
 ROAD_REACH = 2  # a zone or a service needs a road at most this far away, counted in the longer direction
-POWER_REACH = 2  # power jumps this far, counted along rows and columns: over a road, not over two
+POWER_REACH = 2  # power jumps from one built cell to another at most this far away, counted along rows and columns
 TREE_COST = 5  # $ to clear a cell of trees for a building
 HILL_FACTOR = 2  # everything costs so many times as much on a hill
 BRIDGE_COST = 60  # $ a cell of road over water
 BRIDGE_UPKEEP = 3  # $ a month
 WATER_LINE_COST = 12  # $ a cell of power line over water
 BULLDOZE_COST = 2  # $ a cell
+
+HAMLET_ROADS = 8  # cells of the street that a city begins with, if it begins with a hamlet
 
 # --- zones ---
 CAPACITIES = (12, 24, 48)  # people or jobs in a cell: with road and power; with water too; on good land too
@@ -52,10 +54,10 @@ FLOW_ROUNDS = 3  # how often a tick spreads trips to neighbouring roads
 FLOW_SHARE = 0.5  # of the trips that spread in a round
 
 # --- air and land, all from 0 to 100 ---
-AIR_KEEP = 0.60
-AIR_SPREAD = 0.08  # to each of the four neighbours
+AIR_KEEP = 0.50
+AIR_SPREAD = 0.115  # to each of the four neighbours
 AIR_EMISSION = 0.25
-INDUSTRY_SMOKE = 0.9  # for each job
+INDUSTRY_SMOKE = 1.6  # for each job
 COAL_SMOKE = 70.0
 TRAFFIC_SMOKE = 8.0  # of a full road
 TREE_CLEANS = 3.0
@@ -88,7 +90,7 @@ HAPPY_IDLE = 40.0  # lost where nobody has work
 
 # --- money ---
 START_FUNDS = 10_000
-TAX_YIELD = 3  # thousandths of a dollar a day for each percent of tax and each inhabitant or filled job
+TAX_YIELD = 2  # thousandths of a dollar a day for each percent of tax and each inhabitant or filled job
 MAX_TAX = 20  # percent
 START_TAX = 7
 FUNDING_STEP = 10  # percent
@@ -240,8 +242,8 @@ BUILDINGS: tuple[Building, ...] = (
     Building("Empty land", 0),
     Building("Road", 10, 1, Department.TRANSPORT),
     Building("Power line", 4),
-    Building("Residential", 40, power=-1),
-    Building("Commercial", 50, power=-1),
+    Building("Residential", 50, power=-1),
+    Building("Commercial", 60, power=-1),
     Building("Industrial", 60, power=-1),
     Building("Coal plant", 2_500, 60, power=400),
     Building("Wind turbine", 700, 14, power=60),

@@ -16,6 +16,7 @@ class CityRules(EnvSettings):
         rows: Height of the map in cells.
         funds: What a new city has, in dollars.
         tax: What a new city takes, in percent.
+        hamlet: Whether a city begins with a street and a wind turbine instead of bare land.
         zone_brush: Side of the square that one click with a zone tool zones, in cells.
         days_per_second: Days that pass in a second of the game's clock at normal speed.
         events: Whether fires, storms, booms and recessions happen.
@@ -27,6 +28,7 @@ class CityRules(EnvSettings):
     rows: Annotated[int, Field(ge=MIN_SIDE, le=MAX_SIDE)] = 24
     funds: Annotated[int, Field(ge=0, le=1_000_000)] = START_FUNDS
     tax: Annotated[int, Field(ge=0, le=20)] = START_TAX
+    hamlet: bool = True
     zone_brush: Annotated[int, Field(ge=1, le=4)] = 2
     days_per_second: Annotated[int, Field(ge=1, le=360)] = 10
     events: bool = True

@@ -160,6 +160,7 @@ class CitySimulation:
             "funds": self.rules.funds,
             "tax": self.rules.tax,
             "events": int(self.rules.events),
+            "hamlet": int(self.rules.hamlet),
             "report": int(self.rules.yearly_report),
             "seed_hash": stream_hash(self.seed),
             "first_game": self.first_game,

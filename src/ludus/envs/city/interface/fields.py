@@ -6,7 +6,7 @@ from ludus.envs.city.interface.boxes import Box
 from ludus.envs.city.interface.theme import FIELDS, Measure, Theme
 from ludus.envs.city.perception.reading import Date
 
-_WIDE_MONEY = (-8_888, 88_888, -88_888, 888_888, -8_888_888, 88_888_888)
+_WIDE_MONEY = (-8_888, 88_888, -88_888, 888_888, -888_888, -8_888_888, 88_888_888)
 _PAD = 3  # pixels around a value
 _GAP = 6  # pixels between fields
 
@@ -78,22 +78,27 @@ class FieldSizes:
 def field_sizes(theme: Theme, face: Measure) -> FieldSizes:
     """Measures what the fields need at most."""
     form = theme.format
-    share = face.width(form.share(100))
+    share = _widest(face, form.share(100))
     values = {
-        "date": max(face.width(form.day(Date(2088, month, 28))) for month in range(1, 13)),
-        "funds": max(face.width(form.money(amount)) for amount in _WIDE_MONEY),
-        "balance": max(face.width(form.money(amount, signed=True)) for amount in _WIDE_MONEY[:4]),
-        "population": max(face.width(form.number(amount)) for amount in (88_888, 888_888)),
+        "date": max(_widest(face, form.day(Date(2088, month, 28))) for month in range(1, 13)),
+        "funds": max(_widest(face, form.money(amount)) for amount in _WIDE_MONEY),
+        "balance": max(_widest(face, form.money(amount, signed=True)) for amount in _WIDE_MONEY[:4]),
+        "population": max(_widest(face, form.number(amount)) for amount in (88_888, 888_888)),
         "happiness": share,
         "traffic": share,
         "pollution": share,
         "land_value": share,
-        "tax": face.width(form.share(20)),
+        "tax": _widest(face, form.share(20)),
     }
     line = face.height + 4
     labels = {name: face.width(theme.words[name]) + 5 if theme.words else line + 2 for name in FIELDS}
     buttons = {name: 2 * line + 2 if name == "tax" else 0 for name in FIELDS}
     return FieldSizes(labels, {name: width + 2 * _PAD for name, width in values.items()}, buttons, line)
+
+
+def _widest(face: Measure, text: str) -> int:
+    """Width of a text if all its eights were the widest digit."""
+    return max(face.width(text.replace("8", digit)) for digit in "0123456789")
 
 
 def place_bar(area: Box, sizes: FieldSizes) -> tuple[dict[str, FieldPlace], Box]:

@@ -14,8 +14,8 @@ def is_zone(kind: wp.int32) -> bool:
 
 @wp.func
 def conducts(kind: wp.int32) -> bool:
-    """Whether power goes on from such a cell."""
-    return kind >= Kind.LINE and kind < Kind.RUBBLE
+    """Whether power goes on from such a cell; cables lie under the roads."""
+    return kind >= Kind.ROAD and kind < Kind.RUBBLE
 
 
 @wp.func

@@ -7,7 +7,7 @@ from ludus.envs.city.game.kernels.looks import look_of
 from ludus.envs.city.game.kernels.months import end_month, reach_milestone
 from ludus.envs.city.game.kernels.networks import join_roads, serve, serve_by_roads, supply_power
 from ludus.envs.city.game.kernels.structs import City, Grid, Rules
-from ludus.envs.city.game.kernels.terrain import make_land
+from ludus.envs.city.game.kernels.terrain import build_hamlet, make_land
 from ludus.envs.city.game.kernels.zones import count_networks, grow, take_census
 from ludus.envs.city.game.rules import HISTORY_MONTHS, MONTH_DAYS, TAX_YIELD, TICK_DAYS
 from ludus.envs.warp_functions import mix
@@ -77,6 +77,8 @@ def found_kernel(
     for month in range(HISTORY_MONTHS):
         history[game, month] = 0
     make_land(grid, game, city, rules)
+    if rules.hamlet != 0:
+        build_hamlet(grid, game, rules)
     city.changed = 1
     look_around(grid, game, city, table, rules)
     value_land(grid, game, city, rules)

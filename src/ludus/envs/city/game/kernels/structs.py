@@ -87,6 +87,7 @@ class Rules:
     funds: wp.int32
     tax: wp.int32
     events: wp.int32
+    hamlet: wp.int32
     report: wp.int32
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32

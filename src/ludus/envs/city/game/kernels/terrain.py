@@ -4,13 +4,15 @@ import warp as wp
 
 from ludus.envs.city.game.kernels.streams import stream
 from ludus.envs.city.game.kernels.structs import City, Grid, Rules
-from ludus.envs.city.game.rules import Stream, Terrain
+from ludus.envs.city.game.rules import HAMLET_ROADS, Kind, Stream, Terrain
 from ludus.envs.warp_functions import mix, uniform
 
 ATTEMPTS = wp.constant(8)
 MIN_LAND = wp.constant(0.55)  # share of a map that can be built on
 MAX_LAND = wp.constant(0.90)  # above it there is hardly any water
 SHORE_REACH = wp.constant(2)
+WIDE = wp.constant(7)  # half of the area around a hamlet that should be land, in columns ...
+HIGH = wp.constant(5)  # ... and in rows
 
 
 @wp.func
@@ -79,3 +81,37 @@ def make_land(grid: Grid, game: wp.int32, city: City, rules: Rules):
         attempt += 1
     for cell in range(rules.cells):
         grid.shore[game, cell] = wp.where(near_water(grid, game, cell, SHORE_REACH, rules), 1, 0)
+
+
+@wp.func
+def open_land(grid: Grid, game: wp.int32, x: wp.int32, y: wp.int32, rules: Rules) -> wp.int32:
+    """Cells of plain land around a place; those of its own row count three times."""
+    count = int(0)
+    for row in range(wp.max(y - HIGH, 0), wp.min(y + HIGH + 1, rules.rows)):
+        for column in range(wp.max(x - WIDE, 0), wp.min(x + WIDE + 1, rules.columns)):
+            if grid.terrain[game, row * rules.columns + column] == Terrain.LAND:
+                count += wp.where(row == y, 3, 1)
+    return count
+
+
+@wp.func
+def build_hamlet(grid: Grid, game: wp.int32, rules: Rules):
+    """Builds what a city begins with, where the most land is: a street, and a wind turbine beside its middle."""
+    best = int(-1)
+    x = rules.columns / 2
+    y = rules.rows / 2
+    for row in range(HIGH, rules.rows - HIGH):
+        for column in range(HAMLET_ROADS, rules.columns - HAMLET_ROADS):
+            count = open_land(grid, game, column, row, rules)
+            if count > best:
+                best = count
+                x = column
+                y = row
+    for column in range(x - HAMLET_ROADS / 2, x - HAMLET_ROADS / 2 + HAMLET_ROADS):
+        cell = y * rules.columns + column
+        grid.kind[game, cell] = Kind.ROAD
+        if grid.terrain[game, cell] == Terrain.TREES:
+            grid.terrain[game, cell] = Terrain.LAND
+    place = (y + 1) * rules.columns + x
+    grid.kind[game, place] = Kind.WIND
+    grid.terrain[game, place] = Terrain.LAND
