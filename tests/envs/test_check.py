@@ -392,14 +392,14 @@ def test_the_error_names_every_failed_check() -> None:
     with pytest.raises(ConformanceError) as caught:
         check_env(maker(NoRestartShown), OPTIONS)
     message = str(caught.value)
-    assert message.startswith("point-v1 breaks the batched contract in 2 of 18 checks:")
+    assert message.startswith("point-v1 breaks the batched contract in 2 of 19 checks:")
     assert "\n- restart: " in message
     assert "\n- final_observations: " in message
 
 
 def test_the_report_reads_as_lines() -> None:
     lines = str(run_checks(maker(ClosesOnce), OPTIONS)).splitlines()
-    assert lines[0] == "point-v1: 15 passed, 2 skipped, 1 failed"
+    assert lines[0] == "point-v1: 15 passed, 3 skipped, 1 failed"
     assert "[OK] batch" in lines
     assert "[SKIP] render: the world cannot be drawn" in lines
     assert any(line.startswith("[ERROR] close: the second close() raises RuntimeError") for line in lines)
