@@ -19,7 +19,7 @@ _CARD_SUFFIX = ".md"
 def export(
     agent: Annotated[str, typer.Argument(help="Run folder, whose best agent is meant, checkpoint, or exported file.")],
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="With --rlbot: the folder to write. [NAME-rlbot]")
+        Path | None, typer.Argument(metavar="DIR", help="With --rlbot: the folder to write. [NAME-rlbot]")
     ] = None,
     rlbot: Annotated[
         bool,

@@ -30,7 +30,7 @@ def run_bot() -> None:
     torch.set_num_threads(1)  # the game needs the others
     loaded = load_folder(FOLDER)
 
-    class LudusBot(Bot):  # type: ignore[misc]  # the package is optional, and unknown to the type checker without it
+    class LudusBot(Bot):  # type: ignore[misc,unused-ignore]  # the package is optional
         """The agent of this folder in one car."""
 
         def initialize(self) -> None:

@@ -26,7 +26,7 @@ run_command_linux = "python3 $entry"
 
 [details]
 description = $description
-fun_fact = "It learned by playing against itself in a simulator that has no assets of the game."
+fun_fact = "It learned in a simulator made from published numbers, with nothing of the game in it."
 developer = "Ludus"
 language = "Python"
 tags = $tags
