@@ -29,6 +29,7 @@ _KNOWN: dict[str, tuple[str, str, str]] = {
     "clip_fraction": (OPTIMISER, "Clip fraction", "Share of samples whose ratio was clipped"),
     "explained_variance": (OPTIMISER, "Explained variance", "Of the returns, by the value estimate; 1 is perfect"),
     "learning_rate": (OPTIMISER, "Learning rate", "As scheduled"),
+    "exploration_frequency": (OPTIMISER, "Exploration", "Share of decisions in which another action may be played"),
     "gradient_norm": (OPTIMISER, "Gradient norm", "Before clipping"),
     "ratio_error": (OPTIMISER, "Ratio error", "How far the first ratios are from 1; rounding alone if all is well"),
     "skipped_updates": (OPTIMISER, "Skipped updates", "Left out because of the target KL or of numbers not finite"),
