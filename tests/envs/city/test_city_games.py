@@ -59,6 +59,16 @@ def test_a_restored_batch_goes_on_and_looks_the_same() -> None:
         CityGames(1, rules=RULES).restore(kept)
 
 
+def test_a_state_fits_a_screen_of_another_size() -> None:
+    small = CityGames(1, rules=RULES)
+    small.act(0, [Key("Down")])
+    assert small.interfaces[0].state.row > 0
+    large = CityGames(1, rules=RULES, display=CityDisplay(width=1280, height=720))
+    large.restore(small.snapshot())
+    assert large.interfaces[0].state.row == 0  # the whole map is in view
+    assert large.truth(0) == small.truth(0)
+
+
 def test_truth_says_everything_and_texts_say_the_truth() -> None:
     games = CityGames(1, rules=RULES, display=CityDisplay(themes=("winter",)), seed=1)
     games.simulation.city["funds"][0] = 12_345

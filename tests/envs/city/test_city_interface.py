@@ -3,6 +3,7 @@
 import pytest
 from city_clicks import PLAIN, Player  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
+from ludus.core.errors import SnapshotError
 from ludus.envs.city.drivers.driver import Drag, Scroll
 from ludus.envs.city.game.rules import Kind, Notice, Over, Tool
 from ludus.envs.city.interface.commands import Dialog, Overlay, Speed, Window
@@ -252,4 +253,22 @@ def test_the_state_survives_as_whole_numbers(player: Player) -> None:
     player.key("r", "F2", "Down", "3")
     player.click("menu.budget", "menu.budget.taxes")
     player.state.dialogs = [(Dialog.FIRE, 0, 77), (Dialog.STORM, 3, 5)]
-    assert InterfaceState.of_words(player.state.words()) == player.state
+    assert InterfaceState.of_words(player.state.words(), 768) == player.state
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"tool": 99}, "tool is 99"),
+        ({"window": Window.QUERY, "window_cell": 768}, "window_cell is 768"),
+        ({"message": 3, "message_first": 0}, "message_first is 0"),
+        ({"path": (9,)}, "menu"),
+        ({"path": (0, 0)}, "menu"),
+        ({"dialogs": [(Dialog.FIRE, 0, -1)]}, "dialog 2 about cell -1"),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(player: Player, changes: dict[str, object], named: str) -> None:
+    for name, value in changes.items():
+        setattr(player.state, name, value)
+    with pytest.raises(SnapshotError, match=named):
+        InterfaceState.of_words(player.state.words(), 768)

@@ -96,6 +96,22 @@ def test_a_snapshot_that_does_not_fit_is_refused() -> None:
         simulate(2, steps=1).restore(simulate(1, steps=1).snapshot())
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("kind", 16), ("terrain", -1), ("road", 768), ("network", -2), ("amount", 49), ("air", float("nan"))],
+)
+def test_a_state_that_a_kernel_could_not_bear_is_refused(name: str, value: float) -> None:
+    simulation = simulate(1, steps=2)
+    broken = simulation.snapshot()
+    broken[name][0, 5] = value
+    with pytest.raises(SnapshotError, match=name):
+        simulation.restore(broken)
+    broken = simulation.snapshot()
+    broken["road"][0, 5] = int((broken["network"][0] < 0).nonzero()[0])  # served by a cell that is no road
+    with pytest.raises(SnapshotError, match="network of a road"):
+        simulation.restore(broken)
+
+
 def test_land_can_be_built_on_and_water_is_near() -> None:
     simulation = CitySimulation(CityRules(threads=1), 128, seed=3)
     terrain = simulation.cells.terrain

@@ -23,6 +23,8 @@ from ludus.envs.city.painting.faces import face_of
 from ludus.envs.city.painting.painter import Painter, Studio, make_studio
 from ludus.envs.city.perception.reading import Value
 
+_MOST_DAYS = 36_000  # that a game may wait for at once: a hundred years
+
 
 class CityGames:
     """A batch of embedded games.
@@ -68,7 +70,7 @@ class CityGames:
         interface = self.interfaces[self._checked(game)]
         for gesture in gestures:
             if isinstance(gesture, Wait):
-                self._days[game] += interface.days(gesture.seconds)
+                self._days[game] = min(int(self._days[game]) + interface.days(gesture.seconds), _MOST_DAYS)
                 continue
             if self._days[game]:
                 self._let_pass(game)
@@ -168,15 +170,16 @@ class CityGames:
             SnapshotError: It does not fit.
         """
         words, waits = snapshot.get("interface"), snapshot.get("days")
-        if words is None or waits is None or words.shape != (self.num_games, STATE_WORDS):
+        if words is None or waits is None or words.shape != (self.num_games, STATE_WORDS) or len(waits) != len(words):
             raise SnapshotError(
                 f"a snapshot of {self.num_games} city games has 'days' and 'interface' "
                 f"of shape ({self.num_games}, {STATE_WORDS}); use what `snapshot` returned"
             )
+        states = [InterfaceState.of_words(row, self.simulation.rules.cells) for row in words.tolist()]
         self.simulation.restore({name: t for name, t in snapshot.items() if name not in ("interface", "days")})
-        self._days[:] = waits.numpy()
-        for interface, row in zip(self.interfaces, words.tolist(), strict=True):
-            interface.restart(InterfaceState.of_words(row))
+        self._days[:] = waits.clamp(0, _MOST_DAYS).numpy()
+        for interface, state in zip(self.interfaces, states, strict=True):
+            interface.restart(state)
         self._has_looked = False
 
     def close(self) -> None:

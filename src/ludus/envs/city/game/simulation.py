@@ -15,6 +15,7 @@ from ludus.envs.city.game.kernels import life
 from ludus.envs.city.game.kernels.structs import City, Grid, Rules
 from ludus.envs.city.game.rules import BUILDINGS, HISTORY_MONTHS, MILESTONES
 from ludus.envs.city.game.settings import CityRules
+from ludus.envs.city.game.state_check import check_state
 from ludus.envs.warp_tools import Launcher, fill_struct, load_kernels, struct_array, struct_views, struct_words
 
 _CELLS_WHOLE = ("terrain", "shore", "kind", "amount", "flags", "road", "network")
@@ -138,6 +139,7 @@ class CitySimulation:
         """
         state = self._state()
         check_snapshot(snapshot, state, "the city simulation")
+        check_state(snapshot, self.rules.cells)
         for name, tensor in state.items():
             tensor.copy_(snapshot[name])
         self.seed = int(self._seed) % 2**64

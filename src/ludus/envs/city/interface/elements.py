@@ -1,5 +1,6 @@
 """Elements: everything on the screen that has a place, for clicks, for drawing and for audits alike."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,7 +28,7 @@ class Element:
     enabled: bool = True
 
 
-def find_at(elements: list[Element], x: int, y: int) -> Element | None:
+def find_at(elements: Sequence[Element], x: int, y: int) -> Element | None:
     """Returns the topmost element at a pixel: the last of the list that holds it."""
     for element in reversed(elements):
         if element.box.holds(x, y):

@@ -37,7 +37,7 @@ def hint_at(state: InterfaceState, layout: Layout, theme: Theme, face: Measure) 
     x, y = state.pointer_x, state.pointer_y
     if layout.view.box.holds(x, y):
         return None
-    element = find_at(list(layout.elements), x, y)
+    element = find_at(layout.elements, x, y)
     if element is None or element.kind not in ("tool", "field", "bar"):
         return None
     name = element.name.partition(".")[2]

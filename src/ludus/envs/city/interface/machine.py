@@ -55,8 +55,10 @@ class Interface:
     # --- what comes in ---
 
     def restart(self, state: InterfaceState | None = None) -> None:
-        """Begins anew, or goes on from a state that was kept."""
+        """Begins anew, or goes on from a state that was kept; the camera stays on the map."""
         self.state = InterfaceState() if state is None else state
+        self._orders.do(self.state, Command.SCROLL_ACROSS, 0)
+        self._orders.do(self.state, Command.SCROLL_DOWN, 0)
         self._placed = None
         self.serial += 1
 
@@ -82,7 +84,7 @@ class Interface:
         elif self.layout.view.box.holds(x, y):
             self._pen.click(state, x, y, button)
         else:
-            element = find_at(list(self.layout.elements), x, y)
+            element = find_at(self.layout.elements, x, y)
             if element is not None:
                 self._press(element)
 
@@ -212,19 +214,20 @@ class Interface:
         }
         return frozenset(name for name, entry in all_entries() if (entry.command, entry.number) in held)
 
-    def hovered(self) -> Element | None:
-        """Returns the button, entry or tool under the pointer, if a click there would do something."""
+    def hovered(self) -> str:
+        """Returns the name of the entry of a menu or the button of a pane under the pointer; empty if there is none."""
         state = self.state
         x, y = state.pointer_x, state.pointer_y
         if state.path and not state.dialogs:
             for menu in reversed(self.lists()):
                 if menu.box.holds(x, y):
-                    return find_at(list(menu.elements), x, y)
+                    entry = find_at(menu.elements, x, y)
+                    return "" if entry is None else entry.name
         pane = self.pane()
-        if pane is not None and pane.box.holds(x, y):
-            found = find_at(list(pane.elements), x, y)
-            return found if found is not None and found.kind == "button" else None
-        return None if state.dialogs else find_at(list(self.layout.elements), x, y)
+        if pane is None or not pane.box.holds(x, y):
+            return ""
+        found = find_at(pane.elements, x, y)
+        return found.name if found is not None and found.kind == "button" else ""
 
     def hint(self) -> Hint | None:
         """Returns the tooltip at the pointer, if there is one."""
@@ -252,7 +255,7 @@ class Interface:
 
     def _click_dialog(self, x: int, y: int) -> None:
         pane = self.pane()
-        element = None if pane is None else find_at(list(pane.elements), x, y)
+        element = None if pane is None else find_at(pane.elements, x, y)
         if element is not None and element.kind == "button":
             self._close_dialog(element.name.removeprefix("dialog."))
         else:
@@ -270,7 +273,7 @@ class Interface:
         pane = self.pane()
         if pane is None or not pane.box.holds(x, y):
             return False
-        element = find_at(list(pane.elements), x, y)
+        element = find_at(pane.elements, x, y)
         if element is not None and element.name == "window.close":
             self.state.window = Window.NONE
         elif element is not None and element.kind == "button":

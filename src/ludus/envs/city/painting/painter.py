@@ -168,8 +168,7 @@ class Painter:
     def _covers(self) -> list[_Cover]:
         """Returns what covers the scene, lowest first."""
         interface, covers, state = self._interface, self._studio.covers, self._interface.state
-        pane, hovered, hint = interface.pane(), interface.hovered(), interface.hint()
-        name = hovered.name if hovered is not None and hovered.kind in ("button", "item") else ""
+        pane, name, hint = interface.pane(), interface.hovered(), interface.hint()
         found: list[_Cover] = []
         place = None if state.dialogs or state.path else interface.cell_at(state.pointer_x, state.pointer_y)
         if place is not None and (pane is None or not pane.box.holds(state.pointer_x, state.pointer_y)):
