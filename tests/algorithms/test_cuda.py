@@ -8,6 +8,8 @@ import torch
 from ludus import make_env
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
+from ludus.algorithms.ppo.stepping import make_stepper
+from ludus.envs.choices import are_allowed
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
@@ -20,14 +22,15 @@ KINDS: dict[str, dict[str, Any]] = {
     "gru": {"recurrent": {"kind": "gru", "size": 32}},
     "streaming": {"strategy": STRATEGY, "recurrent": {"size": 32}},
     "window": {"strategy": STRATEGY | {"kind": "window"}},
+    "exploring": {"exploration": {"frequency": 0.3}},
 }
 
 
 def _train(
-    kind: str, *, graphs: bool, bfloat16: bool = False
+    kind: str, *, graphs: bool, bfloat16: bool = False, world: str = "duel-v1"
 ) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
     torch.manual_seed(0)
-    env = make_env("duel-v1", 32, "cuda")
+    env = make_env(world, 32, "cuda")
     policy = Policy(env.spec, PolicyConfig.model_validate(KINDS[kind] | {"bfloat16": bfloat16}), "cuda")
     settings = {"steps": 32, "batch_size": 512, "epochs": 2, "learning_rate": 1e-3, "cuda_graphs": graphs}
     learner = PpoLearner(env, policy, PpoConfig.model_validate(settings))
@@ -52,3 +55,25 @@ def test_bfloat16_trains(kind: str) -> None:
     _, metrics = _train(kind, graphs=True, bfloat16=True)
     assert metrics[-1]["skipped_updates"] == 0
     assert metrics[0]["ratio_error"] < 0.1  # rounding differs between one step and whole segments
+
+
+def test_graphs_follow_masks_and_the_frequency_of_exploration() -> None:
+    trained = [_train("exploring", graphs=graphs, world="dig-v1") for graphs in (True, False)]
+    (graphed, metrics), (plain, _) = trained
+    for name, tensor in plain.items():
+        torch.testing.assert_close(graphed[name], tensor, atol=2e-4, rtol=1e-3, msg=name)
+    assert all(each["ratio_error"] < 1e-5 for each in metrics)
+    torch.manual_seed(0)
+    env = make_env("dig-v1", 4096, "cuda")
+    policy = Policy(env.spec, PolicyConfig.model_validate(KINDS["exploring"]), "cuda")
+    stepper = make_stepper(policy, 4096, cuda_graphs=True)
+    seen = {name: tensor[:, 0] for name, tensor in env.reset().items()}
+    starts, generator = torch.zeros(4096, dtype=torch.bool, device="cuda"), torch.Generator("cuda")
+    assert policy.mixture is not None
+    for frequency in (0.0, 1.0):
+        policy.mixture.set(frequency, 0.0)  # after the capture too
+        noise = policy.draw_noise(1, 4096, generator, explore=True)[0]
+        actions = stepper.step(seen, {}, starts, noise).actions
+        assert are_allowed(env.spec.choices, seen["mask"], actions).all()
+        explores = (actions[:, 0] >= 2).float().mean().item()
+        assert explores == 1.0 if frequency else 0.3 < explores < 0.7

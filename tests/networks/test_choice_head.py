@@ -78,7 +78,7 @@ def test_a_last_choice_that_is_not_allowed_does_not_catch_what_rounding_leaves()
 
 
 def test_nothing_allowed_counts_as_everything_allowed_in_that_factor_alone() -> None:
-    mask = torch.tensor([[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    mask = torch.tensor([[0.0, 0.1, 0.9, 0.0], [0.0, 1.0, -0.2, 0.2]])  # blurred, as in a test of robustness
     assert allowed_choices(mask, (2, 2)).tolist() == [[True, True, True, False], [False, True, True, True]]
     head = ChoiceHead(1, Choices((3,), is_single=True))
     logits = head.restrict(torch.zeros(1, 3), torch.zeros(1, 3))

@@ -104,12 +104,13 @@ def choice_faults(
 
 
 def allowed_choices(mask: Tensor, counts: Sequence[int]) -> Tensor:
-    """Returns which choices are allowed, bool like `mask` `(..., choices)`, 0 for those that are not.
+    """Returns which choices `mask` `(..., choices)` allows, bool of its shape: it has 1 for those that are, else 0.
 
     A factor in which nothing is allowed would leave no action at all: it is taken for a mistake of the world, and
     everything in it is allowed.
     """
-    parts = [part != 0 for part in torch.split(mask, list(counts), dim=-1)]
+    # Halfway between the two, so that an agent that is tested with noise in what it sees still knows what is allowed.
+    parts = [part > 0.5 for part in torch.split(mask, list(counts), dim=-1)]
     return torch.cat([part | ~part.any(-1, keepdim=True) for part in parts], dim=-1)
 
 

@@ -55,7 +55,7 @@ class ActionHead(nn.Module):
         """Returns the log probability of `actions` and the entropy, each without the parameters' last axis."""
 
     def restrict(self, parameters: Tensor, mask: Tensor) -> Tensor:
-        """Returns parameters under which only what `mask` `(..., choices)` allows, by a number but 0, can be chosen.
+        """Returns parameters under which only what `mask` `(..., choices)` allows, by a 1, can be chosen.
 
         Raises:
             UnsupportedError: This head knows no masks.

@@ -200,7 +200,7 @@ def mask_of(spec: EnvSpec, observations: HostObservations) -> NDArray[np.bool_] 
     if spec.action_mask is None:
         return None
     entry = observations[spec.action_mask] if isinstance(observations, dict) else observations
-    allowed: NDArray[np.bool_] = entry != 0
+    allowed: NDArray[np.bool_] = entry > 0.5
     return allowed
 
 
