@@ -94,6 +94,10 @@ results-logging: $(READY) ## what logging costs
 	$(BIN)/python benchmarks/logging_cost.py --json > $(DATA)/logging.json.new
 	mv $(DATA)/logging.json.new $(DATA)/logging.json
 
+results-city-screens: $(READY) ## docs/city.md: real games on their screens; needs micropolis, openttd and xvfb
+	$(BIN)/python benchmarks/city_screens.py --out $(DATA)/city_screens.json
+	$(TABLES) city-screens
+
 results-mimic-walk: $(READY) ## docs/mimic-results.md: the preset walk, three seeds; long
 	$(BIN)/python benchmarks/mimic_results.py --preset walk --seeds 3 --out $(DATA)/mimic_walk.json --picture docs/images/mimic-gait.png
 	$(TABLES) mimic-walk

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from benchmarks.tables import brawl, learner, mimic, rocket, rocket_parity, strategy, tuning
+from benchmarks.tables import brawl, city_screens, learner, mimic, rocket, rocket_parity, strategy, tuning
 from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -53,6 +53,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "rocket-bots:goals-1v1": partial(rocket.bot_goals, "1v1"),
     "rocket-bots:goals-2v2": partial(rocket.bot_goals, "2v2"),
     "rocket-bots:behaviour": partial(brawl.bot_behaviour, "rocket_bots_1v1"),
+    "city-screens": city_screens.screens,
 }
 _BLOCK = re.compile(r"<!-- results:(?P<name>[a-z0-9:-]+) -->\n(?P<body>.*?)<!-- /results:(?P=name) -->", re.DOTALL)
 

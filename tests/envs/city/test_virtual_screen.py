@@ -32,7 +32,16 @@ def leftovers(display: str, folder: Path, pids: list[int]) -> list[str]:
     number = display.removeprefix(":")
     files = [Path(name.format(number)) for name in (LOCKS, SOCKETS)]
     there = [str(file) for file in (*files, folder) if file.exists()]
-    return there + [f"process {pid}" for pid in pids if psutil.pid_exists(pid)]
+    return there + [f"process {pid}" for pid in pids if is_there(pid)]
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process is left; one that has ended and that the first process of the machine inherited is not ours."""
+    try:
+        process = psutil.Process(pid)
+        return not (process.status() == psutil.STATUS_ZOMBIE and process.ppid() == 1)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def tree(pid: int) -> list[int]:
@@ -89,7 +98,7 @@ def test_a_killed_keeper_takes_the_screen_and_the_program_with_it() -> None:
     with VirtualScreen(320, 240) as screen:
         program = screen.run(["sleep", "1000"], {})
         screen._keeper.kill()
-        wait_until(lambda: not psutil.pid_exists(screen.pid) and not psutil.pid_exists(program))
+        wait_until(lambda: not is_there(screen.pid) and not is_there(program))
         with pytest.raises(GameLostError):
             screen.run(["true"], {})
     assert leftovers(screen.display, screen.folder, [screen.pid, program]) == []
