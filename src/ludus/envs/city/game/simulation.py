@@ -18,9 +18,9 @@ from ludus.envs.city.game.settings import CityRules
 from ludus.envs.city.game.state_check import check_state
 from ludus.envs.warp_tools import Launcher, fill_struct, load_kernels, struct_array, struct_views, struct_words
 
-_CELLS_WHOLE = ("terrain", "shore", "kind", "amount", "flags", "road", "network")
+_CELLS_WHOLE = ("terrain", "shore", "kind", "amount", "flags", "road", "network", "circuit")
 _CELLS_REAL = ("load", "air", "value", "scenery")
-_SCRATCH_WHOLE = ("order", "mark", "workers", "jobs")
+_SCRATCH_WHOLE = ("order", "mark", "people", "jobs")
 _SCRATCH_REAL = ("next",)
 _MIN_SLICE = 8  # cities that are worth a thread of their own: a step of one takes some 50 microseconds
 

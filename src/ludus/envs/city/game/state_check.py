@@ -6,6 +6,7 @@ error here: a kernel would read or write beyond its arrays.
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
 from ludus.core.errors import SnapshotError
@@ -37,6 +38,8 @@ def check_state(snapshot: Mapping[str, Tensor], cells: int) -> None:
     _within("shore", snapshot["shore"], 0, 1)
     _within("road", snapshot["road"], -1, cells - 1)
     _within("network", snapshot["network"], -1, cells - 1)
+    _within("circuit", torch.maximum(snapshot["circuit"], -1 - snapshot["circuit"]), 0, cells - 1)
+    _within("connected", city["connected"], 0, cells)
     served = snapshot["network"].gather(1, snapshot["road"].clamp(min=0).long())
     _within("network of a road that serves", served[snapshot["road"] >= 0], 0, cells - 1)
     for name in ("air", "value"):

@@ -5,7 +5,7 @@ import warp as wp
 from ludus.envs.city.game.kernels.land import drive, spread_air, value_land, value_scenery
 from ludus.envs.city.game.kernels.looks import look_of
 from ludus.envs.city.game.kernels.months import end_month, reach_milestone
-from ludus.envs.city.game.kernels.networks import join_roads, serve, serve_by_roads, supply_power
+from ludus.envs.city.game.kernels.networks import join_circuits, join_roads, serve, serve_by_roads, supply_power
 from ludus.envs.city.game.kernels.structs import City, Grid, Rules
 from ludus.envs.city.game.kernels.terrain import build_hamlet, make_land
 from ludus.envs.city.game.kernels.zones import count_networks, grow, take_census
@@ -22,6 +22,7 @@ def look_around(grid: Grid, game: wp.int32, city: wp.ref[City], table: wp.array2
     if city.changed != 0:
         join_roads(grid, game, rules)
         serve_by_roads(grid, game, rules)
+        join_circuits(grid, game, city, table, rules)
         value_scenery(grid, game, rules)
         city.changed = 0
     supply_power(grid, game, city, table, rules)
@@ -37,7 +38,6 @@ def tick(grid: Grid, game: wp.int32, city: wp.ref[City], table: wp.array2d[wp.in
     value_land(grid, game, city, rules)
     count_networks(grid, game, rules)
     grow(grid, game, city, rules)
-    count_networks(grid, game, rules)
     take_census(grid, game, city, rules)
 
 

@@ -76,26 +76,47 @@ def power_of(grid: Grid, game: wp.int32, cell: wp.int32, table: wp.array2d[wp.in
 
 
 @wp.func
-def flood_power(grid: Grid, game: wp.int32, start: wp.int32, rules: Rules) -> wp.int32:
-    """Writes to `order` all cells that a plant's power reaches, nearest first; returns how many."""
+def flood_power(grid: Grid, game: wp.int32, start: wp.int32, first: wp.int32, rules: Rules) -> wp.int32:
+    """Writes to `circuit`, from place `first` on, all cells that a plant's power reaches, nearest first.
+
+    Returns the place after the last one. `mark` is 0 where power can go and has not been yet.
+    """
     grid.mark[game, start] = 1
-    grid.order[game, 0] = start
-    head = int(0)
-    tail = int(1)
+    grid.circuit[game, first] = start
+    head = int(first)
+    tail = int(first + 1)
     while head < tail:
-        cell = grid.order[game, head]
+        cell = grid.circuit[game, head]
         head += 1
         x = cell % rules.columns
         y = cell / rules.columns
-        for row in range(wp.max(y - POWER_SPAN, 0), wp.min(y + POWER_SPAN + 1, rules.rows)):
+        top = wp.max(y - POWER_SPAN, 0)
+        bottom = wp.min(y + POWER_SPAN, rules.rows - 1)
+        for row in range(top, bottom + 1):
             wide = POWER_SPAN - wp.abs(row - y)
-            for column in range(wp.max(x - wide, 0), wp.min(x + wide + 1, rules.columns)):
-                there = row * rules.columns + column
-                if grid.mark[game, there] == 0 and conducts(grid.kind[game, there]):
+            there = row * rules.columns + wp.max(x - wide, 0)
+            last = row * rules.columns + wp.min(x + wide, rules.columns - 1)
+            while there <= last:
+                if grid.mark[game, there] == 0:
                     grid.mark[game, there] = 1
-                    grid.order[game, tail] = there
+                    grid.circuit[game, tail] = there
                     tail += 1
+                there += 1
     return tail
+
+
+@wp.func
+def join_circuits(grid: Grid, game: wp.int32, city: wp.ref[City], table: wp.array2d[wp.int32], rules: Rules):
+    """Finds what is connected with plants: `circuit` lists it, and the last cell of each circuit as -1 - cell."""
+    for cell in range(rules.cells):
+        grid.mark[game, cell] = wp.where(conducts(grid.kind[game, cell]), 0, 1)
+    tail = int(0)
+    for start in range(rules.cells):
+        if grid.mark[game, start] == 0:
+            if table[grid.kind[game, start], Column.POWER] > 0:
+                tail = flood_power(grid, game, start, tail, rules)
+                grid.circuit[game, tail - 1] = -1 - grid.circuit[game, tail - 1]
+    city.connected = tail
 
 
 @wp.func
@@ -105,21 +126,22 @@ def supply_power(grid: Grid, game: wp.int32, city: wp.ref[City], table: wp.array
     city.power_need = 0
     for cell in range(rules.cells):
         grid.flags[game, cell] = wp.where(grid.road[game, cell] >= 0, ROAD_ALONE, 0)
-        grid.mark[game, cell] = 0
-    for start in range(rules.cells):
-        if table[grid.kind[game, start], Column.POWER] > 0 and grid.mark[game, start] == 0:
-            reached = flood_power(grid, game, start, rules)
-            left = int(0)
-            for place in range(reached):
-                left += wp.max(power_of(grid, game, grid.order[game, place], table), 0)
+    first = int(0)
+    left = int(0)
+    for place in range(city.connected):
+        entry = grid.circuit[game, place]
+        left += wp.max(power_of(grid, game, wp.max(entry, -1 - entry), table), 0)
+        if entry < 0:  # a circuit ends here: all its plants are known
             city.power_supply += left
-            for place in range(reached):
-                cell = grid.order[game, place]
+            for again in range(first, place + 1):
+                cell = wp.max(grid.circuit[game, again], -1 - grid.circuit[game, again])
                 need = wp.max(-power_of(grid, game, cell, table), 0)
                 city.power_need += need
                 if need <= left:
                     left -= need
                     grid.flags[game, cell] = grid.flags[game, cell] | Flag.POWER
+            first = place + 1
+            left = 0
 
 
 @wp.func

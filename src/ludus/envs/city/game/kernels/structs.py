@@ -50,6 +50,7 @@ class City:
     notice: wp.int32  # bits of rules.Notice that nobody has taken yet
     notice_cell: wp.int32  # where it happened, -1 nowhere
     notice_amount: wp.int32  # $ granted, cells struck
+    connected: wp.int32  # cells in circuits of power
     changed: wp.int32  # 1: something was built or torn down since the networks were computed
     over: wp.int32  # rules.Over
 
@@ -65,6 +66,7 @@ class Grid:
     flags: wp.array2d[wp.int32]  # bits of rules.Flag
     road: wp.array2d[wp.int32]  # cell of the road that serves it, -1 none
     network: wp.array2d[wp.int32]  # of a road: first cell of the roads it is connected with
+    circuit: wp.array2d[wp.int32]  # not of a cell: the cells that power reaches, one circuit after the other
     load: wp.array2d[wp.float32]  # of a road: trips a day
     air: wp.array2d[wp.float32]  # pollution, 0 to 100
     value: wp.array2d[wp.float32]  # of the land, 0 to 100
@@ -73,7 +75,7 @@ class Grid:
     order: wp.array2d[wp.int32]
     mark: wp.array2d[wp.int32]
     next: wp.array2d[wp.float32]
-    workers: wp.array2d[wp.int32]  # of a network, at its first cell
+    people: wp.array2d[wp.int32]  # of a network, at its first cell
     jobs: wp.array2d[wp.int32]
 
 

@@ -49,18 +49,23 @@ CAPACITY_GOOD = wp.constant(CAPACITIES[2])
 def count_networks(grid: Grid, game: wp.int32, rules: Rules):
     """Counts people and jobs of every network of roads, at its first cell."""
     for cell in range(rules.cells):
-        grid.workers[game, cell] = 0
+        grid.people[game, cell] = 0
         grid.jobs[game, cell] = 0
     for cell in range(rules.cells):
-        kind = grid.kind[game, cell]
-        if is_zone(kind) and grid.road[game, cell] >= 0:
-            network = grid.network[game, grid.road[game, cell]]
-            if kind == Kind.RESIDENTIAL:
-                grid.workers[game, network] = grid.workers[game, network] + grid.amount[game, cell]
-            else:
-                grid.jobs[game, network] = grid.jobs[game, network] + grid.amount[game, cell]
-    for cell in range(rules.cells):
-        grid.workers[game, cell] = grid.workers[game, cell] / 2
+        if is_zone(grid.kind[game, cell]):
+            count(grid, game, cell, grid.amount[game, cell])
+
+
+@wp.func
+def count(grid: Grid, game: wp.int32, cell: wp.int32, change: wp.int32):
+    """Adds a change of a zone to the count of its network, if it has one."""
+    road = grid.road[game, cell]
+    if road >= 0:
+        network = grid.network[game, road]
+        if grid.kind[game, cell] == Kind.RESIDENTIAL:
+            grid.people[game, network] = grid.people[game, network] + change
+        else:
+            grid.jobs[game, network] = grid.jobs[game, network] + change
 
 
 @wp.func
@@ -93,7 +98,7 @@ def quota(demand: wp.float32, total: wp.int32, h: wp.uint32) -> wp.int32:
 def has_balance(grid: Grid, game: wp.int32, cell: wp.int32, kind: wp.int32) -> bool:
     """Whether a network has work for more people, or people for more work."""
     network = grid.network[game, grid.road[game, cell]]
-    workers = grid.workers[game, network]
+    workers = grid.people[game, network] / 2
     jobs = grid.jobs[game, network]
     if kind == Kind.RESIDENTIAL:
         return workers < jobs + SPARE_WORKERS
@@ -143,10 +148,7 @@ def grow(grid: Grid, game: wp.int32, city: City, rules: Rules):
                 grid.amount[game, cell] = grid.amount[game, cell] + change
                 if change * wanted[slot] > 0:
                     wanted[slot] = wanted[slot] - change
-                road = grid.road[game, cell]
-                if road >= 0 and kind != Kind.RESIDENTIAL:
-                    network = grid.network[game, road]
-                    grid.jobs[game, network] = grid.jobs[game, network] + change
+                count(grid, game, cell, change)
 
 
 @wp.func
@@ -161,7 +163,7 @@ def mood(grid: Grid, game: wp.int32, cell: wp.int32, felt_tax: wp.float32, carri
     idle = float(1.0)
     if grid.road[game, cell] >= 0:
         network = grid.network[game, grid.road[game, cell]]
-        workers = wp.float32(wp.max(grid.workers[game, network], 1))
+        workers = wp.float32(wp.max(grid.people[game, network] / 2, 1))
         idle = wp.max(1.0 - wp.float32(grid.jobs[game, network] + SPARE_WORKERS) / workers, 0.0)
     return wp.clamp(happy - HAPPY_IDLE * idle, 0.0, 100.0)
 
@@ -196,7 +198,7 @@ def take_census(grid: Grid, game: wp.int32, city: wp.ref[City], rules: Rules):
     smoke = float(0.0)
     worth = float(0.0)
     for cell in range(rules.cells):
-        filled += wp.min(grid.workers[game, cell], grid.jobs[game, cell])
+        filled += wp.min(grid.people[game, cell] / 2, grid.jobs[game, cell])
         kind = grid.kind[game, cell]
         if is_zone(kind):
             amount = grid.amount[game, cell]
