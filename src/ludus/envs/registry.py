@@ -16,6 +16,7 @@ EnvFactory = Callable[[EnvRequest], BatchedEnv]
 # Name -> "module:function". Strings, so that listing the worlds imports none of them.
 _FACTORIES: dict[str, str | EnvFactory] = {
     "brawl-v1": "ludus.envs.brawl.env:make",
+    "city-v1": "ludus.envs.city.env:make",
     "dig-v1": "ludus.envs.tiny.dig:make",
     "duel-v1": "ludus.envs.tiny.duel:make",
     "endless-v1": "ludus.envs.tiny.endless:make",
@@ -30,6 +31,7 @@ _FACTORIES: dict[str, str | EnvFactory] = {
 # Name -> "module:class" of the model that checks the world's own settings.
 _SETTINGS: dict[str, str | type[EnvSettings]] = {
     "brawl-v1": "ludus.envs.brawl.config:BrawlConfig",
+    "city-v1": "ludus.envs.city.config:CityConfig",
     "dig-v1": "ludus.envs.tiny.dig:DigSettings",
     "duel-v1": "ludus.envs.tiny.duel:DuelSettings",
     "endless-v1": "ludus.envs.tiny.endless:EndlessSettings",

@@ -10,6 +10,7 @@ from types import ModuleType
 # Gymnasium name -> world, and the opponent unless the caller names another. None: a world of one seat.
 _WORLDS: dict[str, tuple[str, str | None]] = {
     "Brawl-v1": ("brawl-v1", "based"),
+    "City-v1": ("city-v1", None),
     "Dig-v1": ("dig-v1", None),
     "Duel-v1": ("duel-v1", "random"),
     "Endless-v1": ("endless-v1", None),

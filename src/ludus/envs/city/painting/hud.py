@@ -2,6 +2,7 @@
 
 from ludus.envs.city.game.rules import Tool
 from ludus.envs.city.interface.boxes import Box
+from ludus.envs.city.interface.demand import demand_places
 from ludus.envs.city.interface.layout import Layout
 from ludus.envs.city.interface.theme import FIELDS, Theme
 from ludus.envs.city.painting.faces import Face
@@ -20,6 +21,7 @@ class Hud:
         self._theme, self._layout, self._face = theme, layout, face
         self._line_boxes = {"speed": layout.speed, "tool": layout.tool_label, "message": layout.message}
         country = theme.country
+        self._demand_places = demand_places(layout.demand)
         self._demand_colors = (country.residential, country.commercial, country.industrial)
 
     def draw_frame(self, target: pygame.Surface) -> None:
@@ -69,16 +71,13 @@ class Hud:
 
     def draw_demand(self, target: pygame.Surface, demands: tuple[int, int, int]) -> Box:
         """Draws the three bars of demand, to the right for more and to the left for less, and returns where."""
-        box = self._layout.demand
+        box, places = self._layout.demand, self._demand_places
         draw_well(target, self._theme, box)
-        middle, half = box.left + box.width // 2, box.width // 2 - 2
-        thick = (box.height - 4) // 3
-        top = box.top + (box.height - 3 * thick) // 2
         for index, demand in enumerate(demands):
-            length = abs(demand) * half // 100
-            left = middle if demand >= 0 else middle - length
-            target.fill(self._demand_colors[index], (left, top + index * thick, length, max(thick - 1, 1)))
-        target.fill(self._theme.palette.dim, (middle, box.top + 1, 1, box.height - 2))
+            length = places.length(demand)
+            left = places.middle if demand >= 0 else places.middle - length
+            target.fill(self._demand_colors[index], (left, places.tops[index], length, places.height))
+        target.fill(self._theme.palette.dim, (places.middle, box.top + 1, 1, box.height - 2))
         return box
 
     def draw_thumbs(self, target: pygame.Surface, column: int, row: int, map_size: tuple[int, int]) -> list[Box]:

@@ -1,0 +1,84 @@
+"""Settings of City's world."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ludus.envs.city.game.rules import MAX_SIDE, MIN_SIDE
+from ludus.envs.city.game.settings import CityRules
+from ludus.envs.city.interface.display import CityDisplay
+from ludus.envs.settings import EnvSettings
+
+EMBEDDED = "embedded"
+Entry = Literal["frame", "map", "readings", "menu"]
+ENTRIES: tuple[Entry, ...] = ("frame", "map", "readings", "menu")
+Group = Literal["build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore"]
+GROUPS: tuple[Group, ...] = ("build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore")
+Side = Annotated[int, Field(ge=8, le=512)]
+
+
+class WorldRules(CityRules):
+    """The rules with a map that is small enough to be learnt in minutes."""
+
+    columns: Annotated[int, Field(ge=MIN_SIDE, le=MAX_SIDE)] = 20
+    rows: Annotated[int, Field(ge=MIN_SIDE, le=MAX_SIDE)] = 14
+
+
+class CityConfig(EnvSettings):
+    """What can be set about City's world.
+
+    Attributes:
+        game: `embedded`, or the name of a profile or the path of its file.
+        rules: Of the embedded game.
+        display: How the embedded game looks.
+        wait_s: Time that passes after the gestures of a decision, on the game's clock; a second is ten days of the
+            embedded game. None for 1 s in the embedded game, and for what a profile says in others.
+        steps: Decisions in an episode, after which it is cut off.
+        actions: Groups of kinds of action that there are beside waiting; see `catalogue.Catalogue`.
+        observe: Entries of the observation.
+        frame: Height and width that the whole window is downscaled to.
+        stack: Pictures of the window that are stacked, the newest last.
+        cell_pixels: Side of a cell in the picture of the map.
+        metrics: `screen` reads figures off the picture; `truth` takes them from the game's state, for comparisons of
+            speed and for debugging, in the embedded game alone.
+        confirm: Whether a placement is judged by the funds before time passes; else over the whole decision.
+        closes: Whether kinds that need the map close what covers it first; else they are not allowed while a menu, a
+            dialog or a window is open, and the player has to close it.
+        menu_buffer: Discovered elements of the interface that are remembered.
+        learned: Folder that learnt letters are kept in; None learns them anew in every process.
+    """
+
+    game: Annotated[str, Field(min_length=1)] = EMBEDDED
+    rules: WorldRules = WorldRules()
+    display: CityDisplay = CityDisplay()
+    wait_s: Annotated[float, Field(gt=0.0, le=60.0, strict=False)] | None = None
+    steps: Annotated[int, Field(ge=1, le=1_000_000)] = 300
+    actions: Annotated[tuple[Group, ...], Field(min_length=1, strict=False)] = GROUPS
+    observe: Annotated[tuple[Entry, ...], Field(min_length=1, strict=False)] = ("map", "readings", "menu")
+    frame: Annotated[tuple[Side, Side], Field(strict=False)] = (84, 84)
+    stack: Annotated[int, Field(ge=1, le=16)] = 1
+    cell_pixels: Annotated[int, Field(ge=1, le=32)] = 4
+    metrics: Literal["screen", "truth"] = "screen"
+    confirm: bool = True
+    closes: bool = False
+    menu_buffer: Annotated[int, Field(ge=1, le=1000)] = 50
+    learned: str | None = None
+
+    @field_validator("actions", "observe")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} named more than once; name each once")
+        return names
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if not self.closes and "explore" not in self.actions:
+            raise ValueError(
+                "with closes: false only the kinds of the group explore close dialogs and menus; "
+                "add explore to actions, or set closes: true"
+            )
+        if self.game != EMBEDDED and self.metrics == "truth":
+            raise ValueError(f"metrics: truth needs game: {EMBEDDED}; {self.game!r} is known by its screen alone")
+        return self

@@ -1,0 +1,163 @@
+"""City as a batched environment."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ludus.core.errors import ActionError, ConfigError
+from ludus.envs.base import (
+    BatchedEnv,
+    EnvRequest,
+    EnvSpec,
+    Observations,
+    StepResult,
+    check_snapshot,
+    resolve_device,
+)
+from ludus.envs.city.bots import BOTS, CityBots
+from ludus.envs.city.config import CityConfig
+from ludus.envs.city.embedded_table import WAIT_S, EmbeddedTable
+from ludus.envs.city.observation import Observer
+from ludus.envs.city.table import CityTable
+from ludus.envs.city.tracker import EVENTS, MEASURES, Tracker
+from ludus.envs.settings import read_settings
+
+VERSION = 1
+_OWN, _TABLE = "city-v1/", "city-v1/table/"
+
+
+class CityEnv(BatchedEnv):
+    """A city builder, played through its screen."""
+
+    def __init__(self, request: EnvRequest) -> None:
+        self.config = read_settings(CityConfig, request.config, f"city-v{VERSION}")
+        self.device = resolve_device(request.device, f"city-v{VERSION}", ("cpu",))
+        self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
+        self.table: CityTable = EmbeddedTable(self.config, request)
+        self._observer, self.tracker = Observer(self.config, self.table), Tracker(self.table)
+        self.spec = city_spec(self.config, self.table, self._observer)
+        self._most_choice = np.array([len(self.table.catalogue), self.table.catalogue.cells]) - 1
+        self.episode = np.full(self.num_games, -1)
+        self._final = {name: tensor.clone() for name, tensor in self._observer.observations.items()}
+        self._has_played = False
+        self._restart(np.ones(self.num_games, np.bool_), self.seed)
+
+    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
+        """Starts new episodes; see `BatchedEnv.reset`."""
+        if games is not None and seed is not None:
+            raise ActionError("reset takes a seed only for all games at once; leave `games` out")
+        if games is None and seed is None and not self._has_played:  # the first episode is there already
+            self._has_played = True
+            return self._observer.observations
+        self._has_played = True
+        if seed is not None:
+            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+                raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
+            self.seed = seed
+        return self._restart(self._mask(games), seed)
+
+    def _advance(self, actions: Tensor) -> StepResult:
+        self._has_played = True
+        decisions = np.clip(actions[:, 0].numpy().astype(np.int64), 0, self._most_choice)
+        sight = self.table.play(decisions)
+        self.tracker.follow(sight, decisions[:, 0])
+        terminated = torch.from_numpy(sight.over.copy())
+        at_limit = torch.from_numpy(self.tracker.step >= self.config.steps)
+        truncated = at_limit & ~terminated
+        ended = (terminated | truncated).numpy()
+        self.tracker.end(ended)
+        observations = self._observer.write(sight, self.tracker)
+        if ended.any():
+            chosen = torch.from_numpy(ended)
+            for name, tensor in observations.items():
+                self._final[name][chosen] = tensor[chosen]
+            self._restart(ended, None)
+        return StepResult(observations, terminated, truncated, self._final, self.tracker.events, self.tracker.measures)
+
+    def _restart(self, games: NDArray[np.bool_], seed: int | None) -> Observations:
+        if seed is not None:
+            self.episode[:] = -1
+        if games.any():
+            self.episode[games] += 1
+            sight = self.table.begin(None if seed is not None else games, seed=seed)
+            self.tracker.begin(sight, games)
+            self._observer.write(sight, self.tracker, games)
+        return self._observer.observations
+
+    def _mask(self, games: Tensor | None) -> NDArray[np.bool_]:
+        if games is None:
+            return np.ones(self.num_games, np.bool_)
+        if not isinstance(games, Tensor) or games.shape != (self.num_games,) or games.dtype != torch.bool:
+            raise ActionError(f"reset takes a bool mask of shape ({self.num_games},), got {games!r}")
+        return games.numpy().copy()
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Returns the whole state as tensors that later steps do not touch."""
+        own = {name: tensor.clone() for name, tensor in self._own_state().items()}
+        return own | {f"{_TABLE}{name}": tensor for name, tensor in self.table.snapshot().items()}
+
+    def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
+        """Takes the state of `snapshot`; see `BatchedEnv.restore`."""
+        check_snapshot(snapshot, self.snapshot(), self.spec.id)
+        sight = self.table.restore(
+            {name.removeprefix(_TABLE): tensor for name, tensor in snapshot.items() if name.startswith(_TABLE)}
+        )
+        for name, tensor in self._own_state().items():
+            tensor.copy_(snapshot[name])
+        low, high = snapshot[f"{_OWN}seed"].tolist()
+        self.seed, self.first_game = low | high << 32, int(snapshot[f"{_OWN}first_game"])
+        self._has_played = True
+        return self._observer.write(sight, self.tracker, is_new=False)
+
+    def _own_state(self) -> dict[str, Tensor]:
+        halves = [self.seed & 0xFFFFFFFF, self.seed >> 32]  # seeds may be larger than int64
+        whole = {"seed": torch.tensor(halves), "first_game": torch.tensor(self.first_game)}
+        whole |= {"episode": torch.from_numpy(self.episode)} | self.tracker.state() | self._observer.state()
+        return {f"{_OWN}{name}": tensor for name, tensor in whole.items()}
+
+    def mask(self) -> Tensor:
+        """Returns what is allowed now, `(games, 1, choices)` bool."""
+        return self._observer.observations["mask"]
+
+    def bots(self, names: Sequence[str]) -> CityBots:
+        """Makes scripted players."""
+        return CityBots(self, names)
+
+    def render(self, game: int = 0) -> NDArray[np.uint8]:
+        """Returns the picture of a game's window."""
+        return self.table.picture(game)
+
+    def close(self) -> None:
+        """Ends the games; may be called twice."""
+        self.table.close()
+
+
+def city_spec(config: CityConfig, table: CityTable, observer: Observer) -> EnvSpec:
+    """Describes a City environment with these settings."""
+    catalogue = table.catalogue
+    return EnvSpec(
+        name="city",
+        version=VERSION,
+        teams=(0,),
+        observation_space=observer.spaces,
+        action_space=spaces.MultiDiscrete([len(catalogue), catalogue.cells]),
+        rate_hz=1.0 / (config.wait_s or WAIT_S),
+        step_limit=config.steps,
+        events=EVENTS,
+        measures=MEASURES,
+        bots=BOTS,
+        blocks={name: blocks for name, blocks in observer.blocks.items() if name in config.observe},
+        device_types=("cpu",),
+        action_mask="mask",
+        action_uses=tuple((bool(uses),) for uses in catalogue.uses_cell),
+        exploratory_kinds=catalogue.exploratory,
+    )
+
+
+def make(request: EnvRequest) -> CityEnv:
+    """Makes a batch of `city-v1`."""
+    return CityEnv(request)

@@ -1,0 +1,56 @@
+"""Sees what covers the map of the embedded game: an open menu, a dialog, a window, by the colour of their heads."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ludus.envs.city.interface.layout import Layout
+from ludus.envs.city.interface.theme import Measure, Theme
+
+_MARGIN = 4  # pixels between a window and the corner of the map's area
+
+
+class Cover(NamedTuple):
+    """What covers the map.
+
+    Attributes:
+        menu: Number of the open menu, -1 for none.
+        dialog: Whether a dialog is open.
+        window: Whether a window is open.
+    """
+
+    menu: int
+    dialog: bool
+    window: bool
+
+
+class CoverSense:
+    """Looks for covers in pictures of one layout in one theme."""
+
+    def __init__(self, layout: Layout, theme: Theme, face: Measure) -> None:
+        red, green, blue = theme.palette.accent
+        self._accent = red | green << 8 | blue << 16
+        outer, line = layout.view.frame, face.height + 5
+        self._title = line + 2  # rows of a title
+        # Left of the button that closes it, where no title is so long that its letters could be there.
+        corner = (outer.right - _MARGIN - line - 4, outer.top + _MARGIN + 1)
+        points = [(menu.box.left + 1, menu.box.top + 1) for menu in layout.menus] + [corner]
+        self._xs, self._ys = np.array([x for x, _ in points]), np.array([y for _, y in points])
+        # Every dialog stands in the middle and reaches beyond this column, the letters of its title do not.
+        self._column = outer.left + outer.width // 2 + 7 * face.height
+        self._rows = slice(outer.top + _MARGIN + self._title, outer.bottom)
+
+    def look(self, pixels: NDArray[np.uint32]) -> Cover:
+        """Returns what covers a picture `(height, width)` whose pixels are red, green, blue and an unused byte."""
+        heads = (pixels[self._ys, self._xs] & 0xFFFFFF) == self._accent
+        menu = int(heads[:-1].argmax()) if heads[:-1].any() else -1
+        column = (pixels[self._rows, self._column] & 0xFFFFFF) == self._accent
+        dialog = bool(column.any()) and _longest(column) >= self._title - 2
+        return Cover(menu, dialog, bool(heads[-1]))
+
+
+def _longest(flags: NDArray[np.bool_]) -> int:
+    """Returns how many flags in a row are set, at most."""
+    ends = np.flatnonzero(np.diff(np.concatenate(([0], flags.view(np.int8), [0]))))
+    return int((ends[1::2] - ends[::2]).max())
