@@ -58,8 +58,8 @@ def state(truth: MicropolisTruth) -> tuple[int, int, int, int]:
     return truth.funds(), truth.year(), truth.tax_rate(), truth.speed()
 
 
-def place(game: X11Driver, tool: str, column: int, row: int) -> None:
-    game.act([Click(PROFILE.tools[tool].at), Click(PROFILE.grid.cell(column, row))])
+def place(game: X11Driver, tool: str, *cells: tuple[int, int]) -> None:
+    game.act([Click(PROFILE.tools[tool].at), *(Click(PROFILE.grid.cell(*cell)) for cell in cells)])
 
 
 def bare_place(truth: MicropolisTruth, cells: int) -> tuple[int, int]:
@@ -77,7 +77,7 @@ def bare_place(truth: MicropolisTruth, cells: int) -> tuple[int, int]:
 def test_a_reset_is_the_same_city_again(game: X11Driver, truth: MicropolisTruth) -> None:
     assert state(truth) == FRESH
     land, picture = truth.tiles(), game.capture().copy()
-    place(game, "road", 10, 20)
+    place(game, "road", (10, 20))
     game.act([Click(PROFILE.sliders["tax"].point(12)), Wait(0.4)])
     truth.set_funds(77)
     assert state(truth) == (77, truth.year(), 12, 0)
@@ -97,7 +97,7 @@ def test_a_tool_costs_and_covers_what_the_profile_says(game: X11Driver, truth: M
     column, row = bare_place(truth, tool.cells)
     middle = 1 if tool.cells >= 3 else 0  # of what it makes, from its upper left cell
     before = truth.tiles() & TILE_MASK
-    place(game, name, column + middle, row + middle)
+    place(game, name, (column + middle, row + middle))
     changed = np.argwhere((truth.tiles() & TILE_MASK) != before)
     assert 50_000 - truth.funds() == tool.cost
     left, top = FIRST_TILE
@@ -107,12 +107,12 @@ def test_a_tool_costs_and_covers_what_the_profile_says(game: X11Driver, truth: M
 
 def test_the_bulldozer_takes_away_what_was_built(game: X11Driver, truth: MicropolisTruth) -> None:
     column, row = bare_place(truth, 1)
-    place(game, "road", column, row)
-    place(game, "bulldozer", column, row)
+    place(game, "road", (column, row))
+    place(game, "bulldozer", (column, row))
     x, y = FIRST_TILE[0] + column, FIRST_TILE[1] + row
     assert truth.tile(x, y) & TILE_MASK == 0
     assert truth.funds() == 20_000 - 10 - 1
-    place(game, "query", column, row)
+    place(game, "query", (column, row))
     assert truth.funds() == 20_000 - 10 - 1
 
 
@@ -137,15 +137,18 @@ def test_the_camera_moves_by_whole_cells_and_back(game: X11Driver) -> None:
 
 
 def test_the_game_stands_still_between_decisions(game: X11Driver, truth: MicropolisTruth) -> None:
-    months = truth.year() * 12 + truth.month()
-    game.act([Wait(1.5)])
-    after = truth.year() * 12 + truth.month()
-    assert after > months
-    hud = PROFILE.regions["hud"].cut(game.capture()).copy()
-    time.sleep(0.5)
-    assert truth.speed() == 0
-    assert truth.year() * 12 + truth.month() == after
-    assert np.array_equal(PROFILE.regions["hud"].cut(game.capture()), hud)
+    for seconds in (1.5, 0.1, 0.2, 0.3, 0.5):  # the date is drawn every 200 ms, and may be in the middle of that
+        months = truth.year() * 12 + truth.month()
+        game.act([Wait(seconds)])
+        after = truth.year() * 12 + truth.month()
+        assert after > months
+        seen = game.capture().copy()
+        time.sleep(0.5)
+        assert truth.speed() == 0
+        assert truth.year() * 12 + truth.month() == after
+        for name in ("hud", "demand", "running", "graph", "log", "message", "overview", "tool", "evaluation"):
+            region = PROFILE.regions[name]
+            assert np.array_equal(region.cut(game.capture()), region.cut(seen)), f"{name} after {seconds} s"
 
 
 def test_what_act_returns_on_shows_the_funds(game: X11Driver, truth: MicropolisTruth) -> None:
@@ -153,7 +156,7 @@ def test_what_act_returns_on_shows_the_funds(game: X11Driver, truth: MicropolisT
     shown = set()
     left, row = bare_place(truth, 8)
     for column in range(left, left + 6):
-        place(game, "road", column, row)
+        place(game, "road", (column, row))
         shown.add(PROFILE.regions["funds"].cut(game.capture()).tobytes())
         now = PROFILE.regions["hud"].cut(game.capture()).copy()
         time.sleep(0.3)
@@ -164,11 +167,13 @@ def test_what_act_returns_on_shows_the_funds(game: X11Driver, truth: MicropolisT
 
 def test_zones_with_power_and_roads_grow(game: X11Driver, truth: MicropolisTruth) -> None:
     column, row = bare_place(truth, 11)
-    place(game, "coal", column + 1, row + 1)
-    place(game, "residential", column + 5, row + 1)
-    place(game, "industrial", column + 8, row + 1)
-    for step in range(10):
-        place(game, "road", column + step, row + 4)
+    place(game, "coal", (column + 1, row + 1))
+    place(game, "residential", (column + 5, row + 1))
+    place(game, "industrial", (column + 8, row + 1))
+    place(game, "road", *((column + step, row + 4) for step in range(10)))
+    for step, zone in enumerate(("residential", "commercial", "residential")):
+        place(game, zone, (column + 1 + 3 * step, row + 6))
+    place(game, "wire", *((column + 10, row + 2 + step) for step in range(6)))
     game.act([Wait(1.0)])
     left, top = FIRST_TILE
     assert truth.tile(left + column + 5, top + row + 1) & POWERED
@@ -201,7 +206,7 @@ def test_dialogs_are_told_and_closed(
     game: X11Driver, truth: MicropolisTruth, menu: str, item: str, dialog: str
 ) -> None:
     column, row = bare_place(truth, 1)
-    place(game, "road", column, row)
+    place(game, "road", (column, row))
     game.act([Click(PROFILE.menus[menu].at), Click(PROFILE.menus[menu].items[item])])
     assert game.open_dialogs() == (dialog,)
     assert game.recover()
@@ -220,7 +225,7 @@ def test_panels_that_were_closed_or_opened_are_put_right(game: X11Driver, truth:
     assert game.recover()
     assert game.trouble() is None
     column, row = bare_place(truth, 1)
-    place(game, "road", column, row)
+    place(game, "road", (column, row))
     assert truth.tile(FIRST_TILE[0] + column, FIRST_TILE[1] + row) & TILE_MASK != 0
 
 
@@ -256,7 +261,7 @@ def test_a_lost_game_is_begun_anew(game: X11Driver, truth: MicropolisTruth, faul
         game.act([Wait(0.1)])
     assert not game.recover()
     assert state(truth) == FRESH
-    place(game, "road", *bare_place(truth, 1))
+    place(game, "road", bare_place(truth, 1))
     assert truth.funds() == 20_000 - 10
 
 

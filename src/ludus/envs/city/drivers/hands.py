@@ -17,6 +17,7 @@ from ludus.envs.city.screen.settling import FreezeWatch, wait_for_change, wait_u
 from ludus.envs.city.screen.windows import Window
 
 _SIGN_TRIES = 3
+_CLOCK_TICK_S = 0.002  # games count in milliseconds
 _PAUSE_TRIES = 3
 _COVERED_CAPTURES = 5  # equal ones in a row when a dialog or a menu has come up
 _PATIENCE = 5  # times the game ran without any change, before a game without a sign counts as frozen
@@ -152,6 +153,8 @@ class GameHands:
             before: The picture before; None if a window that has come up since says enough.
         """
         settle = self._profile.settle
+        if settle.sign is not None:
+            self._session.wait_until_idle(settle.timeout_s)  # windows that come or go with it have done so then
         if settle.sign is not None and not self.is_covered:
             self._wait_for_sign(times)
         elif before is not None:
@@ -162,9 +165,10 @@ class GameHands:
     def _wait_for_sign(self, times: Sequence[float]) -> None:
         """Gives a sign and waits until it is seen.
 
-        A game may put off the drawing of each thing by the same time, and draw it once for several changes. If the
-        sign is where something was done shortly before, it is seen as early as that. The rest can still be to come,
-        for as long as the sign was later.
+        A game may put off the drawing of each thing by the same time, and draw it once for several changes. It is idle
+        when the sign is given, so that all that was done is drawn before the sign is. But if the sign is where
+        something was done shortly before, it is seen as early as that. The rest can still be to come, for as long as
+        the sign was later; and on a busy machine it may be drawn later than it is due.
         """
         settle, sign = self._profile.settle, self._profile.settle.sign
         if sign is None:
@@ -178,7 +182,9 @@ class GameHands:
             patience_s = settle.timeout_s if attempt else settle.lag_s
             if wait_for_change(lambda: self._look((sign.region,)), before, patience_s, settle.poll_s):
                 earlier = [given - moment for moment in times if given - moment <= settle.lag_s]
-                time.sleep(max(earlier, default=0.0) if not attempt else 0.0)
+                if earlier and not attempt:
+                    time.sleep(max(earlier) + _CLOCK_TICK_S)
+                    self._session.wait_until_idle(settle.timeout_s)
                 return
         raise self._freeze(f"{_SIGN_TRIES} signs were not seen within {settle.timeout_s:g} s each")
 

@@ -75,7 +75,7 @@ class X11Driver(Driver):
 
     def act(self, gestures: Sequence[Gesture]) -> None:
         """Does the gestures, lets the game run where they wait, and returns when all of it has been drawn."""
-        self._checked_hands().do(gestures)
+        self.do(gestures)
 
     def reset(self, seed: int) -> None:
         """Begins a new city and verifies it by the prompt, the date, the funds and the land."""
@@ -155,6 +155,7 @@ class X11Driver(Driver):
     def do(self, deeds: Sequence[Deed]) -> None:
         """Does steps of the profile, such as `profile.camera["left"]`, like `act`."""
         self._checked_hands().do(deeds, self.seed)
+        self._checked_hands()  # a click can end the game
 
     def resource_use(self) -> ResourceUse:
         """Returns what the screen and the game take."""

@@ -54,3 +54,17 @@ def process_state(pid: int) -> str:
     except OSError:
         return ""
     return "" if state in ("Z", "X") else state
+
+
+def sleeps(pid: int) -> int | None:
+    """Returns how often a process has gone to sleep, if it sleeps now; None if it runs, is about to, or has ended.
+
+    Two equal answers mean that it did nothing in between: whatever wakes a process makes it runnable at once, however
+    long it then has to wait for a processor.
+    """
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = dict(line.split(":", 1) for line in text.splitlines())
+    return int(fields["voluntary_ctxt_switches"]) if fields["State"].split()[0] == "S" else None

@@ -10,13 +10,14 @@ import psutil
 
 from ludus.core.errors import GameLostError
 from ludus.envs.city.screen.capture import ScreenCapture
-from ludus.envs.city.screen.connection import open_display
+from ludus.envs.city.screen.connection import open_display, screen_errors
 from ludus.envs.city.screen.input import GuardedInput
-from ludus.envs.city.screen.resources import process_state
+from ludus.envs.city.screen.resources import process_state, sleeps
 from ludus.envs.city.screen.virtual_screen import VirtualScreen
 from ludus.envs.city.screen.windows import Window, Windows
 
 _POLL_S = 0.02
+_IDLE_POLL_S = 0.001
 _SHOWN_LOG = 500  # characters of what a game said last
 
 
@@ -76,6 +77,25 @@ class ScreenSession:
     def continue_process(self) -> None:
         """Lets stopped processes go on."""
         self._signal(signal.SIGCONT)
+
+    def wait_until_idle(self, timeout_s: float) -> bool:
+        """Waits until the game has taken in all that was done, and sleeps; returns whether it did in time.
+
+        Between two looks the server is asked twice. What it had for the game is delivered by then, also if the game
+        was waiting for an answer of the server; so a game that slept all the while had nothing left to do but to wait
+        for its clock.
+        """
+        give_up = time.monotonic() + timeout_s
+        while True:
+            before = sleeps(self.pid)
+            with screen_errors(self.screen.display):
+                self._connection.sync()
+                self._connection.sync()
+            if before is not None and sleeps(self.pid) == before:
+                return True
+            if time.monotonic() >= give_up:
+                return False
+            time.sleep(_IDLE_POLL_S)
 
     def owns(self, window_id: int) -> bool:
         """Returns whether a window belongs to the game, by the process that the server knows it from."""
