@@ -63,4 +63,4 @@ def test_a_picture_that_is_too_small_is_refused() -> None:
 
 def test_cnn_lists_must_have_equal_lengths() -> None:
     with pytest.raises(ValidationError, match="one entry a layer"):
-        CnnConfig(channels=(4, 4))
+        CnnConfig(channels=(4, 4, 4))

@@ -25,7 +25,8 @@ from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError, DeviceError, SnapshotError, UnsupportedError
 from ludus.envs.choices import Choices, choice_faults, choices_of
-from ludus.envs.mirror import Mirror as Mirror  # a world's spec is written with this module alone
+from ludus.envs.choices import Places as Places  # a world's spec is written with this module alone
+from ludus.envs.mirror import Mirror as Mirror
 from ludus.envs.mirror import Reflection as Reflection
 from ludus.envs.mirror import mirror_faults
 
@@ -64,6 +65,8 @@ class EnvSpec:
             other factors count. Those that do not are 0. Empty where all always count.
         exploratory_kinds: Kinds of action (numbers of the first factor, or of a Discrete space) that are there for
             exploring; `policy.exploration` plays them now and then.
+        action_places: In a MultiDiscrete space of kinds and cells: the grid that the cells are of, over a picture among
+            the observations, so that a policy can see every cell where it is. None where actions have no places.
 
     Raises:
         ConfigError: The mirror, or what is said about choices, does not fit the spaces.
@@ -89,9 +92,10 @@ class EnvSpec:
     action_mask: str | None = None
     action_uses: tuple[tuple[bool, ...], ...] = ()
     exploratory_kinds: tuple[int, ...] = ()
+    action_places: Places | None = None
 
     def __post_init__(self) -> None:
-        said = (self.action_mask, self.action_uses, self.exploratory_kinds)
+        said = (self.action_mask, self.action_uses, self.exploratory_kinds, self.action_places)
         wrong = next(choice_faults(self.observation_space, self.action_space, *said), None)
         if wrong is not None:
             raise ConfigError(f"the choices of {self.id} do not fit: {wrong}")

@@ -20,6 +20,21 @@ _MASK_DTYPES = ("bool", "int8", "uint8", "float32")
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """A grid of cells over a picture; the second factor of an action is one of them, row by row from the upper left.
+
+    Attributes:
+        entry: The observation entry that is the picture, `(height, width, colours)`.
+        rows: Of the grid; the picture's height is a multiple of it.
+        columns: Of the grid; the picture's width is a multiple of it.
+    """
+
+    entry: str
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Choices:
     """What a Discrete or MultiDiscrete action of one seat is made of.
 
@@ -78,9 +93,10 @@ def choice_faults(
     mask: str | None,
     uses: Sequence[Sequence[bool]],
     exploratory: Sequence[int],
+    places: Places | None = None,
 ) -> Iterator[str]:
     """Yields in what a world's words about its choices do not fit its spaces."""
-    if mask is None and not uses and not exploratory:
+    if mask is None and not uses and not exploratory and places is None:
         return
     counts = _counts(actions)
     if not counts:
@@ -101,6 +117,29 @@ def choice_faults(
     wrong = [kind for kind in exploratory if not 0 <= kind < counts[0]]
     if wrong or len(set(exploratory)) != len(exploratory):
         yield f"exploratory_kinds are {tuple(exploratory)}; valid: different numbers from 0 to {counts[0] - 1}"
+    if places is not None:
+        yield from _place_faults(places, observations, counts, uses)
+
+
+def _place_faults(
+    places: Places, observations: spaces.Dict, counts: tuple[int, ...], uses: Sequence[Sequence[bool]]
+) -> Iterator[str]:
+    cells = places.rows * places.columns
+    if len(counts) != 2 or counts[1] != cells or min(places.rows, places.columns) < 1:
+        yield (
+            f"action_places are {places.rows} rows of {places.columns} cells; the actions must be a kind and one of "
+            f"these {cells} cells, MultiDiscrete([kinds, {cells}]), got {list(counts)}"
+        )
+    elif uses and not any(row[0] for row in uses):
+        yield "action_places are given, but action_uses says that no kind of action needs a cell"
+    entry = observations.spaces.get(places.entry)
+    shape = entry.shape if isinstance(entry, spaces.Box) else ()
+    if len(shape) != 3 or shape[0] % max(places.rows, 1) or shape[1] % max(places.columns, 1):
+        yield (
+            f"action_places lie over {places.entry!r}, which is {'missing' if entry is None else entry} among the "
+            f"observations; it must be a picture (height, width, colours) whose height is a multiple of {places.rows} "
+            f"and whose width is one of {places.columns}"
+        )
 
 
 def allowed_choices(mask: Tensor, counts: Sequence[int]) -> Tensor:

@@ -33,6 +33,6 @@ def _differences(spec: EnvSpec, other: EnvSpec) -> Iterator[str]:
     for kind in ("events", "measures", "blocks"):
         if getattr(spec, kind) != getattr(other, kind):
             yield f"the {kind} are {', '.join(getattr(other, kind))}, not {', '.join(getattr(spec, kind))}"
-    for name in ("action_mask", "action_uses", "exploratory_kinds"):
+    for name in ("action_mask", "action_uses", "exploratory_kinds", "action_places"):
         if getattr(spec, name) != getattr(other, name):
             yield f"{name} is {getattr(other, name)!r}, not {getattr(spec, name)!r}"

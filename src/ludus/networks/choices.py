@@ -42,9 +42,13 @@ class ChoiceHead(ActionHead):
         """Forbids what `mask` `(..., choices)` does not allow."""
         return parameters.masked_fill(~allowed_choices(mask, self.choices.counts), FORBIDDEN)
 
+    def choice_logits(self, parameters: Tensor) -> Tensor:
+        """Returns logits `(..., choices)`, of all factors side by side, in which what is not allowed is forbidden."""
+        return parameters
+
     def sample(self, parameters: Tensor, noise: Tensor, latent: Tensor) -> Tensor:  # noqa: ARG002
         """Inverts each cumulative distribution at its own uniform number."""
-        drawn = [_invert_allowed(part, noise[..., i]) for i, part in enumerate(self._parts(parameters))]
+        drawn = [invert_allowed(part, noise[..., i]) for i, part in enumerate(self._parts(parameters))]
         return self._actions(drawn)
 
     def mode(self, parameters: Tensor) -> Tensor:
@@ -78,7 +82,7 @@ def are_open(logits: Tensor) -> Tensor:
     return logits > 0.5 * FORBIDDEN
 
 
-def _invert_allowed(logits: Tensor, noise: Tensor) -> Tensor:
+def invert_allowed(logits: Tensor, noise: Tensor) -> Tensor:
     """Returns the first choice that is allowed and whose cumulative probability exceeds `noise` `(rows,)`.
 
     Sums that are added up in another order, as a GPU does, may grow by rounding over a choice whose probability is 0,

@@ -13,6 +13,7 @@ from ludus.networks.distributions import (
     check_plain,
 )
 from ludus.networks.gaussian import GaussianHead, StateDependentGaussianHead
+from ludus.networks.places import PlaceHead
 from ludus.networks.squashed import Squash, SquashedHead
 
 
@@ -24,6 +25,8 @@ def make_head(
     state_dependent: bool = False,
     squash: Squash | None = None,
     choices: Choices | None = None,
+    place_size: int = 0,
+    place_hidden: int = 0,
 ) -> ActionHead:
     """Makes the head for one seat's actions.
 
@@ -35,6 +38,8 @@ def make_head(
         squash: How actions are squashed into their bounds, which only continuous ones can be; None does not.
         choices: Of a Discrete or MultiDiscrete space, for a head that knows masks and factors that do not always count;
             None makes a plain one.
+        place_size: Features of each place that actions can be aimed at; 0 if places are not seen one by one.
+        place_hidden: Hidden features of a place in the head.
 
     Raises:
         UnsupportedError: The space has no head, or no bounds to squash actions into.
@@ -44,6 +49,8 @@ def make_head(
         if not isinstance(space, spaces.Box):
             raise UnsupportedError(f"only continuous actions (Box) can be squashed, not {space}; use algorithm ppo")
         return SquashedHead(latent, space, squash)
+    if choices is not None and place_size:
+        return PlaceHead(latent, choices, place_size, place_hidden)
     if choices is not None:
         return ChoiceHead(latent, choices)
     if isinstance(space, spaces.Discrete):

@@ -30,7 +30,7 @@ from ludus.store import Checkpoint
 __all__ = ["CHECKPOINTS_FOLDER", "DOCUMENT", "TENSORS", "Agent", "AnyObservation", "agent_checkpoint", "build_policy"]
 
 _FEW_LAYERS = 64  # are built in no time, and may be settings of a part that this policy does not have
-_CHOICES = ("action_mask", "action_uses", "exploratory_kinds")
+_CHOICES = ("action_mask", "action_uses", "exploratory_kinds", "action_places")
 _MAX_MEMORY_ELEMENTS = 1 << 28  # of one row; the largest encoder of the presets remembers some 200,000 numbers
 
 AnyObservation: TypeAlias = NDArray[Any] | Tensor | Mapping[str, NDArray[Any]] | Mapping[str, Tensor]

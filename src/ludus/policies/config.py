@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ludus.core.schedules import ConstantSchedule, ScheduleConfig
 from ludus.networks.cnn import CnnConfig
 from ludus.networks.layers import ActivationName
+from ludus.networks.places import PlacesConfig
 from ludus.networks.recurrent import RecurrentConfig
 from ludus.networks.squashed import Squash
 from ludus.networks.strategy import StrategyConfig
@@ -71,6 +72,8 @@ class PolicyConfig(_Frozen):
         activation: Activation of all hidden layers.
         encoder: Hidden layers that each vector entry of the observation passes first; none by default.
         cnn: The network for pictures.
+        places: The networks for a map whose cells actions are aimed at, in worlds that have one
+            (`EnvSpec.action_places`); None sees it as any other picture and chooses cells by their numbers.
         strategy: The opponent-strategy encoder, or None.
         recurrent: The recurrent memory, or None.
         orthogonal: Whether weights start orthogonal with zero bias.
@@ -90,6 +93,7 @@ class PolicyConfig(_Frozen):
     activation: ActivationName = "tanh"
     encoder: tuple[int, ...] = ()
     cnn: CnnConfig = CnnConfig()
+    places: PlacesConfig | None = PlacesConfig()
     strategy: StrategyConfig | None = None
     recurrent: RecurrentConfig | None = None
     orthogonal: bool = True

@@ -1,6 +1,7 @@
 """A policy as JSON: its world's spaces and its settings, enough to build it again without the world."""
 
 from collections.abc import Mapping
+from dataclasses import astuple
 from math import prod
 from typing import Annotated, Any, Literal, Self
 
@@ -9,7 +10,7 @@ from gymnasium import spaces
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ludus.core.errors import ConfigError, UnsupportedError
-from ludus.envs.base import EnvSpec
+from ludus.envs.base import EnvSpec, Places
 from ludus.policies.config import PolicyConfig
 
 _Size = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -19,7 +20,7 @@ _MAX_ELEMENTS = (
 _MAX_ENTRIES = 1_000
 _MAX_ROWS = 100_000  # kinds of action
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
-_FORMAT = 2  # 2 knows masks, factors that do not always count, and exploratory kinds
+_FORMAT = 3  # 2 knows masks, factors that do not always count, and exploratory kinds; 3 knows places
 
 
 class _Frozen(BaseModel):
@@ -97,6 +98,7 @@ class PolicyDescription(_Frozen):
         action_mask: Observation entry that says which choices are allowed, or None; see `EnvSpec`.
         action_uses: For each kind of action, which of the other factors count.
         exploratory_kinds: Kinds of action that are there for exploring.
+        action_places: The observation entry, rows and columns of the grid that actions are aimed at, or None.
         format: Version of this form; descriptions that do not tell it are of the first.
     """
 
@@ -111,6 +113,7 @@ class PolicyDescription(_Frozen):
     action_mask: str | None = None
     action_uses: tuple[tuple[bool, ...], ...] = Field(default=(), max_length=_MAX_ROWS)
     exploratory_kinds: tuple[int, ...] = Field(default=(), max_length=_MAX_ROWS)
+    action_places: tuple[str, _Size, _Size] | None = None
     format: int = Field(default=1, ge=1, le=_FORMAT)
 
     @classmethod
@@ -128,6 +131,7 @@ class PolicyDescription(_Frozen):
             action_mask=spec.action_mask,
             action_uses=spec.action_uses,
             exploratory_kinds=spec.exploratory_kinds,
+            action_places=None if spec.action_places is None else astuple(spec.action_places),
             format=_FORMAT,
         )
 
@@ -162,4 +166,5 @@ class PolicyDescription(_Frozen):
             action_mask=self.action_mask,
             action_uses=self.action_uses,
             exploratory_kinds=self.exploratory_kinds,
+            action_places=None if self.action_places is None else Places(*self.action_places),
         )

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ludus.core.errors import ConfigError, UnsupportedError
-from ludus.envs.base import EnvSpec
+from ludus.envs.base import EnvSpec, Places
 from ludus.networks.cnn import Cnn
 from ludus.networks.mlp import Mlp
 from ludus.networks.normaliser import Normaliser
+from ludus.networks.places import PlaceEncoder
 from ludus.policies.config import PolicyConfig
 
 
@@ -23,8 +24,19 @@ class ObservationEncoder(nn.Module):
         sizes: Length of each flat entry, by name; pictures are not among them.
     """
 
-    def __init__(self, space: spaces.Dict, config: PolicyConfig, device: torch.device) -> None:
+    def __init__(
+        self, space: spaces.Dict, config: PolicyConfig, device: torch.device, places: Places | None = None
+    ) -> None:
+        """Makes the networks.
+
+        Args:
+            space: Entries to encode.
+            config: What the networks are made of.
+            device: Where running statistics live.
+            places: The grid over one of the pictures whose cells actions are aimed at, if each is to be seen.
+        """
         super().__init__()
+        self._places = places
         self.sizes: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._axes = {name: len(entry.shape or ()) for name, entry in space.items()}
@@ -37,6 +49,9 @@ class ObservationEncoder(nn.Module):
     def _add(self, name: str, entry: spaces.Space[object], config: PolicyConfig, device: torch.device) -> None:
         if isinstance(entry, spaces.Box) and len(entry.shape) == 3:
             shape = (entry.shape[0], entry.shape[1], entry.shape[2])
+            if self._places is not None and config.places is not None and name == self._places.entry:
+                self.networks[name] = PlaceEncoder(shape, self._places, config.places, orthogonal=config.orthogonal)
+                return
             self.networks[name] = Cnn(shape, config.cnn, orthogonal=config.orthogonal)
             return
         if isinstance(entry, spaces.Discrete):
@@ -51,8 +66,13 @@ class ObservationEncoder(nn.Module):
             )
         self.networks[name] = Mlp(self.sizes[name], config.encoder, config.activation, orthogonal=config.orthogonal)
 
-    def _all_networks(self) -> list[Mlp | Cnn]:
-        return [network for network in self.networks.values() if isinstance(network, Mlp | Cnn)]
+    def _all_networks(self) -> list[Mlp | Cnn | PlaceEncoder]:
+        return [network for network in self.networks.values() if isinstance(network, Mlp | Cnn | PlaceEncoder)]
+
+    @property
+    def place_size(self) -> int:
+        """Features of each place; 0 where places are not seen one by one."""
+        return next((net.place_size for net in self._all_networks() if isinstance(net, PlaceEncoder)), 0)
 
     def flatten(self, observations: dict[str, Tensor]) -> dict[str, Tensor]:
         """Returns every entry as `(..., size)` floats, normalised; pictures stay as they are."""
@@ -69,8 +89,18 @@ class ObservationEncoder(nn.Module):
 
     def forward(self, flat: dict[str, Tensor]) -> Tensor:
         """Maps what `flatten` gave to `(..., output_size)`."""
-        features = [network(flat[name]) for name, network in self.networks.items()]
-        return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
+        return self.see(flat)[0]
+
+    def see(self, flat: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+        """Maps what `flatten` gave to `(..., output_size)` and, if places are seen, `(..., cells, place_size)`."""
+        features, places = [], None
+        for name, network in self.networks.items():
+            if isinstance(network, PlaceEncoder):
+                whole, places = network(flat[name])
+                features.append(whole)
+            else:
+                features.append(network(flat[name]))
+        return features[0] if len(features) == 1 else torch.cat(features, dim=-1), places
 
     def observe(self, observations: dict[str, Tensor]) -> None:
         """Adds observations `(..., *shape)` to the running statistics."""

@@ -34,7 +34,14 @@ class Evaluation(NamedTuple):
 
 
 class Trunk(NamedTuple):
-    """Features of actor and critic before their own layers; the same tensor where they share their memory."""
+    """Features of actor and critic before their own layers; the same tensor where they share their memory.
+
+    Attributes:
+        actor: `(..., features)`.
+        critic: Likewise.
+        places: `(..., cells, features)`, what is seen of each place where actions have places, else None.
+    """
 
     actor: Tensor
     critic: Tensor
+    places: Tensor | None = None

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ludus.core.errors import ConfigError, StateError
 from ludus.envs.base import EnvSpec
 from ludus.envs.choices import Choices
+from ludus.networks.choices import ChoiceHead
 from ludus.networks.distributions import bounded
 from ludus.networks.heads import make_head
 from ludus.networks.layers import make_linear
@@ -51,7 +52,8 @@ class Policy(nn.Module):
         super().__init__()
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.is_compiled = False
-        self.observations = ObservationEncoder(seen_space(spec, config), config, self.device)
+        places = spec.action_places if config.places is not None else None
+        self.observations = ObservationEncoder(seen_space(spec, config), config, self.device, places)
         self.strategy = self._make_strategy(config.strategy)
         if self.strategy is not None:
             self._strategy_step, self._strategy_unroll = self.strategy.step, self.strategy.unroll
@@ -72,6 +74,8 @@ class Policy(nn.Module):
             state_dependent=config.state_dependent_exploration,
             squash=config.squash,
             choices=self._choices(),
+            place_size=self.observations.place_size,
+            place_hidden=config.places.hidden if config.places is not None else 0,
         )
         self.mixture = Mixture(spec.choices) if config.exploration is not None else None
         self.value_head = make_linear(self.critic.output_size, 1, 1.0 if config.orthogonal else None)
@@ -87,7 +91,8 @@ class Policy(nn.Module):
     def _choices(self) -> Choices | None:
         """Returns what actions are made of, if the head has to know more of it than the action space says."""
         spec = self.spec
-        if spec.action_mask is None and not spec.action_uses and self.config.exploration is None:
+        places = self.config.places is not None and spec.action_places is not None
+        if spec.action_mask is None and not spec.action_uses and self.config.exploration is None and not places:
             return None
         return spec.choices
 
@@ -183,14 +188,14 @@ class Policy(nn.Module):
         with self._precision():
             trunk, memory = self._trunk_step(observations, memory, starts)
         latent = self.actor(trunk.actor.float())  # the heads are small and stay in float32: ratios depend on them
-        parameters, values = self.restrict(self.head(latent).float(), observations), self._value(trunk.critic)
+        parameters, values = self._restricted(latent, trunk, observations), self._value(trunk.critic)
         actions = self.head.mode(parameters) if noise is None else self.head.sample(parameters, noise, latent)
         mixture = self.mixture if noise is not None and noise.shape[1:] != self.head.noise_shape else None
         if mixture is not None and noise is not None:
-            actions = mixture.replace(parameters, noise, actions)
+            actions = mixture.replace(self._choice_logits(parameters), noise, actions)
         log_probs, _ = self.head.log_prob_and_entropy(parameters, actions)
         if mixture is not None:
-            log_probs = mixture.log_probs(parameters, actions, log_probs)
+            log_probs = mixture.log_probs(self._choice_logits(parameters), actions, log_probs)
         return Step(actions, log_probs, values, memory)
 
     @torch.no_grad()
@@ -211,11 +216,11 @@ class Policy(nn.Module):
         """
         with self._precision():
             trunk, latent = self._trunk_unroll(observations, memory, starts)
-        parameters = self.restrict(self.head(self.actor(trunk.actor.float())), observations)
+        parameters = self._restricted(self.actor(trunk.actor.float()), trunk, observations)
         values = self._value(trunk.critic)
         log_probs, entropies = self.head.log_prob_and_entropy(parameters, actions)
         if self.mixture is not None:
-            log_probs = self.mixture.log_probs(parameters, actions, log_probs)
+            log_probs = self.mixture.log_probs(self._choice_logits(parameters), actions, log_probs)
         predictions = None
         if self.prediction is not None and latent is not None:
             predictions = self.prediction(latent.float())
@@ -224,7 +229,7 @@ class Policy(nn.Module):
     def action_parameters(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
         """Returns the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""
         trunk, _ = self._trunk_unroll(observations, memory, starts)
-        return self.restrict(self.head(self.actor(trunk.actor.float())), observations)
+        return self._restricted(self.actor(trunk.actor.float()), trunk, observations)
 
     def restrict(self, parameters: Tensor, observations: Mapping[str, Tensor]) -> Tensor:
         """Returns the action distribution's parameters, restricted to what the observations allow."""
@@ -328,41 +333,50 @@ class Policy(nn.Module):
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
 
+    def _restricted(self, latent: Tensor, trunk: Trunk, observations: Mapping[str, Tensor]) -> Tensor:
+        """Returns the action distribution's parameters, restricted to what is allowed, in float32."""
+        parameters = self.head(latent) if trunk.places is None else self.head(latent, trunk.places.float())
+        return self.restrict(parameters.float(), observations)
+
+    def _choice_logits(self, parameters: Tensor) -> Tensor:
+        assert isinstance(self.head, ChoiceHead)  # noqa: S101 - whatever explores has one; for the type checker
+        return self.head.choice_logits(parameters)
+
     def _value(self, features: Tensor) -> Tensor:
         values: Tensor = self.value_head(self.critic(features.float()))
         return values.squeeze(-1).float()
 
     def _trunk_step(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> tuple[Trunk, Memory]:
         flat = self.observations.flatten(dict(observations))
-        features = self.observations(flat)
+        features, places = self.observations.see(flat)
         following: Memory = {}
         if self.strategy is not None:
             latent, part = self._strategy_step(self._opponent(flat), part_of(memory, "strategy"), starts)
             features = torch.cat((features, latent), dim=-1)
             following |= with_prefix("strategy", part)
         if self.recurrent is None:
-            return Trunk(features, features), following
+            return Trunk(features, features, places), following
         cells = self._recurrent_cells()
         steps = step_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
         for name, (_, part) in zip(cells, steps, strict=True):
             following |= with_prefix(name, part)
-        return self._beside(features, Trunk(steps[0][0], steps[-1][0])), following
+        return self._beside(features, Trunk(steps[0][0], steps[-1][0], places)), following
 
     def _trunk_unroll(
         self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor
     ) -> tuple[Trunk, Tensor | None]:
         """Returns the features of whole segments, and the strategy latent if there is one."""
         flat = self.observations.flatten(dict(observations))
-        features = self.observations(flat)
+        features, places = self.observations.see(flat)
         latent = None
         if self.strategy is not None:
             latent = self._strategy_unroll(self._opponent(flat), part_of(memory, "strategy"), starts)
             features = torch.cat((features, latent), dim=-1)
         if self.recurrent is None:
-            return Trunk(features, features), latent
+            return Trunk(features, features, places), latent
         cells = self._recurrent_cells()
         outputs = unroll_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
-        return self._beside(features, Trunk(outputs[0], outputs[-1])), latent
+        return self._beside(features, Trunk(outputs[0], outputs[-1], places)), latent
 
     def _beside(self, features: Tensor, remembered: Trunk) -> Trunk:
         """Returns what is remembered, with what went into the memory beside it where the config asks for that."""
@@ -370,10 +384,10 @@ class Policy(nn.Module):
             return remembered
         scale, size = self.config.recurrent.skip_scale, self.observations.output_size
         if scale != 1.0:
-            remembered = Trunk(*(part * scale for part in remembered))
+            remembered = Trunk(remembered.actor * scale, remembered.critic * scale, remembered.places)
             features = torch.cat((features[..., :size], features[..., size:] * scale), dim=-1)
-        actor, critic = (torch.cat((part, features), dim=-1) for part in remembered)
-        return Trunk(actor, critic)
+        actor, critic = (torch.cat((part, features), dim=-1) for part in remembered[:2])
+        return Trunk(actor, critic, remembered.places)
 
     def _recurrent_cells(self) -> dict[str, Lstm | Gru]:
         """Returns the recurrent memories of actor and critic, or the one that they share, by name."""

@@ -74,7 +74,7 @@ class StackedConvolution(nn.Module):
     def __init__(self, layer: nn.Conv2d, grouping: Grouping) -> None:
         super().__init__()
         self._grouping = grouping
-        self._kernel, self._stride = layer.kernel_size, layer.stride
+        self._kernel, self._stride, self._padding = layer.kernel_size, layer.stride, layer.padding
         patch = layer.in_channels * layer.kernel_size[0] * layer.kernel_size[1]
         self.matrix = StackedMatrix(grouping, patch, layer.out_channels, bias=layer.bias is not None)
 
@@ -84,8 +84,9 @@ class StackedConvolution(nn.Module):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Maps `(rows, channels, height, width)` to the same of the convolution's output."""
-        sizes = [(pictures.shape[2 + i] - self._kernel[i]) // self._stride[i] + 1 for i in range(2)]
-        patches = functional.unfold(pictures, self._kernel, stride=self._stride).transpose(1, 2)
+        pad = tuple(int(edge) for edge in self._padding)
+        sizes = [(pictures.shape[2 + i] + 2 * pad[i] - self._kernel[i]) // self._stride[i] + 1 for i in range(2)]
+        patches = functional.unfold(pictures, self._kernel, padding=pad, stride=self._stride).transpose(1, 2)
         outputs = self._grouping.leave(self.matrix(self._grouping.enter(patches)))
         return outputs.transpose(1, 2).reshape(outputs.shape[0], outputs.shape[2], *sizes)
 
