@@ -1,7 +1,8 @@
 """How fast Brawl and Rocket are drawn: pictures a second, beside a yardstick measured in the same run.
 
 The yardstick is the least that any renderer of this size has to do: copy one full-screen surface and hand out its
-bytes. Run it with `python benchmarks/render.py`, or `... --world rocket --view chase`; `--json` prints one JSON object.
+bytes. Run it with `python benchmarks/render.py`, or `... --world rocket --view chase`; `--json` prints one JSON object,
+`--all --json` a list of them: brawl, and rocket from everywhere.
 """
 
 import argparse
@@ -27,28 +28,50 @@ WINDOWS = 5
 
 
 def main() -> None:
-    """Measures in turns, so that noise of the machine meets both."""
+    """Measures and prints what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--world", choices=("brawl", "rocket"), default="brawl", help="world that is drawn")
     parser.add_argument("--view", choices=VIEWS, default="chase", help="from where, in rocket")
     parser.add_argument("--mode", default="2v2", help="team sizes, in rocket")
     parser.add_argument("--seconds", type=float, default=5.0, help="time for each of the two")
     parser.add_argument("--frames", type=int, default=900, help="frames of the match that is drawn")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--all", action="store_true", help="both worlds, and all views of rocket")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, or a list of them")
     arguments = parser.parse_args()
+    asked = [(arguments.world, arguments.view)]
+    if arguments.all:
+        asked = [("brawl", arguments.view), *(("rocket", view) for view in VIEWS)]
+    rows = [
+        measure(world, view, arguments.mode, frames=arguments.frames, seconds=arguments.seconds)
+        for world, view in asked
+    ]
+    if arguments.json:
+        print(json.dumps(rows if arguments.all else rows[0], indent=2))
+        return
+    for row in rows:
+        for name, value in row.items():
+            print(f"{name:24}{value:.2f}" if isinstance(value, float) else f"{name:24}{value}")
 
-    if arguments.world == "brawl":
-        draw = brawl_pictures(arguments.frames)
-    else:
-        draw = rocket_pictures(arguments.frames, arguments.mode, arguments.view)
+
+def measure(world: str, view: str, mode: str, *, frames: int, seconds: float) -> dict[str, str | float]:
+    """Draws a match and the yardstick in turns, so that noise of the machine meets both.
+
+    Args:
+        world: brawl or rocket.
+        view: From where, in rocket.
+        mode: Team sizes, in rocket.
+        frames: Frames of the match.
+        seconds: Time for each of the two.
+    """
+    draw = brawl_pictures(frames) if world == "brawl" else rocket_pictures(frames, mode, view)
     yardstick = make_yardstick(SIZE)
     rates, yardstick_rates = [], []
     for _ in range(WINDOWS):
-        rates.append(rate(draw, arguments.seconds / WINDOWS))
-        yardstick_rates.append(rate(yardstick, arguments.seconds / WINDOWS))
+        rates.append(rate(draw, seconds / WINDOWS))
+        yardstick_rates.append(rate(yardstick, seconds / WINDOWS))
     middle, yardstick_middle = median(rates), median(yardstick_rates)
-    measured = {
-        "world": arguments.world if arguments.world == "brawl" else f"rocket {arguments.mode}, {arguments.view}",
+    return {
+        "world": world if world == "brawl" else f"rocket {mode}, {view}",
         "picture": f"{SIZE[0]}x{SIZE[1]}",
         "frames_per_s": middle,
         "frames_per_s_low": min(rates),
@@ -57,11 +80,6 @@ def main() -> None:
         "yardstick_frames_per_s": yardstick_middle,
         "ratio": middle / yardstick_middle,
     }
-    if arguments.json:
-        print(json.dumps(measured, indent=2))
-        return
-    for name, value in measured.items():
-        print(f"{name:24}{value:.2f}" if isinstance(value, float) else f"{name:24}{value}")
 
 
 def brawl_pictures(frames: int) -> Callable[[], object]:

@@ -65,9 +65,14 @@ results-brawl-tuning: $(READY) ## docs/brawl-results.md: the runs of the search 
 	$(BIN)/python benchmarks/brawl_tuning.py --device cuda
 	$(TABLES) brawl-tuning
 
-results-render: $(READY) ## frames a second of brawl's pictures
-	$(BIN)/python benchmarks/render.py --json > $(DATA)/render.json.new
+results-rocket-sim: $(READY) ## docs/rocket.md: speed of the simulator on the CPU, beside RocketSim
+	$(BIN)/python benchmarks/speed.py sim --world rocket
+	$(TABLES) rocket-sim
+
+results-render: $(READY) ## docs/brawl.md, docs/rocket.md: pictures a second
+	$(BIN)/python benchmarks/render.py --all --json > $(DATA)/render.json.new
 	mv $(DATA)/render.json.new $(DATA)/render.json
+	$(TABLES) render
 
 results-learn: $(READY) ## docs/learner.md: env steps a second beside Stable-Baselines3
 	$(BIN)/python benchmarks/speed.py learn --device cpu --repeats 1
@@ -86,13 +91,15 @@ results-encoders: $(READY) ## docs/learner.md: streaming and window encoder
 	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
 	$(TABLES) encoders
 
-results-league: $(READY) ## what many past selves cost
+results-league: $(READY) ## docs/training.md: what many past selves cost
 	$(BIN)/python benchmarks/league.py --json > $(DATA)/league.json.new
 	mv $(DATA)/league.json.new $(DATA)/league.json
+	$(TABLES) league
 
-results-logging: $(READY) ## what logging costs
+results-logging: $(READY) ## docs/training.md: what logging costs
 	$(BIN)/python benchmarks/logging_cost.py --json > $(DATA)/logging.json.new
 	mv $(DATA)/logging.json.new $(DATA)/logging.json
+	$(TABLES) logging
 
 results-city-screens: $(READY) ## docs/city.md: real games on their screens; needs micropolis, openttd and xvfb
 	$(BIN)/python benchmarks/city_screens.py --out $(DATA)/city_screens.json

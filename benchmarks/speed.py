@@ -3,6 +3,7 @@
 python benchmarks/speed.py sim --device cpu      # docs/data/brawl_sim_cpu.json
 python benchmarks/speed.py sim --device cuda     # docs/data/brawl_sim_h200.json, by the name of the GPU
 python benchmarks/speed.py sim --world mimic     # docs/data/mimic_sim_cpu.json, beside Walker2d-v5
+python benchmarks/speed.py sim --world rocket    # docs/data/rocket_sim_cpu.json, beside RocketSim
 python benchmarks/speed.py learn --device cpu    # docs/data/learn_cpu.json, beside Stable-Baselines3
 """
 
@@ -18,15 +19,15 @@ from typing import Any
 
 LUDUS = [sys.executable, "-m", "ludus.cli.main", "bench"]
 DATA = Path(__file__).parents[1] / "docs" / "data"
-CPU_GAMES, GPU_GAMES = (1024, 4096, 16384), (1024, 4096, 16384, 65536, 262144)
-WALKERS = (256, 1024)
+CPU_GAMES = {"brawl": (1024, 4096, 16384), "mimic": (256, 1024), "rocket": (64, 512, 4096)}
+GPU_GAMES = (1024, 4096, 16384, 65536, 262144)
 
 
 def main() -> None:
     """Measures and writes the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("sim", "learn"))
-    parser.add_argument("--world", choices=("brawl", "mimic"), default="brawl", help="of `sim`")
+    parser.add_argument("--world", choices=tuple(CPU_GAMES), default="brawl", help="of `sim`")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement of `sim`")
     parser.add_argument("--repeats", type=int, default=3, help="iterations of each kind of `learn`")
@@ -52,7 +53,7 @@ def sim(world: str, device: str, seconds: float) -> list[dict[str, Any]]:
     threads: list[list[str]] = [[]]
     if device == "cpu":
         threads = [["--threads", str(count)] for count in dict.fromkeys((1, os.cpu_count() or 1))]
-    sizes = WALKERS if world == "mimic" else CPU_GAMES if device == "cpu" else GPU_GAMES
+    sizes = CPU_GAMES[world] if device == "cpu" else GPU_GAMES
     return [
         bench("sim", world, "--device", device, "--games", str(games), "--seconds", str(seconds), *words)
         for words in threads

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from benchmarks.tables import brawl, city_screens, learner, mimic, rocket, rocket_parity, strategy, tuning
+from benchmarks.tables import brawl, city_screens, costs, learner, mimic, rocket, rocket_parity, strategy, tuning
 from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -44,6 +44,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "mimic-sim": mimic.simulation,
     "mimic-learn": mimic.learn,
     "mimic-algorithms": mimic.algorithms,
+    "rocket-sim": rocket.simulation,
     "rocket-parity": partial(rocket_parity.parity, "Ball and contacts"),
     "rocket-quick": rocket.quick,
     "rocket-search:stages": rocket.stages,
@@ -53,6 +54,10 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "rocket-bots:goals-1v1": partial(rocket.bot_goals, "1v1"),
     "rocket-bots:goals-2v2": partial(rocket.bot_goals, "2v2"),
     "rocket-bots:behaviour": partial(brawl.bot_behaviour, "rocket_bots_1v1"),
+    "render:brawl": partial(costs.pictures, "brawl"),
+    "render:rocket": partial(costs.pictures, "rocket"),
+    "league": costs.league,
+    "logging": costs.logging,
     "city-screens": city_screens.screens,
 }
 _BLOCK = re.compile(r"<!-- results:(?P<name>[a-z0-9:-]+) -->\n(?P<body>.*?)<!-- /results:(?P=name) -->", re.DOTALL)

@@ -24,6 +24,8 @@ _GOALS = {
     "pick-ups": "above 1",
     "seconds a match": "60, or won",
 }
+_MILLIONS_FROM = 1e6  # steps a second are written in millions from this on
+_WHOLE_FROM = 10.0  # ratios of speeds have a digit after the point below this
 _NO_DAMAGE = 1000.0  # a damage ratio beyond this is one against a bot that deals none
 
 
@@ -77,8 +79,19 @@ def _joined(rows: list[dict[str, str]]) -> tuple[float, float]:
 
 def simulation() -> str:
     """Returns game steps a second by device and number of games."""
+    return simulation_table("brawl_sim_*.json", "game step", "CartPole-v1")
+
+
+def simulation_table(files: str, step: str, yardstick: str) -> str:
+    """Returns steps a second of a world by device and number of games, of `benchmarks/speed.py sim`.
+
+    Args:
+        files: Pattern of the files.
+        step: What is counted.
+        yardstick: What was measured beside it.
+    """
     lines = []
-    for row in [row for rows in read_all("brawl_sim_*.json") for row in rows]:
+    for row in [row for rows in read_all(files) for row in rows]:
         device, rate = row["device"], row["steps_per_s"]
         if device == "cpu":
             device = f"{row['threads']} core{'s' if row['threads'] > 1 else ''} ({row['processor']})"
@@ -86,13 +99,13 @@ def simulation() -> str:
             [
                 device,
                 f"{row['games']:,}",
-                f"{rate / 1e6:.2f} M",
+                f"{rate / 1e6:.2f} M" if rate >= _MILLIONS_FROM else f"{rate:,.0f}",
                 f"{row['yardstick_steps_per_s']:,.0f}",
-                f"{row['ratio']:,.0f}",
+                f"{row['ratio']:,.0f}" if row["ratio"] >= _WHOLE_FROM else f"{row['ratio']:.1f}",
                 f"{1e9 / rate:.1f}",
             ]
         )
-    return table(["device", "games", "game steps/s", "CartPole-v1 steps/s", "ratio", "ns a game step"], lines)
+    return table(["device", "games", f"{step}s/s", f"{yardstick} steps/s", "ratio", "ns each"], lines)
 
 
 def quick() -> str:

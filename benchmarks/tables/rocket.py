@@ -1,7 +1,8 @@
-"""Tables about rocket: goals of the scripted players, what the presets reach, and what was compared for them."""
+"""Tables about rocket: speed, goals of the scripted players, what the presets reach, and what was compared for them."""
 
 from typing import Any
 
+from benchmarks.tables.brawl import simulation_table
 from benchmarks.tables.markdown import percent, read_csv, read_json, table
 
 
@@ -12,6 +13,11 @@ def bot_goals(mode: str) -> str:
     goals = {(row["bot"], row["against"]): float(row["goals_a_minute"]) for row in rows}
     lines = [[bot, *(f"{goals[bot, other]:.2f}" for other in names)] for bot in names]
     return table(["goals a minute of the row", *names], lines)
+
+
+def simulation() -> str:
+    """Returns decisions of cars a second by device and number of games."""
+    return simulation_table("rocket_sim_*.json", "agent step", "RocketSim")
 
 
 def quick() -> str:

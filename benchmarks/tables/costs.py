@@ -1,0 +1,59 @@
+"""Tables about what a run pays for beside learning: pictures, logging, many past selves."""
+
+from benchmarks.tables.markdown import read_json, table
+
+_POLICIES = {"mlp": "MLP 128x128", "lstm": "LSTM 256"}
+_WAYS = {
+    "one opponent": "one",
+    "32, values too": "stacked",
+    "32 as the league plays them": "stacked_without_values",
+    "a loop over the 32": "loop",
+}
+_LOGGING = {
+    "logging, by the clock": "logging_share",
+    "logging, by the process's own time": "logging_share_own_time",
+    "guards and a copy of the state, by the process's own time": "guards_share_own_time",
+}
+_PARTS = {
+    "reading episodes": "reading_episodes_share",
+    "tables": "tables_share",
+    "console and TensorBoard": "console_and_tensorboard_share",
+}
+
+
+def pictures(world: str) -> str:
+    """Returns pictures a second of a world by view."""
+    lines = [
+        [
+            row["world"],
+            f"{row['frames_per_s']:.0f}",
+            f"{row['frames_per_s_low']:.0f} - {row['frames_per_s_high']:.0f}",
+            f"{row['yardstick_frames_per_s']:.0f}",
+        ]
+        for row in read_json("render.json")
+        if row["world"].startswith(world)
+    ]
+    return table(["1280x720, one core", "pictures/s", "slowest to fastest of five", "copies of a picture/s"], lines)
+
+
+def league() -> str:
+    """Returns what a step against one and against many past selves takes, by kind of policy."""
+    data = read_json("league.json")
+    lines = []
+    for name, policy in _POLICIES.items():
+        measured = data[name]
+        for way, key in _WAYS.items():
+            milliseconds = measured[f"{key}_ms"]
+            lines.append([policy, way, f"{milliseconds:.1f}", f"{milliseconds / measured['one_ms']:.2f}"])
+    return table(["policy", f"{data['rows']:,} rows, {data['threads']} threads", "ms a step", "ratio"], lines)
+
+
+def logging() -> str:
+    """Returns which share of a run's time logging and guards take."""
+    data = read_json("logging.json")
+    lines = []
+    for what, name in _LOGGING.items():
+        low, high = data[f"{name}_quartiles"]
+        lines.append([what, f"{data[name]:.1%}", f"{low:.1%} to {high:.1%}"])
+    lines += [[f"of it {what}", f"{data[name]:.2%}", ""] for what, name in _PARTS.items()]
+    return table(["what", "share of the time", "quartiles"], lines)
