@@ -166,24 +166,41 @@ def test_what_act_returns_on_shows_the_funds(game: X11Driver, truth: MicropolisT
 
 
 def test_zones_with_power_and_roads_grow(game: X11Driver, truth: MicropolisTruth) -> None:
-    column, row = bare_place(truth, 11)
+    column, row = bare_place(truth, 13)
     place(game, "coal", (column + 1, row + 1))
-    place(game, "residential", (column + 5, row + 1))
-    place(game, "industrial", (column + 8, row + 1))
-    place(game, "road", *((column + step, row + 4) for step in range(10)))
-    for step, zone in enumerate(("residential", "commercial", "residential")):
-        place(game, zone, (column + 1 + 3 * step, row + 6))
-    place(game, "wire", *((column + 10, row + 2 + step) for step in range(6)))
-    game.act([Wait(1.0)])
-    left, top = FIRST_TILE
-    assert truth.tile(left + column + 5, top + row + 1) & POWERED
+    place(game, "residential", *((column + 5 + 3 * zone, row + 1) for zone in range(3)))
+    place(game, "road", *((column + 4 + step, row + 3) for step in range(9)))
+    place(game, "industrial", (column + 5, row + 5), (column + 8, row + 5))
+    place(game, "commercial", (column + 11, row + 5))
+    place(game, "wire", (column + 3, row + 4))
     population = PROFILE.regions["population"]
     empty = population.cut(game.capture()).copy()
     for _ in range(20):
-        game.act([Wait(1.0)])
-        if not np.array_equal(population.cut(game.capture()), empty):
-            return
-    raise AssertionError("nobody moved in")
+        game.act([Wait(0.5)])
+        if truth.evaluation()["population"] != "0":
+            break
+    left, top = FIRST_TILE
+    for zone in range(3):
+        assert truth.tile(left + column + 5 + 3 * zone, top + row + 1) & POWERED
+        assert truth.tile(left + column + 5 + 3 * zone, top + row + 5) & POWERED
+    assert truth.evaluation()["population"] != "0"
+    assert not np.array_equal(population.cut(game.capture()), empty)
+    assert game.trouble() is None
+
+
+def test_long_numbers_move_the_evaluation_and_are_no_trouble(game: X11Driver, truth: MicropolisTruth) -> None:
+    before = game.capture().copy()
+    words = {"population": "1,234,567", "migration": "-23,456", "assessed": "$1,234,567,000", "approval": "100%"}
+    words |= {"category": "MEGALOPOLIS", "score": "1000", "score_change": "-100"}
+    truth.set_evaluation(words)
+    game.act([Click(PROFILE.tools["road"].at)])
+    assert truth.evaluation() == words
+    frame = game.capture()
+    assert game.trouble() is None
+    for name in words:  # all of each number is within its line, and the line has nothing else
+        line = PROFILE.regions[name].cut(frame).min(axis=2)
+        assert not np.array_equal(line, PROFILE.regions[name].cut(before).min(axis=2))
+        assert np.ptp(line[0]) == np.ptp(line[-1]) == np.ptp(line[:, 0]) == np.ptp(line[:, -1]) == 0
 
 
 def test_a_saved_city_is_loaded_with_its_money(game: X11Driver, truth: MicropolisTruth, tmp_path: Path) -> None:

@@ -67,6 +67,28 @@ class MicropolisTruth:
         """Sets how long the game waits between its steps; 0 is as fast as it can."""
         self._ask(f"sim Delay {microseconds:d}")
 
+    def evaluation(self) -> dict[str, str]:
+        """Returns what the evaluation says, such as `1,234` for `population`, also while it has not been drawn."""
+        words = [self._said(label).split("\n") for label in ("stats", "score", "goodjob")]
+        (population, migration, _, assessed, category, _), (score, change), (approval, _) = words
+        return {
+            "population": population,
+            "migration": migration,
+            "assessed": assessed,
+            "category": category,
+            "score": score,
+            "score_change": change,
+            "approval": approval,
+        }
+
+    def set_evaluation(self, words: dict[str, str]) -> None:
+        """Makes the evaluation say what `evaluation` would return, until the game fills it in again."""
+        first = ["score_change", "score", *[""] * 4, *[""] * 4]
+        last = ["population", "migration", "assessed", "category", "", "approval", "", ""]
+        for name, fields in (("ludusFirst", first), ("ludusLast", last)):
+            self._ask(f"set {name} {{{' '.join(f'{{{words.get(field, field)}}}' for field in fields)}}}")
+        self._ask("eval UISetEvaluation $ludusFirst $ludusLast")
+
     def tile(self, x: int, y: int) -> int:
         """Returns a tile of the map with its flags."""
         return self._number(f"sim Tile {x:d} {y:d}")
@@ -91,6 +113,10 @@ class MicropolisTruth:
         self.set_speed(0)
         self._ask(f"sim LoadCity {_word(file)}")
         self.set_speed(0)
+
+    def _said(self, label: str) -> str:
+        window = f"[WindowLink [lindex $EvaluationWindows 0].{label}]"
+        return self._ask(f"lindex [{window} configure -text] 4").replace("\r\n", "\n")
 
     def _ask(self, command: str) -> str:
         return self._prompt().ask(command)
