@@ -86,10 +86,12 @@ class PlaceHead(ChoiceHead):
     def __init__(self, latent: int, choices: Choices, place_size: int, hidden: int) -> None:
         super().__init__(latent, choices)
         self._kinds, self._cells = choices.counts
-        needs = choices.use_table()[:, 0]
-        self._groups = int(needs.sum())
-        # Of kinds that need no place any row will do: what it says does not count.
-        self.register_buffer("rows_of", (needs.long().cumsum(0) - 1).clamp_min(0), persistent=False)
+        # Counted without tensors: a policy is also built without any numbers, to be described. Of kinds that need no
+        # place any row will do: what it says does not count.
+        needs = [row[0] for row in choices.uses] or [True] * self._kinds
+        self._groups = sum(needs)
+        rows_of = [max(sum(needs[: kind + 1]) - 1, 0) for kind in range(self._kinds)]
+        self.register_buffer("rows_of", torch.tensor(rows_of), persistent=False)
         self.linear = make_linear(latent, self._kinds, OUTPUT_GAIN)
         self.of_place = make_linear(place_size, hidden, HIDDEN_GAIN)
         self.of_all = make_linear(latent, hidden, HIDDEN_GAIN)

@@ -112,10 +112,9 @@ def join_circuits(grid: Grid, game: wp.int32, city: wp.ref[City], table: wp.arra
         grid.mark[game, cell] = wp.where(conducts(grid.kind[game, cell]), 0, 1)
     tail = int(0)
     for start in range(rules.cells):
-        if grid.mark[game, start] == 0:
-            if table[grid.kind[game, start], Column.POWER] > 0:
-                tail = flood_power(grid, game, start, tail, rules)
-                grid.circuit[game, tail - 1] = -1 - grid.circuit[game, tail - 1]
+        if grid.mark[game, start] == 0 and table[grid.kind[game, start], Column.POWER] > 0:
+            tail = flood_power(grid, game, start, tail, rules)
+            grid.circuit[game, tail - 1] = -1 - grid.circuit[game, tail - 1]
     city.connected = tail
 
 
