@@ -24,6 +24,7 @@ from ludus.envs.city.game.settings import CityRules
 from ludus.envs.city.interface.layout import View
 from ludus.envs.city.interface.menus import MENUS, all_entries
 
+CONFIRMED, REFUSED, NOT_JUDGED = 1, 0, -1  # what became of a placement
 KindGroup: TypeAlias = Literal["wait"] | Group
 KIND_GROUPS: tuple[KindGroup, ...] = ("wait", *GROUPS)
 EXPLORATORY = (
@@ -60,6 +61,17 @@ class ActionKind:
     uses_cell: bool = False
     least_cost: float = 0.0
     most_cost: float = 0.0
+
+    def judge(self, fall: float, grain: float = 0.0) -> int:
+        """Says whether it was done, by the fall of the funds: `CONFIRMED`, `REFUSED` or `NOT_JUDGED`.
+
+        Args:
+            fall: By how much the funds fell, as they were read.
+            grain: By how much a reading of them can be off, where not all digits are written.
+        """
+        if self.least_cost <= fall <= self.most_cost or (grain > 0.0 and 0.0 < fall <= self.most_cost + grain):
+            return CONFIRMED
+        return NOT_JUDGED if fall == 0.0 and self.least_cost < grain else REFUSED
 
 
 class Catalogue:

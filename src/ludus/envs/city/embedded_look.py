@@ -1,5 +1,6 @@
 """How the embedded game is seen and touched in one theme at one size; games that look alike share it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,14 +8,19 @@ from numpy.typing import NDArray
 
 from ludus.envs.city.catalogue import Catalogue
 from ludus.envs.city.drivers.city_games import CityGames
+from ludus.envs.city.drivers.driver import Point
 from ludus.envs.city.gestures import Gestures, embedded_places
+from ludus.envs.city.interface.boxes import Box
 from ludus.envs.city.interface.layout import View
 from ludus.envs.city.painting.faces import face_of
 from ludus.envs.city.perception.covers import CoverSense
 from ludus.envs.city.perception.demand import DemandReader
+from ludus.envs.city.perception.elements import find_elements
 from ludus.envs.city.perception.embedded import embedded_bank, embedded_fields
 from ludus.envs.city.perception.look_reader import LookReader
 from ludus.envs.city.perception.opencv import opencv
+
+_HALVES = 4.0  # from this factor on pictures are halved first: exact but for rounding, and a third of the time
 
 
 class EmbeddedLook:
@@ -39,15 +45,67 @@ class EmbeddedLook:
         self.view: View = layout.view
         self._cv2 = opencv("seeing the map")
 
-    def shrink_map(self, pixels: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
-        """Writes the map's part of a picture `(height, width, 4)`, resampled, to `out`, `(height, width, 3)`."""
+    def scan(self, pixels: NDArray[np.uint8], words: NDArray[np.uint32], before: NDArray[np.uint32]) -> list[Point]:
+        """Returns the middles of the elements of a picture that exploring may click.
+
+        Of the map only what covers it counts: a dialog or a window, and what a menu has changed.
+
+        Args:
+            pixels: The picture `(height, width, 4)`.
+            words: Its pixels as numbers `(height, width)`.
+            before: Those of the picture before the last gestures.
+        """
+        picture = np.ascontiguousarray(pixels[..., :3])
         box = self.view.box
-        self._shrink(pixels[box.top : box.bottom, box.left : box.right], out)
+        area = (slice(box.top, box.bottom), slice(box.left, box.right))
+        if self.covers.look(words).menu >= 0:
+            keep = words[area] != before[area]
+        else:
+            keep = np.zeros((box.height, box.width), np.bool_)
+            pane = self.covers.pane(words)
+            if pane is not None:
+                top, left = max(pane.top - box.top, 0), max(pane.left - box.left, 0)
+                keep[top : max(pane.bottom - box.top, 0), left : max(pane.right - box.left, 0)] = True
+        picture[area][~keep] = 0
+        points = [element.at for element in find_elements(picture)]
+        return [point for point in points if not self.gestures.places.is_forbidden(point)]
+
+    def shrink_map(self, pixels: NDArray[np.uint8], damage: Sequence[Box], out: NDArray[np.uint8]) -> None:
+        """Resamples the map's part of a picture where it has changed.
+
+        Cells are resampled by themselves, so that a part of the map gives just what all of it would.
+
+        Args:
+            pixels: The picture `(height, width, 4)`.
+            damage: Parts of it that have changed since `out` was written.
+            out: `(rows * side, columns * side, 3)`, what it was, and what it is then.
+        """
+        view, side = self.view, out.shape[0] // self.view.rows
+        cells = {_cells(view, box) for box in damage if box.meets(view.box)}
+        if sum((right - left) * (bottom - top) for left, top, right, bottom in cells) > view.columns * view.rows:
+            cells = {(0, 0, view.columns, view.rows)}
+        for left, top, right, bottom in cells:
+            x, y = view.box.left + left * view.tile, view.box.top + top * view.tile
+            part = pixels[y : y + (bottom - top) * view.tile, x : x + (right - left) * view.tile]
+            self._shrink(part, out[top * side : bottom * side, left * side : right * side])
 
     def shrink_frame(self, pixels: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         """Writes a picture `(height, width, 4)`, resampled, to `out`, `(height, width, 3)`."""
+        while min(pixels.shape[0] / out.shape[0], pixels.shape[1] / out.shape[1]) >= _HALVES:
+            half = (pixels.shape[1] // 2, pixels.shape[0] // 2)
+            pixels = self._cv2.resize(pixels, half, interpolation=self._cv2.INTER_AREA)
         self._shrink(pixels, out)
 
     def _shrink(self, pixels: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         small = self._cv2.resize(pixels, (out.shape[1], out.shape[0]), interpolation=self._cv2.INTER_AREA)
         out[...] = small[..., :3]
+
+
+def _cells(view: View, box: Box) -> tuple[int, int, int, int]:
+    """Returns first column and row, and those behind the last, of the cells that a part of the picture touches."""
+    left, top = (box.left - view.box.left) // view.tile, (box.top - view.box.top) // view.tile
+    right, bottom = (
+        (box.right - view.box.left - 1) // view.tile + 1,
+        (box.bottom - view.box.top - 1) // view.tile + 1,
+    )
+    return max(left, 0), max(top, 0), min(right, view.columns), min(bottom, view.rows)

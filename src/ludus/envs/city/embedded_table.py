@@ -13,19 +13,21 @@ from ludus.envs.base import EnvRequest, check_snapshot
 from ludus.envs.city.catalogue import Catalogue, embedded_catalogue
 from ludus.envs.city.config import CityConfig
 from ludus.envs.city.drivers.city_games import CityGames
-from ludus.envs.city.drivers.driver import Frame, Gesture, Wait
+from ludus.envs.city.drivers.driver import Frame, Gesture, Point, Wait
 from ludus.envs.city.embedded_look import EmbeddedLook
-from ludus.envs.city.game.rules import Over
-from ludus.envs.city.gestures import CLEAR
+from ludus.envs.city.explorer import Explorer
+from ludus.envs.city.game.rules import MONTH_DAYS, Over
+from ludus.envs.city.gestures import CLEAR, FUNDED, FUNDING_LEVELS, funding_kind
 from ludus.envs.city.interface.demand import BARS
 from ludus.envs.city.interface.menus import MENUS
 from ludus.envs.city.interface.theme import FIELDS
 from ludus.envs.city.perception.embedded import KINDS
-from ludus.envs.city.table import CONFIRMED, NOT_JUDGED, REFUSED, CityTable, FieldKind, Pictures, Sight
+from ludus.envs.city.table import CityTable, FieldKind, Pictures, Sight
 
 WAIT_S = 1.0  # on the game's clock: ten days
-_FUNDS = FIELDS.index("funds")
 EMBEDDED_FIELDS = tuple(FieldKind(name, KINDS.get(name, "percent")) for name in (*FIELDS, *BARS))
+_DATE, _FUNDS = FIELDS.index("date"), FIELDS.index("funds")
+_CHANGED_SHARE = 0.002  # of the pixels; a pointer that moves over the map changes less
 
 
 class EmbeddedTable(CityTable):
@@ -48,12 +50,23 @@ class EmbeddedTable(CityTable):
         self.catalogue = self._make_catalogue()
         self._looks = self._make_looks(Path(config.learned) if config.learned is not None else None)
         self._wait = (Wait(config.wait_s or WAIT_S),)
+        self._reads = config.metrics == "screen"
         pictures = Pictures(
             config.frame if "frame" in config.observe else None, config.cell_pixels if "map" in config.observe else 0
         )
         self.sight = Sight(self.num_games, len(self.fields), self.catalogue, pictures)
+        self._explorer = Explorer(self.num_games, config.menu_buffer, (config.display.width, config.display.height))
+        self._turn = np.zeros(self.num_games, np.int64)  # decisions in the present city
+        self._funding = np.zeros((self.num_games, len(FUNDED)), np.int64)  # levels that were asked for
         self._grain = np.zeros(self.num_games)  # of the funds that were read last
         self._words: list[NDArray[np.uint32] | None] = [None] * self.num_games
+        self._is_exploring = np.isin(np.arange(len(self.catalogue)), self.catalogue.exploratory)
+        self._funding_kinds = {
+            self.catalogue.number(f"{department.name.lower()}_{way}"): (number, department, step)
+            for number, department in enumerate(FUNDED)
+            for way, step in (("up", 1), ("down", -1))
+            if f"{department.name.lower()}_{way}" in self.catalogue
+        }
 
     def begin(self, games: NDArray[np.bool_] | None = None, *, seed: int | None = None) -> Sight:
         """Begins new cities; see `CityTable.begin`."""
@@ -62,27 +75,35 @@ class EmbeddedTable(CityTable):
         else:
             self.games.restart(None if games is None else torch.from_numpy(games))
         chosen = np.ones(self.num_games, np.bool_) if games is None else games
-        sight = self.sight
-        sight.age[chosen] = 0
-        sight.placed[chosen] = NOT_JUDGED
-        for counted in (sight.discovered, sight.trouble, sight.recovered, sight.elements):
-            counted[chosen] = 0
-        sight.changed[chosen] = False
+        self._turn[chosen] = 0
+        self._funding[chosen] = len(FUNDING_LEVELS) - 1
+        self._explorer.forget(chosen)
+        self.sight.forget(chosen)
         self._see(np.flatnonzero(chosen).tolist())
-        sight.grow_older(chosen)
-        return sight
+        self.sight.grow_older(chosen)
+        return self.sight
 
     def play(self, decisions: NDArray[np.int64]) -> Sight:
         """Carries out decisions; see `CityTable.play`."""
-        games, sight = self.games, self.sight
+        games, sight, kinds = self.games, self.sight, decisions[:, 0]
+        sight.forget_deeds()
+        funds = sight.values[:, _FUNDS].copy(), sight.readable[:, _FUNDS].copy(), self._grain.copy()
+        month = sight.values[:, _DATE] // MONTH_DAYS
         for game, (kind, cell) in enumerate(decisions.tolist()):
-            games.act(game, self._gestures(game, kind, cell))
-        self._confirm(decisions[:, 0])
+            if self._is_exploring[kind]:
+                self._explore(game, kind, cell)
+            else:
+                games.act(game, self._gestures(game, kind, cell))
+        if self._config.confirm:
+            self._confirm(kinds)
         for game in range(self.num_games):
             games.act(game, self._wait)
         games.advance()
+        self._turn += 1
         self._see(range(self.num_games))
         sight.grow_older()
+        if not self._config.confirm:
+            self._judge_later(kinds, *funds, sight.values[:, _DATE] // MONTH_DAYS == month)
         return sight
 
     def picture(self, game: int) -> Frame:
@@ -92,6 +113,8 @@ class EmbeddedTable(CityTable):
     def close(self) -> None:
         """Ends the games; may be called twice."""
         self.games.close()
+
+    # --- keeping ---
 
     def snapshot(self) -> dict[str, Tensor]:
         """Returns the whole state as tensors that later decisions do not touch."""
@@ -106,55 +129,99 @@ class EmbeddedTable(CityTable):
         self._see(range(self.num_games))
         for name, tensor in remembered.items():
             tensor.copy_(given[name])
+        np.clip(self._funding, 0, len(FUNDING_LEVELS) - 1, out=self._funding)
         return self.sight
 
     def _remembered(self) -> dict[str, Tensor]:
-        """What a sight cannot be made of by looking again, as tensors that share its memory."""
+        """What cannot be made of the games by looking again, as tensors that share its memory."""
         sight = self.sight
         arrays = {"age": sight.age, "placed": sight.placed, "elements": sight.elements}
-        return {f"sight_{name}": torch.from_numpy(array) for name, array in arrays.items()}
+        arrays |= {"turn": self._turn, "funding": self._funding}
+        mine = {f"table_{name}": torch.from_numpy(array) for name, array in arrays.items()}
+        return mine | {f"explorer_{name}": tensor for name, tensor in self._explorer.state().items()}
 
     # --- doing ---
 
-    def _gestures(self, game: int, kind: int, cell: int) -> Sequence[Gesture]:
-        gestures = self._looks[game].gestures.of(kind, cell)
+    def _gestures(self, game: int, kind: int, cell: int, target: Point | None = None) -> Sequence[Gesture]:
+        gestures = self._looks[game].gestures
+        done = self._fund(game, kind) if kind in self._funding_kinds else gestures.of(kind, cell, target)
         sight = self.sight
         is_covered = sight.dialog[game] or sight.window[game] or sight.menu[game] >= 0
-        return (*CLEAR, *gestures) if is_covered and self._config.closes and kind else gestures
+        return (
+            (*CLEAR, *done) if self._config.closes and is_covered and kind not in self.catalogue.exploratory else done
+        )
+
+    def _fund(self, game: int, kind: int) -> Sequence[Gesture]:
+        """Asks for the next level of funding; the menu shows no more than the level that is asked for."""
+        number, department, step = self._funding_kinds[kind]
+        level = min(max(int(self._funding[game, number]) + step, 0), len(FUNDING_LEVELS) - 1)
+        self._funding[game, number] = level
+        return self._looks[game].gestures.places.fixed[funding_kind(department, level)]
+
+    def _explore(self, game: int, kind: int, cell: int) -> None:
+        """Does something for the sake of what it shows, and notes what it has shown."""
+        look, sight, name = self._looks[game], self.sight, self.catalogue.kinds[kind].name
+        before = self._paint(game)[1].copy()
+        target = None
+        if name == "explore_menu":
+            target = self._explorer.next_in_menus(
+                game, look.gestures.places.headings, is_open=bool(sight.menu[game] >= 0)
+            )
+        elif name == "click_element":
+            simulation = self.games.simulation
+            keys = simulation.seed, simulation.first_game + game, int(simulation.city["episode"][game])
+            target = self._explorer.any_element(game, *keys, int(self._turn[game]))
+        self.games.act(game, self._gestures(game, kind, cell, target))
+        pixels, words = self._paint(game)
+        sight.changed[game] = np.count_nonzero(words != before) > _CHANGED_SHARE * words.size
+        if sight.changed[game] or name == "observe":
+            sight.discovered[game] = self._explorer.note(game, look.scan(pixels, words, before))
+            sight.elements[game] = self._explorer.count(game)
 
     def _confirm(self, kinds: NDArray[np.int64]) -> None:
-        """Judges placements by the funds: they must have fallen by what such a thing can cost."""
-        sight, catalogue = self.sight, self.catalogue
-        sight.placed[:] = NOT_JUDGED
-        for game in np.flatnonzero(catalogue.is_placement[kinds]).tolist():
-            if self._config.metrics == "truth":
-                funds, is_readable, grain = float(self.games.simulation.city["funds"][game]), True, 0.0
+        """Judges placements by the funds, before time passes."""
+        sight = self.sight
+        for game in np.flatnonzero(self.catalogue.is_placement[kinds]).tolist():
+            if self._reads:
+                funds, is_readable, _, grain = self._looks[game].reader.read_one("funds", *self._paint(game))
             else:
-                pixels, words = self._paint(game)
-                funds, is_readable, _, grain = self._looks[game].reader.read_one("funds", pixels, words)
+                funds, is_readable, grain = float(self.games.simulation.city["funds"][game]), True, 0.0
             if is_readable and sight.readable[game, _FUNDS]:
-                fall = float(sight.values[game, _FUNDS]) - funds
-                kind, grain = int(kinds[game]), max(grain, float(self._grain[game]))
-                sight.placed[game] = judge(
-                    fall, grain, float(catalogue.least_cost[kind]), float(catalogue.most_cost[kind])
-                )
+                fall, grain = float(sight.values[game, _FUNDS]) - funds, max(grain, float(self._grain[game]))
+                sight.placed[game] = self.catalogue.kinds[int(kinds[game])].judge(fall, grain)
+
+    def _judge_later(
+        self,
+        kinds: NDArray[np.int64],
+        funds: NDArray[np.float64],
+        was_readable: NDArray[np.bool_],
+        grains: NDArray[np.float64],
+        same_month: NDArray[np.bool_],
+    ) -> None:
+        """Judges placements by the funds after time has passed, unless a month ended: then other money was moved."""
+        sight = self.sight
+        judged = self.catalogue.is_placement[kinds] & same_month & was_readable
+        judged &= sight.readable[:, _FUNDS] & sight.readable[:, _DATE]
+        for game in np.flatnonzero(judged).tolist():
+            fall, grain = float(funds[game] - sight.values[game, _FUNDS]), float(max(grains[game], self._grain[game]))
+            sight.placed[game] = self.catalogue.kinds[int(kinds[game])].judge(fall, grain)
 
     # --- seeing ---
 
     def _see(self, chosen: Iterable[int]) -> None:
         """Reads the pictures of the chosen games."""
-        sight, config = self.sight, self._config
+        sight = self.sight
         is_over = self.games.simulation.city["over"]
         sight.over[:] = is_over != Over.PLAYING
         sight.bankrupt[:] = is_over == Over.BANKRUPT
         wants_pictures = sight.map.size > 0 or sight.frame.size > 0
         for game in chosen:
-            if config.metrics == "truth":
+            if not self._reads:
                 self._know(game)
-            if config.metrics == "screen" or wants_pictures:
+            if self._reads or wants_pictures:
                 pixels, words = self._paint(game)
                 self._shrink(game, pixels)
-                if config.metrics == "screen":
+                if self._reads:
                     self._read(game, pixels, words)
 
     def _read(self, game: int, pixels: NDArray[np.uint8], words: NDArray[np.uint32]) -> None:
@@ -167,14 +234,11 @@ class EmbeddedTable(CityTable):
     def _know(self, game: int) -> None:
         """Takes figures from the game's state instead of its picture."""
         sight, interface = self.sight, self.games.interfaces[game]
-        values = interface.figures.values()
-        days = interface.figures.date().days
-        row = [float(days) if name == "date" else float(values[name]) for name in FIELDS]  # type: ignore[arg-type]
-        sight.values[game] = (*row, *interface.figures.demands())
+        sight.values[game] = interface.figures.numbers()
         sight.readable[game], sight.confidence[game] = True, 1.0
         state = interface.state
         sight.menu[game] = state.path[0] if state.path else -1
-        sight.dialog[game], sight.window[game] = bool(state.dialogs), bool(state.window)
+        sight.dialog[game], sight.window[game] = bool(state.dialogs), bool(state.window) and not state.dialogs
 
     def _paint(self, game: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
         """Returns the present picture of a game, as bytes and as one number for each pixel."""
@@ -187,24 +251,23 @@ class EmbeddedTable(CityTable):
     def _shrink(self, game: int, pixels: NDArray[np.uint8]) -> None:
         sight, look = self.sight, self._looks[game]
         if sight.map.size:
-            look.shrink_map(pixels, sight.map[game])
+            look.shrink_map(pixels, self.games.painter(game).take_damage(), sight.map[game])
         if sight.frame.size:
             look.shrink_frame(pixels, sight.frame[game])
 
     # --- making ---
 
     def _make_catalogue(self) -> Catalogue:
-        layouts = [
-            self.games.layout(game).view for game in range(min(self.num_games, len(self._config.display.themes)))
-        ]
-        sizes = {(view.columns, view.rows) for view in layouts}
+        themes = self._config.display.themes
+        views = [layout.view for layout in self.games.layouts.values()]
+        sizes = sorted({(view.columns, view.rows) for view in views})
         if len(sizes) > 1:
             raise ConfigError(
-                f"the themes {', '.join(self._config.display.themes)} show different parts of the map: "
-                f"{', '.join(f'{columns}x{rows} cells' for columns, rows in sorted(sizes))}; "
-                "make the map smaller (rules.columns, rules.rows) or the picture larger (display.width, display.height)"
+                f"the themes {', '.join(themes)} show different parts of the map: "
+                f"{', '.join(f'{columns}x{rows} cells' for columns, rows in sizes)}; make the map smaller "
+                "(rules.columns, rules.rows) or the picture larger (display.width, display.height)"
             )
-        return embedded_catalogue(self._config.rules, layouts[0], self._config.actions)
+        return embedded_catalogue(self._config.rules, views[0], self._config.actions)
 
     def _make_looks(self, folder: Path | None) -> list[EmbeddedLook]:
         looks: dict[str, EmbeddedLook] = {}
@@ -212,17 +275,3 @@ class EmbeddedTable(CityTable):
             if interface.theme.name not in looks:
                 looks[interface.theme.name] = EmbeddedLook(self.games, game, self.catalogue, folder)
         return [looks[interface.theme.name] for interface in self.games.interfaces]
-
-
-def judge(fall: float, grain: float, least: float, most: float) -> int:
-    """Says whether funds that fell show that something was placed.
-
-    Args:
-        fall: By how much the funds fell, as they were read.
-        grain: By how much a reading of them can be off.
-        least: Least that it costs.
-        most: Most that it costs.
-    """
-    if least <= fall <= most or (0.0 < fall <= most + grain and grain > 0.0):
-        return CONFIRMED
-    return NOT_JUDGED if fall == 0.0 and least < grain else REFUSED

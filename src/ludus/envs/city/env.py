@@ -14,6 +14,7 @@ from ludus.envs.base import (
     EnvRequest,
     EnvSpec,
     Observations,
+    Places,
     StepResult,
     check_snapshot,
     resolve_device,
@@ -109,14 +110,14 @@ class CityEnv(BatchedEnv):
         for name, tensor in self._own_state().items():
             tensor.copy_(snapshot[name])
         low, high = snapshot[f"{_OWN}seed"].tolist()
-        self.seed, self.first_game = low | high << 32, int(snapshot[f"{_OWN}first_game"])
+        self.seed = low | high << 32
         self._has_played = True
         return self._observer.write(sight, self.tracker, is_new=False)
 
     def _own_state(self) -> dict[str, Tensor]:
         halves = [self.seed & 0xFFFFFFFF, self.seed >> 32]  # seeds may be larger than int64
-        whole = {"seed": torch.tensor(halves), "first_game": torch.tensor(self.first_game)}
-        whole |= {"episode": torch.from_numpy(self.episode)} | self.tracker.state() | self._observer.state()
+        whole = {"seed": torch.tensor(halves), "episode": torch.from_numpy(self.episode)}
+        whole |= self.tracker.state() | self._observer.state()
         return {f"{_OWN}{name}": tensor for name, tensor in whole.items()}
 
     def mask(self) -> Tensor:
@@ -139,6 +140,7 @@ class CityEnv(BatchedEnv):
 def city_spec(config: CityConfig, table: CityTable, observer: Observer) -> EnvSpec:
     """Describes a City environment with these settings."""
     catalogue = table.catalogue
+    has_places = "map" in config.observe and bool(catalogue.uses_cell.any())
     return EnvSpec(
         name="city",
         version=VERSION,
@@ -155,6 +157,7 @@ def city_spec(config: CityConfig, table: CityTable, observer: Observer) -> EnvSp
         action_mask="mask",
         action_uses=tuple((bool(uses),) for uses in catalogue.uses_cell),
         exploratory_kinds=catalogue.exploratory,
+        action_places=Places("map", catalogue.rows, catalogue.columns) if has_places else None,
     )
 
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.envs.base import Observations
+from ludus.envs.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED
 from ludus.envs.city.config import CityConfig
-from ludus.envs.city.table import CONFIRMED, NOT_JUDGED, REFUSED, CityTable, Sight
+from ludus.envs.city.table import CityTable, Sight
 from ludus.envs.city.tracker import Tracker
 
 MOST_AGE = 100  # decisions; older readings look alike

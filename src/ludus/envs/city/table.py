@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import UnsupportedError
-from ludus.envs.city.catalogue import Catalogue
+from ludus.envs.city.catalogue import NOT_JUDGED, Catalogue
 from ludus.envs.city.drivers.driver import Frame
 from ludus.envs.city.perception.reading import Kind
-
-CONFIRMED, REFUSED, NOT_JUDGED = 1, 0, -1
 
 
 class FieldKind(NamedTuple):
@@ -53,7 +51,7 @@ class Sight:
         elements: `(games,)` int64, elements of the interface that are remembered.
         over: `(games,)` bool, the game has ended by its own rules.
         bankrupt: `(games,)` bool, it has ended because the city is bankrupt.
-        placed: `(games,)` int64, `CONFIRMED`, `REFUSED` or `NOT_JUDGED`.
+        placed: `(games,)` int64, what became of a placement: see `ActionKind.judge`.
         changed: `(games,)` bool, an exploring action changed the picture before time passed.
         discovered: `(games,)` int64, elements that were never seen before.
         trouble: `(games,)` int64, things that went wrong: a lost window, a frozen screen, an unexpected dialog.
@@ -79,6 +77,18 @@ class Sight:
         self.discovered: NDArray[np.int64] = np.zeros(games, np.int64)
         self.trouble: NDArray[np.int64] = np.zeros(games, np.int64)
         self.recovered: NDArray[np.int64] = np.zeros(games, np.int64)
+
+    def forget(self, games: NDArray[np.bool_]) -> None:
+        """Forgets what depends on earlier decisions of some games, `(games,)`, in which a new city begins."""
+        self.placed[games] = NOT_JUDGED
+        for array in (self.age, self.elements, self.changed, self.discovered, self.trouble, self.recovered):
+            array[games] = 0
+
+    def forget_deeds(self) -> None:
+        """Forgets what the last decision did, before the next one is carried out."""
+        self.placed[:] = NOT_JUDGED
+        for array in (self.changed, self.discovered, self.trouble, self.recovered):
+            array[:] = 0
 
     def grow_older(self, games: NDArray[np.bool_] | slice = slice(None)) -> None:
         """Counts the age of every field, after reading: 0 where it is readable, else one more."""

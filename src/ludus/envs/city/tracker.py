@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.envs.base import Columns
-from ludus.envs.city.catalogue import KIND_GROUPS
+from ludus.envs.city.catalogue import CONFIRMED, KIND_GROUPS, REFUSED
 from ludus.envs.city.game.rules import MILESTONES
-from ludus.envs.city.table import CONFIRMED, REFUSED, CityTable, Sight
+from ludus.envs.city.table import CityTable, Sight
 
 FIGURES = ("population", "happiness", "funds", "balance", "traffic", "pollution", "land_value", "tax")
 MEASURES = (*FIGURES, "year", *(f"{name}_readable" for name in (*FIGURES, "year")))

@@ -38,6 +38,7 @@ class CityGames:
         simulation: Their cities.
         works: Builds and tears down in them, past all interfaces: for tests.
         interfaces: The interface of each.
+        layouts: Where everything is that never moves, by theme.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class CityGames:
         self.simulation = CitySimulation(rules or CityRules(), num_games, seed=seed, first_game=first_game)
         self.works = Works(self.simulation)
         studios = {name: self._make_studio(name) for name in self.display.themes}
+        self.layouts = {name: studio.layout for name, studio in studios.items()}
         names = [self.display.themes[(first_game + game) % len(self.display.themes)] for game in range(num_games)]
         self._studios = [studios[name] for name in names]
         self.interfaces = [

@@ -33,6 +33,12 @@ class Figures:
         values |= {name: float(self.number(source)) for name, source in _REAL.items()}
         return {name: values[name] for name in FIELDS}
 
+    def numbers(self) -> tuple[float, ...]:
+        """Returns the values of all fields in their order, the date in days since year 0, and the three demands."""
+        values = self.values()
+        days = float(self.date().days)
+        return (*(value if isinstance(value, float) else days for value in values.values()), *self.demands())
+
     def said(self) -> dict[str, Value]:
         """Returns the value that the text of every field says; abbreviated texts say less than the exact value."""
         form, values = self._form, self.values()

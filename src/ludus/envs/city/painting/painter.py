@@ -23,6 +23,7 @@ from ludus.envs.city.painting.overlays import overlay_levels
 from ludus.envs.city.painting.sprites import LEVELS, Sprites, sprites_of
 from ludus.envs.pygame_tools import new_surface, pygame
 
+_MOST_DAMAGE = 1000  # parts of the picture; more of them are all of it
 _TINTED = 1 << 20  # added to the key of a cell that is drawn with an overlay
 
 _Cover: TypeAlias = tuple[object, Box, Callable[[], pygame.Surface]]  # what tells it apart, where it is, its picture
@@ -81,6 +82,7 @@ class Painter:
         self._shown: list[tuple[pygame.Surface, Box]] = []
         self._keys: list[tuple[object, Box]] = []
         self._is_new = True
+        self._damage: list[Box] = []
 
     def paint(self) -> None:
         """Brings the picture up to date; `CitySimulation.look` comes first."""
@@ -92,9 +94,17 @@ class Painter:
         if self._is_new:
             boxes = [Box(0, 0, self._studio.layout.width, self._studio.layout.height)]
             self._is_new = False
+        self._damage += boxes
         if boxes:
             self._canvas.blits([(self._scene, (box[0], box[1]), box) for box in boxes], False)
         self._paint_covers(is_fresh=bool(boxes) or cells)
+        if len(self._damage) > _MOST_DAMAGE:  # nobody takes it
+            self._damage = [Box(0, 0, self._studio.layout.width, self._studio.layout.height)]
+
+    def take_damage(self) -> list[Box]:
+        """Returns the parts of the picture that may have changed since the last call."""
+        damage, self._damage = self._damage, []
+        return damage
 
     def surface(self) -> pygame.Surface:
         """Returns the picture as a surface that shares the memory of `pixels`."""
@@ -125,6 +135,8 @@ class Painter:
             pairs = [(sprites.of(int(keys[c])), places[c]) for c in changed]
         self._scene.fblits(pairs)
         self._canvas.fblits(pairs)
+        tile = self._studio.layout.view.tile
+        self._damage += [Box(*places[c], tile, tile) for c in changed]
         self._drawn[:] = keys
         return True
 
@@ -158,6 +170,8 @@ class Painter:
             covers = self._covers()
             keys = [(key, box) for key, box, _ in covers]
             if keys != self._keys:
+                self._damage += [box for _, box in self._shown]
+                self._damage += [box for _, box, _ in covers]
                 for _, box in self._shown:
                     self._canvas.blit(self._scene, (box[0], box[1]), box)
                 self._keys, self._shown, is_fresh = keys, [(draw(), box) for _, box, draw in covers], True

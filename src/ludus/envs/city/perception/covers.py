@@ -5,9 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ludus.envs.city.interface.boxes import Box
 from ludus.envs.city.interface.layout import Layout
 from ludus.envs.city.interface.theme import Measure, Theme
+from ludus.envs.colors import Color
 
+_COLOR = 0xFFFFFF  # the bytes of a pixel that mean something
 _MARGIN = 4  # pixels between a window and the corner of the map's area
 
 
@@ -29,8 +32,7 @@ class CoverSense:
     """Looks for covers in pictures of one layout in one theme."""
 
     def __init__(self, layout: Layout, theme: Theme, face: Measure) -> None:
-        red, green, blue = theme.palette.accent
-        self._accent = red | green << 8 | blue << 16
+        self._accent, self._frame = _word(theme.palette.accent), _word(theme.palette.frame)
         outer, line = layout.view.frame, face.height + 5
         self._title = line + 2  # rows of a title
         # Left of the button that closes it, where no title is so long that its letters could be there.
@@ -41,13 +43,33 @@ class CoverSense:
         self._column = outer.left + outer.width // 2 + 7 * face.height
         self._rows = slice(outer.top + _MARGIN + self._title, outer.bottom)
 
+    def pane(self, pixels: NDArray[np.uint32]) -> Box | None:
+        """Returns where the dialog or the window of a picture is; None if there is none. Arguments as in `look`."""
+        seen = self.look(pixels)
+        if not (seen.dialog or seen.window):
+            return None
+        column = self._column if seen.dialog else int(self._xs[-1])
+        first = self._rows.start if seen.dialog else int(self._ys[-1]) - 1
+        top = first + int(((pixels[first:, column] & _COLOR) == self._accent).argmax())
+        heads = np.flatnonzero((pixels[top] & _COLOR) != self._accent)
+        left = int(heads[heads < column].max(initial=-1)) + 1
+        right = int(heads[heads > column].min(initial=pixels.shape[1]))
+        below = pixels[top + self._title :, left] & _COLOR
+        height = int((below != self._frame).argmax()) if (below != self._frame).any() else len(below)
+        return Box(left, top, right - left, self._title + height)
+
     def look(self, pixels: NDArray[np.uint32]) -> Cover:
         """Returns what covers a picture `(height, width)` whose pixels are red, green, blue and an unused byte."""
-        heads = (pixels[self._ys, self._xs] & 0xFFFFFF) == self._accent
+        heads = (pixels[self._ys, self._xs] & _COLOR) == self._accent
         menu = int(heads[:-1].argmax()) if heads[:-1].any() else -1
-        column = (pixels[self._rows, self._column] & 0xFFFFFF) == self._accent
+        column = (pixels[self._rows, self._column] & _COLOR) == self._accent
         dialog = bool(column.any()) and _longest(column) >= self._title - 2
         return Cover(menu, dialog, bool(heads[-1]))
+
+
+def _word(color: Color) -> int:
+    red, green, blue = color
+    return red | green << 8 | blue << 16
 
 
 def _longest(flags: NDArray[np.bool_]) -> int:
