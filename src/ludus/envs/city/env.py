@@ -19,10 +19,11 @@ from ludus.envs.base import (
     check_snapshot,
     resolve_device,
 )
-from ludus.envs.city.bots import BOTS, CityBots
-from ludus.envs.city.config import CityConfig
+from ludus.envs.city.bots import CityBots, bot_names
+from ludus.envs.city.config import EMBEDDED, CityConfig
 from ludus.envs.city.embedded_table import WAIT_S, EmbeddedTable
 from ludus.envs.city.observation import Observer
+from ludus.envs.city.screen_table import MOST_GAMES, ScreenTable
 from ludus.envs.city.table import CityTable
 from ludus.envs.city.tracker import EVENTS, MEASURES, Tracker
 from ludus.envs.settings import read_settings
@@ -38,14 +39,20 @@ class CityEnv(BatchedEnv):
         self.config = read_settings(CityConfig, request.config, f"city-v{VERSION}")
         self.device = resolve_device(request.device, f"city-v{VERSION}", ("cpu",))
         self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
-        self.table: CityTable = EmbeddedTable(self.config, request)
+        make_table = EmbeddedTable if self.config.game == EMBEDDED else ScreenTable
+        self.table: CityTable = make_table(self.config, request)
         self._observer, self.tracker = Observer(self.config, self.table), Tracker(self.table)
         self.spec = city_spec(self.config, self.table, self._observer)
         self._most_choice = np.array([len(self.table.catalogue), self.table.catalogue.cells]) - 1
         self.episode = np.full(self.num_games, -1)
+        self.town_middles = np.full((self.num_games, 2), -1)  # what scripted players remember of a city
         self._final = {name: tensor.clone() for name, tensor in self._observer.observations.items()}
         self._has_played = False
-        self._restart(np.ones(self.num_games, np.bool_), self.seed)
+        try:
+            self._restart(np.ones(self.num_games, np.bool_), self.seed)
+        except BaseException:
+            self.close()
+            raise
 
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         """Starts new episodes; see `BatchedEnv.reset`."""
@@ -68,7 +75,7 @@ class CityEnv(BatchedEnv):
         self.tracker.follow(sight, decisions[:, 0])
         terminated = torch.from_numpy(sight.over.copy())
         at_limit = torch.from_numpy(self.tracker.step >= self.config.steps)
-        truncated = at_limit & ~terminated
+        truncated = (at_limit | torch.from_numpy(sight.lost)) & ~terminated
         ended = (terminated | truncated).numpy()
         self.tracker.end(ended)
         observations = self._observer.write(sight, self.tracker)
@@ -84,6 +91,7 @@ class CityEnv(BatchedEnv):
             self.episode[:] = -1
         if games.any():
             self.episode[games] += 1
+            self.town_middles[games] = -1
             sight = self.table.begin(None if seed is not None else games, seed=seed)
             self.tracker.begin(sight, games)
             self._observer.write(sight, self.tracker, games)
@@ -117,6 +125,7 @@ class CityEnv(BatchedEnv):
     def _own_state(self) -> dict[str, Tensor]:
         halves = [self.seed & 0xFFFFFFFF, self.seed >> 32]  # seeds may be larger than int64
         whole = {"seed": torch.tensor(halves), "episode": torch.from_numpy(self.episode)}
+        whole |= {"town_middles": torch.from_numpy(self.town_middles)}
         whole |= self.tracker.state() | self._observer.state()
         return {f"{_OWN}{name}": tensor for name, tensor in whole.items()}
 
@@ -149,9 +158,12 @@ def city_spec(config: CityConfig, table: CityTable, observer: Observer) -> EnvSp
         action_space=spaces.MultiDiscrete([len(catalogue), catalogue.cells]),
         rate_hz=1.0 / (config.wait_s or WAIT_S),
         step_limit=config.steps,
+        realtime=config.game != EMBEDDED,
+        max_games=None if config.game == EMBEDDED else MOST_GAMES,
+        snapshots=config.game == EMBEDDED,
         events=EVENTS,
         measures=MEASURES,
-        bots=BOTS,
+        bots=bot_names(table),
         blocks={name: blocks for name, blocks in observer.blocks.items() if name in config.observe},
         device_types=("cpu",),
         action_mask="mask",

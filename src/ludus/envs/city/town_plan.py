@@ -39,7 +39,17 @@ class TownPlan:
         shape = (self._rows, self._columns)
         self._kind, self._terrain = cells.kind[game].reshape(shape), cells.terrain[game].reshape(shape)
         self._flags, self._amount = cells.flags[game].reshape(shape), cells.amount[game].reshape(shape)
-        self._day = -1
+        self._day, self._chosen = -1, (0, 0)
+
+    @property
+    def middle(self) -> tuple[int, int] | None:
+        """Column and row of the crossing, once it was chosen; it can be set to what it was before."""
+        return self._chosen if self._day >= 0 else None
+
+    @middle.setter
+    def middle(self, middle: tuple[int, int] | None) -> None:
+        self._day = -1 if middle is None else self._number("day")
+        self._chosen = middle or (0, 0)
 
     @property
     def tax(self) -> int:

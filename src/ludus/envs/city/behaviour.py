@@ -1,0 +1,68 @@
+"""How a city was played: what is summed up over an episode of City, and the numbers that are made of it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ludus.envs.city.tracker import DEEDS
+from ludus.rewards.moment import Moment
+
+RATIOS: Mapping[str, tuple[str, str]] = MappingProxyType({"placed_share": ("placements", "placement_tries")})
+EXTREMES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"population_min": ("population", "min"), "population_max": ("population", "max"), "funds_min": ("funds", "min")}
+)
+_EVENTS = (
+    "final_population",
+    "final_funds",
+    "final_happiness",
+    "peak_gain",
+    "milestone",
+    "placed",
+    "refused",
+    "unreadable",
+    "discovered",
+    "changed",
+    "bankrupt",
+    "trouble",
+    "recovered",
+)
+
+
+def per_step(moment: Moment) -> dict[str, Tensor]:
+    """Returns the quantities whose sums over an episode are wanted, in the shape of the moment's tensors."""
+    return {name: moment.events[name] for name in (*_EVENTS, *DEEDS)}
+
+
+def per_episode(
+    sums: Mapping[str, NDArray[np.float64]], lengths: NDArray[np.int64], rate_hz: float
+) -> dict[str, NDArray[np.float64]]:
+    """Returns the numbers of each city, `(cities,)`.
+
+    Args:
+        sums: Sums of what `per_step` gave, `(cities,)` each.
+        lengths: `(cities,)` decisions.
+        rate_hz: Decisions a second.
+    """
+    tries = sums["placed"] + sums["refused"]
+    numbers = {
+        "population": sums["final_population"],
+        "population_most": sums["peak_gain"],
+        "funds": sums["final_funds"],
+        "happiness": sums["final_happiness"],
+        "milestones": sums["milestone"],
+        "bankrupt": sums["bankrupt"],
+        "solvent": (sums["final_funds"] >= 0.0).astype(np.float64),
+        "game_s": lengths / rate_hz,
+        "placements": sums["placed"],
+        "placement_tries": tries,
+        "placed_share": sums["placed"] / np.maximum(tries, 1.0),
+        "unreadable_share": sums["unreadable"] / lengths,
+        "discovered": sums["discovered"],
+        "visible_changes": sums["changed"],
+        "troubles": sums["trouble"],
+        "recovered": sums["recovered"],
+    }
+    return numbers | {f"{name}_share": sums[name] / lengths for name in DEEDS}
