@@ -142,7 +142,7 @@ def test_an_empty_window_is_no_game(toy_profile: GameProfile, tmp_path: Path) ->
     )
     text = (tmp_path / "toy_city.yaml").read_text()
     game = Path(__file__).with_name("toy_game.py")
-    timeout = '  timeout_s: 1.0\n  prompt: {ready: "'
+    timeout = '  timeout_s: 4.0\n  prompt: {ready: "'
     (tmp_path / "toy_city.yaml").write_text(
         text.replace(str(game), str(program)).replace('  prompt: {ready: "', timeout)
     )

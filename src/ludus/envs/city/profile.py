@@ -22,7 +22,7 @@ _U = TypeVar("_U")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A line for the game's prompt; `{seed}` stands for the city's seed."""
+    """A line for the game's prompt; `{seed}` stands for the city's seed, `{ticks}` for how long the game runs."""
 
     command: str
 
@@ -135,6 +135,15 @@ class SettleSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class TickSpec:
+    """A clock of the game's own: see `Ticks`."""
+
+    run: tuple[Deed, ...]
+    ended: Truth
+    tick_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class ResetSpec:
     """How a new city is begun, and what proves it: see `Reset`."""
 
@@ -172,6 +181,7 @@ class GameProfile:
         templates: Regions whose pictures are kept for perception.
         pause: What toggles the pause; nothing if the process is stopped instead.
         paused_region: Name of the region that tells whether it is paused; None if the process is stopped.
+        ticks: How it runs by its own clock; None if it runs by the clock on the wall.
         settle: When its picture can be trusted.
         input: How slowly it must be touched.
         park: Where the pointer is left; None for where it happens to be.
@@ -199,6 +209,7 @@ class GameProfile:
     templates: tuple[str, ...]
     pause: tuple[Deed, ...]
     paused_region: str | None
+    ticks: TickSpec | None
     settle: SettleSpec
     input: Input
     park: Point | None
@@ -272,6 +283,7 @@ class _Maker:
             templates=content.templates,
             pause=self._deeds(content.pause.steps),
             paused_region=content.pause.region,
+            ticks=self._ticks(),
             settle=self._settle(),
             input=content.input,
             park=self._point(content.input.park) if content.input.park is not None else None,
@@ -301,6 +313,10 @@ class _Maker:
             poll_s=settle.poll_s,
             timeout_s=settle.timeout_s,
         )
+
+    def _ticks(self) -> TickSpec | None:
+        ticks = self._content.pause.ticks
+        return None if ticks is None else TickSpec(self._deeds(ticks.run), ticks.ended, ticks.tick_s)
 
     def _reset(self) -> ResetSpec:
         reset = self._content.reset

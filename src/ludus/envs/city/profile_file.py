@@ -92,6 +92,8 @@ class Launch(_Frozen):
         prompt: What its terminal offers.
         timeout_s: How long it may take until its window is there, and again until that shows something.
         still_s: For how long its picture must stay the same then, before the game counts as up.
+        clock_speed: How many times as fast as ours the game's clock runs, if libfaketime is installed: a game that
+            puts its drawing off by the clock is seen earlier then.
     """
 
     command: Annotated[tuple[Line, ...], Field(min_length=1)]
@@ -102,6 +104,7 @@ class Launch(_Frozen):
     prompt: Prompt | None = None
     timeout_s: Seconds = 30.0
     still_s: Annotated[float, Field(strict=True, ge=0.05, le=60.0)] = 0.1
+    clock_speed: Annotated[float, Field(strict=True, ge=1.0, le=100.0)] = 1.0
 
 
 class MainWindow(_Frozen):
@@ -211,16 +214,39 @@ class LandmarkField(_Frozen):
     restore: Steps = ()
 
 
+class Truth(_Frozen):
+    """What the prompt must answer."""
+
+    ask: Line
+    answer: str
+
+
+class Ticks(_Frozen):
+    """A clock of the game's own, such as its months: what is waited for is the same however busy the machine is.
+
+    Attributes:
+        run: What sets a paused game going for `{ticks}` ticks, after which it pauses by itself; with 0 it pauses.
+        ended: What the prompt answers when it has paused.
+        tick_s: How much of a wait one tick is.
+    """
+
+    run: Annotated[Steps, Field(min_length=1)]
+    ended: Truth
+    tick_s: Annotated[Seconds, Field(gt=0)]
+
+
 class Pause(_Frozen):
     """How the game is paused and goes on: the same steps for both, or by stopping its process.
 
     Attributes:
         steps: What toggles it; none if the process is stopped instead.
         region: Name of the region that looks the same whenever the game is paused, and different while it runs.
+        ticks: How it runs for some time of its own clock; without it the steps are done, and again when it is over.
     """
 
     steps: Steps = ()
     region: Name | None = None
+    ticks: Ticks | None = None
 
     @model_validator(mode="after")
     def _region_tells(self) -> Self:
@@ -279,13 +305,6 @@ class Input(_Frozen):
     park: Place | None = None
 
 
-class Truth(_Frozen):
-    """What the prompt must answer when a new city has begun."""
-
-    ask: Line
-    answer: str
-
-
 class Reset(_Frozen):
     """How a new city is begun, and what proves it.
 
@@ -294,7 +313,7 @@ class Reset(_Frozen):
         steps: What is done, with the game running or not as it happens to be.
         fresh: Regions that look the same at the start of every city, such as the date and the funds.
         expect: Readings and their values at the start of a city.
-        truth: What the prompt must answer.
+        truth: What the prompt must answer then.
         terrain: The region that shows the land: the same for equal seeds.
         tries: How often it is tried.
     """

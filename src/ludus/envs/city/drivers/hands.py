@@ -1,5 +1,6 @@
 """Hands for a game: does what gestures and a profile's steps say, and waits until all of it has been drawn."""
 
+import functools
 import time
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ from ludus.core.errors import GameLostError
 from ludus.envs.city.drivers.driver import Click, Drag, Key, Move, Point, Region, Scroll, Wait
 from ludus.envs.city.drivers.prompt import GamePrompt
 from ludus.envs.city.learned import ENOUGH, LearnedPictures, likeness
-from ludus.envs.city.profile import Ask, Deed, GameProfile
+from ludus.envs.city.profile import Ask, Deed, GameProfile, TickSpec
 from ludus.envs.city.screen.capture import Box
 from ludus.envs.city.screen.session import ScreenSession
 from ludus.envs.city.screen.settling import FreezeWatch, wait_for_change, wait_until_still
@@ -19,6 +20,7 @@ from ludus.envs.city.screen.windows import Window
 _SIGN_TRIES = 3
 _CLOCK_TICK_S = 0.002  # games count in milliseconds
 _PAUSE_TRIES = 3
+_SLOWEST = 50.0  # times what its own time takes at best, on a busy machine
 _COVERED_CAPTURES = 5  # equal ones in a row when a dialog or a menu has come up
 _PATIENCE = 5  # times the game ran without any change, before a game without a sign counts as frozen
 
@@ -39,11 +41,22 @@ class GameHands:
         pictures: LearnedPictures,
         window: Window,
         prompt: GamePrompt | None,
+        clock_speed: float = 1.0,
     ) -> None:
+        """Takes hold of a game.
+
+        Args:
+            session: Its screen.
+            profile: What is known about it.
+            pictures: What it looks like.
+            window: Its main window.
+            prompt: Its prompt, if it has one.
+            clock_speed: How many times as fast as ours its clock runs.
+        """
         self.window, self.prompt, self.frozen = window, prompt, False
         self._session, self._profile, self._pictures = session, profile, pictures
         self._openers = frozenset(menu.at for menu in profile.menus.values())
-        self._turn = 0
+        self._turn, self._lag_s = 0, profile.settle.lag_s / clock_speed
         self._changes = FreezeWatch(_PATIENCE)
 
     def do(self, deeds: Sequence[Deed], seed: int = 0) -> None:
@@ -86,6 +99,10 @@ class GameHands:
         return any(window.id != self.window.id for window in self._session.shown())
 
     @property
+    def _has_dialog(self) -> bool:
+        return any(window.id != self.window.id and not window.popup for window in self._session.shown())
+
+    @property
     def is_paused(self) -> bool:
         """Whether the picture says that the game is paused; also if it has not been learned what that looks like."""
         name = self._profile.paused_region
@@ -96,7 +113,7 @@ class GameHands:
     def _looks_learned(self, name: str) -> bool:
         return likeness(self._pictures[name], self.see(self._profile.regions[name])) >= ENOUGH
 
-    def _do_one(self, deed: Deed, seed: int) -> None:
+    def _do_one(self, deed: Deed, seed: int = 0, ticks: int = 0) -> None:
         hands, slow = self._session.input, self._profile.input
         match deed:
             case Click():
@@ -117,16 +134,36 @@ class GameHands:
             case Ask():
                 if self.prompt is None:
                     raise GameLostError(f"there is no prompt to ask {deed.command!r}; the game does not run")
-                self.prompt.ask(deed.command.replace("{seed}", str(seed)))
+                self.prompt.ask(deed.command.replace("{seed}", str(seed)).replace("{ticks}", str(ticks)))
 
     def _run_for(self, seconds: float) -> None:
-        """Lets the game run, by the clock on the wall."""
+        """Lets the game run, by its own clock or else by the clock on the wall."""
+        if self._profile.ticks is not None:
+            self._run_ticks(self._profile.ticks, seconds)
+            return
         paused = self.is_paused
         for toggle in self._profile.pause if paused else ():
-            self._do_one(toggle, 0)
+            self._do_one(toggle)
         time.sleep(seconds)
         for toggle in self._profile.pause:
-            self._do_one(toggle, 0)
+            self._do_one(toggle)
+
+    def _run_ticks(self, clock: TickSpec, seconds: float) -> None:
+        """Lets the game run until it has paused by itself; it does not run while a dialog is open."""
+        give_up = time.monotonic() + (
+            seconds if self._has_dialog else self._profile.settle.timeout_s + _SLOWEST * seconds
+        )
+        for deed in clock.run:
+            self._do_one(deed, ticks=max(1, round(seconds / clock.tick_s)))
+        while self.prompt is not None and self.prompt.ask(clock.ended.ask).strip() != clock.ended.answer:
+            if time.monotonic() < give_up:
+                time.sleep(self._profile.settle.poll_s)
+            elif self._has_dialog:
+                for deed in clock.run:
+                    self._do_one(deed)
+                return
+            else:
+                raise self._freeze(f"it did not run for {seconds:g} s of its own time")
 
     def _make_paused(self) -> None:
         """Pauses a game that something that was done has set going."""
@@ -135,7 +172,7 @@ class GameHands:
                 return
             before = self._look(())
             for toggle in self._profile.pause:
-                self._do_one(toggle, 0)
+                self._do_one(toggle)
             self._settle((), before)
         raise GameLostError(f"the game could not be paused in {_PAUSE_TRIES} tries")
 
@@ -143,7 +180,7 @@ class GameHands:
         """Waits until an opened menu has been drawn: the next click would go through to what is below it."""
         settle = self._profile.settle
         wait_for_change(lambda: self._look(()), before, settle.timeout_s, settle.poll_s)
-        wait_until_still(lambda: self._look(()), settle.captures, settle.lag_s, settle.poll_s)
+        wait_until_still(lambda: self._look(()), settle.captures, self._lag_s, settle.poll_s)
 
     def _settle(self, times: Sequence[float], before: NDArray[np.uint8] | None) -> None:
         """Waits until all that was done has been drawn, and the picture is still.
@@ -158,7 +195,7 @@ class GameHands:
         if settle.sign is not None and not self.is_covered:
             self._wait_for_sign(times)
         elif before is not None:
-            wait_for_change(lambda: self._look(()), before, settle.lag_s, settle.poll_s)
+            wait_for_change(lambda: self._look(()), before, self._lag_s, settle.poll_s)
         still_captures = settle.captures if before is not None or not self.is_covered else _COVERED_CAPTURES
         wait_until_still(lambda: self._look(settle.watch), still_captures, settle.timeout_s, settle.poll_s)
 
@@ -173,16 +210,19 @@ class GameHands:
         settle, sign = self._profile.settle, self._profile.settle.sign
         if sign is None:
             return
+        look = functools.partial(self._look, (sign.region,))
         for attempt in range(_SIGN_TRIES):
-            given, before = time.monotonic(), self._look((sign.region,))
+            given, before = time.monotonic(), look()
             for deed in sign.second if self._turn % 2 else sign.first:
-                self._do_one(deed, 0)
+                self._do_one(deed)
             self._turn += 1
             # What was chosen last may be what the sign chooses: then nothing shows, and the other one must be tried.
-            patience_s = settle.timeout_s if attempt else settle.lag_s
-            if wait_for_change(lambda: self._look((sign.region,)), before, patience_s, settle.poll_s):
-                earlier = [given - moment for moment in times if given - moment <= settle.lag_s]
-                if earlier and not attempt:
+            seen = wait_for_change(look, before, settle.timeout_s if attempt else self._lag_s, settle.poll_s)
+            if not seen and not attempt and self._session.wait_until_idle(settle.timeout_s):
+                seen = not np.array_equal(look(), before)
+            if seen:
+                earlier = [given - moment for moment in times if given - moment <= self._lag_s]
+                if earlier:
                     time.sleep(max(earlier) + _CLOCK_TICK_S)
                     self._session.wait_until_idle(settle.timeout_s)
                 return

@@ -1,5 +1,6 @@
 """Starts a profile's game on a screen: what must be installed, what is written for it first, and its command."""
 
+import platform
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,8 @@ from ludus.core.errors import ConfigError, GameNotFoundError
 from ludus.envs.city.drivers.prompt import GamePrompt
 from ludus.envs.city.profile import GameProfile
 from ludus.envs.city.screen.session import ScreenSession
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the kernel has it
 
 
 def check_installed(profile: GameProfile) -> None:
@@ -24,6 +27,17 @@ def check_installed(profile: GameProfile) -> None:
             f"{profile.title} cannot be played here: there is no {', no '.join(missing)}; "
             f"install it with: apt-get install {' '.join((*profile.packages, 'xvfb'))}"
         )
+
+
+def clock_library() -> Path | None:
+    """Returns the library that makes a program's clock run faster (libfaketime), if it is installed."""
+    folders = Path("/usr/lib").glob(f"{platform.machine()}-linux-gnu*/faketime")
+    return next((file for folder in folders if (file := folder / "libfaketimeMT.so.1").is_file()), None)
+
+
+def clock_speed(profile: GameProfile) -> float:
+    """Returns how many times as fast as ours a game's clock runs on this machine."""
+    return profile.launch.clock_speed if clock_library() is not None else 1.0
 
 
 def start_game(session: ScreenSession, profile: GameProfile, seed: int) -> GamePrompt | None:
@@ -45,6 +59,8 @@ def start_game(session: ScreenSession, profile: GameProfile, seed: int) -> GameP
     words = {"{seed}": str(seed), "{width}": str(width), "{height}": str(height), "{home}": str(home)}
     command = [_filled(word, words) for word in launch.command]
     environment = {name: _filled(value, words) for name, value in launch.environment.items()}
+    if (speed := clock_speed(profile)) > 1.0:
+        environment |= {"LD_PRELOAD": str(clock_library()), "FAKETIME": f"+0 x{speed:g}"}
     folder = _filled(launch.folder, words) if launch.folder is not None else None
     if launch.prompt is None:
         session.start(command, environment, folder, None)
@@ -54,10 +70,17 @@ def start_game(session: ScreenSession, profile: GameProfile, seed: int) -> GameP
         session.start(command, environment, folder, prompt.terminal)
         prompt.handed_over()
         prompt.wait_until_ready(launch.timeout_s)
+        _forget_clock(session.pid)
     except BaseException:
         prompt.close()
         raise
     return prompt
+
+
+def _forget_clock(pid: int) -> None:
+    """Removes the names of what libfaketime shares between programs; it would leave them if the game is killed."""
+    for name in ("faketime_shm", "sem.faketime_sem"):
+        (_SHARED_MEMORY / f"{name}_{pid}").unlink(missing_ok=True)
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

@@ -13,7 +13,7 @@ from ludus.envs.city.drivers.driver import Driver, Frame, Gesture
 from ludus.envs.city.drivers.hands import GameHands
 from ludus.envs.city.drivers.prompt import GamePrompt
 from ludus.envs.city.drivers.proofs import FieldReader
-from ludus.envs.city.drivers.starting import check_installed, start_game
+from ludus.envs.city.drivers.starting import check_installed, clock_speed, start_game
 from ludus.envs.city.drivers.trouble import Incident, Trouble
 from ludus.envs.city.learned import ENOUGH, LearnedPictures, cache_folder, likeness
 from ludus.envs.city.profile import Deed, GameProfile
@@ -175,7 +175,7 @@ class X11Driver(Driver):
             if prompt is not None:
                 prompt.close()
             raise
-        self._hands = GameHands(session, profile, self.pictures, window, prompt)
+        self._hands = GameHands(session, profile, self.pictures, window, prompt, clock_speed(profile))
 
     def _wait_until_up(self, session: ScreenSession, window: Window) -> None:
         """Waits until a window shows something, and the same for long enough; a game that moves is up too."""
