@@ -14,6 +14,7 @@ Entry = Literal["frame", "map", "readings", "menu"]
 ENTRIES: tuple[Entry, ...] = ("frame", "map", "readings", "menu")
 Group = Literal["build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore"]
 GROUPS: tuple[Group, ...] = ("build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore")
+CellGrid = Literal["tiles", "lots"]
 Side = Annotated[int, Field(ge=8, le=512)]
 
 
@@ -35,6 +36,9 @@ class CityConfig(EnvSettings):
             embedded game. None for 1 s in the embedded game, and for what a profile says in others.
         steps: Decisions in an episode, after which it is cut off.
         actions: Groups of kinds of action that there are beside waiting; see `catalogue.Catalogue`.
+        kinds: Kinds of action, by name, that there are beside waiting, of those groups; None for all of them.
+        cells: Whether a cell of an action is a tile of the map, or a lot where a profile has them.
+        lands: Seeds of the lands that cities of a real game are begun on, in turn; none for another land every time.
         observe: Entries of the observation.
         frame: Height and width that the whole window is downscaled to.
         stack: Pictures of the window that are stacked, the newest last.
@@ -54,6 +58,9 @@ class CityConfig(EnvSettings):
     wait_s: Annotated[float, Field(gt=0.0, le=60.0, strict=False)] | None = None
     steps: Annotated[int, Field(ge=1, le=1_000_000)] = 300
     actions: Annotated[tuple[Group, ...], Field(min_length=1, strict=False)] = GROUPS
+    kinds: Annotated[tuple[str, ...], Field(min_length=1, strict=False)] | None = None
+    cells: CellGrid = "tiles"
+    lands: Annotated[tuple[Annotated[int, Field(ge=1, lt=2**31)], ...], Field(strict=False)] = ()
     observe: Annotated[tuple[Entry, ...], Field(min_length=1, strict=False)] = ("map", "readings", "menu")
     frame: Annotated[tuple[Side, Side], Field(strict=False)] = (84, 84)
     stack: Annotated[int, Field(ge=1, le=16)] = 1
@@ -79,6 +86,9 @@ class CityConfig(EnvSettings):
                 "with closes: false only the kinds of the group explore close dialogs and menus; "
                 "add explore to actions, or set closes: true"
             )
+        named = [name for name in ("kinds", "lands") if getattr(self, name)] + ["cells"] * (self.cells == "lots")
+        if self.game == EMBEDDED and named:
+            raise ValueError(f"{', '.join(named)} need a game with a profile, such as game: micropolis")
         if self.game != EMBEDDED and self.metrics == "truth":
             raise ValueError(f"metrics: truth needs game: {EMBEDDED}; {self.game!r} is known by its screen alone")
         return self

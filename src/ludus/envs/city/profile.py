@@ -12,7 +12,8 @@ from ludus.core.errors import ActionError, UnknownNameError
 from ludus.envs.city.drivers.driver import Click, Drag, Gesture, Key, Move, Point, Region, Scroll, Wait
 from ludus.envs.city.perception.reading import Kind
 from ludus.envs.city.profile_checks import check_profile
-from ludus.envs.city.profile_file import Input, Launch, ProfileFile, Step, Truth
+from ludus.envs.city.profile_file import Accounts, Input, Launch, ProfileFile, Step, ToolButton, Truth
+from ludus.envs.city.profile_lots import Lots, make_lots
 
 PROFILES = Shelf("ludus.envs.city", kind="profile")
 _FILE_ENDINGS = (".yaml", ".yml")
@@ -43,20 +44,22 @@ class FieldSpec:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: where it is chosen, what one use costs, and how many cells wide and high what it makes is."""
+    """A tool: where it is chosen, what one use costs and costs at most, how many cells wide and high its work is."""
 
     at: Point
     cost: float
+    most: float
     cells: int
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """A menu: where it is opened, and where its items are once it is open."""
+    """A menu: where it is opened, where its items are once it is open, and whether no action ever opens it."""
 
     at: Point
     items: Mapping[str, Point]
+    closed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +174,7 @@ class GameProfile:
         height: Of its picture in pixels.
         regions: Named rectangles.
         grid: The map.
+        lots: A coarser grid over it; None if there is none.
         readings: What can be read.
         tools: What can be built with.
         menus: What can be opened.
@@ -185,6 +189,8 @@ class GameProfile:
         settle: When its picture can be trusted.
         input: How slowly it must be touched.
         park: Where the pointer is left; None for where it happens to be.
+        wait_s: How long the game runs after a decision, if nothing else is said.
+        accounts: How often money comes and goes by itself.
         reset: How a new city is begun.
         fingerprint: Changes whenever anything in the profile does.
     """
@@ -199,6 +205,7 @@ class GameProfile:
     height: int
     regions: Mapping[str, Region]
     grid: Grid
+    lots: Lots | None
     readings: Mapping[str, FieldSpec]
     tools: Mapping[str, Tool]
     menus: Mapping[str, Menu]
@@ -213,6 +220,8 @@ class GameProfile:
     settle: SettleSpec
     input: Input
     park: Point | None
+    wait_s: float
+    accounts: Accounts
     reset: ResetSpec
     fingerprint: str = field(repr=False)
 
@@ -266,12 +275,15 @@ class _Maker:
             height=content.window.size[1],
             regions=_each(content.regions, self._region),
             grid=self._grid(),
+            lots=self._lots(),
             readings={
                 key: FieldSpec(item.kind, self._named(item.region), item.prefix, item.least, item.most)
                 for key, item in content.readings.items()
             },
-            tools=_each(content.tools, lambda item: Tool(self._point(item.at), item.cost, item.cells, item.label)),
-            menus=_each(content.menus, lambda item: Menu(self._point(item.at), _each(item.items, self._point))),
+            tools=_each(content.tools, self._tool),
+            menus=_each(
+                content.menus, lambda item: Menu(self._point(item.at), _each(item.items, self._point), item.closed)
+            ),
             sliders=_each(
                 content.sliders, lambda item: Slider(self._named(item.region), item.least, item.most, item.dialog)
             ),
@@ -287,6 +299,8 @@ class _Maker:
             settle=self._settle(),
             input=content.input,
             park=self._point(content.input.park) if content.input.park is not None else None,
+            wait_s=content.wait_s,
+            accounts=content.accounts,
             reset=self._reset(),
             fingerprint=hashlib.sha256(dump_yaml(content.model_dump(mode="json")).encode()).hexdigest()[:16],
         )
@@ -300,6 +314,17 @@ class _Maker:
         nearly = 1e-6  # a region that is a whole number of cells wide is one, whatever the rounding
         columns = int((region.right - region.left) / width + nearly)
         return Grid(region, columns, int((region.bottom - region.top) / height + nearly), width, height)
+
+    def _lots(self) -> Lots | None:
+        lots = self._content.lots
+        if lots is None:
+            return None
+        region = self._content.regions[lots.region]
+        return make_lots(lots, region, self._content.measured_on, self._content.map.cell)
+
+    def _tool(self, button: ToolButton) -> Tool:
+        most = button.cost if button.most is None else button.most
+        return Tool(self._point(button.at), button.cost, most, button.cells, button.label)
 
     def _settle(self) -> SettleSpec:
         settle, sign = self._content.settle, self._content.settle.sign

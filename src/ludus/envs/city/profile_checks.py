@@ -14,6 +14,7 @@ _STEP_LISTS: tuple[KeyPath, ...] = (
 )
 _REGION_NAMES: tuple[KeyPath, ...] = (
     ("map", "region"),
+    ("lots", "region"),
     ("pause", "region"),
     ("settle", "sign", "region"),
     ("reset", "terrain"),
@@ -40,12 +41,24 @@ def _unknown_names(root: Node) -> Iterator[ConfigFault]:
         if name not in readings:
             key, hint = show_path(("reset", "expect", name)), suggest(name, readings)
             yield ConfigFault(str(node.key_origin), key, "should be one of readings", "", hint)
+    tools = _keys(root, ("tools",))
+    for path, tool in _block_tools(root):
+        if isinstance(tool.content, str) and tool.content not in tools:
+            hint = suggest(tool.content, tools)
+            yield ConfigFault(str(tool.origin), show_path(path), "should be one of tools", repr(tool.content), hint)
     dialogs = _keys(root, ("dialogs",))
     for name, slider in _mapping(root, ("sliders",)):
         dialog = slider.child("dialog")
         if dialog is not None and isinstance(dialog.content, str) and dialog.content not in dialogs:
             key, hint = show_path(("sliders", name, "dialog")), suggest(dialog.content, dialogs)
             yield ConfigFault(str(dialog.origin), key, "should be one of dialogs", repr(dialog.content), hint)
+
+
+def _block_tools(root: Node) -> Iterator[tuple[KeyPath, Node]]:
+    for name, block in _mapping(root, ("lots", "blocks")):
+        for index, step in enumerate(block.content if isinstance(block.content, list) else ()):
+            if (tool := step.child("tool")) is not None:
+                yield ("lots", "blocks", name, index, "tool"), tool
 
 
 def _region_references(root: Node) -> Iterator[tuple[KeyPath, Node]]:

@@ -4,28 +4,19 @@ Places are fractions of the game's window. They are written as pixels of a pictu
 that is what people measure; with `measured_on: [1, 1]` they are written as fractions.
 """
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from ludus.envs.city.drivers.driver import Button
 from ludus.envs.city.perception.reading import Kind
+from ludus.envs.city.profile_lots import LotGrid
+from ludus.envs.city.profile_words import Box, Count, Line, Name, Number, Pixels, Place, Positive, Seconds, Section
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-Line = Annotated[str, Field(min_length=1, max_length=500)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Place = tuple[Number, Number]
-Box = tuple[Number, Number, Number, Number]
-Seconds = Annotated[float, Field(strict=True, ge=0.0, le=600.0)]
-Pixels = Annotated[int, Field(strict=True, ge=64, le=8192)]
-Count = Annotated[int, Field(strict=True, ge=1, le=1000)]
+Accounts = Literal["year", "month", "day"]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Step(_Frozen):
+class Step(Section):
     """One thing to do; exactly one of `click`, `move`, `drag`, `key`, `scroll`, `wait_s` and `prompt`.
 
     Attributes:
@@ -66,7 +57,7 @@ class Step(_Frozen):
 Steps = tuple[Step, ...]
 
 
-class Prompt(_Frozen):
+class Prompt(Section):
     """A prompt that the game offers on its terminal, for truth, audits and resets; never for an agent.
 
     Attributes:
@@ -79,7 +70,7 @@ class Prompt(_Frozen):
     answer: Line
 
 
-class Launch(_Frozen):
+class Launch(Section):
     """How the game is started.
 
     Attributes:
@@ -107,7 +98,7 @@ class Launch(_Frozen):
     clock_speed: Annotated[float, Field(strict=True, ge=1.0, le=100.0)] = 1.0
 
 
-class MainWindow(_Frozen):
+class MainWindow(Section):
     """The window that is the game's picture.
 
     Attributes:
@@ -119,7 +110,7 @@ class MainWindow(_Frozen):
     size: tuple[Pixels, Pixels]
 
 
-class MapGrid(_Frozen):
+class MapGrid(Section):
     """The part of the picture that shows the map.
 
     Attributes:
@@ -128,10 +119,10 @@ class MapGrid(_Frozen):
     """
 
     region: Name
-    cell: tuple[Annotated[Number, Field(gt=0)], Annotated[Number, Field(gt=0)]]
+    cell: tuple[Positive, Positive]
 
 
-class ReadingField(_Frozen):
+class ReadingField(Section):
     """Something that can be read off the picture.
 
     Attributes:
@@ -149,30 +140,39 @@ class ReadingField(_Frozen):
     most: Number | None = None
 
 
-class ToolButton(_Frozen):
+class ToolButton(Section):
     """A tool that is chosen by a click and used by a click on the map.
 
     Attributes:
         at: Where its button is.
         cost: What one use costs.
+        most: What it costs at most, on difficult ground; `cost` if left out.
         cells: Width and height of what it makes, in cells of the map.
         label: What the game writes when it is chosen.
     """
 
     at: Place
     cost: Annotated[Number, Field(ge=0)]
+    most: Annotated[Number, Field(ge=0)] | None = None
     cells: Annotated[int, Field(strict=True, ge=1, le=16)] = 1
     label: str = ""
 
 
-class MenuButton(_Frozen):
-    """A menu: where it is opened, and where its items are once it is open."""
+class MenuButton(Section):
+    """A menu.
+
+    Attributes:
+        at: Where it is opened.
+        items: Where its items are once it is open.
+        closed: Whether no action ever opens it: what it holds ends, saves or loads cities, or changes their time.
+    """
 
     at: Place
     items: dict[Name, Place] = Field(default_factory=dict)
+    closed: bool = False
 
 
-class SliderField(_Frozen):
+class SliderField(Section):
     """A slider: the value at the left end of its region is `least`, at the right end `most`.
 
     Attributes:
@@ -188,7 +188,7 @@ class SliderField(_Frozen):
     dialog: Name | None = None
 
 
-class DialogWindow(_Frozen):
+class DialogWindow(Section):
     """A window of its own that the game opens over its picture.
 
     Attributes:
@@ -202,7 +202,7 @@ class DialogWindow(_Frozen):
     ends_game: bool = False
 
 
-class LandmarkField(_Frozen):
+class LandmarkField(Section):
     """A part of the picture that always looks the same while the game is as it should be.
 
     Attributes:
@@ -214,14 +214,14 @@ class LandmarkField(_Frozen):
     restore: Steps = ()
 
 
-class Truth(_Frozen):
+class Truth(Section):
     """What the prompt must answer."""
 
     ask: Line
     answer: str
 
 
-class Ticks(_Frozen):
+class Ticks(Section):
     """A clock of the game's own, such as its months: what is waited for is the same however busy the machine is.
 
     Attributes:
@@ -235,7 +235,7 @@ class Ticks(_Frozen):
     tick_s: Annotated[Seconds, Field(gt=0)]
 
 
-class Pause(_Frozen):
+class Pause(Section):
     """How the game is paused and goes on: the same steps for both, or by stopping its process.
 
     Attributes:
@@ -255,7 +255,7 @@ class Pause(_Frozen):
         return self
 
 
-class Sign(_Frozen):
+class Sign(Section):
     """Two harmless things to do in turn, each of which shows: a sign that all before it has been drawn.
 
     Attributes:
@@ -269,7 +269,7 @@ class Sign(_Frozen):
     second: Annotated[Steps, Field(min_length=1)]
 
 
-class Settle(_Frozen):
+class Settle(Section):
     """When the picture can be trusted after something was done.
 
     Attributes:
@@ -289,7 +289,7 @@ class Settle(_Frozen):
     timeout_s: Seconds = 2.0
 
 
-class Input(_Frozen):
+class Input(Section):
     """How slowly the game must be touched.
 
     Attributes:
@@ -305,7 +305,7 @@ class Input(_Frozen):
     park: Place | None = None
 
 
-class Reset(_Frozen):
+class Reset(Section):
     """How a new city is begun, and what proves it.
 
     Attributes:
@@ -327,7 +327,7 @@ class Reset(_Frozen):
     tries: Annotated[int, Field(strict=True, ge=1, le=10)] = 3
 
 
-class ProfileFile(_Frozen):
+class ProfileFile(Section):
     """The whole file.
 
     Attributes:
@@ -339,6 +339,7 @@ class ProfileFile(_Frozen):
         measured_on: Width and height of the picture on which all places were measured.
         regions: Named rectangles: left, top, right, bottom.
         map: Where the map is.
+        lots: A coarser grid over the map, for decisions that do more at once.
         readings: What can be read.
         tools: What can be built with.
         menus: What can be opened.
@@ -350,6 +351,8 @@ class ProfileFile(_Frozen):
         pause: How it is paused between decisions.
         settle: When its picture can be trusted.
         input: How it is touched.
+        wait_s: How long the game runs after a decision, if nothing else is said.
+        accounts: How often money comes and goes by itself; in between, what is built is judged by the funds.
         reset: How a new city is begun.
     """
 
@@ -358,9 +361,10 @@ class ProfileFile(_Frozen):
     launch: Launch
     screen: tuple[Pixels, Pixels]
     window: MainWindow
-    measured_on: tuple[Annotated[Number, Field(gt=0)], Annotated[Number, Field(gt=0)]]
+    measured_on: tuple[Positive, Positive]
     regions: dict[Name, Box]
     map: MapGrid
+    lots: LotGrid | None = None
     readings: Annotated[dict[Name, ReadingField], Field(min_length=1)]
     tools: dict[Name, ToolButton] = Field(default_factory=dict)
     menus: dict[Name, MenuButton] = Field(default_factory=dict)
@@ -372,4 +376,6 @@ class ProfileFile(_Frozen):
     pause: Pause = Pause()
     settle: Settle = Settle()
     input: Input = Input()
+    wait_s: Annotated[Seconds, Field(gt=0)] = 0.1
+    accounts: Accounts = "month"
     reset: Reset

@@ -51,6 +51,7 @@ class Sight:
         elements: `(games,)` int64, elements of the interface that are remembered.
         over: `(games,)` bool, the game has ended by its own rules.
         bankrupt: `(games,)` bool, it has ended because the city is bankrupt.
+        lost: `(games,)` bool, the city was lost with a game on a real screen, so that its episode is cut off.
         placed: `(games,)` int64, what became of a placement: see `ActionKind.judge`.
         changed: `(games,)` bool, an exploring action changed the picture before time passed.
         discovered: `(games,)` int64, elements that were never seen before.
@@ -72,6 +73,7 @@ class Sight:
         self.elements: NDArray[np.int64] = np.zeros(games, np.int64)
         self.over: NDArray[np.bool_] = np.zeros(games, np.bool_)
         self.bankrupt: NDArray[np.bool_] = np.zeros(games, np.bool_)
+        self.lost: NDArray[np.bool_] = np.zeros(games, np.bool_)
         self.placed: NDArray[np.int64] = np.full(games, NOT_JUDGED)
         self.changed: NDArray[np.bool_] = np.zeros(games, np.bool_)
         self.discovered: NDArray[np.int64] = np.zeros(games, np.int64)

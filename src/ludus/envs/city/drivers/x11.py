@@ -152,6 +152,10 @@ class X11Driver(Driver):
         """Returns the dialogs that lie over the picture: their names in the profile, or the titles of unknown ones."""
         return tuple(self._dialog_name(window) or window.title for window in self._dialogs())
 
+    def has_menu(self) -> bool:
+        """Returns whether a menu, or a hint, lies over the picture."""
+        return self._hands is not None and any(window.popup for window in self._running_session().shown())
+
     def do(self, deeds: Sequence[Deed]) -> None:
         """Does steps of the profile, such as `profile.camera["left"]`, like `act`."""
         self._checked_hands().do(deeds, self.seed)
