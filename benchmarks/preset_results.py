@@ -5,11 +5,13 @@
 
 Runs with past selves are also evaluated against up to ten of their own snapshots, evenly spread over the training; with
 `--no-own` they are not. Of agents of rocket it is also counted in how many games they touch the ball within five
-seconds of the kickoff. Prints a table in Markdown and writes everything, with the training times, to --out as JSON.
-Training time is the sum of the iterations; evaluations, checkpoints and start-up are in the wall time beside it.
+seconds of the kickoff. When stages began and how the evaluations during the training went is kept too. Prints a table
+in Markdown and writes everything, with the training times, to --out as JSON. Training time is the sum of the
+iterations; evaluations, checkpoints and start-up are in the wall time beside it.
 """
 
 import argparse
+import csv
 import json
 import subprocess
 import sys
@@ -82,7 +84,31 @@ def evaluate(run: Path, matches: int, device: str, *, own: bool) -> dict[str, An
         "opponents": document["opponents"],
         "own_snapshots": against_own,
         "kickoffs": kickoffs(run, matches),
+        "stages": stages(run),
+        "curve": curve(run),
     }
+
+
+def stages(run: Path) -> list[dict[str, Any]]:
+    """Returns the stages of a run in the order in which they were entered, with the env steps then."""
+    entered: list[dict[str, Any]] = []
+    before = 0
+    for line in (run / "metrics.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        if "stage" in row and (not entered or entered[-1]["stage"] != row["stage"]):
+            entered.append({"stage": row["stage"], "from_env_steps": before})
+        before = row["env_steps"]
+    return entered
+
+
+def curve(run: Path) -> list[dict[str, Any]]:
+    """Returns the win rates of every evaluation during the training by opponent, and by side where there are modes."""
+    place = run / "evaluation_results.csv"
+    points: dict[int, dict[str, float]] = {}
+    for row in csv.DictReader(place.read_text().splitlines()) if place.is_file() else ():
+        name = " ".join([row["opponent"], *([row["side"]] if "side" in row else [])])
+        points.setdefault(int(row["env_steps"]), {})[name] = float(row["win_rate"])
+    return [{"env_steps": env_steps, "win_rates": rates} for env_steps, rates in points.items()]
 
 
 def play(run: Path, against: list[Path], matches: int, device: str) -> dict[str, Any]:

@@ -49,6 +49,10 @@ results-brawl-quick: $(READY) ## docs/brawl-results.md: the preset quick, three 
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset quick --seeds 3 --out $(DATA)/brawl_quick_cpu.json
 	$(TABLES) brawl-quick
 
+results-brawl-curriculum: $(READY) ## docs/brawl-results.md: the preset curriculum; long
+	$(BIN)/python benchmarks/preset_results.py --world brawl --preset curriculum --seeds 1 --out $(DATA)/brawl_curriculum.json
+	$(TABLES) brawl-curriculum
+
 results-brawl-competition: $(READY) ## docs/brawl-results.md: the preset competition, three seeds; GPU, long
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition --seeds 3 --device cuda --out $(DATA)/brawl_competition.json
 	$(TABLES) brawl-competition

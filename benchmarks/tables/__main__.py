@@ -24,6 +24,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "brawl-sim": brawl.simulation,
     "brawl-quick": brawl.quick,
     "brawl-competition": brawl.competition,
+    "brawl-curriculum:stages": brawl.stages,
+    "brawl-curriculum:opponents": brawl.curriculum,
     "brawl-armed:opponents": brawl.armed,
     "brawl-armed:goals": brawl.goals,
     "brawl-tuning:memory": tuning.memory,

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from benchmarks.tables.markdown import read_all, read_csv, read_json, table
+from benchmarks.tables.markdown import percent, read_all, read_csv, read_json, table
 
 from ludus.core.intervals import t_quantile
 
 _MORE = {"pick-ups": "pickups", "seconds": "survival_s"}
 _LSTM = ("lstm", "time")
+_NAMED = ("constant", "random", "based", "based-safe")
 # Numbers of the competition and what they shall be; a match may end sooner than in 60 s where it is won sooner.
 _GOALS = {
     "constant": "99%",
@@ -123,6 +124,25 @@ def armed() -> str:
     return preset_results(read_json("brawl_armed.json"), _MORE)
 
 
+def curriculum() -> str:
+    """Returns win rates of the preset `curriculum` by opponent and seed."""
+    return preset_results(read_json("brawl_curriculum.json"))
+
+
+def stages() -> str:
+    """Returns the evaluations during the first seed of `curriculum`, with the stage that they were in."""
+    run = read_json("brawl_curriculum.json")[0]
+    lines = []
+    for point in run["curve"]:
+        entered = [stage for stage in run["stages"] if stage["from_env_steps"] <= point["env_steps"]]
+        rates = point["win_rates"]
+        named = [rates[name] for name in _NAMED]
+        styles = _mean([rate for name, rate in rates.items() if name not in _NAMED])
+        cells = [percent(rate) for rate in (*named, styles, _mean(list(rates.values())))]
+        lines.append([f"{point['env_steps'] / 1e6:.1f} M", entered[-1]["stage"], *cells])
+    return table(["env steps", "stage", *_NAMED, "styles", "all"], lines)
+
+
 def goals() -> str:
     """Returns what `armed` and `armed-lstm` reached of the competition's goals, by seed."""
     full = [_reached(result["opponents"], result["own_snapshots"]) for result in read_json("brawl_armed.json")]
@@ -169,7 +189,8 @@ def preset_results(results: list[dict[str, Any]], more: Mapping[str, str] = Mapp
         more: Further numbers of the rows, by title.
     """
     seeds = [f"seed {result['seed']}" for result in results]
-    header = ["opponent", *seeds, "mean", "lowest to highest bound", "damage ratio", "knockouts", *more]
+    bounds = ["mean", "lowest to highest bound"] if len(results) > 1 else ["interval"]
+    header = ["opponent", *seeds, *bounds, "damage ratio", "knockouts", *more]
     lines = []
     for index, name in enumerate(row["opponent"] for row in results[0]["opponents"]):
         rows = [result["opponents"][index] for result in results]
@@ -180,7 +201,7 @@ def preset_results(results: list[dict[str, Any]], more: Mapping[str, str] = Mapp
             [
                 name,
                 *(f"{rate:.1%}" for rate in rates),
-                f"{_mean(rates):.1%}",
+                *([f"{_mean(rates):.1%}"] if len(results) > 1 else []),
                 f"{low:.1%} - {high:.1%}",
                 "-" if ratio > _NO_DAMAGE else f"{ratio:.2f}",
                 f"{_mean([row['knockouts'] for row in rows]):.2f}",
