@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from ludus.core.errors import WorkerError
-from ludus.envs.adapters.gymnasium_process import Failure, WorkerProcess
 from ludus.envs.adapters.gymnasium_workers import WorkerBatch, WorkerFault
 from ludus.envs.registry import make_env
+from ludus.envs.worker_process import Failure, WorkerProcess
 
 FINE, EXIT, RAISE, HANG, CRASH = range(5)
 TIMEOUT_S = 2.0

@@ -21,7 +21,8 @@ class InProcessBatch(GymnasiumBatch):
     """Games that are played one after another in our own process; best for small environments."""
 
     def __init__(self, spec: EnvSpec, plan: Plan, request: EnvRequest) -> None:
-        super().__init__(spec, plan, np.zeros(plan.block_bytes, dtype=np.uint8), request)
+        views = {name: np.zeros(shape, dtype) for name, (shape, dtype) in plan.fields().items()}
+        super().__init__(spec, plan, views, request)
         self._games = Games(plan, self._block, 0, self.num_games)
 
     def _start_marked(self) -> None:

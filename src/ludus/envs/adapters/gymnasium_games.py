@@ -1,7 +1,7 @@
 """What batches of Gymnasium games share: settings, tensors over the block of memory, seeds of episodes."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,13 +46,13 @@ class GymnasiumBatch(BatchedEnv):
     reset: so a game depends neither on the batch nor on who plays it, and a fault can be looked at in isolation.
     """
 
-    def __init__(self, spec: EnvSpec, plan: Plan, memory: NDArray[np.uint8], request: EnvRequest) -> None:
+    def __init__(self, spec: EnvSpec, plan: Plan, views: Mapping[str, NDArray[Any]], request: EnvRequest) -> None:
         self.spec = spec
         self.num_games = request.num_games
         self.device = resolve_device(request.device, spec.id, spec.device_types)
         self.seed = request.seed
         self.first_game = request.first_game
-        self._block = Block(plan, memory)
+        self._block = Block(plan, views)
         self._actions = self._block.actions[:, None]
         self._action_tensor = torch.from_numpy(self._actions)
         self._slot = 0

@@ -1,23 +1,10 @@
-"""Steps a slice of Gymnasium games: in our own process, or as the program that a worker process runs.
+"""Steps a slice of Gymnasium games: in our own process, or hosted by a worker process.
 
-This file imports nothing of the package and is started by its path, so that a worker needs no torch: it is small and
-up in a fraction of a second. The parent and its workers share one block of memory for observations, actions, rewards
-and flags; over a socket go only short messages: a header (kind, slot, size) and, rarely, JSON.
+This file imports nothing of the package and is loaded by its path, so that a worker needs no torch: it is small and up
+in a fraction of a second. The parent and its workers share observations, actions, rewards and flags.
 """
 
-import contextlib
-import faulthandler
-import json
-import mmap
-import os
-import signal
-import socket
-import struct
-import sys
-import threading
-import time
-import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Any
@@ -27,21 +14,12 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-HEADER = struct.Struct("<BBI")
-MAX_MESSAGE_BYTES = 1 << 24
-_ALIGNMENT_BYTES = 64
-_PARENT_POLL_S = 0.5
 
+class Ask(IntEnum):
+    """What a worker is asked for; codes of messages."""
 
-class Kind(IntEnum):
-    """Kinds of messages."""
-
-    PLAN = 1  # parent: what to host, as JSON
-    RESET = 2  # parent: start the games that are marked in `resets`
-    STEP = 3  # parent: play the actions
-    CLOSE = 4  # parent: end
-    DONE = 5  # worker: the last request is done
-    ERROR = 6  # worker: it raised; the game and the traceback as JSON
+    RESET = 16  # start the games that are marked in `resets`
+    STEP = 17  # play the actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,27 +89,12 @@ class Plan:
                 fields[f"{part}/{entry.name}"] = ((games, 1, *entry.shape), np.dtype(entry.dtype))
         return fields
 
-    @property
-    def block_bytes(self) -> int:
-        """Size of the block."""
-        return sum(_padded_bytes(shape, dtype) for shape, dtype in self.fields().values())
-
-
-def _padded_bytes(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> int:
-    return -(-int(np.prod(shape)) * dtype.itemsize // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-
 
 class Block:
     """The batch's memory as arrays with the games first."""
 
-    def __init__(self, plan: Plan, memory: NDArray[np.uint8]) -> None:
-        """Takes `memory`, `(plan.block_bytes,)`, which may be shared with other processes."""
-        views: dict[str, NDArray[Any]] = {}
-        offset = 0
-        for name, (shape, dtype) in plan.fields().items():
-            size = int(np.prod(shape)) * dtype.itemsize
-            views[name] = memory[offset : offset + size].view(dtype).reshape(shape)
-            offset += _padded_bytes(shape, dtype)
+    def __init__(self, plan: Plan, views: Mapping[str, NDArray[Any]]) -> None:
+        """Takes arrays of the shapes and types of `plan.fields()`, which may be shared with other processes."""
         self.actions, self.rewards = views["actions"], views["rewards"]
         self.terminated, self.truncated = views["terminated"], views["truncated"]
         self.resets, self.next_seeds = views["resets"], views["next_seeds"]
@@ -228,75 +191,27 @@ class Games:
         return list(self._actions.astype(space.dtype))
 
 
-def receive(connection: socket.socket) -> tuple[Kind, int, bytes]:
-    """Reads one message: kind, slot and payload; EOFError if the other side is gone."""
-    kind, slot, size = HEADER.unpack(_receive_bytes(connection, HEADER.size))
-    if size > MAX_MESSAGE_BYTES:
-        raise EOFError(f"a message of {size} bytes is longer than {MAX_MESSAGE_BYTES}")
-    return Kind(kind), slot, _receive_bytes(connection, size) if size else b""
+class HostedGames:
+    """Games of a worker process; see `ludus.envs.worker_program.Host`."""
+
+    def __init__(self, games: Games) -> None:
+        self._games = games
+
+    @property
+    def current(self) -> int:
+        """The game that is being played."""
+        return self._games.current
+
+    def answer(self, code: int, slot: int, _payload: bytes) -> bytes:
+        """Starts or steps games."""
+        if code == Ask.RESET:
+            self._games.reset(slot)
+        else:
+            self._games.step(slot)
+        return b""
 
 
-def _receive_bytes(connection: socket.socket, count: int) -> bytes:
-    parts = b""
-    while len(parts) < count:
-        part = connection.recv(count - len(parts))
-        if not part:
-            raise EOFError("the other side has closed the connection")
-        parts += part
-    return parts
-
-
-def send(connection: socket.socket, kind: Kind, slot: int = 0, payload: bytes = b"") -> None:
-    """Writes one message."""
-    connection.sendall(HEADER.pack(kind, slot, len(payload)) + payload)
-
-
-def _serve(connection: socket.socket, memory_file: int) -> None:
-    """Answers the parent's messages until it closes the connection."""
-    games: Games | None = None
-    try:
-        while True:
-            kind, slot, payload = receive(connection)
-            if kind is Kind.CLOSE:
-                return
-            if kind is Kind.PLAN:
-                data = json.loads(payload)
-                sys.path[:] = data["path"]
-                plan = Plan.from_json(data["plan"])
-                memory = np.frombuffer(mmap.mmap(memory_file, plan.block_bytes), np.uint8)
-                games = Games(plan, Block(plan, memory), data["first"], data["last"])
-            elif games is not None and kind is Kind.RESET:
-                games.reset(slot)
-            elif games is not None:
-                games.step(slot)
-            send(connection, Kind.DONE)
-    except EOFError:
-        return
-    except Exception:  # whatever an environment raises is reported, then the parent starts another worker
-        report = {"game": games.current if games is not None else None, "traceback": traceback.format_exc()}
-        with contextlib.suppress(OSError):  # a parent that broke off a step is not there to be told
-            send(connection, Kind.ERROR, payload=json.dumps(report).encode())
-
-
-def _leave_with_parent(parent: int) -> None:
-    """Ends this process when the parent is gone, also in the middle of a step that never returns."""
-    while os.getppid() == parent:
-        time.sleep(_PARENT_POLL_S)
-    os._exit(1)
-
-
-def main(arguments: list[str]) -> None:
-    """Runs a worker; the arguments are file descriptors (socket, memory, crash report) and the parent's id."""
-    connection_file, memory_file, report_file, parent = map(int, arguments)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    faulthandler.enable(file=report_file)
-    faulthandler.register(signal.SIGUSR1, file=report_file, all_threads=True)
-    threading.Thread(target=_leave_with_parent, args=(parent,), daemon=True).start()
-    with socket.socket(fileno=connection_file) as connection:
-        _serve(connection, memory_file)
-    # Not sys.exit: an environment's own threads or exit handlers must not keep a worker alive.
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def host(plan: dict[str, Any], arrays: Mapping[str, NDArray[Any]], first: int, last: int) -> HostedGames:
+    """Makes games `first ... last - 1` of a plan."""
+    whole = Plan.from_json(plan)
+    return HostedGames(Games(whole, Block(whole, arrays), first, last))

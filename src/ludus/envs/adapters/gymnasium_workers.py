@@ -1,28 +1,33 @@
 """Gymnasium games in worker processes that may die, raise or hang without taking the run with them."""
 
-import itertools
 import json
 import logging
-import mmap
-import os
-import tempfile
-import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ludus.core.errors import ConfigError, UnsupportedError, WorkerError
+from ludus.core.errors import ConfigError, WorkerError
+from ludus.envs.adapters import gymnasium_worker
 from ludus.envs.adapters.gymnasium_games import GymnasiumBatch, GymnasiumSettings
-from ludus.envs.adapters.gymnasium_process import Failure, WorkerProcess
-from ludus.envs.adapters.gymnasium_worker import Kind, Plan
+from ludus.envs.adapters.gymnasium_worker import Ask, Plan
 from ludus.envs.base import EnvRequest, EnvSpec
+from ludus.envs.worker_process import (
+    Failure,
+    Hosting,
+    Request,
+    ask_workers,
+    close_workers,
+    make_memory_file,
+    make_workers,
+)
+from ludus.envs.worker_program import map_block
 
 _LOGGER = logging.getLogger(__name__)
-_LEAST_WAIT_S = 0.01  # for an answer that lies there already
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +73,21 @@ class WorkerBatch(GymnasiumBatch):
     """
 
     def __init__(self, spec: EnvSpec, plan: Plan, request: EnvRequest, settings: GymnasiumSettings) -> None:
-        if os.name != "posix":
-            raise UnsupportedError("worker processes need Linux or macOS; use config={'workers': 0}")
         try:
             json.dumps(plan.env_kwargs)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"env_kwargs must be JSON values to reach a worker: {error}") from error
-        memory_file = _memory_file(plan.block_bytes)
-        memory = np.frombuffer(mmap.mmap(memory_file, plan.block_bytes), dtype=np.uint8)
-        super().__init__(spec, plan, memory, request)
+        fields = plan.fields()
+        memory_file = make_memory_file(fields)
+        super().__init__(spec, plan, map_block(fields, memory_file), request)
         self.faults: list[WorkerFault] = []
         self._settings = settings
         self._lost: dict[int, dict[str, NDArray[Any]]] = {}  # last observations of games that a reset has lost
-        bounds = np.linspace(0, request.num_games, settings.workers + 1).astype(int).tolist()
-        self._workers = [WorkerProcess(plan, memory_file, *pair) for pair in itertools.pairwise(bounds)]
-        self._finalizer = weakref.finalize(self, _close_all, self._workers, memory_file)
+        hosting = Hosting(Path(gymnasium_worker.__file__), plan.to_json(), fields, memory_file, {})
+        self._workers = make_workers(hosting, request.num_games, settings.workers)
+        self._steps_since_fault = [0] * settings.workers
+        self._faults_in_row = [0] * settings.workers
+        self._finalizer = weakref.finalize(self, close_workers, self._workers, memory_file)
         try:
             failures = [worker.start() for worker in self._workers]  # all at once, then wait for each
             for number, worker in enumerate(self._workers):
@@ -105,7 +110,7 @@ class WorkerBatch(GymnasiumBatch):
     def _start_marked(self) -> None:
         marked = self._block.resets.copy()
         seen = self._block.slots[self._slot]
-        for number, failure in self._ask_all(Kind.RESET):
+        for number, failure in self._ask_all(Ask.RESET):
             worker = self._workers[number]
             for game in range(worker.first, worker.last):
                 if not marked[game]:
@@ -118,7 +123,7 @@ class WorkerBatch(GymnasiumBatch):
     def _play(self) -> None:
         block, before = self._block, self._block.slots[self._slot]
         self._slot = 1 - self._slot
-        failures = self._ask_all(Kind.STEP)
+        failures = self._ask_all(Ask.STEP)
         ended = block.terminated | block.truncated
         for number, failure in failures:
             worker = self._workers[number]
@@ -139,26 +144,15 @@ class WorkerBatch(GymnasiumBatch):
         for name, values in last_seen.items():
             block.final[name][game] = values
 
-    def _ask_all(self, kind: Kind) -> list[tuple[int, Failure]]:
+    def _ask_all(self, ask: Ask) -> list[tuple[int, Failure]]:
         """Sends a request to all workers and waits for all answers; returns the workers that failed."""
         if not self._finalizer.alive:
             raise WorkerError(f"the batch of {self.spec.id} is closed; make a new one")
-        timeout_s = self._settings.timeout_s
-        failures: dict[int, Failure] = {}
-        for number, worker in enumerate(self._workers):
-            # An answer is still due if the last request was interrupted, say by Ctrl-C.
-            failure = worker.wait(timeout_s) or worker.ask(kind, self._slot)
-            if failure is not None:
-                failures[number] = failure
-        deadline_s = time.monotonic() + timeout_s
-        for number, worker in enumerate(self._workers):
-            if number in failures:
-                continue
-            failure = worker.wait(max(deadline_s - time.monotonic(), _LEAST_WAIT_S))
-            if failure is not None:
-                failures[number] = failure
-            elif kind is Kind.STEP:
-                worker.steps_since_fault += 1
+        requests = dict.fromkeys(range(len(self._workers)), Request(ask, self._slot))
+        failures = ask_workers(self._workers, requests, self._settings.timeout_s)
+        if ask is Ask.STEP:
+            for number in requests.keys() - failures.keys():
+                self._steps_since_fault[number] += 1
         return list(failures.items())
 
     def _replace(self, number: int, failure: Failure, *, restart_games: bool = True) -> None:
@@ -178,7 +172,7 @@ class WorkerBatch(GymnasiumBatch):
             current = worker.start() or worker.wait(self._settings.start_timeout_s)
             if restart_games:
                 if current is None:
-                    current = worker.ask(Kind.RESET, self._slot) or worker.wait(self._settings.timeout_s)
+                    current = worker.ask(Request(Ask.RESET, self._slot)) or worker.wait(self._settings.timeout_s)
                 self._begin(games)  # also if that failed: its seeds may be the reason, so they are given up
 
     def _note(self, number: int, failure: Failure) -> None:
@@ -195,33 +189,14 @@ class WorkerBatch(GymnasiumBatch):
             traceback=failure.traceback,
         )
         self.faults.append(fault)
-        if worker.steps_since_fault >= settings.progress_steps:
-            worker.faults_in_row = 0
-        worker.faults_in_row += 1
-        worker.steps_since_fault = 0
-        if worker.faults_in_row >= settings.max_faults_in_row:
+        if self._steps_since_fault[number] >= settings.progress_steps:
+            self._faults_in_row[number] = 0
+        self._faults_in_row[number] += 1
+        self._steps_since_fault[number] = 0
+        if self._faults_in_row[number] >= settings.max_faults_in_row:
             self.close()
             raise WorkerError(
-                f"{self.spec.id} stops: worker {number} failed {worker.faults_in_row} times in a row, with fewer than "
-                f"{settings.progress_steps} steps in between (max_faults_in_row). The last time, {fault}"
+                f"{self.spec.id} stops: worker {number} failed {self._faults_in_row[number]} times in a row, with fewer "
+                f"than {settings.progress_steps} steps in between (max_faults_in_row). The last time, {fault}"
             )
         _LOGGER.warning("[WARN] %s: %s\nThe worker is restarted (fault %d).", self.spec.id, fault, len(self.faults))
-
-
-def _memory_file(size: int) -> int:
-    """Returns an unnamed file of `size` bytes; it is gone with the last process that has it open."""
-    if hasattr(os, "memfd_create"):
-        file = os.memfd_create("ludus-games")
-    else:
-        with tempfile.TemporaryFile() as temporary:
-            file = os.dup(temporary.fileno())
-    os.ftruncate(file, size)
-    return file
-
-
-def _close_all(workers: Sequence[WorkerProcess], memory_file: int) -> None:
-    for worker in workers:
-        worker.begin_close()
-    for worker in workers:
-        worker.stop_politely()
-    os.close(memory_file)

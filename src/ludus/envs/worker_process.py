@@ -1,5 +1,6 @@
-"""One worker process: starting it, asking it, and finding out why it no longer answers."""
+"""Worker processes: starting them, asking them, and finding out why one no longer answers."""
 
+import itertools
 import json
 import os
 import signal
@@ -8,16 +9,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Literal
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
 
-from ludus.envs.adapters import gymnasium_worker
-from ludus.envs.adapters.gymnasium_worker import Kind, Plan, receive, send
+from ludus.core.errors import UnsupportedError
+from ludus.envs import worker_program
+from ludus.envs.worker_program import Code, Fields, block_bytes, receive, send
 
 _STANDARD_ERROR = 2
 _EXIT_WAIT_S = 2.0
 _REPORT_WAIT_S = 1.0
 _REPORT_BYTES = 1 << 16
+_SEND_WAIT_S = 60.0  # for a worker to take a message
+_LEAST_WAIT_S = 0.01  # for an answer that lies there already
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +43,46 @@ class Failure:
     traceback: str = ""
 
 
-class WorkerProcess:
-    """A process that hosts games `first ... last - 1`; it can be started anew after it was stopped."""
+@dataclass(frozen=True, slots=True)
+class Hosting:
+    """What the workers of a batch host.
 
-    def __init__(self, plan: Plan, memory_file: int, first: int, last: int) -> None:
+    Attributes:
+        file: File with the function `host`; see `ludus.envs.worker_program.Host`.
+        plan: What it is told, as JSON values.
+        fields: Shapes and types of the arrays that all share.
+        memory_file: Where those lie.
+        environment: Variables of the workers beside our own.
+    """
+
+    file: Path
+    plan: Mapping[str, Any]
+    fields: Fields
+    memory_file: int
+    environment: Mapping[str, str]
+
+
+class Request(NamedTuple):
+    """A message to a worker: what it means is up to the file that is hosted."""
+
+    code: int
+    slot: int = 0
+    payload: bytes = b""
+
+
+class WorkerProcess:
+    """A process that hosts games `first ... last - 1`; it can be started anew after it was stopped.
+
+    Attributes:
+        first: Its first game.
+        last: The game behind its last one.
+        answer: What came with the last answer.
+    """
+
+    def __init__(self, hosting: Hosting, first: int, last: int) -> None:
         self.first, self.last = first, last
-        self.steps_since_fault = 0
-        self.faults_in_row = 0
-        self._plan = plan
-        self._memory_file = memory_file
+        self.answer = b""
+        self._hosting = hosting
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: socket.socket | None = None
         self._report: IO[bytes] | None = None
@@ -60,22 +97,35 @@ class WorkerProcess:
         """Starts the process and tells it what to host; `wait` then waits until the games are made."""
         self._connection, theirs = socket.socketpair()
         self._report = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
-        files = (theirs.fileno(), self._memory_file, self._report.fileno())
+        hosting = self._hosting
+        files = (theirs.fileno(), hosting.memory_file, self._report.fileno())
         # -P keeps this folder out of the worker's module path; its standard output must not mix with ours.
-        command = [sys.executable, "-P", gymnasium_worker.__file__, *map(str, files), str(os.getpid())]
+        command = [sys.executable, "-P", worker_program.__file__, *map(str, files), str(os.getpid())]
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own file
-            command, stdin=subprocess.DEVNULL, stdout=_STANDARD_ERROR, pass_fds=files
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=_STANDARD_ERROR,
+            pass_fds=files,
+            env={**os.environ, **hosting.environment},
         )
         theirs.close()
-        job = {"plan": self._plan.to_json(), "first": self.first, "last": self.last, "path": sys.path}
-        return self.ask(Kind.PLAN, payload=json.dumps(job).encode())
+        job = {
+            "file": str(hosting.file),
+            "plan": hosting.plan,
+            "fields": {name: (shape, dtype.str) for name, (shape, dtype) in hosting.fields.items()},
+            "first": self.first,
+            "last": self.last,
+            "path": sys.path,
+        }
+        return self.ask(Request(Code.PLAN, payload=json.dumps(job).encode()))
 
-    def ask(self, kind: Kind, slot: int = 0, payload: bytes = b"") -> Failure | None:
+    def ask(self, request: Request) -> Failure | None:
         """Sends a request; the answer comes through `wait`."""
         if self._connection is None:
             return Failure("died", "it is not running")
+        self._connection.settimeout(_SEND_WAIT_S)
         try:
-            send(self._connection, kind, slot, payload)
+            send(self._connection, *request)
         except OSError:
             return self._post_mortem()
         self._awaiting = True
@@ -87,14 +137,14 @@ class WorkerProcess:
             return None
         self._connection.settimeout(timeout_s)
         try:
-            kind, _, payload = receive(self._connection)
+            code, _, self.answer = receive(self._connection)
         except TimeoutError:
             return Failure("hung", f"no answer within {timeout_s:.3g} s", None, self._where_it_hangs())
         except (EOFError, OSError):
             return self._post_mortem()
         self._awaiting = False
-        if kind is Kind.ERROR:
-            report = json.loads(payload)
+        if code == Code.ERROR:
+            report = json.loads(self.answer)
             text = str(report["traceback"])
             return Failure("raised", text.strip().rpartition("\n")[2], report["game"], text)
         return None
@@ -109,7 +159,7 @@ class WorkerProcess:
     def begin_close(self) -> None:
         """Asks the process to end; `stop_politely` then waits for it."""
         if self._connection is not None and not self._awaiting:
-            self.ask(Kind.CLOSE)
+            self.ask(Request(Code.CLOSE))
 
     def stop_politely(self) -> None:
         """Ends the process, giving it a moment to do so by itself."""
@@ -156,3 +206,55 @@ class WorkerProcess:
         if self._report is None:
             return ""
         return os.pread(self._report.fileno(), _REPORT_BYTES, 0).decode(errors="backslashreplace")
+
+
+def make_workers(hosting: Hosting, num_games: int, workers: int) -> list[WorkerProcess]:
+    """Returns processes, not yet started, that share games about equally."""
+    bounds = [num_games * number // workers for number in range(workers + 1)]
+    return [WorkerProcess(hosting, first, last) for first, last in itertools.pairwise(bounds)]
+
+
+def ask_workers(
+    workers: Sequence[WorkerProcess], requests: Mapping[int, Request], timeout_s: float
+) -> dict[int, Failure]:
+    """Sends requests to workers, by number, and waits for all answers; returns which of them failed."""
+    failures: dict[int, Failure] = {}
+    for number, request in requests.items():
+        # An answer is still due if the last request was interrupted, say by Ctrl-C.
+        failure = workers[number].wait(timeout_s) or workers[number].ask(request)
+        if failure is not None:
+            failures[number] = failure
+    deadline_s = time.monotonic() + timeout_s
+    for number in requests:
+        if number in failures:
+            continue
+        failure = workers[number].wait(max(deadline_s - time.monotonic(), _LEAST_WAIT_S))
+        if failure is not None:
+            failures[number] = failure
+    return failures
+
+
+def make_memory_file(fields: Fields) -> int:
+    """Returns an unnamed file for arrays of these shapes; it is gone with the last process that has it open.
+
+    Raises:
+        UnsupportedError: This system cannot hand files to a worker.
+    """
+    if os.name != "posix":
+        raise UnsupportedError("worker processes need Linux or macOS; use config={'workers': 0}")
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("ludus-games")
+    else:
+        with tempfile.TemporaryFile() as temporary:
+            file = os.dup(temporary.fileno())
+    os.ftruncate(file, block_bytes(fields))
+    return file
+
+
+def close_workers(workers: Sequence[WorkerProcess], memory_file: int) -> None:
+    """Ends all workers; none is left when this returns."""
+    for worker in workers:
+        worker.begin_close()
+    for worker in workers:
+        worker.stop_politely()
+    os.close(memory_file)
