@@ -29,7 +29,7 @@ class Shortage:
 
 
 class ResourceWatch:
-    """Looks at the process's resident memory, the run folder's size and the free space of its disk."""
+    """Looks at the memory of the process with all that it started, the run folder's size and its disk's free space."""
 
     def __init__(self, config: GuardConfig, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._folder, self._clock = config, folder, clock
@@ -45,16 +45,16 @@ class ResourceWatch:
         return self.memory() or self.disk()
 
     def memory(self) -> Shortage | None:
-        """Compares the resident memory with its limit."""
+        """Compares the resident memory of the whole process tree with its limit."""
         limit_gib = self._config.memory_gib
         if limit_gib is None:
             limit_gib = _SHARE_OF_MACHINE * psutil.virtual_memory().total / GIB
-        used_gib = self._process.memory_info().rss / GIB
+        used_gib = tree_bytes(self._process) / GIB
         if used_gib <= limit_gib:
             return None
         return Shortage(
-            f"the process uses {used_gib:.2f} GiB of memory, guard.memory_gib allows {limit_gib:.2f}; use fewer games, "
-            "shorter rollouts or a smaller league.keep",
+            f"the process and its children use {used_gib:.2f} GiB of memory, guard.memory_gib allows {limit_gib:.2f}; "
+            "use fewer games, shorter rollouts or a smaller league.keep",
             is_disk=False,
         )
 
@@ -76,6 +76,21 @@ class ResourceWatch:
                     is_disk=True,
                 )
         return None
+
+
+def tree_bytes(process: psutil.Process) -> int:
+    """Returns the resident memory of a process and of all that it started: workers, screens, games.
+
+    Pages that a child shares with others count once, with the process itself. A child that ends meanwhile does not.
+    """
+    total = int(process.memory_info().rss)
+    for child in process.children(recursive=True):
+        try:
+            memory = child.memory_info()
+        except psutil.Error:
+            continue
+        total += int(memory.rss) - int(getattr(memory, "shared", 0))
+    return total
 
 
 def folder_bytes(folder: Path) -> int:
