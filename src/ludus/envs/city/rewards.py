@@ -16,6 +16,8 @@ MOST_PEOPLE = 100.0  # that come or leave in a decision and count
 MOST_POINTS = 10.0  # of happiness or traffic
 MOST_MONEY = 1_000.0  # $
 MOST_FOUND = 5.0  # elements of the interface
+MOST_DOUBLINGS = 4.0
+VILLAGE = 100.0  # people that a city's size is told by
 
 
 @reward_term("city")
@@ -34,6 +36,17 @@ def decline(moment: Moment) -> Tensor:
 def peak(moment: Moment) -> Tensor:
     """People by which the city is larger than it ever was: what was lost is not rewarded when it comes back."""
     return moment.events["peak_gain"].clamp(max=MOST_PEOPLE)
+
+
+@reward_term("city")
+def doublings(moment: Moment) -> Tensor:
+    """How often a hundred people and those of the city became twice as many: of a large city and a small one alike.
+
+    For games that count their people seldom, so that many come at once.
+    """
+    people = moment.measures["population"].clamp(min=0.0)
+    before = (people - moment.events["population_gain"] + moment.events["population_loss"]).clamp(min=0.0)
+    return ((people + VILLAGE) / (before + VILLAGE)).log2().clamp(-MOST_DOUBLINGS, MOST_DOUBLINGS)
 
 
 @reward_term("city")
@@ -128,6 +141,8 @@ SETS: Mapping[str, Mapping[str, float]] = {
         "change": 0.02,
         "error": -0.1,
     },
+    # A game that counts its people once a year, where money that is spent badly is missed for long.
+    "yearly": {"doublings": 1.0, "budget": 0.1, "placement": 0.02, "refusal": -0.02, "error": -0.1},
     # What is new on the screen, whatever becomes of the city.
     "discovery": {"discovery": 0.05, "change": 0.02, "growth": 0.01, "error": -0.1},
 }
