@@ -120,6 +120,10 @@ class GameLostError(LudusError, RuntimeError):
     """A game that is played through the screen is gone, frozen or not what it should be."""
 
 
+class GuideError(LudusError, RuntimeError):
+    """A guide of the user's own failed, or gave advice that cannot be used."""
+
+
 class ConformanceError(LudusError, AssertionError):
     """An environment breaks the batched contract."""
 
