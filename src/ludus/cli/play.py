@@ -8,6 +8,7 @@ import typer
 
 from ludus.cli.console import print_ok
 from ludus.cli.options import View
+from ludus.cli.play_city import CITY, play_city
 from ludus.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def play(
-    world: Annotated[str, typer.Argument(help="World to play with a keyboard: brawl or rocket.")],
+    world: Annotated[str, typer.Argument(help="World to play: brawl or rocket with a keyboard, city with a mouse.")],
     against: Annotated[
         str | None,
         typer.Option(help="Bot to play against, or folder or file of an agent. [brawl: aggressive, rocket: chaser]"),
@@ -33,6 +34,11 @@ def play(
     frames: Annotated[int | None, typer.Option(min=1, help="End after this many pictures.")] = None,
 ) -> None:
     """Play a world in real time with WASD and Space; P pauses, R restarts, C turns the camera, Esc quits."""
+    chosen = secrets.randbelow(2**31) if seed is None else seed
+    if world.partition("-v")[0] == CITY:
+        unfit = {"--against": against, "--delay": delay, "--noise": noise, "--mirrored": mirrored, "--view": view}
+        play_city(chosen, set_ or (), frames, unfit | {"--debug": debug, "--record": record})
+        return
     from ludus.envs.registry import make_env
     from ludus.evaluation.contenders import sit_by_team
     from ludus.evaluation.exhibition import Exhibition
@@ -42,7 +48,7 @@ def play(
     from ludus.evaluation.stage import stage_of
     from ludus.evaluation.window import Window
 
-    chosen, stage = secrets.randbelow(2**31) if seed is None else seed, stage_of(world)
+    stage = stage_of(world)
     words = [*(["mirrored=true"] if mirrored else []), *(set_ or ())]
     opponent, settings = _opponent(world, against, words, delay, noise)
     with make_env(world, seed=chosen, config=settings) as env:
