@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from ludus.envs.colors import Color
-from ludus.envs.pygame_tools import new_surface, pygame
+from ludus.envs.pygame_tools import Font, new_surface, pygame
 
 _LINES = 720.0  # of the picture that sizes are given for
 
@@ -17,7 +17,6 @@ class Lettering:
 
     def __init__(self, size: tuple[int, int], outline: Color) -> None:
         """Makes fonts for pictures of `size` (width, height); words get a rim of the colour `outline`."""
-        pygame.font.init()
         self.unit, self._outline = size[1] / _LINES, outline
         self._font = lru_cache(maxsize=16)(self._make_font)
         self._text = lru_cache(maxsize=512)(self._write)
@@ -36,12 +35,12 @@ class Lettering:
         box = written.get_rect(**{anchor: (round(place[0]), round(place[1]))})
         target.blit(written, box)
 
-    def _make_font(self, size: int) -> pygame.font.Font:
-        return pygame.font.Font(None, max(round(size * self.unit), 8))  # the one that comes with pygame
+    def _make_font(self, size: int) -> Font:
+        return Font(max(round(size * self.unit), 8))
 
     def _write(self, words: str, size: int, color: Color) -> pygame.Surface:
         font = self._font(size)
-        face, rim = font.render(words, True, color), font.render(words, True, self._outline)
+        face, rim = font.render(words, color), font.render(words, self._outline)
         thick = max(round(size * self.unit / 22), 1)
         written = new_surface((face.get_width() + 2 * thick, face.get_height() + 2 * thick), alpha=True)
         for dx in (0, thick, 2 * thick):

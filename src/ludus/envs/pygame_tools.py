@@ -17,7 +17,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("pygame-ce", "window", "drawing a game") from error
 
-__all__ = ["Picture", "new_surface", "pygame"]
+__all__ = ["Font", "Picture", "new_surface", "pygame"]
 
 # Red first in memory, as in pictures; one layout everywhere, because blits between unequal ones are 10 times slower.
 _MASKS = (0x000000FF, 0x0000FF00, 0x00FF0000, 0x00000000)
@@ -29,6 +29,50 @@ def new_surface(size: tuple[int, int], *, alpha: bool = False) -> pygame.Surface
     if alpha:
         return pygame.Surface(size, pygame.SRCALPHA, 32, _MASKS_ALPHA)
     return pygame.Surface(size, 0, 32, _MASKS)
+
+
+class Font:
+    """The font that comes with pygame, in one size.
+
+    It outlives `pygame.quit`, which other libraries call when they close a window (Gymnasium's own worlds do):
+    pygame's fonts are of no use after that.
+    """
+
+    def __init__(self, size: int, *, bold: bool = False) -> None:
+        """Makes the font; `size` is its nominal height in pixels."""
+        self._size, self._bold = size, bold
+        self._font = self._make()
+
+    def render(self, words: str, color: tuple[int, int, int], *, smooth: bool = True) -> pygame.Surface:
+        """Returns words on nothing."""
+        try:
+            return self._font.render(words, smooth, color)
+        except pygame.error:
+            self._font = self._make()
+            return self._font.render(words, smooth, color)
+
+    def width(self, words: str) -> int:
+        """Returns how many pixels wide words are."""
+        try:
+            return self._font.size(words)[0]
+        except pygame.error:
+            self._font = self._make()
+            return self._font.size(words)[0]
+
+    @property
+    def height(self) -> int:
+        """Height of a line in pixels."""
+        try:
+            return self._font.get_height()
+        except pygame.error:
+            self._font = self._make()
+            return self._font.get_height()
+
+    def _make(self) -> pygame.font.Font:
+        pygame.font.init()
+        font = pygame.font.Font(None, self._size)
+        font.set_bold(self._bold)
+        return font
 
 
 class Picture:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ludus.core.errors import UnsupportedError
 from ludus.envs.base import BatchedEnv
-from ludus.envs.pygame_tools import Picture, new_surface, pygame
+from ludus.envs.pygame_tools import Font, Picture, new_surface, pygame
 from ludus.envs.stage import Image, Painter
 from ludus.evaluation.stage import stage_of
 
@@ -64,7 +64,6 @@ def with_card(picture: Image, title: str, lines: Sequence[str] = ()) -> Image:
     """Returns a picture with a card in front of it: a title and lines below."""
     height, width = picture.shape[:2]
     unit = height / 720
-    pygame.font.init()
     surface = pygame.image.frombuffer(np.ascontiguousarray(picture).tobytes(), (width, height), "RGB")
     canvas = new_surface((width, height))
     canvas.blit(surface, (0, 0))
@@ -79,5 +78,5 @@ def with_card(picture: Image, title: str, lines: Sequence[str] = ()) -> Image:
 
 
 def _write(canvas: pygame.Surface, words: str, size: float, color: tuple[int, int, int], x: float, y: float) -> None:
-    written = pygame.font.Font(None, max(round(size), 8)).render(words, True, color)
+    written = Font(max(round(size), 8)).render(words, color)
     canvas.blit(written, written.get_rect(center=(round(x), round(y))))

@@ -5,7 +5,7 @@ from functools import lru_cache
 from ludus.envs.city.interface.theme import Family
 from ludus.envs.city.painting.letters import ROWS, pixels_of, width_of
 from ludus.envs.colors import Color
-from ludus.envs.pygame_tools import new_surface, pygame
+from ludus.envs.pygame_tools import Font, new_surface, pygame
 
 _KEPT = 4096  # lines of text that are kept written
 
@@ -22,12 +22,9 @@ class Face:
         self._bold = 1 if family == "pixel bold" else 0
         self._scale = size
         self._smooth = family in ("smooth", "smooth bold")
-        self._font: pygame.font.Font | None = None
-        if not family.startswith("pixel"):
-            pygame.font.init()
-            self._font = pygame.font.Font(None, size)
-            self._font.set_bold(family == "smooth bold")
-        self.height = ROWS * size if self._font is None else self._font.get_height()
+        is_pixels = family.startswith("pixel")
+        self._font = None if is_pixels else Font(size, bold=family == "smooth bold")
+        self.height = ROWS * size if self._font is None else self._font.height
         self.width = lru_cache(maxsize=_KEPT)(self._width)
         self._letter = lru_cache(maxsize=_KEPT)(self._draw_letter)
         self.write = lru_cache(maxsize=_KEPT)(self._write)
@@ -35,13 +32,13 @@ class Face:
     def _width(self, text: str) -> int:
         """Returns the width of a line of text in pixels."""
         if self._font is not None:
-            return self._font.size(text)[0]
+            return self._font.width(text)
         return sum(width_of(letter) + self._bold + 1 for letter in text) * self._scale
 
     def _write(self, text: str, color: Color) -> pygame.Surface:
         """Returns a line of text on nothing."""
         if self._font is not None:
-            return self._font.render(text, self._smooth, color)
+            return self._font.render(text, color, smooth=self._smooth)
         line = new_surface((max(self.width(text), 1), self.height), alpha=True)
         left = 0
         for letter in text:

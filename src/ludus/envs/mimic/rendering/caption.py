@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ludus.envs.pygame_tools import Picture, new_surface, pygame
+from ludus.envs.pygame_tools import Font, Picture, new_surface, pygame
 
 _LINES = 720.0  # of the picture that sizes below are of
 _PANEL = (22, 26, 34, 170)
@@ -17,10 +17,9 @@ class Caption:
     """Writes on pictures of one size."""
 
     def __init__(self, size: tuple[int, int]) -> None:
-        pygame.font.init()
         self._size, self._unit = size, size[1] / _LINES
         self._canvas, self._picture = new_surface(size), Picture(size)
-        self._font = pygame.font.Font(None, max(round(34 * self._unit), 10))
+        self._font = Font(max(round(34 * self._unit), 10))
         self._write = lru_cache(maxsize=512)(self._written)  # writing is what takes long
 
     def write(self, picture: NDArray[np.uint8], rows: tuple[tuple[str, str], ...]) -> NDArray[np.uint8]:
@@ -39,4 +38,4 @@ class Caption:
         return self._picture.of(canvas)
 
     def _written(self, words: str, color: tuple[int, int, int]) -> pygame.Surface:
-        return self._font.render(words, True, color)
+        return self._font.render(words, color)
