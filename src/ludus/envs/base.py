@@ -67,6 +67,7 @@ class EnvSpec:
             exploring; `policy.exploration` plays them now and then.
         action_places: In a MultiDiscrete space of kinds and cells: the grid that the cells are of, over a picture among
             the observations, so that a policy can see every cell where it is. None where actions have no places.
+        kind_names: Names of the kinds of action, for people; empty where they have none.
 
     Raises:
         ConfigError: The mirror, or what is said about choices, does not fit the spaces.
@@ -93,12 +94,18 @@ class EnvSpec:
     action_uses: tuple[tuple[bool, ...], ...] = ()
     exploratory_kinds: tuple[int, ...] = ()
     action_places: Places | None = None
+    kind_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         said = (self.action_mask, self.action_uses, self.exploratory_kinds, self.action_places)
         wrong = next(choice_faults(self.observation_space, self.action_space, *said), None)
         if wrong is not None:
             raise ConfigError(f"the choices of {self.id} do not fit: {wrong}")
+        if self.kind_names and len(set(self.kind_names)) != self.choices.counts[0]:
+            raise ConfigError(
+                f"{self.id} has {self.choices.counts[0]} kinds of action; kind_names must be as many different names, "
+                f"got {', '.join(self.kind_names)}"
+            )
         if self.mirror is None:
             return
         fault = next(mirror_faults(self.mirror, self.observation_space, self.action_space), None)

@@ -25,7 +25,7 @@ class RewardManager:
 
     Attributes:
         names: All terms that the run has in any of its stages, in the order of the account.
-        weights: Present weight of each term.
+        weights: Present weight of each term, times its factor.
         sharing: How much seats share at present.
     """
 
@@ -62,6 +62,8 @@ class RewardManager:
         for config in configs:
             check_teams(Sharing(config.team_spirit.highest, float(config.zero_sum)), teams, world)
         self.weights: dict[str, float] = {}
+        self._plain: dict[str, float] = {}
+        self._factors: dict[str, float] = {}
         self.set_time(0)
 
     @property
@@ -71,7 +73,7 @@ class RewardManager:
 
     def set_stage(self, stage: int, env_steps: int) -> None:
         """Makes a stage's weights the goal from now on; its points count from here."""
-        self._from, self._shared_from = dict(self.weights), self.sharing
+        self._from, self._shared_from = dict(self._plain), self.sharing
         self._stage, self._since, self._glide = stage, env_steps, self._configs[stage].glide_env_steps
         self.set_time(env_steps)
 
@@ -81,10 +83,22 @@ class RewardManager:
         paths = self._paths[self._stage]
         goal = {name: paths[name].value(inside) if name in paths else 0.0 for name in self.names}
         share = min(inside / self._glide, 1.0) if self._glide else 1.0
-        self.weights = {name: (1.0 - share) * self._from[name] + share * goal[name] for name in self.names}
+        self._plain = {name: (1.0 - share) * self._from[name] + share * goal[name] for name in self.names}
+        self.weights = {name: weight * self._factors.get(name, 1.0) for name, weight in self._plain.items()}
         config = self._configs[self._stage]
         shared = Sharing(config.team_spirit.value(inside), float(config.zero_sum))
         self.sharing = self._shared_from.toward(shared, share)
+
+    def steer(self, factors: Mapping[str, float]) -> None:
+        """Multiplies the weights of some terms by factors from the next `set_time` on; all others keep theirs.
+
+        Raises:
+            UnknownNameError: There is no such term in any stage.
+        """
+        for name in factors:
+            if name not in self.names:
+                raise UnknownNameError("reward term of the run", name, self.names)
+        self._factors = dict(factors)
 
     def contributions(self, moment: Moment) -> Tensor:
         """Returns what each term adds to the reward, `(terms, ...)` float32, by `names`; rewards are their sum.

@@ -10,6 +10,7 @@ from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.errors import ConfigError, ConfigMismatchError
 from ludus.core.files import JSON
 from ludus.curriculum.config import StageConfig, check_stages
+from ludus.curriculum.steering_config import SteeringConfig
 from ludus.envs.overrides import with_overrides
 from ludus.league.config import LeagueConfig
 from ludus.policies.config import PolicyConfig
@@ -175,6 +176,7 @@ class TrainConfig(_Frozen):
             one team. None lets the learner play every seat of every game.
         league: How past selves become opponents.
         curriculum: Stages with opponents, rewards and games of their own, in place of `opponents`; none by default.
+        steering: What changes exploring and rewards by what the games show; None leaves both to their schedules.
         evaluation: When the agent is evaluated; None never.
         checkpoints: When to save.
         guard: What the run watches for.
@@ -192,6 +194,7 @@ class TrainConfig(_Frozen):
     opponents: Annotated[dict[str, Weight] | None, BeforeValidator(_one_bot)] = None
     league: LeagueConfig = LeagueConfig()
     curriculum: tuple[StageConfig, ...] = ()
+    steering: SteeringConfig | None = None
     evaluation: EvaluationConfig | None = None
     checkpoints: CheckpointConfig = CheckpointConfig()
     guard: GuardConfig = GuardConfig()
@@ -210,6 +213,8 @@ class TrainConfig(_Frozen):
                 f"stage {exploring[0]!r} has an exploration of its own, for which the policy has to be made: set "
                 "policy.exploration, with frequency 0 if the other stages do not explore"
             )
+        if self.steering is not None and self.policy.exploration is None:
+            raise ValueError("steering changes how the policy explores, for which it has to: set policy.exploration")
         if self.ppo.mirror and (self.policy.recurrent is not None or self.policy.strategy is not None):
             raise ValueError(
                 "ppo.mirror is for policies without memory; leave out policy.recurrent and policy.strategy"
@@ -223,6 +228,7 @@ class TrainConfig(_Frozen):
         if self.algorithm == "ppo":
             return self
         others = {"opponents": self.opponents is not None, "curriculum": self.curriculum, "ppo.mirror": self.ppo.mirror}
+        others["steering"] = self.steering is not None
         refused = [*refused_settings(self.policy), *(name for name, is_set in others.items() if is_set)]
         if refused:
             raise ValueError(

@@ -12,6 +12,9 @@ from ludus.league.standings import Standings
 from ludus.training.callbacks import Counters, Episodes
 from ludus.training.config import TrainConfig
 from ludus.training.exploiter import EXPLOITER, is_exploiter_due, train_exploiter
+from ludus.training.ranks import Ranks
+from ludus.training.records import Cell
+from ludus.training.steering import make_steering
 from ludus.training.workbench import Begun, Workbench
 
 ERA = "self"  # snapshots are called self-0001 and so on
@@ -41,12 +44,14 @@ class News:
         matches: Rows for `opponents.csv`.
         taken: Snapshots that joined the league.
         metrics: Numbers for `metrics.jsonl`.
+        tables: Rows for other files.
     """
 
     messages: list[str] = field(default_factory=list)
     matches: list[dict[str, Any]] = field(default_factory=list)
     taken: list[Taken] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
+    tables: dict[str, list[dict[str, Cell]]] = field(default_factory=dict)
 
 
 class Course:
@@ -54,6 +59,7 @@ class Course:
 
     Attributes:
         curriculum: The stages, or None if the learner plays every seat.
+        steering: What changes exploring and rewards by what the games show, or None.
         standings: Who won against whom, and the live ratings of the same, a mode each.
     """
 
@@ -61,6 +67,7 @@ class Course:
         self._bench, self._config = bench, config
         stages = config.stages()
         self.curriculum = Curriculum(stages) if stages else None
+        self.steering = make_steering(config, bench)
         self._has_stages = bool(config.curriculum)
         self.standings = Standings()
         # Numbers of several modes are told apart by their names; a run of one keeps the plain ones.
@@ -85,9 +92,18 @@ class Course:
 
     def before(self, env_steps: int) -> None:
         """Prepares the next rollout."""
+        if self.steering is not None:
+            self._bench.rewards.steer(self.steering.factors())
         self._bench.rewards.set_time(env_steps)
         if self.curriculum is not None:
             self._bench.ppo.exploration = self._config.at_stage(self.curriculum.index).policy.exploration
+        if self.steering is not None:
+            self.steering.before()
+
+    def look(self, ranks: Ranks) -> None:
+        """Looks at a rollout before anything is learned from it; all processes call it."""
+        if self.steering is not None:
+            self.steering.look(ranks)
 
     def after(self, episodes: Episodes, before: Counters, after: Counters, playing: Iterable[str] = ()) -> News:
         """Takes the episodes of an iteration and says what has changed.
@@ -99,6 +115,9 @@ class Course:
             playing: Snapshots that the games of other processes play against.
         """
         news = News()
+        if self.steering is not None:
+            steered = self.steering.after(after)
+            news.messages, news.metrics, news.tables = steered.messages, steered.metrics, steered.tables
         if self.curriculum is None or self._bench.opponents is None:
             return news
         self._count(episodes, after, news)
@@ -191,6 +210,8 @@ class Course:
             state["curriculum"] = self.curriculum.state()
         if self._bench.opponents is not None:
             state["league"] = self._bench.opponents.document()
+        if self.steering is not None:
+            state["steering"] = self.steering.state()
         return state
 
     def load_state(self, state: Mapping[str, Any], env_steps: int) -> None:
@@ -204,6 +225,8 @@ class Course:
             self._snapshots, self._exploiters = int(state["snapshots"]), int(state["exploiters"])
             if self.curriculum is not None:
                 self.curriculum.load_state(state["curriculum"])
+            if self.steering is not None:
+                self.steering.load_state(state["steering"])
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"the state of the run's course is incomplete ({error!r}); use the same config") from error
 

@@ -316,8 +316,9 @@ class Trainer:
     def _report(self, iteration: Iteration) -> None:
         if self._records is not None:
             self._records.iteration(iteration)
-            self._records.table(OPPONENTS, self._news.matches)
-            self._records.table(STRATEGY, self._strategy_rows)
+            tables = {OPPONENTS: self._news.matches, STRATEGY: self._strategy_rows} | self._news.tables
+            for name, rows in tables.items():
+                self._records.table(name, rows)
             for taken in self._news.taken:
                 self._snapshots.take(taken.name, taken.env_steps, taken.state)
         self._audience.tell(lambda callback: callback.on_iteration(iteration))
@@ -333,6 +334,7 @@ class Trainer:
         progress = min(self.counters.env_steps / self.config.total_env_steps, 1.0)
         with self._breakable():
             learner.collect(progress)
+            self.course.look(self._ranks)
             learner.update(progress)
             self._guard.look()
             metrics = learner.metrics()  # the one time that the host waits for the device

@@ -23,7 +23,9 @@ REWARDS = "reward_breakdown.csv"
 EVALUATION = "evaluation_results.csv"
 OPPONENTS = "opponents.csv"
 STRATEGY = "strategy_analysis.csv"
-FILES = (METRICS, MONITOR, BEHAVIOUR, REWARDS, EVALUATION, OPPONENTS, STRATEGY)
+STEERING = "steering.csv"
+EFFECTS = "effects.csv"
+FILES = (METRICS, MONITOR, BEHAVIOUR, REWARDS, EVALUATION, OPPONENTS, STRATEGY, STEERING, EFFECTS)
 
 _OUTCOMES = {1: "won", 0: "drawn", -1: "lost"}
 Cell: TypeAlias = str | int | float | bool | None

@@ -161,6 +161,15 @@ class RolloutTrace(RolloutReward):
         """`(steps, rows)` int64, index of the opponent in every step of the rollout; -1 where nobody else plays."""
         return self._against
 
+    @property
+    def ends(self) -> Tensor:
+        """`(steps, rows)` bool, steps of the rollout in which an episode ended."""
+        return self._ends
+
+    def measured(self, name: str) -> Tensor:
+        """Returns a measure of the world after every step of the rollout, `(steps, rows)`."""
+        return self._choose(self._measures)[..., self._spec.measures.index(name)]
+
     def rewards(self) -> Tensor:
         """Weighs all steps and returns `(steps, rows)`."""
         self._weigh()

@@ -34,6 +34,7 @@ from ludus.training.small_run import (
     small_copy,
 )
 from ludus.training.stage_checks import check_evaluated_games, check_players
+from ludus.training.steering import check_steering
 from ludus.training.summary import settings_of, summarise
 from ludus.training.workbench import Begun, Workbench
 
@@ -60,6 +61,7 @@ def verify(config: TrainConfig) -> Iterator[str]:
         yield check_players(env, config)
         spec = env.spec
     check_evaluated_games(spec, config)
+    check_steering(spec, config)
     estimates: dict[int, MemoryEstimate] = {}
     for stage in stages_with_own_games(config):
         estimates[stage] = yield from _check_games(config, stage, spec)
