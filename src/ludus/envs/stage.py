@@ -19,6 +19,18 @@ from ludus.envs.base import BatchedEnv
 Image: TypeAlias = NDArray[np.uint8]
 
 
+class Thought(NamedTuple):
+    """What an agent thinks before it acts.
+
+    Attributes:
+        kinds: How likely each kind of action is.
+        value: What it expects of the future, in its own units.
+    """
+
+    kinds: tuple[float, ...]
+    value: float
+
+
 class Painter:
     """Draws the first game of a batch as it stands.
 
@@ -29,14 +41,19 @@ class Painter:
     Attributes:
         views: Names of the places from which it can be looked at; empty if there is one.
         stretch: How many times as long as usual the last step is to be shown, for what people want to see at leisure.
+        hears: Whether it wants to be told what an agent thinks; only for worlds whose actions have kinds.
     """
 
     views: tuple[str, ...] = ()
     stretch: float = 1.0
+    hears: bool = False
 
     def __init__(self, env: BatchedEnv, draw: Callable[[], Image] | None = None) -> None:
         """Takes who is drawn, and what draws its first game if that is not its own `render`."""
         self._env, self._draw = env, draw or (lambda: env.render(0))
+
+    def hear(self, thought: Thought) -> None:
+        """Is told what the agent of the first seat thinks before the next step, where it `hears`."""
 
     def take(self) -> None:
         """Notes that the game has made a step, or begun anew."""

@@ -11,7 +11,8 @@ from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
 from ludus.envs.behaviour import behaviour_of
 from ludus.envs.registry import registered_envs
 from ludus.envs.replay import Replay, ReplayRecorder
-from ludus.evaluation.players import Player
+from ludus.envs.stage import Painter
+from ludus.evaluation.players import AgentPlayer, Player
 from ludus.rewards.moment import Moment
 
 _GOALS, _GOAL_EVENT = "goals", "team_goals"
@@ -102,6 +103,12 @@ class Exhibition:
     def steps(self) -> int:
         """Steps of the current match so far."""
         return self._steps
+
+    def tell(self, painter: Painter) -> None:
+        """Lets a painter that wants to know hear what the player of the first seat thinks, if that is an agent."""
+        player = self.players[0]
+        if painter.hears and isinstance(player, AgentPlayer):
+            player.hear = painter.hear
 
     def step(self) -> Outcome | None:
         """Plays one frame; returns how the match ended if it did, after which `restart` begins the next."""

@@ -45,6 +45,7 @@ def play_in_window(
         on_outcome: Called with every result.
     """
     painter = look.painter(exhibition.env, exhibition.names)
+    exhibition.tell(painter)
     pace = pace_of(exhibition.env)
     status = _Status(exhibition, (*key_lines, "", _HINT + (_TURN_HINT if painter.views else "")))
     picture, outcome, paused, taps = painter.paint(), None, False, frozenset[str]()
@@ -164,6 +165,7 @@ def film_match(
     """
     env = exhibition.env
     painter = look.painter(env, exhibition.names)
+    exhibition.tell(painter)
     picture, outcome, drawn = painter.paint(), None, 0
     film = _Film(env, painter, wish_hz)
     with film.writer(path, picture) as video:

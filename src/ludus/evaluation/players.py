@@ -1,6 +1,6 @@
 """Who sits in a seat: scripted players, agents and people."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 import torch
@@ -9,7 +9,9 @@ from torch import Tensor
 from ludus.algorithms.ppo.stepping import Stepper
 from ludus.core.errors import ConfigError, UnsupportedError
 from ludus.envs.base import BatchedEnv, Observations
+from ludus.envs.stage import Thought
 from ludus.evaluation.stage import playable, stage_of
+from ludus.policies.choosing import kind_shares
 from ludus.policies.memory import Memory
 from ludus.policies.policy import Policy
 
@@ -72,7 +74,12 @@ class BotPlayer:
 
 
 class AgentPlayer:
-    """A policy, with a memory of its own for every seat that it plays; its statistics do not change."""
+    """A policy, with a memory of its own for every seat that it plays; its statistics do not change.
+
+    Attributes:
+        name: What people are shown.
+        hear: Is told before every step what it thinks in the first of its seats; None if nobody listens.
+    """
 
     def __init__(
         self,
@@ -102,6 +109,7 @@ class AgentPlayer:
         if policy.device.type != env.device.type:
             raise ConfigError(f"the agent is on {policy.device}, the games are on {env.device}; load it there")
         self.name = name
+        self.hear: Callable[[Thought], None] | None = None
         self._policy, self._stepper, self._deterministic = policy, stepper or policy, deterministic
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self._seats = env.spec.seats
@@ -115,6 +123,8 @@ class AgentPlayer:
             self._memory, self._noise = self._policy.initial(len(self._index)), None
         rows = {name: tensor.flatten(0, 1).index_select(0, self._index) for name, tensor in observations.items()}
         starts = torch.full(self._index.shape, first, dtype=torch.bool, device=self._index.device)
+        if self.hear is not None:
+            self.hear(self._think(rows, starts))
         noise = self._draw()
         if noise is None:
             step = self._policy.step(rows, self._memory, starts)
@@ -130,6 +140,12 @@ class AgentPlayer:
         self._index = self._index[kept]
         self._memory = {name: tensor[kept] for name, tensor in self._memory.items()}
         self._noise = None
+
+    def _think(self, rows: Observations, starts: Tensor) -> Thought:
+        memory = {name: tensor.clone() for name, tensor in self._memory.items()}  # the step itself will use it up
+        one = {name: tensor.unsqueeze(0) for name, tensor in rows.items()}
+        shares = kind_shares(self._policy, one, memory, starts.unsqueeze(0), explores=False)
+        return Thought(tuple(shares[0, 0].tolist()), float(self._policy.value(rows, memory, starts)[0]))
 
     def _draw(self) -> Tensor | None:
         """Draws noise for every step, or for as long as the same games are played if the head holds it."""

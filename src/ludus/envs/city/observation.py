@@ -33,18 +33,29 @@ class Observer:
         observations: `(games, 1, ...)` an entry.
     """
 
-    def __init__(self, config: CityConfig, table: CityTable) -> None:
+    def __init__(
+        self, config: CityConfig, table: CityTable, others: Mapping[str, NDArray[np.float32]] | None = None
+    ) -> None:
+        """Makes buffers.
+
+        Args:
+            config: What is observed.
+            table: The games.
+            others: Further entries `(games, ...)` with numbers from 0 to 1, which somebody else writes.
+        """
         self._config, self._catalogue, self._fields = config, table.catalogue, table.fields
         self._menus, games = table.menus, table.num_games
         kinds = np.array([field.kind for field in table.fields])
         self._is_log = np.isin(kinds, ("money", "number"))
         self._is_date = kinds == "date"
         self.blocks = self._make_blocks()
-        shapes = self._shapes(table.sight)
-        self.spaces = spaces.Dict({name: _space(name, shape) for name, shape in shapes.items()})
+        shapes, others = self._shapes(table.sight), others or {}
+        whole = shapes | {name: array.shape[1:] for name, array in others.items()}
+        self.spaces = spaces.Dict({name: _space(name, shape) for name, shape in whole.items()})
         self._arrays: dict[str, NDArray[Any]] = {
             name: np.zeros((games, *shape), self.spaces[name].dtype) for name, shape in shapes.items()
         }
+        self._arrays |= others
         self.observations: Observations = {
             name: torch.from_numpy(array).unsqueeze(1) for name, array in self._arrays.items()
         }

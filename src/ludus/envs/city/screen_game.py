@@ -1,7 +1,7 @@
 """One real game as City's world plays it: decisions become gestures, pictures become readings, trouble is overcome."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from ludus.core.errors import GameLostError
 from ludus.envs.city.catalogue import CONFIRMED, NOT_JUDGED, Catalogue
 from ludus.envs.city.config import CityConfig
-from ludus.envs.city.drivers.driver import Frame, Key, Point, Wait
+from ludus.envs.city.drivers.driver import Frame, Gesture, Key, Point, Wait
 from ludus.envs.city.drivers.trouble import Trouble
 from ludus.envs.city.drivers.x11 import X11Driver
 from ludus.envs.city.explorer import Explorer
 from ludus.envs.city.perception.elements import find_elements
 from ludus.envs.city.perception.reader import ScreenReader
 from ludus.envs.city.perception.reading import Date, Reading
-from ludus.envs.city.profile import GameProfile
+from ludus.envs.city.profile import Ask, Deed, GameProfile
 from ludus.envs.city.profile_file import Accounts
 from ludus.envs.city.profile_gestures import ProfileGestures
 
@@ -82,6 +82,7 @@ class ScreenGame:
         driver: Of the game.
         look: What was seen last.
         elements: Elements of the interface that are remembered.
+        done: Gestures of the last decision.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class ScreenGame:
         self.driver, self._reader, self._catalogue, self._number = driver, reader, catalogue, number
         self.gestures = ProfileGestures(profile, catalogue, config.cells)
         self.look = Look(np.zeros((profile.height, profile.width, 3), np.uint8))
+        self.done: tuple[Gesture, ...] = ()
         self._accounts: Accounts = profile.accounts
         self._wait = Wait(profile.wait_s if config.wait_s is None else config.wait_s)
         self._closes, self._judges = config.closes, config.confirm
@@ -160,10 +162,16 @@ class ScreenGame:
             self._explore(kind, cell, deeds)
             self.driver.do((self._wait,))
             return
-        *first, last = self.gestures.of(kind, cell, self.look.number("tax"))
+        *first, last = self._parts(kind, cell, self.look.number("tax"))
         for part in first:
             self.driver.do(part)
         self.driver.do((*last, self._wait))
+
+    def _parts(self, kind: int, cell: int, tax: float | None, target: Point | None = None) -> Sequence[Sequence[Deed]]:
+        """Returns what is done for a decision, part by part, and notes the gestures."""
+        parts = self.gestures.of(kind, cell, tax, target)
+        self.done = tuple(deed for part in parts for deed in part if not isinstance(deed, Ask))
+        return parts
 
     def _explore(self, kind: int, cell: int, deeds: Deeds) -> None:
         """Does something for the sake of what it shows, and notes what it has shown."""
@@ -173,7 +181,7 @@ class ScreenGame:
             self._opened = self._menus.index(target) if target in self._menus else self._opened
         elif name == "click_element":
             target = self._explorer.any_element(0, self._number, self._land, self._turn)
-        for part in self.gestures.of(kind, cell, None, target):
+        for part in self._parts(kind, cell, None, target):
             self.driver.do(part)
         frame = self.driver.capture()
         differs = np.any(frame != before, axis=-1)

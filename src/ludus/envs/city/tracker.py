@@ -1,6 +1,6 @@
 """Follows the games of a table through their episodes: what changed since the last sight, as events and measures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ludus.envs.base import Columns
 from ludus.envs.city.catalogue import CONFIRMED, KIND_GROUPS, REFUSED
+from ludus.envs.city.extras import Extra, Held, Turn
 from ludus.envs.city.game.rules import MILESTONES
 from ludus.envs.city.table import CityTable, Sight
 
@@ -50,11 +51,14 @@ class Tracker:
         step: `(games,)` decisions of the present episode.
         first_day: `(games,)` date of the first readable day, in days.
         last_kind: `(games,)` kind of the last decision; -1 before the first.
+        event_names: `EVENTS`, then those of the extras.
+        measure_names: `MEASURES`, then those of the extras.
         events: `(games, 1, events)`.
         measures: `(games, 1, measures)`.
     """
 
-    def __init__(self, table: CityTable) -> None:
+    def __init__(self, table: CityTable, extras: Sequence[Extra] = ()) -> None:
+        """Begins with nothing; `extras` follow the games too, with events and measures of their own."""
         games, fields = table.num_games, len(table.fields)
         self._column = {field.name: number for number, field in enumerate(table.fields)}
         self._group = table.catalogue.group
@@ -66,10 +70,13 @@ class Tracker:
         self._peak: NDArray[np.float64] = np.zeros(games)
         self._milestones: NDArray[np.int64] = np.zeros(games, np.int64)
         self._nothing = np.zeros(games)
-        self._events = np.zeros((games, 1, len(EVENTS)), np.float32)
-        self._measures = np.zeros((games, 1, len(MEASURES)), np.float32)
-        self.events = Columns(torch.from_numpy(self._events), EVENTS)
-        self.measures = Columns(torch.from_numpy(self._measures), MEASURES)
+        self._extras = tuple(extras)
+        self.event_names = (*EVENTS, *(name for extra in extras for name in extra.events))
+        self.measure_names = (*MEASURES, *(name for extra in extras for name in extra.measures))
+        self._events = np.zeros((games, 1, len(self.event_names)), np.float32)
+        self._measures = np.zeros((games, 1, len(self.measure_names)), np.float32)
+        self.events = Columns(torch.from_numpy(self._events), self.event_names)
+        self.measures = Columns(torch.from_numpy(self._measures), self.measure_names)
 
     def begin(self, sight: Sight, games: Rows) -> None:
         """Begins episodes in some games with what is seen of them."""
@@ -80,6 +87,8 @@ class Tracker:
         self.first_day[games] = self._values(_DATE)[games]
         self._peak[games] = self._values("population")[games]
         self._milestones[games] = _passed(self._peak)[games]
+        for extra in self._extras:
+            extra.begin(self._turn(sight), games)
 
     def follow(self, sight: Sight, kinds: NDArray[np.int64]) -> None:
         """Computes events and measures of a step in which decisions of some kinds `(games,)` were carried out."""
@@ -95,6 +104,13 @@ class Tracker:
             self.first_day[is_first] = self._held[is_first, date]
         self._write_events(sight, change)
         self._write_measures(sight)
+        event, measure = len(EVENTS), len(MEASURES)
+        for extra in self._extras:
+            ends = event + len(extra.events), measure + len(extra.measures)
+            extra.follow(
+                self._turn(sight), self._events[:, 0, event : ends[0]], self._measures[:, 0, measure : ends[1]]
+            )
+            event, measure = ends
 
     def end(self, ended: Rows) -> None:
         """Notes where the games stood that ended in this step."""
@@ -108,6 +124,15 @@ class Tracker:
             return self._nothing, np.zeros(len(self._nothing), np.bool_)
         return sight.values[:, column], sight.readable[:, column]
 
+    def held(self, name: str) -> Held:
+        """Returns what is known of a field; nothing if there is none of that name."""
+        column = self._column.get(name)
+        known = np.zeros(len(self._nothing), np.bool_) if column is None else self._known[:, column]
+        return Held(self._values(name), known)
+
+    def _turn(self, sight: Sight) -> Turn:
+        return Turn(sight, self.held, self.last_kind, self.step)
+
     def state(self) -> dict[str, Tensor]:
         """Returns everything that is remembered, as tensors that share its memory."""
         arrays: Mapping[str, NDArray[np.generic]] = {
@@ -119,7 +144,8 @@ class Tracker:
             "peak": self._peak,
             "milestones": self._milestones,
         }
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        own = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return own | {name: tensor for extra in self._extras for name, tensor in extra.state().items()}
 
     def _values(self, name: str) -> NDArray[np.float64]:
         column = self._column.get(name)
@@ -157,7 +183,7 @@ class Tracker:
             if name in given:
                 self._events[:, 0, number] = given[name]
         first = EVENTS.index(DEEDS[0])
-        self._events[:, 0, first:] = self._group[self.last_kind][:, None] == np.arange(len(DEEDS))
+        self._events[:, 0, first : first + len(DEEDS)] = self._group[self.last_kind][:, None] == np.arange(len(DEEDS))
 
     def _write_measures(self, sight: Sight) -> None:
         for number, name in enumerate((*FIGURES, "year")):
