@@ -46,13 +46,11 @@ class Code(IntEnum):
 
 
 class Host(Protocol):
-    """Games of a worker; `host(plan, arrays, first, last)` of the file that is hosted makes them.
+    """Games of a worker; `host(plan, arrays, first, last)` of the file that is hosted makes them."""
 
-    Attributes:
-        current: The game that is being played, for error messages; None if that is not known.
-    """
-
-    current: int | None
+    @property
+    def current(self) -> int | None:
+        """The game that is being played, for error messages; None if that is not known."""
 
     def answer(self, code: int, slot: int, payload: bytes) -> bytes:
         """Does what a message with a code of its own asks for, and returns what to answer."""

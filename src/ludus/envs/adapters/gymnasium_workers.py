@@ -196,7 +196,7 @@ class WorkerBatch(GymnasiumBatch):
         if self._faults_in_row[number] >= settings.max_faults_in_row:
             self.close()
             raise WorkerError(
-                f"{self.spec.id} stops: worker {number} failed {self._faults_in_row[number]} times in a row, with fewer "
-                f"than {settings.progress_steps} steps in between (max_faults_in_row). The last time, {fault}"
+                f"{self.spec.id} stops: worker {number} failed {self._faults_in_row[number]} times in a row, with "
+                f"fewer than {settings.progress_steps} steps in between (max_faults_in_row). The last time, {fault}"
             )
         _LOGGER.warning("[WARN] %s: %s\nThe worker is restarted (fault %d).", self.spec.id, fault, len(self.faults))

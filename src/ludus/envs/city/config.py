@@ -50,6 +50,8 @@ class CityConfig(EnvSettings):
             dialog or a window is open, and the player has to close it.
         menu_buffer: Discovered elements of the interface that are remembered.
         learned: Folder that learnt letters are kept in; None learns them anew in every process.
+        workers: Processes that draw and read the embedded games; 0 does it in this one, None takes one a core where
+            there are enough games. Games are the same whatever it is.
     """
 
     game: Annotated[str, Field(min_length=1)] = EMBEDDED
@@ -70,6 +72,7 @@ class CityConfig(EnvSettings):
     closes: bool = False
     menu_buffer: Annotated[int, Field(ge=1, le=1000)] = 50
     learned: str | None = None
+    workers: Annotated[int, Field(ge=0, le=1024)] | None = None
 
     @field_validator("actions", "observe")
     @classmethod
@@ -89,6 +92,8 @@ class CityConfig(EnvSettings):
         named = [name for name in ("kinds", "lands") if getattr(self, name)] + ["cells"] * (self.cells == "lots")
         if self.game == EMBEDDED and named:
             raise ValueError(f"{', '.join(named)} need a game with a profile, such as game: micropolis")
+        if self.game != EMBEDDED and self.workers:
+            raise ValueError(f"workers need game: {EMBEDDED}; {self.game!r} runs in processes of its own")
         if self.game != EMBEDDED and self.metrics == "truth":
             raise ValueError(f"metrics: truth needs game: {EMBEDDED}; {self.game!r} is known by its screen alone")
         return self

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError
 from ludus.envs.base import EnvRequest, check_snapshot
+from ludus.envs.city.advice import Advice, Advisers, Question
 from ludus.envs.city.catalogue import Catalogue, embedded_catalogue
 from ludus.envs.city.config import CityConfig
 from ludus.envs.city.drivers.city_games import CityGames
@@ -19,6 +20,7 @@ from ludus.envs.city.explorer import Explorer
 from ludus.envs.city.game.rules import MONTH_DAYS, Over
 from ludus.envs.city.gestures import CLEAR, FUNDED, FUNDING_LEVELS, funding_kind
 from ludus.envs.city.interface.demand import BARS
+from ludus.envs.city.interface.layout import Layout
 from ludus.envs.city.interface.menus import MENUS
 from ludus.envs.city.interface.theme import FIELDS
 from ludus.envs.city.perception.embedded import KINDS
@@ -37,6 +39,8 @@ class EmbeddedTable(CityTable):
         games: The games themselves.
     """
 
+    advises = True
+
     def __init__(self, config: CityConfig, request: EnvRequest) -> None:
         self.num_games, self._config = request.num_games, config
         self.games = CityGames(
@@ -47,14 +51,12 @@ class EmbeddedTable(CityTable):
             first_game=request.first_game,
         )
         self.fields, self.menus = EMBEDDED_FIELDS, len(MENUS)
-        self.catalogue = self._make_catalogue()
+        self.catalogue = table_catalogue(config, tuple(self.games.layouts.values()))
+        self._advisers = Advisers(self.games, self.catalogue)
         self._looks = self._make_looks(Path(config.learned) if config.learned is not None else None)
         self._wait = (Wait(config.wait_s or WAIT_S),)
         self._reads = config.metrics == "screen"
-        pictures = Pictures(
-            config.frame if "frame" in config.observe else None, config.cell_pixels if "map" in config.observe else 0
-        )
-        self.sight = Sight(self.num_games, len(self.fields), self.catalogue, pictures)
+        self.sight = Sight(self.num_games, len(self.fields), self.catalogue, Pictures.wanted_by(config))
         self._explorer = Explorer(self.num_games, config.menu_buffer, (config.display.width, config.display.height))
         self._turn = np.zeros(self.num_games, np.int64)  # decisions in the present city
         self._funding = np.zeros((self.num_games, len(FUNDED)), np.int64)  # levels that were asked for
@@ -109,6 +111,10 @@ class EmbeddedTable(CityTable):
     def picture(self, game: int) -> Frame:
         """Returns a copy of the present picture of a game."""
         return self.games.capture(game).copy()
+
+    def advise(self, questions: Sequence[Question]) -> list[Advice]:
+        """Asks strategies, which see the truth, what they would do now."""
+        return [self._advisers.advise(question) for question in questions]
 
     def close(self) -> None:
         """Ends the games; may be called twice."""
@@ -257,21 +263,26 @@ class EmbeddedTable(CityTable):
 
     # --- making ---
 
-    def _make_catalogue(self) -> Catalogue:
-        themes = self._config.display.themes
-        views = [layout.view for layout in self.games.layouts.values()]
-        sizes = sorted({(view.columns, view.rows) for view in views})
-        if len(sizes) > 1:
-            raise ConfigError(
-                f"the themes {', '.join(themes)} show different parts of the map: "
-                f"{', '.join(f'{columns}x{rows} cells' for columns, rows in sizes)}; make the map smaller "
-                "(rules.columns, rules.rows) or the picture larger (display.width, display.height)"
-            )
-        return embedded_catalogue(self._config.rules, views[0], self._config.actions)
-
     def _make_looks(self, folder: Path | None) -> list[EmbeddedLook]:
         looks: dict[str, EmbeddedLook] = {}
         for game, interface in enumerate(self.games.interfaces):
             if interface.theme.name not in looks:
                 looks[interface.theme.name] = EmbeddedLook(self.games, game, self.catalogue, folder)
         return [looks[interface.theme.name] for interface in self.games.interfaces]
+
+
+def table_catalogue(config: CityConfig, layouts: Sequence[Layout]) -> Catalogue:
+    """Returns what can be done in embedded games of some layouts.
+
+    Raises:
+        ConfigError: They show different parts of the map.
+    """
+    views = [layout.view for layout in layouts]
+    sizes = sorted({(view.columns, view.rows) for view in views})
+    if len(sizes) > 1:
+        raise ConfigError(
+            f"the themes {', '.join(config.display.themes)} show different parts of the map: "
+            f"{', '.join(f'{columns}x{rows} cells' for columns, rows in sizes)}; make the map smaller "
+            "(rules.columns, rules.rows) or the picture larger (display.width, display.height)"
+        )
+    return embedded_catalogue(config.rules, views[0], config.actions)

@@ -26,6 +26,7 @@ from ludus.envs.city.observation import Observer
 from ludus.envs.city.screen_table import MOST_GAMES, ScreenTable
 from ludus.envs.city.table import CityTable
 from ludus.envs.city.tracker import EVENTS, MEASURES, Tracker
+from ludus.envs.city.worker_table import WorkerTable, worker_count
 from ludus.envs.settings import read_settings
 
 VERSION = 1
@@ -39,8 +40,7 @@ class CityEnv(BatchedEnv):
         self.config = read_settings(CityConfig, request.config, f"city-v{VERSION}")
         self.device = resolve_device(request.device, f"city-v{VERSION}", ("cpu",))
         self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
-        make_table = EmbeddedTable if self.config.game == EMBEDDED else ScreenTable
-        self.table: CityTable = make_table(self.config, request)
+        self.table = make_table(self.config, request)
         self._observer, self.tracker = Observer(self.config, self.table), Tracker(self.table)
         self.spec = city_spec(self.config, self.table, self._observer)
         self._most_choice = np.array([len(self.table.catalogue), self.table.catalogue.cells]) - 1
@@ -144,6 +144,14 @@ class CityEnv(BatchedEnv):
     def close(self) -> None:
         """Ends the games; may be called twice."""
         self.table.close()
+
+
+def make_table(config: CityConfig, request: EnvRequest) -> CityTable:
+    """Makes the games: on real screens, in worker processes or in this process."""
+    if config.game != EMBEDDED:
+        return ScreenTable(config, request)
+    workers = worker_count(config, request.num_games)
+    return WorkerTable(config, request, workers) if workers else EmbeddedTable(config, request)
 
 
 def city_spec(config: CityConfig, table: CityTable, observer: Observer) -> EnvSpec:

@@ -56,10 +56,7 @@ class ScreenTable(CityTable):
         self._names = tuple(name for name, spec in self.profile.readings.items() if spec.kind != "text")
         self.fields = tuple(FieldKind(name, self.profile.readings[name].kind) for name in self._names)
         self.menus = len(self.profile.menus)
-        pictures = Pictures(
-            config.frame if "frame" in config.observe else None, config.cell_pixels if "map" in config.observe else 0
-        )
-        self.sight = Sight(self.num_games, len(self.fields), self.catalogue, pictures)
+        self.sight = Sight(self.num_games, len(self.fields), self.catalogue, Pictures.wanted_by(config))
         self._cv2 = opencv("seeing the map")
         self._perception = ProfileReader(self.profile, names=self._names)
         self._pool = ThreadPoolExecutor(self.num_games, thread_name_prefix="ludus-game")

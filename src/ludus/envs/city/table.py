@@ -1,16 +1,18 @@
 """A table of games as City's world sees them: decisions go in, sights come back; embedded or on real screens."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import UnsupportedError
+from ludus.envs.city.advice import Advice, Question
 from ludus.envs.city.catalogue import NOT_JUDGED, Catalogue
+from ludus.envs.city.config import CityConfig
 from ludus.envs.city.drivers.driver import Frame
 from ludus.envs.city.perception.reading import Kind
 
@@ -33,6 +35,12 @@ class Pictures:
 
     frame: tuple[int, int] | None
     cell_pixels: int
+
+    @classmethod
+    def wanted_by(cls, config: CityConfig) -> "Pictures":
+        """Returns the sizes of what is observed."""
+        entries = config.observe
+        return cls(config.frame if "frame" in entries else None, config.cell_pixels if "map" in entries else 0)
 
 
 class Sight:
@@ -80,6 +88,16 @@ class Sight:
         self.trouble: NDArray[np.int64] = np.zeros(games, np.int64)
         self.recovered: NDArray[np.int64] = np.zeros(games, np.int64)
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Returns all of them by name."""
+        return dict(vars(self))
+
+    def live_in(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Moves into other arrays of the same names, shapes and types, such as some that processes share."""
+        for name, own in self.arrays().items():
+            arrays[name][...] = own
+            setattr(self, name, arrays[name])
+
     def forget(self, games: NDArray[np.bool_]) -> None:
         """Forgets what depends on earlier decisions of some games, `(games,)`, in which a new city begins."""
         self.placed[games] = NOT_JUDGED
@@ -106,8 +124,10 @@ class CityTable(ABC):
         fields: What is read of them, in the order of the columns of a sight.
         menus: Menus that can be open.
         sight: What is seen of them.
+        advises: Whether strategies can be asked what they would do.
     """
 
+    advises = False
     num_games: int
     catalogue: Catalogue
     fields: tuple[FieldKind, ...]
@@ -134,6 +154,10 @@ class CityTable(ABC):
     @abstractmethod
     def close(self) -> None:
         """Ends the games; may be called twice."""
+
+    def advise(self, questions: Sequence[Question]) -> list[Advice]:
+        """Asks strategies, which see the truth, what they would do now."""
+        raise UnsupportedError(f"games on real screens hide the truth that {questions[0].strategy} needs")
 
     def snapshot(self) -> dict[str, Tensor]:
         """Returns the whole state as tensors that later decisions do not touch."""

@@ -189,10 +189,9 @@ class CityGames:
         self.simulation.close()
 
     def _make_studio(self, name: str) -> Studio:
-        theme, rules = theme_of(name), self.simulation.rules
+        theme = theme_of(name)
         face = face_of(theme.family, theme.size_for(self.display.height))
-        size = (self.display.width, self.display.height)
-        return make_studio(theme, make_layout(theme, size, (rules.columns, rules.rows), face), face)
+        return make_studio(theme, embedded_layout(name, self.display, self.simulation.rules), face)
 
     def _begin(self, game: int) -> None:
         self.interfaces[game].restart()
@@ -229,6 +228,13 @@ class CityGames:
         if not 0 <= game < self.num_games:
             raise ConfigError(f"game {game} does not exist; valid: 0 to {self.num_games - 1}")
         return game
+
+
+def embedded_layout(theme_name: str, display: CityDisplay, rules: CityRules) -> Layout:
+    """Returns where everything is that never moves, in a theme."""
+    theme = theme_of(theme_name)
+    face = face_of(theme.family, theme.size_for(display.height))
+    return make_layout(theme, (display.width, display.height), (rules.columns, rules.rows), face)
 
 
 def _lines(interface: Interface) -> dict[str, str]:
