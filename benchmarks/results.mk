@@ -109,6 +109,14 @@ results-city-screens: $(READY) ## docs/city.md: real games on their screens; nee
 	$(BIN)/python benchmarks/city_screens.py --out $(DATA)/city_screens.json
 	$(TABLES) city-screens
 
+results-city-strategies: $(READY) ## docs/city.md: scripted strategies in the embedded game
+	$(BIN)/python benchmarks/city_strategies.py --csv $(DATA)/city_strategies.csv
+	$(TABLES) city-strategies
+
+results-city-quick: $(READY) ## docs/city-results.md: the preset quick, three seeds, beside scripted players; long
+	$(BIN)/python benchmarks/city_results.py --preset quick --seeds 3 --out $(DATA)/city_quick.json
+	$(TABLES) city-quick
+
 results-mimic-walk: $(READY) ## docs/mimic-results.md: the preset walk, three seeds; long
 	$(BIN)/python benchmarks/mimic_results.py --preset walk --seeds 3 --out $(DATA)/mimic_walk.json --picture docs/images/mimic-gait.png
 	$(TABLES) mimic-walk

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from benchmarks.tables import brawl, city_screens, costs, learner, mimic, rocket, rocket_parity, strategy, tuning
+from benchmarks.tables import brawl, city, city_screens, costs, learner, mimic, rocket, rocket_parity, strategy, tuning
 from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -61,6 +61,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "league": costs.league,
     "logging": costs.logging,
     "city-screens": city_screens.screens,
+    "city-strategies": city.strategies,
+    "city-quick": city.quick,
 }
 _BLOCK = re.compile(r"<!-- results:(?P<name>[a-z0-9:-]+) -->\n(?P<body>.*?)<!-- /results:(?P=name) -->", re.DOTALL)
 
