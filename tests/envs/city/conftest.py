@@ -21,6 +21,12 @@ def xvfb() -> None:
 
 
 @pytest.fixture
+def toy_path(tmp_path: Path) -> Path:
+    """The file of the toy game's profile; the game itself is not needed to read it."""
+    return toy_file(tmp_path)
+
+
+@pytest.fixture
 def toy_profile(request: pytest.FixtureRequest, tmp_path: Path) -> GameProfile:
     request.getfixturevalue("xvfb")
     return load_profile(str(toy_file(tmp_path)))

@@ -49,7 +49,9 @@ class CityConfig(EnvSettings):
         closes: Whether kinds that need the map close what covers it first; else they are not allowed while a menu, a
             dialog or a window is open, and the player has to close it.
         menu_buffer: Discovered elements of the interface that are remembered.
-        learned: Folder that learnt letters are kept in; None learns them anew in every process.
+        learned: Folder that learnt letters are kept in; None learns those of the embedded game anew in every process,
+            and keeps those of real games in the user's cache.
+        ocr: Whether OCR reads, in the background, what the letters of a real game that are known do not tell.
         workers: Processes that draw and read the embedded games; 0 does it in this one, None takes one a core where
             there are enough games. Games are the same whatever it is.
     """
@@ -72,6 +74,7 @@ class CityConfig(EnvSettings):
     closes: bool = False
     menu_buffer: Annotated[int, Field(ge=1, le=1000)] = 50
     learned: str | None = None
+    ocr: bool = True
     workers: Annotated[int, Field(ge=0, le=1024)] | None = None
 
     @field_validator("actions", "observe")

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -12,10 +13,10 @@ from ludus.core.errors import ConfigError, GameLostError
 from ludus.core.random import stream_hash
 from ludus.envs.base import EnvRequest
 from ludus.envs.city.config import CityConfig
-from ludus.envs.city.drivers.driver import Frame
+from ludus.envs.city.drivers.driver import Frame, Gesture
 from ludus.envs.city.drivers.starting import check_installed
 from ludus.envs.city.drivers.x11 import X11Driver
-from ludus.envs.city.micropolis_lessons import LESSONS
+from ludus.envs.city.micropolis_lessons import teach_letters
 from ludus.envs.city.perception.opencv import opencv
 from ludus.envs.city.perception.profiles import STABLE_READS, ProfileReader
 from ludus.envs.city.perception.reader import ScreenReader
@@ -27,6 +28,7 @@ from ludus.envs.city.table import CityTable, FieldKind, Pictures, Sight
 
 MOST_GAMES = 16  # screens and processes side by side
 _LANDS = 2**31 - 1
+_TAUGHT = ("micropolis",)  # profiles with lessons; letters of other games are learnt by OCR as they come up
 _PROOF_S = 30.0  # for readings that prove a new city; letters may have to be learnt first
 _PROOF_POLL_S = 0.05
 _T = TypeVar("_T")
@@ -58,7 +60,8 @@ class ScreenTable(CityTable):
         self.menus = len(self.profile.menus)
         self.sight = Sight(self.num_games, len(self.fields), self.catalogue, Pictures.wanted_by(config))
         self._cv2 = opencv("seeing the map")
-        self._perception = ProfileReader(self.profile, names=self._names)
+        folder = Path(config.learned) if config.learned is not None else None
+        self._perception = ProfileReader(self.profile, folder, use_ocr=config.ocr, names=self._names)
         self._pool = ThreadPoolExecutor(self.num_games, thread_name_prefix="ludus-game")
         self._seed, self._episode = request.seed, np.full(self.num_games, -1)
         self.games: list[ScreenGame] = []
@@ -100,6 +103,10 @@ class ScreenTable(CityTable):
         """Returns a copy of the picture of a game that was seen last."""
         return self.games[game].look.frame.copy()
 
+    def done(self, game: int) -> Sequence[Gesture]:
+        """Returns the gestures of a game's last decision."""
+        return self.games[game].done
+
     def close(self) -> None:
         """Ends the games, their screens and threads; may be called twice."""
         if self._is_closed:
@@ -116,7 +123,7 @@ class ScreenTable(CityTable):
         """Starts the games; the first one alone, because what it looks like may have to be learnt."""
         for number in range(self.num_games):
             fields = list(self._perception.reader.fields.values())
-            worker = self._perception.worker
+            worker = self._perception.worker if self._config.ocr else None
             reader = ScreenReader(fields, self._perception.bank, worker, stable_reads=STABLE_READS)
             first = self.games[0].driver if self.games else None
             driver = X11Driver(self.profile, pictures=first.pictures if first is not None else None)
@@ -128,12 +135,11 @@ class ScreenTable(CityTable):
         self._each(lambda number: self.games[number].launch(self._land(number, 0)), list(range(1, self.num_games)))
 
     def _teach(self, driver: X11Driver) -> None:
-        """Teaches letters to a reader that cannot read a new city, where there are lessons."""
-        perception, teach, frame = self._perception, LESSONS.get(self.profile.name), driver.capture()
+        """Teaches letters to a reader that cannot read a new city, where there are lessons for its game."""
+        perception, frame = self._perception, driver.capture()
         known = [perception.reader.read_field(frame, name).is_readable for name in self._names]
-        if teach is not None and not all(known):
-            teach(driver, perception.bank, perception.reader.fields.values())
-            perception.save()
+        if self.profile.name in _TAUGHT and not all(known):
+            teach_letters(driver, perception)
 
     def _begin(self, number: int) -> None:
         game = self.games[number]

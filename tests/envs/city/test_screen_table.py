@@ -1,0 +1,194 @@
+"""Real games behind city-v1: a toy game on real screens, disturbed and recovered, and what is judged of readings."""
+
+import dataclasses
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ludus.core.errors import ConfigError, GameNotFoundError, UnsupportedError
+from ludus.envs.base import EnvRequest
+from ludus.envs.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED
+from ludus.envs.city.config import CityConfig
+from ludus.envs.city.drivers.x11 import X11Driver
+from ludus.envs.city.env import CityEnv
+from ludus.envs.city.learned import LearnedPictures
+from ludus.envs.city.perception.glyphs import GlyphBank
+from ludus.envs.city.perception.reader import ScreenReader
+from ludus.envs.city.perception.reading import Date, Reading, Value
+from ludus.envs.city.profile import load_profile
+from ludus.envs.city.profile_catalogue import profile_catalogue
+from ludus.envs.city.screen_game import Deeds, Look, ScreenGame
+from ludus.envs.city.screen_table import ScreenTable
+
+MAGENTA = (255, 0, 255)  # what the toy game builds
+
+
+@pytest.fixture
+def settings(xvfb: None, toy_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:  # noqa: ARG001
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return {
+        "game": str(toy_path),
+        "actions": ["build", "menu"],
+        "closes": True,
+        "steps": 5,
+        "wait_s": 0.05,
+        "ocr": False,
+        "lands": [3, 4],
+    }
+
+
+@pytest.fixture
+def env(settings: dict[str, object]) -> Iterator[CityEnv]:
+    with CityEnv(EnvRequest(2, config=settings)) as made:
+        yield made
+
+
+def table_of(env: CityEnv) -> ScreenTable:
+    assert isinstance(env.table, ScreenTable)
+    return env.table
+
+
+def decide(env: CityEnv, name: str, cell: int = 0) -> torch.Tensor:
+    """The same decision in both games."""
+    return torch.tensor([[[env.table.catalogue.number(name), cell]]] * 2)
+
+
+def process(env: CityEnv, game: int) -> int:
+    session = table_of(env).games[game].driver._session
+    assert session is not None
+    return session.pid
+
+
+def test_games_play_side_by_side_on_screens_of_their_own(env: CityEnv) -> None:
+    assert (env.spec.realtime, env.spec.snapshots, env.spec.max_games) == (True, False, 16)
+    assert env.table.catalogue.names == ("wait", "first", "second", "menu.games.dialog")
+    before = env.reset()["map"].clone()
+    result = env.step(decide(env, "first", 15))  # third column of the second row
+    after = result.observations["map"]
+    side = env.config.cell_pixels
+    cell = after[:, 0, side : 2 * side, 2 * side : 3 * side]
+    assert (cell[:, 1, 1] == torch.tensor(MAGENTA, dtype=torch.uint8)).all()
+    assert int((before != after).any(-1).sum()) <= 2 * side * side  # nothing else has changed
+    drivers = [game.driver for game in table_of(env).games]
+    assert [driver.seed for driver in drivers] == [3, 4]
+    assert drivers[0].capture().shape == (240, 320, 3)
+    assert float(result.events["trouble"].sum()) == 0.0
+    with pytest.raises(UnsupportedError):
+        env.snapshot()
+
+
+def test_an_episode_ends_and_another_city_begins(env: CityEnv) -> None:
+    env.reset()
+    for number in range(5):
+        result = env.step(decide(env, "second", number))
+    assert result.truncated.tolist() == [True, True]
+    assert [game.driver.seed for game in table_of(env).games] == [4, 3]
+    pixels = result.observations["map"].flatten(0, 3)
+    assert not (pixels == torch.tensor(MAGENTA, dtype=torch.uint8)).all(-1).any()
+
+
+def test_a_killed_game_cuts_its_episode_off_and_the_other_goes_on(env: CityEnv) -> None:
+    env.reset()
+    env.step(decide(env, "first", 20))
+    before = process(env, 0)
+    os.kill(before, signal.SIGKILL)
+    result = env.step(decide(env, "first", 30))
+    assert result.truncated.tolist() == [True, False]
+    assert result.terminated.tolist() == [False, False]
+    assert result.events["trouble"][:, 0].tolist() == [1.0, 0.0]
+    assert result.events["recovered"][:, 0].tolist() == [1.0, 0.0]
+    assert process(env, 0) != before
+    last = result.final_observations["map"][0, 0]
+    assert (last == torch.tensor(MAGENTA, dtype=torch.uint8)).all(-1).any()  # what was seen before it was lost
+    assert env.step(decide(env, "first", 40)).events["trouble"].sum() == 0.0
+    assert [incident.trouble.kind for incident in table_of(env).games[0].driver.incidents] == ["process"]
+
+
+def test_an_unexpected_window_is_closed_and_the_city_goes_on(env: CityEnv) -> None:
+    env.reset()
+    table_of(env).games[1].driver.prompt.ask("odd")
+    result = env.step(decide(env, "first", 20))
+    assert not result.ended.any()
+    assert result.events["trouble"][:, 0].tolist() == [0.0, 1.0]
+    assert result.events["recovered"][:, 0].tolist() == [0.0, 1.0]
+    assert table_of(env).games[1].driver.open_dialogs() == ()
+
+
+def test_a_dialog_that_the_player_opened_is_no_trouble_and_is_closed_for_the_next_decision(env: CityEnv) -> None:
+    env.reset()
+    result = env.step(decide(env, "menu.games.dialog"))
+    assert env.table.sight.dialog.tolist() == [True, True]
+    assert float(result.events["trouble"].sum()) == 0.0
+    result = env.step(decide(env, "first", 20))
+    assert env.table.sight.dialog.tolist() == [False, False]
+    assert float(result.events["trouble"].sum()) == 0.0
+
+
+def test_nothing_is_left_when_games_are_closed(settings: dict[str, object]) -> None:
+    with CityEnv(EnvRequest(1, config=settings)) as env:
+        folder = table_of(env).games[0].driver._session.screen.folder  # type: ignore[union-attr]
+        pid = process(env, 0)
+    env.close()
+    give_up = time.monotonic() + 5.0
+    while folder.exists() and time.monotonic() < give_up:
+        time.sleep(0.01)
+    assert not folder.exists()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_game_that_is_not_installed_is_told_with_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(GameNotFoundError, match="apt-get install micropolis micropolis-data xvfb"):
+        CityEnv(EnvRequest(1, config={"game": "micropolis"}))
+
+
+def test_too_many_screens_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="17 games on real screens; at most 16"):
+        CityEnv(EnvRequest(17, config=settings))
+
+
+# --- judging, by readings that are made up ---
+
+
+def look(funds: float | None, date: Value | None, age_s: float = 0.0) -> Look:
+    readings = {"funds": Reading("funds", funds, 1.0, age_s), "date": Reading("date", date, 1.0)}
+    return Look(np.zeros((1, 1, 3), np.uint8), readings)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ((200.0, Date(1900, 3)), (190.0, Date(1900, 5)), CONFIRMED),
+        ((200.0, Date(1900, 3)), (200.0, Date(1900, 5)), REFUSED),
+        ((200.0, Date(1900, 3)), (185.0, Date(1900, 5)), NOT_JUDGED),  # something else was paid too
+        ((200.0, Date(1900, 3)), (290.0, Date(1900, 5)), NOT_JUDGED),  # taxes came in
+        ((200.0, Date(1900, 11)), (190.0, Date(1901, 1)), NOT_JUDGED),
+        ((200.0, None), (190.0, Date(1900, 5)), NOT_JUDGED),
+        ((None, Date(1900, 3)), (190.0, Date(1900, 5)), NOT_JUDGED),
+        ((200.0, 7.0), (190.0, 7.0), CONFIRMED),
+        ((200.0, 7.0), (190.0, 8.0), NOT_JUDGED),
+    ],
+)
+def test_placements_are_judged_within_a_year(
+    toy_path: Path, tmp_path: Path, before: tuple[float | None, Value], after: tuple[float | None, Value], said: int
+) -> None:
+    profile = dataclasses.replace(load_profile(str(toy_path)), accounts="year")
+    catalogue = profile_catalogue(profile, ("build",), "tiles", None)
+    reader = ScreenReader((), GlyphBank())
+    game = ScreenGame(X11Driver(profile, pictures=LearnedPictures(tmp_path)), reader, catalogue, CityConfig(), 0)
+    game.look, deeds = look(*after), Deeds()
+    game._judge(catalogue.number("first"), look(*before), deeds)
+    assert deeds.placed == said
+
+
+def test_old_readings_are_no_numbers() -> None:
+    assert look(200.0, None).number("funds") == 200.0
+    assert look(200.0, None, age_s=0.1).number("funds") is None
+    assert look(200.0, None).number("tax") is None
