@@ -25,6 +25,10 @@ def train(
     run_dir: Annotated[Path | None, typer.Option(help="Run folder; a new one under runs/ by default.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed; short for seed=N.")] = None,
     device: Annotated[str | None, typer.Option(help="Device; short for world.device=D.")] = None,
+    game: Annotated[
+        str | None,
+        typer.Option(help="Game of a world that has several, such as micropolis or your own profile's file in city."),
+    ] = None,
     plugin: Plugin = None,
 ) -> None:
     """Train an agent. A run folder that holds an unfinished run with the same settings goes on."""
@@ -36,11 +40,31 @@ def train(
     words = list(overrides or [])
     words += [f"seed={seed}"] if seed is not None else []
     words += [f"world.device={device}"] if device is not None else []
+    if game is not None:
+        words.append(f"world.settings.game={game}")
+        named = _preset_for(world, game)
+        preset = named if preset is None and config is None else preset
     settings = load_run_config(world, preset, config, words)
     defaults = read_user_defaults()
     title = f"{world.replace(':', '-')}-{preset or (config.stem if config else 'run')}"
     runs = defaults.runs_folder or Path("runs")
     _run(settings, lambda: run_dir or new_run_folder(runs, title), title=title, user=defaults.name or "")
+
+
+def _preset_for(world: str, game: str) -> str | None:
+    """Returns the preset of a world that is named after a game, if there is one.
+
+    Raises:
+        ConfigError: The world has no games to choose among.
+    """
+    from ludus.config import Shelf
+    from ludus.core.errors import ConfigError
+    from ludus.envs.registry import preset_package, settings_model
+
+    settings = settings_model(world)
+    if settings is None or "game" not in settings.model_fields:
+        raise ConfigError(f"--game {game}: {world} has no games to choose among; leave --game out, or train city")
+    return game if game in Shelf(preset_package(world)).names() else None
 
 
 def resume(

@@ -1,0 +1,138 @@
+"""An hour of the real Micropolis, unattended: an agent learns while its games are killed, stopped, closed and covered.
+
+    python benchmarks/city_micropolis.py --minutes 65 --folder runs/city-micropolis --out micropolis.json
+    python benchmarks/city_micropolis.py --judge --folder runs/city-micropolis     # players of a run that is there
+
+Faults are done to the games in turn (`city_faults.py`). Then the agent and random players found cities on the same
+lands, with the same number of decisions each; when a city is finished, the game's own prompt says how many of its zones
+have power, which no player ever sees. Needs the Debian packages micropolis, micropolis-data and xvfb.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import ludus
+from city_faults import FaultyTable  # type: ignore[import-not-found]  # beside this file
+from ludus.envs.base import EnvRequest, StepResult
+from ludus.envs.city import env as city
+from ludus.envs.city.drivers.micropolis_truth import POWERED, TILE_MASK, ZONE_MIDDLE, MicropolisTruth
+from ludus.envs.city.screen_table import ScreenTable
+from ludus.policies.agent import Agent
+
+SEED = 20  # of the comparison
+GAMES = 6
+ZONES = (240, 692)  # tiles of homes, shops and works, from the first to the one behind the last
+ROADS = (64, 206)
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=65.0, help="of training")
+    parser.add_argument("--every-s", type=float, default=180.0, help="seconds between faults")
+    parser.add_argument("--cities", type=int, default=12, help="of every player in the comparison")
+    parser.add_argument("--folder", type=Path, default=Path("runs/city-micropolis"))
+    parser.add_argument("--judge", action="store_true", help="compare players of a run that is there")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("overrides", nargs="*", help="settings as key=value, after --")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    if not asked.judge:
+        train(asked.folder, asked.minutes, asked.every_s, asked.overrides)
+    agent = Agent.load(asked.folder / "run", seed=SEED)
+    players = {
+        "agent": play(agent.settings, asked.cities, agent),
+        "random, the same kinds of action": play(agent.settings, asked.cities, None),
+        "random, every tool on every lot": play({**agent.settings, "kinds": None}, asked.cities, None),
+    }
+    document = {"run": run_record(asked.folder), "players": players}
+    if asked.out is not None:
+        asked.out.write_text(json.dumps(document, indent=1) + "\n")
+    print(json.dumps(players, indent=1))
+
+
+def train(folder: Path, minutes: float, every_s: float, overrides: list[str]) -> None:
+    """Trains on games that are disturbed, until the time is over."""
+    folder.mkdir(parents=True)
+    FaultyTable.folder, FaultyTable.every_s = folder, every_s
+    setattr(city, "ScreenTable", FaultyTable)  # noqa: B010 - the world's own name for its table
+    started_s = time.monotonic()
+    settings = ["total_env_steps=1_000_000", "evaluation.every_env_steps=1_000_000", "monitoring.console=plain"]
+    stop = threading.Timer(60.0 * minutes, os.kill, (os.getpid(), signal.SIGTERM))
+    stop.daemon = True
+    stop.start()
+    run = ludus.train("city", preset="micropolis", overrides=[*settings, *overrides], folder=folder / "run")
+    outcome = {"wall_s": time.monotonic() - started_s, "env_steps": run.env_steps, "why": run.stop_reason}
+    (folder / "wall.json").write_text(json.dumps(outcome))
+    setattr(city, "ScreenTable", ScreenTable)  # noqa: B010
+
+
+def play(settings: Mapping[str, Any], cities: int, agent: Agent | None) -> dict[str, Any]:
+    """Founds cities with an agent, or at random, and returns how they end."""
+    steps, finals, started_s = int(settings["steps"]), [], time.monotonic()
+    env = city.CityEnv(EnvRequest(GAMES, seed=SEED, config={**settings, "steps": 10 * int(settings["steps"])}))
+    bots, assignment = env.bots(("random",)), torch.zeros((GAMES, 1), dtype=torch.int32)
+    actions = torch.zeros((GAMES, 1, 2), dtype=torch.int64)
+    with env:
+        for _ in range(-(-cities // GAMES)):
+            observations, memory = env.reset(), None
+            kinds = np.zeros(len(env.table.catalogue), np.int64)
+            placed = 0
+            for _ in range(steps):
+                if agent is None:
+                    bots.act(assignment, actions)
+                else:
+                    chosen, memory = agent.predict({name: seen[:, 0] for name, seen in observations.items()}, memory)
+                    actions[:, 0] = torch.as_tensor(chosen)
+                result = env.step(actions)
+                observations = result.observations
+                kinds += np.bincount(actions[:, 0, 0].numpy(), minlength=len(kinds))
+                placed += int(result.events["placed"].sum())
+            finals += [final(env, game, result) for game in range(GAMES)]
+            print(f"[OK] {finals[-GAMES:]}", file=sys.stderr, flush=True)
+    shares = dict(zip(env.table.catalogue.names, (kinds / kinds.sum()).round(3).tolist(), strict=True))
+    return {"cities": finals, "wall_s": round(time.monotonic() - started_s, 1), "last_kinds": shares, "placed": placed}
+
+
+def final(env: city.CityEnv, game: int, result: StepResult) -> dict[str, float]:
+    """Returns what the screen says of a city, and what the game knows of its zones."""
+    said = {name: float(result.measures[name][game, 0]) for name in ("population", "funds", "year")}
+    table = env.table
+    if not isinstance(table, ScreenTable):
+        raise TypeError("games on real screens are judged here")
+    driver = table.games[game].driver
+    tiles = MicropolisTruth(lambda: driver.prompt).tiles()
+    kinds = tiles & TILE_MASK
+    is_zone = ((tiles & ZONE_MIDDLE) > 0) & (kinds >= ZONES[0]) & (kinds < ZONES[1])
+    rows, columns = np.nonzero(is_zone)
+    is_road = (kinds >= ROADS[0]) & (kinds < ROADS[1])
+    beside = [
+        bool(is_road[max(y - 2, 0) : y + 3, max(x - 2, 0) : x + 3].any()) for y, x in zip(rows, columns, strict=True)
+    ]
+    powered = int(np.count_nonzero(is_zone & ((tiles & POWERED) > 0)))
+    return {**said, "land": driver.seed, "zones": len(rows), "powered": powered, "at_road": sum(beside)}
+
+
+def run_record(folder: Path) -> dict[str, Any]:
+    """Returns what was written down while the agent learned."""
+    record: dict[str, Any] = {}
+    for name in ("faults", "troubles", "cities"):
+        file = folder / f"{name}.jsonl"
+        record[name] = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    wall = folder / "wall.json"
+    return record | (json.loads(wall.read_text()) if wall.exists() else {})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""city-v1 on the real Micropolis: what is built is confirmed by readings, which say what the game's prompt does."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from ludus.envs.base import EnvRequest
+from ludus.envs.city.drivers.micropolis_truth import MicropolisTruth
+from ludus.envs.city.env import CityEnv
+from ludus.envs.city.profile import load_profile
+from ludus.envs.city.screen_table import ScreenTable
+
+LAND = 47  # without water in the part of the map that is seen
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[CityEnv]:
+    for needed, package in ((load_profile("micropolis").launch.command[0], "micropolis"), ("Xvfb", "xvfb")):
+        if shutil.which(needed) is None:
+            pytest.skip(f"needs {needed}, from the Debian package {package}")
+    settings = {
+        "game": "micropolis",
+        "cells": "lots",
+        "actions": ["build", "tax"],
+        "closes": True,
+        "steps": 100,
+        "lands": [LAND],
+        "ocr": False,
+    }
+    with CityEnv(EnvRequest(1, config=settings)) as made:
+        yield made
+
+
+def decide(env: CityEnv, name: str, column: int = 0, row: int = 0) -> dict[str, float]:
+    """Carries out a decision and returns what happened, what stands there, and how it was judged."""
+    catalogue = env.table.catalogue
+    cell = row * catalogue.columns + column
+    result = env.step(torch.tensor([[[catalogue.number(name), cell]]]))
+    numbers = {**result.events, **result.measures}
+    return {key: float(value[0, 0]) for key, value in numbers.items()} | {"judged": float(env.table.sight.placed[0])}
+
+
+def test_a_city_grows_and_is_read_as_the_game_knows_it(env: CityEnv) -> None:
+    assert isinstance(env.table, ScreenTable)
+    driver = env.table.games[0].driver
+    truth = MicropolisTruth(lambda: driver.prompt)
+    env.reset()
+    assert env.table.sight.readable.all()
+    first = decide(env, "coal", 6, 3)
+    assert (first["judged"], first["placed"]) == (1.0, 1.0)
+    assert 3000 <= 20_000 - first["funds"] <= 3016
+    again = decide(env, "homes", 6, 3)  # the power plant is there
+    assert again["judged"] == 0.0
+    assert again["refused"] == 1.0
+    blocks = [("homes", 5, 3), ("works", 5, 2), ("homes", 6, 2), ("shops", 4, 3), ("homes", 4, 2), ("works", 7, 2)]
+    judged = [decide(env, *block)["judged"] for block in blocks]
+    assert set(judged) <= {1.0, -1.0}  # -1 where a year has passed meanwhile
+    assert judged.count(1.0) >= 4
+    for _ in range(30):
+        last = decide(env, "wait")
+        if last["population"] > 0.0:
+            break
+    assert last["population"] > 0.0
+    assert last["population"] == float(truth.evaluation()["population"].replace(",", ""))
+    assert last["funds"] == truth.funds()
+    assert float(last["year"]) == pytest.approx(truth.year() + (truth.month() - 1) / 12, abs=1e-3)
+    taxed = decide(env, "tax_up")
+    assert taxed["tax"] == 8.0 == truth.tax_rate()
