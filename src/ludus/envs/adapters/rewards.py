@@ -21,6 +21,9 @@ DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType(
         "team_goals": 5.0,
         "conceded": -5.0,
         "touches": 0.1,
+        "population_gain": 0.1,
+        "population_loss": -0.1,
+        "bankrupt": -10.0,
         "wins": 5.0,
         "losses": -5.0,
     }

@@ -20,7 +20,7 @@ from ludus.envs.city.perception.embedded import embedded_bank, embedded_fields
 from ludus.envs.city.perception.look_reader import LookReader
 from ludus.envs.city.perception.opencv import opencv
 
-_HALVES = 4.0  # from this factor on pictures are halved first: exact but for rounding, and a third of the time
+_HALVES = 4.0  # from this factor on pictures are halved first: nearly the same picture in a third of the time
 
 
 class EmbeddedLook:
@@ -45,7 +45,9 @@ class EmbeddedLook:
         self.view: View = layout.view
         self._cv2 = opencv("seeing the map")
 
-    def scan(self, pixels: NDArray[np.uint8], words: NDArray[np.uint32], before: NDArray[np.uint32]) -> list[Point]:
+    def scan(
+        self, pixels: NDArray[np.uint8], words: NDArray[np.uint32], before: NDArray[np.uint32] | None
+    ) -> list[Point]:
         """Returns the middles of the elements of a picture that exploring may click.
 
         Of the map only what covers it counts: a dialog or a window, and what a menu has changed.
@@ -53,22 +55,31 @@ class EmbeddedLook:
         Args:
             pixels: The picture `(height, width, 4)`.
             words: Its pixels as numbers `(height, width)`.
-            before: Those of the picture before the last gestures.
+            before: Those of the picture before the last gestures, to look only where they changed it; None to look
+                everywhere.
         """
+        height, width = words.shape
         picture = np.ascontiguousarray(pixels[..., :3])
+        self._blank_map(picture, words, before)
+        top, bottom, left, right = (0, height, 0, width) if before is None else _span(words != before)
+        found = [element.at for element in find_elements(picture[top:bottom, left:right])]
+        points = [Point((left + at.x * (right - left)) / width, (top + at.y * (bottom - top)) / height) for at in found]
+        return [point for point in points if not self.gestures.places.is_forbidden(point)]
+
+    def _blank_map(
+        self, picture: NDArray[np.uint8], words: NDArray[np.uint32], before: NDArray[np.uint32] | None
+    ) -> None:
+        """Blackens the map where nothing covers it, so that no building is taken for a button."""
         box = self.view.box
         area = (slice(box.top, box.bottom), slice(box.left, box.right))
-        if self.covers.look(words).menu >= 0:
+        keep = np.zeros((box.height, box.width), np.bool_)
+        pane = self.covers.pane(words)
+        if self.covers.look(words).menu >= 0 and before is not None:
             keep = words[area] != before[area]
-        else:
-            keep = np.zeros((box.height, box.width), np.bool_)
-            pane = self.covers.pane(words)
-            if pane is not None:
-                top, left = max(pane.top - box.top, 0), max(pane.left - box.left, 0)
-                keep[top : max(pane.bottom - box.top, 0), left : max(pane.right - box.left, 0)] = True
+        elif pane is not None:
+            top, left = max(pane.top - box.top, 0), max(pane.left - box.left, 0)
+            keep[top : max(pane.bottom - box.top, 0), left : max(pane.right - box.left, 0)] = True
         picture[area][~keep] = 0
-        points = [element.at for element in find_elements(picture)]
-        return [point for point in points if not self.gestures.places.is_forbidden(point)]
 
     def shrink_map(self, pixels: NDArray[np.uint8], damage: Sequence[Box], out: NDArray[np.uint8]) -> None:
         """Resamples the map's part of a picture where it has changed.
@@ -99,6 +110,12 @@ class EmbeddedLook:
     def _shrink(self, pixels: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         small = self._cv2.resize(pixels, (out.shape[1], out.shape[0]), interpolation=self._cv2.INTER_AREA)
         out[...] = small[..., :3]
+
+
+def _span(flags: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+    """Returns the first row and the one behind the last, and the columns likewise, that hold all flags `(h, w)`."""
+    rows, columns = np.flatnonzero(flags.any(axis=1)), np.flatnonzero(flags.any(axis=0))
+    return int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
 
 
 def _cells(view: View, box: Box) -> tuple[int, int, int, int]:

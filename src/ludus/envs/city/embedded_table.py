@@ -1,6 +1,6 @@
 """A table of embedded games: one batch of cities, read through their pictures or, if asked for, by their state."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from ludus.envs.city.interface.layout import Layout
 from ludus.envs.city.interface.menus import MENUS
 from ludus.envs.city.interface.theme import FIELDS
 from ludus.envs.city.perception.embedded import KINDS
+from ludus.envs.city.perception.look_reader import Said
 from ludus.envs.city.table import CityTable, FieldKind, Pictures, Sight
 
 WAIT_S = 1.0  # on the game's clock: ten days
@@ -62,6 +63,7 @@ class EmbeddedTable(CityTable):
         self._funding = np.zeros((self.num_games, len(FUNDED)), np.int64)  # levels that were asked for
         self._grain = np.zeros(self.num_games)  # of the funds that were read last
         self._words: list[NDArray[np.uint32] | None] = [None] * self.num_games
+        self._done: list[Sequence[Gesture]] = [()] * self.num_games  # of the last decisions
         self._is_exploring = np.isin(np.arange(len(self.catalogue)), self.catalogue.exploratory)
         self._funding_kinds = {
             self.catalogue.number(f"{department.name.lower()}_{way}"): (number, department, step)
@@ -116,6 +118,10 @@ class EmbeddedTable(CityTable):
         """Asks strategies, which see the truth, what they would do now."""
         return [self._advisers.advise(question) for question in questions]
 
+    def done(self, game: int) -> Sequence[Gesture]:
+        """Returns the gestures of a game's last decision."""
+        return self._done[game]
+
     def close(self) -> None:
         """Ends the games; may be called twice."""
         self.games.close()
@@ -153,9 +159,10 @@ class EmbeddedTable(CityTable):
         done = self._fund(game, kind) if kind in self._funding_kinds else gestures.of(kind, cell, target)
         sight = self.sight
         is_covered = sight.dialog[game] or sight.window[game] or sight.menu[game] >= 0
-        return (
-            (*CLEAR, *done) if self._config.closes and is_covered and kind not in self.catalogue.exploratory else done
-        )
+        if self._config.closes and is_covered and kind not in self.catalogue.exploratory:
+            done = (*CLEAR, *done)
+        self._done[game] = done
+        return done
 
     def _fund(self, game: int, kind: int) -> Sequence[Gesture]:
         """Asks for the next level of funding; the menu shows no more than the level that is asked for."""
@@ -181,7 +188,8 @@ class EmbeddedTable(CityTable):
         pixels, words = self._paint(game)
         sight.changed[game] = np.count_nonzero(words != before) > _CHANGED_SHARE * words.size
         if sight.changed[game] or name == "observe":
-            sight.discovered[game] = self._explorer.note(game, look.scan(pixels, words, before))
+            points = look.scan(pixels, words, None if name == "observe" else before)
+            sight.discovered[game] = self._explorer.note(game, points)
             sight.elements[game] = self._explorer.count(game)
 
     def _confirm(self, kinds: NDArray[np.int64]) -> None:
@@ -214,28 +222,32 @@ class EmbeddedTable(CityTable):
 
     # --- seeing ---
 
-    def _see(self, chosen: Iterable[int]) -> None:
+    def _see(self, chosen: Sequence[int]) -> None:
         """Reads the pictures of the chosen games."""
         sight = self.sight
         is_over = self.games.simulation.city["over"]
         sight.over[:] = is_over != Over.PLAYING
         sight.bankrupt[:] = is_over == Over.BANKRUPT
         wants_pictures = sight.map.size > 0 or sight.frame.size > 0
-        for game in chosen:
-            if not self._reads:
+        if not self._reads and not wants_pictures:
+            for game in chosen:
                 self._know(game)
-            if self._reads or wants_pictures:
-                pixels, words = self._paint(game)
-                self._shrink(game, pixels)
-                if self._reads:
-                    self._read(game, pixels, words)
-
-    def _read(self, game: int, pixels: NDArray[np.uint8], words: NDArray[np.uint32]) -> None:
-        sight, look = self.sight, self._looks[game]
-        values, readable, confidence, grains = zip(*look.reader.read(pixels, words), strict=True)
-        sight.values[game], sight.readable[game], sight.confidence[game] = values, readable, confidence
-        self._grain[game] = grains[_FUNDS]
-        sight.menu[game], sight.dialog[game], sight.window[game] = look.covers.look(words)
+            return
+        said: list[list[Said]] = []
+        for game in chosen:
+            pixels, words = self._paint(game)
+            self._shrink(game, pixels)
+            if self._reads:
+                look = self._looks[game]
+                said.append(look.reader.read(pixels, words))
+                sight.menu[game], sight.dialog[game], sight.window[game] = look.covers.look(words)
+            else:
+                self._know(game)
+        if said:
+            numbers = np.array(said)  # for all games at once, since every small array costs a microsecond
+            rows = np.array(chosen)
+            sight.values[rows], sight.readable[rows] = numbers[..., 0], numbers[..., 1]
+            sight.confidence[rows], self._grain[rows] = numbers[..., 2], numbers[:, _FUNDS, 3]
 
     def _know(self, game: int) -> None:
         """Takes figures from the game's state instead of its picture."""

@@ -50,6 +50,7 @@ class Interface:
         self._day = simulation.city["day"]
         self._placed: PlacedPane | None = None
         self._stamp = (-1, -1)
+        self._lines: tuple[tuple[int, ...], dict[str, str]] = ((), {})
         self._lists: tuple[tuple[int, ...], tuple[MenuList, ...]] = ((), ())
 
     # --- what comes in ---
@@ -148,11 +149,14 @@ class Interface:
     def texts(self) -> dict[str, str]:
         """Returns the text of every field: of the HUD, and of speed, tool and message."""
         state, form = self.state, self.theme.format
-        cost = self._pen.cost(state.tool)
-        tool = f"{tool_name(state.tool)} {form.money(cost)}" if cost else tool_name(state.tool)
-        message = message_text(state.message, state.message_first, state.message_second, form)
-        speed = Speed(state.speed).name.capitalize()
-        return {**self.figures.texts(), "speed": speed, "tool": tool, "message": message}
+        key = (state.tool, state.message, state.message_first, state.message_second, state.speed)
+        if self._lines[0] != key:  # they change less often than figures do
+            cost = self._pen.cost(state.tool)
+            tool = f"{tool_name(state.tool)} {form.money(cost)}" if cost else tool_name(state.tool)
+            message = message_text(state.message, state.message_first, state.message_second, form)
+            lines = {"speed": Speed(state.speed).name.capitalize(), "tool": tool, "message": message}
+            self._lines = key, lines
+        return {**self.figures.texts(), **self._lines[1]}
 
     def lists(self) -> tuple[MenuList, ...]:
         """Returns the lists of the open menus."""

@@ -36,20 +36,24 @@ class CoverSense:
         outer, line = layout.view.frame, face.height + 5
         self._title = line + 2  # rows of a title
         # Left of the button that closes it, where no title is so long that its letters could be there.
-        corner = (outer.right - _MARGIN - line - 4, outer.top + _MARGIN + 1)
-        points = [(menu.box.left + 1, menu.box.top + 1) for menu in layout.menus] + [corner]
-        self._xs, self._ys = np.array([x for x, _ in points]), np.array([y for _, y in points])
+        self._corner = (outer.right - _MARGIN - line - 4, outer.top + _MARGIN + 1)
         # Every dialog stands in the middle and reaches beyond this column, the letters of its title do not.
         self._column = outer.left + outer.width // 2 + 7 * face.height
         self._rows = slice(outer.top + _MARGIN + self._title, outer.bottom)
+        # Rows of that column so near to each other that one of them meets every title.
+        steps = range(self._rows.start, self._rows.stop, self._title - 2)
+        points = [(menu.box.left + 1, menu.box.top + 1) for menu in layout.menus]
+        points += [self._corner, *((self._column, row) for row in steps)]
+        self._menus = len(layout.menus)
+        self._points = np.array([y * layout.width + x for x, y in points])
 
     def pane(self, pixels: NDArray[np.uint32]) -> Box | None:
         """Returns where the dialog or the window of a picture is; None if there is none. Arguments as in `look`."""
         seen = self.look(pixels)
         if not (seen.dialog or seen.window):
             return None
-        column = self._column if seen.dialog else int(self._xs[-1])
-        first = self._rows.start if seen.dialog else int(self._ys[-1]) - 1
+        column = self._column if seen.dialog else self._corner[0]
+        first = self._rows.start if seen.dialog else self._corner[1] - 1
         top = first + int(((pixels[first:, column] & _COLOR) == self._accent).argmax())
         heads = np.flatnonzero((pixels[top] & _COLOR) != self._accent)
         left = int(heads[heads < column].max(initial=-1)) + 1
@@ -60,11 +64,15 @@ class CoverSense:
 
     def look(self, pixels: NDArray[np.uint32]) -> Cover:
         """Returns what covers a picture `(height, width)` whose pixels are red, green, blue and an unused byte."""
-        heads = (pixels[self._ys, self._xs] & _COLOR) == self._accent
-        menu = int(heads[:-1].argmax()) if heads[:-1].any() else -1
+        heads = ((pixels.reshape(-1).take(self._points) & _COLOR) == self._accent).tolist()
+        count = self._menus
+        menu = heads.index(True) if True in heads[:count] else -1
+        return Cover(menu, True in heads[count + 1 :] and self._has_title(pixels), heads[count])
+
+    def _has_title(self, pixels: NDArray[np.uint32]) -> bool:
+        """Whether the title of a dialog is in the column that all of them reach."""
         column = (pixels[self._rows, self._column] & _COLOR) == self._accent
-        dialog = bool(column.any()) and _longest(column) >= self._title - 2
-        return Cover(menu, dialog, bool(heads[-1]))
+        return bool(column.any()) and _longest(column) >= self._title - 2
 
 
 def _word(color: Color) -> int:
