@@ -11,6 +11,7 @@ from ludus.envs.city.drivers.driver import Click, Drag, Key, Point
 from ludus.envs.city.profile import GameProfile, load_profile
 from ludus.envs.city.profile_catalogue import profile_catalogue
 from ludus.envs.city.profile_gestures import ProfileGestures
+from ludus.envs.city.profile_lots import middle_lots
 
 PROFILE = load_profile("micropolis")
 LOTS = profile_catalogue(PROFILE, GROUPS, "lots", None)
@@ -119,6 +120,16 @@ def test_kinds_can_be_named() -> None:
         profile_catalogue(PROFILE, ("build",), "lots", ("skyscraper",))
     with pytest.raises(UnknownNameError, match="tax_up"):
         profile_catalogue(PROFILE, ("build",), "lots", ("tax_up",))
+
+
+def test_lots_can_be_those_in_the_middle() -> None:
+    assert PROFILE.lots is not None
+    some = middle_lots(PROFILE.lots, 8, 5)  # of 14x7: from the fourth column and the second row on
+    assert (some.columns, some.rows, len(some.corners)) == (8, 5, 40)
+    assert near(some.corners[0], at(514 + 3 * 48, 29 + 64))
+    assert near(some.corners[8], at(514 + 3 * 48, 29 + 2 * 64))
+    assert near(Point(some.region.right, some.region.bottom), at(514 + 11 * 48, 29 + 6 * 64))
+    assert middle_lots(PROFILE.lots, 99, 99).corners == PROFILE.lots.corners
 
 
 def test_lots_need_a_profile_with_lots() -> None:

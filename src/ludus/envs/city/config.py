@@ -38,6 +38,7 @@ class CityConfig(EnvSettings):
         actions: Groups of kinds of action that there are beside waiting; see `catalogue.Catalogue`.
         kinds: Kinds of action, by name, that there are beside waiting, of those groups; None for all of them.
         cells: Whether a cell of an action is a tile of the map, or a lot where a profile has them.
+        lots: Columns and rows of the lots, in the middle of the map that is seen; None for all of them.
         lands: Seeds of the lands that cities of a real game are begun on, in turn; none for another land every time.
         observe: Entries of the observation.
         frame: Height and width that the whole window is downscaled to.
@@ -64,6 +65,7 @@ class CityConfig(EnvSettings):
     actions: Annotated[tuple[Group, ...], Field(min_length=1, strict=False)] = GROUPS
     kinds: Annotated[tuple[str, ...], Field(min_length=1, strict=False)] | None = None
     cells: CellGrid = "tiles"
+    lots: Annotated[tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]], Field(strict=False)] | None = None
     lands: Annotated[tuple[Annotated[int, Field(ge=1, lt=2**31)], ...], Field(strict=False)] = ()
     observe: Annotated[tuple[Entry, ...], Field(min_length=1, strict=False)] = ("map", "readings", "menu")
     frame: Annotated[tuple[Side, Side], Field(strict=False)] = (84, 84)
@@ -92,7 +94,8 @@ class CityConfig(EnvSettings):
                 "with closes: false only the kinds of the group explore close dialogs and menus; "
                 "add explore to actions, or set closes: true"
             )
-        named = [name for name in ("kinds", "lands") if getattr(self, name)] + ["cells"] * (self.cells == "lots")
+        named = [name for name in ("kinds", "lots", "lands") if getattr(self, name)]
+        named += ["cells"] if self.cells == "lots" else []
         if self.game == EMBEDDED and named:
             raise ValueError(f"{', '.join(named)} need a game with a profile, such as game: micropolis")
         if self.game != EMBEDDED and self.workers:

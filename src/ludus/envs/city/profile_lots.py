@@ -5,7 +5,7 @@ them does more, and there are fewer places to choose among.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -131,4 +131,21 @@ def make_lots(grid: LotGrid, region: Box, measured_on: tuple[float, float], cell
         anchor=Point(grid.anchor[0] / width, grid.anchor[1] / height),
         extra=grid.extra,
         blocks={name: tuple(map(part, steps)) for name, steps in grid.blocks.items()},
+    )
+
+
+def middle_lots(lots: Lots, columns: int, rows: int) -> Lots:
+    """Returns the lots in the middle of all, so many of them at most."""
+    columns, rows = min(columns, lots.columns), min(rows, lots.rows)
+    left, top = (lots.columns - columns) // 2, (lots.rows - rows) // 2
+    width = (lots.region.right - lots.region.left) / lots.columns
+    height = (lots.region.bottom - lots.region.top) / lots.rows
+    first = lots.corners[top * lots.columns + left]
+    corners = [lots.corners[(top + row) * lots.columns + left :][:columns] for row in range(rows)]
+    return replace(
+        lots,
+        region=Region(first.x, first.y, first.x + columns * width, first.y + rows * height),
+        corners=tuple(corner for line in corners for corner in line),
+        columns=columns,
+        rows=rows,
     )

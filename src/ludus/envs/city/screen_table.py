@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from ludus.envs.city.perception.reader import ScreenReader
 from ludus.envs.city.perception.reading import Date, Reading
 from ludus.envs.city.profile import GameProfile, load_profile
 from ludus.envs.city.profile_catalogue import profile_catalogue
+from ludus.envs.city.profile_lots import middle_lots
 from ludus.envs.city.screen_game import Deeds, ScreenGame
 from ludus.envs.city.table import CityTable, FieldKind, Pictures, Sight
 
@@ -49,7 +51,7 @@ class ScreenTable(CityTable):
             GameNotFoundError: The game is not installed; names the packages.
             GameLostError: It did not come up.
         """
-        self.profile: GameProfile = load_profile(config.game)
+        self.profile: GameProfile = _with_lots(load_profile(config.game), config)
         check_installed(self.profile)
         if request.num_games > MOST_GAMES:
             raise ConfigError(f"{request.num_games} games on real screens; at most {MOST_GAMES} run side by side")
@@ -205,6 +207,13 @@ class ScreenTable(CityTable):
         """Does something for several games at once and returns what came of it."""
         waiting = [self._pool.submit(work, number) for number in numbers]
         return [future.result() for future in waiting]
+
+
+def _with_lots(profile: GameProfile, config: CityConfig) -> GameProfile:
+    """Returns a profile with the lots that decisions are about."""
+    if config.lots is None or profile.lots is None:
+        return profile
+    return replace(profile, lots=middle_lots(profile.lots, *config.lots))
 
 
 def _value(reading: Reading) -> float:
