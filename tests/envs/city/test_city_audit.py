@@ -9,6 +9,7 @@ from ludus.cli.main import app
 from ludus.core.errors import UnknownNameError
 from ludus.envs.city.audit import _Tally, audit_city
 from ludus.envs.city.drivers.city_games import CityGames
+from ludus.envs.city.interface.demand import BARS
 from ludus.envs.city.interface.theme import FIELDS
 from ludus.envs.city.perception.embedded import embedded_reader
 from ludus.envs.city.perception.reading import Reading, unreadable
@@ -18,7 +19,7 @@ def test_every_theme_is_read_right_and_nothing_is_read_wrong() -> None:
     result = CliRunner().invoke(app, ["audit", "city", "--states", "60", "--json"])
     assert result.exit_code == 0, result.output
     fields = {field["field"]: field for field in json.loads(result.output)["fields"]}
-    assert set(fields) == set(FIELDS)
+    assert set(fields) == {*FIELDS, *BARS}
     for field in fields.values():
         assert field["wrong"] == 0.0, field
         assert field["accuracy"] >= 0.95, field
@@ -58,3 +59,4 @@ def test_bench_vision_measures_all_stages() -> None:
     assert result.exit_code == 0, result.output
     measured = json.loads(result.output)
     assert all(measured[name] > 0.0 for name in ("frames_per_s", "steps_per_s", "truth_steps_per_s", "ms_read"))
+    assert measured["world_truth_steps_per_s"] > measured["world_steps_per_s"] > 0.0

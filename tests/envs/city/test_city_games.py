@@ -77,7 +77,7 @@ def test_truth_says_everything_and_texts_say_the_truth() -> None:
     truth = games.truth(0)
     assert list(truth) == [
         "date", "funds", "balance", "population", "happiness", "traffic", "pollution", "land_value", "tax",
-        "speed", "tool", "message",
+        "demand_homes", "demand_shops", "demand_industry", "speed", "tool", "message",
     ]  # fmt: skip
     assert (truth["date"], truth["funds"], truth["happiness"]) == (Date(1900, 1, 1), 12_345.0, 67.0)
     said = games.said(0)

@@ -15,6 +15,7 @@ from ludus.envs.city.drivers.city_games import CityGames
 from ludus.envs.city.drivers.driver import Click, Frame, Point, Wait
 from ludus.envs.city.interface.display import RESOLUTIONS, CityDisplay
 from ludus.envs.city.interface.themes import THEMES
+from ludus.envs.city.perception.demand import DemandReader
 from ludus.envs.city.perception.embedded import embedded_reader, make_up_figures
 from ludus.envs.city.perception.reader import ScreenReader
 from ludus.envs.city.perception.reading import Reading, Value
@@ -55,12 +56,16 @@ class _Audit:
         self.states += 1
         for name, reading in readings.items():
             if name in truth:
-                tally = self.tallies.setdefault(name, _Tally())
-                tally.count(reading, truth[name])
                 crop = reader.fields[name].region.cut(frame)
                 start = time.perf_counter()
                 reader.bank.read(crop, reader.fields[name].alphabet)
-                tally.times_s.append(time.perf_counter() - start)
+                self.note(reading, truth[name], time.perf_counter() - start)
+
+    def note(self, reading: Reading, truth: Value, taken_s: float) -> None:
+        """Counts one reading, and how long it takes."""
+        tally = self.tallies.setdefault(reading.field, _Tally())
+        tally.count(reading, truth)
+        tally.times_s.append(taken_s)
 
     def document(self, game: str) -> dict[str, JSON]:
         fields: list[JSON] = []
@@ -120,9 +125,15 @@ def _audit_embedded(audit: _Audit, states: int, seed: int, folder: Path | None) 
             games = CityGames(1, display=CityDisplay(themes=(theme,), width=width, height=height), seed=seed)
             try:
                 reader = embedded_reader(games, 0, folder)
+                bars = DemandReader(games.layout(0).demand, games.interfaces[0].theme)
                 for _ in _states(games, count, random):
-                    frame = games.capture(0)
-                    audit.count(reader, frame, reader.read(frame), games.said(0))
+                    frame, said = games.capture(0), games.said(0)
+                    audit.count(reader, frame, reader.read(frame), said)
+                    start = time.perf_counter()
+                    demands = bars.read(frame)
+                    taken_s = (time.perf_counter() - start) / len(demands)
+                    for reading in demands:
+                        audit.note(reading, said[reading.field], taken_s)
             finally:
                 games.close()
 

@@ -4,14 +4,19 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import torch
 
 from ludus.core.errors import UnknownNameError
+from ludus.envs.base import EnvRequest
 from ludus.envs.city.drivers.city_games import CityGames
 from ludus.envs.city.drivers.driver import Click, Point, Wait
+from ludus.envs.city.env import CityEnv
 from ludus.envs.city.perception.embedded import embedded_reader
 
 GAMES = ("embedded", "micropolis")
 _STEP_S = 1.0  # of the game's clock
+_WORLD_GAMES = 16
+_ACTIONS = ["build", "street", "bulldoze", "tax"]
 
 
 def run_vision_bench(game: str, seconds: float = 5.0) -> dict[str, float | str]:
@@ -20,6 +25,8 @@ def run_vision_bench(game: str, seconds: float = 5.0) -> dict[str, float | str]:
     Returns:
         `frames_per_s` of reading alone, `ms_act`, `ms_capture` and `ms_read` a step, with `ms_compare` and `ms_glyphs`
         of the last, `steps_per_s` through full perception, and `truth_steps_per_s` with the truth instead of pictures.
+        `world_steps_per_s` and `world_truth_steps_per_s` are those of `city-v1` with random decisions, which confirms
+        placements, sees the map and makes observations, events and rewards' raw material too.
 
     Raises:
         UnknownNameError: There is no such game.
@@ -41,7 +48,7 @@ def run_vision_bench(game: str, seconds: float = 5.0) -> dict[str, float | str]:
 def _bench_embedded(games: CityGames, seconds: float) -> dict[str, float | str]:
     reader, random = embedded_reader(games, 0), np.random.default_rng(0)
     frame = games.capture(0).copy()
-    reads = _rate(lambda: reader.read(frame), seconds / 3)
+    reads = _rate(lambda: reader.read(frame), seconds / 6)
 
     def act() -> None:
         if bool(games.over()[0]):
@@ -53,11 +60,11 @@ def _bench_embedded(games: CityGames, seconds: float) -> dict[str, float | str]:
         act()
         games.truth(0)
 
-    truth = _rate(act_and_ask, seconds / 3)
+    truth = _rate(act_and_ask, seconds / 6)
     stages = {"act": 0.0, "capture": 0.0, "read": 0.0}
     reader.stage_s.clear()
     steps, start = 0, time.perf_counter()
-    while (now := time.perf_counter()) < start + seconds / 3 or not steps:
+    while (now := time.perf_counter()) < start + seconds / 6 or not steps:
         act()
         acted = time.perf_counter()
         seen = games.capture(0)
@@ -74,7 +81,25 @@ def _bench_embedded(games: CityGames, seconds: float) -> dict[str, float | str]:
         **{f"ms_{name}": 1e3 * spent / steps for name, spent in (stages | dict(reader.stage_s)).items()},
         "steps_per_s": steps / elapsed,
         "truth_steps_per_s": truth,
+        "world_steps_per_s": _world_rate({}, seconds / 4),
+        "world_truth_steps_per_s": _world_rate({"metrics": "truth", "observe": ["readings", "menu"]}, seconds / 4),
     }
+
+
+def _world_rate(settings: dict[str, object], seconds: float) -> float:
+    """Returns the decisions a second of some games of the world in one thread."""
+    config = {"actions": _ACTIONS, "closes": True, "workers": 0, "rules": {"threads": 1}, **settings}
+    with CityEnv(EnvRequest(_WORLD_GAMES, config=config)) as env:
+        env.reset()
+        bots, actions = env.bots(["random"]), torch.zeros((_WORLD_GAMES, 1, 2), dtype=torch.int64)
+        assignment, spent_s, steps = torch.zeros((_WORLD_GAMES, 1), dtype=torch.int32), 0.0, 0
+        while spent_s < seconds or not steps:
+            bots.act(assignment, actions)
+            start = time.perf_counter()
+            env.step(actions)
+            spent_s += time.perf_counter() - start
+            steps += _WORLD_GAMES
+    return steps / spent_s
 
 
 def _rate(work: Callable[[], object], seconds: float) -> float:

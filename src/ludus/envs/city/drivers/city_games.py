@@ -13,6 +13,7 @@ from ludus.envs.city.game.placement import Works
 from ludus.envs.city.game.rules import Over
 from ludus.envs.city.game.settings import CityRules
 from ludus.envs.city.game.simulation import CitySimulation
+from ludus.envs.city.interface.demand import BARS, demand_places
 from ludus.envs.city.interface.display import CityDisplay
 from ludus.envs.city.interface.elements import Element
 from ludus.envs.city.interface.layout import Layout, make_layout
@@ -139,14 +140,17 @@ class CityGames:
         return self.interfaces[self._checked(game)].elements()
 
     def truth(self, game: int) -> dict[str, Value]:
-        """Returns the exact value of every field: numbers, the date, and the texts of speed, tool and message."""
+        """Returns the exact value of every field: numbers, the date, demands, and the texts of speed, tool, message."""
         interface = self.interfaces[self._checked(game)]
-        return {**interface.figures.values(), **_lines(interface)}
+        demands: dict[str, Value] = dict(zip(BARS, map(float, interface.figures.demands()), strict=True))
+        return {**interface.figures.values(), **demands, **_lines(interface)}
 
     def said(self, game: int) -> dict[str, Value]:
-        """Returns the values that the texts of the fields say; less exact than the truth where k or M are written."""
+        """Returns the values that fields say; less exact than the truth where k or M are written, and in bars."""
         interface = self.interfaces[self._checked(game)]
-        return {**interface.figures.said(), **_lines(interface)}
+        places = demand_places(interface.layout.demand)
+        demands: dict[str, Value] = dict(zip(BARS, map(places.shown, interface.figures.demands()), strict=True))
+        return {**interface.figures.said(), **demands, **_lines(interface)}
 
     def texts(self, game: int) -> dict[str, str]:
         """Returns the text of every field as it is drawn."""

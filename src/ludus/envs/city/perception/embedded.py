@@ -8,6 +8,7 @@ import numpy as np
 from ludus.envs.city.drivers.city_games import CityGames
 from ludus.envs.city.game.rules import MONTH_DAYS
 from ludus.envs.city.interface.display import CityDisplay
+from ludus.envs.city.interface.figures import DEMANDS
 from ludus.envs.city.interface.layout import Layout
 from ludus.envs.city.interface.theme import FIELDS, Theme
 from ludus.envs.city.perception.fields import Field
@@ -79,6 +80,8 @@ def make_up_figures(games: CityGames, game: int, random: np.random.Generator) ->
     city["tax"][game] = int(random.integers(0, 21))
     for name in _SHARES:
         city[name][game] = float(random.uniform(0.0, 100.0))
+    for name in DEMANDS:
+        city[name][game] = float(random.uniform(-100.0, 100.0))
 
 
 def _amount(random: np.random.Generator, digits: int) -> int:
