@@ -63,6 +63,13 @@ def budget(moment: Moment) -> Tensor:
 
 
 @reward_term("city")
+def debt(moment: Moment) -> Tensor:
+    """Thousands of dollars that the city owes: what leads to bankruptcy is felt before it comes."""
+    owed = (-moment.measures["funds"]).clamp(0.0, 2.0 * MOST_MONEY) / MOST_MONEY
+    return owed * moment.measures["funds_readable"]
+
+
+@reward_term("city")
 def bankruptcy(moment: Moment) -> Tensor:
     """1 when the city goes bankrupt."""
     return moment.events["bankrupt"]
@@ -122,6 +129,7 @@ SETS: Mapping[str, Mapping[str, float]] = {
         "growth": 0.1,
         "decline": -0.1,
         "milestone": 1.0,
+        "debt": -0.3,
         "bankruptcy": -10.0,
         "placement": 0.01,
         "refusal": -0.02,
