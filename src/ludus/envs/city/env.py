@@ -34,7 +34,58 @@ _OWN, _TABLE = "city-v1/", "city-v1/table/"
 
 
 class CityEnv(BatchedEnv):
-    """A city builder, played through its screen."""
+    """A city builder, played through its screen: clicks and keys go in, pictures and readings come out.
+
+    The game is our own (`game: embedded`, many games side by side, no screen) or a real one with a profile, each on a
+    virtual screen of its own. One seat, the mayor. A decision is carried out at once, then `wait_s` of the game's clock
+    pass: ten days of the embedded game.
+
+    ## Actions
+    `MultiDiscrete([kinds, cells])`: a kind of action by its number in `table.catalogue`, and a cell of the map that is
+    seen, row by row from the upper left (`EnvSpec.action_places`). Kinds come in the groups of the setting `actions`:
+
+    | group | kinds | cell |
+    |---|---|---|
+    | | `wait`, number 0 | |
+    | `build` | one for each tool that builds, such as `road` or `residential` | yes |
+    | `street` | `street_across`, `street_down`: a road of four cells | yes |
+    | `bulldoze` | `bulldoze` | yes |
+    | `tax`, `funding` | `tax_up`, `tax_down`; of the departments, such as `safety_down` | |
+    | `menu` | commands of the menus, such as `menu.overlays.power`; none that ends a city or changes its speed | |
+    | `camera` | `camera_left` ... `camera_down`, where the map is larger than the view | |
+    | `explore` | `explore_menu`, `click_element`, `random_click`, `observe`, `escape`, `scroll_down`, `scroll_up` | |
+
+    Numbers outside the space count as the nearest inside. The cell of `random_click` stands for a place of the whole
+    window. Exploring never clicks on menus that end the city or change its speed.
+
+    ## Observations
+    The entries of the setting `observe`, and `mask`:
+
+    | entry | shape | what it holds |
+    |---|---|---|
+    | `map` | `(rows * cell_pixels, columns * cell_pixels, 3)` uint8 | the map, cut out of the picture |
+    | `frame` | `(height, width, 3 * stack)` uint8 | the whole window, downscaled |
+    | `readings` | `(4 * fields,)` float32 | blocks `values`, `readable`, `confidence`, `age`, a number for each field |
+    | `menu` | float32 from 0 to 1 | what is open, elements that are known, what became of the last decision |
+    | `mask` | `(kinds + cells,)` bool | kinds that the funds that were read and open dialogs allow; all cells |
+
+    Values: money and people as a signed logarithm (22,000 are 1), percentages and demand in hundredths, the date as
+    decades since the episode's first day. What cannot be read is 0, and its block `readable` says so.
+
+    ## Events and measures
+    Differences of readings from one decision to the next (people who came and left, funds, happiness, traffic),
+    milestones that are reached for the first time, placements confirmed and refused, elements discovered, the share of
+    unreadable fields, trouble with a real game, bankruptcy; at the end of an episode where the city stood; and which
+    group of kinds was played. Measures are the last readable values of the figures, and whether they are readable now.
+    Goals and guides add events of their own.
+
+    ## Start
+    New land by seed, game and episode, with a street and a wind turbine unless the rules say otherwise.
+
+    ## End
+    `terminated` when the game ends by its own rules: the city is bankrupt. `truncated` after `steps` decisions, and
+    when a real game was lost.
+    """
 
     def __init__(self, request: EnvRequest) -> None:
         self.config = read_settings(CityConfig, request.config, f"city-v{VERSION}")
