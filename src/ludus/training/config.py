@@ -73,7 +73,8 @@ class GuardConfig(_Frozen):
 
     Attributes:
         max_faults_in_a_row: Numbers that are not finite, without a good iteration between them, after which it stops.
-        memory_gib: Resident memory of the process at which it saves and stops; None is nine tenths of the machine's.
+        memory_gib: Resident memory of the process, with the processes that it started, at which it saves and stops;
+            None is nine tenths of the machine's.
         folder_gib: Size of the run folder at which old checkpoints go; if that does not help, it saves and stops.
         free_disk_gib: Free space on the disk below which the same happens.
         plateau: What happens when evaluations no longer get better; None switches it off.
