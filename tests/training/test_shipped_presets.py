@@ -12,6 +12,7 @@ from ludus.training import TrainConfig, Trainer
 from ludus.training.presets import load_run_config
 
 BRAWL = Shelf(preset_package("brawl")).names()
+CITY = [name for name in Shelf(preset_package("city")).names() if name != "micropolis"]  # which needs a screen
 MIMIC = Shelf(preset_package("mimic")).names()
 ROCKET = Shelf(preset_package("rocket")).names()
 BUDGET_AND_CADENCE = {
@@ -39,7 +40,14 @@ def flat(document: JSON, prefix: str = "") -> dict[str, JSON]:
 
 
 @pytest.mark.parametrize(
-    ("world", "name"), [("brawl", "quick"), ("brawl", "competition"), ("mimic", "walk"), ("rocket", "quick")]
+    ("world", "name"),
+    [
+        ("brawl", "quick"),
+        ("brawl", "competition"),
+        ("city", "quick"),
+        ("mimic", "walk"),
+        ("rocket", "quick"),
+    ],
 )
 def test_a_test_size_differs_in_budget_and_cadence_alone(world: str, name: str) -> None:
     full, test = (flat(load_run_config(world, preset).to_json()) for preset in (name, f"{name}-test"))
@@ -66,6 +74,15 @@ def test_a_preset_of_brawl_trains(preset: str, tmp_path: Path) -> None:
         small = config.evaluation.model_copy(update={"matches": 1, "opponents": ("constant",)})
         config = config.model_copy(update={"evaluation": small})
     two_iterations(config, tmp_path)
+
+
+@pytest.mark.parametrize("preset", CITY)
+def test_a_preset_of_city_trains(preset: str, tmp_path: Path) -> None:
+    small = [
+        "world.num_games=2", "world.settings.steps=6", "ppo.steps=48", "ppo.batch_size=48", "evaluation.matches=1",
+    ]  # fmt: skip
+    two_iterations(load_run_config("city", preset, overrides=small), tmp_path)
+    assert "population" in (tmp_path / "evaluation_results.csv").read_text()
 
 
 @pytest.mark.parametrize("preset", MIMIC)
