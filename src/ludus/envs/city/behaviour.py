@@ -29,11 +29,19 @@ _EVENTS = (
     "trouble",
     "recovered",
 )
+# Events that only some settings have, and the numbers that are their sums over a city.
+_SOMETIMES = {
+    "goals_reached": "goals_reached",
+    "new_menus": "new_menus",
+    "guided": "guided",
+    "guide_failed": "guide_failures",
+}
 
 
 def per_step(moment: Moment) -> dict[str, Tensor]:
     """Returns the quantities whose sums over an episode are wanted, in the shape of the moment's tensors."""
-    return {name: moment.events[name] for name in (*_EVENTS, *DEEDS)}
+    names = (*_EVENTS, *DEEDS, *(name for name in _SOMETIMES if name in moment.events))
+    return {name: moment.events[name] for name in names}
 
 
 def per_episode(
@@ -65,4 +73,5 @@ def per_episode(
         "troubles": sums["trouble"],
         "recovered": sums["recovered"],
     }
+    numbers |= {number: sums[name] for name, number in _SOMETIMES.items() if name in sums}
     return numbers | {f"{name}_share": sums[name] / lengths for name in DEEDS}

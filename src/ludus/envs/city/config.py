@@ -6,6 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ludus.envs.city.game.rules import MAX_SIDE, MIN_SIDE
 from ludus.envs.city.game.settings import CityRules
+from ludus.envs.city.goal_names import goal_fault
 from ludus.envs.city.interface.display import CityDisplay
 from ludus.envs.settings import EnvSettings
 
@@ -23,6 +24,20 @@ class WorldRules(CityRules):
 
     columns: Annotated[int, Field(ge=MIN_SIDE, le=MAX_SIDE)] = 20
     rows: Annotated[int, Field(ge=MIN_SIDE, le=MAX_SIDE)] = 14
+
+
+class GuideSettings(EnvSettings):
+    """A guide that is asked what it would do; see `ludus.envs.city.guide`.
+
+    Attributes:
+        name: Under which a file that was named with `--plugin` registers it.
+        every: Decisions from one question to the next.
+        observed: Whether its advice is an observation; else it can only be rewarded.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    every: Annotated[int, Field(ge=1, le=1_000_000)] = 25
+    observed: bool = True
 
 
 class CityConfig(EnvSettings):
@@ -50,6 +65,9 @@ class CityConfig(EnvSettings):
         closes: Whether kinds that need the map close what covers it first; else they are not allowed while a menu, a
             dialog or a window is open, and the player has to close it.
         menu_buffer: Discovered elements of the interface that are remembered.
+        goals: What figures should be at least, or at most for traffic and pollution; each is a measure and a reward
+            term `goal_NAME`.
+        guide: Who is asked what it would do; None nobody.
         learned: Folder that learnt letters are kept in; None learns those of the embedded game anew in every process,
             and keeps those of real games in the user's cache.
         ocr: Whether OCR reads, in the background, what the letters of a real game that are known do not tell.
@@ -75,6 +93,8 @@ class CityConfig(EnvSettings):
     confirm: bool = True
     closes: bool = False
     menu_buffer: Annotated[int, Field(ge=1, le=1000)] = 50
+    goals: dict[str, Annotated[float, Field(strict=False)]] = Field(default_factory=dict)
+    guide: GuideSettings | None = None
     learned: str | None = None
     ocr: bool = True
     workers: Annotated[int, Field(ge=0, le=1024)] | None = None
@@ -86,6 +106,14 @@ class CityConfig(EnvSettings):
         if twice:
             raise ValueError(f"{', '.join(twice)} named more than once; name each once")
         return names
+
+    @field_validator("goals")
+    @classmethod
+    def _can_be_reached(cls, goals: dict[str, float]) -> dict[str, float]:
+        faults = [fault for name, target in goals.items() if (fault := goal_fault(name, target)) is not None]
+        if faults:
+            raise ValueError("; ".join(faults))
+        return goals
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -22,10 +22,11 @@ from ludus.envs.base import (
 from ludus.envs.city.bots import CityBots, bot_names
 from ludus.envs.city.config import EMBEDDED, CityConfig
 from ludus.envs.city.embedded_table import WAIT_S, EmbeddedTable
+from ludus.envs.city.following import make_following, observed_advice
 from ludus.envs.city.observation import Observer
 from ludus.envs.city.screen_table import MOST_GAMES, ScreenTable
 from ludus.envs.city.table import CityTable
-from ludus.envs.city.tracker import EVENTS, MEASURES, Tracker
+from ludus.envs.city.tracker import Tracker
 from ludus.envs.city.worker_table import WorkerTable, worker_count
 from ludus.envs.settings import read_settings
 
@@ -68,6 +69,7 @@ class CityEnv(BatchedEnv):
     | `readings` | `(4 * fields,)` float32 | blocks `values`, `readable`, `confidence`, `age`, a number for each field |
     | `menu` | float32 from 0 to 1 | what is open, elements that are known, what became of the last decision |
     | `mask` | `(kinds + cells,)` bool | kinds that the funds that were read and open dialogs allow; all cells |
+    | `advice` | `(kinds + 2,)` float32 | with a guide: how much each kind is advised, its confidence, its age |
 
     Values: money and people as a signed logarithm (22,000 are 1), percentages and demand in hundredths, the date as
     decades since the episode's first day. What cannot be read is 0, and its block `readable` says so.
@@ -77,7 +79,7 @@ class CityEnv(BatchedEnv):
     milestones that are reached for the first time, placements confirmed and refused, elements discovered, the share of
     unreadable fields, trouble with a real game, bankruptcy; at the end of an episode where the city stood; and which
     group of kinds was played. Measures are the last readable values of the figures, and whether they are readable now.
-    Goals and guides add events of their own.
+    Menus that are open for the first time (`new_menus`), goals and guides add events and measures of their own.
 
     ## Start
     New land by seed, game and episode, with a street and a wind turbine unless the rules say otherwise.
@@ -92,18 +94,24 @@ class CityEnv(BatchedEnv):
         self.device = resolve_device(request.device, f"city-v{VERSION}", ("cpu",))
         self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
         self.table = make_table(self.config, request)
-        self._observer, self.tracker = Observer(self.config, self.table), Tracker(self.table)
-        self.spec = city_spec(self.config, self.table, self._observer)
+        try:
+            self._prepare()
+            self._restart(np.ones(self.num_games, np.bool_), self.seed)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        """Makes everything that follows and shows the games."""
+        following = make_following(self.config, self.table)
+        self.counsel, self.tracker = following.counsel, Tracker(self.table, following.extras)
+        self._observer = Observer(self.config, self.table, observed_advice(self.config, self.counsel))
+        self.spec = city_spec(self.config, self.table, self._observer, self.tracker)
         self._most_choice = np.array([len(self.table.catalogue), self.table.catalogue.cells]) - 1
         self.episode = np.full(self.num_games, -1)
         self.town_middles = np.full((self.num_games, 2), -1)  # what scripted players remember of a city
         self._final = {name: tensor.clone() for name, tensor in self._observer.observations.items()}
         self._has_played = False
-        try:
-            self._restart(np.ones(self.num_games, np.bool_), self.seed)
-        except BaseException:
-            self.close()
-            raise
 
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         """Starts new episodes; see `BatchedEnv.reset`."""
@@ -205,7 +213,7 @@ def make_table(config: CityConfig, request: EnvRequest) -> CityTable:
     return WorkerTable(config, request, workers) if workers else EmbeddedTable(config, request)
 
 
-def city_spec(config: CityConfig, table: CityTable, observer: Observer) -> EnvSpec:
+def city_spec(config: CityConfig, table: CityTable, observer: Observer, tracker: Tracker) -> EnvSpec:
     """Describes a City environment with these settings."""
     catalogue = table.catalogue
     has_places = "map" in config.observe and bool(catalogue.uses_cell.any())
@@ -220,14 +228,15 @@ def city_spec(config: CityConfig, table: CityTable, observer: Observer) -> EnvSp
         realtime=config.game != EMBEDDED,
         max_games=None if config.game == EMBEDDED else MOST_GAMES,
         snapshots=config.game == EMBEDDED,
-        events=EVENTS,
-        measures=MEASURES,
+        events=tracker.event_names,
+        measures=tracker.measure_names,
         bots=bot_names(table),
         blocks={name: blocks for name, blocks in observer.blocks.items() if name in config.observe},
         device_types=("cpu",),
         action_mask="mask",
         action_uses=tuple((bool(uses),) for uses in catalogue.uses_cell),
         exploratory_kinds=catalogue.exploratory,
+        kind_names=catalogue.names,
         action_places=Places("map", catalogue.rows, catalogue.columns) if has_places else None,
     )
 

@@ -13,7 +13,7 @@ from ludus.core.errors import UnsupportedError
 from ludus.envs.city.advice import Advice, Question
 from ludus.envs.city.catalogue import NOT_JUDGED, Catalogue
 from ludus.envs.city.config import CityConfig
-from ludus.envs.city.drivers.driver import Frame
+from ludus.envs.city.drivers.driver import Frame, Gesture
 from ludus.envs.city.perception.reading import Kind
 
 
@@ -150,6 +150,10 @@ class CityTable(ABC):
     @abstractmethod
     def picture(self, game: int) -> Frame:
         """Returns a copy of the present picture of a game `(height, width, 3)`."""
+
+    def done(self, game: int) -> Sequence[Gesture]:  # noqa: ARG002 - for those who know
+        """Returns the gestures of a game's last decision, for people; nothing where they are not known."""
+        return ()
 
     @abstractmethod
     def close(self) -> None:

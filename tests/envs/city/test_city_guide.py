@@ -1,0 +1,179 @@
+"""Guides: a scripted one, loaded as a plugin, is asked, seen, rewarded under its own name, and never obeyed."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from city_world import World  # type: ignore[import-not-found,unused-ignore]  # beside this file
+from torch import Tensor
+
+from ludus.core.errors import GuideError, UnknownNameError
+from ludus.envs.city.counsel import advised
+from ludus.envs.city.guide import Advice, Scene, guide
+from ludus.rewards.plugins import load_plugin
+from ludus.training import train
+from ludus.training.presets import load_run_config
+
+PLUGIN = '''
+"""A guide that saves money, and builds homes otherwise."""
+
+from ludus.envs.city.guide import Advice, Scene, guide
+
+
+@guide("thrifty")
+class Thrifty:
+    def advise(self, scene: Scene) -> Advice:
+        funds = scene.readings["funds"].value
+        if funds is None or funds < 1_000:
+            return Advice({"wait": 1.0}, hint="save money")
+        return Advice({"residential": 2.0, "road": 1.0}, hint="build homes", confidence=0.5)
+'''
+GUIDE = {"name": "scripted", "every": 3}
+
+
+class Scripted:
+    """Says what a test wants, and keeps what it was shown."""
+
+    def __init__(self) -> None:
+        self.scenes: list[Scene] = []
+
+    def advise(self, scene: Scene) -> Advice:
+        self.scenes.append(scene)
+        if FAULTS and len(self.scenes) in FAULTS:
+            raise RuntimeError("it has lost its thread")
+        return Advice({"residential": 4.0, "road": 1.0}, hint="build homes", confidence=0.5)
+
+
+FAULTS: set[int] = set()
+MADE: list[Scripted] = []
+
+
+@guide("scripted")
+def make_scripted() -> Scripted:
+    MADE.append(Scripted())
+    return MADE[-1]
+
+
+@guide("broken")
+class Broken:
+    """Advises what there is not."""
+
+    def advise(self, scene: Scene) -> Advice:
+        assert scene.picture.size
+        return Advice({"castle": 1.0})
+
+
+def test_a_guide_sees_what_the_agent_sees() -> None:
+    world = World(guide=GUIDE)
+    scene = MADE[-1].scenes[0]
+    assert scene.picture.shape == (400, 640, 3)
+    assert np.array_equal(scene.picture, world.env.render(0))
+    assert scene.readings["funds"].value == float(world.city["funds"][0])
+    assert scene.readings["funds"].confidence > 0.9
+    assert [kind.name for kind in scene.kinds] == list(world.table.catalogue.names)
+    assert (scene.step, scene.last_kind) == (0, "")
+    for _ in range(3):
+        world.do("wait")
+    assert (MADE[-1].scenes[1].step, MADE[-1].scenes[1].last_kind) == (3, "wait")
+    assert len(MADE[-1].scenes) == 2  # asked every three decisions
+
+
+def test_advice_is_seen_and_what_follows_it_is_an_event() -> None:
+    world = World(guide=GUIDE)
+    names = world.table.catalogue.names
+    advice = world.seen["advice"][0, 0]
+    assert world.env.spec.observation_space["advice"].shape == (len(names) + 2,)
+    assert advice[names.index("residential")] == 1.0
+    assert advice[names.index("road")] == 0.25
+    assert advice[-2:].tolist() == [0.5, 0.0]
+    # The guide advises homes, but the player builds a road: nothing is built but that.
+    result = world.do("road", 5, 5)
+    assert world.event(result, "guided") == pytest.approx(0.25 * 0.5)
+    assert (world.buildings > 0).sum() == 1
+    assert world.event(world.do("wait"), "guided") == 0.0
+    assert world.seen["advice"][0, 0, -1] == pytest.approx(2.0 / 3.0)
+
+
+def test_without_a_guide_there_is_no_advice() -> None:
+    world = World()
+    assert "advice" not in world.seen
+    assert "guided" not in world.env.spec.events
+    unseen = World(guide=GUIDE | {"observed": False})
+    assert "advice" not in unseen.seen
+    assert "guided" in unseen.env.spec.events
+
+
+def test_advice_is_kept_with_the_games() -> None:
+    world = World(guide=GUIDE)
+    world.do("wait")
+    kept = world.env.snapshot()
+    asked = len(MADE[-1].scenes)
+    before = world.env.step(_wait(world)).observations["advice"].clone()
+    world.env.restore(kept)
+    assert len(MADE[-1].scenes) == asked
+    assert np.array_equal(world.env.step(_wait(world)).observations["advice"], before)
+
+
+def _wait(world: World) -> Tensor:
+    return torch.zeros((world.env.num_games, 1, 2), dtype=torch.int64)
+
+
+def test_a_guide_that_fails_later_is_done_without(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(guide=GUIDE | {"every": 1})
+    FAULTS.add(2)
+    try:
+        with caplog.at_level(logging.WARNING):
+            failed = world.do("wait")
+    finally:
+        FAULTS.clear()
+    assert world.event(failed, "guide_failed") == 1.0
+    assert not world.seen["advice"].any()
+    assert "lost its thread" in caplog.text
+    assert world.event(world.do("wait"), "guide_failed") == 0.0
+    assert world.seen["advice"].any()
+
+
+def test_a_guide_that_never_works_is_refused() -> None:
+    with pytest.raises(GuideError, match=r"'broken' failed.*'castle'.*valid: wait"):
+        World(guide={"name": "broken"})
+    with pytest.raises(UnknownNameError, match="--plugin FILE"):
+        World(guide={"name": "nobody"})
+
+
+@pytest.mark.parametrize(
+    ("advice", "said"),
+    [
+        (Advice({"road": -1.0}), "must be 0 or more"),
+        (Advice({"road": float("nan")}), "must be 0 or more"),
+        (Advice({"road": 1.0}, confidence=1.5), "from 0 to 1"),
+    ],
+)
+def test_advice_that_cannot_be_used(advice: Advice, said: str) -> None:
+    catalogue = World().table.catalogue
+    with pytest.raises(GuideError, match=said):
+        advised(advice, catalogue)
+    assert not advised(Advice(hint="look around"), catalogue).any()
+
+
+def test_a_run_with_a_guide_accounts_for_it(tmp_path: Path) -> None:
+    file = tmp_path / "guides.py"
+    file.write_text(PLUGIN)
+    load_plugin(file)
+    changes = [
+        "world.settings.guide.name=thrifty",
+        "world.settings.guide.every=5",
+        "rewards.weights.guided=0.05",
+        "world.num_games=2",
+        "total_env_steps=32",
+        "evaluation=null",
+        "ppo.minibatch_count=1",
+    ]
+    train(load_run_config("city", "debug", overrides=changes), tmp_path / "run")
+    header, row = (tmp_path / "run" / "reward_breakdown.csv").read_text().splitlines()[:2]
+    account = dict(zip(header.split(","), map(float, row.split(",")), strict=True))
+    assert account["guided"] > 0.0
+    assert account["total"] == sum(
+        value for name, value in account.items() if name not in ("iteration", "env_steps", "total")
+    )
