@@ -1,6 +1,7 @@
 """How fast City's world steps with its games in this process and in worker processes.
 
-Decisions are drawn at random among those that are allowed, which is not counted. `--json` prints one JSON object.
+Decisions are drawn at random among those that are allowed, which is not counted; they are of the kinds of the preset
+quick unless `--actions` names other groups. `--json` prints one JSON object.
 
     python benchmarks/city_workers.py --games 64 --workers 0 1 2
 """
@@ -8,6 +9,7 @@ Decisions are drawn at random among those that are allowed, which is not counted
 import argparse
 import json
 import time
+from typing import Any
 
 import torch
 
@@ -20,6 +22,7 @@ def main() -> None:
     parser.add_argument("--games", type=int, nargs="+", default=[64])
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--metrics", nargs="+", choices=("screen", "truth"), default=["screen"])
+    parser.add_argument("--actions", nargs="+", default=["build", "street", "bulldoze", "tax"])
     parser.add_argument("--seconds", type=float, default=8.0, help="for each measurement")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
@@ -27,7 +30,8 @@ def main() -> None:
     for metrics in options.metrics:
         for games in options.games:
             for workers in options.workers:
-                steps_per_s, made_s = measure(games, workers, metrics, options.seconds)
+                settings = {"workers": workers, "metrics": metrics, "actions": options.actions, "closes": True}
+                steps_per_s, made_s = measure(games, options.seconds, settings)
                 measured[f"{metrics}_{games}_games_{workers}_workers_per_s"] = steps_per_s
                 measured[f"{metrics}_{games}_games_{workers}_workers_made_s"] = made_s
                 if not options.json:
@@ -40,10 +44,10 @@ def main() -> None:
         print(json.dumps(measured))
 
 
-def measure(games: int, workers: int, metrics: str, seconds: float) -> tuple[float, float]:
+def measure(games: int, seconds: float, settings: dict[str, Any]) -> tuple[float, float]:
     """Returns the steps of single games in a second, and the seconds that it took to make them."""
     start = time.perf_counter()
-    env = make_env("city-v1", games, seed=1, config={"workers": workers, "metrics": metrics})
+    env = make_env("city-v1", games, seed=1, config=settings)
     made_s = time.perf_counter() - start
     with env:
         env.reset()
