@@ -6,19 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from ludus.core.errors import ConfigError
 from ludus.envs.city.drivers.driver import Frame, Point, Region
-from ludus.envs.city.perception.ocr import FoundText
-from ludus.envs.city.perception.opencv import opencv
+from ludus.envs.city.perception.ocr import FoundText, Scanner
+from ludus.envs.city.perception.outlines import Outlines, PixelBox
 
 ElementKind: TypeAlias = Literal["text", "button"]
 SAME_PIXELS = 20.0  # elements whose middles are nearer are the same
-_EDGE_LEVELS = (40, 120)
-_BUTTON_SIDES = (12, 160)  # pixels
-_TEXT_HEIGHTS = (6, 40)
-_LEAST_FILL = 0.75  # of its box that a button's outline covers
+_WORD_CONFIDENCE, _BUTTON_CONFIDENCE = 0.6, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +41,49 @@ class UiElement:
 
 
 def find_elements(frame: Frame, step: int = 0) -> list[UiElement]:
-    """Returns the buttons and lines of text of a picture `(height, width, 3)`, by edges and outlines; milliseconds."""
-    cv2 = opencv("finding elements")
+    """Returns the words and buttons of a picture `(height, width, 3)`, by their outlines; milliseconds."""
+    outlines = Outlines(frame)
     height, width = frame.shape[:2]
-    gray = cv2.cvtColor(np.ascontiguousarray(frame), cv2.COLOR_RGB2GRAY)
-    edges = cv2.Canny(gray, *_EDGE_LEVELS)
-    found: list[UiElement] = []
-    outlines, _ = cv2.findContours(edges, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
-    least, most = _BUTTON_SIDES
-    for outline in outlines:
-        x, y, w, h = cv2.boundingRect(outline)
-        if not (least <= w <= most and least <= h <= most):
-            continue
-        fill = cv2.contourArea(cv2.convexHull(outline)) / (w * h)
-        if fill >= _LEAST_FILL:
-            found.append(_element(frame, "button", (x, y, w, h), min(fill, 1.0), step))
-    # Letters are edges close to each other: closed along the line they become one bar.
-    bars = cv2.morphologyEx(edges, cv2.MORPH_CLOSE, np.ones((3, 9), np.uint8))
-    outlines, _ = cv2.findContours(bars, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    for outline in outlines:
-        x, y, w, h = cv2.boundingRect(outline)
-        if _TEXT_HEIGHTS[0] <= h <= _TEXT_HEIGHTS[1] and w >= 1.5 * h and w <= width // 2:
-            inked = float((edges[y : y + h, x : x + w] > 0).mean())
-            if 0.1 <= inked <= 0.7:
-                found.append(_element(frame, "text", (x, y, w, h), 0.5 + inked / 2.0, step))
+    found = [_element(frame, "text", box, _WORD_CONFIDENCE, step) for box in outlines.words]
+    found += [_element(frame, "button", box, _BUTTON_CONFIDENCE, step) for box in outlines.buttons]
     return unique(found, width, height)
 
 
-def elements_of_texts(texts: Sequence[FoundText], step: int = 0) -> list[UiElement]:
-    """Returns what a discovery scan found as elements, named by what is written on them."""
-    return [UiElement(text.text, "text", text.region, text.confidence, step) for text in texts]
+def discover(frame: Frame, scanner: Scanner, step: int = 0) -> list[UiElement]:
+    """Returns the elements of a picture with what is written on them; seconds, for discovery alone.
+
+    A line of text whose words stand apart is one element a word, because a bar of menus is read as one line.
+    """
+    found, named = find_elements(frame, step), list[UiElement]()
+    for text in scanner.scan(frame):
+        inside = [element for element in found if element.kind == "text" and _holds(text.region, element.at)]
+        parts = _words_of(text) if len(inside) > 1 else [text]
+        named += [UiElement(part.text, "text", part.region, part.confidence, step) for part in parts]
+    return unique([*named, *found], frame.shape[1], frame.shape[0])
+
+
+def _words_of(line: FoundText) -> list[FoundText]:
+    """Returns the words of a line, as far to the right as there are letters before them."""
+    region, words, before = line.region, list[FoundText](), 0
+    width = (region.right - region.left) / max(len(line.text), 1)
+    for word in line.text.split():
+        before = line.text.index(word, before)
+        left = region.left + before * width
+        before += len(word)
+        place = Region(left, region.top, left + len(word) * width, region.bottom)
+        words.append(FoundText(word, place, line.confidence))
+    return words
 
 
 def unique(elements: Sequence[UiElement], width: int, height: int) -> list[UiElement]:
     """Returns elements without those that are the same as a surer one."""
-    kept: list[UiElement] = []
+    kept: dict[tuple[int, int], list[UiElement]] = {}  # by squares of that size: what is the same is in one or beside
     for element in sorted(elements, key=lambda element: -element.confidence):
-        if not any(is_same(element, other, width, height) for other in kept):
-            kept.append(element)
-    return kept
+        column, row = int(element.at.x * width / SAME_PIXELS), int(element.at.y * height / SAME_PIXELS)
+        around = ((column + across, row + down) for across in (-1, 0, 1) for down in (-1, 0, 1))
+        if not any(is_same(element, other, width, height) for square in around for other in kept.get(square, ())):
+            kept.setdefault((column, row), []).append(element)
+    return sorted((element for square in kept.values() for element in square), key=lambda element: -element.confidence)
 
 
 def is_same(first: UiElement, second: UiElement, width: int, height: int) -> bool:
@@ -131,9 +130,11 @@ class ElementMemory:
         return True
 
 
-def _element(
-    frame: Frame, kind: ElementKind, box: tuple[int, int, int, int], confidence: float, step: int
-) -> UiElement:
+def _holds(region: Region, point: Point) -> bool:
+    return region.left <= point.x <= region.right and region.top <= point.y <= region.bottom
+
+
+def _element(frame: Frame, kind: ElementKind, box: PixelBox, confidence: float, step: int) -> UiElement:
     x, y, w, h = box
     height, width = frame.shape[:2]
     looks = hashlib.sha256(frame[y : y + h, x : x + w].tobytes()).hexdigest()[:8]

@@ -10,6 +10,7 @@ from ludus.envs.city.perception.reading import Kind, Reading, unreadable
 
 _NUMBER = string.digits + "+-\u2212.,' "
 _LETTERS = string.ascii_letters
+_ALIKE = {":": ":;"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +47,21 @@ class Field:
 
     def understood(self, text: str, confidence: float, engine: str) -> Reading:
         """Returns what a text says of this field: a value within its limits, or unreadable."""
-        words = text.strip()
-        prefix = "".join(self.prefix.split())
-        if prefix:
-            rest = _without(words, prefix)
-            if rest is None:
-                return unreadable(self.name, text, engine)
-            words = rest
-        value = parse(words, self.kind, self.notation) if confidence > 0.0 else None
+        words = self.value_text(text)
+        value = parse(words, self.kind, self.notation) if words is not None and confidence > 0.0 else None
         if isinstance(value, float) and not self._is_possible(value):
             value = None
         if value is None:
             return unreadable(self.name, text, engine)
         return Reading(self.name, value, confidence, text=text, engine=engine)
+
+    def value_text(self, text: str) -> str | None:
+        """Returns a text without the words before the value; None if it does not begin with them.
+
+        Engines take the colon of known words for a semicolon, which changes nothing.
+        """
+        prefix = "".join(self.prefix.split())
+        return _without(text.strip(), prefix) if prefix else text.strip()
 
     def _is_possible(self, value: float) -> bool:
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
@@ -75,7 +78,7 @@ def _without(text: str, prefix: str) -> str | None:
     for letter in prefix:
         while place < len(text) and text[place] == " ":
             place += 1
-        if place >= len(text) or text[place] != letter:
+        if place >= len(text) or text[place] not in _ALIKE.get(letter, letter):
             return None
         place += 1
     return text[place:].strip()

@@ -81,7 +81,7 @@ class OcrWorker:
         sure = [(reading, text) for reading, text in opinions if reading.is_readable]
         if not sure or len({reading.value for reading, _ in sure}) > 1:
             return unreadable(field.name, opinions[0][1] if opinions else "", "ocr")
-        texts = [text for _, text in sure]
+        texts = [f"{field.prefix} {field.value_text(text)}" for _, text in sure]
         label = max(set(texts), key=texts.count)
         if len(sure) >= _AGREED and texts.count(label) >= _AGREED:
             self.learnt += learn(self._bank, crop, label, spaces=False)

@@ -1,0 +1,117 @@
+"""Perception on real pictures: what is found and read without anything taught before, by outlines and by rapidocr."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ludus.envs.city.drivers.city_games import CityGames
+from ludus.envs.city.drivers.driver import Frame, Wait
+from ludus.envs.city.drivers.micropolis_truth import MicropolisTruth
+from ludus.envs.city.drivers.x11 import X11Driver
+from ludus.envs.city.interface.display import RESOLUTIONS, CityDisplay
+from ludus.envs.city.interface.themes import THEMES
+from ludus.envs.city.learned import LearnedPictures
+from ludus.envs.city.perception.elements import UiElement, discover, find_elements
+from ludus.envs.city.perception.ocr import RapidScanner
+from ludus.envs.city.perception.profiles import ProfileReader
+from ludus.envs.city.profile import load_profile
+
+PROFILE = load_profile("micropolis")
+CLICKABLE = ("tool", "menu", "field", "scroll")
+READ = ("date", "funds", "tax", "population")
+
+
+@pytest.fixture(scope="module")
+def game(tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Driver]:
+    for needed, package in ((PROFILE.launch.command[0], "micropolis"), ("Xvfb", "xvfb")):
+        if shutil.which(needed) is None:
+            pytest.skip(f"needs {needed}, from the Debian package {package}")
+    with X11Driver(PROFILE, pictures=LearnedPictures(tmp_path_factory.mktemp("pictures"))) as driver:
+        driver.launch()
+        yield driver
+
+
+def without_map(games: CityGames) -> Frame:
+    frame, box = games.capture(0).copy(), games.interfaces[0].layout.view.box
+    frame[box.top : box.bottom, box.left : box.right] = 0
+    return frame
+
+
+def share_found(games: CityGames, elements: list[UiElement], kind: str) -> tuple[int, int]:
+    """How many of the elements that are really there are among those that were found, and how many there are."""
+    width, height = games.display.width, games.display.height
+    there = [element for element in games.elements(0) if element.kind == kind]
+    places = [(int(element.at.x * width), int(element.at.y * height)) for element in elements]
+    return sum(any(element.box.holds(*place) for place in places) for element in there), len(there)
+
+
+def test_outlines_find_what_can_be_clicked_in_every_theme_at_every_size() -> None:
+    found = dict.fromkeys(CLICKABLE, 0)
+    total = dict.fromkeys(CLICKABLE, 0)
+    for theme in THEMES:
+        for width, height in RESOLUTIONS:
+            games = CityGames(1, display=CityDisplay(themes=(theme,), width=width, height=height), seed=3)
+            elements = find_elements(without_map(games))
+            for kind in CLICKABLE:
+                seen, there = share_found(games, elements, kind)
+                found[kind], total[kind] = found[kind] + seen, total[kind] + there
+            games.close()
+    assert total["tool"] == len(THEMES) * len(RESOLUTIONS) * 16
+    assert {kind: found[kind] / total[kind] >= 0.9 for kind in CLICKABLE} == dict.fromkeys(CLICKABLE, True), found
+
+
+def test_outlines_find_all_tools_and_menus_of_micropolis(game: X11Driver) -> None:
+    game.reset(1)
+    places = [(element.at.x * game.width, element.at.y * game.height) for element in find_elements(game.capture())]
+    targets = {name: tool.at for name, tool in PROFILE.tools.items()}
+    targets |= {f"the menu {name}": menu.at for name, menu in PROFILE.menus.items()}
+    for name, at in targets.items():
+        x, y = at.x * game.width, at.y * game.height
+        assert min(np.hypot(x - left, y - top) for left, top in places) < 15.0, name
+
+
+def test_a_scan_reads_the_menus_of_micropolis_and_of_the_embedded_game(game: X11Driver) -> None:
+    pytest.importorskip("rapidocr", reason="needs rapidocr, of the extra ludus[city]")
+    scanner = RapidScanner()
+    game.reset(1)
+    corner = game.capture()[:180, :360].copy()
+    elements = discover(corner, scanner)
+    for name, menu in PROFILE.menus.items():
+        near = [e.name for e in elements if np.hypot(e.at.x * 360 - menu.at.x * 1200, e.at.y * 180 - 12) < 15.0]
+        assert name.capitalize() in near, [element.name for element in elements]
+    names = " ".join(element.name for element in elements)
+    assert all(word in names for word in ("Date:", "1900", "$20,000", "Tax", "7%")), names
+    games = CityGames(1, display=CityDisplay(themes=("slate",), width=640, height=400), seed=3)
+    elements = discover(without_map(games), scanner)
+    labels = {element.label for element in games.elements(0) if element.kind == "menu"}
+    assert labels <= {element.name for element in elements}
+    assert share_found(games, elements, "tool") == (16, 16)
+    games.close()
+
+
+def test_ocr_reads_micropolis_untaught_and_teaches_the_letters(game: X11Driver, tmp_path: Path) -> None:
+    pytest.importorskip("rapidocr", reason="needs rapidocr, of the extra ludus[city]")
+    game.reset(1)
+    truth = MicropolisTruth(lambda: game.prompt)
+    perception = ProfileReader(PROFILE, tmp_path, names=READ)
+    for funds, year in ((12_345, 1967), (6_789, 1980)):
+        truth.set_funds(funds)
+        truth.set_year(year)
+        game.act([Wait(0.04)])
+        frame = game.capture().copy()
+        perception.reader.read(frame)
+        assert perception.worker.wait(120.0)
+        perception.reader.read(frame)
+        readings = perception.reader.read(frame)
+        assert readings["funds"].value == funds
+        assert (readings["date"].value.year, readings["date"].value.month) == (year, truth.month())  # type: ignore[union-attr]
+        assert (readings["tax"].value, readings["population"].value) == (7.0, 0.0)
+        assert {reading.engine for reading in readings.values()} <= {"rapidocr", "glyphs"}
+    perception.close()
+    taught = ProfileReader(PROFILE, tmp_path, use_ocr=False, names=READ)
+    reading = taught.reader.read_field(frame, "funds")
+    assert (reading.value, reading.engine) == (6_789.0, "glyphs")
+    taught.close()
