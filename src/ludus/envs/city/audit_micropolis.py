@@ -8,19 +8,19 @@ import numpy as np
 from ludus.envs.city.drivers.driver import Frame, Wait
 from ludus.envs.city.drivers.micropolis_truth import MicropolisTruth
 from ludus.envs.city.drivers.x11 import X11Driver
-from ludus.envs.city.perception.glyph_learning import Label, learn_all
+from ludus.envs.city.micropolis_lessons import made_up_evaluation, teach_letters
 from ludus.envs.city.perception.profiles import ProfileReader
 from ludus.envs.city.perception.reader import ScreenReader
 from ludus.envs.city.perception.reading import Date, Reading, Value
 from ludus.envs.city.profile import load_profile
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-FIELDS = ("date", "funds", "tax")
-_LESSONS = 40  # and more until every month was seen
-_MOST_LESSONS = 200
-_RUN_S = (0.05, 0.5)  # that the game runs for between states: up to a year of its time
+FIELDS = (
+    "date", "funds", "tax", "population", "migration", "assessed", "score", "score_change", "approval", "category",
+)  # fmt: skip
+_RUN_S = (0.02, 0.5)  # that the game runs for between states: up to a year of its time
 _SETTLE_S = 3.0
 _MAX_DIGITS = 7
+_SEEDS = 50  # of states on the land of one city
 
 
 def audit_micropolis(
@@ -33,25 +33,19 @@ def audit_micropolis(
     profile = load_profile("micropolis")
     perception = ProfileReader(profile, folder, use_ocr=False, names=FIELDS)
     random = np.random.default_rng([seed, 2])
-    with X11Driver(profile) as driver:
-        driver.launch()
-        truth = MicropolisTruth(lambda: driver.prompt)
-        reader, labels = perception.reader, list[Label]()
-        months: set[int] = set()
-        for lesson in range(_MOST_LESSONS):
-            if lesson >= _LESSONS and len(months) == len(_MONTHS):
-                break
-            _change(driver, truth, random)
-            months.add(truth.month())
-            frame, texts = driver.capture(), _texts(truth)
-            labels += [Label(reader.fields[name].region.cut(frame).copy(), text) for name, text in texts.items()]
-        learn_all(perception.bank, labels)
-        perception.save()
-        for _ in range(states):
-            _change(driver, truth, random)
-            readings = reader.settle(driver.capture, _SETTLE_S)
-            count(reader, driver.capture(), readings, _values(truth))
-    perception.close()
+    try:
+        with X11Driver(profile) as driver:
+            driver.launch()
+            truth = MicropolisTruth(lambda: driver.prompt)
+            teach_letters(driver, perception)
+            for state in range(states):
+                if state % _SEEDS == 0:
+                    driver.reset(seed + state // _SEEDS)
+                _change(driver, truth, random)
+                readings = perception.reader.settle(driver.capture, _SETTLE_S)
+                count(perception.reader, driver.capture(), readings, _values(truth))
+    finally:
+        perception.close()
 
 
 def _change(driver: X11Driver, truth: MicropolisTruth, random: np.random.Generator) -> None:
@@ -59,21 +53,12 @@ def _change(driver: X11Driver, truth: MicropolisTruth, random: np.random.Generat
     truth.set_funds(int(10 ** random.uniform(0.0, _MAX_DIGITS)))
     truth.set_year(int(random.integers(1900, 2100)))
     truth.set_tax_rate(int(random.integers(0, 21)))
+    truth.set_evaluation(made_up_evaluation(int(random.integers(10**_MAX_DIGITS)), int(random.integers(100))))
     driver.act([Wait(float(random.uniform(*_RUN_S)))])
 
 
-def _date(truth: MicropolisTruth) -> Date:
-    return Date(truth.year(), truth.month())
-
-
 def _values(truth: MicropolisTruth) -> dict[str, Value]:
-    return {"date": _date(truth), "funds": float(truth.funds()), "tax": float(truth.tax_rate())}
-
-
-def _texts(truth: MicropolisTruth) -> dict[str, str]:
-    date = _date(truth)
-    return {
-        "date": f"Date: {_MONTHS[date.month - 1]} {date.year}",
-        "funds": f"Funds: ${truth.funds():,}",
-        "tax": f"Tax Rate: {truth.tax_rate()}%",
-    }
+    said = truth.evaluation()
+    numbers = {name: float(said[name].strip("$%").replace(",", "")) for name in said if name != "category"}
+    figures: dict[str, Value] = {"funds": float(truth.funds()), "tax": float(truth.tax_rate())}
+    return {"date": Date(truth.year(), truth.month()), "category": said["category"], **figures, **numbers}
