@@ -119,6 +119,7 @@ class Stage:
         played: Settings with which a person plays against bots, beside those.
         painter: Draws games with names and more; None for the world's `render`.
         is_smooth: Whether it can draw moments between two steps.
+        step_s: For how long people are shown a step; None for as long as it takes in the game.
         keyboard: Makes the keyboard of a seat; None if people cannot play.
         keys: What the keys do.
         key_lines: The same in few lines, for a card on the screen.
@@ -130,6 +131,7 @@ class Stage:
     played: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     painter: PainterMaker | None = None
     is_smooth: bool = False
+    step_s: float | None = None
     keyboard: Callable[[BatchedEnv, int], Keyboard] | None = None
     keys: tuple[KeyHelp, ...] = ()
     key_lines: tuple[str, ...] = ()

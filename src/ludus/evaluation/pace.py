@@ -21,9 +21,15 @@ def pictures_a_step(rate_hz: float, wish_hz: float) -> int:
     return max(1, math.floor(wish_hz / rate_hz + 1e-9))
 
 
+def shown_hz(env: BatchedEnv) -> float:
+    """Returns how many steps of a world people are shown in a second."""
+    step_s = stage_of(env.spec.id).step_s
+    return env.spec.rate_hz if step_s is None else 1.0 / step_s
+
+
 def picture_steps(env: BatchedEnv, wish_hz: float) -> tuple[int, int]:
     """Returns after how many steps of a world it is drawn, and how often then: one of both is 1."""
-    rate_hz = env.spec.rate_hz
+    rate_hz = shown_hz(env)
     parts = pictures_a_step(rate_hz, wish_hz) if stage_of(env.spec.id).is_smooth else 1
     return steps_a_picture(rate_hz, wish_hz), parts
 
@@ -89,4 +95,4 @@ class Pace:
 
 def pace_of(env: BatchedEnv) -> Pace:
     """Returns the pace of a world in a window."""
-    return Pace(env.spec.rate_hz, is_smooth=stage_of(env.spec.id).is_smooth)
+    return Pace(shown_hz(env), is_smooth=stage_of(env.spec.id).is_smooth)

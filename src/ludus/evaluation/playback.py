@@ -9,7 +9,7 @@ from ludus.envs.base import BatchedEnv
 from ludus.envs.replay import Replay, replay_env, resimulate
 from ludus.envs.stage import Image, Painter
 from ludus.evaluation.exhibition import Exhibition, Outcome
-from ludus.evaluation.pace import MOST_PICTURES_HZ, pace_of, picture_steps
+from ludus.evaluation.pace import MOST_PICTURES_HZ, pace_of, picture_steps, shown_hz
 from ludus.evaluation.painting import DEFAULT_LOOK, Look, with_card
 from ludus.evaluation.players import KeyboardPlayer
 from ludus.evaluation.video import VideoWriter
@@ -213,7 +213,7 @@ class _Film:
     def __init__(self, env: BatchedEnv, painter: Painter, wish_hz: float) -> None:
         self._painter = painter
         self.steps, self._parts = picture_steps(env, wish_hz)
-        self.rate_hz = env.spec.rate_hz * self._parts / self.steps
+        self.rate_hz = shown_hz(env) * self._parts / self.steps
 
     def writer(self, path: Path, picture: Image) -> VideoWriter:
         """Begins the video."""

@@ -1,15 +1,18 @@
 """What people are shown of City: the pointer's way by hand, and pictures in which everything is where it belongs."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from city_world import World  # type: ignore[import-not-found,unused-ignore]  # beside this file
+from PIL import Image as PictureFile
 
 from ludus.core.errors import UnsupportedError
 from ludus.envs.city.catalogue import CONFIRMED, REFUSED
 from ludus.envs.city.demo.looks import BAD, GOOD, POINTER
 from ludus.envs.city.demo.marks import Marks
-from ludus.envs.city.demo.painter import DECISION_S, CityPainter
+from ludus.envs.city.demo.painter import CityPainter
 from ludus.envs.city.demo.panel import Panel
 from ludus.envs.city.demo.scene import Shown
 from ludus.envs.city.demo.track import ACTING, Track
@@ -18,6 +21,12 @@ from ludus.envs.city.seen import Seen, day_text
 from ludus.envs.city.stage import STAGE
 from ludus.envs.pygame_tools import Picture, new_surface
 from ludus.envs.stage import Image, Thought
+from ludus.evaluation.exhibition import Exhibition
+from ludus.evaluation.pace import picture_steps
+from ludus.evaluation.playback import film_match
+from ludus.evaluation.players import AgentPlayer, one_seat
+from ludus.policies.config import NetArch, PolicyConfig
+from ludus.policies.policy import Policy
 
 HERE, THERE = Point(0.2, 0.4), Point(0.6, 0.8)
 
@@ -100,10 +109,14 @@ def test_verdicts_have_their_colours() -> None:
         assert not has(panel, other)
 
 
+def test_what_exploring_found_is_told() -> None:
+    assert has(_drawn(kind="explore_menu", found=3)[1], GOOD)
+    assert not has(_drawn(kind="explore_menu", found=0)[1], GOOD)
+
+
 def test_a_decision_of_the_embedded_game() -> None:
     world = World(actions=("build",), closes=True)
     painter = CityPainter(world.env, ("tester",))
-    assert painter.stretch == pytest.approx(DECISION_S * world.env.spec.rate_hz)
     first = painter.paint()
     assert first.shape == (800, 1280 + 336, 3)
     names = world.table.catalogue.names
@@ -131,10 +144,30 @@ def test_a_decision_of_the_embedded_game() -> None:
 
 def test_the_stage_of_city() -> None:
     assert STAGE.painter is not None
-    assert STAGE.is_smooth
     world = World()
+    assert picture_steps(world.env, 20.0) == (1, 12)  # a decision of ten days is shown for 0.6 s
     with pytest.raises(UnsupportedError, match="no debug layer"):
         STAGE.painter(world.env, (), debug=True)
     picture = STAGE.painter(world.env, (), debug=False).paint(0.5)
     assert picture.dtype == np.uint8
     assert torch.from_numpy(picture).float().std() > 10.0
+
+
+def test_a_film_of_an_agent_tells_what_it_thinks(tmp_path: Path) -> None:
+    world = World(actions=("build", "street"), closes=True)
+    policy = Policy(world.env.spec, PolicyConfig(net_arch=NetArch(pi=(8,), vf=(8,))))
+    player = AgentPlayer(world.env, one_seat(world.env, 0), policy, name="novice")
+    exhibition = Exhibition(world.env, (player,))
+    painter = CityPainter(world.env, exhibition.names)
+    exhibition.tell(painter)
+    exhibition.step()
+    painter.take()
+    shown = painter._now
+    assert shown.kind in world.table.catalogue.names
+    assert shown.probability == pytest.approx(dict(shown.considered).get(shown.kind, shown.probability))
+    assert 0.0 < (shown.probability or 0.0) < 1.0
+    assert sum(share for _, share in shown.considered) < 1.0
+    film_match(exhibition, tmp_path / "city.gif", frames=5, wish_hz=4.0)
+    with PictureFile.open(tmp_path / "city.gif") as film:
+        assert film.size == (640, 316)  # films of this kind are small
+        assert getattr(film, "n_frames", 1) > 1

@@ -7,6 +7,8 @@ from ludus.envs.base import BatchedEnv
 from ludus.envs.city.env import CityEnv
 from ludus.envs.stage import Painter, Stage
 
+DECISION_S = 0.6  # for which a decision is shown, however long it takes in the game
+
 
 def make_painter(env: BatchedEnv, names: Sequence[str], *, debug: bool) -> Painter:
     """Draws the first game; see `ludus.envs.stage.PainterMaker`."""
@@ -19,4 +21,4 @@ def make_painter(env: BatchedEnv, names: Sequence[str], *, debug: bool) -> Paint
     return CityPainter(env, names)
 
 
-STAGE = Stage(painter=make_painter, is_smooth=True)
+STAGE = Stage(painter=make_painter, is_smooth=True, step_s=DECISION_S)

@@ -18,7 +18,6 @@ from ludus.envs.stage import Image, Painter, Thought
 if TYPE_CHECKING:
     from ludus.envs.city.env import CityEnv
 
-DECISION_S = 0.6  # for which a decision is shown, however long it takes in the game
 _MOST_CONSIDERED = 5
 
 
@@ -31,7 +30,6 @@ class CityPainter(Painter):
         super().__init__(env)
         self._city = env
         self._thought: Thought | None = None
-        self.stretch = DECISION_S * env.spec.rate_hz
         self._before = self._now = show(env, None, None, _MOST_CONSIDERED)
         height, width = self._now.picture.shape[:2]
         self._times = -(-LEAST_LINES // height)

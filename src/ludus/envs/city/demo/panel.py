@@ -1,6 +1,6 @@
 """The panel beside City's screen: what was read and how surely, what was decided, and what became of it."""
 
-from ludus.envs.city.demo.looks import BAR, BRIGHT, DIM, LINE, PANEL, VERDICTS, field_color
+from ludus.envs.city.demo.looks import BAR, BRIGHT, DIM, GOOD, LINE, PANEL, VERDICTS, field_color
 from ludus.envs.city.demo.scene import Shown
 from ludus.envs.city.demo.track import ACTING
 from ludus.envs.city.seen import Seen
@@ -52,18 +52,17 @@ class Panel:
         if shown.probability is not None:
             self._words(f"{shown.probability:.0%}", _TITLE, BAR, 1.0)
         self._below(_ROW + 8)
-        keys = f"keys: {', '.join(shown.track.keys)}" if shown.track.keys else ""
-        text, color = VERDICTS[shown.placed] if shown.is_placement else (keys, DIM)
-        if share < ACTING and shown.is_placement:
-            text, color = "...", DIM
+        text, color = _outcome(shown) if share >= ACTING or not shown.track.stops else ("...", DIM)
         self._words(text, _SMALL, color)
         self._below(_ROW)
 
     def _reading(self, seen: Seen) -> None:
         color = field_color(readable=seen.value is not None, confidence=seen.confidence)
         self._words(seen.name.replace("_", " "), _WORDS, DIM)
-        self._words(seen.text, _WORDS, color if seen.value is None else BRIGHT, 0.72)
-        if seen.value is not None:
+        if seen.value is None:
+            self._words(seen.text, _WORDS, color, 0.88)
+        else:
+            self._words(seen.text, _WORDS, BRIGHT, 0.72)
             self._words(f"{seen.confidence:.0%}", _WORDS, color, 0.88)
         self._words(str(seen.age), _WORDS, DIM if seen.age == 0 else color, 1.0)
         self._below(_ROW)
@@ -96,6 +95,15 @@ class Panel:
 
     def _below(self, lines: float) -> None:
         self._top += lines
+
+
+def _outcome(shown: Shown) -> tuple[str, Color]:
+    """Says what became of a decision: a placement's verdict, what exploring has shown, or the keys that it pressed."""
+    if shown.is_placement:
+        return VERDICTS[shown.placed]
+    if shown.found is not None:
+        return (f"new on the screen: {shown.found}", GOOD) if shown.found else ("nothing new on the screen", DIM)
+    return (f"keys: {', '.join(shown.track.keys)}" if shown.track.keys else "", DIM)
 
 
 def _lines(hint: str) -> list[str]:

@@ -33,6 +33,7 @@ class Shown:
         considered: The most likely kinds with their probabilities, the first one first.
         placed: What became of a placement, as in `ActionKind.judge`.
         is_placement: Whether that is judged at all.
+        found: Elements of the interface that were never seen before; None where nobody looked for them.
         track: The way of the pointer.
         hint: What a guide said; empty without one.
     """
@@ -46,6 +47,7 @@ class Shown:
     considered: tuple[tuple[str, float], ...] = ()
     placed: int = NOT_JUDGED
     is_placement: bool = False
+    found: int | None = None
     track: Track = field(default_factory=lambda: Track(MIDDLE))
     hint: str = ""
 
@@ -80,6 +82,7 @@ def show(env: "CityEnv", before: Shown | None, thought: Thought | None, most: in
         considered=tuple(sorted(shares.items(), key=lambda item: -item[1])[:most]),
         placed=int(table.sight.placed[0]),
         is_placement=bool(catalogue.is_placement[kind]),
+        found=int(table.sight.discovered[0]) if catalogue.kinds[kind].group == "explore" else None,
         track=Track(start, table.done(0)),
     )
 
