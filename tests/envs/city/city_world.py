@@ -26,6 +26,7 @@ class World:
         self.seen = self.env.reset()
         if flat:
             self.games.simulation.cells.terrain[:] = Terrain.LAND
+            self.games.simulation.look()  # the next picture shows it
 
     @property
     def table(self) -> EmbeddedTable:

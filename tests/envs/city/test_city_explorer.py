@@ -43,7 +43,7 @@ def test_an_element_is_drawn_by_lot(explorer: Explorer) -> None:
 
 def test_menus_are_opened_in_turn_and_their_entries_tried_once(explorer: Explorer) -> None:
     assert explorer.next_in_menus(0, HEADINGS, is_open=False) == HEADINGS[0]
-    explorer.note(0, [Point(0.1, 0.1), Point(0.1, 0.2)])
+    explorer.note(0, [HEADINGS[0], Point(0.1, 0.1), Point(0.1, 0.2)])
     tried = [explorer.next_in_menus(0, HEADINGS, is_open=True) for _ in range(3)]
     assert tried == [Point(0.1, 0.1), Point(0.1, 0.2), HEADINGS[1]]
     assert explorer.next_in_menus(0, HEADINGS, is_open=True) == HEADINGS[0]
@@ -69,9 +69,8 @@ def test_menus_of_the_game_are_explored_and_looking_finds_its_buttons() -> None:
     assert (world.event(result, "changed"), world.event(result, "did_explore")) == (1.0, 1.0)
     found = world.event(result, "discovered")
     assert found >= 3.0  # the entries of the budget's menu
-    world.do("explore_menu")  # tries the first of them
-    assert world.state.path != (2,)
-    world.do("escape")
+    world.do("explore_menu")  # tries one of them: a submenu opens, or the window of the budget
+    assert len(world.state.path) == 2 or world.table.sight.window[0]
     world.do("escape")
     before = int(world.table.sight.elements[0])
     assert world.event(world.do("observe"), "discovered") > 5.0

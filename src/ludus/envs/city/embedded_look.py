@@ -1,5 +1,7 @@
 """How the embedded game is seen and touched in one theme at one size; games that look alike share it."""
 
+import hashlib
+from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +24,8 @@ from ludus.envs.city.perception.opencv import opencv
 
 _HALVES = 4.0  # from this factor on pictures are halved first: nearly the same picture in a third of the time
 
+_SCANS_KEPT = 512  # pictures of which is remembered what elements they show
+
 
 class EmbeddedLook:
     """Reads and plays the games of one look.
@@ -43,14 +47,18 @@ class EmbeddedLook:
         self.reader = LookReader(embedded_fields(layout, theme), bank, DemandReader(layout.demand, theme), size)
         self.covers = CoverSense(layout, theme, face)
         self.view: View = layout.view
+        self._figures = [place.value for place in layout.fields.values()]
+        self._figures += [layout.demand, layout.message, layout.tool_label, layout.speed]
+        self._scanned: OrderedDict[tuple[int | bytes, ...], tuple[Point, ...]] = OrderedDict()
         self._cv2 = opencv("seeing the map")
 
     def scan(
         self, pixels: NDArray[np.uint8], words: NDArray[np.uint32], before: NDArray[np.uint32] | None
-    ) -> list[Point]:
+    ) -> tuple[Point, ...]:
         """Returns the middles of the elements of a picture that exploring may click.
 
-        Of the map only what covers it counts: a dialog or a window, and what a menu has changed.
+        Of the map only what covers it counts: a dialog or a window, and what a menu has changed. What only shows
+        figures is no element. Interfaces are few, so that most of them have been looked at before.
 
         Args:
             pixels: The picture `(height, width, 4)`.
@@ -59,27 +67,42 @@ class EmbeddedLook:
                 everywhere.
         """
         height, width = words.shape
-        picture = np.ascontiguousarray(pixels[..., :3])
-        self._blank_map(picture, words, before)
-        top, bottom, left, right = (0, height, 0, width) if before is None else _span(words != before)
-        found = [element.at for element in find_elements(picture[top:bottom, left:right])]
-        points = [Point((left + at.x * (right - left)) / width, (top + at.y * (bottom - top)) / height) for at in found]
-        return [point for point in points if not self.gestures.places.is_forbidden(point)]
+        span = (0, height, 0, width) if before is None else _span(words != before)
+        top, bottom, left, right = span
+        blank = words.copy()
+        self._blank_map(blank, before)
+        for box in self._figures:
+            blank[box.top : box.bottom, box.left : box.right] = 0
+        part = np.ascontiguousarray(blank[top:bottom, left:right])
+        key = (*span, hashlib.blake2b(part.tobytes(), digest_size=16).digest())
+        known = self._scanned.get(key)
+        if known is None:
+            colors = part.view(np.uint8).reshape(*part.shape, pixels.shape[2])[..., :3]
+            found = [element.at for element in find_elements(np.ascontiguousarray(colors))]
+            points = [
+                Point((left + at.x * (right - left)) / width, (top + at.y * (bottom - top)) / height) for at in found
+            ]
+            known = tuple(point for point in points if not self.gestures.places.is_forbidden(point))
+            self._scanned[key] = known
+            if len(self._scanned) > _SCANS_KEPT:
+                self._scanned.popitem(last=False)
+        return known
 
-    def _blank_map(
-        self, picture: NDArray[np.uint8], words: NDArray[np.uint32], before: NDArray[np.uint32] | None
-    ) -> None:
+    def _blank_map(self, words: NDArray[np.uint32], before: NDArray[np.uint32] | None) -> None:
         """Blackens the map where nothing covers it, so that no building is taken for a button."""
         box = self.view.box
         area = (slice(box.top, box.bottom), slice(box.left, box.right))
-        keep = np.zeros((box.height, box.width), np.bool_)
         pane = self.covers.pane(words)
         if self.covers.look(words).menu >= 0 and before is not None:
-            keep = words[area] != before[area]
-        elif pane is not None:
-            top, left = max(pane.top - box.top, 0), max(pane.left - box.left, 0)
-            keep[top : max(pane.bottom - box.top, 0), left : max(pane.right - box.left, 0)] = True
-        picture[area][~keep] = 0
+            words[area] *= words[area] != before[area]
+            return
+        if pane is None:
+            words[area] = 0
+            return
+        kept = (slice(pane.top, pane.bottom), slice(pane.left, pane.right))
+        shown = words[kept].copy()
+        words[area] = 0
+        words[kept] = shown
 
     def shrink_map(self, pixels: NDArray[np.uint8], damage: Sequence[Box], out: NDArray[np.uint8]) -> None:
         """Resamples the map's part of a picture where it has changed.

@@ -187,8 +187,9 @@ class EmbeddedTable(CityTable):
         self.games.act(game, self._gestures(game, kind, cell, target))
         pixels, words = self._paint(game)
         sight.changed[game] = np.count_nonzero(words != before) > _CHANGED_SHARE * words.size
-        if sight.changed[game] or name == "observe":
-            points = look.scan(pixels, words, None if name == "observe" else before)
+        is_looking = name == "observe"
+        if is_looking or (sight.changed[game] and look.covers.look(words).is_any):
+            points = look.scan(pixels, words, None if is_looking else before)
             sight.discovered[game] = self._explorer.note(game, points)
             sight.elements[game] = self._explorer.count(game)
 

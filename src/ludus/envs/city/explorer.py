@@ -48,15 +48,13 @@ class Explorer:
         places, seen = self._places[game], self._seen[game]
         found = 0
         for point in points:
-            place = np.array((point.x, point.y))
-            apart = np.square((places - place) * self._scale).sum(axis=1)
-            same = np.flatnonzero((apart <= SAME_PIXELS**2) & (seen > 0))
+            same = np.flatnonzero((self._apart(game, point) <= SAME_PIXELS**2) & (seen > 0))
             if len(same):
                 slot = int(same[0])
             else:
                 slot, found = int(seen.argmin()), found + 1
                 self._clicks[game, slot] = 0
-            places[slot], seen[slot] = place, self._scans[game]
+            places[slot], seen[slot] = (point.x, point.y), self._scans[game]
         return found
 
     def any_element(self, game: int, *keys: int) -> Point | None:
@@ -74,6 +72,8 @@ class Explorer:
         """
         if is_open:
             fresh = (self._seen[game] == self._scans[game]) & (self._seen[game] > 0) & (self._clicks[game] == 0)
+            for heading in headings:  # a click on one would close its menu
+                fresh &= self._apart(game, heading) > SAME_PIXELS**2
             if fresh.any():
                 return self._take(game, int(fresh.argmax()))
         if not headings:
@@ -92,6 +92,12 @@ class Explorer:
             "heading": self._heading,
         }
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    def _apart(self, game: int, point: Point) -> NDArray[np.float64]:
+        """Returns how far, in pixels and squared, every remembered element of a game is from a place, `(size,)`."""
+        across, down = ((self._places[game] - (point.x, point.y)) * self._scale).T
+        squared: NDArray[np.float64] = across * across + down * down
+        return squared
 
     def _take(self, game: int, slot: int) -> Point:
         self._clicks[game, slot] += 1

@@ -27,6 +27,11 @@ class Cover(NamedTuple):
     dialog: bool
     window: bool
 
+    @property
+    def is_any(self) -> bool:
+        """Whether something does."""
+        return self.menu >= 0 or self.dialog or self.window
+
 
 class CoverSense:
     """Looks for covers in pictures of one layout in one theme."""
