@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from ludus.envs.settings import EnvSettings, read_settings
 from ludus.envs.tiny.base import State, TinyEnv
 from ludus.store import load_checkpoint
 from ludus.training import Iteration, QuietCallback, TrainConfig, Trainer, train
+from ludus.training.ranks import Ranks
+from ludus.training.steering import make_steering
 from ludus.training.verification import verify
+from ludus.training.workbench import Workbench
 
 KINDS = ("wait", "build", "look")
 STEPS, GAMES = 16, 8
@@ -241,3 +245,31 @@ def test_what_does_not_fit_is_refused_before_a_run_starts(
 def test_steering_needs_exploration() -> None:
     with pytest.raises(ValidationError, match=r"set policy\.exploration"):
         _config(ADAPTIVE, policy={"net_arch": {"pi": [8], "vf": [8]}})
+
+
+class _Two(Ranks):
+    """Two processes whose games happen to be the same."""
+
+    def gather_numbers(self, numbers: Sequence[float]) -> list[list[float]]:
+        return [list(numbers)] * 2
+
+
+@pytest.mark.parametrize("steering", [ADAPTIVE, STRATEGIC], ids=["adaptive", "strategic"])
+def test_what_all_processes_saw_counts(steering: dict[str, Any]) -> None:
+    config = _config(steering)
+    states = []
+    for ranks in (Ranks(), _Two()):
+        with Workbench(config) as bench:
+            made = make_steering(config, bench)
+            assert made is not None
+            made.before()
+            bench.learner.collect()
+            made.look(ranks)
+            states.append(made.state())
+    alone, both = states
+    if steering is ADAPTIVE:
+        assert both == alone
+        return
+    assert both["progress"] == alone["progress"]
+    totals = [np.array(state["effects"]["totals"]) for state in (alone, both)]
+    assert totals[1] == pytest.approx(2.0 * totals[0])
