@@ -81,7 +81,7 @@ def test_memory_that_runs_short_saves_and_stops_with_a_reason(
     assert code == EXIT_STOPPED == 3, said
     assert "GiB of memory, guard.memory_gib allows 1.00; use fewer games" in said
     assert "[OK] checkpoint interrupted saved at 96 steps" in said
-    assert "[WARN] ended at env step 96: the process uses 1." in said
+    assert "[WARN] ended at env step 96: the process and its children use 1." in said
     assert commands.run("resume", folder)[0] == 0
     assert (folder / "metrics.jsonl").read_bytes() == (straight / "metrics.jsonl").read_bytes()
 

@@ -15,7 +15,8 @@ from ludus.training import records
 
 def test_the_names_of_the_files_are_those_that_training_writes() -> None:
     read = {run_data.METRICS, run_data.EPISODES, run_data.BEHAVIOUR, run_data.REWARDS, run_data.EVALUATIONS}
-    assert read | {run_data.OPPONENTS, run_data.STRATEGY} == set(records.FILES)
+    read |= {run_data.OPPONENTS, run_data.STRATEGY}
+    assert read | {records.STEERING, records.EFFECTS} == set(records.FILES)  # the last two are for people
 
 
 def test_a_column_is_numbers_or_texts_as_asked(tmp_path: Path) -> None:
