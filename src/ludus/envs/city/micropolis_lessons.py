@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ludus.core.errors import GameLostError
 from ludus.envs.city.drivers.driver import Wait
 from ludus.envs.city.drivers.micropolis_truth import MicropolisTruth
 from ludus.envs.city.drivers.x11 import X11Driver
@@ -19,12 +20,15 @@ def teach_letters(driver: X11Driver, perception: ProfileReader) -> int:
     """Learns the letters of all fields from a year of made-up figures, and keeps them; returns how many lines it was.
 
     The city is not what it was afterwards: begin another one.
+
+    Raises:
+        GameLostError: What was shown was not what had been made up.
     """
     truth, reader = MicropolisTruth(lambda: driver.prompt), perception.reader
     labels: list[Label] = []
     for month in range(len(MONTHS)):
         number = int(str(_DIGITS)[month % 10 :] + str(_DIGITS)[: month % 10])  # each digit is each place's in turn
-        truth.set_funds(number % 10 ** (month % 7 + 1))
+        truth.set_funds(max(number % 10 ** (month % 7 + 1), 1))  # without money the budget would be asked for
         truth.set_year(1900 + number % 200)
         truth.set_tax_rate(number % 21)
         truth.set_evaluation(made_up_evaluation(number, month))
@@ -33,8 +37,17 @@ def teach_letters(driver: X11Driver, perception: ProfileReader) -> int:
         texts = shown_texts(truth, reader.fields)
         labels += [Label(reader.fields[name].region.cut(frame).copy(), text) for name, text in texts.items()]
     learn_all(perception.bank, labels)
+    unread = [label.text for label in labels if not _is_read(perception, label)]
+    if unread:
+        raise GameLostError(
+            f"{len(unread)} of {len(labels)} lines of Micropolis are not what they should be: {unread[:3]}"
+        )
     perception.save()
     return len(labels)
+
+
+def _is_read(perception: ProfileReader, label: Label) -> bool:
+    return "".join(perception.bank.read(label.crop)[0].split()) == "".join(label.text.split())
 
 
 def made_up_evaluation(number: int, kind: int) -> dict[str, str]:
