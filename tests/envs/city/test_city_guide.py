@@ -10,7 +10,10 @@ from city_world import World  # type: ignore[import-not-found,unused-ignore]  # 
 from torch import Tensor
 
 from ludus.core.errors import GuideError, UnknownNameError
+from ludus.envs.base import EnvRequest
+from ludus.envs.check import CheckOptions, check_env
 from ludus.envs.city.counsel import advised
+from ludus.envs.city.env import CityEnv
 from ludus.envs.city.guide import Advice, Scene, guide
 from ludus.rewards.plugins import load_plugin
 from ludus.training import train
@@ -66,7 +69,7 @@ class Broken:
 
 
 def test_a_guide_sees_what_the_agent_sees() -> None:
-    world = World(guide=GUIDE)
+    world = World(guide=GUIDE, flat=False)
     scene = MADE[-1].scenes[0]
     assert scene.picture.shape == (400, 640, 3)
     assert np.array_equal(scene.picture, world.env.render(0))
@@ -118,6 +121,22 @@ def test_advice_is_kept_with_the_games() -> None:
 
 def _wait(world: World) -> Tensor:
     return torch.zeros((world.env.num_games, 1, 2), dtype=torch.int64)
+
+
+def test_goals_and_a_guide_pass_the_conformance_kit() -> None:
+    config = {
+        "steps": 6,
+        "metrics": "truth",
+        "observe": ["readings", "menu"],
+        "goals": {"population": 20, "traffic": 20},
+        "guide": GUIDE,
+    }
+
+    def maker(num_games: int, seed: int, first_game: int) -> CityEnv:
+        return CityEnv(EnvRequest(num_games, "cpu", seed, first_game, config))
+
+    report = check_env(maker, CheckOptions(num_games=2, steps=8))
+    assert set(report.skipped) == {"mirror"}, str(report)
 
 
 def test_a_guide_that_fails_later_is_done_without(caplog: pytest.LogCaptureFixture) -> None:
