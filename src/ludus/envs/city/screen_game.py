@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ludus.core.errors import GameLostError
 from ludus.envs.city.catalogue import CONFIRMED, NOT_JUDGED, Catalogue
@@ -13,17 +12,15 @@ from ludus.envs.city.config import CityConfig
 from ludus.envs.city.drivers.driver import Frame, Gesture, Key, Point, Wait
 from ludus.envs.city.drivers.trouble import Trouble
 from ludus.envs.city.drivers.x11 import X11Driver
-from ludus.envs.city.explorer import Explorer
-from ludus.envs.city.perception.elements import find_elements
 from ludus.envs.city.perception.reader import ScreenReader
 from ludus.envs.city.perception.reading import Date, Reading
 from ludus.envs.city.profile import Ask, Deed, GameProfile
 from ludus.envs.city.profile_file import Accounts
 from ludus.envs.city.profile_gestures import ProfileGestures
+from ludus.envs.city.screen_explorer import CHANGED_SHARE, ScreenExplorer, SharedMenus
 
 _MOST_READS = 4  # pictures in a row; two equal ones make a value count, and the game stands still
 _READ_POLL_S = 0.01
-_CHANGED_SHARE = 0.002  # of the pixels
 _RECOVERY_TRIES = 5
 _SELF_MADE = ("menu", "explore", "funding")  # groups that may open dialogs
 
@@ -86,7 +83,13 @@ class ScreenGame:
     """
 
     def __init__(
-        self, driver: X11Driver, reader: ScreenReader, catalogue: Catalogue, config: CityConfig, number: int
+        self,
+        driver: X11Driver,
+        reader: ScreenReader,
+        catalogue: Catalogue,
+        config: CityConfig,
+        menus: SharedMenus,
+        number: int,
     ) -> None:
         """Takes a driver, whose game need not run yet.
 
@@ -95,6 +98,7 @@ class ScreenGame:
             reader: For this game alone.
             catalogue: What can be done.
             config: Of the world.
+            menus: What is known of the game's menus, which all its instances share.
             number: Of the game, for what is drawn by lot.
         """
         profile: GameProfile = driver.profile
@@ -107,13 +111,13 @@ class ScreenGame:
         self._closes, self._judges = config.closes, config.confirm
         self._menus = [menu.at for menu in profile.menus.values()]
         self._opened = 0  # menu that was opened last
-        self._explorer = Explorer(1, config.menu_buffer, (profile.width, profile.height))
+        self._explorer = ScreenExplorer(profile, self.gestures, menus, config.menu_buffer)
         self._turn = self._land = 0
 
     @property
     def elements(self) -> int:
         """How many elements of the interface are remembered."""
-        return self._explorer.count(0)
+        return len(self._explorer)
 
     def launch(self, land: int) -> None:
         """Starts the game, on the land of a seed."""
@@ -124,7 +128,7 @@ class ScreenGame:
         """Begins a new city on the land of a seed and looks at it."""
         self._turn, self._land = 0, land
         self.driver.seed = land  # of a game that has to be started anew for it
-        self._explorer.forget(np.ones(1, np.bool_))
+        self._explorer.forget()
         self.gestures.begin()
         self._insist(lambda: self.driver.reset(land))
         self._reader.forget()
@@ -177,25 +181,18 @@ class ScreenGame:
         """Does something for the sake of what it shows, and notes what it has shown."""
         name, target, before = self._catalogue.kinds[kind].name, None, self.look.frame
         if name == "explore_menu":
-            target = self._explorer.next_in_menus(0, self.gestures.headings, is_open=self.look.menu >= 0)
+            target = self._explorer.next_in_menus(is_open=self.look.menu >= 0)
             self._opened = self._menus.index(target) if target in self._menus else self._opened
         elif name == "click_element":
-            target = self._explorer.any_element(0, self._number, self._land, self._turn)
+            target = self._explorer.next_element(self._number, self._land, self._turn)
         for part in self._parts(kind, cell, None, target):
             self.driver.do(part)
+        self.driver.do(())  # signs that pictures are finished have two looks in turn: now it is that of before
         frame = self.driver.capture()
         differs = np.any(frame != before, axis=-1)
-        deeds.changed = bool(np.count_nonzero(differs) > _CHANGED_SHARE * differs.size)
+        deeds.changed = bool(np.count_nonzero(differs) > CHANGED_SHARE * differs.size)
         if deeds.changed or name == "observe":
-            deeds.discovered = self._explorer.note(0, self._scan(frame, differs))
-
-    def _scan(self, frame: Frame, differs: NDArray[np.bool_]) -> list[Point]:
-        """Returns the middles of the elements that exploring may click; of the map only what has changed counts."""
-        picture = frame.copy()
-        left, top, right, bottom = self.gestures.region.pixels(frame.shape[1], frame.shape[0])
-        picture[top:bottom, left:right][~differs[top:bottom, left:right]] = 0
-        points = [element.at for element in find_elements(picture)]
-        return [point for point in points if not self.gestures.is_forbidden(point)]
+            deeds.discovered = self._explorer.note(frame, None if name == "observe" else differs)
 
     # --- seeing ---
 

@@ -25,6 +25,7 @@ from ludus.envs.city.perception.reading import Date, Reading
 from ludus.envs.city.profile import GameProfile, load_profile
 from ludus.envs.city.profile_catalogue import profile_catalogue
 from ludus.envs.city.profile_lots import middle_lots
+from ludus.envs.city.screen_explorer import SharedMenus
 from ludus.envs.city.screen_game import Deeds, ScreenGame
 from ludus.envs.city.table import CityTable, FieldKind, Pictures, Sight
 
@@ -64,6 +65,7 @@ class ScreenTable(CityTable):
         self._cv2 = opencv("seeing the map")
         folder = Path(config.learned) if config.learned is not None else None
         self._perception = ProfileReader(self.profile, folder, use_ocr=config.ocr, names=self._names)
+        self._menus = SharedMenus(self.profile, folder)
         self._pool = ThreadPoolExecutor(self.num_games, thread_name_prefix="ludus-game")
         self._seed, self._episode = request.seed, np.full(self.num_games, -1)
         self.games: list[ScreenGame] = []
@@ -118,6 +120,7 @@ class ScreenTable(CityTable):
         for game in self.games:
             game.driver.close()
         self._perception.close()
+        self._menus.save()
 
     # --- starting ---
 
@@ -130,7 +133,7 @@ class ScreenTable(CityTable):
             first = self.games[0].driver if self.games else None
             driver = X11Driver(self.profile, pictures=first.pictures if first is not None else None)
             seat = self._request.first_game + number
-            self.games.append(ScreenGame(driver, reader, self.catalogue, self._config, seat))
+            self.games.append(ScreenGame(driver, reader, self.catalogue, self._config, self._menus, seat))
             if not number:
                 self.games[0].launch(self._land(0, 0))
                 self._teach(driver)
