@@ -64,10 +64,12 @@ class Prompt(Section):
         ready: The line that it writes when it is ready for a command.
         answer: A command that writes another command's answer on one line between marks: `{command}` stands for that
             command, `{mark}` for the mark.
+        first: Commands for when the game has just been started.
     """
 
     ready: Line
     answer: Line
+    first: tuple[Line, ...] = ()
 
 
 class Launch(Section):

@@ -71,6 +71,8 @@ def start_game(session: ScreenSession, profile: GameProfile, seed: int) -> GameP
         prompt.handed_over()
         prompt.wait_until_ready(launch.timeout_s)
         _forget_clock(session.pid)
+        for line in launch.prompt.first:
+            prompt.ask(line)
     except BaseException:
         prompt.close()
         raise
