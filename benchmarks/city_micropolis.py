@@ -9,6 +9,7 @@ have power, which no player ever sees. Needs the Debian packages micropolis, mic
 """
 
 import argparse
+import itertools
 import json
 import os
 import signal
@@ -17,14 +18,15 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 import ludus
 from city_faults import FaultyTable  # type: ignore[import-not-found]  # beside this file
-from ludus.envs.base import EnvRequest, StepResult
+from ludus.envs.base import EnvRequest, Observations, StepResult
 from ludus.envs.city import env as city
 from ludus.envs.city.drivers.micropolis_truth import POWERED, TILE_MASK, ZONE_MIDDLE, MicropolisTruth
 from ludus.envs.city.screen_table import ScreenTable
@@ -32,6 +34,7 @@ from ludus.policies.agent import Agent
 
 SEED = 20  # of the comparison
 GAMES = 6
+BLOCKS = ("homes", "works", "homes", "shops")
 ZONES = (240, 692)  # tiles of homes, shops and works, from the first to the one behind the last
 ROADS = (64, 206)
 
@@ -52,9 +55,12 @@ def main() -> None:
         train(asked.folder, asked.minutes, asked.every_s, asked.overrides)
     agent = Agent.load(asked.folder / "run", seed=SEED)
     players = {
-        "agent": play(agent.settings, asked.cities, agent),
-        "random, the same kinds of action": play(agent.settings, asked.cities, None),
-        "random, every tool on every lot": play({**agent.settings, "kinds": None}, asked.cities, None),
+        "agent": play(agent.settings, asked.cities, AgentPlayer(agent)),
+        "random, the same kinds of action": play(agent.settings, asked.cities, RandomPlayer()),
+        "random, every tool on every lot": play(
+            {**agent.settings, "kinds": None, "lots": None}, asked.cities, RandomPlayer()
+        ),
+        "scripted: a plant, then blocks around it": play(agent.settings, asked.cities, ScriptedPlayer()),
     }
     document = {"run": run_record(asked.folder), "players": players}
     if asked.out is not None:
@@ -78,23 +84,67 @@ def train(folder: Path, minutes: float, every_s: float, overrides: list[str]) ->
     setattr(city, "ScreenTable", ScreenTable)  # noqa: B010
 
 
-def play(settings: Mapping[str, Any], cities: int, agent: Agent | None) -> dict[str, Any]:
-    """Founds cities with an agent, or at random, and returns how they end."""
-    steps, finals, started_s = int(settings["steps"]), [], time.monotonic()
-    env = city.CityEnv(EnvRequest(GAMES, seed=SEED, config={**settings, "steps": 10 * int(settings["steps"])}))
-    bots, assignment = env.bots(("random",)), torch.zeros((GAMES, 1), dtype=torch.int32)
-    actions = torch.zeros((GAMES, 1, 2), dtype=torch.int64)
-    with env:
+class Player(Protocol):
+    """Somebody who founds cities."""
+
+    def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
+        """Returns decisions `(games, 1, 2)`."""
+
+
+class AgentPlayer:
+    """The agent; it forgets at the beginning of a city."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._memory: Any = None
+
+    def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
+        """Asks the agent."""
+        seen = {name: entry[:, 0] for name, entry in observations.items()}
+        chosen, self._memory = self._agent.predict(seen, self._memory if step else None)
+        return torch.as_tensor(chosen).reshape(env.num_games, 1, 2)
+
+
+class RandomPlayer:
+    """Draws from what is allowed."""
+
+    def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:  # noqa: ARG002
+        """Asks the world's own random player."""
+        actions = torch.zeros((env.num_games, 1, 2), dtype=torch.int64)
+        env.bots(("random",)).act(torch.zeros((env.num_games, 1), dtype=torch.int32), actions)
+        return actions
+
+
+class ScriptedPlayer:
+    """Builds a power plant in the middle, and blocks from there on outwards; sees nothing but what it can pay for."""
+
+    def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
+        """Takes the next step of the plan in all games."""
+        catalogue = env.table.catalogue
+        row, column = catalogue.rows // 2, (catalogue.columns - 1) // 2
+        cells = [(y, x) for y in range(catalogue.rows) for x in range(catalogue.columns)]
+        cells.sort(key=lambda cell: abs(cell[0] - row) + abs(cell[1] - column))
+        # The plant reaches over to the lot beside it.
+        plan = [("coal", (row, column)), *zip(itertools.cycle(BLOCKS), _without(cells, row, column), strict=False)]
+        name, (y, x) = plan[step] if step < len(plan) else ("wait", (0, 0))
+        decision = torch.tensor([[catalogue.number(name), y * catalogue.columns + x]]).repeat(env.num_games, 1, 1)
+        is_allowed = observations["mask"][:, 0, catalogue.number(name)].bool()
+        return decision * is_allowed[:, None, None]
+
+
+def _without(cells: list[tuple[int, int]], row: int, column: int) -> list[tuple[int, int]]:
+    return [cell for cell in cells if cell not in ((row, column), (row, column + 1))]
+
+
+def play(settings: Mapping[str, Any], cities: int, player: Player) -> dict[str, Any]:
+    """Founds cities with a player, on the same lands, and returns how they end."""
+    steps, finals, started_s = int(settings["steps"]), list[dict[str, float]](), time.monotonic()
+    with city.CityEnv(EnvRequest(GAMES, seed=SEED, config={**settings, "steps": 10 * steps})) as env:
+        kinds, placed = np.zeros(len(env.table.catalogue), np.int64), 0
         for _ in range(-(-cities // GAMES)):
-            observations, memory = env.reset(), None
-            kinds = np.zeros(len(env.table.catalogue), np.int64)
-            placed = 0
-            for _ in range(steps):
-                if agent is None:
-                    bots.act(assignment, actions)
-                else:
-                    chosen, memory = agent.predict({name: seen[:, 0] for name, seen in observations.items()}, memory)
-                    actions[:, 0] = torch.as_tensor(chosen)
+            observations = env.reset()
+            for step in range(steps):
+                actions = player.decide(env, observations, step)
                 result = env.step(actions)
                 observations = result.observations
                 kinds += np.bincount(actions[:, 0, 0].numpy(), minlength=len(kinds))
@@ -102,7 +152,7 @@ def play(settings: Mapping[str, Any], cities: int, agent: Agent | None) -> dict[
             finals += [final(env, game, result) for game in range(GAMES)]
             print(f"[OK] {finals[-GAMES:]}", file=sys.stderr, flush=True)
     shares = dict(zip(env.table.catalogue.names, (kinds / kinds.sum()).round(3).tolist(), strict=True))
-    return {"cities": finals, "wall_s": round(time.monotonic() - started_s, 1), "last_kinds": shares, "placed": placed}
+    return {"cities": finals, "wall_s": round(time.monotonic() - started_s, 1), "kinds": shares, "placed": placed}
 
 
 def final(env: city.CityEnv, game: int, result: StepResult) -> dict[str, float]:

@@ -109,6 +109,10 @@ results-city-screens: $(READY) ## docs/city.md: real games on their screens; nee
 	$(BIN)/python benchmarks/city_screens.py --out $(DATA)/city_screens.json
 	$(TABLES) city-screens
 
+results-city-micropolis: $(READY) ## docs/city-results.md: an hour of Micropolis with faults; needs micropolis and xvfb
+	$(BIN)/python benchmarks/city_micropolis.py --folder runs/city-micropolis --out $(DATA)/city_micropolis.json
+	$(TABLES) city-micropolis
+
 results-city-strategies: $(READY) ## docs/city.md: scripted strategies in the embedded game
 	$(BIN)/python benchmarks/city_strategies.py --csv $(DATA)/city_strategies.csv
 	$(TABLES) city-strategies

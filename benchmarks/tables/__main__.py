@@ -14,7 +14,19 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from benchmarks.tables import brawl, city, city_screens, costs, learner, mimic, rocket, rocket_parity, strategy, tuning
+from benchmarks.tables import (
+    brawl,
+    city,
+    city_micropolis,
+    city_screens,
+    costs,
+    learner,
+    mimic,
+    rocket,
+    rocket_parity,
+    strategy,
+    tuning,
+)
 from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -61,6 +73,9 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "league": costs.league,
     "logging": costs.logging,
     "city-screens": city_screens.screens,
+    "city-micropolis:players": city_micropolis.players,
+    "city-micropolis:learning": city_micropolis.learning,
+    "city-micropolis:faults": city_micropolis.faults,
     "city-strategies": city.strategies,
     "city-quick": city.quick,
 }

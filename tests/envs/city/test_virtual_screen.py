@@ -5,47 +5,16 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
+from screen_leftovers import SOCKETS, is_there, leftovers, tree, wait_until  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
 from ludus.core.errors import GameLostError, GameNotFoundError
 from ludus.envs.city.screen.virtual_screen import VirtualScreen
 
-LOCKS, SOCKETS = "/tmp/.X{}-lock", "/tmp/.X11-unix/X{}"  # noqa: S108 - where X servers put them
 STUBBORN = ["sh", "-c", "trap '' TERM HUP; setsid sh -c 'trap \"\" TERM; sleep 1000 & sleep 1000' & sleep 1000"]
 CYCLES = 20
-
-
-def wait_until(is_true: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    give_up = time.monotonic() + timeout_s
-    while not is_true():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-
-
-def leftovers(display: str, folder: Path, pids: list[int]) -> list[str]:
-    """What is still there of a screen: its lock, socket, folder and processes."""
-    number = display.removeprefix(":")
-    files = [Path(name.format(number)) for name in (LOCKS, SOCKETS)]
-    there = [str(file) for file in (*files, folder) if file.exists()]
-    return there + [f"process {pid}" for pid in pids if is_there(pid)]
-
-
-def is_there(pid: int) -> bool:
-    """Whether a process is left; one that has ended and that the first process of the machine inherited is not ours."""
-    try:
-        process = psutil.Process(pid)
-        return not (process.status() == psutil.STATUS_ZOMBIE and process.ppid() == 1)
-    except psutil.NoSuchProcess:
-        return False
-
-
-def tree(pid: int) -> list[int]:
-    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
 @pytest.mark.usefixtures("xvfb")

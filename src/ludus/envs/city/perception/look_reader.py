@@ -1,5 +1,6 @@
 """Reads games that look alike, many at a time: what one picture said, the next one with the same pixels says too."""
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -14,7 +15,7 @@ from ludus.envs.city.perception.fields import Field
 from ludus.envs.city.perception.glyphs import GlyphBank
 from ludus.envs.city.perception.reading import Date, Reading
 
-_KEPT = 4096  # crops of a field whose readings are remembered
+_KEPT = 1 << 15  # crops of a field whose readings are remembered, by their hashes
 
 
 class Said(NamedTuple):
@@ -70,7 +71,7 @@ class LookReader:
 
     def _read(self, part: _Part, pixels: NDArray[np.uint8], words: NDArray[np.uint32]) -> tuple[Said, ...]:
         left, top, right, bottom, memory, look = part
-        key = words[top:bottom, left:right].tobytes()
+        key = hashlib.sha256(words[top:bottom, left:right].tobytes()).digest()
         known = memory.get(key)
         if known is None:
             known = memory[key] = tuple(map(_said, look(pixels[..., :3])))

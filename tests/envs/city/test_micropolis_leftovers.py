@@ -1,0 +1,74 @@
+"""Nothing is left of Micropolis on its screen, however it ends: closed, or killed in any of its parts."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import psutil
+import pytest
+from screen_leftovers import leftovers, tree, wait_until  # type: ignore[import-not-found,unused-ignore]  # beside this file
+
+from ludus.envs.city.drivers.x11 import X11Driver
+from ludus.envs.city.learned import LearnedPictures
+from ludus.envs.city.profile import load_profile
+
+PROGRAM = Path(__file__).with_name("micropolis_parents.py")
+SIDE_BY_SIDE, CYCLES = 2, 10  # twenty games in all
+End: TypeAlias = Callable[[int, int], object]
+CLOSED: tuple[End, ...] = (  # what happens before the parent closes what is left of its game
+    lambda _parent, _keeper: None,
+    lambda _parent, keeper: os.kill(keeper, signal.SIGKILL),
+    lambda _parent, keeper: os.kill(psutil.Process(keeper).children()[0].pid, signal.SIGKILL),
+)
+KILLED: tuple[End, ...] = (
+    lambda parent, _keeper: os.kill(parent, signal.SIGKILL),
+    lambda parent, _keeper: os.kill(parent, signal.SIGTERM),
+)
+ENDS = (*CLOSED, *KILLED)
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """What Micropolis looks like, so that every launch starts it once."""
+    profile = load_profile("micropolis")
+    for needed, package in ((profile.launch.command[0], "micropolis"), ("Xvfb", "xvfb")):
+        if shutil.which(needed) is None:
+            pytest.skip(f"needs {needed}, from the Debian package {package}")
+    with X11Driver(profile, pictures=LearnedPictures(tmp_path)) as driver:
+        driver.launch()
+    return tmp_path
+
+
+def test_nothing_is_left_after_twenty_games_that_were_closed_or_killed(pictures: Path) -> None:
+    command = [sys.executable, str(PROGRAM), str(pictures), str(CYCLES)]
+    programs = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(SIDE_BY_SIDE)]
+    seen: list[tuple[str, Path, list[int]]] = []
+    try:
+        for cycle in range(CYCLES):
+            for number, program in enumerate(programs):
+                assert program.stdout is not None
+                assert program.stdin is not None
+                parent, display, folder, keeper = program.stdout.readline().decode().split()
+                pids = [int(keeper), *tree(int(keeper))]
+                assert len(pids) == 3  # with the screen and the game
+                seen.append((display, Path(folder), pids))
+                end = ENDS[(cycle * SIDE_BY_SIDE + number) % len(ENDS)]
+                end(int(parent), int(keeper))
+                if end in CLOSED:
+                    program.stdin.write(b"\n")
+                    program.stdin.flush()
+        assert [program.wait(60.0) for program in programs] == [0] * SIDE_BY_SIDE
+    finally:
+        for program in programs:
+            program.kill()
+            program.communicate()
+    assert len(seen) == SIDE_BY_SIDE * CYCLES
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: not any(leftovers(*game) for game in seen), 30.0)
+    assert [left for game in seen if (left := leftovers(*game))] == []
