@@ -44,6 +44,7 @@ from ludus.training.presets import load_run_config
 VARIANTS: dict[str, tuple[str, ...]] = {
     "full": (),
     "predicting": ("policy.strategy.predict=1.0", "policy.strategy.predict_ahead=8"),
+    "recognising": ("policy.strategy.recognise=0.5",),
     "lstm": ("policy.strategy=null",),
     "mlp": ("policy.strategy=null", "policy.recurrent=null"),
 }
@@ -115,7 +116,8 @@ def do_part(options: argparse.Namespace, part: str) -> None:
 
 def budgets(options: argparse.Namespace, variant: str) -> tuple[str, ...]:
     """Returns what a variant is trained with: those that cannot be compared with the full agent's time have one."""
-    return ("samples",) if "full" not in options.variants or variant == "predicting" else ("samples", "time")
+    alone = "full" not in options.variants or variant in ("predicting", "recognising")
+    return ("samples",) if alone else ("samples", "time")
 
 
 def budget_steps(options: argparse.Namespace, variant: str, budget: str) -> int:

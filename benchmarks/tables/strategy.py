@@ -10,6 +10,7 @@ from ludus.core.intervals import mean_interval
 AGENTS = {
     "full": "encoder and LSTM",
     "predicting": "the same, the latent predicts",
+    "recognising": "the same, the latent recognises",
     "lstm": "LSTM",
     "mlp": "MLP",
 }

@@ -10,6 +10,8 @@ from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.algorithms.ppo.stepping import make_stepper
 from ludus.envs.choices import are_allowed
+from ludus.league.config import LeagueConfig
+from ludus.league.opponents import LeagueOpponents
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
@@ -48,6 +50,29 @@ def test_graphs_change_nothing(kind: str) -> None:
         assert one["ratio_error"] < 1e-5
         assert other["ratio_error"] < 1e-5
         assert one["updates"] == other["updates"] == 8
+
+
+def _recognise(*, graphs: bool) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
+    torch.manual_seed(0)
+    env = make_env("duel-v1", 32, "cuda")
+    config = PolicyConfig.model_validate({"strategy": STRATEGY | {"predict": 0.5, "recognise": 0.5}})
+    policy = Policy(env.spec, config, "cuda")
+    weights = {"random": 1.0, "rock": 1.0, "self": 1.0, "mirror": 1.0}
+    others = LeagueOpponents(env, policy, weights, LeagueConfig(keep=2), 3, cuda_graphs=graphs)
+    ppo = {"steps": 32, "minibatch_count": 2, "epochs": 2, "learning_rate": 1e-3, "cuda_graphs": graphs}
+    learner = PpoLearner(env, policy, PpoConfig.model_validate(ppo), learner=others.learner, opponents=others)
+    others.attach(learner.rows)
+    metrics = [learner.iterate() for _ in range(3)]
+    return policy.state(), metrics
+
+
+def test_graphs_recognise_as_plain_calls_do() -> None:
+    (graphed, graph_metrics), (plain, plain_metrics) = _recognise(graphs=True), _recognise(graphs=False)
+    for name, tensor in plain.items():
+        torch.testing.assert_close(graphed[name], tensor, atol=2e-4, rtol=1e-3, msg=name)
+    for one, other in zip(graph_metrics, plain_metrics, strict=True):
+        for name in ("prediction_loss", "recognition_loss", "recognition_accuracy"):
+            assert one[name] == pytest.approx(other[name], abs=0.01), name
 
 
 @pytest.mark.parametrize("kind", ["lstm", "streaming"])

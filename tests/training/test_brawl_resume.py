@@ -14,7 +14,7 @@ CONFIG: dict[str, Any] = {
     "world": {"name": "brawl", "num_games": 4, "settings": {"threads": 1, "step_limit": 30}},
     "total_env_steps": ITERATIONS * PER_ITERATION,
     "policy": {
-        "strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5},
+        "strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5, "recognise": 0.5},
         "recurrent": {"size": 8},
         "normalise": {"observations": True, "returns": True},
     },

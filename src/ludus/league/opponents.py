@@ -92,6 +92,10 @@ class LeagueOpponents:
         self._meets = self._seating.all_games >= self._seating.mirrored
         self._thresholds = torch.zeros(len(self.names), device=env.device)
         self.opponents = torch.zeros_like(self._seating.episodes)
+        classes = [_class_of(name, env.spec.bots) for name in self._bot_names]
+        # By index into `names`; -1, where the learner plays all seats, finds the last one.
+        others = [-1] * (len(self.names) - len(classes) + 1)
+        self._classes = torch.tensor([*classes, *others], dtype=torch.int64, device=env.device)
         self._assignment = torch.full_like(self._seating.learner, -1, dtype=torch.int32)
         self.set_mix(weights)
         self._begin(self._seating.all_games, torch.ones_like(self.opponents, dtype=torch.bool))
@@ -137,6 +141,13 @@ class LeagueOpponents:
             self._bots.act(self._assignment, actions)
         if self._selves is not None:
             self._selves.act(observations, actions)
+
+    def bots_met(self) -> Tensor:
+        """Returns the bot that plays in each game now, `(games,)` int64: index into `EnvSpec.bots`, -1 for none.
+
+        A bot with settings of its own, such as `aggressive:delay=8`, counts as the one without.
+        """
+        return self._classes[self.opponents]
 
     def after_step(self, result: StepResult) -> None:
         """Seats everyone anew in games that ended; on the host only steps with such games cost anything."""
@@ -341,3 +352,9 @@ class LeagueOpponents:
             logger.info("[OK] no bots among the opponents: the learner as it is now is its first opponent")
             self.pool.add(START_NAME, 0, self._policy.state(), ())
         self._thresholds.copy_(self._mix.thresholds())
+
+
+def _class_of(name: str, bots: tuple[str, ...]) -> int:
+    """Returns the place among `bots` of one that may carry settings; -1 for a stranger."""
+    plain = name.partition(":")[0]
+    return bots.index(plain) if plain in bots else -1

@@ -36,6 +36,8 @@ class StrategyConfig(BaseModel):
         predict: Weight in PPO's loss of predicting from the latent what the encoder will read `predict_ahead` frames
             later, which makes the latent know the opponent also where rewards do not ask for it; 0 switches it off.
         predict_ahead: How many frames ahead; `ppo.chunk` must be longer.
+        recognise: Weight in PPO's loss of telling from the latent which of the world's bots the opponent is; games
+            against past selves and mirror games count nothing. 0 switches it off.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,6 +54,7 @@ class StrategyConfig(BaseModel):
     latent: int = Field(default=64, ge=1)
     predict: float = Field(default=0.0, ge=0.0)
     predict_ahead: int = Field(default=1, ge=1)
+    recognise: float = Field(default=0.0, ge=0.0)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

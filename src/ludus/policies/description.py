@@ -20,7 +20,8 @@ _MAX_ELEMENTS = (
 _MAX_ENTRIES = 1_000
 _MAX_ROWS = 100_000  # kinds of action
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
-_FORMAT = 3  # 2 knows masks, factors that do not always count, and exploratory kinds; 3 knows places
+# 2 knows masks, factors that do not always count, and exploratory kinds; 3 knows places; 4 knows recognised bots.
+_FORMAT = 4
 
 
 class _Frozen(BaseModel):
@@ -99,6 +100,7 @@ class PolicyDescription(_Frozen):
         action_uses: For each kind of action, which of the other factors count.
         exploratory_kinds: Kinds of action that are there for exploring.
         action_places: The observation entry, rows and columns of the grid that actions are aimed at, or None.
+        bots: The world's bots, where the policy learns to recognise them, else none.
         format: Version of this form; descriptions that do not tell it are of the first.
     """
 
@@ -114,11 +116,13 @@ class PolicyDescription(_Frozen):
     action_uses: tuple[tuple[bool, ...], ...] = Field(default=(), max_length=_MAX_ROWS)
     exploratory_kinds: tuple[int, ...] = Field(default=(), max_length=_MAX_ROWS)
     action_places: tuple[str, _Size, _Size] | None = None
+    bots: tuple[str, ...] = Field(default=(), max_length=_MAX_ENTRIES)
     format: int = Field(default=1, ge=1, le=_FORMAT)
 
     @classmethod
     def of(cls, spec: EnvSpec, config: PolicyConfig, settings: Mapping[str, Any] | None = None) -> Self:
         """Describes a policy of a world."""
+        recognises = config.strategy is not None and config.strategy.recognise > 0.0
         return cls(
             world=spec.id,
             rate_hz=spec.rate_hz,
@@ -132,6 +136,7 @@ class PolicyDescription(_Frozen):
             action_uses=spec.action_uses,
             exploratory_kinds=spec.exploratory_kinds,
             action_places=None if spec.action_places is None else astuple(spec.action_places),
+            bots=spec.bots if recognises else (),
             format=_FORMAT,
         )
 
@@ -162,6 +167,7 @@ class PolicyDescription(_Frozen):
             action_space=self.action_space.space(),
             rate_hz=self.rate_hz,
             step_limit=None,
+            bots=self.bots,
             blocks=self.blocks,
             action_mask=self.action_mask,
             action_uses=self.action_uses,

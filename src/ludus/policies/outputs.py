@@ -25,12 +25,15 @@ class Evaluation(NamedTuple):
         values: Of the observations.
         predictions: `(steps, rows, inputs)`, what the strategy encoder will read some frames later, made of its
             latent; None where nothing is predicted.
+        recognitions: `(steps, rows, bots)`, logits of which of the world's bots the opponent is, made of the same
+            latent; None where nobody is recognised.
     """
 
     log_probs: Tensor
     entropies: Tensor
     values: Tensor
     predictions: Tensor | None = None
+    recognitions: Tensor | None = None
 
 
 class Trunk(NamedTuple):

@@ -21,6 +21,7 @@ from ludus.networks.strategy import StrategyConfig
 from ludus.networks.streaming import StreamingEncoder
 from ludus.networks.window import WindowEncoder
 from ludus.policies.config import ExplorationConfig, PolicyConfig
+from ludus.policies.latent_heads import ask, make_prediction, make_recognition
 from ludus.policies.memory import Memory, part_of, with_prefix
 from ludus.policies.observations import ObservationEncoder, seen_space
 from ludus.policies.outputs import Evaluation as Evaluation
@@ -45,6 +46,7 @@ class Policy(nn.Module):
         head: The action distribution.
         mixture: The behaviour that explores, or None.
         prediction: What predicts the opponent from the strategy latent, or None.
+        recognition: What tells from the strategy latent which bot the opponent is, or None.
         is_compiled: Whether `use_compiler` was called.
     """
 
@@ -81,8 +83,9 @@ class Policy(nn.Module):
         self.value_head = make_linear(self.critic.output_size, 1, 1.0 if config.orthogonal else None)
         self.returns = Normaliser(1, config.normalise.clip, self.device) if config.normalise.returns else None
         self._bounds = bounded(spec.action_space)
-        # The last to be drawn, so that all other parameters begin the same with it and without.
-        self.prediction = self._make_prediction(config.strategy)
+        # The last to be drawn, so that all other parameters begin the same with them and without.
+        self.prediction = make_prediction(config.strategy, self._block[1] - self._block[0])
+        self.recognition = make_recognition(config.strategy, spec)
         self.to(self.device)
         if self._bounds is not None:
             self._bounds = (self._bounds[0].to(self.device), self._bounds[1].to(self.device))
@@ -115,6 +118,7 @@ class Policy(nn.Module):
                     layer.bias.copy_(alone.bias)
 
     def _make_strategy(self, config: StrategyConfig | None) -> StreamingEncoder | WindowEncoder | None:
+        self._block = (0, 0)
         if config is None:
             return None
         if config.entry not in self.observations.sizes:
@@ -136,12 +140,6 @@ class Policy(nn.Module):
         if self.uses_bfloat16:
             encoder.cache_dtype = torch.bfloat16
         return encoder
-
-    def _make_prediction(self, config: StrategyConfig | None) -> nn.Sequential | None:
-        if config is None or config.predict == 0.0:
-            return None
-        hidden = Mlp(config.latent, (config.width,), "relu")
-        return nn.Sequential(hidden, make_linear(hidden.output_size, self._block[1] - self._block[0], 1.0))
 
     def use_compiler(self) -> None:
         """Lets `torch.compile` take the strategy encoder, whose many small operations it joins into few kernels.
@@ -221,10 +219,8 @@ class Policy(nn.Module):
         log_probs, entropies = self.head.log_prob_and_entropy(parameters, actions)
         if self.mixture is not None:
             log_probs = self.mixture.log_probs(self._choice_logits(parameters), actions, log_probs)
-        predictions = None
-        if self.prediction is not None and latent is not None:
-            predictions = self.prediction(latent.float())
-        return Evaluation(log_probs, entropies, values, predictions)
+        predictions, recognitions = ask(self.prediction, latent), ask(self.recognition, latent)
+        return Evaluation(log_probs, entropies, values, predictions, recognitions)
 
     def action_parameters(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
         """Returns the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""

@@ -69,6 +69,7 @@ def estimate_memory(config: TrainConfig, bench: Workbench, activations: int) -> 
     frames = ppo.steps * rows
     recorded = [buffer.actions, buffer.starts, buffer.ends, buffer.rewards, buffer.bootstraps, buffer.log_probs]
     recorded += [buffer.values, buffer.advantages, buffer.returns]
+    recorded += [] if buffer.bots is None else [buffer.bots]
     rollout = _bytes((*recorded, *buffer.observations.values())) * frames // small_frames
     rollout += frames // ppo.chunk * memory
     parameters = _bytes(policy.state().values())

@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 
 from ludus.algorithms.ppo.loss import Coefficients, normalise_advantages, ppo_loss
-from ludus.algorithms.ppo.prediction import minibatch_error
 from ludus.core.errors import VerificationError
 from ludus.curriculum.config import StageConfig
 from ludus.envs.base import EnvSpec
@@ -115,8 +114,7 @@ def check_gradients(bench: Workbench) -> tuple[str, int]:
     with counting_saved(parameters.values()) as saved:
         evaluation = policy.unroll(batch.observations, batch.memory, batch.starts, batch.actions)
         loss, _ = ppo_loss(evaluation, targets, Coefficients(rate, clip, entropy, None), max(config.value, 0.01))
-        error = minibatch_error(policy, evaluation, batch)
-        loss = loss if error is None else loss + error
+        loss = bench.ppo.updater.auxiliary.add_to(loss, evaluation, batch)
     found = torch.autograd.grad(loss, tuple(parameters.values()), allow_unused=True)
     gradients = dict(zip(parameters, found, strict=True))
     _refuse(gradients, "get no gradient", [name for name, gradient in gradients.items() if gradient is None])

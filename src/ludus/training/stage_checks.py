@@ -1,6 +1,6 @@
 """Checks of who plays, what is rewarded and how it is evaluated, in every stage of a run, before it starts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ludus.core.errors import ConfigError, UnknownNameError
@@ -40,6 +40,7 @@ def check_players(env: BatchedEnv, config: TrainConfig) -> str:
     if config.evaluation is not None:
         _check_evaluation(env, config.evaluation, config.world.name)
     names = dict.fromkeys(name for stage in stages for name, weight in stage.opponents.items() if weight)
+    _check_recognition(env.spec, config, [name for name in names if name not in (SELF_KIND, MIRROR_KIND)])
     who = f"opponents {', '.join(names)}" if names else "the learner plays every seat"
     within = f" in {len(stages)} stages" if config.curriculum else ""
     return f"players and rewards: {who}{within}, reward terms {', '.join(terms)}"
@@ -106,6 +107,15 @@ def _check_opponents(env: BatchedEnv, stage: StageConfig, where: str) -> None:
             raise UnknownNameError(f"opponent{where}", name, (*env.spec.bots, *others))
     if bots:
         env.bots(bots)  # knows best whether their settings are right
+
+
+def _check_recognition(spec: EnvSpec, config: TrainConfig, bots: Sequence[str]) -> None:
+    strategy = config.policy.strategy
+    if strategy is not None and strategy.recognise and not bots:
+        raise ConfigError(
+            f"policy.strategy.recognise is {strategy.recognise:g}, but no bot ever plays who could be recognised; set "
+            f"it to 0, or name bots of {spec.id} under opponents: {', '.join(spec.bots) or 'it has none'}"
+        )
 
 
 def _check_rules(spec: EnvSpec, stage: StageConfig) -> None:

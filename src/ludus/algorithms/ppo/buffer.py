@@ -21,6 +21,7 @@ class Minibatch:
     starts: Tensor
     actions: Tensor
     targets: Targets
+    bots: Tensor | None = None
 
 
 class Frame(NamedTuple):
@@ -32,6 +33,7 @@ class Frame(NamedTuple):
     values: Tensor
     ends: Tensor
     bootstraps: Tensor
+    bots: Tensor | None
 
 
 class RolloutBuffer:
@@ -47,6 +49,8 @@ class RolloutBuffer:
         bootstraps: `(steps, rows)`, value of the final observation where the episode was truncated, else 0.
         last_values: `(rows,)`, values of the observations after the last step.
         log_probs, values, advantages, returns: `(steps, rows)`.
+        bots: `(steps, rows)` int64, the bot that was played against (`EnvSpec.bots`), -1 for none; None for a policy
+            that recognises nobody.
         frames: The same, step by step.
     """
 
@@ -70,6 +74,9 @@ class RolloutBuffer:
         self._floats = torch.zeros((6, steps, rows), device=device)
         self.rewards, self.bootstraps, self.log_probs, self.values, self.advantages, self.returns = self._floats
         self.last_values = torch.zeros(rows, device=device)
+        self.bots: Tensor | None = None
+        if policy.recognition is not None:
+            self.bots = torch.full((steps, rows), -1, dtype=torch.int64, device=device)
         self.frames = [
             Frame({name: tensor[t] for name, tensor in self.observations.items()}, *views)
             for t, views in enumerate(
@@ -79,6 +86,7 @@ class RolloutBuffer:
                     self.values,
                     self.ends,
                     self.bootstraps,
+                    [None] * steps if self.bots is None else self.bots,
                     strict=True,
                 )
             )
@@ -119,6 +127,7 @@ class RolloutBuffer:
             starts=self.starts.flatten()[frames],
             actions=self.actions.flatten(0, 1)[frames],
             targets=Targets(*learned),
+            bots=None if self.bots is None else self.bots.flatten()[frames],
         )
 
 

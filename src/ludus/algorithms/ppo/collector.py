@@ -8,6 +8,7 @@ from torch import Tensor
 from ludus.algorithms.ppo.advantages import forward_scan, generalised_advantages
 from ludus.algorithms.ppo.buffer import Frame, RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.recognition import recognised
 from ludus.algorithms.ppo.rewarding import RewardFunction, RolloutReward, StepRewards, reward_event
 from ludus.algorithms.ppo.seats import Opponents, Rows
 from ludus.algorithms.ppo.stepping import Stepper, make_stepper
@@ -48,8 +49,11 @@ class Collector:
             config: Settings of PPO.
             reward: Gives `(games, seats)` float32 of a step, or the rewards of a whole rollout.
             learner: `(games, seats)` bool, seats that the learner plays; all if None.
-            opponents: Who plays the others; needed unless the learner plays all.
+            opponents: Who plays the others; needed unless the learner plays all and recognises nobody.
             stepper: Who steps the policy; as plain calls or CUDA graphs if None.
+
+        Raises:
+            ConfigError: The seats do not fit the games, or nobody plays who could be recognised.
         """
         self.env, self.policy, self.config = env, policy, config
         self.rows = Rows(env, learner)
@@ -61,6 +65,7 @@ class Collector:
         self._reward = reward if isinstance(reward, RolloutReward) else StepRewards(reward)
         self._reward.begin(config.steps, self.rows)
         self._opponents = opponents
+        self._recognised = recognised(policy, env.spec, opponents)
         self.stopwatch = Stopwatch(policy.device)
         self._stepper = stepper or make_stepper(policy, self.rows.count, cuda_graphs=config.cuda_graphs)
         shape = (env.num_games, env.spec.seats, *policy.head.action_shape)
@@ -112,6 +117,8 @@ class Collector:
         frame.ends.copy_(self.rows.take_games(result.ended))
         self._bootstrap(frame, result)
         self._starts = frame.ends
+        if frame.bots is not None and self._recognised is not None:  # those of this step: the next may be drawn below
+            frame.bots.copy_(self.rows.take_games(self._recognised.bots_met()))
         if self._opponents is not None:
             self._opponents.after_step(result)
         self._observations = result.observations

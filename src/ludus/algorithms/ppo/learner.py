@@ -89,7 +89,7 @@ class PpoLearner:
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Metrics of the last update that must be finite."""
-        losses = ("policy_loss", "value_loss", "entropy", "prediction_loss")
+        losses = ("policy_loss", "value_loss", "entropy", "prediction_loss", "recognition_loss")
         return tuple(name for name in losses if name in self.updater.metric_names)
 
     def iterate(self, progress: float = 0.0) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Which seats of which games the learner plays, and who plays the others."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -17,6 +17,14 @@ class Opponents(Protocol):
 
     def after_step(self, result: StepResult) -> None:
         """Sees every step, before the next observations are read: may move seats of games that ended."""
+
+
+@runtime_checkable
+class NamedOpponents(Opponents, Protocol):
+    """Opponents who can be told apart, so that a policy can learn to recognise them."""
+
+    def bots_met(self) -> Tensor:
+        """Returns the bot that plays in each game now, `(games,)` int64: index into `EnvSpec.bots`, -1 for none."""
 
 
 class Rows:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, distributed
 
+from ludus.algorithms.ppo.auxiliary import AuxiliaryLosses
 from ludus.algorithms.ppo.buffer import Minibatch, RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.graphs import GraphedCall
@@ -12,7 +13,6 @@ from ludus.algorithms.ppo.loss import METRICS, Coefficients, normalise_advantage
 from ludus.algorithms.ppo.native.job import Number
 from ludus.algorithms.ppo.native.mlp import NativeMlp, supports
 from ludus.algorithms.ppo.optimiser import FlatAdam
-from ludus.algorithms.ppo.prediction import minibatch_error, predicting
 from ludus.core.schedules import KlAdaptiveConfig, KlAdaptiveRate
 from ludus.policies.policy import Policy
 
@@ -30,6 +30,7 @@ class Updater:
 
     Attributes:
         optimiser: Adam over all parameters.
+        auxiliary: What the strategy encoder learns beside.
         native: The compiled functions, where the policy is one that they know; it can step the rollouts too.
     """
 
@@ -46,8 +47,7 @@ class Updater:
         self._sums = torch.zeros(len(UPDATE_METRICS), device=device)
         self._first_ratio_error = torch.zeros((), device=device)
         self._stopped = torch.zeros((), device=device)
-        self._predicting = predicting(policy, config)
-        self._prediction_sum = torch.zeros((), device=device)
+        self.auxiliary = AuxiliaryLosses(policy, config)
         if config.compile:
             policy.use_compiler()
         self.native = NativeMlp(policy, self.optimiser, config) if config.native and supports(policy) else None
@@ -65,7 +65,7 @@ class Updater:
         """
         self._set_coefficients(progress)
         self._sums.zero_()
-        self._prediction_sum.zero_()
+        self.auxiliary.sums.zero_()
         self._stopped.zero_()
         if self.native is not None:
             self._native_epochs(self.native, buffer, generator)
@@ -100,7 +100,7 @@ class Updater:
             self._minibatch_step(buffer, segments)
             return
         if self._graph is None:
-            changed = (*self.optimiser.tensors(), self._sums, self._prediction_sum)
+            changed = (*self.optimiser.tensors(), self._sums, self.auxiliary.sums)
             self._graph = GraphedCall(lambda chosen: self._minibatch_step(buffer, chosen), segments, changed)
         self._graph(segments)
 
@@ -120,11 +120,7 @@ class Updater:
             targets = targets._replace(advantages=normalise_advantages(targets.advantages))
         evaluation = self.policy.unroll(batch.observations, batch.memory, batch.starts, batch.actions)
         loss, metrics = ppo_loss(evaluation, targets, self._coefficients, self.config.value)
-        error = minibatch_error(self.policy, evaluation, batch)
-        if self._predicting is None or error is None:
-            return loss, metrics
-        self._prediction_sum += error.detach()
-        return loss + self._predicting.predict * error, metrics
+        return self.auxiliary.add_to(loss, evaluation, batch), metrics
 
     def _whether_to_skip(self, metrics: Tensor, norm: Tensor) -> Tensor:
         if self.config.target_kl is not None:
@@ -148,7 +144,7 @@ class Updater:
     @property
     def metric_names(self) -> tuple[str, ...]:
         """Names of what `device_metrics` gives."""
-        return (*UPDATE_METRICS, "learning_rate", *(("prediction_loss",) if self._predicting else ()))
+        return (*UPDATE_METRICS, "learning_rate", *self.auxiliary.names)
 
     def device_metrics(self) -> Tensor:
         """Returns the means over minibatches and ranks, the counts and the learning rate, on the device."""
@@ -156,13 +152,13 @@ class Updater:
         means = self._sums / count.clamp(min=1.0)
         means[-2:] = self._sums[-2:]
         means[_RATIO_ERROR] = self._first_ratio_error
-        if self._predicting is not None:
-            means = torch.cat((means, (self._prediction_sum / count.clamp(min=1.0)).reshape(1)))
+        means = torch.cat((means, self.auxiliary.sums / count.clamp(min=1.0)))
         if distributed.is_initialized():
             distributed.all_reduce(means)
             means /= distributed.get_world_size()
         known = len(UPDATE_METRICS)
-        return torch.cat((means[:known], self._coefficients.learning_rate.reshape(1), means[known:]))
+        rate = self._coefficients.learning_rate.reshape(1)
+        return torch.cat((means[:known], rate, self.auxiliary.metrics(means[known:])))
 
     def learn_from(self, metrics: Mapping[str, float]) -> None:
         """Lets the KL-adaptive learning rate follow the metrics of the last update."""

@@ -52,8 +52,9 @@ def _finding(data: RunData, how: str, evidence: str) -> Finding:
     else:
         predict = data.setting("policy.strategy.predict", 0.0) or 0.0
         remedy = (
-            "let the encoder predict what the opponent does next, and let it meet opponents that differ; or take it "
-            "out (policy.strategy=null) if there is nothing to recognise"
+            "let the encoder predict what the opponent does next or recognise the bots (policy.strategy.recognise), "
+            "and let it meet opponents that differ; or take it out (policy.strategy=null) if there is nothing to "
+            "recognise"
         )
         change = Change("policy.strategy.predict", predict, max(3.0 * predict, 0.1))
     return Finding(
