@@ -118,7 +118,9 @@ class _Places:
 def learner_seats(spec: EnvSpec, games: int, mirrored: int) -> int:
     """Returns how many seats of a number of games a `Seating` gives to the learner."""
     sizes = _sizes(spec)
-    return mirrored * spec.seats + sum(sizes[game % len(sizes)] for game in range(games - mirrored))
+    # No loop over games: a run that is far too large shall be refused at once.
+    rounds, rest = divmod(games - mirrored, len(sizes))
+    return mirrored * spec.seats + rounds * sum(sizes) + sum(sizes[:rest])
 
 
 def check_teams(spec: EnvSpec) -> None:
