@@ -146,16 +146,20 @@ def test_the_default_mix_of_the_competition() -> None:
 
 def test_shaping_of_the_competition_is_gone_by_half_of_the_run() -> None:
     config = load_run_config("brawl", "competition")
-    assert config.rewards.weights["closing"].value(0) > 0.0
-    for name, weight in config.rewards.weights.items():
-        assert weight.value(config.total_env_steps // 2) == 0.0, name
+    lasting = {"draw", "closing", "equip", "drop", "damage_armed"}  # not to wait, and to fight with weapons
+    assert config.rewards.weights["closing"].value(config.total_env_steps) < config.rewards.weights["closing"].value(0)
+    assert lasting < set(config.rewards.weights)
+    for name in set(config.rewards.weights) - lasting:
+        assert config.rewards.weights[name].value(0) != 0.0, name
+        assert config.rewards.weights[name].value(config.total_env_steps // 2) == 0.0, name
 
 
 def test_armed_differs_from_the_competition_in_opponents_and_in_what_weapons_are_worth() -> None:
     armed, competition = load_run_config("brawl", "armed"), load_run_config("brawl", "competition")
     assert armed.rewards.weights["equip"].value(armed.total_env_steps) > 0.0
     assert "switcher" not in (armed.opponents or {})  # unseen, so that it shows whether a change is noticed
-    changes = {"opponents": competition.opponents, "rewards": competition.rewards}
+    ppo = armed.ppo.model_copy(update={"entropy": competition.ppo.entropy})
+    changes = {"opponents": competition.opponents, "rewards": competition.rewards, "ppo": ppo}
     assert armed.model_copy(update=changes) == competition
     assert load_run_config("brawl", "armed-lstm").policy == armed.policy.model_copy(update={"strategy": None})
 

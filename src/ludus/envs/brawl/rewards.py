@@ -41,6 +41,12 @@ def damage_defensive(moment: Moment) -> Tensor:
 
 
 @reward_term("brawl")
+def damage_armed(moment: Moment) -> Tensor:
+    """Damage dealt with a weapon in hand; unlike time with one, it pays nobody for waiting."""
+    return (moment.measures["weapon"] > 0) * moment.events["damage_dealt"] / DAMAGE_UNIT
+
+
+@reward_term("brawl")
 def danger(moment: Moment) -> Tensor:
     """Seconds below the grounds, where a fall ends in the kill box."""
     return (_alive(moment) & (moment.measures["y"] > DANGER_Y)) * moment.seconds
@@ -132,6 +138,12 @@ def win(moment: Moment) -> Tensor:
 def loss(moment: Moment) -> Tensor:
     """Matches lost; for a loss that shall count otherwise than a win."""
     return moment.events["losses"]
+
+
+@reward_term("brawl")
+def draw(moment: Moment) -> Tensor:
+    """Matches that nobody has won; for an agent that shall not wait for the clock."""
+    return moment.events["draws"]
 
 
 @reward_term("brawl")
