@@ -10,7 +10,7 @@ LOCKS, SOCKETS = "/tmp/.X{}-lock", "/tmp/.X11-unix/X{}"  # noqa: S108 - where X 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 
 
-def wait_until(is_true: Callable[[], bool], timeout_s: float = 20.0) -> None:
+def wait_until(is_true: Callable[[], bool], timeout_s: float = 60.0) -> None:
     """Waits for something, and fails if it does not come."""
     give_up = time.monotonic() + timeout_s
     while not is_true():

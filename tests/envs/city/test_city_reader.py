@@ -60,7 +60,7 @@ class FakeEngine:
         self.hold.set()
 
     def opinions(self, crop: Frame) -> list[tuple[str, float]]:
-        assert self.hold.wait(5.0)
+        assert self.hold.wait(60.0)
         assert crop.ndim == 3
         self.crops += 1
         return [(text, 0.9) for text in self.texts]
@@ -125,7 +125,7 @@ def test_the_fallback_reads_in_the_background_and_teaches_the_bank() -> None:
     engine.hold.clear()
     assert not reader.read(frame)["funds"].is_readable
     engine.hold.set()
-    assert worker.wait(5.0)
+    assert worker.wait(60.0)
     reading = reader.read(frame)["funds"]
     assert (reading.value, reading.engine) == (500.0, "fake")
     assert worker.learnt == 1
@@ -175,7 +175,7 @@ def test_the_pipeline_reads_the_newest_picture_of_every_game(bank: GlyphBank) ->
     for value in (100, 200, 300):
         numbers = [pipeline.submit(game, picture(f"Funds: ${value + game}", "")) for game in range(3)]
     for game, number in enumerate(numbers):
-        seen = pipeline.wait(game, number, 5.0)
+        seen = pipeline.wait(game, number, 60.0)
         assert (seen.number, seen.readings["funds"].value) == (3, 300.0 + game)
         assert pipeline.latest(game) == seen
     pipeline.close()
@@ -185,5 +185,5 @@ def test_an_error_in_the_pipeline_comes_out(bank: GlyphBank) -> None:
     pipeline = PerceptionPipeline([ScreenReader([FUNDS], bank)])
     number = pipeline.submit(0, np.zeros((4,), np.uint8))
     with pytest.raises(IndexError):
-        pipeline.wait(0, number, 5.0)
+        pipeline.wait(0, number, 60.0)
     pipeline.close()

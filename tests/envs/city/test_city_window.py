@@ -82,7 +82,7 @@ def test_without_a_screen_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
 def await_picture(session: "ScreenSession", window: "Window", part: tuple[slice, slice], twin: CityGames) -> None:
     """Waits until a part of the window shows what it shows in a game that is played alike."""
-    give_up = time.monotonic() + 30.0
+    give_up = time.monotonic() + 60.0
     while (session.capture.grab(window.box)[part] != twin.capture(0)[part]).any():
         assert time.monotonic() < give_up, "the window does not show what it should"
         time.sleep(0.05)

@@ -74,7 +74,7 @@ def is_running(pid: int) -> bool:
 
 
 def wait_for_end(pids: list[int]) -> None:
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + 60.0
     while any(is_running(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(is_running(pid) for pid in pids)

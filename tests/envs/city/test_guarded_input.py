@@ -49,7 +49,7 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ScreenSe
     try:
         command = [sys.executable, str(TOY_GAME), "1", str(tmp_path / "events.txt")]
         session.start(["sh", "-c", f"sleep 1000 | {' '.join(command)}"], {}, None, None)
-        session.wait_for(lambda window: window.title == "Toy City", "the toy game", 20.0)
+        session.wait_for(lambda window: window.title == "Toy City", "the toy game", 60.0)
         yield session
     finally:
         session.close()
@@ -58,7 +58,7 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ScreenSe
 def noted(session: ScreenSession, lines: int) -> list[str]:
     """The first lines that the game wrote about what it got."""
     file: Path = session.events  # type: ignore[attr-defined]
-    give_up = time.monotonic() + 10.0
+    give_up = time.monotonic() + 60.0
     while not file.exists() or len(file.read_text().splitlines()) < lines:
         assert time.monotonic() < give_up
         time.sleep(0.02)

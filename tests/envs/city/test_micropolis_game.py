@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from screen_leftovers import wait_until  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
 from ludus.core.errors import GameLostError
 from ludus.envs.city.drivers.driver import Click, Point, Wait
@@ -248,14 +249,10 @@ def test_panels_that_were_closed_or_opened_are_put_right(game: X11Driver, truth:
 
 def test_the_end_of_a_city_is_told_and_another_one_begun(game: X11Driver, truth: MicropolisTruth) -> None:
     game.prompt.ask("UILoseGame")
-    time.sleep(0.3)
-    assert game.open_dialogs() == ("question",)
+    wait_until(lambda: game.open_dialogs() == ("question",))
     with pytest.raises(GameLostError):
         game.act([Click(Point(337 / 1200, 187 / 720))])  # its only button leads out of the city
-    give_up = time.monotonic() + 10.0
-    while (found := game.trouble()) is None or found.kind != "over":  # its window goes before the next one comes
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: (found := game.trouble()) is not None and found.kind == "over")  # the window goes first
     assert not game.recover()
     assert state(truth) == FRESH
 
@@ -270,10 +267,7 @@ def test_a_lost_game_is_begun_anew(game: X11Driver, truth: MicropolisTruth, faul
         session._connection.sync()
     else:
         os.kill(session.pid, signal.SIGSTOP if fault == "stopped" else signal.SIGKILL)
-    give_up = time.monotonic() + 10.0
-    while game.trouble() is None:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: game.trouble() is not None)
     with pytest.raises(GameLostError):
         game.act([Wait(0.1)])
     assert not game.recover()

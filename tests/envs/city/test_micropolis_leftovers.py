@@ -70,5 +70,5 @@ def test_nothing_is_left_after_twenty_games_that_were_closed_or_killed(pictures:
             program.communicate()
     assert len(seen) == SIDE_BY_SIDE * CYCLES
     with contextlib.suppress(AssertionError):
-        wait_until(lambda: not any(leftovers(*game) for game in seen), 30.0)
+        wait_until(lambda: not any(leftovers(*game) for game in seen))
     assert [left for game in seen if (left := leftovers(*game))] == []

@@ -232,7 +232,7 @@ def test_a_game_that_draws_nothing_is_found_frozen(toy: X11Driver) -> None:
     started = time.monotonic()
     with pytest.raises(GameLostError, match="frozen: 3 signs were not seen"):
         hands.do([Click(toy.profile.tools["first"].at)])
-    assert time.monotonic() - started < 10.0
+    assert time.monotonic() - started < 30.0
     assert hands.frozen
 
 

@@ -95,7 +95,7 @@ class Launch(Section):
     environment: dict[str, str] = Field(default_factory=dict)
     files: dict[Line, str] = Field(default_factory=dict)
     prompt: Prompt | None = None
-    timeout_s: Seconds = 30.0
+    timeout_s: Seconds = 60.0
     still_s: Annotated[float, Field(strict=True, ge=0.05, le=60.0)] = 0.1
     clock_speed: Annotated[float, Field(strict=True, ge=1.0, le=100.0)] = 1.0
 

@@ -11,7 +11,7 @@ import tty
 from ludus.core.errors import GameLostError
 from ludus.envs.city.profile_file import Prompt
 
-_ANSWER_S = 10.0
+_ANSWER_S = 30.0
 _CHUNK_BYTES = 65_536
 _SHOWN = 200
 

@@ -17,8 +17,8 @@ from ludus.envs.city.screen.resources import ResourceUse, process_state, resourc
 
 KEEPER_FILE = Path(__file__).with_name("keeper.py")
 _START_S = 60.0
-_ANSWER_S = 15.0
-_END_S = 15.0
+_ANSWER_S = 30.0
+_END_S = 30.0
 _MESSAGE_BYTES = 1 << 20
 _KEEPER_LOG = "keeper.log"
 _SHOWN_LOG = 500
