@@ -22,6 +22,7 @@ SHOWN = (
     "search/M1", "A/base", "A/ent0", "A/g256", "A/long100", "B/s16", "B/s16r512", "B/L1", "B/L2rate.1", "B/L3scale.05",
     "B/L4both", "B/L6scale0", "C/b4k", "C/b4k-s1", "C/e3",
     *(f"F/{name}-s{seed}" for name in ("selfplay", "equip", "equip-styles", "armed") for seed in range(3)),
+    *(f"G/{name}-s{seed}" for name in ("waiting", "coming") for seed in range(3)), "G/waiting-long", "G/small",
 )  # fmt: skip
 MATCHES, SEED = 100, 77
 _ALMOST_NOTHING = 1e-9  # a scale of 0, which settings refuse: it must be above 0
@@ -91,7 +92,9 @@ def evaluations(run: Path, name: str) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "steps": steps,
+                "matches": MATCHES,
                 "win": {row["opponent"]: float(row["win_rate"]) for row in own},
+                "draws": {row["opponent"]: float(row["draws"]) / float(row["matches"]) for row in own},
                 "mean": mean("win_rate"),
                 "dr": {row["opponent"]: round(float(row["damage_ratio"]), 2) for row in own},
                 "ko": mean("knockouts"),

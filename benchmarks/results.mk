@@ -54,7 +54,7 @@ results-brawl-curriculum: $(READY) ## docs/brawl-results.md: the preset curricul
 	$(TABLES) brawl-curriculum
 
 results-brawl-competition: $(READY) ## docs/brawl-results.md: the preset competition, three seeds; GPU, long
-	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition --seeds 3 --device cuda --out $(DATA)/brawl_competition.json
+	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_competition.json
 	$(TABLES) brawl-competition
 
 results-brawl-armed: $(READY) ## docs/brawl-results.md: the preset armed, three seeds; GPU, long
@@ -62,7 +62,7 @@ results-brawl-armed: $(READY) ## docs/brawl-results.md: the preset armed, three 
 	$(TABLES) brawl-armed
 
 results-strategy: $(READY) ## docs/strategy-results.md: with and without strategy encoder, three seeds; GPU, long
-	$(BIN)/python benchmarks/strategy_results.py --seeds 3 --variants full predicting lstm mlp --out $(DATA)/strategy_results.json
+	$(BIN)/python benchmarks/strategy_results.py --seeds 3 --variants full predicting recognising lstm mlp --probe-matches 80 --out $(DATA)/strategy_results.json
 	$(TABLES) strategy
 
 results-brawl-tuning: $(READY) ## docs/brawl-results.md: the runs of the search for competition; GPU, long

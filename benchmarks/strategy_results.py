@@ -242,7 +242,7 @@ def probe(agent: Agent, matches: int) -> dict[str, Any]:
     document = analysis.as_json()
     probes = {name: {part: found[part] for part in ("frames", "matches")} for name, found in document["probes"].items()}
     kept = {name: document[name] for name in ("features", "chance", "separation", "ablation")}
-    return {"analysis": kept | {"probes": probes}}
+    return {"analysis": kept | {"probes": probes, "matches": matches}}
 
 
 def read_curve(folder: Path) -> list[dict[str, Any]]:

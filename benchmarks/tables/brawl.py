@@ -115,8 +115,37 @@ def quick() -> str:
 
 
 def competition() -> str:
-    """Returns win rates of the preset `competition` by opponent and seed."""
-    return preset_results(read_json("brawl_competition.json"), _MORE)
+    """Returns win rates of the preset `competition` by opponent and seed; of runs that came to their end."""
+    return preset_results([result for result in read_json("brawl_competition.json") if result["opponents"]], _MORE)
+
+
+def competition_goals() -> str:
+    """Returns what `competition` reached of its goals, by seed; of runs that came to their end."""
+    return _goal_table(
+        {
+            f"seed {result['seed']}": _reached(result["opponents"], result["own_snapshots"])
+            for result in read_json("brawl_competition.json")
+            if result["opponents"]
+        }
+    )
+
+
+def competition_curves() -> str:
+    """Returns the evaluations during the seeds of `competition`: all bots, and the style that is won against least."""
+    runs = read_json("brawl_competition.json")
+    curves: list[list[dict[str, Any]]] = [run["curve"] for run in runs]
+    longest = max(curves, key=len)
+    numbers = ("all bots", "lowest style")
+    lines = []
+    for index, point in enumerate(longest):
+        cells = [f"{point['env_steps'] / 1e6:.1f} M"]
+        for curve in curves:
+            rates = curve[index]["win_rates"] if index < len(curve) else {}
+            cells += (
+                [percent(_mean(list(rates.values()))), percent(min(_styles(rates).values()))] if rates else ["", ""]
+            )
+        lines.append(cells)
+    return table(["env steps", *(f"seed {run['seed']}: {number}" for run in runs for number in numbers)], lines)
 
 
 def armed() -> str:
@@ -149,8 +178,13 @@ def goals() -> str:
     runs = [run for run in read_json("strategy_results.json")["runs"] if (run["variant"], run["budget"]) == _LSTM]
     lstm = [_reached_in_training(run["curve"][-1]) for run in runs]
     header = [f"`{name}`, seed {seed}" for name in ("armed", "armed-lstm") for seed in range(len(full))]
-    lines = [[name, wanted, *(reached[name] for reached in (*full, *lstm))] for name, wanted in _GOALS.items()]
-    return table(["number", "goal", *header], lines)
+    return _goal_table(dict(zip(header, (*full, *lstm), strict=True)))
+
+
+def _goal_table(reached: Mapping[str, Mapping[str, str]]) -> str:
+    """Returns all goals beside what runs reached of them, by the runs' titles."""
+    lines = [[name, wanted, *(cells[name] for cells in reached.values())] for name, wanted in _GOALS.items()]
+    return table(["number", "goal", *reached], lines)
 
 
 def _reached(rows: list[dict[str, Any]], own: list[dict[str, Any]]) -> dict[str, str]:
@@ -167,7 +201,7 @@ def _reached_in_training(point: dict[str, Any]) -> dict[str, str]:
 
 
 def _goal_cells(rates: dict[str, float], means: dict[str, float], own: float | None) -> dict[str, str]:
-    styles = {name: rate for name, rate in rates.items() if name not in ("constant", "random", "based")}
+    styles = _styles(rates)
     lowest = min(styles, key=lambda name: styles[name])
     return {
         **{name: f"{rates[name]:.1%}" for name in ("constant", "random", "based")},
@@ -179,6 +213,11 @@ def _goal_cells(rates: dict[str, float], means: dict[str, float], own: float | N
         "pick-ups": f"{means['pickups']:.2f}",
         "seconds a match": f"{means['survival_s']:.0f}",
     }
+
+
+def _styles(rates: Mapping[str, float]) -> dict[str, float]:
+    """Returns the win rates against styled bots alone."""
+    return {name: rate for name, rate in rates.items() if name not in ("constant", "random", "based")}
 
 
 def preset_results(results: list[dict[str, Any]], more: Mapping[str, str] = MappingProxyType({})) -> str:

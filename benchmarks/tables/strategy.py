@@ -9,14 +9,16 @@ from ludus.core.intervals import mean_interval
 
 AGENTS = {
     "full": "encoder and LSTM",
-    "predicting": "the same, the latent predicts",
-    "recognising": "the same, the latent recognises",
+    "predicting": "predicting encoder and LSTM",
+    "recognising": "recognising encoder and LSTM",
     "lstm": "LSTM",
     "mlp": "MLP",
 }
 GROUPS = ("styles", "switcher", "delay", "noise", "seeing late", "seeing noise")
 BUDGETS = ("samples", "time")
 KINDS = ("trained", "untrained", "observation")  # features: the agent's, those of fresh networks, what it sees
+CONDITIONS = ("as is", "zeroed", "shuffled")  # what an ablation does with the latent
+_CHANGED = CONDITIONS[1:]
 _EVERY = 2_500_000  # env steps between the columns of the curves, which an evaluation follows within an iteration
 _END = 1 << 30  # the last column
 
@@ -62,9 +64,43 @@ def probes() -> str:
             for kind in KINDS
         ]
         features = f"{analyses[0]['features']} of {AGENTS[variant]}, {_millions(runs[0]['env_steps'])}"
-        lines.append([features, str(len(analyses)), *shares])
+        lines.append([features, str(len(analyses)), str(analyses[0]["matches"]), *shares])
     titles = [f"{what}, {kind}" for what in ("one frame", "a match") for kind in KINDS]
-    return table(["features", "seeds", *titles], lines)
+    return table(["features", "seeds", "matches a style", *titles], lines)
+
+
+def ablation() -> str:
+    """Returns win rates with the latent as it is, zeroed and shuffled, and what is lost without it.
+
+    Every opponent counts alike. Intervals of one seed are those of its matches, the last row's are over seeds.
+    """
+    lines = []
+    for budget, variant, runs in _by_agent():
+        found = [run for run in runs if run["analysis"] is not None and run["analysis"]["ablation"] is not None]
+        if not found or (budget, variant) == ("time", "full"):
+            continue
+        means = [run["analysis"]["ablation"]["mean"] for run in found]
+        for run, mean in zip(found, means, strict=True):
+            losses = [mean["losses"][name] for name in _CHANGED]
+            bounds = [_points(loss["estimate"], loss["low"], loss["high"]) for loss in losses]
+            lines.append([f"{AGENTS[variant]}, seed {run['seed']}", *_scores([mean]), *bounds])
+        if len(found) > 1:
+            bounds = [
+                _points(*mean_interval([mean["losses"][name]["estimate"] for mean in means])) for name in _CHANGED
+            ]
+            lines.append([f"{AGENTS[variant]}, over seeds", *_scores(means), *bounds])
+    return table(["agent", *CONDITIONS, *(f"lost if {name}" for name in _CHANGED)], lines)
+
+
+def _scores(means: Sequence[dict[str, Any]]) -> list[str]:
+    """Returns the win rate under every condition, the mean over some runs."""
+    rates = [[mean["scores"][name]["estimate"] for mean in means] for name in CONDITIONS]
+    return [f"{100 * sum(found) / len(found):.1f}" for found in rates]
+
+
+def _points(estimate: float, low: float, high: float) -> str:
+    """Returns a difference in points with its interval."""
+    return f"{100 * estimate:.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _by_agent() -> list[tuple[str, str, list[dict[str, Any]]]]:

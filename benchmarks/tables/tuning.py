@@ -1,5 +1,6 @@
 """Tables of the search for the preset `competition`: single runs of many recipes, from their evaluations."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.tables.markdown import percent, read_json, rounded, table
@@ -28,17 +29,28 @@ RECIPES = {
     "the same, 512 x 512": "B/s16r512",
     "+ batch 4,096, lambda 0.9, seed 0": "C/b4k",
     "the same, seed 1": "C/b4k-s1",
-    "the same, 3 epochs: the preset's recipe": "C/e3",
+    "the same, 3 epochs: as the preset has it": "C/e3",
 }
 # Seeds 0, 1 and 2 of each.
 WEAPONS = {
-    "70 % past selves, `equip` 0.1 that is gone at 5 M steps (`competition`)": "F/selfplay",
+    "70 % past selves, `equip` 0.1 that is gone at 5 M steps (`competition` before)": "F/selfplay",
     "the same, `equip` 0.5 to 0.2, `drop` -0.5 to -0.3": "F/equip",
     "the same, half of the opponents styles": "F/equip-styles",
     "`equip` 0.5 to 0.3, `drop` -0.5, `armed` 0.03, half styles (`armed`)": "F/armed",
+    "the same with `draw` -1, 70 % past selves": "G/waiting",
+    "`damage_armed` 0.7 instead of `armed`, `closing` 0.5 to 0.2, entropy bonus (`competition`)": "G/coming",
 }
+# Paid for the time with a weapon or for damage with it.
+WAITING = {"time with a weapon": "G/waiting", "damage with it, and coming near (`competition`)": "G/coming"}
+WAITING_LONG = "G/waiting-long"
+SMALL = "G/small"  # named in the text alone
 SEEDS = (0, 1, 2)
 LONG = "A/long100"
+_WHOLE_RUN = 10_000_000  # env steps
+_WAITS = (
+    "all bots", "constant", "drawn", "defensive", "drawn", "pick-ups", "seconds a match",
+    "entropy, nats",
+)  # fmt: skip
 
 
 def evaluations(run: str) -> list[dict[str, Any]]:
@@ -67,17 +79,46 @@ def recipes() -> str:
 
 
 def weapons() -> str:
-    """Returns what rewards for weapons did by the first evaluation and the last: all bots and pick-ups, every seed."""
+    """Returns what rewards for weapons did by the first evaluation and the last: all bots and pick-ups, every seed.
+
+    A run that was cut off has none at the end.
+    """
     lines = []
     for name, run in WEAPONS.items():
         runs = [evaluations(f"{run}-s{seed}") for seed in SEEDS]
-        firsts, lasts = [found[0] for found in runs], [found[-1] for found in runs]
-        cells = [", ".join(percent(row["mean"]) for row in firsts), ", ".join(f"{row['pick']:.1f}" for row in firsts)]
-        is_complete = lasts != firsts
-        cells += [", ".join(percent(row["mean"]) for row in lasts) if is_complete else ""]
-        cells += [", ".join(f"{row['pick']:.1f}" for row in lasts) if is_complete else ""]
-        lines.append([name, *cells])
+        lasts = [found[-1] if found[-1]["steps"] >= _WHOLE_RUN else None for found in runs]
+        lines.append([name, *_weapons([found[0] for found in runs]), *(_weapons(lasts) if any(lasts) else ["", ""])])
     return table(["opponents and rewards", "2.5 M: all bots", "pick-ups", "10 M: all bots", "pick-ups"], lines)
+
+
+def _weapons(rows: Sequence[dict[str, Any] | None]) -> list[str]:
+    """Returns win rates over all bots and pick-ups of evaluations, a dash where there is none."""
+    wins = [percent(row["mean"]) if row else "-" for row in rows]
+    return [", ".join(wins), ", ".join(f"{row['pick']:.1f}" if row else "-" for row in rows)]
+
+
+def waiting() -> str:
+    """Returns who waits: the last evaluation of every seed of two ways to pay for weapons."""
+    lines = []
+    for name, run in WAITING.items():
+        for seed in SEEDS:
+            row = evaluations(f"{run}-s{seed}")[-1]
+            lines.append([name, str(seed), f"{row['steps'] / 1e6:.1f} M", str(row["matches"]), *_waits(row)])
+    return table(["paid for", "seed", "env steps", "matches", *_WAITS], lines)
+
+
+def waiting_long() -> str:
+    """Returns a long run of the full agent that is paid for the time with a weapon, evaluation by evaluation."""
+    lines = [[f"{row['steps'] / 1e6:.0f} M", *_waits(row)] for row in evaluations(WAITING_LONG)]
+    return table(["env steps", *_WAITS], lines)
+
+
+def _waits(row: dict[str, Any]) -> list[str]:
+    """Returns the numbers that tell whether an agent waits, and how sure it is of what it does."""
+    shares = [row["mean"], row["win"]["constant"], row["draws"]["constant"], row["win"]["defensive"]]
+    shares += [row["draws"]["defensive"]]
+    numbers = [f"{row['pick']:.1f}", f"{row['surv']:.0f}", f"{row['learning']['entropy']:.2f}"]
+    return [*map(percent, shares), *numbers]
 
 
 def long() -> str:

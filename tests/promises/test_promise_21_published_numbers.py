@@ -114,6 +114,51 @@ def test_the_makers_of_mimic(tables: ModuleType, tmp_path: Path, monkeypatch: py
     assert made["mimic-algorithms"][3:] == ["| SAC | 2 | 1,000 | 250 | 60 | 0.75 (0.5 to 1) |"]
 
 
+def test_the_maker_of_the_ablation(tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = []
+    for seed, (as_is, zeroed) in enumerate([(0.80, 0.82), (0.90, 0.86)]):
+        scores = {"as is": as_is, "zeroed": zeroed, "shuffled": as_is}
+        loss = {"estimate": as_is - zeroed, "low": as_is - zeroed - 0.03, "high": as_is - zeroed + 0.05}
+        mean = {
+            "scores": {name: {"estimate": score} for name, score in scores.items()},
+            "losses": {"zeroed": loss, "shuffled": {"estimate": 0.0, "low": -0.01, "high": 0.02}},
+        }
+        analysis = {"ablation": {"mean": mean}}
+        runs.append({"variant": "recognising", "budget": "samples", "seed": seed, "analysis": analysis})
+    runs.append(runs[0] | {"variant": "lstm", "analysis": {"ablation": None}})  # without a latent
+    (tmp_path / "strategy_results.json").write_text(json.dumps({"runs": runs}))
+    monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
+    first, second, both = tables.TABLES["strategy:ablation"]().splitlines()[2:]
+    assert first.endswith("seed 0 | 80.0 | 82.0 | 80.0 | -2.0 (-5.0 to 3.0) | 0.0 (-1.0 to 2.0) |")
+    assert second.endswith("seed 1 | 90.0 | 86.0 | 90.0 | 4.0 (1.0 to 9.0) | 0.0 (-1.0 to 2.0) |")
+    # Two seeds: the margin is half their distance of 6 points times Student's 12.706.
+    assert both.endswith("over seeds | 85.0 | 84.0 | 85.0 | 1.0 (-37.1 to 39.1) | 0.0 (0.0 to 0.0) |")
+
+
+def test_a_seed_that_was_cut_off_is_in_the_curves_alone(
+    tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = {"damage_ratio": 2.5, "knockouts": 2.0, "pickups": 1.5, "survival_s": 50.0}
+    rates = {"constant": 1.0, "random": 0.9, "based": 0.8, "aerial": 0.5, "defensive": 0.3}
+    rows = [
+        {"opponent": name, "win_rate": rate, "win_rate_low": rate, "win_rate_high": rate} | numbers
+        for name, rate in rates.items()
+    ]
+    whole = {"seed": 0, "opponents": rows, "own_snapshots": rows[:1]}
+    curve = [{"env_steps": steps, "win_rates": rates} for steps in (2_500_000, 5_000_000)]
+    runs = [whole | {"curve": curve}, {"seed": 1, "opponents": [], "own_snapshots": [], "curve": curve[:1]}]
+    (tmp_path / "brawl_competition.json").write_text(json.dumps(runs))
+    monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
+    goals = tables.TABLES["brawl-competition:goals"]().splitlines()
+    assert goals[0] == "| number | goal | seed 0 |"
+    assert "| lowest style | 85% | 30.0% (defensive) |" in goals
+    assert tables.TABLES["brawl-competition:opponents"]().splitlines()[0].startswith("| opponent | seed 0 | interval |")
+    assert tables.TABLES["brawl-competition:curves"]().splitlines()[2:] == [
+        "| 2.5 M | 70% | 30% | 70% | 30% |",
+        "| 5.0 M | 70% | 30% | | |",
+    ]
+
+
 def map_names(data: dict[str, Any]) -> set[str]:
     return {name.replace("_", "-") for name in data}
 
@@ -124,8 +169,9 @@ def test_the_runs_of_the_search_can_be_trained_again(monkeypatch: pytest.MonkeyP
     monkeypatch.syspath_prepend(str(ROOT))
     tuning = importlib.import_module("benchmarks.brawl_tuning")
     shown = importlib.import_module("benchmarks.tables.tuning")
-    named = {*shown.MEMORY.values(), *shown.RECIPES.values(), shown.LONG}
-    named |= {f"{run}-s{seed}" for run in shown.WEAPONS.values() for seed in shown.SEEDS}
+    named = {*shown.MEMORY.values(), *shown.RECIPES.values(), shown.LONG, shown.WAITING_LONG, shown.SMALL}
+    three = {*shown.WEAPONS.values(), *shown.WAITING.values()}
+    named |= {f"{run}-s{seed}" for run in three for seed in shown.SEEDS}
     assert named <= set(tuning.SHOWN)
     for run in sorted(named):
         batch, name = run.split("/")
