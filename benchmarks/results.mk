@@ -29,6 +29,14 @@ results-rocket-quick: $(READY) ## docs/rocket-results.md: the preset quick, thre
 	$(BIN)/python benchmarks/preset_results.py --world rocket --preset quick --seeds 3 --matches 100 --out $(DATA)/rocket_quick_cpu.json
 	$(TABLES) rocket-quick
 
+results-rocket-stages: $(READY) ## docs/rocket-results.md: the three stages and every mode; GPU
+	$(BIN)/python benchmarks/rocket_stages.py --device cuda --out $(DATA)/rocket_stages.json --picture docs/images/rocket-ratings.png
+	$(TABLES) rocket-stages
+
+results-rocket-kernels: $(READY) ## docs/rocket.md: a decision in one kernel and taken apart; GPU
+	$(BIN)/python benchmarks/rocket_kernels.py --out $(DATA)/rocket_kernels.json
+	$(TABLES) rocket-kernels
+
 results-rocket-search: $(READY) ## docs/rocket-results.md: what was compared for the presets; GPU, long
 	$(BIN)/python benchmarks/rocket_search.py --device cuda
 	$(TABLES) rocket-search

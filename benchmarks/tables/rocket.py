@@ -77,6 +77,36 @@ def search() -> str:
     return table(["change", "env steps", *bots], lines)
 
 
+def staged() -> str:
+    """Returns win rates of the last agent of the three stages by mode and side, with goals where teams are equal."""
+    lines = []
+    for mode, rows in read_json("rocket_stages.json")["modes"].items():
+        for side in dict.fromkeys(row.get("side", mode) for row in rows):
+            mine = {row["opponent"]: row for row in rows if row.get("side", mode) == side}
+            rates = [f"{row['win_rate']:.1%}" for row in mine.values()]
+            low = min(row["win_rate_low"] for row in mine.values())
+            lines.append([side, *rates, f"{low:.1%}"])
+    return table(["mode", *mine, "lowest bound"], lines)
+
+
+def rated() -> str:
+    """Returns the live ratings of every mode, at the beginning of its stage, after each third of it and at its end."""
+    lines = []
+    for mode, points in read_json("rocket_stages.json")["ratings"].items():
+        chosen = [points[round(share * (len(points) - 1) / 3)] for share in range(4)]
+        lines.append([mode, *(f"{rating:.0f} at {steps / 1e6:.0f} M" for steps, rating in chosen)])
+    return table(["mode", "first", "after a third", "after two thirds", "last"], lines)
+
+
+def kernels() -> str:
+    """Returns agent steps a second on a GPU, with a decision in one kernel and taken apart."""
+    lines = []
+    for row in read_json("rocket_kernels.json")["rows"]:
+        rates = [row[name] for name in ("whole", "apart")]
+        lines.append([f"{row['games']:,}", *(f"{rate / 1e6:.1f} M" for rate in rates), f"{rates[1] / rates[0]:.2f}"])
+    return table(["games", "one kernel", "taken apart", "ratio"], lines)
+
+
 def stages() -> str:
     """Returns win rates in two against two of the trial of the three stages."""
     bots = ("idle", "random", "chaser", "shooter", "goalkeeper")

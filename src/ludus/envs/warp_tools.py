@@ -161,6 +161,30 @@ class TiledKernel:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class SizedKernel:
+    """A kernel over any number of elements, such as the cars of all games.
+
+    Attributes:
+        kernel: The kernel; its last argument is the index of its first element.
+        inputs: Its other arguments.
+        elements: How many elements there are.
+        block: Threads that a multiprocessor starts and ends together.
+    """
+
+    kernel: Any
+    inputs: Sequence[Any]
+    elements: int
+    block: int = 256
+
+    def record(self, device: torch.device) -> Any:  # noqa: ANN401 - a Warp launch has no static type
+        """Records the launch."""
+        inputs = [*self.inputs, 0]
+        return wp.launch(
+            self.kernel, self.elements, inputs=inputs, device=str(device), block_dim=self.block, record_cmd=True
+        )
+
+
 # Warp's stubs leave these two untyped.
 _stream_from_torch: Callable[[torch.cuda.Stream], Any] = wp.stream_from_torch
 _launch_tiled: Callable[..., Any] = wp.launch_tiled
@@ -208,20 +232,21 @@ class Launcher:
         self._team = _Team(self.threads - 1)
 
     def prepare(
-        self, games: int, *kernels: tuple[Any, Sequence[Any]] | TiledKernel, min_slice: int | None = None
+        self, games: int, *kernels: tuple[Any, Sequence[Any]] | SizedKernel | TiledKernel, min_slice: int | None = None
     ) -> Prepared:
         """Makes kernels ready to run one after the other over all games.
 
         Args:
             games: How many games there are.
-            kernels: Kernels, each with its arguments. Tiled kernels are for CUDA devices alone.
+            kernels: Kernels, each with its arguments. Sized kernels are not shared among threads of
+                a CPU, tiled kernels are for CUDA devices alone.
             min_slice: In place of `MIN_SLICE`, for kernels that take much more or less time a game than others.
         """
 
         def record(first: int, last: int) -> list[Any]:
             return [
                 launch.record(self.device)
-                if isinstance(launch, TiledKernel)
+                if isinstance(launch, (SizedKernel, TiledKernel))
                 else wp.launch(
                     launch[0], last - first, inputs=[*launch[1], first], device=str(self.device), record_cmd=True
                 )
@@ -231,7 +256,8 @@ class Launcher:
         if self.device.type == "cuda":
             return _CudaPrepared(self.device, record(0, games))
         alone = self.MIN_SLICE if min_slice is None else min_slice
-        sharers = max(1, min(self.threads, games // alone))
+        is_whole = any(isinstance(launch, SizedKernel) for launch in kernels)
+        sharers = 1 if is_whole else max(1, min(self.threads, games // alone))
         bounds = shrinking_parts(games, sharers, max(1, alone // 4))
         return _HostPrepared([record(first, last) for first, last in pairwise(bounds)], self._team, sharers - 1)
 

@@ -44,7 +44,7 @@ def run_sim_bench(
     measuring = _measuring(world)
     config = {"threads": threads} if threads is not None else None
     with make_env(world, games, device, config=config) as env, _torch_threads(threads):
-        play = _random_play(env, measuring.rewards)
+        play = random_play(env, measuring.rewards)
         play()
         _wait(env.device)
         start_s = time.perf_counter() - started
@@ -81,7 +81,7 @@ def _measuring(world: str) -> Measuring:
     return found
 
 
-def _random_play(env: BatchedEnv, rewards: str | None) -> Callable[[], object]:
+def random_play(env: BatchedEnv, rewards: str | None) -> Callable[[], object]:
     """Returns a function that lets random players play a step, and computes the rewards of a named set."""
     play = _random_step(env)
     if rewards is None:

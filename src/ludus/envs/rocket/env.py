@@ -29,10 +29,13 @@ from ludus.envs.base import (
 from ludus.envs.rocket.actions import MIRRORED, action_space
 from ludus.envs.rocket.bots import BOT_NAMES, RocketBots
 from ludus.envs.rocket.config import RocketConfig
+from ludus.envs.rocket.gpu_step import GpuStep, goes_in_step
 from ludus.envs.rocket.kernels import controls as control_kernels
+from ludus.envs.rocket.kernels import likeness as likeness_kernels
 from ludus.envs.rocket.kernels import match as match_kernels
 from ludus.envs.rocket.kernels import observe as observe_kernels
 from ludus.envs.rocket.kernels import restart as restart_kernels
+from ludus.envs.rocket.kernels import ticks as tick_kernels
 from ludus.envs.rocket.kernels.bots import MAX_DELAY
 from ludus.envs.rocket.kernels.controls import bins_kernel, continuous_kernel, table_kernel
 from ludus.envs.rocket.kernels.match import step_kernel
@@ -48,6 +51,7 @@ from ludus.envs.rocket.view import MatchView, match_view
 from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import (
     Launcher,
+    Prepared,
     TiledKernel,
     copy_quietly,
     fill_struct,
@@ -119,12 +123,15 @@ class RocketEnv(BatchedEnv):
         self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
         self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
         self._renderer: Renderer | None = None
+        self._gpu: GpuStep | None = None
+        self._run_ticks: Prepared | None = None
         self._untouched = True  # no episode has been played since the environment was made
         self.launcher = Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
         self.tables = make_tables(self.device, self.config.setters)
         self._allocate()
-        for module in (control_kernels, match_kernels, restart_kernels, observe_kernels):
+        step_kernels = (likeness_kernels, tick_kernels) if goes_in_step(self.device) else (match_kernels,)
+        for module in (control_kernels, *step_kernels, restart_kernels, observe_kernels):
             load_kernels(module, self.device)
         self._prepare()
         self.reset()
@@ -169,6 +176,9 @@ class RocketEnv(BatchedEnv):
             copy_quietly(self._actions, actions)
             self._run_step.point("actions", self._actions)
         self._run_step()
+        if self._gpu is not None and self._run_ticks is not None:
+            self._gpu.sort()
+            self._run_ticks()
         return self._result
 
     def snapshot(self) -> dict[str, Tensor]:
@@ -305,7 +315,6 @@ class RocketEnv(BatchedEnv):
         ends = [wp.from_torch(self._result.terminated), wp.from_torch(self._result.truncated)]
         events = wp.from_torch(packed(self._result.events, EVENTS), dtype=EventRow)
         measures = wp.from_torch(packed(self._result.measures, MEASURES), dtype=MeasureRow)
-        step = (step_kernel, [*state, controls, tables, rules, events, measures, *ends])
         finish = (finish_kernel, [*state, tables, rules, *ends])
         restart = (restart_kernel, [*state, tables, rules, wp.from_torch(self._chosen)])
         observe_all, observe_final, observe_tiles = observe_kernels.KERNELS[self.config.observation]
@@ -314,13 +323,19 @@ class RocketEnv(BatchedEnv):
         last = (observe_final, [*state, rules, *ends, wp.from_torch(final, dtype=row)])
         seen = self._observations["vector"]
         observe: tuple[object, list[object]] | TiledKernel
+        observe = (observe_all, [*state, rules, wp.from_torch(seen, dtype=row)])
+        games, decoding = self.num_games, self._decoding(controls)
         if self.device.type == "cuda":
             flat = wp.from_torch(seen.view(-1, seen.shape[-1]))
             block = observe_kernels.OBSERVE_TILE
-            observe = TiledKernel(observe_tiles, [*state, rules, flat], self.num_games * self.spec.seats, block)
+            observe = TiledKernel(observe_tiles, [*state, rules, flat], games * self.spec.seats, block)
+        if goes_in_step(self.device):
+            self._gpu = GpuStep(state, controls, tables, rules, events, measures, ends, self.device)
+            self._run_step = self.launcher.prepare(games, decoding, self._gpu.likeness)
+            self._run_ticks = self.launcher.prepare(games, *self._gpu.ticks, last, finish, observe)
         else:
-            observe = (observe_all, [*state, rules, wp.from_torch(seen, dtype=row)])
-        self._run_step = self.launcher.prepare(self.num_games, self._decoding(controls), step, last, finish, observe)
+            step = (step_kernel, [*state, controls, tables, rules, events, measures, *ends])
+            self._run_step = self.launcher.prepare(games, decoding, step, last, finish, observe)
         self._run_restart = self.launcher.prepare(self.num_games, restart, observe)
         self._run_observe = self.launcher.prepare(self.num_games, observe)
 

@@ -59,6 +59,18 @@ def run_clock(match: wp.ref[Match], rules: Rules):
         match.kickoff_due = 1
 
 
+@wp.func
+def end_decision(match: wp.ref[Match], events: wp.array[EventRow], rules: Rules, last_tick: wp.int32) -> wp.int32:
+    """Ends a decision; returns 1 if the game is over by its rules, 2 if it is cut off, else 0."""
+    match.tick = last_tick
+    run_clock(match, rules)
+    over = is_terminated(match, rules)
+    cut = not over and is_truncated(match, rules)
+    if over or cut:
+        write_result(match, events, rules)
+    return wp.where(over, 1, wp.where(cut, 2, 0))
+
+
 @wp.kernel
 def step_kernel(
     cars: wp.array2d[Car],
@@ -95,14 +107,9 @@ def step_kernel(
                 press(own[seat], controls[game, seat])
         if tick < rules.ticks and match.goal < 0:
             play_tick(own, ball, match, pads[game], events[game], tables, rules, game)
-    match.tick = last_tick
-    run_clock(match, rules)
-    over = is_terminated(match, rules)
-    cut = not over and is_truncated(match, rules)
-    if over or cut:
-        write_result(match, events[game], rules)
-    terminated[game] = over
-    truncated[game] = cut
+    end = end_decision(match, events[game], rules, last_tick)
+    terminated[game] = end == 1
+    truncated[game] = end == 2
     for seat in range(count):
         write_measures(measures[game, seat], own, seat, ball, match, rules)
         cars[game, seat] = own[seat]

@@ -71,7 +71,7 @@ def put_long(row: wp.ref[FullRow], at: int, p: wp.vec3f, span: wp.float32):
     """Writes a position (`span` 1) or a difference of two (2)."""
     row[at] = wp.clamp(p[0] * _PER_LENGTH, -span, span)
     row[at + 1] = wp.clamp(p[1] * _PER_LENGTH, -_LONG * span, _LONG * span)
-    row[at + 2] = wp.clamp(p[2] * _PER_LENGTH, -0.5 * (span - 1.0), 0.5)
+    row[at + 2] = wp.clamp(p[2] * _PER_LENGTH, 0.5 * (1.0 - span), 0.5)
 
 
 @wp.func

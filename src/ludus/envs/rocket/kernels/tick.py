@@ -126,10 +126,25 @@ def play_tick(
     game: wp.int32,
 ):
     """Advances one game by one tick; `match.goal` says afterwards who has scored."""
-    count = rules.blue + rules.orange
-    for seat in range(count):
+    for seat in range(rules.blue + rules.orange):
         if cars[seat].demolished_s <= 0.0:
             drive(cars[seat], rules, events[seat])
+    play_rest(cars, ball, match, pads, events, tables, rules, game)
+
+
+@wp.func
+def play_rest(
+    cars: wp.array[Car],
+    ball: wp.ref[Ball],
+    match: wp.ref[Match],
+    pads: wp.ref[PadRow],
+    events: wp.array[EventRow],
+    tables: Tables,
+    rules: Rules,
+    game: wp.int32,
+):
+    """Plays the rest of a tick in which all cars have driven."""
+    count = rules.blue + rules.orange
     push_ball(ball)
     bounce_ball(ball)
     hits = hit_all(cars, ball, count)

@@ -1,0 +1,71 @@
+"""A decision as a sequence of kernels for a GPU: who is alike is computed side by side."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import warp as wp
+from torch import Tensor
+
+from ludus.envs.rocket.kernels.likeness import likeness_kernel
+from ludus.envs.rocket.kernels.ticks import begin_kernel, drive_kernel, end_kernel, rest_kernel
+from ludus.envs.warp_tools import SizedKernel
+
+DRIVE_BLOCK = 64  # threads that a multiprocessor starts and ends together
+REST_BLOCK = 128
+
+
+def goes_in_step(device: torch.device) -> bool:
+    """Whether the threads of a device run in step, so that a decision is best taken apart."""
+    return device.type == "cuda"
+
+
+class GpuStep:
+    """The kernels of a decision between reading the controls and looking at the result, and the order of threads.
+
+    Attributes:
+        likeness: The launch that numbers cars and games by what they will have to compute.
+        ticks: The launches of the decision, in their order; run `sort` before.
+    """
+
+    def __init__(
+        self,
+        state: Sequence[Any],
+        controls: Any,  # noqa: ANN401 - Warp arrays and structs have no static type
+        tables: Any,  # noqa: ANN401
+        rules: Any,  # noqa: ANN401
+        events: Any,  # noqa: ANN401
+        measures: Any,  # noqa: ANN401
+        ends: Sequence[Any],
+        device: torch.device,
+    ) -> None:
+        """Takes the environment's Warp arrays: cars, balls, matches and pads first."""
+        cars, balls, matches, pads = state
+        games, seats = cars.shape
+        self._of_cars = torch.zeros((games, seats), dtype=torch.uint8, device=device)
+        self._of_games = torch.zeros(games, dtype=torch.uint8, device=device)
+        self._car_order = torch.arange(games * seats, device=device)
+        self._game_order = torch.arange(games, device=device)
+        self._sorted = torch.empty(games * seats, dtype=torch.uint8, device=device)
+        numbers = [wp.from_torch(self._of_cars), wp.from_torch(self._of_games)]
+        self.likeness = SizedKernel(likeness_kernel, [cars, balls, rules, *numbers], games)
+        last_ticks = wp.from_torch(torch.zeros(games, dtype=torch.int32, device=device))
+        orders = wp.from_torch(self._car_order), wp.from_torch(self._game_order)
+        self.ticks = [SizedKernel(begin_kernel, [matches, rules, events, last_ticks], games)]
+        rest = SizedKernel(
+            rest_kernel, [cars, balls, matches, pads, orders[1], tables, rules, events], games, REST_BLOCK
+        )
+        for tick in range(rules.ticks):
+            drive = [cars, matches, controls, orders[0], rules, events, tick]
+            self.ticks += [SizedKernel(drive_kernel, drive, games * seats, DRIVE_BLOCK), rest]
+        end = [cars, balls, matches, controls, rules, events, last_ticks, measures, *ends]
+        self.ticks.append(SizedKernel(end_kernel, end, games))
+
+    def sort(self) -> None:
+        """Puts cars and games that are alike side by side; the launches of `likeness` must be done or queued."""
+        _sort(self._of_cars.view(-1), self._sorted, self._car_order)
+        _sort(self._of_games, self._sorted[: len(self._of_games)], self._game_order)
+
+
+def _sort(numbers: Tensor, into: Tensor, order: Tensor) -> None:
+    torch.sort(numbers, out=(into, order))
