@@ -117,6 +117,10 @@ results-city-screens: $(READY) ## docs/city.md: real games on their screens; nee
 	$(BIN)/python benchmarks/city_screens.py --out $(DATA)/city_screens.json
 	$(TABLES) city-screens
 
+results-city-vision: $(READY) ## docs/city.md: what perception reads right, and how fast; needs micropolis and xvfb
+	$(BIN)/python benchmarks/city_vision.py --out $(DATA)/city_vision.json
+	$(TABLES) city-vision
+
 results-city-micropolis: $(READY) ## docs/city-results.md: an hour of Micropolis with faults; needs micropolis and xvfb
 	$(BIN)/python benchmarks/city_micropolis.py --folder runs/city-micropolis --out $(DATA)/city_micropolis.json
 	$(TABLES) city-micropolis

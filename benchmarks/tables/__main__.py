@@ -19,6 +19,7 @@ from benchmarks.tables import (
     city,
     city_micropolis,
     city_screens,
+    city_vision,
     costs,
     learner,
     mimic,
@@ -84,6 +85,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "city-micropolis:players": city_micropolis.players,
     "city-micropolis:learning": city_micropolis.learning,
     "city-micropolis:faults": city_micropolis.faults,
+    "city-vision:accuracy": city_vision.accuracy,
+    "city-vision:speed": city_vision.speed,
     "city-strategies": city.strategies,
     "city-quick": city.quick,
 }
