@@ -17,7 +17,7 @@ _SPEEDS = {
 
 
 def accuracy() -> str:
-    """Returns how often fields are read right, with the lower end of the interval; fields that are alike share a row."""
+    """Returns how often fields are read right, with the lower end of the interval; those that are alike share a row."""
     rows = []
     for audit in read_json(_FILE)["audit"]:
         alike: dict[tuple[str, ...], list[str]] = {}
