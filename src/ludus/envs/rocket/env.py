@@ -177,7 +177,7 @@ class RocketEnv(BatchedEnv):
             self._run_step.point("actions", self._actions)
         self._run_step()
         if self._gpu is not None and self._run_ticks is not None:
-            self._gpu.sort()
+            self._gpu.begin()
             self._run_ticks()
         return self._result
 
@@ -313,7 +313,8 @@ class RocketEnv(BatchedEnv):
         state, tables, rules = self.state_arrays(), self.tables, self.rules
         controls = wp.from_torch(self._controls, dtype=ControlRow)
         ends = [wp.from_torch(self._result.terminated), wp.from_torch(self._result.truncated)]
-        events = wp.from_torch(packed(self._result.events, EVENTS), dtype=EventRow)
+        counted = packed(self._result.events, EVENTS)
+        events = wp.from_torch(counted, dtype=EventRow)
         measures = wp.from_torch(packed(self._result.measures, MEASURES), dtype=MeasureRow)
         finish = (finish_kernel, [*state, tables, rules, *ends])
         restart = (restart_kernel, [*state, tables, rules, wp.from_torch(self._chosen)])
@@ -330,7 +331,7 @@ class RocketEnv(BatchedEnv):
             block = observe_kernels.OBSERVE_TILE
             observe = TiledKernel(observe_tiles, [*state, rules, flat], games * self.spec.seats, block)
         if goes_in_step(self.device):
-            self._gpu = GpuStep(state, controls, tables, rules, events, measures, ends, self.device)
+            self._gpu = GpuStep(state, controls, tables, rules, counted, measures, ends)
             self._run_step = self.launcher.prepare(games, decoding, self._gpu.likeness)
             self._run_ticks = self.launcher.prepare(games, *self._gpu.ticks, last, finish, observe)
         else:

@@ -8,6 +8,7 @@ import warp as wp
 from torch import Tensor
 
 from ludus.envs.rocket.kernels.likeness import likeness_kernel
+from ludus.envs.rocket.kernels.tables import EventRow
 from ludus.envs.rocket.kernels.ticks import begin_kernel, drive_kernel, end_kernel, rest_kernel
 from ludus.envs.warp_tools import SizedKernel
 
@@ -25,7 +26,7 @@ class GpuStep:
 
     Attributes:
         likeness: The launch that numbers cars and games by what they will have to compute.
-        ticks: The launches of the decision, in their order; run `sort` before.
+        ticks: The launches of the decision, in their order; call `begin` before.
     """
 
     def __init__(
@@ -34,13 +35,14 @@ class GpuStep:
         controls: Any,  # noqa: ANN401 - Warp arrays and structs have no static type
         tables: Any,  # noqa: ANN401
         rules: Any,  # noqa: ANN401
-        events: Any,  # noqa: ANN401
+        events: Tensor,
         measures: Any,  # noqa: ANN401
         ends: Sequence[Any],
-        device: torch.device,
     ) -> None:
-        """Takes the environment's Warp arrays: cars, balls, matches and pads first."""
+        """Takes the environment's Warp arrays, cars, balls, matches and pads first, and the tensor of the events."""
         cars, balls, matches, pads = state
+        device, self._events = events.device, events
+        counted = wp.from_torch(events, dtype=EventRow)
         games, seats = cars.shape
         self._of_cars = torch.zeros((games, seats), dtype=torch.uint8, device=device)
         self._of_games = torch.zeros(games, dtype=torch.uint8, device=device)
@@ -51,18 +53,19 @@ class GpuStep:
         self.likeness = SizedKernel(likeness_kernel, [cars, balls, rules, *numbers], games)
         last_ticks = wp.from_torch(torch.zeros(games, dtype=torch.int32, device=device))
         orders = wp.from_torch(self._car_order), wp.from_torch(self._game_order)
-        self.ticks = [SizedKernel(begin_kernel, [matches, rules, events, last_ticks], games)]
+        self.ticks = [SizedKernel(begin_kernel, [matches, rules, last_ticks], games)]
         rest = SizedKernel(
-            rest_kernel, [cars, balls, matches, pads, orders[1], tables, rules, events], games, REST_BLOCK
+            rest_kernel, [cars, balls, matches, pads, orders[1], tables, rules, counted], games, REST_BLOCK
         )
         for tick in range(rules.ticks):
-            drive = [cars, matches, controls, orders[0], rules, events, tick]
+            drive = [cars, matches, controls, orders[0], rules, counted, tick]
             self.ticks += [SizedKernel(drive_kernel, drive, games * seats, DRIVE_BLOCK), rest]
-        end = [cars, balls, matches, controls, rules, events, last_ticks, measures, *ends]
+        end = [cars, balls, matches, controls, rules, counted, last_ticks, measures, *ends]
         self.ticks.append(SizedKernel(end_kernel, end, games))
 
-    def sort(self) -> None:
-        """Puts cars and games that are alike side by side; the launches of `likeness` must be done or queued."""
+    def begin(self) -> None:
+        """Clears the events and puts cars and games that are alike side by side, by the numbers of `likeness`."""
+        self._events.zero_()
         _sort(self._of_cars.view(-1), self._sorted, self._car_order)
         _sort(self._of_games, self._sorted[: len(self._of_games)], self._game_order)
 

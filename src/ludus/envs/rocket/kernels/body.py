@@ -42,6 +42,8 @@ _ROUNDS = 8
 _ENOUGH = 0.2  # uu/s; rounds end when they change less
 _NO_LIMIT = 1.0e9
 _PROJECTIONS = 4
+_CORNER_PAIRS = 4  # rear and front, low and high
+_MOST_PAIRS = _CORNER_PAIRS + 1  # and the point that is nearest to a goal's frame
 # Inside these a hull can only touch the floor.
 _CLEAR = FLOOR_FILLET + HULL_REACH
 _CLEAR_X = SIDE_X - _CLEAR
@@ -72,9 +74,8 @@ class Row:
 
 @wp.struct
 class Hold:
-    """A point of the hull that touches the arena."""
+    """A point of the hull that touches the arena; all 0 if it does not."""
 
-    held: wp.int32  # 1 if it does
     depth: wp.float32  # negative if it is still outside, but near enough
     push: Row  # out of the surface
     rub: Row  # friction along the first slip
@@ -90,14 +91,9 @@ class Pair:
 
 @wp.struct
 class Touch:
-    """The contacts of a hull with the arena."""
+    """What the contacts of a hull with the arena add up to."""
 
-    rear_low: Pair
-    rear_high: Pair
-    front_low: Pair
-    front_high: Pair
-    frame: Pair  # the left one: the point that is nearest to a goal's frame
-    held: wp.int32  # how many there are
+    pairs: wp.int32  # pairs with a contact
     deepest: wp.float32
     normal: wp.vec3f  # sum over the contacts
 
@@ -160,11 +156,9 @@ def meet(hold: wp.ref[Hold], touch: wp.ref[Touch], motion: Motion, m: wp.mat33f,
     into = wp.dot(velocity, n)
     approach = into - _FALL * n[2]  # restitution is of the velocity before this tick's gravity, as for the ball
     bounce = wp.where(approach < -CAR_BOUNCE_MIN, -CAR_WORLD_RESTITUTION * approach, 0.0)
-    hold.held = 1
     hold.depth = -surface[3]
     hold.push = row_of(m, arm, n, bounce)
     hold.rub = row_of(m, arm, wp.normalize(velocity - n * into), 0.0)
-    touch.held += 1
     touch.deepest = wp.max(touch.deepest, -surface[3])
 
 
@@ -180,8 +174,6 @@ def wanted(row: wp.ref[Row], motion: Motion, low: wp.float32, high: wp.float32) 
 @wp.func
 def push_pair(pair: wp.ref[Pair], motion: wp.ref[Motion]) -> wp.float32:
     """Impulses of a pair out of the surface, both at once; returns how much they changed."""
-    if pair.left.held + pair.right.held == 0:
-        return 0.0
     one = wanted(pair.left.push, motion, 0.0, _NO_LIMIT)
     other = wanted(pair.right.push, motion, 0.0, _NO_LIMIT)
     motion.velocity = motion.velocity + (pair.left.push.way * one + pair.right.push.way * other)
@@ -192,8 +184,6 @@ def push_pair(pair: wp.ref[Pair], motion: wp.ref[Motion]) -> wp.float32:
 @wp.func
 def rub_pair(pair: wp.ref[Pair], motion: wp.ref[Motion]) -> wp.float32:
     """Friction of a pair, each within the Coulomb share of its push; returns how much it changed."""
-    if pair.left.held + pair.right.held == 0:
-        return 0.0
     limit = CAR_WORLD_FRICTION * pair.left.push.sum
     one = wanted(pair.left.rub, motion, -limit, limit)
     limit = CAR_WORLD_FRICTION * pair.right.push.sum
@@ -204,19 +194,21 @@ def rub_pair(pair: wp.ref[Pair], motion: wp.ref[Motion]) -> wp.float32:
 
 
 @wp.func
-def push_all(touch: wp.ref[Touch], motion: wp.ref[Motion]) -> wp.float32:
+def push_all(pairs: wp.array[Pair], count: wp.int32, motion: wp.ref[Motion]) -> wp.float32:
     """One round of impulses out of the surfaces; returns how much it changed."""
-    change = push_pair(touch.rear_low, motion) + push_pair(touch.rear_high, motion)
-    change += push_pair(touch.front_low, motion) + push_pair(touch.front_high, motion)
-    return change + push_pair(touch.frame, motion)
+    change = float(0.0)
+    for index in range(count):
+        change += push_pair(pairs[index], motion)
+    return change
 
 
 @wp.func
-def rub_all(touch: wp.ref[Touch], motion: wp.ref[Motion]) -> wp.float32:
+def rub_all(pairs: wp.array[Pair], count: wp.int32, motion: wp.ref[Motion]) -> wp.float32:
     """One round of friction; returns how much it changed."""
-    change = rub_pair(touch.rear_low, motion) + rub_pair(touch.rear_high, motion)
-    change += rub_pair(touch.front_low, motion) + rub_pair(touch.front_high, motion)
-    return change + rub_pair(touch.frame, motion)
+    change = float(0.0)
+    for index in range(count):
+        change += rub_pair(pairs[index], motion)
+    return change
 
 
 @wp.func
@@ -224,22 +216,6 @@ def near_goal_frame(p: wp.vec3f) -> bool:
     """Whether a hull here can reach a post or a bar."""
     y = wp.abs(wp.abs(p[1]) - BACK_Y)
     return y < 2.0 * HULL_REACH and wp.abs(p[0]) < GOAL_HALF_WIDTH + HULL_REACH and p[2] < GOAL_HEIGHT + HULL_REACH
-
-
-@wp.func
-def meet_frame(touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, position: wp.vec3f):
-    """Enters the point of the hull that is nearest to a goal's frame.
-
-    Nearest points of two convex bodies are found by projecting onto one and the other in turn.
-    """
-    arm = to_world(m, wp.vec3f(HULL_OFFSET_X, 0.0, HULL_OFFSET_Z))
-    surface = arena_distance(position + arm)
-    for _ in range(_PROJECTIONS):
-        way = wp.vec3f(surface[0], surface[1], surface[2]) * surface[3]
-        arm = to_world(m, nearest_in_hull(to_local(m, arm - way)))
-        surface = arena_distance(position + arm)
-    meet(touch.frame.left, touch, motion, m, arm, surface)
-    touch.normal = touch.normal + touch.frame.left.push.way
 
 
 @wp.func
@@ -256,51 +232,75 @@ def meet_pair(
     touch: wp.ref[Touch],
     motion: Motion,
     m: wp.mat33f,
-    position: wp.vec3f,
-    end: wp.float32,
-    top: wp.float32,
-    is_floor: bool,
+    left: wp.vec3f,
+    below_left: wp.vec4f,
+    right: wp.vec3f,
+    below_right: wp.vec4f,
 ):
-    """Enters a left and a right corner."""
-    arm = to_world(m, hull_corner(end, 1.0, top))
-    meet(pair.left, touch, motion, m, arm, surface_at(position + arm, is_floor))
-    arm = to_world(m, hull_corner(end, -1.0, top))
-    meet(pair.right, touch, motion, m, arm, surface_at(position + arm, is_floor))
+    """Enters a left and a right point of the hull, given by their arms and the surfaces there."""
+    meet(pair.left, touch, motion, m, left, below_left)
+    meet(pair.right, touch, motion, m, right, below_right)
     touch.normal = touch.normal + (pair.left.push.way + pair.right.push.way)
+    touch.pairs += 1
 
 
 @wp.func
-def find_contacts(touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, position: wp.vec3f, is_floor: bool):
-    """Enters all points of the hull that touch."""
-    meet_pair(touch.rear_low, touch, motion, m, position, -1.0, -1.0, is_floor)
-    meet_pair(touch.rear_high, touch, motion, m, position, -1.0, 1.0, is_floor)
-    meet_pair(touch.front_low, touch, motion, m, position, 1.0, -1.0, is_floor)
-    meet_pair(touch.front_high, touch, motion, m, position, 1.0, 1.0, is_floor)
+def meet_frame(pairs: wp.array[Pair], touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, position: wp.vec3f):
+    """Enters the point of the hull that is nearest to a goal's frame, as a pair without its right one.
+
+    Nearest points of two convex bodies are found by projecting onto one and the other in turn.
+    """
+    arm = to_world(m, wp.vec3f(HULL_OFFSET_X, 0.0, HULL_OFFSET_Z))
+    surface = arena_distance(position + arm)
+    for _ in range(_PROJECTIONS):
+        way = wp.vec3f(surface[0], surface[1], surface[2]) * surface[3]
+        arm = to_world(m, nearest_in_hull(to_local(m, arm - way)))
+        surface = arena_distance(position + arm)
+    if surface[3] <= CONTACT_MARGIN:
+        nothing = wp.vec4f(0.0, 0.0, 0.0, _NO_LIMIT)
+        meet_pair(pairs[touch.pairs], touch, motion, m, arm, surface, arm, nothing)
+
+
+@wp.func
+def find_contacts(
+    pairs: wp.array[Pair], touch: wp.ref[Touch], motion: Motion, m: wp.mat33f, position: wp.vec3f, is_floor: bool
+):
+    """Enters all points of the hull that touch: the corners from rear to front, low before high, and goals' frames."""
+    for corners in range(_CORNER_PAIRS):
+        end = wp.where(corners < 2, -1.0, 1.0)
+        top = wp.where(corners % 2 == 0, -1.0, 1.0)
+        left = to_world(m, hull_corner(end, 1.0, top))
+        right = to_world(m, hull_corner(end, -1.0, top))
+        below_left = surface_at(position + left, is_floor)
+        below_right = surface_at(position + right, is_floor)
+        if wp.min(below_left[3], below_right[3]) <= CONTACT_MARGIN:
+            meet_pair(pairs[touch.pairs], touch, motion, m, left, below_left, right, below_right)
     if not is_floor and near_goal_frame(position):
-        meet_frame(touch, motion, m, position)
+        meet_frame(pairs, touch, motion, m, position)
 
 
 @wp.func
 def touch_arena(car: wp.ref[Car], m: wp.mat33f, is_floor: bool):
     """Resolves all contacts of a hull with the arena."""
+    pairs = wp.zeros(shape=(_MOST_PAIRS,), dtype=Pair)
     touch = Touch()
     motion = Motion()
     motion.velocity = car.velocity
     motion.spin = car.spin
-    find_contacts(touch, motion, m, car.position, is_floor)
-    if touch.held == 0:
+    find_contacts(pairs, touch, motion, m, car.position, is_floor)
+    if touch.pairs == 0:
         return
     car.body_contact = 1
     if car.wheels == 0:
         car.normal = wp.normalize(touch.normal)
     for _ in range(_ROUNDS):
-        change = push_all(touch, motion) + rub_all(touch, motion)
+        change = push_all(pairs, touch.pairs, motion) + rub_all(pairs, touch.pairs, motion)
         if change < _ENOUGH:
             break
     car.velocity = motion.velocity
     car.spin = motion.spin
     if touch.deepest > 0.0:
-        leave_surface(car, touch)
+        leave_surface(car, pairs, touch.pairs)
 
 
 @wp.func
@@ -313,16 +313,13 @@ def aim_out(pair: wp.ref[Pair]):
 
 
 @wp.func
-def leave_surface(car: wp.ref[Car], touch: wp.ref[Touch]):
+def leave_surface(car: wp.ref[Car], pairs: wp.array[Pair], count: wp.int32):
     """Moves and turns the hull out of what it has entered; its velocity stays."""
-    aim_out(touch.rear_low)
-    aim_out(touch.rear_high)
-    aim_out(touch.front_low)
-    aim_out(touch.front_high)
-    aim_out(touch.frame)
+    for index in range(count):
+        aim_out(pairs[index])
     way_out = Motion()
     for _ in range(_ROUNDS):
-        change = push_all(touch, way_out)
+        change = push_all(pairs, count, way_out)
         if change < _ENOUGH * DT:
             break
     car.position = car.position + way_out.velocity

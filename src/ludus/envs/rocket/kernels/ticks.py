@@ -19,16 +19,12 @@ wp.set_module_options(PHYSICS)
 
 
 @wp.kernel
-def begin_kernel(
-    matches: wp.array[Match], rules: Rules, events: wp.array2d[EventRow], last_ticks: wp.array[wp.int32], first: int
-):
-    """Begins a decision of one game."""
+def begin_kernel(matches: wp.array[Match], rules: Rules, last_ticks: wp.array[wp.int32], first: int):
+    """Begins a decision of one game; its events must be 0."""
     game = wp.tid() + first
     matches[game].goal = -1
     matches[game].step += 1
     last_ticks[game] = matches[game].tick + rules.ticks
-    for seat in range(rules.blue + rules.orange):
-        events[game, seat] = EventRow()
 
 
 @wp.kernel
