@@ -17,6 +17,7 @@ MOST_POINTS = 10.0  # of happiness or traffic
 MOST_MONEY = 1_000.0  # $
 MOST_FOUND = 5.0  # elements of the interface
 MOST_DOUBLINGS = 4.0
+MOST_RUINED = 1_000.0  # people
 VILLAGE = 100.0  # people that a city's size is told by
 
 
@@ -76,6 +77,12 @@ def bankruptcy(moment: Moment) -> Tensor:
 
 
 @reward_term("city")
+def ruin(moment: Moment) -> Tensor:
+    """People of a city that goes bankrupt: what was won on credit is lost again."""
+    return moment.events["bankrupt"] * moment.measures["population"].clamp(0.0, MOST_RUINED)
+
+
+@reward_term("city")
 def traffic(moment: Moment) -> Tensor:
     """Points by which traffic became heavier."""
     return moment.events["traffic_change"].clamp(-MOST_POINTS, MOST_POINTS)
@@ -131,6 +138,7 @@ SETS: Mapping[str, Mapping[str, float]] = {
         "milestone": 1.0,
         "debt": -0.3,
         "bankruptcy": -10.0,
+        "ruin": -0.1,
         "placement": 0.01,
         "refusal": -0.02,
         "error": -0.1,
