@@ -10,16 +10,13 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ludus.core.errors import ActionError, ConfigError, UnknownNameError
+from ludus.core.errors import UnknownNameError
 from ludus.core.random import stream_hash
 from ludus.envs.base import (
-    BatchedEnv,
     Columns,
     EnvRequest,
     EnvSpec,
-    Observations,
     StepResult,
-    check_snapshot,
     packed,
     resolve_device,
 )
@@ -44,11 +41,11 @@ from ludus.envs.brawl.observation import BLOCKS, HIGH, LOW, SIZE
 from ludus.envs.brawl.rules import EVENTS, ITEM_SLOTS, KEYS, MAX_DELAY, MEASURES, RATE_HZ, SEATS
 from ludus.envs.brawl.state_check import check_state
 from ludus.envs.brawl.view import MatchView, match_view
+from ludus.envs.kernel_env import KernelEnv
 from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import (
     Launcher,
     TiledKernel,
-    copy_quietly,
     fill_struct,
     load_kernels,
     struct_array,
@@ -62,7 +59,7 @@ if TYPE_CHECKING:
 VERSION = 1
 
 
-class BrawlEnv(BatchedEnv):
+class BrawlEnv(KernelEnv):
     """A two-player platform fighter at 30 decisions a second.
 
     Two grounds of different height over a deadly gap, a moving one-way platform, three weapons that appear on the
@@ -156,73 +153,11 @@ class BrawlEnv(BatchedEnv):
         self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
         self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
         self._renderer: Renderer | None = None
-        self._untouched = True  # no episode has been played since the environment was made
         self.launcher = Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
         self._allocate()
         load_kernels(match_kernels, self.device)
-        self._prepare()
-        self.reset()
-        self._untouched = True
-
-    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
-        """Starts new matches; see `BatchedEnv.reset`."""
-        if games is not None and seed is not None:
-            raise ActionError("reset takes a seed only for all games at once; leave `games` out")
-        if games is not None:
-            self._check_mask(games)
-        if seed is not None:
-            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
-                raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
-            self.seed = seed
-            self.rules = self._make_rules()
-            self._prepare()
-        if seed is not None or (games is None and self._untouched):  # the first reset begins the first episode
-            self._forget_episodes()
-        self._untouched = False
-        if games is None:
-            self._chosen.fill_(True)
-        else:
-            self._chosen.copy_(games)
-        self._run_restart()
-        return self._observations
-
-    def _check_mask(self, games: Tensor) -> None:
-        if not isinstance(games, Tensor):
-            raise ActionError(f"reset takes a bool tensor of the games to start anew, got {type(games).__name__}")
-        if games.shape != (self.num_games,) or games.dtype != torch.bool or games.device != self.device:
-            raise ActionError(
-                f"reset takes a bool mask of shape ({self.num_games},) on {self.device}, "
-                f"got {games.dtype} of shape {tuple(games.shape)} on {games.device}"
-            )
-
-    def _advance(self, actions: Tensor) -> StepResult:
-        self._untouched = False
-        if actions.is_contiguous():
-            self._run_step.point("actions", actions)
-        else:
-            copy_quietly(self._actions, actions)
-            self._run_step.point("actions", self._actions)
-        self._run_step()
-        return self._result
-
-    def snapshot(self) -> dict[str, Tensor]:
-        """Returns the whole state as tensors that later steps do not touch."""
-        return {name: tensor.clone() for name, tensor in self._state().items()}
-
-    def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
-        """Takes the state of `snapshot`; see `BatchedEnv.restore`."""
-        state = self._state()
-        check_snapshot(snapshot, state, self.spec.id)
-        check_state(snapshot, len(self.table.names), self.config)
-        for name, tensor in state.items():
-            tensor.copy_(snapshot[name])
-        self._untouched = False
-        self.seed = int(self._seed) % 2**64
-        self.rules = self._make_rules()
-        self._prepare()
-        self._run_observe()
-        return self._observations
+        self._start()
 
     def bots(self, names: Sequence[str]) -> BrawlBots:
         """Makes scripted players; a name may carry settings, such as `aggressive:delay=8,noise=0.1`."""
@@ -230,8 +165,7 @@ class BrawlEnv(BatchedEnv):
 
     def view(self, game: int = 0) -> MatchView:
         """Takes one game apart for people."""
-        if not 0 <= game < self.num_games:
-            raise ConfigError(f"game {game} does not exist; valid: 0 to {self.num_games - 1}")
+        self._check_game(game)
         return match_view(
             self.players[game],
             self.matches[game],
@@ -268,8 +202,10 @@ class BrawlEnv(BatchedEnv):
             "seed": self._seed,
         }
 
+    def _check_state(self, snapshot: Mapping[str, Tensor]) -> None:
+        check_state(snapshot, len(self.table.names), self.config)
+
     def _forget_episodes(self) -> None:
-        self._seed.fill_(self.seed - (self.seed >> 63 << 64))  # int64 holds the bits of a 64-bit seed
         self.bot_memory.zero_()
         self.bot_delayed.zero_()
         struct_views(self.matches, Match)["episode"].fill_(-1)
@@ -317,7 +253,6 @@ class BrawlEnv(BatchedEnv):
         self.bot_memory = words(games, SEATS, MEMO_WORDS)
         self.bot_delayed = words(games, SEATS, MAX_DELAY)
         self._seed = torch.zeros((), dtype=torch.int64)
-        self._forget_episodes()
         table = pack_moves(self.table)
         self.moves, self._hits = table.moves.to(device), table.hits.to(device)
         self._values = torch.tensor([weapon.value for weapon in self.table.weapons.values()], device=device)

@@ -10,22 +10,19 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ludus.core.errors import ActionError, ConfigError
 from ludus.core.random import stream_hash
 from ludus.envs.base import (
-    BatchedEnv,
     Columns,
     EnvRequest,
     EnvSpec,
     Mirror,
-    Observations,
     Reflection,
     StepResult,
     action_dtypes,
-    check_snapshot,
     packed,
     resolve_device,
 )
+from ludus.envs.kernel_env import KernelEnv
 from ludus.envs.rocket.actions import MIRRORED, action_space
 from ludus.envs.rocket.bots import BOT_NAMES, RocketBots
 from ludus.envs.rocket.config import RocketConfig
@@ -53,7 +50,6 @@ from ludus.envs.warp_tools import (
     Launcher,
     Prepared,
     TiledKernel,
-    copy_quietly,
     fill_struct,
     load_kernels,
     struct_array,
@@ -67,7 +63,7 @@ if TYPE_CHECKING:
 VERSION = 1
 
 
-class RocketEnv(BatchedEnv):
+class RocketEnv(KernelEnv):
     """Car soccer at 120 ticks a second, one to three cars a team; 15 decisions a second unless set otherwise.
 
     Cars drive on floor, walls and ceiling, jump, dodge and fly with boost; they hit, bump and demolish. Lengths in uu
@@ -125,7 +121,6 @@ class RocketEnv(BatchedEnv):
         self._renderer: Renderer | None = None
         self._gpu: GpuStep | None = None
         self._run_ticks: Prepared | None = None
-        self._untouched = True  # no episode has been played since the environment was made
         self.launcher = Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
         self.tables = make_tables(self.device, self.config.setters)
@@ -133,71 +128,14 @@ class RocketEnv(BatchedEnv):
         step_kernels = (likeness_kernels, tick_kernels) if goes_in_step(self.device) else (match_kernels,)
         for module in (control_kernels, *step_kernels, restart_kernels, observe_kernels):
             load_kernels(module, self.device)
-        self._prepare()
-        self.reset()
-        self._untouched = True
-
-    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
-        """Starts new episodes; see `BatchedEnv.reset`."""
-        if games is not None and seed is not None:
-            raise ActionError("reset takes a seed only for all games at once; leave `games` out")
-        if games is not None:
-            self._check_mask(games)
-        if seed is not None:
-            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
-                raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
-            self.seed = seed
-            self.rules = self._make_rules()
-            self._prepare()
-        if seed is not None or (games is None and self._untouched):  # the first reset begins the first episode
-            self._forget_episodes()
-        self._untouched = False
-        if games is None:
-            self._chosen.fill_(True)
-        else:
-            self._chosen.copy_(games)
-        self._run_restart()
-        return self._observations
-
-    def _check_mask(self, games: Tensor) -> None:
-        if not isinstance(games, Tensor):
-            raise ActionError(f"reset takes a bool tensor of the games to start anew, got {type(games).__name__}")
-        if games.shape != (self.num_games,) or games.dtype != torch.bool or games.device != self.device:
-            raise ActionError(
-                f"reset takes a bool mask of shape ({self.num_games},) on {self.device}, "
-                f"got {games.dtype} of shape {tuple(games.shape)} on {games.device}"
-            )
+        self._start()
 
     def _advance(self, actions: Tensor) -> StepResult:
-        self._untouched = False
-        if actions.is_contiguous() and actions.dtype == self._actions.dtype:
-            self._run_step.point("actions", actions)
-        else:
-            copy_quietly(self._actions, actions)
-            self._run_step.point("actions", self._actions)
-        self._run_step()
+        result = super()._advance(actions)
         if self._gpu is not None and self._run_ticks is not None:
             self._gpu.begin()
             self._run_ticks()
-        return self._result
-
-    def snapshot(self) -> dict[str, Tensor]:
-        """Returns the whole state as tensors that later steps do not touch."""
-        return {name: tensor.clone() for name, tensor in self._state().items()}
-
-    def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
-        """Takes the state of `snapshot`; see `BatchedEnv.restore`."""
-        state = self._state()
-        check_snapshot(snapshot, state, self.spec.id)
-        check_state(snapshot, self.config)
-        for name, tensor in state.items():
-            tensor.copy_(snapshot[name])
-        self._untouched = False
-        self.seed = int(self._seed) % 2**64
-        self.rules = self._make_rules()
-        self._prepare()
-        self._run_observe()
-        return self._observations
+        return result
 
     def bots(self, names: Sequence[str]) -> RocketBots:
         """Makes scripted players; a name may carry settings, such as `shooter:delay=3,noise=0.1`."""
@@ -205,8 +143,7 @@ class RocketEnv(BatchedEnv):
 
     def view(self, game: int = 0) -> MatchView:
         """Takes one game apart for people."""
-        if not 0 <= game < self.num_games:
-            raise ConfigError(f"game {game} does not exist; valid: 0 to {self.num_games - 1}")
+        self._check_game(game)
         state = self.cars[game], self.balls[game], self.matches[game], self.pads[game]
         return match_view(*state, has_clock=self.config.episode == "match")
 
@@ -237,8 +174,10 @@ class RocketEnv(BatchedEnv):
             "seed": self._seed,
         }
 
+    def _check_state(self, snapshot: Mapping[str, Tensor]) -> None:
+        check_state(snapshot, self.config)
+
     def _forget_episodes(self) -> None:
-        self._seed.fill_(self.seed - (self.seed >> 63 << 64))  # int64 holds the bits of a 64-bit seed
         self.bot_delayed.zero_()
         struct_views(self.matches, Match)["episode"].fill_(-1)
 
@@ -283,7 +222,6 @@ class RocketEnv(BatchedEnv):
         self.pads = words(games, PAD_COUNT)
         self.bot_delayed = words(games, seats, MAX_DELAY)
         self._seed = torch.zeros((), dtype=torch.int64)
-        self._forget_episodes()
         space = self.spec.action_space
         shape = (games, seats, *(space.shape or ()))
         self._actions = torch.zeros(shape, dtype=action_dtypes(space)[0], device=device)
