@@ -1,19 +1,20 @@
 """Scripted players of City: chance, patience and, in the embedded game, the strategies that see the truth."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import UnknownNameError
 from ludus.core.random import stream_hash, stream_hash_tensor, uniform
+from ludus.envs.base import EnvSpec
 from ludus.envs.choices import draw_actions
 from ludus.envs.city.advice import Advice, Question
 from ludus.envs.city.table import CityTable
-
-if TYPE_CHECKING:
-    from ludus.envs.city.env import CityEnv
+from ludus.envs.city.tracker import Tracker
 
 # Name of a bot -> its strategy.
 STRATEGY_BOTS = {
@@ -33,10 +34,31 @@ def bot_names(table: CityTable) -> tuple[str, ...]:
     return (*_ANY_GAME, *STRATEGY_BOTS) if table.advises else _ANY_GAME
 
 
+class Cities(Protocol):
+    """What scripted players see of an environment, and where they leave what they remember.
+
+    Attributes:
+        episode: `(games,)`, of each game.
+        town_middles: `(games, 2)`, column and row that the strategies build around.
+    """
+
+    spec: EnvSpec
+    table: CityTable
+    tracker: Tracker
+    num_games: int
+    first_game: int
+    seed: int
+    episode: NDArray[np.int64]
+    town_middles: NDArray[Any]
+
+    def mask(self) -> Tensor:
+        """Returns which kinds of action are allowed, `(games, 1, kinds)` bool."""
+
+
 class CityBots:
     """Scripted players of `city-v1`; what they remember lives in the environment."""
 
-    def __init__(self, env: "CityEnv", names: Sequence[str]) -> None:
+    def __init__(self, env: Cities, names: Sequence[str]) -> None:
         valid = bot_names(env.table)
         for name in names:
             if name not in valid:
