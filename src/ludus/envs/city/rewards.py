@@ -138,7 +138,6 @@ SETS: Mapping[str, Mapping[str, float]] = {
         "milestone": 1.0,
         "debt": -0.3,
         "bankruptcy": -10.0,
-        "ruin": -0.1,
         "placement": 0.01,
         "refusal": -0.02,
         "error": -0.1,
