@@ -25,9 +25,7 @@ from ludus.envs.brawl.config import BrawlConfig
 from ludus.envs.brawl.kernels import match as match_kernels
 from ludus.envs.brawl.kernels.match import (
     OBSERVE_TILE,
-    EventRow,
     KeyRow,
-    MeasureRow,
     finish_kernel,
     observe_kernel,
     observe_tiles_kernel,
@@ -35,6 +33,7 @@ from ludus.envs.brawl.kernels.match import (
     step_kernel,
 )
 from ludus.envs.brawl.kernels.observe import Row
+from ludus.envs.brawl.kernels.reporting import EventRow, MeasureRow
 from ludus.envs.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rules
 from ludus.envs.brawl.moves import load_move_table, pack_moves
 from ludus.envs.brawl.observation import BLOCKS, HIGH, LOW, SIZE
