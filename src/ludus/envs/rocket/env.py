@@ -48,7 +48,6 @@ from ludus.envs.rocket.view import MatchView, match_view
 from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import (
     Launcher,
-    Prepared,
     TiledKernel,
     fill_struct,
     load_kernels,
@@ -120,7 +119,6 @@ class RocketEnv(KernelEnv):
         self.num_games, self.seed, self.first_game = request.num_games, request.seed, request.first_game
         self._renderer: Renderer | None = None
         self._gpu: GpuStep | None = None
-        self._run_ticks: Prepared | None = None
         self.launcher = Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
         self.tables = make_tables(self.device, self.config.setters)
@@ -132,9 +130,8 @@ class RocketEnv(KernelEnv):
 
     def _advance(self, actions: Tensor) -> StepResult:
         result = super()._advance(actions)
-        if self._gpu is not None and self._run_ticks is not None:
-            self._gpu.begin()
-            self._run_ticks()
+        if self._gpu is not None:
+            self._gpu.play()
         return result
 
     def bots(self, names: Sequence[str]) -> RocketBots:
@@ -269,9 +266,9 @@ class RocketEnv(KernelEnv):
             block = observe_kernels.OBSERVE_TILE
             observe = TiledKernel(observe_tiles, [*state, rules, flat], games * self.spec.seats, block)
         if goes_in_step(self.device):
-            self._gpu = GpuStep(state, controls, tables, rules, counted, measures, ends)
+            after = last, finish, observe
+            self._gpu = GpuStep(state, controls, tables, rules, counted, measures, ends, self.launcher, after)
             self._run_step = self.launcher.prepare(games, decoding, self._gpu.likeness)
-            self._run_ticks = self.launcher.prepare(games, *self._gpu.ticks, last, finish, observe)
         else:
             step = (step_kernel, [*state, controls, tables, rules, events, measures, *ends])
             self._run_step = self.launcher.prepare(games, decoding, step, last, finish, observe)

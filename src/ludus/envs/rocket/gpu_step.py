@@ -10,7 +10,7 @@ from torch import Tensor
 from ludus.envs.rocket.kernels.likeness import likeness_kernel
 from ludus.envs.rocket.kernels.tables import EventRow
 from ludus.envs.rocket.kernels.ticks import begin_kernel, drive_kernel, end_kernel, rest_kernel
-from ludus.envs.warp_tools import SizedKernel
+from ludus.envs.warp_tools import Launcher, SizedKernel
 
 DRIVE_BLOCK = 64  # threads that a multiprocessor starts and ends together
 REST_BLOCK = 128
@@ -25,8 +25,7 @@ class GpuStep:
     """The kernels of a decision between reading the controls and looking at the result, and the order of threads.
 
     Attributes:
-        likeness: The launch that numbers cars and games by what they will have to compute.
-        ticks: The launches of the decision, in their order; call `begin` before.
+        likeness: The launch that numbers cars and games by what they will have to compute; it comes before `play`.
     """
 
     def __init__(
@@ -38,8 +37,13 @@ class GpuStep:
         events: Tensor,
         measures: Any,  # noqa: ANN401
         ends: Sequence[Any],
+        launcher: Launcher,
+        after: Sequence[Any],
     ) -> None:
-        """Takes the environment's Warp arrays, cars, balls, matches and pads first, and the tensor of the events."""
+        """Takes the environment's Warp arrays, cars, balls, matches and pads first, and the tensor of the events.
+
+        The kernels `after` are launched behind those of the decision.
+        """
         cars, balls, matches, pads = state
         device, self._events = events.device, events
         counted = wp.from_torch(events, dtype=EventRow)
@@ -53,21 +57,23 @@ class GpuStep:
         self.likeness = SizedKernel(likeness_kernel, [cars, balls, rules, *numbers], games)
         last_ticks = wp.from_torch(torch.zeros(games, dtype=torch.int32, device=device))
         orders = wp.from_torch(self._car_order), wp.from_torch(self._game_order)
-        self.ticks = [SizedKernel(begin_kernel, [matches, rules, last_ticks], games)]
+        ticks = [SizedKernel(begin_kernel, [matches, rules, last_ticks], games)]
         rest = SizedKernel(
             rest_kernel, [cars, balls, matches, pads, orders[1], tables, rules, counted], games, REST_BLOCK
         )
         for tick in range(rules.ticks):
             drive = [cars, matches, controls, orders[0], rules, counted, tick]
-            self.ticks += [SizedKernel(drive_kernel, drive, games * seats, DRIVE_BLOCK), rest]
+            ticks += [SizedKernel(drive_kernel, drive, games * seats, DRIVE_BLOCK), rest]
         end = [cars, balls, matches, controls, rules, counted, last_ticks, measures, *ends]
-        self.ticks.append(SizedKernel(end_kernel, end, games))
+        ticks.append(SizedKernel(end_kernel, end, games))
+        self._run = launcher.prepare(games, *ticks, *after)
 
-    def begin(self) -> None:
-        """Clears the events and puts cars and games that are alike side by side, by the numbers of `likeness`."""
+    def play(self) -> None:
+        """Plays the decision, with cars and games that are alike side by side, by the numbers of `likeness`."""
         self._events.zero_()
         _sort(self._of_cars.view(-1), self._sorted, self._car_order)
         _sort(self._of_games, self._sorted[: len(self._of_games)], self._game_order)
+        self._run()
 
 
 def _sort(numbers: Tensor, into: Tensor, order: Tensor) -> None:
