@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ludus.envs.rocket.kernels.likeness import likeness_kernel
 from ludus.envs.rocket.kernels.tables import EventRow
-from ludus.envs.rocket.kernels.ticks import begin_kernel, drive_kernel, end_kernel, rest_kernel
+from ludus.envs.rocket.kernels.ticks import alone_kernel, ball_kernel, drive_kernel, end_kernel, rest_kernel
 from ludus.envs.warp_tools import Launcher, SizedKernel
 
 DRIVE_BLOCK = 64  # threads that a multiprocessor starts and ends together
@@ -48,33 +48,30 @@ class GpuStep:
         device, self._events = events.device, events
         counted = wp.from_torch(events, dtype=EventRow)
         games, seats = cars.shape
-        self._of_cars = torch.zeros((games, seats), dtype=torch.uint8, device=device)
+        self._of_cars = torch.zeros((games, seats), dtype=torch.int16, device=device)
         self._of_games = torch.zeros(games, dtype=torch.uint8, device=device)
         self._car_order = torch.arange(games * seats, device=device)
         self._game_order = torch.arange(games, device=device)
-        self._sorted = torch.empty(games * seats, dtype=torch.uint8, device=device)
+        self._sorted = torch.empty_like(self._of_cars.view(-1)), torch.empty_like(self._of_games)
         numbers = [wp.from_torch(self._of_cars), wp.from_torch(self._of_games)]
         self.likeness = SizedKernel(likeness_kernel, [cars, balls, rules, *numbers], games)
         last_ticks = wp.from_torch(torch.zeros(games, dtype=torch.int32, device=device))
-        orders = wp.from_torch(self._car_order), wp.from_torch(self._game_order)
-        ticks = [SizedKernel(begin_kernel, [matches, rules, last_ticks], games)]
-        rest = SizedKernel(
-            rest_kernel, [cars, balls, matches, pads, orders[1], tables, rules, counted], games, REST_BLOCK
-        )
+        car_order, game_order, meets = wp.from_torch(self._car_order), wp.from_torch(self._game_order), numbers[1]
+        ball = [cars, balls, matches, meets, rules, counted, last_ticks]
+        alone = [cars, matches, pads, meets, controls, car_order, tables, rules, counted, last_ticks]
+        kernels = [SizedKernel(ball_kernel, ball, games), SizedKernel(alone_kernel, alone, games * seats, DRIVE_BLOCK)]
+        rest = [cars, balls, matches, pads, meets, game_order, tables, rules, counted]
         for tick in range(rules.ticks):
-            drive = [cars, matches, controls, orders[0], rules, counted, tick]
-            ticks += [SizedKernel(drive_kernel, drive, games * seats, DRIVE_BLOCK), rest]
+            drive = [cars, matches, meets, controls, car_order, rules, counted, tick]
+            kernels.append(SizedKernel(drive_kernel, drive, games * seats, DRIVE_BLOCK))
+            kernels.append(SizedKernel(rest_kernel, rest, games, REST_BLOCK))
         end = [cars, balls, matches, controls, rules, counted, last_ticks, measures, *ends]
-        ticks.append(SizedKernel(end_kernel, end, games))
-        self._run = launcher.prepare(games, *ticks, *after)
+        kernels.append(SizedKernel(end_kernel, end, games))
+        self._run = launcher.prepare(games, *kernels, *after)
 
     def play(self) -> None:
         """Plays the decision, with cars and games that are alike side by side, by the numbers of `likeness`."""
         self._events.zero_()
-        _sort(self._of_cars.view(-1), self._sorted, self._car_order)
-        _sort(self._of_games, self._sorted[: len(self._of_games)], self._game_order)
+        torch.sort(self._of_cars.view(-1), out=(self._sorted[0], self._car_order))
+        torch.sort(self._of_games, out=(self._sorted[1], self._game_order))
         self._run()
-
-
-def _sort(numbers: Tensor, into: Tensor, order: Tensor) -> None:
-    torch.sort(numbers, out=(into, order))

@@ -22,7 +22,7 @@ from ludus.envs.rocket.rules import (
 _RATIO = CAR_MASS / BALL_MASS  # impulses here are over the car's mass
 _ROUNDING = 2.0  # radius of the hull's edges as the ball feels them (measured: at edges and corners it touches later)
 _MARGIN = 1.838  # they touch when they are nearer than this to each other (measured)
-_REACH = BALL_RADIUS + HULL_REACH + _MARGIN
+REACH = BALL_RADIUS + HULL_REACH + _MARGIN  # from one middle to the other; farther apart they do not touch
 _INSIDE = 1.0e-3
 # Where the middle of the ball lies below a car whose wheels stand on it.
 _WHEELS_X = 10.0
@@ -77,6 +77,13 @@ def extra_impulse(away: wp.vec3f, forward: wp.vec3f, relative: wp.vec3f) -> wp.v
 
 
 @wp.func
+def miss_ball(car: wp.ref[Car]):
+    """Notes that a car does not touch the ball in this tick, and counts `hit_ticks`."""
+    car.hit_ticks = wp.min(car.hit_ticks + 1, 8)
+    car.touching_ball = 0
+
+
+@wp.func
 def hit_ball(car: wp.ref[Car], ball: wp.ref[Ball]) -> wp.vec3f:
     """Lets a car and the ball collide: both velocities change at once.
 
@@ -86,10 +93,9 @@ def hit_ball(car: wp.ref[Car], ball: wp.ref[Ball]) -> wp.vec3f:
         The extra impulse as a change of the ball's velocity, to be added at the end of the tick; 0 if there is none.
     """
     none = wp.vec3f(0.0, 0.0, 0.0)
-    car.hit_ticks = wp.min(car.hit_ticks + 1, 8)
-    car.touching_ball = 0
+    miss_ball(car)
     away = ball.position - car.position
-    if wp.dot(away, away) > _REACH * _REACH:
+    if wp.dot(away, away) > REACH * REACH:
         return none
     m = axes(car.rotation)
     local = to_local(m, away)

@@ -5,7 +5,7 @@ import warp as wp
 from ludus.envs.rocket.kernels.ball import bounce_ball, clamp_ball, move_ball, push_ball
 from ludus.envs.rocket.kernels.body import collide_body
 from ludus.envs.rocket.kernels.car import advance_car, finish_car, move_car
-from ludus.envs.rocket.kernels.car_ball import hit_ball
+from ludus.envs.rocket.kernels.car_ball import hit_ball, miss_ball
 from ludus.envs.rocket.kernels.car_car import Contact, collide_cars
 from ludus.envs.rocket.kernels.pads import take_pad
 from ludus.envs.rocket.kernels.placing import respawn
@@ -115,6 +115,43 @@ def hit_all(cars: wp.array[Car], ball: wp.ref[Ball], count: wp.int32) -> Hits:
 
 
 @wp.func
+def end_ball(ball: wp.ref[Ball], extra: wp.vec3f):
+    """Moves the ball, after which the extra impulses act."""
+    move_ball(ball)
+    ball.velocity = ball.velocity + extra
+    clamp_ball(ball)
+
+
+@wp.func
+def end_drive(car: wp.ref[Car], pads: wp.ref[PadRow], tick: wp.int32, tables: Tables, events: wp.ref[EventRow]):
+    """Moves a car after all contacts, and lets it take the pad that it comes to."""
+    move_car(car)
+    finish_car(car)
+    take_pad(car, pads, tick, tables, events)
+
+
+@wp.func
+def drive_alone(
+    car: wp.ref[Car], pads: wp.ref[PadRow], tick: wp.int32, tables: Tables, rules: Rules, events: wp.ref[EventRow]
+):
+    """A whole tick of a car that can meet neither the ball nor another car; `tick` is the match's after it."""
+    drive(car, rules, events)
+    miss_ball(car)
+    end_drive(car, pads, tick, tables, events)
+
+
+@wp.func
+def play_alone(cars: wp.array[Car], ball: wp.ref[Ball], match: wp.ref[Match], events: wp.array[EventRow], rules: Rules):
+    """A whole tick of a ball that no car can meet, and of the score."""
+    nothing = Hits()
+    push_ball(ball)
+    bounce_ball(ball)
+    end_ball(ball, nothing.extra)
+    match.tick += 1
+    keep_score(cars, ball, match, nothing, events, rules)
+
+
+@wp.func
 def play_tick(
     cars: wp.array[Car],
     ball: wp.ref[Ball],
@@ -151,15 +188,11 @@ def play_rest(
     for one in range(count - 1):
         for other in range(one + 1, count):
             meet(cars, one, other, events)
-    move_ball(ball)
-    ball.velocity = ball.velocity + hits.extra
-    clamp_ball(ball)
+    end_ball(ball, hits.extra)
     match.tick += 1
     for seat in range(count):
         if cars[seat].demolished_s <= 0.0:
-            move_car(cars[seat])
-            finish_car(cars[seat])
-            take_pad(cars[seat], pads, match.tick, tables, events[seat])
+            end_drive(cars[seat], pads, match.tick, tables, events[seat])
         else:
             cars[seat].demolished_s -= DT
             if cars[seat].demolished_s < _HALF_TICK:
