@@ -33,10 +33,6 @@ results-rocket-stages: $(READY) ## docs/rocket-results.md: the three stages and 
 	$(BIN)/python benchmarks/rocket_stages.py --device cuda --out $(DATA)/rocket_stages.json --picture docs/images/rocket-ratings.png
 	$(TABLES) rocket-stages
 
-results-rocket-kernels: $(READY) ## docs/rocket.md: a decision in one kernel and taken apart; GPU
-	$(BIN)/python benchmarks/rocket_kernels.py --out $(DATA)/rocket_kernels.json
-	$(TABLES) rocket-kernels
-
 results-rocket-search: $(READY) ## docs/rocket-results.md: what was compared for the presets; GPU, long
 	$(BIN)/python benchmarks/rocket_search.py --device cuda
 	$(TABLES) rocket-search
@@ -79,6 +75,10 @@ results-brawl-tuning: $(READY) ## docs/brawl-results.md: the runs of the search 
 
 results-rocket-sim: $(READY) ## docs/rocket.md: speed of the simulator on the CPU, beside RocketSim
 	$(BIN)/python benchmarks/speed.py sim --world rocket
+	$(TABLES) rocket-sim
+
+results-rocket-sim-cuda: $(READY) ## the same; GPU
+	$(BIN)/python benchmarks/speed.py sim --world rocket --device cuda
 	$(TABLES) rocket-sim
 
 results-render: $(READY) ## docs/brawl.md, docs/rocket.md: pictures a second

@@ -69,7 +69,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "rocket-quick": rocket.quick,
     "rocket-stages:modes": rocket.staged,
     "rocket-stages:ratings": rocket.rated,
-    "rocket-kernels": rocket.kernels,
     "rocket-search:stages": rocket.stages,
     "rocket-search:recipes": rocket.search,
     "rocket-bots:scores-1v1": partial(brawl.bot_scores, "rocket_bots_1v1"),

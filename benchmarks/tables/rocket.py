@@ -17,7 +17,7 @@ def bot_goals(mode: str) -> str:
 
 def simulation() -> str:
     """Returns decisions of cars a second by device and number of games."""
-    return simulation_table("rocket_sim_*.json", "agent step", "RocketSim")
+    return simulation_table("rocket_sim_*.json", "agent step", "yardstick")
 
 
 def quick() -> str:
@@ -96,15 +96,6 @@ def rated() -> str:
         chosen = [points[round(share * (len(points) - 1) / 3)] for share in range(4)]
         lines.append([mode, *(f"{rating:.0f} at {steps / 1e6:.0f} M" for steps, rating in chosen)])
     return table(["mode", "first", "after a third", "after two thirds", "last"], lines)
-
-
-def kernels() -> str:
-    """Returns agent steps a second on a GPU, with a decision in one kernel and taken apart."""
-    lines = []
-    for row in read_json("rocket_kernels.json")["rows"]:
-        rates = [row[name] for name in ("whole", "apart")]
-        lines.append([f"{row['games']:,}", *(f"{rate / 1e6:.1f} M" for rate in rates), f"{rates[1] / rates[0]:.2f}"])
-    return table(["games", "one kernel", "taken apart", "ratio"], lines)
 
 
 def stages() -> str:
