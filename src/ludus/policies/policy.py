@@ -20,6 +20,7 @@ from ludus.networks.recurrent import Gru, Lstm, make_recurrent, step_all, unroll
 from ludus.networks.strategy import StrategyConfig
 from ludus.networks.streaming import StreamingEncoder
 from ludus.networks.window import WindowEncoder
+from ludus.policies.compiling import compiled
 from ludus.policies.config import ExplorationConfig, PolicyConfig
 from ludus.policies.latent_heads import ask, make_prediction, make_recognition
 from ludus.policies.memory import Memory, part_of, with_prefix
@@ -148,8 +149,8 @@ class Policy(nn.Module):
         """
         self.is_compiled = True
         if self.strategy is not None:
-            self._strategy_step = torch.compile(self.strategy.step, dynamic=False)
-            self._strategy_unroll = torch.compile(self.strategy.unroll, dynamic=False)
+            self._strategy_step = compiled(self.strategy.step)
+            self._strategy_unroll = compiled(self.strategy.unroll)
 
     @property
     def uses_bfloat16(self) -> bool:
