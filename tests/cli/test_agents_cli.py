@@ -142,7 +142,7 @@ def test_a_demo_in_a_window(run: Run, make_agent: MakeAgent, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     code, out, _ = run("demo", make_agent("brawl"), "--window", "--frames", 5, "--record", "shown.replay")
     assert code == 0
-    assert "[OK] replay of 5 frames written to shown.replay" in out
+    assert "[OK] replay of 5 steps written to shown.replay" in out
     assert not (tmp_path / "demo.mp4").exists()
 
 
@@ -230,7 +230,7 @@ def test_wrong_requests_are_explained(run: Run, make_agent: MakeAgent, tmp_path:
             "unknown player 'rok' (did you mean 'rock'?): it is no bot of duel-v1",
         ),
         (("eval", duellist, "--against", fighter), "its world is duel-v1, the agent's brawl-v1"),
-        (("eval", duellist, "--device", "tpu"), "[ERROR] duel-v1 lives on cpu or cuda, not on tpu"),
+        (("eval", duellist, "--device", "tpu"), "[ERROR] unknown device 'tpu'; valid: cpu, cuda"),
         (("eval", tmp_path), "manifest.json: is missing"),
         (("eval", duellist, "--matches", 0), "Invalid value for '--matches'"),
         (("demo", "gone"), "[ERROR] unknown world or agent 'gone': there is no folder"),

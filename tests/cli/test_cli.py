@@ -20,13 +20,13 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def match(run: Run, tmp_path: Path) -> Path:
-    """The replay of 20 frames of a demo."""
+    """The replay of 20 steps of a demo."""
     video, replay = tmp_path / "runs" / "demo.mp4", tmp_path / "runs" / "demo.replay"
     names = ("--left", "aggressive:delay=2", "--right", "random")
     code, out, err = run("demo", "brawl", *names, "--video", video, "--frames", 20, "--record", replay)
     assert code == 0
     assert f"[OK] video written to {video}" in out
-    assert "[WARN] stopped after 20 frames" in err
+    assert "[WARN] stopped after 20 steps" in err
     assert "frames: 20/20" in err
     assert imageio_ffmpeg.count_frames_and_secs(str(video))[0] == 21
     return replay

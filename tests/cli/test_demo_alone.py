@@ -74,7 +74,7 @@ def test_the_agents_own_settings_a_trial_and_the_users_are_laid_over_each_other(
     arguments = ("demo", agent, "--video", tmp_path / "a.gif", "--frames", 2, "--record", file)
     code, _, err = run(*arguments)
     assert code == 0, err
-    assert "[WARN] stopped after 8 frames" in err  # four steps a picture
+    assert "[WARN] stopped after 8 steps" in err  # four steps a picture
     assert Replay.load(file).config == {"walker": "walker-13", "speed": 0.9, "threads": 1}
     assert (tmp_path / "a.gif").read_bytes()[:6] == b"GIF89a"
     code, _, err = run(*arguments, "--trial", "speed-1.0", "--set", "pushes.impulse_ns=5", "--set", "episode_s=3")

@@ -124,7 +124,7 @@ def test_keys_pressed_on_a_real_screen_move_the_fighter(
     assert game.returncode == 0, output
     assert "SPACE  jump" in output
     replay = Replay.load(record)
-    assert f"[OK] replay of {replay.steps} frames written to {record}" in output
+    assert f"[OK] replay of {replay.steps} steps written to {record}" in output
     _check_keys(replay)
     # On the screen: something was shown, it is the stage at dusk, and it moved.
     assert before.std() > 15.0

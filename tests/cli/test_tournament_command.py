@@ -87,7 +87,7 @@ def test_mistakes_are_errors(run: Run, trio: list[Path], make_agent: MakeAgent) 
         (("rock", "cycle", "--world", "dual"), "did you mean 'duel"),
         ((make_agent("rps"), make_agent("identity")), "two sides and a winner"),
         ((*trio, "--set", "round=3"), "unknown key 'round'"),
-        ((*trio, "--device", "tpu"), "duel-v1 lives on"),
+        ((*trio, "--device", "tpu"), "unknown device 'tpu'; valid: cpu, cuda"),
     ):
         code, out, err = run("tournament", *arguments, "--matches", 2)
         assert (code, out) == (2, ""), arguments

@@ -48,14 +48,12 @@ def analyze(
 ) -> None:
     """Find out what an agent knows of its opponent's strategy: probes, maps, attention, drift, ablation."""
     load_plugins(plugin)
-    from ludus.envs.registry import make_env
     from ludus.evaluation.contenders import load_agent
     from ludus.evaluation.strategy_analysis import analyse
     from ludus.evaluation.strategy_pictures import draw_analysis
 
     loaded = load_agent(agent)
-    with make_env(loaded.spec.id) as env:
-        place = choose_device(device, env.spec)
+    place = choose_device(device, loaded.spec.id)
     if place != "cpu":
         loaded = load_agent(agent, place)
     line = ShareLine("analysis")

@@ -59,8 +59,8 @@ def benchmark(
 
     loaded = load_agent(agent)
     file = find_suite(loaded.spec.id, suite)
-    with make_env(loaded.spec.id, config=loaded.settings or None) as env:
-        place = choose_device(device, env.spec)
+    place = choose_device(device, loaded.spec.id)
+    with make_env(loaded.spec.id, 1, place, config=loaded.settings or None) as env:
         chosen = load_suite(file, env)
         others = [] if against is None else [load_agent(against, place)]
         for other in others:

@@ -84,7 +84,7 @@ def demo(
         if record is not None and recorded is not None:
             record.parent.mkdir(parents=True, exist_ok=True)
             recorded.save(record)
-            print_ok(f"replay of {recorded.steps} frames written to {record}")
+            print_ok(f"replay of {recorded.steps} steps written to {record}")
 
 
 def _contenders(
@@ -156,7 +156,7 @@ def _film(exhibition: "Exhibition", video: Path, look: "Look", *, frames: int | 
     outcome = film_match(exhibition, video, frames=frames, look=look, wish_hz=wish_hz, progress=progress)
     progress.close()
     if outcome is None:
-        print_warning(f"stopped after {exhibition.steps} frames, before the end")
+        print_warning(f"stopped after {exhibition.steps} steps, before the end")
     else:
         print_ok(outcome.describe(exhibition.sides))
     print_ok(f"video written to {video}")

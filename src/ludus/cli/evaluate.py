@@ -64,14 +64,12 @@ def evaluate(
 ) -> None:
     """Play an agent against bots and agents, or in trials, and print how well it does, with intervals."""
     load_plugins(plugin)
-    from ludus.envs.registry import make_env
     from ludus.evaluation import duels
     from ludus.evaluation.contenders import load_agent
     from ludus.evaluation.stage import stage_settings
 
     loaded = load_agent(agent)
-    with make_env(loaded.spec.id) as env:
-        place = choose_device(device, env.spec)
+    place = choose_device(device, loaded.spec.id)
     if place != "cpu":
         loaded = load_agent(agent, place)
     world, words = loaded.spec.id, set_ or ()

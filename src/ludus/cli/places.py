@@ -1,19 +1,18 @@
 """The option `--device` of commands that play: which device is meant."""
 
-from typing import TYPE_CHECKING
 
-from ludus.core.errors import DeviceError
+def choose_device(asked: str, world: str) -> str:
+    """Returns the device to play on; `auto` takes a GPU if there is one and the world can live on it.
 
-if TYPE_CHECKING:
-    from ludus.envs.base import EnvSpec
-
-
-def choose_device(asked: str, spec: "EnvSpec") -> str:
-    """Returns the device to play on; `auto` takes a GPU if there is one and the world can live on it."""
+    Raises:
+        DeviceError: The device that was asked for is not here, or not for this world.
+    """
     import torch
 
-    if asked != "auto":
-        if asked.partition(":")[0] not in spec.device_types:
-            raise DeviceError(f"{spec.id} lives on {' or '.join(spec.device_types)}, not on {asked}; or use auto")
-        return asked
-    return "cuda" if torch.cuda.is_available() and "cuda" in spec.device_types else "cpu"
+    from ludus.envs.registry import can_live_on, make_env
+
+    if asked == "auto":
+        return "cuda" if torch.cuda.is_available() and can_live_on(world, "cuda") else "cpu"
+    if asked != "cpu":
+        make_env(world, 1, asked).close()
+    return asked

@@ -72,7 +72,7 @@ def play(
         recorded = exhibition.replay()
         if record is not None and recorded is not None:
             recorded.save(record)
-            print_ok(f"replay of {recorded.steps} frames written to {record}")
+            print_ok(f"replay of {recorded.steps} steps written to {record}")
 
 
 def _opponent(

@@ -52,7 +52,6 @@ def tournament(
 ) -> None:
     """Play everybody against everybody, and rate them; files of strangers can be wrong, but never dangerous."""
     load_plugins(plugin)
-    from ludus.envs.registry import make_env
     from ludus.evaluation.entrants import admit
     from ludus.evaluation.pairings import Table
     from ludus.evaluation.stage import stage_settings
@@ -60,8 +59,7 @@ def tournament(
 
     settings = stage_settings(world or "", words=set_ or ()) or None
     entries = admit(players or (), world=world, all_bots=bots, config=settings)
-    with make_env(entries.world, config=settings) as env:
-        place = choose_device(device, env.spec)
+    place = choose_device(device, entries.world)
     if place != "cpu":
         entries = admit(players or (), world=world, all_bots=bots, config=settings, device=place)
     for refusal in entries.refusals:

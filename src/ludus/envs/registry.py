@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.core.errors import ConfigError, DeviceError, UnknownNameError
 from ludus.envs.base import BatchedEnv, EnvRequest
 from ludus.envs.settings import EnvSettings
 
@@ -110,6 +110,15 @@ def make_env(
         env: BatchedEnv = gymnasium_batch.make(name.removeprefix(GYMNASIUM_PREFIX), request)
         return env
     return _factory(name)(request)
+
+
+def can_live_on(name: str, device: str | torch.device, config: Mapping[str, Any] | None = None) -> bool:
+    """Whether a device is here and a world can live on it: one game is made there to find out."""
+    try:
+        make_env(name, 1, device, config=config).close()
+    except DeviceError:
+        return False
+    return True
 
 
 def world_package(name: str) -> str:

@@ -2,8 +2,7 @@
 
 import torch
 
-from ludus.core.errors import DeviceError
-from ludus.envs.registry import make_env
+from ludus.envs.registry import can_live_on
 from ludus.training.config import TrainConfig
 
 AUTO = "auto"
@@ -13,8 +12,10 @@ def choose_device(config: TrainConfig) -> TrainConfig:
     """Returns the settings with a device in the place of `auto`: CUDA if it is here and the world can use it."""
     if config.world.device != AUTO:
         return config
-    device = "cuda" if torch.cuda.is_available() and _can_use_cuda(config) else "cpu"
-    return config.model_copy(update={"world": config.world.model_copy(update={"device": device})})
+    world = config.world
+    has_gpu = torch.cuda.is_available() and can_live_on(world.name, "cuda", world.settings or None)
+    device = "cuda" if has_gpu else "cpu"
+    return config.model_copy(update={"world": world.model_copy(update={"device": device})})
 
 
 def set_up_device(device: str) -> str:
@@ -25,11 +26,3 @@ def set_up_device(device: str) -> str:
     torch.backends.cudnn.benchmark = True
     name = torch.cuda.get_device_name(device)
     return f"{name}, TF32 products, cuDNN chooses its fastest algorithms"
-
-
-def _can_use_cuda(config: TrainConfig) -> bool:
-    try:
-        make_env(config.world.name, 1, "cuda", config=config.world.settings or None).close()
-    except DeviceError:
-        return False
-    return True

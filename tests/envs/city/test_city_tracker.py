@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ludus.envs.city.behaviour import per_step
 from ludus.envs.city.catalogue import CONFIRMED, REFUSED, ActionKind, Catalogue
 from ludus.envs.city.drivers.driver import Frame
 from ludus.envs.city.table import CityTable, FieldKind, Pictures, Sight
 from ludus.envs.city.tracker import IDLE_AFTER, Tracker
+from ludus.rewards.moment import Moment
 
 FIELDS = (FieldKind("date", "date"), FieldKind("funds", "money"), FieldKind("population", "number"))
 
@@ -127,3 +129,5 @@ def test_placements_and_ends_are_told(tracker: Tracker, table: PaperTable) -> No
 def test_a_field_that_a_game_does_not_have_is_never_readable(tracker: Tracker, table: PaperTable) -> None:
     follow(tracker, table, date=370.0, funds=0.0, population=0.0)
     assert float(tracker.measures["happiness"][0, 0]) == float(tracker.measures["happiness_readable"][0, 0]) == 0.0
+    assert "final_happiness" not in tracker.event_names
+    assert "final_happiness" not in per_step(Moment(tracker.events, tracker.measures, 1.0))

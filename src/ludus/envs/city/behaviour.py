@@ -17,7 +17,6 @@ EXTREMES: Mapping[str, tuple[str, str]] = MappingProxyType(
 _EVENTS = (
     "final_population",
     "final_funds",
-    "final_happiness",
     "peak_gain",
     "milestone",
     "placed",
@@ -31,6 +30,7 @@ _EVENTS = (
 )
 # Events that only some settings have, and the numbers that are their sums over a city.
 _SOMETIMES = {
+    "final_happiness": "happiness",
     "goals_reached": "goals_reached",
     "new_menus": "new_menus",
     "guided": "guided",
@@ -59,7 +59,6 @@ def per_episode(
         "population": sums["final_population"],
         "population_most": sums["peak_gain"],
         "funds": sums["final_funds"],
-        "happiness": sums["final_happiness"],
         "milestones": sums["milestone"],
         "bankrupt": sums["bankrupt"],
         "solvent": (sums["final_funds"] >= 0.0).astype(np.float64),

@@ -41,6 +41,7 @@ EVENTS = (
 IDLE_AFTER = 50  # decisions after which a city should have people
 _YEAR_DAYS = 360.0
 _DATE = "date"
+_FINAL = "final_"
 Rows = NDArray[np.bool_]
 
 
@@ -51,7 +52,7 @@ class Tracker:
         step: `(games,)` decisions of the present episode.
         first_day: `(games,)` date of the first readable day, in days.
         last_kind: `(games,)` kind of the last decision; -1 before the first.
-        event_names: `EVENTS`, then those of the extras.
+        event_names: `EVENTS`, but for the happiness at the end where the game shows none; then those of the extras.
         measure_names: `MEASURES`, then those of the extras.
         events: `(games, 1, events)`.
         measures: `(games, 1, measures)`.
@@ -71,7 +72,8 @@ class Tracker:
         self._milestones: NDArray[np.int64] = np.zeros(games, np.int64)
         self._nothing = np.zeros(games)
         self._extras = tuple(extras)
-        self.event_names = (*EVENTS, *(name for extra in extras for name in extra.events))
+        self._own = tuple(name for name in EVENTS if name != "final_happiness" or "happiness" in self._column)
+        self.event_names = (*self._own, *(name for extra in extras for name in extra.events))
         self.measure_names = (*MEASURES, *(name for extra in extras for name in extra.measures))
         self._events = np.zeros((games, 1, len(self.event_names)), np.float32)
         self._measures = np.zeros((games, 1, len(self.measure_names)), np.float32)
@@ -104,7 +106,7 @@ class Tracker:
             self.first_day[is_first] = self._held[is_first, date]
         self._write_events(sight, change)
         self._write_measures(sight)
-        event, measure = len(EVENTS), len(MEASURES)
+        event, measure = len(self._own), len(MEASURES)
         for extra in self._extras:
             ends = event + len(extra.events), measure + len(extra.measures)
             extra.follow(
@@ -114,8 +116,9 @@ class Tracker:
 
     def end(self, ended: Rows) -> None:
         """Notes where the games stood that ended in this step."""
-        for name in ("population", "funds", "happiness"):
-            self._events[:, 0, EVENTS.index(f"final_{name}")] = np.where(ended, self._values(name), 0.0)
+        for number, name in enumerate(self._own):
+            if name.startswith(_FINAL):
+                self._events[:, 0, number] = np.where(ended, self._values(name.removeprefix(_FINAL)), 0.0)
 
     def read(self, sight: Sight, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Returns what a field said last and whether it can be read now, `(games,)` each; nothing if there is none."""
@@ -179,10 +182,10 @@ class Tracker:
             "idle_city": (self.step > IDLE_AFTER) & knows_people & (population <= 0.0),
         }
         self._peak, self._milestones = peak, passed
-        for number, name in enumerate(EVENTS):
+        for number, name in enumerate(self._own):
             if name in given:
                 self._events[:, 0, number] = given[name]
-        first = EVENTS.index(DEEDS[0])
+        first = self._own.index(DEEDS[0])
         self._events[:, 0, first : first + len(DEEDS)] = self._group[self.last_kind][:, None] == np.arange(len(DEEDS))
 
     def _write_measures(self, sight: Sight) -> None:
