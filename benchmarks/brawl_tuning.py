@@ -23,6 +23,7 @@ SHOWN = (
     "B/L4both", "B/L6scale0", "C/b4k", "C/b4k-s1", "C/e3",
     *(f"F/{name}-s{seed}" for name in ("selfplay", "equip", "equip-styles", "armed") for seed in range(3)),
     *(f"G/{name}-s{seed}" for name in ("waiting", "coming") for seed in range(3)), "G/waiting-long", "G/small",
+    *(f"H/{name}" for name in ("mlp-128", "mlp-512", "full-40", "full-60", "full-60-slow")),
 )  # fmt: skip
 MATCHES, SEED = 100, 77
 _ALMOST_NOTHING = 1e-9  # a scale of 0, which settings refuse: it must be above 0

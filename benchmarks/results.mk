@@ -61,6 +61,10 @@ results-brawl-competition: $(READY) ## docs/brawl-results.md: the preset competi
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_competition.json
 	$(TABLES) brawl-competition
 
+results-brawl-competition-long: $(READY) ## the same of the preset competition-long; GPU, long
+	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition-long --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_competition_long.json
+	$(TABLES) brawl-competition
+
 results-brawl-armed: $(READY) ## docs/brawl-results.md: the preset armed, three seeds; GPU, long
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset armed --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_armed.json
 	$(TABLES) brawl-armed

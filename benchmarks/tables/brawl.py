@@ -11,6 +11,8 @@ from ludus.core.intervals import t_quantile
 
 _MORE = {"pick-ups": "pickups", "seconds": "survival_s"}
 _LSTM = ("lstm", "time")
+# Presets of the competition and their files.
+_COMPETITIONS = {"competition": "brawl_competition.json", "competition-long": "brawl_competition_long.json"}
 _NAMED = ("constant", "random", "based", "based-safe")
 # Numbers of the competition and what they shall be; a match may end sooner than in 60 s where it is won sooner.
 _GOALS = {
@@ -115,37 +117,50 @@ def quick() -> str:
 
 
 def competition() -> str:
-    """Returns win rates of the preset `competition` by opponent and seed; of runs that came to their end."""
-    return preset_results([result for result in read_json("brawl_competition.json") if result["opponents"]], _MORE)
+    """Returns win rates of `competition` and `competition-long` by opponent and seed, a table each.
+
+    Runs that were cut off are left out.
+    """
+    return "\n\n".join(f"`{name}`:\n\n{preset_results(_whole(name), _MORE)}" for name in _COMPETITIONS)
 
 
 def competition_goals() -> str:
-    """Returns what `competition` reached of its goals, by seed; of runs that came to their end."""
+    """Returns what the two reached of the goals, by seed; of runs that came to their end."""
     return _goal_table(
         {
-            f"seed {result['seed']}": _reached(result["opponents"], result["own_snapshots"])
-            for result in read_json("brawl_competition.json")
-            if result["opponents"]
+            f"`{name}`, seed {result['seed']}": _reached(result["opponents"], result["own_snapshots"])
+            for name in _COMPETITIONS
+            for result in _whole(name)
         }
     )
 
 
 def competition_curves() -> str:
-    """Returns the evaluations during the seeds of `competition`: all bots, and the style that is won against least."""
-    runs = read_json("brawl_competition.json")
-    curves: list[list[dict[str, Any]]] = [run["curve"] for run in runs]
-    longest = max(curves, key=len)
-    numbers = ("all bots", "lowest style")
+    """Returns the evaluations during the same runs: all bots, and in brackets the style that is won against least."""
+    curves = {
+        f"`{name}`, seed {run['seed']}": {_millions(point): point["win_rates"] for point in run["curve"]}
+        for name, file in _COMPETITIONS.items()
+        for run in read_json(file)
+    }
     lines = []
-    for index, point in enumerate(longest):
-        cells = [f"{point['env_steps'] / 1e6:.1f} M"]
-        for curve in curves:
-            rates = curve[index]["win_rates"] if index < len(curve) else {}
-            cells += (
-                [percent(_mean(list(rates.values()))), percent(min(_styles(rates).values()))] if rates else ["", ""]
-            )
-        lines.append(cells)
-    return table(["env steps", *(f"seed {run['seed']}: {number}" for run in runs for number in numbers)], lines)
+    for steps in sorted({steps for curve in curves.values() for steps in curve}):
+        found = [curve.get(steps, {}) for curve in curves.values()]
+        lines.append([f"{steps} M", *(_all_and_lowest(rates) if rates else "" for rates in found)])
+    return table(["env steps", *curves], lines)
+
+
+def _whole(name: str) -> list[dict[str, Any]]:
+    """Returns the seeds of a competition that came to their end."""
+    return [result for result in read_json(_COMPETITIONS[name]) if result["opponents"]]
+
+
+def _millions(point: dict[str, Any]) -> float:
+    """Returns the env steps of an evaluation in millions, with one digit: rollouts of other sizes end elsewhere."""
+    return round(int(point["env_steps"]) / 1e6, 1)
+
+
+def _all_and_lowest(rates: Mapping[str, float]) -> str:
+    return f"{percent(_mean(list(rates.values())))} ({percent(min(_styles(rates).values()))})"
 
 
 def armed() -> str:
@@ -188,11 +203,12 @@ def _goal_table(reached: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def _reached(rows: list[dict[str, Any]], own: list[dict[str, Any]]) -> dict[str, str]:
-    """Returns the numbers of an evaluation that there are goals for."""
+    """Returns the numbers of an evaluation that there are goals for; `own` is empty if no past selves were met."""
     fighting = [row["damage_ratio"] for row in rows if row["opponent"] != "constant"]
     means = {name: _mean([row[name] for row in rows]) for name in ("knockouts", "pickups", "survival_s")}
     rates = {row["opponent"]: row["win_rate"] for row in rows}
-    return _goal_cells(rates, means | {"damage_ratio": _mean(fighting)}, _mean([row["win_rate"] for row in own]))
+    against_own = _mean([row["win_rate"] for row in own]) if own else None
+    return _goal_cells(rates, means | {"damage_ratio": _mean(fighting)}, against_own)
 
 
 def _reached_in_training(point: dict[str, Any]) -> dict[str, str]:

@@ -42,11 +42,20 @@ WEAPONS = {
 }
 # Paid for the time with a weapon or for damage with it.
 WAITING = {"time with a weapon": "G/waiting", "damage with it, and coming near (`competition`)": "G/coming"}
-WAITING_LONG = "G/waiting-long"
+# Runs over more than 10 M steps that are paid for weapons.
+LONG_RUNS = {
+    "time with a weapon, no entropy bonus, 1,024 games, batch 4,096, learning rate to 1e-4": "G/waiting-long",
+    "`competition`, 4,096 games, batch 16,384, learning rate to 1e-4": "H/full-40",
+    "the same over 60 M, learning rate to 1e-5 (`competition-long`)": "H/full-60",
+    "the same, learning rate 6e-4 to 1e-5, entropy bonus 0.002": "H/full-60-slow",
+    "MLP 512 x 512 relu, 4,096 games, batch 16,384, learning rate to 1e-4": "H/mlp-512",
+    "MLP 128 x 128 tanh, 64 steps, 4 epochs, lambda 0.95": "H/mlp-128",
+}
 SMALL = "G/small"  # named in the text alone
 SEEDS = (0, 1, 2)
 LONG = "A/long100"
 _WHOLE_RUN = 10_000_000  # env steps
+_LONG_STEPS = (10, 20, 30, 40, 50, 60)  # millions
 _WAITS = (
     "all bots", "constant", "drawn", "defensive", "drawn", "pick-ups", "seconds a match",
     "entropy, nats",
@@ -92,9 +101,10 @@ def weapons() -> str:
 
 
 def _weapons(rows: Sequence[dict[str, Any] | None]) -> list[str]:
-    """Returns win rates over all bots and pick-ups of evaluations, a dash where there is none."""
+    """Returns win rates over all bots and pick-ups of evaluations, a dash where there is none or it was not kept."""
     wins = [percent(row["mean"]) if row else "-" for row in rows]
-    return [", ".join(wins), ", ".join(f"{row['pick']:.1f}" if row else "-" for row in rows)]
+    taken = [row["pick"] if row else None for row in rows]
+    return [", ".join(wins), ", ".join("-" if pick is None else f"{pick:.1f}" for pick in taken)]
 
 
 def waiting() -> str:
@@ -108,9 +118,24 @@ def waiting() -> str:
 
 
 def waiting_long() -> str:
-    """Returns a long run of the full agent that is paid for the time with a weapon, evaluation by evaluation."""
-    lines = [[f"{row['steps'] / 1e6:.0f} M", *_waits(row)] for row in evaluations(WAITING_LONG)]
-    return table(["env steps", *_WAITS], lines)
+    """Returns long runs that are paid for weapons: win rates over all bots by env steps, and numbers at their end."""
+    lines = []
+    for name, run in LONG_RUNS.items():
+        found = {round(row["steps"] / 1e6): row for row in evaluations(run)}
+        last = found[max(found)]
+        lines.append(
+            [
+                name,
+                *(percent(found[steps]["mean"]) if steps in found else "" for steps in _LONG_STEPS),
+                percent(min(last["win"][style] for style in STYLES)),
+                f"{last['pick']:.1f}",
+                f"{found[20]['learning']['entropy']:.2f}" if 20 in found else "",
+                f"{last['learning']['entropy']:.2f}",
+            ]
+        )
+    steps = [f"{millions} M" for millions in _LONG_STEPS]
+    last_numbers = ["lowest style, last", "pick-ups, last", "entropy at 20 M, nats", "entropy, last"]
+    return table(["run", *steps, *last_numbers], lines)
 
 
 def _waits(row: dict[str, Any]) -> list[str]:

@@ -147,15 +147,22 @@ def test_a_seed_that_was_cut_off_is_in_the_curves_alone(
     whole = {"seed": 0, "opponents": rows, "own_snapshots": rows[:1]}
     curve = [{"env_steps": steps, "win_rates": rates} for steps in (2_500_000, 5_000_000)]
     runs = [whole | {"curve": curve}, {"seed": 1, "opponents": [], "own_snapshots": [], "curve": curve[:1]}]
+    later = [{"env_steps": 10_027_008, "win_rates": rates | {"based": 1.0}}]
+    unmet = whole | {"seed": 2, "own_snapshots": [], "curve": later}  # was not played against past selves
     (tmp_path / "brawl_competition.json").write_text(json.dumps(runs))
+    (tmp_path / "brawl_competition_long.json").write_text(json.dumps([unmet]))
     monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
     goals = tables.TABLES["brawl-competition:goals"]().splitlines()
-    assert goals[0] == "| number | goal | seed 0 |"
-    assert "| lowest style | 85% | 30.0% (defensive) |" in goals
-    assert tables.TABLES["brawl-competition:opponents"]().splitlines()[0].startswith("| opponent | seed 0 | interval |")
+    assert goals[0] == "| number | goal | `competition`, seed 0 | `competition-long`, seed 2 |"
+    assert "| lowest style | 85% | 30.0% (defensive) | 30.0% (defensive) |" in goals
+    assert "| own snapshots | 60% | 100.0% | |" in goals
+    opponents = tables.TABLES["brawl-competition:opponents"]().splitlines()
+    assert opponents[2].startswith("| opponent | seed 0 | interval |")
+    assert [line for line in opponents if line.endswith(":")] == ["`competition`:", "`competition-long`:"]
     assert tables.TABLES["brawl-competition:curves"]().splitlines()[2:] == [
-        "| 2.5 M | 70% | 30% | 70% | 30% |",
-        "| 5.0 M | 70% | 30% | | |",
+        "| 2.5 M | 70% (30%) | 70% (30%) | |",
+        "| 5.0 M | 70% (30%) | | |",
+        "| 10.0 M | | | 74% (30%) |",
     ]
 
 
@@ -169,7 +176,8 @@ def test_the_runs_of_the_search_can_be_trained_again(monkeypatch: pytest.MonkeyP
     monkeypatch.syspath_prepend(str(ROOT))
     tuning = importlib.import_module("benchmarks.brawl_tuning")
     shown = importlib.import_module("benchmarks.tables.tuning")
-    named = {*shown.MEMORY.values(), *shown.RECIPES.values(), shown.LONG, shown.WAITING_LONG, shown.SMALL}
+    named = {*shown.MEMORY.values(), *shown.RECIPES.values(), shown.LONG, shown.SMALL}
+    named |= set(shown.LONG_RUNS.values())
     three = {*shown.WEAPONS.values(), *shown.WAITING.values()}
     named |= {f"{run}-s{seed}" for run in three for seed in shown.SEEDS}
     assert named <= set(tuning.SHOWN)

@@ -154,6 +154,31 @@ def test_shaping_of_the_competition_is_gone_by_half_of_the_run() -> None:
         assert config.rewards.weights[name].value(config.total_env_steps // 2) == 0.0, name
 
 
+def test_the_long_competition_differs_in_size_budget_learning_rate_and_when_shaping_fades() -> None:
+    longer, competition = load_run_config("brawl", "competition-long"), load_run_config("brawl", "competition")
+    assert longer.policy == competition.policy
+    assert longer.opponents == competition.opponents
+    assert longer.total_env_steps == 60_000_000
+    assert longer.world.num_games / competition.world.num_games == 4
+    assert longer.ppo.batch_size / competition.ppo.batch_size == 4
+    allowed = BUDGET_AND_CADENCE | {"world.num_games", "ppo.batch_size", "ppo.learning_rate.end"}
+    one, other = flat(longer.to_json()), flat(competition.to_json())
+    assert set(one) == set(other)
+    differing = {key for key in one if one[key] != other[key]}
+    assert {key for key in differing if not key.startswith("rewards.weights.")} <= allowed
+
+
+def test_the_long_competition_pays_for_the_same_in_the_end_and_shaping_is_gone_by_half_of_it() -> None:
+    longer, competition = load_run_config("brawl", "competition-long"), load_run_config("brawl", "competition")
+    assert longer.rewards.base == competition.rewards.base
+    assert set(longer.rewards.weights) == set(competition.rewards.weights)
+    for name, weight in longer.rewards.weights.items():
+        last = competition.rewards.weights[name].value(competition.total_env_steps)
+        assert weight.value(0) == competition.rewards.weights[name].value(0), name
+        assert weight.value(longer.total_env_steps // 2) == last, name
+        assert weight.value(longer.total_env_steps) == last, name
+
+
 def test_armed_differs_from_the_competition_in_opponents_and_in_what_weapons_are_worth() -> None:
     armed, competition = load_run_config("brawl", "armed"), load_run_config("brawl", "competition")
     assert armed.rewards.weights["equip"].value(armed.total_env_steps) > 0.0
