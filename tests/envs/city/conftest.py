@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ludus.core.errors import GameNotFoundError
+from ludus.envs.city.drivers.starting import check_installed
 from ludus.envs.city.drivers.x11 import X11Driver
 from ludus.envs.city.learned import LearnedPictures
 from ludus.envs.city.profile import GameProfile, load_profile
@@ -18,6 +20,26 @@ HERE = Path(__file__).parent
 def xvfb() -> None:
     if shutil.which("Xvfb") is None:
         pytest.skip("needs Xvfb, from the Debian package xvfb")
+
+
+def installed(game: str) -> GameProfile:
+    """The profile of a game; skips, with what is missing and its packages, where it cannot be played."""
+    profile = load_profile(game)
+    try:
+        check_installed(profile)
+    except GameNotFoundError as error:
+        pytest.skip(str(error))
+    return profile
+
+
+@pytest.fixture(scope="session")
+def micropolis() -> GameProfile:
+    return installed("micropolis")
+
+
+@pytest.fixture(scope="session")
+def openttd() -> GameProfile:
+    return installed("openttd")
 
 
 @pytest.fixture

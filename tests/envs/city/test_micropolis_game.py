@@ -1,7 +1,6 @@
 """Tests of Micropolis on a real screen, against the truth of its own prompt."""
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from ludus.envs.city.drivers.driver import Click, Point, Wait
 from ludus.envs.city.drivers.micropolis_truth import POWERED, TILE_MASK, MicropolisTruth
 from ludus.envs.city.drivers.x11 import X11Driver
 from ludus.envs.city.learned import LearnedPictures
-from ludus.envs.city.profile import load_profile
+from ludus.envs.city.profile import GameProfile, load_profile
 
 PROFILE = load_profile("micropolis")
 FIRST_TILE = (39, 35)  # of the map, in the upper left cell of the view
@@ -32,11 +31,8 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> LearnedPictures:
 
 
 @pytest.fixture(scope="module")
-def running(pictures: LearnedPictures) -> Iterator[X11Driver]:
-    for needed, package in ((PROFILE.launch.command[0], "micropolis"), ("Xvfb", "xvfb")):
-        if shutil.which(needed) is None:
-            pytest.skip(f"needs {needed}, from the Debian package {package}")
-    with X11Driver(PROFILE, pictures=pictures) as driver:
+def running(micropolis: GameProfile, pictures: LearnedPictures) -> Iterator[X11Driver]:
+    with X11Driver(micropolis, pictures=pictures) as driver:
         driver.launch()
         yield driver
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from screen_leftovers import leftovers, tree, wait_until  # type: ignore[import-
 
 from ludus.envs.city.drivers.x11 import X11Driver
 from ludus.envs.city.learned import LearnedPictures
-from ludus.envs.city.profile import load_profile
+from ludus.envs.city.profile import GameProfile
 
 PROGRAM = Path(__file__).with_name("micropolis_parents.py")
 SIDE_BY_SIDE, CYCLES = 2, 10  # twenty games in all
@@ -34,13 +33,9 @@ ENDS = (*CLOSED, *KILLED)
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
+def pictures(micropolis: GameProfile, tmp_path: Path) -> Path:
     """What Micropolis looks like, so that every launch starts it once."""
-    profile = load_profile("micropolis")
-    for needed, package in ((profile.launch.command[0], "micropolis"), ("Xvfb", "xvfb")):
-        if shutil.which(needed) is None:
-            pytest.skip(f"needs {needed}, from the Debian package {package}")
-    with X11Driver(profile, pictures=LearnedPictures(tmp_path)) as driver:
+    with X11Driver(micropolis, pictures=LearnedPictures(tmp_path)) as driver:
         driver.launch()
     return tmp_path
 

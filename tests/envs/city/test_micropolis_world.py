@@ -1,6 +1,5 @@
 """city-v1 on the real Micropolis: what is built is confirmed by readings, which say what the game's prompt does."""
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -9,19 +8,16 @@ import torch
 from ludus.envs.base import EnvRequest
 from ludus.envs.city.drivers.micropolis_truth import MicropolisTruth
 from ludus.envs.city.env import CityEnv
-from ludus.envs.city.profile import load_profile
+from ludus.envs.city.profile import GameProfile
 from ludus.envs.city.screen_table import ScreenTable
 
 LAND = 47  # without water in the part of the map that is seen
 
 
 @pytest.fixture(scope="module")
-def env() -> Iterator[CityEnv]:
-    for needed, package in ((load_profile("micropolis").launch.command[0], "micropolis"), ("Xvfb", "xvfb")):
-        if shutil.which(needed) is None:
-            pytest.skip(f"needs {needed}, from the Debian package {package}")
+def env(micropolis: GameProfile) -> Iterator[CityEnv]:
     settings = {
-        "game": "micropolis",
+        "game": micropolis.name,
         "cells": "lots",
         "actions": ["build", "tax"],
         "closes": True,

@@ -1,6 +1,5 @@
 """Tests of the second game, OpenTTD: a profile file was enough for it."""
 
-import shutil
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,17 +8,14 @@ import pytest
 from ludus.envs.city.drivers.driver import Click, Wait
 from ludus.envs.city.drivers.x11 import X11Driver
 from ludus.envs.city.learned import LearnedPictures
-from ludus.envs.city.profile import load_profile
+from ludus.envs.city.profile import GameProfile, load_profile
 
 PROFILE = load_profile("openttd")
 
 
 @pytest.fixture(scope="module")
-def game(tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Driver]:
-    for needed, package in ((PROFILE.launch.command[0], "openttd (with openttd-opengfx)"), ("Xvfb", "xvfb")):
-        if shutil.which(needed) is None:
-            pytest.skip(f"needs {needed}, from the Debian package {package}")
-    with X11Driver(PROFILE, pictures=LearnedPictures(tmp_path_factory.mktemp("openttd"))) as driver:
+def game(openttd: GameProfile, tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Driver]:
+    with X11Driver(openttd, pictures=LearnedPictures(tmp_path_factory.mktemp("openttd"))) as driver:
         driver.launch()
         yield driver
 

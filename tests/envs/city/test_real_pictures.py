@@ -1,6 +1,5 @@
 """Perception on real pictures: what is found and read without anything taught before, by outlines and by rapidocr."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from ludus.envs.city.learned import LearnedPictures
 from ludus.envs.city.perception.elements import UiElement, discover, find_elements
 from ludus.envs.city.perception.ocr import RapidScanner
 from ludus.envs.city.perception.profiles import ProfileReader
-from ludus.envs.city.profile import load_profile
+from ludus.envs.city.profile import GameProfile, load_profile
 
 PROFILE = load_profile("micropolis")
 CLICKABLE = ("tool", "menu", "field", "scroll")
@@ -25,11 +24,8 @@ READ = ("date", "funds", "tax", "population")
 
 
 @pytest.fixture(scope="module")
-def game(tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Driver]:
-    for needed, package in ((PROFILE.launch.command[0], "micropolis"), ("Xvfb", "xvfb")):
-        if shutil.which(needed) is None:
-            pytest.skip(f"needs {needed}, from the Debian package {package}")
-    with X11Driver(PROFILE, pictures=LearnedPictures(tmp_path_factory.mktemp("pictures"))) as driver:
+def game(micropolis: GameProfile, tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Driver]:
+    with X11Driver(micropolis, pictures=LearnedPictures(tmp_path_factory.mktemp("pictures"))) as driver:
         driver.launch()
         yield driver
 
