@@ -1,8 +1,19 @@
 """Colours as renderers use them."""
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 Color: TypeAlias = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Name and colours of a team, or of a seat where everyone plays alone."""
+
+    name: str
+    base: Color
+    dark: Color
+    light: Color
 
 
 def mixed(a: Color, b: Color, share: float) -> Color:

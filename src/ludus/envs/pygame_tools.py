@@ -4,7 +4,8 @@ Nothing here opens a window or needs a screen: drawing happens on surfaces in me
 """
 
 import os
-from typing import cast
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,9 @@ try:
 except ImportError as error:
     raise MissingDependencyError("pygame-ce", "window", "drawing a game") from error
 
-__all__ = ["Font", "Picture", "new_surface", "pygame"]
+__all__ = ["CanvasRenderer", "Font", "Picture", "new_surface", "pygame"]
+
+ViewT = TypeVar("ViewT")
 
 # Red first in memory, as in pictures; one layout everywhere, because blits between unequal ones are 10 times slower.
 _MASKS = (0x000000FF, 0x0000FF00, 0x00FF0000, 0x00000000)
@@ -89,3 +92,32 @@ class Picture:
         memory = cast("memoryview", packed.get_buffer())  # numpy reads it as one
         rows = np.frombuffer(memory, np.uint8).reshape(height, packed.get_pitch())
         return rows[:, : 3 * width].reshape(height, width, 3).copy()
+
+
+class CanvasRenderer(ABC, Generic[ViewT]):
+    """A renderer that paints a game at one moment, of which it gets a view; never opens a window.
+
+    Attributes:
+        size: Width and height of the pictures in pixels.
+    """
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        self.size = size
+        self._canvas, self._picture = new_surface(size), Picture(size)
+
+    def frame(self, view: ViewT) -> NDArray[np.uint8]:
+        """Returns a game at one moment as an RGB picture `(height, width, 3)`."""
+        self._paint(view)
+        return self._picture.of(self._canvas)
+
+    def draw(self, view: ViewT, surface: pygame.Surface) -> None:
+        """Draws a game at one moment on a surface, such as a window's, scaled to its size."""
+        self._paint(view)
+        if surface.get_size() == self.size:
+            surface.blit(self._canvas, (0, 0))
+        else:
+            surface.blit(pygame.transform.smoothscale(self._canvas, surface.get_size()), (0, 0))
+
+    @abstractmethod
+    def _paint(self, view: ViewT) -> None:
+        """Paints the moment on the canvas."""

@@ -2,28 +2,26 @@
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ludus.envs.brawl.moves import MoveTable
 from ludus.envs.brawl.rendering import effects
 from ludus.envs.brawl.rendering.camera import Camera
 from ludus.envs.brawl.rendering.debug import paint_debug
 from ludus.envs.brawl.rendering.figure import Frame, draw_figure, draw_front
 from ludus.envs.brawl.rendering.hud import Hud
-from ludus.envs.brawl.rendering.palette import TEAMS, Team
+from ludus.envs.brawl.rendering.palette import TEAMS
 from ludus.envs.brawl.rendering.poses import pose_of
 from ludus.envs.brawl.rendering.scenery import paint_platform, paint_scenery
 from ludus.envs.brawl.rendering.sketch import Point, Sketch
 from ludus.envs.brawl.rendering.weapons import draw_weapon, paint_item
 from ludus.envs.brawl.rules import RATE_HZ, State
 from ludus.envs.brawl.view import MatchView, PlayerView
-from ludus.envs.pygame_tools import Picture, new_surface, pygame
+from ludus.envs.colors import Team
+from ludus.envs.pygame_tools import CanvasRenderer, pygame
 
 _OUTLINE = 0.04  # units; 2 pixels at 720 lines
 
 
-class Renderer:
+class Renderer(CanvasRenderer[MatchView]):
     """Draws matches; never opens a window.
 
     A picture shows what its view says. One thing is remembered between pictures of one match: where a fighter was
@@ -41,28 +39,14 @@ class Renderer:
         debug: bool = False,
         names: tuple[str, str] | None = None,
     ) -> None:
-        self.table, self.size, self.debug = table, size, debug
+        super().__init__(size)
+        self.table, self.debug = table, debug
         self.names = names or (TEAMS[0].name, TEAMS[1].name)
         self.hud = Hud(size)
         self._camera = Camera(size)
-        self._canvas = new_surface(size)
-        self._picture = Picture(size)
         self._scenery: dict[bool, pygame.Surface] = {}
         self._last_seen: list[Point | None] = [None, None]
         self._last_frame = -1
-
-    def frame(self, view: MatchView) -> NDArray[np.uint8]:
-        """Returns a match at one moment as an RGB picture `(height, width, 3)`."""
-        self._paint(view)
-        return self._picture.of(self._canvas)
-
-    def draw(self, view: MatchView, surface: pygame.Surface) -> None:
-        """Draws a match at one moment on a surface, such as a window's, scaled to its size."""
-        self._paint(view)
-        if surface.get_size() == self.size:
-            surface.blit(self._canvas, (0, 0))
-        else:
-            surface.blit(pygame.transform.smoothscale(self._canvas, surface.get_size()), (0, 0))
 
     def _paint(self, view: MatchView) -> None:
         canvas, camera = self._canvas, self._camera

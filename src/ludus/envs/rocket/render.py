@@ -2,10 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ludus.envs.pygame_tools import Picture, new_surface, pygame
+from ludus.envs.pygame_tools import CanvasRenderer
 from ludus.envs.rocket.rendering.director import FOLLOWING, VIEWS, Director, split_view, views_of
 from ludus.envs.rocket.rendering.history import History
 from ludus.envs.rocket.rendering.hud import Hud
@@ -17,7 +14,7 @@ from ludus.envs.rocket.view import MatchView
 __all__ = ["Renderer", "views_of"]
 
 
-class Renderer:
+class Renderer(CanvasRenderer[MatchView]):
     """Draws matches; never opens a window.
 
     A picture shows what its view says. Remembered between pictures of one match are trails, how the ball has turned,
@@ -38,10 +35,10 @@ class Renderer:
         Raises:
             UnknownNameError: There is no such view.
         """
-        self.size, self.names = size, tuple(names)
+        super().__init__(size)
+        self.names = tuple(names)
         self._director = Director(*split_view(view, len(names) or MAX_CARS), size)
         self._scene, self._hud = Scene(size), Hud(size)
-        self._canvas, self._picture = new_surface(size), Picture(size)
         self._history = History()
 
     def look(self, view: str, seats: int = MAX_CARS) -> None:
@@ -56,19 +53,6 @@ class Renderer:
         """Takes the next view: from above, from the side, behind the car, behind it with the ball in sight."""
         kind = VIEWS[(VIEWS.index(self._director.kind) + 1) % len(VIEWS)]
         self._director = Director(kind, self._director.seat, self.size)
-
-    def frame(self, view: MatchView) -> NDArray[np.uint8]:
-        """Returns a match at one moment as an RGB picture `(height, width, 3)`."""
-        self._paint(view)
-        return self._picture.of(self._canvas)
-
-    def draw(self, view: MatchView, surface: pygame.Surface) -> None:
-        """Draws a match at one moment on a surface, such as a window's, scaled to its size."""
-        self._paint(view)
-        if surface.get_size() == self.size:
-            surface.blit(self._canvas, (0, 0))
-        else:
-            surface.blit(pygame.transform.smoothscale(self._canvas, surface.get_size()), (0, 0))
 
     def _paint(self, view: MatchView) -> None:
         director, canvas = self._director, self._canvas

@@ -4,7 +4,7 @@ import math
 
 from ludus.envs.brawl.moves import MoveTable
 from ludus.envs.brawl.rendering.camera import Camera
-from ludus.envs.brawl.rendering.palette import INK, WHITE, Team
+from ludus.envs.brawl.rendering.palette import INK, WHITE
 from ludus.envs.brawl.rendering.poses import move_of
 from ludus.envs.brawl.rendering.sketch import Point, Sketch
 from ludus.envs.brawl.rules import (
@@ -20,7 +20,7 @@ from ludus.envs.brawl.rules import (
     State,
 )
 from ludus.envs.brawl.view import HitView, MatchView, PlayerView
-from ludus.envs.colors import Color, mixed
+from ludus.envs.colors import Color, Team, mixed
 from ludus.envs.pygame_tools import pygame
 
 BURST_FRAMES = 24  # how long a knockout bursts

@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from ludus.envs.brawl.rendering.palette import INK, SKIN, STEEL, Team
+from ludus.envs.brawl.rendering.palette import INK, SKIN, STEEL
 from ludus.envs.brawl.rendering.pose import ARM, LEG, Point, Pose
 from ludus.envs.brawl.rendering.sketch import Sketch
-from ludus.envs.colors import mixed
+from ludus.envs.colors import Team, mixed
 
 _TRUNK = 0.29  # units from hip to neck
 _STRETCH = 1.75  # a limb can be drawn this much longer than it is, so that blows reach

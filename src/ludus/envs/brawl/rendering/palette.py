@@ -1,9 +1,8 @@
 """The colours of Brawl's look: a training yard at dusk, cool stone, two teams that differ in hue and brightness."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
-from ludus.envs.colors import Color, mixed
+from ludus.envs.colors import Color, Team, mixed
 
 INK: Color = (13, 14, 26)
 WHITE: Color = (246, 244, 236)
@@ -24,16 +23,6 @@ MUTED: Color = (150, 150, 170)
 DANGER: Color = (255, 64, 64)
 DEBUG_HURT: Color = (90, 255, 140)
 DEBUG_HIT: Color = (255, 70, 70)
-
-
-@dataclass(frozen=True, slots=True)
-class Team:
-    """Name and colours of a seat."""
-
-    name: str
-    base: Color
-    dark: Color
-    light: Color
 
 
 TEAMS = (

@@ -1,8 +1,6 @@
 """The colours of Rocket's look: a match at night under floodlights, two teams that differ in hue and brightness."""
 
-from dataclasses import dataclass
-
-from ludus.envs.colors import Color
+from ludus.envs.colors import Color, Team
 
 INK: Color = (10, 12, 24)
 WHITE: Color = (244, 246, 248)
@@ -28,16 +26,6 @@ PAD_BASE: Color = (92, 84, 66)
 PAD_AWAY: Color = (56, 66, 70)
 FLAME: Color = (255, 190, 90)
 FIRE = ((255, 250, 224), (255, 198, 84), (244, 106, 42), (120, 52, 46))  # from the start of an explosion to its end
-
-
-@dataclass(frozen=True, slots=True)
-class Team:
-    """Name and colours of a team."""
-
-    name: str
-    base: Color
-    dark: Color
-    light: Color
 
 
 TEAMS = (
