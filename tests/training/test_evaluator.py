@@ -140,6 +140,18 @@ def test_a_score_that_is_no_number_is_never_the_best(monkeypatch: pytest.MonkeyP
     assert (evaluator.best, evaluator.since_best) == (3.0, 0)
 
 
+def test_later_agents_within_the_tolerance_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter([2.0, 1.9, 1.7, 1.9, 2.5, math.nan])
+    row = {"opponent": "", "trial": "calm", "matches": 4, "mean_length": 9.0}
+    monkeypatch.setattr(evaluating, "evaluate", lambda *_, **__: result(row | {"distance_m": next(found)}))
+    evaluator = Evaluator(make_config({"score": "distance_m", "tolerance": 0.2}))
+    with make_env("stroll") as env:
+        policy = Policy(env.spec, PolicyConfig())
+    bests = [evaluator.evaluate(policy, Counters(), {}).is_best for _ in range(6)]
+    assert bests == [True, True, False, True, True, False]
+    assert (evaluator.best, evaluator.since_best) == (2.5, 1)  # the highest: tolerances do not add up
+
+
 def test_what_it_remembers_survives_a_checkpoint() -> None:
     config = make_config({"sooner": {"number": "distance_m", "steps": [[5, 128]]}, "converged": {"stable": 1.0}})
     first, second = Evaluator(config), Evaluator(config)

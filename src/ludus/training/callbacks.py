@@ -125,7 +125,7 @@ class Evaluated:
             `win_rate_high`, `damage_ratio` and what else the world's behaviour has. In a world with trials, for each
             `trial` likewise; where there are modes also the `mode`, and where teams are unequal the `side`.
         score: By which the best agent is kept.
-        is_best: Whether no earlier one had a higher score.
+        is_best: Whether the agent is kept: no earlier score was higher by more than `evaluation.tolerance`.
         judged_by: The number of the rows that the score is made of.
         milestones: Env steps at which something was reached first, by name; None where it was not yet.
         messages: What people want to know of it, beside the numbers.

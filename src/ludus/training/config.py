@@ -128,6 +128,8 @@ class EvaluationConfig(_Frozen):
         score: By which the best agent is kept: `mean_win_rate` over all rows, or `lowest_win_rate`; in a world
             without winners both are the mean return, or else the mean length. Or any number of the rows, such as
             `damage_ratio`, whose mean it is.
+        tolerance: A later agent takes the best one's place if its score is lower by no more than this: matches are a
+            matter of chance, and past selves that are met in training, but not here, are beaten better and better.
         sooner: When it is done more or less often than that; None never.
         converged: Numbers of the first row and how high they must be at least, all in one evaluation, for the agent to
             count as converged; the env steps of the first such evaluation are noted as `steps_to_convergence`.
@@ -142,6 +144,7 @@ class EvaluationConfig(_Frozen):
     seed: int = Field(default=1_000_003, ge=0, lt=2**63)
     deterministic: bool = False
     score: str = Field(default=MEAN_WIN_RATE, min_length=1)
+    tolerance: float = Field(default=0.0, ge=0.0)
     sooner: SoonerConfig | None = None
     converged: dict[str, float] | None = Field(default=None, min_length=1)
 

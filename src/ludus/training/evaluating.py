@@ -73,9 +73,9 @@ class Evaluator:
         numbers = {name: first.mean(name) for name in config.numbers()}
         score = score_of(result, config)
         improvement = self._plateau.improvement if self._plateau is not None else 0.0
-        is_best = score > self.best
+        is_best = score > self.best - config.tolerance
         self.since_best = 0 if score > self.best + improvement else self.since_best + 1
-        self.best = score if is_best else self.best  # a score that is no number is never the best
+        self.best = score if score > self.best else self.best  # a score that is no number is never the best
         self.every_env_steps = cadence(config, numbers)
         messages = self._note_convergence(numbers, counters)
         rows = tuple(result.as_json()["opponents"])

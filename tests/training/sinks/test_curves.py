@@ -84,7 +84,7 @@ def test_curves_say_what_the_files_say(tmp_path: Path) -> None:
     evaluation = curve(tmp_path, panels.draw_evaluations, "a")
     assert evaluation.tolist() == [[10_000, 0.25], [20_000, 0.5], [30_000, 0.75], [40_000, 1.0]]
     assert curve(tmp_path, panels.draw_score, "score").tolist() == evaluation.tolist()
-    assert curve(tmp_path, panels.draw_score, "best").tolist() == [[40_000, 1.0]]
+    assert curve(tmp_path, panels.draw_score, "highest").tolist() == [[40_000, 1.0]]
     assert curve(tmp_path, panels.draw_length, "mean")[0].tolist() == pytest.approx([2500.0, 897.5], rel=0.5)
     wins = curve(tmp_path, panels.draw_win_rates, "based")
     assert wins[0, 1] <= 0.4

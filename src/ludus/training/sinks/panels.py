@@ -94,8 +94,8 @@ def draw_score(axes: Axes, data: CurveData) -> bool:
     score = scores[known][first]
     if len(when):
         axes.plot(when, score, color=COLOURS[0], label="score", marker="o", markersize=3, linewidth=1.6)
-        best = int(np.argmax(score))
-        axes.plot(when[best], score[best], color=COLOURS[5], label="best", marker="*", markersize=12, linestyle="none")
+        top = int(np.argmax(score))
+        axes.plot(when[top], score[top], color=COLOURS[5], label="highest", marker="*", markersize=12, linestyle="none")
     # Elo comes first: where there are several modes, each has its own, and not all numbers find room.
     ratings = sorted((name for name in data.metrics if name.startswith("rating")), key=lambda name: name.split("/")[0])
     on = axes.twinx() if len(when) and ratings else axes

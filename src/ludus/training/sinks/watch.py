@@ -26,7 +26,7 @@ class Watch:
         metrics: The newest number of each name.
         recent: The last matches by opponent.
         evaluation: The last one.
-        best_score: Highest score of an evaluation in this session.
+        best_score: Score of the agent that is kept as the best, of those that were evaluated in this session.
         milestones: Env steps at which something was reached, by name; what was not yet is left out.
         checkpoints: Saved in this session.
         checkpoint: Name of the last one.
