@@ -29,6 +29,11 @@ def test_eval_prints_a_table_of_every_bot(run: Run, make_agent: MakeAgent) -> No
     assert "evaluation: 100 % (0 s left)" in err
 
 
+def test_a_quotient_by_next_to_nothing_is_not_spelt_out() -> None:
+    assert evaluate._cell({"damage_ratio": 10_217.89}, "damage_ratio", ".2f") == "> 999"
+    assert evaluate._cell({"damage_ratio": 2.5}, "damage_ratio", ".2f") == "2.50"
+
+
 def test_eval_as_json_is_the_same_twice_and_says_what_was_asked(run: Run, make_agent: MakeAgent) -> None:
     agent = make_agent("duel")
     arguments = ("eval", agent, "--against", "random", "--against", agent, "--matches", 30, "--seed", 7, "--json")

@@ -29,6 +29,7 @@ _COLUMNS: Mapping[str, tuple[str, str]] = {
     "survival s": ("survival_s", ".1f"),
 }
 _OUTCOMES = ("win_rate", "mean_return")
+_QUOTIENT, _MOST = "damage_ratio", 999
 _WIDTH = 80  # letters in a line of the second table
 
 
@@ -139,6 +140,8 @@ def _show_numbers(rows: Sequence[Mapping[str, Any]], numbers: Sequence[str]) -> 
 
 def _cell(row: Mapping[str, Any], name: str, form: str) -> str:
     """Returns a number, with its interval in brackets if it is an outcome."""
+    if name == _QUOTIENT and row.get(name, 0.0) > _MOST:
+        return f"> {_MOST}"  # by next to nothing, such as the damage that a bot deals that never attacks
     keys = (name, f"{name}_low", f"{name}_high") if name in _OUTCOMES else (name,)
     value, *ends = (format(row[key], form).removesuffix("%") if key in row else "" for key in keys)
     return f"{value} ({' to '.join(ends)})" if ends else value
