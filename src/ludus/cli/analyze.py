@@ -8,7 +8,6 @@ import typer
 
 from ludus.cli.console import ShareLine, print_ok, print_warning, show_table
 from ludus.cli.options import AsJson, Device, Seed
-from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
 from ludus.core.errors import ConfigError
 
@@ -48,12 +47,13 @@ def analyze(
 ) -> None:
     """Find out what an agent knows of its opponent's strategy: probes, maps, attention, drift, ablation."""
     load_plugins(plugin)
+    from ludus.envs.registry import place_for
     from ludus.evaluation.contenders import load_agent
     from ludus.evaluation.strategy_analysis import analyse
     from ludus.evaluation.strategy_pictures import draw_analysis
 
     loaded = load_agent(agent)
-    place = choose_device(device, loaded.spec.id)
+    place = place_for(device, loaded.spec.id)
     if place != "cpu":
         loaded = load_agent(agent, place)
     line = ShareLine("analysis")

@@ -8,7 +8,6 @@ import typer
 
 from ludus.cli.console import ShareLine, print_ok, print_table, print_verdict, show_table
 from ludus.cli.options import AsJson, Deterministic, Device, Games, Seed
-from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
 from ludus.core.errors import ConfigError
 
@@ -52,14 +51,14 @@ def benchmark(
 ) -> None:
     """Play an agent in a suite and print a verdict for every target, and the readiness tier that is reached."""
     load_plugins(plugin)
-    from ludus.envs.registry import make_env
+    from ludus.envs.registry import make_env, place_for
     from ludus.evaluation.benchmark import compare_benchmarks, run_benchmark
     from ludus.evaluation.contenders import load_agent
     from ludus.evaluation.suite import find_suite, load_suite
 
     loaded = load_agent(agent)
     file = find_suite(loaded.spec.id, suite)
-    place = choose_device(device, loaded.spec.id)
+    place = place_for(device, loaded.spec.id)
     with make_env(loaded.spec.id, 1, place, config=loaded.settings or None) as env:
         chosen = load_suite(file, env)
         others = [] if against is None else [load_agent(against, place)]

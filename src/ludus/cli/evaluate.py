@@ -8,7 +8,6 @@ import typer
 
 from ludus.cli.console import ShareLine, print_ok, show_table
 from ludus.cli.options import AsJson, Deterministic, Device, Games, Seed
-from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
 from ludus.core.errors import UnknownNameError
 
@@ -29,7 +28,7 @@ _COLUMNS: Mapping[str, tuple[str, str]] = {
     "survival s": ("survival_s", ".1f"),
 }
 _OUTCOMES = ("win_rate", "mean_return")
-_QUOTIENT, _MOST = "damage_ratio", 999
+_LARGEST = {"damage_ratio": 999}  # quotients; above, they are by next to nothing
 _WIDTH = 80  # letters in a line of the second table
 
 
@@ -65,12 +64,13 @@ def evaluate(
 ) -> None:
     """Play an agent against bots and agents, or in trials, and print how well it does, with intervals."""
     load_plugins(plugin)
+    from ludus.envs.registry import place_for
     from ludus.evaluation import duels
     from ludus.evaluation.contenders import load_agent
     from ludus.evaluation.stage import stage_settings
 
     loaded = load_agent(agent)
-    place = choose_device(device, loaded.spec.id)
+    place = place_for(device, loaded.spec.id)
     if place != "cpu":
         loaded = load_agent(agent, place)
     world, words = loaded.spec.id, set_ or ()
@@ -140,8 +140,8 @@ def _show_numbers(rows: Sequence[Mapping[str, Any]], numbers: Sequence[str]) -> 
 
 def _cell(row: Mapping[str, Any], name: str, form: str) -> str:
     """Returns a number, with its interval in brackets if it is an outcome."""
-    if name == _QUOTIENT and row.get(name, 0.0) > _MOST:
-        return f"> {_MOST}"  # by next to nothing, such as the damage that a bot deals that never attacks
+    if name in _LARGEST and row.get(name, 0.0) > _LARGEST[name]:
+        return f"> {_LARGEST[name]}"
     keys = (name, f"{name}_low", f"{name}_high") if name in _OUTCOMES else (name,)
     value, *ends = (format(row[key], form).removesuffix("%") if key in row else "" for key in keys)
     return f"{value} ({' to '.join(ends)})" if ends else value

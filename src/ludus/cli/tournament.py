@@ -11,7 +11,6 @@ import typer
 
 from ludus.cli.console import ShareLine, print_ok, print_warning, show_table
 from ludus.cli.options import AsJson, Deterministic, Device, Games, Seed
-from ludus.cli.places import choose_device
 from ludus.cli.plugins import Plugin, load_plugins
 
 if TYPE_CHECKING:
@@ -58,10 +57,8 @@ def tournament(
     from ludus.evaluation.tournament import run_tournament
 
     settings = stage_settings(world or "", words=set_ or ()) or None
-    entries = admit(players or (), world=world, all_bots=bots, config=settings)
-    place = choose_device(device, entries.world)
-    if place != "cpu":
-        entries = admit(players or (), world=world, all_bots=bots, config=settings, device=place)
+    entries = admit(players or (), world=world, all_bots=bots, config=settings, device=device)
+    place = entries.device
     for refusal in entries.refusals:
         print_warning(f"REFUSED {refusal.source}: {refusal.reason}")
     if entries.refusals:

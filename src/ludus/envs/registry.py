@@ -44,6 +44,7 @@ _SETTINGS: dict[str, str | type[EnvSettings]] = {
     "tug-v1": "ludus.envs.tiny.tug:TugSettings",
 }
 GYMNASIUM_PREFIX = "gym:"  # before the id of any Gymnasium environment
+AUTO = "auto"  # in the place of a device: a GPU if there is one
 _GYMNASIUM_PACKAGE = "ludus.envs.adapters"
 _GYMNASIUM_SETTINGS = "ludus.envs.adapters.gymnasium_games:GymnasiumSettings"
 
@@ -112,13 +113,30 @@ def make_env(
     return _factory(name)(request)
 
 
-def can_live_on(name: str, device: str | torch.device, config: Mapping[str, Any] | None = None) -> bool:
-    """Whether a device is here and a world can live on it: one game is made there to find out."""
-    try:
-        make_env(name, 1, device, config=config).close()
-    except DeviceError:
-        return False
-    return True
+def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -> str:
+    """Returns the device that is meant: for `auto` a GPU if there is one and the world can live on it.
+
+    Where it is not the CPU, on which every world can live, one game is made there to find out.
+
+    Args:
+        device: `auto`, or a device.
+        name: The world.
+        config: The world's own settings.
+
+    Raises:
+        DeviceError: The device that was asked for is not here, or not for this world.
+    """
+    if device == AUTO and not torch.cuda.is_available():
+        return "cpu"
+    place = "cuda" if device == AUTO else device
+    if place != "cpu":
+        try:
+            make_env(name, 1, place, config=config).close()
+        except DeviceError:
+            if device != AUTO:
+                raise
+            return "cpu"
+    return place
 
 
 def world_package(name: str) -> str:

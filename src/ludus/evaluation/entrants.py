@@ -10,7 +10,7 @@ import torch
 
 from ludus.core.errors import ConfigError, LudusError, StateError, did_you_mean
 from ludus.envs.base import BatchedEnv
-from ludus.envs.registry import make_env
+from ludus.envs.registry import make_env, place_for
 from ludus.evaluation.contenders import Contender, is_bot, load_agent, short_name
 from ludus.evaluation.pairings import check_two_sides
 from ludus.evaluation.reaction import ReactionTime, measure_reaction
@@ -48,6 +48,7 @@ class Entries:
     world: str
     entrants: tuple[Entrant, ...]
     refusals: tuple[Refusal, ...]
+    device: str = "cpu"
 
 
 def admit(
@@ -55,7 +56,7 @@ def admit(
     *,
     world: str | None = None,
     all_bots: bool = False,
-    device: torch.device | str = "cpu",
+    device: str = "cpu",
     config: Mapping[str, Any] | None = None,
 ) -> Entries:
     """Loads and checks everybody who wants to take part.
@@ -68,15 +69,18 @@ def admit(
         names: Bots, and folders or files of agents.
         world: Where; if None, where most of the agents come from.
         all_bots: Whether every bot of the world takes part too.
-        device: Where the agents shall live.
+        device: Where the agents shall live; `auto` for a GPU if there is one and the world can live on it.
         config: Settings of the world.
 
     Raises:
         ConfigError: A name is unknown or comes twice, nobody says which world is meant, or fewer than two are left.
     """
-    loaded = {name: _load(name, device) for name in names if Path(name).exists()}
+    loaded = {name: _load(name, "cpu") for name in names if Path(name).exists()}
     chosen = world or _most_common_world([agent for agent in loaded.values() if isinstance(agent, Agent)], loaded)
-    with make_env(chosen, 1, device, config=config) as env:
+    place = place_for(device, chosen, config)
+    if place != "cpu":
+        loaded = {name: _load(name, place) for name in loaded}
+    with make_env(chosen, 1, place, config=config) as env:
         check_two_sides(env.spec)
         wanted = _wanted(names, env, all_bots=all_bots)
         labels = _labels(wanted, env)
@@ -96,10 +100,10 @@ def admit(
     if len(entrants) < 2:
         reasons = "".join(f"\n  refused: {each.source}: {each.reason}" for each in refusals)
         raise ConfigError(f"a tournament needs two players or more; {len(entrants)} can take part{reasons}")
-    return Entries(world_id, tuple(entrants), tuple(refusals))
+    return Entries(world_id, tuple(entrants), tuple(refusals), place)
 
 
-def _load(name: str, device: torch.device | str) -> Agent | LudusError:
+def _load(name: str, device: str) -> Agent | LudusError:
     try:
         return load_agent(name, device)
     except LudusError as error:

@@ -2,10 +2,8 @@
 
 import torch
 
-from ludus.envs.registry import can_live_on
+from ludus.envs.registry import AUTO, place_for
 from ludus.training.config import TrainConfig
-
-AUTO = "auto"
 
 
 def choose_device(config: TrainConfig) -> TrainConfig:
@@ -13,8 +11,7 @@ def choose_device(config: TrainConfig) -> TrainConfig:
     if config.world.device != AUTO:
         return config
     world = config.world
-    has_gpu = torch.cuda.is_available() and can_live_on(world.name, "cuda", world.settings or None)
-    device = "cuda" if has_gpu else "cpu"
+    device = place_for(AUTO, world.name, world.settings or None)
     return config.model_copy(update={"world": world.model_copy(update={"device": device})})
 
 

@@ -55,7 +55,8 @@ class GpuStep:
         self._sorted = torch.empty_like(self._of_cars.view(-1)), torch.empty_like(self._of_games)
         numbers = [wp.from_torch(self._of_cars), wp.from_torch(self._of_games)]
         self.likeness = SizedKernel(likeness_kernel, [cars, balls, rules, *numbers], games)
-        last_ticks = wp.from_torch(torch.zeros(games, dtype=torch.int32, device=device))
+        self._last_ticks = torch.zeros(games, dtype=torch.int32, device=device)
+        last_ticks = wp.from_torch(self._last_ticks)
         car_order, game_order, meets = wp.from_torch(self._car_order), wp.from_torch(self._game_order), numbers[1]
         ball = [cars, balls, matches, meets, rules, counted, last_ticks]
         alone = [cars, matches, pads, meets, controls, car_order, tables, rules, counted, last_ticks]
