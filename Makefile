@@ -3,12 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: train test lint check clean
+# Tests start many processes: each would compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: train test lint pytest clean
 
 train: $(READY)
 	$(BIN)/ludus train brawl --preset quick
 
-test: lint
+# Side by side, because tests often wait for processes, screens and disks.
+test: $(READY)
+	$(MAKE) --no-print-directory --jobs=2 lint pytest
+
+pytest: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
 lint: $(READY)

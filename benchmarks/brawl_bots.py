@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from benchmarks.cross_table import MatchTable, play_cross_table
 from torch import Tensor
 
 from ludus.core.intervals import mean_interval
-from ludus.envs.brawl.bots import BOT_NAMES
-from ludus.envs.brawl.rules import RATE_HZ
-from ludus.evaluation.matches import MatchTable, play_cross_table
+from ludus.worlds.brawl.bots import BOT_NAMES
+from ludus.worlds.brawl.rules import RATE_HZ
 
 DATA = Path(__file__).parents[1] / "docs" / "data"
 
@@ -59,13 +59,13 @@ def print_scores(table: MatchTable) -> None:
 def print_behaviour(table: MatchTable) -> None:
     """Prints what the row bot does, over all its matches in either seat."""
     columns: dict[str, Callable[[int], float]] = {
-        "attacks a minute": lambda bot: _a_minute(table, "attacks", bot),
+        "attacks per minute": lambda bot: _a_minute(table, "attacks", bot),
         "hits of attacks in %": lambda bot: 100 * _ratio(table, "hits", "attacks", bot),
-        "damage dealt a minute": lambda bot: _a_minute(table, "damage_dealt", bot),
+        "damage dealt per minute": lambda bot: _a_minute(table, "damage_dealt", bot),
         "combo hits in %": lambda bot: 100 * _ratio(table, "stun_hits", "hits", bot),
-        "knockouts a match": lambda bot: _mean(table, "knockouts", bot),
-        "falls a match": lambda bot: _mean(table, "falls", bot),
-        "pick-ups a match": lambda bot: _mean(table, "pickups", bot),
+        "knockouts per match": lambda bot: _mean(table, "knockouts", bot),
+        "falls per match": lambda bot: _mean(table, "falls", bot),
+        "pick-ups per match": lambda bot: _mean(table, "pickups", bot),
         "airborne in %": lambda bot: 100 * (1 - _measure(table, "grounded", bot)),
         "distance": lambda bot: _measure(table, "distance", bot),
         "own x": lambda bot: _measure(table, "x", bot),
@@ -99,7 +99,7 @@ def _mean(table: MatchTable, event: str, bot: int) -> float:
 
 
 def _measure(table: MatchTable, measure: str, bot: int) -> float:
-    return float(_of(table.measures[measure], bot).mean())
+    return float(_of(table.state_metrics[measure], bot).mean())
 
 
 if __name__ == "__main__":

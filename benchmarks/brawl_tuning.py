@@ -65,14 +65,18 @@ def resolved(config: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]
         settings["extends"] = "competition"
         del settings["policy"]
         settings["seed"] = config["seed"]
-        settings["ppo"] |= {"memory_rate": config["memory_rate"], "entropy": config["entropy"], "chunk": 16}
+        settings["ppo"] |= {
+            "memory_lr_scale": config["memory_rate"],
+            "ent_coef": config["entropy"],
+            "sequence_length": 16,
+        }
         return dict(settings)
     settings = json.loads(json.dumps(config))
     variables = settings.pop("environment", {})
     if "MEMRATE" in variables:
-        settings["ppo"]["memory_rate"] = float(variables["MEMRATE"])
+        settings["ppo"]["memory_lr_scale"] = float(variables["MEMRATE"])
     if "MEMSCALE" in variables:
-        settings["policy"]["recurrent"]["skip_scale"] = float(variables["MEMSCALE"]) or _ALMOST_NOTHING
+        settings["policy"]["recurrent"]["memory_feature_scale"] = float(variables["MEMSCALE"]) or _ALMOST_NOTHING
     return dict(settings)
 
 

@@ -12,9 +12,10 @@ import csv
 from itertools import combinations
 from pathlib import Path
 
+from benchmarks.cross_table import play_cross_table
+
 from ludus.core.intervals import mean_interval
-from ludus.envs.brawl.moves import load_move_table
-from ludus.evaluation.matches import play_cross_table
+from ludus.worlds.brawl.moves import load_move_table
 
 # All styles that seek a fight, with some noise: without it two equal bots can repeat one exchange for a whole match.
 STYLES = ("based-safe", "aggressive", "hit-and-run", "aerial", "heavy-spammer", "edge-guarder", "switcher")

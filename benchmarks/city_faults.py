@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import GameLostError
 from ludus.envs.base import EnvRequest
-from ludus.envs.city.config import CityConfig
-from ludus.envs.city.drivers.driver import Click
-from ludus.envs.city.drivers.x11 import X11Driver
-from ludus.envs.city.screen.session import ScreenSession
-from ludus.envs.city.screen_table import ScreenTable
-from ludus.envs.city.table import Sight
+from ludus.worlds.city.backend import Sight
+from ludus.worlds.city.config import CityConfig
+from ludus.worlds.city.drivers.driver import Click
+from ludus.worlds.city.drivers.x11 import X11Driver
+from ludus.worlds.city.screen.session import ScreenSession
+from ludus.worlds.city.screen_backend import ScreenBackend
 
 SHOT_WIDTH = 600  # pixels of a kept picture
 SHOT_DECISIONS = 20  # of a game between two pictures
@@ -44,7 +44,7 @@ def stop_game(driver: X11Driver) -> None:
 
 def destroy_window(driver: X11Driver) -> None:
     """Takes the game's window away."""
-    session, title = _session(driver), driver.profile.window_title
+    session, title = _session(driver), driver.profile.window.title
     connection = session._connection  # noqa: SLF001
     for window in session.shown():
         if title.fullmatch(window.title):
@@ -78,7 +78,7 @@ FAULTS: dict[str, Callable[[X11Driver], None]] = {
 }
 
 
-class FaultyTable(ScreenTable):
+class FaultyBackend(ScreenBackend):
     """A table whose games are disturbed every so often, in turn, once it has played for a while.
 
     Attributes:
@@ -91,27 +91,27 @@ class FaultyTable(ScreenTable):
     _tables = 0
 
     def __init__(self, config: CityConfig, request: EnvRequest) -> None:
-        FaultyTable._tables += 1
-        self._number = FaultyTable._tables
+        FaultyBackend._tables += 1
+        self._number = FaultyBackend._tables
         self._begun_s = self._last_s = time.monotonic()
         self._faults = self._decisions = 0
-        self._length = np.zeros(request.num_games, np.int64)
+        self._length = np.zeros(request.num_envs, np.int64)
         super().__init__(config, request)
 
     def play(self, decisions: NDArray[np.int64]) -> Sight:
         """Disturbs a game if it is time to, and plays."""
-        self._decisions += self.num_games
+        self._decisions += self.num_envs
         is_due = self._decisions > QUIET_DECISIONS and time.monotonic() - self._last_s >= self.every_s
         sight = self._play_disturbed(decisions) if is_due else super().play(decisions)
         self._length += 1
         if sight.trouble.any() and not is_due:
             self._record("troubles", games=np.flatnonzero(sight.trouble).tolist())
-        if self._decisions % (SHOT_DECISIONS * self.num_games) == 0:
+        if self._decisions % (SHOT_DECISIONS * self.num_envs) == 0:
             self.shoot(0)
         return sight
 
     def _play_disturbed(self, decisions: NDArray[np.int64]) -> Sight:
-        name, game = list(FAULTS)[self._faults % len(FAULTS)], self._faults % self.num_games
+        name, game = list(FAULTS)[self._faults % len(FAULTS)], self._faults % self.num_envs
         self._faults, self._last_s = self._faults + 1, time.monotonic()
         driver = self.games[game].driver
         known = len(driver.incidents)

@@ -1,7 +1,7 @@
 """An hour of the real Micropolis, unattended: an agent learns while its games are killed, stopped, closed and covered.
 
-    python benchmarks/city_micropolis.py --minutes 65 --folder runs/city-micropolis --out micropolis.json
-    python benchmarks/city_micropolis.py --judge --folder runs/city-micropolis     # players of a run that is there
+    python -m benchmarks.city_micropolis --minutes 65 --folder runs/city-micropolis --out micropolis.json
+    python -m benchmarks.city_micropolis --judge --folder runs/city-micropolis     # players of a run that is there
 
 Faults are done to the games in turn (`city_faults.py`). Then the agent and random players found cities on the same
 lands, with the same number of decisions each; when a city is finished, the game's own prompt says how many of its zones
@@ -22,15 +22,15 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from benchmarks.micropolis_map import POWERED, TILE_MASK, ZONE_MIDDLE, MicropolisMap
 from torch import Tensor
 
 import ludus
-from city_faults import FaultyTable  # type: ignore[import-not-found]  # beside this file
+from city_faults import FaultyBackend  # type: ignore[import-not-found]  # beside this file
 from ludus.envs.base import EnvRequest, Observations, StepResult
-from ludus.envs.city import env as city
-from ludus.envs.city.drivers.micropolis_truth import POWERED, TILE_MASK, ZONE_MIDDLE, MicropolisTruth
-from ludus.envs.city.screen_table import ScreenTable
 from ludus.policies.agent import Agent
+from ludus.worlds.city import env as city
+from ludus.worlds.city.screen_backend import ScreenBackend
 
 SEED = 20  # of the comparison
 GAMES = 6
@@ -71,8 +71,8 @@ def main() -> None:
 def train(folder: Path, minutes: float, every_s: float, overrides: list[str]) -> None:
     """Trains on games that are disturbed, until the time is over."""
     folder.mkdir(parents=True)
-    FaultyTable.folder, FaultyTable.every_s = folder, every_s
-    setattr(city, "ScreenTable", FaultyTable)  # noqa: B010 - the world's own name for its table
+    FaultyBackend.folder, FaultyBackend.every_s = folder, every_s
+    setattr(city, "ScreenBackend", FaultyBackend)  # noqa: B010 - the name that the world uses
     started_s = time.monotonic()
     settings = ["total_env_steps=1_000_000", "evaluation.every_env_steps=1_000_000", "monitoring.console=plain"]
     stop = threading.Timer(60.0 * minutes, os.kill, (os.getpid(), signal.SIGTERM))
@@ -81,7 +81,7 @@ def train(folder: Path, minutes: float, every_s: float, overrides: list[str]) ->
     run = ludus.train("city", preset="micropolis", overrides=[*settings, *overrides], folder=folder / "run")
     outcome = {"wall_s": time.monotonic() - started_s, "env_steps": run.env_steps, "why": run.stop_reason}
     (folder / "wall.json").write_text(json.dumps(outcome))
-    setattr(city, "ScreenTable", ScreenTable)  # noqa: B010
+    setattr(city, "ScreenTable", ScreenBackend)  # noqa: B010
 
 
 class Player(Protocol):
@@ -102,16 +102,16 @@ class AgentPlayer:
         """Asks the agent."""
         seen = {name: entry[:, 0] for name, entry in observations.items()}
         chosen, self._memory = self._agent.predict(seen, self._memory if step else None)
-        return torch.as_tensor(chosen).reshape(env.num_games, 1, 2)
+        return torch.as_tensor(chosen).reshape(env.num_envs, 1, 2)
 
 
 class RandomPlayer:
     """Draws from what is allowed."""
 
-    def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:  # noqa: ARG002
+    def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
         """Asks the world's own random player."""
-        actions = torch.zeros((env.num_games, 1, 2), dtype=torch.int64)
-        env.bots(("random",)).act(torch.zeros((env.num_games, 1), dtype=torch.int32), actions)
+        actions = torch.zeros((env.num_envs, 1, 2), dtype=torch.int64)
+        env.bots(("random",)).act(torch.zeros((env.num_envs, 1), dtype=torch.int32), actions)
         return actions
 
 
@@ -120,14 +120,14 @@ class ScriptedPlayer:
 
     def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
         """Takes the next step of the plan in all games."""
-        catalogue = env.table.catalogue
+        catalogue = env.backend.catalogue
         row, column = catalogue.rows // 2, (catalogue.columns - 1) // 2
         cells = [(y, x) for y in range(catalogue.rows) for x in range(catalogue.columns)]
         cells.sort(key=lambda cell: abs(cell[0] - row) + abs(cell[1] - column))
         # The plant reaches over to the lot beside it.
         plan = [("coal", (row, column)), *zip(itertools.cycle(BLOCKS), _without(cells, row, column), strict=False)]
         name, (y, x) = plan[step] if step < len(plan) else ("wait", (0, 0))
-        decision = torch.tensor([[catalogue.number(name), y * catalogue.columns + x]]).repeat(env.num_games, 1, 1)
+        decision = torch.tensor([[catalogue.number(name), y * catalogue.columns + x]]).repeat(env.num_envs, 1, 1)
         is_allowed = observations["mask"][:, 0, catalogue.number(name)].bool()
         return decision * is_allowed[:, None, None]
 
@@ -140,7 +140,7 @@ def play(settings: Mapping[str, Any], cities: int, player: Player) -> dict[str, 
     """Founds cities with a player, on the same lands, and returns how they end."""
     steps, finals, started_s = int(settings["steps"]), list[dict[str, float]](), time.monotonic()
     with city.CityEnv(EnvRequest(GAMES, seed=SEED, config={**settings, "steps": 10 * steps})) as env:
-        kinds, placed = np.zeros(len(env.table.catalogue), np.int64), 0
+        kinds, placed = np.zeros(len(env.backend.catalogue), np.int64), 0
         for _ in range(-(-cities // GAMES)):
             observations = env.reset()
             for step in range(steps):
@@ -151,18 +151,18 @@ def play(settings: Mapping[str, Any], cities: int, player: Player) -> dict[str, 
                 placed += int(result.events["placed"].sum())
             finals += [final(env, game, result) for game in range(GAMES)]
             print(f"[OK] {finals[-GAMES:]}", file=sys.stderr, flush=True)
-    shares = dict(zip(env.table.catalogue.names, (kinds / kinds.sum()).round(3).tolist(), strict=True))
+    shares = dict(zip(env.backend.catalogue.names, (kinds / kinds.sum()).round(3).tolist(), strict=True))
     return {"cities": finals, "wall_s": round(time.monotonic() - started_s, 1), "kinds": shares, "placed": placed}
 
 
 def final(env: city.CityEnv, game: int, result: StepResult) -> dict[str, float]:
     """Returns what the screen says of a city, and what the game knows of its zones."""
-    said = {name: float(result.measures[name][game, 0]) for name in ("population", "funds", "year")}
-    table = env.table
-    if not isinstance(table, ScreenTable):
+    said = {name: float(result.state_metrics[name][game, 0]) for name in ("population", "funds", "year")}
+    backend = env.backend
+    if not isinstance(backend, ScreenBackend):
         raise TypeError("games on real screens are judged here")
-    driver = table.games[game].driver
-    tiles = MicropolisTruth(lambda: driver.prompt).tiles()
+    driver = backend.games[game].driver
+    tiles = MicropolisMap(lambda: driver.prompt).tiles()
     kinds = tiles & TILE_MASK
     is_zone = ((tiles & ZONE_MIDDLE) > 0) & (kinds >= ZONES[0]) & (kinds < ZONES[1])
     rows, columns = np.nonzero(is_zone)

@@ -23,8 +23,8 @@ import torch
 
 from ludus.core.intervals import mean_interval
 from ludus.envs.base import EnvRequest
-from ludus.envs.city.env import CityEnv
 from ludus.policies.agent import Agent
+from ludus.worlds.city.env import CityEnv
 
 LUDUS = [sys.executable, "-m", "ludus.cli.main"]
 SEED = 20  # of the cities that everybody is judged by

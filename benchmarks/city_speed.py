@@ -3,7 +3,7 @@
 A step of a game is what an agent does in a decision: select a tool, click on the map, let ten days pass, and look. The
 cities are towns that the balanced strategy has built for some years. `--json` prints one JSON object.
 
-    python benchmarks/city_speed.py --games 16 --seconds 3
+    python -m benchmarks.city_speed --games 16 --seconds 3
 """
 
 import argparse
@@ -12,15 +12,14 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from benchmarks.city_player import StrategyPlayer
 from torch import Tensor
 
-from ludus.envs.city.drivers.city_games import CityGames
-from ludus.envs.city.drivers.driver import Click, Key, Point, Wait
-from ludus.envs.city.game.settings import CityRules
-from ludus.envs.city.interface.boxes import point_in
-from ludus.envs.city.interface.display import RESOLUTIONS, CityDisplay
-from ludus.envs.city.interface.themes import THEMES
-from ludus.envs.city.strategies import make_strategy
+from ludus.worlds.city.drivers.city_games import CityGames
+from ludus.worlds.city.drivers.driver import Click, Key, Point, Wait
+from ludus.worlds.city.game.rules import CityRules
+from ludus.worlds.city.interface.boxes import point_in
+from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 
 
 def main() -> None:
@@ -56,7 +55,7 @@ def main() -> None:
 def built_town(rules: CityRules, cities: int, years: int) -> dict[str, Tensor]:
     """Returns towns that the balanced strategy has built."""
     games = CityGames(cities, rules=rules, seed=1)
-    players = [make_strategy("balanced", games, game) for game in range(cities)]
+    players = [StrategyPlayer("balanced", games, game) for game in range(cities)]
     for _ in range(years * 36):
         for game, player in enumerate(players):
             games.act(game, player.decide())
@@ -89,17 +88,17 @@ def step_rate(games: CityGames, seconds: float, *, capture: bool) -> float:
     buttons = [point_in(*tool.box.middle, *size) for tool in layout.tools if tool.name != "tool.query"]
 
     def step() -> None:
-        for game in range(games.num_games):
+        for game in range(games.num_envs):
             x, y = random.random(2)
             cell = Point((view.left + x * view.width) / size[0], (view.top + y * view.height) / size[1])
             button = buttons[int(random.integers(len(buttons)))]
             games.act(game, [Key("Return"), Click(button), Click(cell), Wait(1.0)])
         games.advance()
         if capture:
-            for game in range(games.num_games):
+            for game in range(games.num_envs):
                 games.capture(game)
 
-    return calls_per_s(step, seconds) * games.num_games
+    return calls_per_s(step, seconds) * games.num_envs
 
 
 def calls_per_s(call: Callable[[], None], seconds: float) -> float:

@@ -3,7 +3,7 @@
 Every strategy plays the same cities through the interface, one placement a decision. Prints a table; with `--csv` it
 writes the numbers too, from which the table of docs/city.md is made.
 
-    python benchmarks/city_strategies.py --years 20 --cities 16
+    python -m benchmarks.city_strategies --years 20 --cities 16
 """
 
 import argparse
@@ -11,13 +11,13 @@ import csv
 from pathlib import Path
 
 import numpy as np
+from benchmarks.city_player import StrategyPlayer
 from numpy.typing import NDArray
 
 from ludus.core.intervals import mean_interval
-from ludus.envs.city.drivers.city_games import CityGames
-from ludus.envs.city.game.rules import MONTH_DAYS, YEAR_MONTHS, Over
-from ludus.envs.city.game.settings import CityRules
-from ludus.envs.city.strategies import STRATEGIES, make_strategy
+from ludus.worlds.city.drivers.city_games import CityGames
+from ludus.worlds.city.game.rules import MONTH_DAYS, YEAR_MONTHS, CityRules, Over
+from ludus.worlds.city.strategies import STRATEGIES
 
 COLUMNS = ("population", "most", "funds", "happiness", "traffic", "pollution", "land value", "bankrupt in %")
 
@@ -51,7 +51,7 @@ def play(name: str, years: int, cities: int, seed: int) -> dict[str, NDArray[np.
     """Plays a strategy in several cities for some years and returns how they end, `(cities,)` a measure."""
     rules = CityRules(threads=1)
     games = CityGames(cities, rules=rules, seed=seed)
-    players = [make_strategy(name, games, game, seed) for game in range(cities)]
+    players = [StrategyPlayer(name, games, game, seed) for game in range(cities)]
     most = np.zeros(cities)
     decisions = years * YEAR_MONTHS * MONTH_DAYS // rules.days_per_second
     for _ in range(decisions):

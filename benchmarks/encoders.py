@@ -21,9 +21,9 @@ from typing import Any, Literal
 import torch
 
 from ludus.core.intervals import mean_interval
-from ludus.networks.strategy import STRATEGY_SIZES, StrategyConfig
+from ludus.nn.strategy import STRATEGY_SIZES, StrategyConfig
+from ludus.training.components import Components
 from ludus.training.config import TrainConfig
-from ludus.training.workbench import Workbench
 
 Kind = Literal["streaming", "window"]
 KINDS: tuple[Kind, ...] = ("streaming", "window")
@@ -72,16 +72,16 @@ def make_config(kind: Kind, size: str, batch: Batch, seed: int = 0) -> TrainConf
     """Returns the settings of a training with one of the encoders, which differ in nothing else."""
     return TrainConfig.model_validate(
         {
-            "world": {"name": "rps", "num_games": batch.games, "device": "cpu"},
+            "world": {"name": "rps", "num_envs": batch.games, "device": "cpu"},
             "seed": seed,
             "policy": {"strategy": StrategyConfig.preset(size, kind).model_dump()},
             "ppo": {
-                "steps": batch.steps,
+                "n_steps": batch.steps,
                 "batch_size": batch.batch_size,
-                "epochs": batch.epochs,
-                "chunk": batch.steps,
+                "n_epochs": batch.epochs,
+                "sequence_length": batch.steps,
                 "learning_rate": RATE,
-                "entropy": 0.01,
+                "ent_coef": 0.01,
             },
         }
     )
@@ -91,8 +91,11 @@ def measure_speed(size: str, repeats: int) -> dict[str, Any]:
     """Returns env steps a second of whole iterations with both encoders, and their ratio."""
     batch, strategy = SPEED[size], StrategyConfig.preset(size)
     seconds: dict[Kind, list[float]] = {kind: [] for kind in KINDS}
-    with Workbench(make_config("streaming", size, batch)) as one, Workbench(make_config("window", size, batch)) as two:
-        benches: dict[Kind, Workbench] = {"streaming": one, "window": two}
+    with (
+        Components(make_config("streaming", size, batch)) as one,
+        Components(make_config("window", size, batch)) as two,
+    ):
+        benches: dict[Kind, Components] = {"streaming": one, "window": two}
         for turn, kind in product(range(repeats + 1), KINDS):
             started = time.perf_counter()
             benches[kind].learner.iterate()
@@ -137,8 +140,8 @@ def measure_learning(size: str, seeds: int, iterations: int, jobs: int) -> dict[
 def train(kind: Kind, size: str, seed: int, iterations: int) -> list[float]:
     """Returns the mean episode return of every iteration; on one thread, so that trainings can run side by side."""
     torch.set_num_threads(1)
-    with Workbench(make_config(kind, size, LEARNING, seed)) as bench:
-        return [round(bench.learner.iterate(i / iterations)["episode_return"], 3) for i in range(iterations)]
+    with Components(make_config(kind, size, LEARNING, seed)) as components:
+        return [round(components.learner.iterate(i / iterations)["episode_return"], 3) for i in range(iterations)]
 
 
 def speed_table(rows: list[dict[str, Any]]) -> str:

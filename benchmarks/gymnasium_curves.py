@@ -22,8 +22,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 
 from ludus.core.intervals import mean_interval
+from ludus.training.components import Components
 from ludus.training.config import TrainConfig
-from ludus.training.workbench import Workbench
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -96,23 +96,23 @@ def learn_ludus(task: Task, seed: int, record: Record) -> None:
     """Trains our PPO."""
     config = TrainConfig.model_validate(
         {
-            "world": {"name": f"gym:{task.world}", "num_games": task.games},
+            "world": {"name": f"gym:{task.world}", "num_envs": task.games},
             "seed": seed,
             "ppo": {
-                "steps": task.steps,
+                "n_steps": task.steps,
                 "batch_size": task.batch,
-                "epochs": task.epochs,
+                "n_epochs": task.epochs,
                 "learning_rate": task.rate,
                 "gamma": task.gamma,
                 "gae_lambda": task.gae_lambda,
             },
         }
     )
-    with Workbench(config) as bench:
-        while bench.learner.env_steps < task.total:
-            value = bench.learner.iterate()["episode_return"]
+    with Components(config) as components:
+        while components.learner.env_steps < task.total:
+            value = components.learner.iterate()["episode_return"]
             if math.isfinite(value):
-                record(bench.learner.env_steps, value)
+                record(components.learner.env_steps, value)
 
 
 def learn_sb3(task: Task, seed: int, record: Record) -> None:

@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from ludus import make_env
-from ludus.algorithms.ppo.stepping import make_stepper
 from ludus.envs.base import EnvSpec
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.policies.stacked import StackedPolicy
+from ludus.rollout.inference import make_inference
 
 POOL = 200  # slots that there is room for, of which SNAPSHOTS are used
 _HIDDEN = {"pi": [128, 128], "vf": [128, 128]}
@@ -33,7 +33,7 @@ _POLICIES: dict[str, dict[str, Any]] = {
     "strategy": {
         "strategy": {"kind": "streaming"},
         "recurrent": {"kind": "lstm", "size": 512},
-        "normalise": {"observations": True},
+        "normalize": {"observations": True},
     },
 }
 
@@ -117,13 +117,13 @@ def measure(
 def _steps(policy: Policy | StackedPolicy, observations: Mapping[str, Tensor], noise: Tensor) -> Callable[[], object]:
     """Returns a step that goes on from the memory of the last one."""
     rows = noise.shape[0]
-    stepper = make_stepper(policy, rows, cuda_graphs=True)
+    stepper = make_inference(policy, rows, cuda_graphs=True)
     memory = policy.initial(rows)
-    starts = torch.zeros(rows, dtype=torch.bool, device=policy.device)
+    episode_starts = torch.zeros(rows, dtype=torch.bool, device=policy.device)
 
     def step() -> None:
         nonlocal memory
-        memory = stepper.step(observations, memory, starts, noise).memory
+        memory = stepper.step(observations, memory, episode_starts, noise).memory
 
     return step
 
@@ -134,13 +134,13 @@ def _loop(
     """Returns a loop over policies, each of which steps its own rows."""
     groups = [(slots == slot).nonzero().squeeze(1) for slot in range(len(policies))]
     memories = [policy.initial(group.numel()) for policy, group in zip(policies, groups, strict=True)]
-    starts = torch.zeros(noise.shape[0], dtype=torch.bool, device=noise.device)
+    episode_starts = torch.zeros(noise.shape[0], dtype=torch.bool, device=noise.device)
 
     def step() -> None:
         actions = noise.new_zeros(noise.shape[0], *policies[0].head.action_shape)
         for i, (policy, group) in enumerate(zip(policies, groups, strict=True)):
             frames = {name: tensor[group] for name, tensor in observations.items()}
-            result = policy.step(frames, memories[i], starts[group], noise[group])
+            result = policy.step(frames, memories[i], episode_starts[group], noise[group])
             memories[i] = result.memory
             actions[group] = result.actions.to(actions.dtype)
 

@@ -30,29 +30,35 @@ import torch
 from torch import Tensor
 
 from ludus.algorithms.ppo.learner import PpoLearner
-from ludus.algorithms.ppo.rewarding import RolloutReward
-from ludus.algorithms.ppo.seats import Rows
 from ludus.envs.base import EnvSpec, StepResult, packed
-from ludus.envs.behaviour import behaviour_of
 from ludus.envs.registry import make_env
+from ludus.envs.world_parts import metrics_of
 from ludus.league.opponents import LeagueOpponents
 from ludus.policies.policy import Policy
 from ludus.rewards.manager import RewardManager
-from ludus.rewards.moment import Moment
+from ludus.rewards.step_info import StepInfo
+from ludus.rollout.learner_batch import LearnerBatch
+from ludus.rollout.rewards import RolloutReward
 from ludus.training.callbacks import Counters, Iteration
+from ludus.training.components import Components, make_rewards
 from ludus.training.config import TrainConfig
-from ludus.training.guard import Guard
+from ludus.training.loggers import make_loggers
+from ludus.training.loggers.csv_logger import STRATEGY, CsvLogger
+from ludus.training.nan_guard import NanGuard
 from ludus.training.presets import load_run_config
-from ludus.training.records import STRATEGY, Records
-from ludus.training.sinks import make_sinks
 from ludus.training.strategy_log import StrategyLog
-from ludus.training.workbench import Workbench, make_rewards
 
 GOAL = 0.03
 _ENCODER = "{layers: 2, heads: 4, width: 64, feedforward: 256, window: 33, latent: 32}"
-_STRATEGY = (f"policy.strategy={_ENCODER}", "ppo.chunk=32", "ppo.steps=32", "world.num_games=32", "ppo.batch_size=256")
+_STRATEGY = (
+    f"policy.strategy={_ENCODER}",
+    "ppo.sequence_length=32",
+    "ppo.n_steps=32",
+    "world.num_envs=32",
+    "ppo.batch_size=256",
+)
 CASES: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
-    "brawl": ("brawl", "quick", ("world.num_games=512", "ppo.steps=64")),
+    "brawl": ("brawl", "quick", ("world.num_envs=512", "ppo.n_steps=64")),
     "strategy": ("brawl", "quick", _STRATEGY),
     "cartpole": ("gym:CartPole-v1", None, ()),
 }
@@ -107,7 +113,7 @@ def measure(config: TrainConfig, iterations: int) -> dict[str, Any]:
                 logged.parts_s.clear()
             assert str(found["bare"]) == str(found["logged"]) == str(found["guarded"]), "the same work"
             order = [*order[1:], order[0]]
-    steps = config.world.num_games * config.ppo.steps
+    steps = config.world.num_envs * config.hyperparameters.n_steps
     shares = {
         "logging_share": _shares(times_s["logged"], times_s["bare"]),
         "logging_share_own_time": _shares(own_times_s["logged"], own_times_s["bare"]),
@@ -131,16 +137,16 @@ def _shares(more_s: list[float], less_s: list[float]) -> list[float]:
 def bare_way(config: TrainConfig) -> Iterator[Callable[[], dict[str, float]]]:
     """Makes what a run trains with, without a workbench and its trace."""
     world = config.world
-    with make_env(world.name, world.num_games, world.device, seed=config.seed, config=world.settings or None) as env:
+    with make_env(world.name, world.num_envs, world.device, seed=config.seed, config=world.settings or None) as env:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             policy = Policy(env.spec, config.policy, env.device)
-        rewards, stages = make_rewards(env.spec, config), config.stages()
-        opponents = LeagueOpponents(env, policy, stages[0].opponents, config.league, config.seed) if stages else None
+        rewards, phases = make_rewards(env.spec, config), config.phases()
+        opponents = LeagueOpponents(env, policy, phases[0].opponents, config.league, config.seed) if phases else None
         learner = PpoLearner(
             env,
             policy,
-            config.ppo,
+            config.hyperparameters,
             seed=config.seed,
             reward=RewardsOnly(env.spec, rewards),
             learner=opponents.learner if opponents else None,
@@ -162,18 +168,20 @@ class RewardsOnly(RolloutReward):
     def __init__(self, spec: EnvSpec, manager: RewardManager) -> None:
         self._spec, self._manager = spec, manager
 
-    def begin(self, steps: int, rows: Rows) -> None:
+    def begin(self, steps: int, rows: LearnerBatch) -> None:
         """See `RolloutReward`."""
         self._rows = rows
         self._kept = [
             (names, torch.zeros((steps, rows.count, len(names)), device=rows.index.device))
-            for names in (self._spec.events, self._spec.measures)
+            for names in (self._spec.events, self._spec.state_metrics)
         ]
         self._frames = [list(kept) for _, kept in self._kept]
 
     def record(self, step: int, result: StepResult) -> None:
         """See `RolloutReward`."""
-        for columns, (names, _), frames in zip((result.events, result.measures), self._kept, self._frames, strict=True):
+        for columns, (names, _), frames in zip(
+            (result.events, result.state_metrics), self._kept, self._frames, strict=True
+        ):
             if names:
                 block = columns[names[0]] if len(names) == 1 else packed(columns, names)
                 block = block.reshape(-1, len(names))
@@ -184,18 +192,18 @@ class RewardsOnly(RolloutReward):
 
     def rewards(self) -> Tensor:
         """See `RolloutReward`."""
-        events, measures = (
+        events, state_metrics = (
             dict(zip(names, kept.permute(2, 0, 1).contiguous(), strict=True)) for names, kept in self._kept
         )
-        return self._manager.contributions(Moment(events, measures, 1.0 / self._spec.rate_hz)).sum(0)
+        return self._manager.contributions(StepInfo(events, state_metrics, 1.0 / self._spec.rate_hz)).sum(0)
 
 
 @contextmanager
 def logged_way(config: TrainConfig, folder: Path, *, guarded: bool = False) -> Iterator["LoggedRun"]:
     """Makes the same with all logging, into a folder of its own."""
     folder.mkdir()
-    with Workbench(config) as bench, (folder / "console.txt").open("w") as stream:
-        run = LoggedRun(config, bench, folder, stream, Guard(bench) if guarded else None)
+    with Components(config) as components, (folder / "console.txt").open("w") as stream:
+        run = LoggedRun(config, components, folder, stream, NanGuard(components) if guarded else None)
         yield run
         run.close()
 
@@ -208,24 +216,27 @@ class LoggedRun:
     """
 
     def __init__(
-        self, config: TrainConfig, bench: Workbench, folder: Path, stream: TextIO, guard: Guard | None
+        self, config: TrainConfig, components: Components, folder: Path, stream: TextIO, guard: NanGuard | None
     ) -> None:
-        self._config, self._bench, self._guard = config, bench, guard
-        spec, monitoring = bench.env.spec, config.monitoring.model_copy(update={"console": "plain", "curves": False})
-        self._records = Records(folder, behaviour_of(spec.id), has_winners="wins" in spec.events)
+        self._config, self._components, self._guard = config, components, guard
+        spec, monitoring = (
+            components.env.spec,
+            config.monitoring.model_copy(update={"console": "plain", "curves": False}),
+        )
+        self._csv = CsvLogger(folder, metrics_of(spec.id), has_winners="wins" in spec.events)
         total = config.total_env_steps
-        self._sinks = make_sinks(monitoring, folder, total_env_steps=total, title="benchmark", stream=stream)
-        self._strategy = StrategyLog(bench, monitoring.strategy_every_iterations)
+        self._loggers = make_loggers(monitoring, folder, total_env_steps=total, title="benchmark", stream=stream)
+        self._strategy = StrategyLog(components, monitoring.strategy_every_iterations)
         self._counters = Counters()
         self.parts_s: dict[str, float] = defaultdict(float)
-        for sink in self._sinks:
-            sink.on_start(self._counters)
+        for logger in self._loggers:
+            logger.on_start(self._counters)
 
     def iterate(self) -> dict[str, float]:
         """Runs one iteration and logs it."""
-        bench, learner, guard = self._bench, self._bench.learner, self._guard
+        components, learner, guard = self._components, self._components.learner, self._guard
         started_s = time.perf_counter()
-        bench.rewards.set_time(learner.env_steps)
+        components.rewards.set_time(learner.env_steps)
         if guard is not None:
             guard.begin()
         learner.collect()
@@ -236,31 +247,31 @@ class LoggedRun:
         if guard is not None:
             guard.verdict(metrics)
         with self._part("reading_episodes"):
-            episodes, totals, times_s = bench.trace.read(), bench.trace.totals(), learner.times_s()
+            episodes, totals, times_s = components.trace.read(), components.trace.totals(), learner.times_s()
         updates = self._counters.updates + int(metrics["updates"])
         self._counters = Counters(learner.env_steps, learner.iterations, updates)
         with self._part("strategy_log"):
             rows = self._strategy.look(self._counters)
         if guard is not None:
-            bench.state()
+            components.state()
         shown = {name: value if value == value else None for name, value in metrics.items()}
         iteration = Iteration(self._counters, shown, time.perf_counter() - started_s, episodes, totals, times_s)
         with self._part("tables"):
-            self._records.iteration(iteration)
-            self._records.table(STRATEGY, rows)
+            self._csv.iteration(iteration)
+            self._csv.table(STRATEGY, rows)
         with self._part("console_and_tensorboard"):
-            for sink in self._sinks:
-                sink.on_iteration(iteration)
+            for logger in self._loggers:
+                logger.on_iteration(iteration)
         return metrics
 
     def close(self) -> None:
         """Closes all files."""
-        for sink in self._sinks:
-            sink.on_end(self._counters)
-        self._records.close()
+        for logger in self._loggers:
+            logger.on_end(self._counters)
+        self._csv.close()
 
     def _steps(self) -> int:
-        buffer = self._bench.ppo.rollout
+        buffer = self._components.learner.rollout
         return buffer.steps * buffer.rows
 
     @contextmanager

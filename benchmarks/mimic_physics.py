@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from ludus.envs.base import EnvRequest
-from ludus.envs.mimic.env import MimicEnv
+from ludus.worlds.mimic.env import MimicEnv
 
 DEFAULT: dict[str, Any] = {}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -48,7 +48,7 @@ def drive(env: MimicEnv, actions: torch.Tensor) -> np.ndarray[tuple[int, ...], n
     env.reset(seed=0)
     for action in actions:
         env.step(action)
-    return np.stack([env.positions(game)[7:] for game in range(env.num_games)])
+    return np.stack([env.positions(game)[7:] for game in range(env.num_envs)])
 
 
 def rate(env: MimicEnv, actions: torch.Tensor, seconds: float) -> float:
@@ -59,7 +59,7 @@ def rate(env: MimicEnv, actions: torch.Tensor, seconds: float) -> float:
         for action in actions:
             env.step(action)
         env.reset(seed=0)
-        done += len(actions) * env.num_games
+        done += len(actions) * env.num_envs
     return done / (time.process_time() - started)
 
 

@@ -22,8 +22,8 @@ import torch
 from numpy.typing import NDArray
 
 from ludus.envs.base import EnvRequest
-from ludus.envs.mimic.env import MimicEnv
-from ludus.evaluation.contenders import load_agent
+from ludus.evaluation.players import load_agent
+from ludus.worlds.mimic.env import MimicEnv
 
 LUDUS = [sys.executable, "-m", "ludus.cli.main"]
 WALKS = 20
@@ -115,7 +115,7 @@ def walk(run: Path) -> tuple[NDArray[np.float64], MimicEnv]:
         observations, memory, starts = result.observations, step.memory, result.ended
         if number < WARM_UP_S * env.spec.rate_hz or bool(result.ended.any()):
             continue
-        bins = (result.measures["phase"][:, 0] * BINS).long().clamp(max=BINS - 1).tolist()
+        bins = (result.state_metrics["phase"][:, 0] * BINS).long().clamp(max=BINS - 1).tolist()
         for game, place in enumerate(bins):
             found[place].append(np.rad2deg(env.positions(game)[7:]))
     return np.array([[np.mean(each, axis=0), np.std(each, axis=0)] for each in found]).swapaxes(1, 2), env

@@ -5,7 +5,7 @@
 
 Runs with past selves are also evaluated against up to ten of their own snapshots, evenly spread over the training; with
 `--no-own` they are not. Of agents of rocket it is also counted in how many games they touch the ball within five
-seconds of the kickoff. When stages began and how the evaluations during the training went is kept too. Prints a table
+seconds of the kickoff. When phases began and how the evaluations during the training went is kept too. Prints a table
 in Markdown and writes everything, with the training times, to --out as JSON. Training time is the sum of the
 iterations; evaluations, checkpoints and start-up are in the wall time beside it.
 """
@@ -22,9 +22,9 @@ from typing import Any
 import torch
 
 from ludus.envs.registry import make_env
-from ludus.envs.rocket.bots import BOT_NAMES
-from ludus.envs.rocket.rules import KICKOFF_TOUCH_S
 from ludus.policies.agent import Agent
+from ludus.worlds.rocket.bots import BOT_NAMES
+from ludus.worlds.rocket.rules import KICKOFF_TOUCH_S
 
 LUDUS = [sys.executable, "-m", "ludus.cli.main"]
 OWN_SNAPSHOTS = 10
@@ -84,13 +84,13 @@ def evaluate(run: Path, matches: int, device: str, *, own: bool) -> dict[str, An
         "opponents": document["opponents"],
         "own_snapshots": against_own,
         "kickoffs": kickoffs(run, matches),
-        "stages": stages(run),
+        "stages": phases(run),
         "curve": curve(run),
     }
 
 
-def stages(run: Path) -> list[dict[str, Any]]:
-    """Returns the stages of a run in the order in which they were entered, with the env steps then."""
+def phases(run: Path) -> list[dict[str, Any]]:
+    """Returns the phases of a run in the order in which they were entered, with the env steps then."""
     entered: list[dict[str, Any]] = []
     before = 0
     for line in (run / "metrics.jsonl").read_text().splitlines():

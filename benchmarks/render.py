@@ -13,14 +13,14 @@ from itertools import cycle, pairwise
 
 import torch
 
-from ludus.envs.brawl import render as brawl_render
-from ludus.envs.brawl.env import BrawlEnv
 from ludus.envs.pygame_tools import new_surface, pygame
 from ludus.envs.registry import make_env
-from ludus.envs.rocket import render as rocket_render
-from ludus.envs.rocket.between import between
-from ludus.envs.rocket.env import RocketEnv
-from ludus.envs.rocket.rendering.director import VIEWS
+from ludus.worlds.brawl import render as brawl_render
+from ludus.worlds.brawl.env import BrawlEnv
+from ludus.worlds.rocket import render as rocket_render
+from ludus.worlds.rocket.env import RocketEnv
+from ludus.worlds.rocket.rendering.director import VIEWS
+from ludus.worlds.rocket.view import between
 
 SIZE = (1280, 720)
 

@@ -13,16 +13,20 @@ results-tables: $(READY) ## writes all tables from the data that is there
 	$(TABLES)
 
 results-brawl-bots: $(READY) ## docs/brawl.md: how the bots play
-	$(BIN)/python benchmarks/brawl_bots.py --matches 200
+	PYTHONPATH=. $(BIN)/python benchmarks/brawl_bots.py --matches 200
 	$(TABLES) brawl-bots
 
 results-rocket-parity: $(READY) ## docs/rocket.md: golden values of car soccer beside ours
 	PYTHONPATH=. $(BIN)/python benchmarks/rocket_parity.py
 	$(TABLES) rocket-parity
 
+results-rocket-oracle: $(READY) ## docs/rocket.md: random states beside RocketSim; needs the extra rocket-oracle
+	PYTHONPATH=. $(BIN)/python benchmarks/rocket_oracle.py
+	$(TABLES) rocket-oracle
+
 results-rocket-bots: $(READY) ## docs/rocket.md: how the scripted players play
-	$(BIN)/python benchmarks/rocket_bots.py --mode 1v1 --matches 40
-	$(BIN)/python benchmarks/rocket_bots.py --mode 2v2 --matches 20
+	PYTHONPATH=. $(BIN)/python benchmarks/rocket_bots.py --mode 1v1 --matches 40
+	PYTHONPATH=. $(BIN)/python benchmarks/rocket_bots.py --mode 2v2 --matches 20
 	$(TABLES) rocket-bots
 
 results-rocket-quick: $(READY) ## docs/rocket-results.md: the preset quick, three seeds; long
@@ -38,7 +42,7 @@ results-rocket-search: $(READY) ## docs/rocket-results.md: what was compared for
 	$(TABLES) rocket-search
 
 results-brawl-weapons: $(READY) ## docs/brawl.md: balance of the weapons
-	$(BIN)/python benchmarks/brawl_weapons.py --matches 192
+	PYTHONPATH=. $(BIN)/python benchmarks/brawl_weapons.py --matches 192
 	$(TABLES) brawl-weapons
 
 results-brawl-sim: $(READY) ## docs/brawl.md: speed of the simulator on the CPU
@@ -126,11 +130,11 @@ results-city-vision: $(READY) ## docs/city.md: what perception reads right, and 
 	$(TABLES) city-vision
 
 results-city-micropolis: $(READY) ## docs/city-results.md: an hour of Micropolis with faults; needs micropolis and xvfb
-	$(BIN)/python benchmarks/city_micropolis.py --folder runs/city-micropolis --out $(DATA)/city_micropolis.json
+	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --folder runs/city-micropolis --out $(DATA)/city_micropolis.json
 	$(TABLES) city-micropolis
 
 results-city-strategies: $(READY) ## docs/city.md: scripted strategies in the embedded game
-	$(BIN)/python benchmarks/city_strategies.py --csv $(DATA)/city_strategies.csv
+	PYTHONPATH=. $(BIN)/python benchmarks/city_strategies.py --csv $(DATA)/city_strategies.csv
 	$(TABLES) city-strategies
 
 results-city-quick: $(READY) ## docs/city-results.md: the preset quick, three seeds, beside scripted players; long
@@ -162,6 +166,6 @@ results-mimic-algorithms: $(READY) ## docs/mimic-results.md: PPO, SAC and TD3 by
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/sample_efficiency.py mimic \
 		--preset walk --preset sac:walk-sac --preset td3:walk-td3 --env-steps 80000 --evaluations 4 --seeds 2 \
 		--numbers mean_return imitation distance_m stable_walks --set world.settings.threads=1 \
-		--set ppo:world.num_games=16 --set ppo:ppo.steps=128 --set ppo:ppo.batch_size=256 \
+		--set ppo:world.num_envs=16 --set ppo:ppo.n_steps=128 --set ppo:ppo.batch_size=256 \
 		--set ppo:total_env_steps=320000 --out $(DATA)/mimic_algorithms
 	$(TABLES) mimic-algorithms

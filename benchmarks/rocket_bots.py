@@ -11,11 +11,11 @@ import csv
 from pathlib import Path
 
 import torch
+from benchmarks.cross_table import MatchTable, play_cross_table
 from torch import Tensor
 
 from ludus.core.intervals import mean_interval
-from ludus.envs.rocket.bots import BOT_NAMES
-from ludus.evaluation.matches import MatchTable, play_cross_table
+from ludus.worlds.rocket.bots import BOT_NAMES
 
 DATA = Path(__file__).parents[1] / "docs" / "data"
 RATE_HZ = 15.0
@@ -61,8 +61,9 @@ def write_scores(table: MatchTable, size: int, file: Path) -> None:
 def write_behaviour(table: MatchTable, size: int, file: Path) -> None:
     """Writes what a car of each bot does, over all its matches against the other bots."""
     rows: list[list[str | float]] = []
-    columns = ("touches a minute", "shots a minute", "saves a minute", "boost used a minute", "kickoffs won in %",
-               "possession in %", "airborne in %", "supersonic in %", "speed", "distance to the ball")  # fmt: skip
+    columns = ("touches per minute", "shots per minute", "saves per minute", "boost used per minute",
+               "kickoffs won in %", "possession in %", "airborne in %", "supersonic in %", "speed",
+               "distance to the ball")  # fmt: skip
     for bot, name in enumerate(table.names):
         steps = _others(table.steps.unsqueeze(-1).expand(*table.steps.shape, 2 * size), bot, size)
         minutes = steps.sum() / RATE_HZ / 60.0
@@ -71,7 +72,7 @@ def write_behaviour(table: MatchTable, size: int, file: Path) -> None:
             return float(_others(table.events[event], bot, size).sum())
 
         def mean(measure: str, bot: int = bot) -> float:
-            return float(_others(table.measures[measure], bot, size).mean())
+            return float(_others(table.state_metrics[measure], bot, size).mean())
 
         a_minute = [events(event) / float(minutes) for event in ("touches", "shots", "saves", "boost_used")]
         shares = [events("kickoff_touches") / max(events("kickoffs"), 1.0), mean("possession")]

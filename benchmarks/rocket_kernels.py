@@ -18,8 +18,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from ludus.envs.registry import make_env
-from ludus.envs.rocket import env as rocket
 from ludus.evaluation.bench_sim import random_play
+from ludus.worlds.rocket import env as rocket
 
 TIMED = 20  # decisions
 REPEATS = 3
@@ -42,7 +42,7 @@ def main() -> None:
 
 def rate(games: int, device: str, played: int, *, is_apart: bool, is_profiled: bool = False) -> float:
     """Returns agent steps a second, the median of a few windows."""
-    setattr(rocket, "goes_in_step", lambda _: is_apart)  # noqa: B010 - the world's own name for the question
+    setattr(rocket, "runs_in_lockstep", lambda _: is_apart)  # noqa: B010 - the world's own name for the question
     with make_env("rocket", games, device) as env:
         play = random_play(env, "dense")
         for _ in range(played):

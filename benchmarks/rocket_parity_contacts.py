@@ -7,13 +7,14 @@ measured with RocketSim 2.2.1; the tests check the same rows.
 from collections.abc import Iterable
 
 import torch
+from benchmarks.rocket_lab import Lab
 from benchmarks.rocket_parity_car import Row
 from torch import Tensor
 
-from ludus.envs.rocket.kernels.car_car import Contact
-from ludus.envs.rocket.lab import Lab
-from ludus.envs.rocket.layout import PADS, SMALL
-from ludus.envs.rocket.rules import BALL_REST_Z, BOOST_START, CAR_REST_Z, DT, SUPERSONIC_ON, Control
+from ludus.worlds.rocket.kernels.car import SUPERSONIC_ON
+from ludus.worlds.rocket.kernels.car_car import Contact
+from ludus.worlds.rocket.layout import PADS, SMALL
+from ludus.worlds.rocket.rules import BALL_REST_Z, BOOST_START, CAR_REST_Z, DT, Control
 
 HIT_SHARE = 0.03  # hits and bumps, relative
 BOUNCE = 0.5  # velocities after a bounce, uu/s

@@ -19,12 +19,12 @@ from typing import Any
 import matplotlib.pyplot as plt
 
 from ludus.envs.registry import make_env
-from ludus.envs.rocket.bots import BOT_NAMES
-from ludus.evaluation.contenders import find_contenders
-from ludus.evaluation.duels import Duels
+from ludus.evaluation.evaluate import PolicyEvaluator
+from ludus.evaluation.players import find_players
 from ludus.policies.agent import Agent
-from ludus.training.devices import choose_device
 from ludus.training.presets import load_run_config
+from ludus.training.resolve import resolve
+from ludus.worlds.rocket.bots import BOT_NAMES
 
 MODES = ("1v1", "1v2", "2v2")
 SEED = 20
@@ -46,9 +46,7 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*", help="settings as key=value, after --")
     asked = parser.parse_args()
     run = asked.run or train(asked.preset, asked.folder, asked.device, asked.overrides)
-    device = str(
-        choose_device(load_run_config("rocket", asked.preset, overrides=[f"world.device={asked.device}"])).world.device
-    )
+    device = str(resolve(load_run_config("rocket", asked.preset, overrides=[f"world.device={asked.device}"])).device)
     agent = Agent.load(run / "checkpoints" / "final", device)
     document = described(run) | {"modes": {mode: judge(agent, mode, asked.matches, device) for mode in MODES}}
     if asked.out is not None:
@@ -72,7 +70,7 @@ def judge(agent: Agent, mode: str, matches: int, device: str) -> list[dict[str, 
     for setting in ("episode_s", "no_touch_s"):  # of episodes that end by a goal
         settings.pop(setting, None)
     with make_env("rocket", matches * len(BOT_NAMES), device, seed=SEED, config=settings) as env:
-        rows = Duels(env, find_contenders(BOT_NAMES, env), matches=matches, seed=SEED).play(agent.policy).rows
+        rows = PolicyEvaluator(env, find_players(BOT_NAMES, env), matches=matches, seed=SEED).play(agent.policy).rows
     return [{name: row[name] for name in (*KEPT, *COUNTED) if name in row} for row in rows]
 
 

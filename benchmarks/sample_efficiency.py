@@ -4,8 +4,8 @@ Every algorithm trains the same world with the same settings, apart from those t
 of them alone; the seconds are those of its iterations, without evaluations and checkpoints. Writes a JSON file and a
 picture of the first number.
 
-    python benchmarks/sample_efficiency.py gym:Pendulum-v1 --env-steps 20_000 --seeds 3 --set world.num_games=4 \
-        --set sac:off_policy.learning_rate=1e-3 --out pendulum
+    python benchmarks/sample_efficiency.py gym:Pendulum-v1 --env-steps 20_000 --seeds 3 --set world.num_envs=4 \
+        --set sac:sac.learning_rate=1e-3 --out pendulum
 """
 
 import argparse
@@ -20,7 +20,7 @@ import matplotlib as mpl
 import numpy as np
 
 from ludus.training import Trainer
-from ludus.training.callbacks import Evaluated, QuietCallback
+from ludus.training.callbacks import BaseCallback, Evaluated
 from ludus.training.config import TrainConfig
 from ludus.training.presets import load_run_config
 
@@ -83,7 +83,7 @@ def make_config(options: argparse.Namespace, algorithm: str, seed: int) -> Train
         *QUIET,
     ]
     if algorithm != "ppo":
-        overrides += ["ppo.mirror=false", "off_policy.checkpoint_buffer=false"]
+        overrides.append(f"{algorithm}.checkpoint_buffer=false")
     presets = own(options.presets, algorithm)
     return load_run_config(
         options.world, presets[-1] if presets else None, overrides=[*overrides, *own(options.settings, algorithm)]
@@ -101,7 +101,7 @@ def own(options: Sequence[str], algorithm: str) -> list[str]:
     return found
 
 
-class _Points(QuietCallback):
+class _Points(BaseCallback):
     """Writes down every evaluation."""
 
     def __init__(self, numbers: Sequence[str]) -> None:

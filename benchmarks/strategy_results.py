@@ -27,29 +27,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ludus.analysis.summary import analyse
 from ludus.envs.registry import make_env
-from ludus.evaluation.contenders import find_contenders
-from ludus.evaluation.duels import MOST_GAMES, Duels
-from ludus.evaluation.hindrances import Hindrance
-from ludus.evaluation.strategy_analysis import analyse
-from ludus.evaluation.strategy_switches import switching_bots
+from ludus.envs.world_parts import styles_of
+from ludus.evaluation.evaluate import PolicyEvaluator
+from ludus.evaluation.matches import MAX_ENVS
+from ludus.evaluation.players import Perturbation, find_players
 from ludus.policies.agent import Agent
-from ludus.training.callbacks import Callback, Iteration, QuietCallback
+from ludus.training.callbacks import BaseCallback, Iteration
 from ludus.training.config import TrainConfig
-from ludus.training.devices import choose_device, set_up_device
 from ludus.training.loop import Trainer
 from ludus.training.presets import load_run_config
+from ludus.training.resolve import resolve, set_up_device
 
 # What each variant changes of the preset, which has both a strategy encoder and a recurrent memory.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "full": (),
     "predicting": ("policy.strategy.predict=1.0", "policy.strategy.predict_ahead=8"),
-    "recognising": ("policy.strategy.recognise=0.5",),
+    "recognising": ("policy.strategy.classify=0.5",),
     "lstm": ("policy.strategy=null",),
     "mlp": ("policy.strategy=null", "policy.recurrent=null"),
 }
 UNSEEN = {"delay": "delay=10", "noise": "noise=0.25"}  # the styles' own are 4 frames and 5 %
-HINDERED = {"seeing late": Hindrance(delay_frames=3), "seeing noise": Hindrance(noise=0.1)}
+PERTURBED = {"seeing late": Perturbation(delay_frames=3), "seeing noise": Perturbation(noise=0.1)}
 _CURVE = ("knockouts", "pickups", "survival_s")
 _HARMLESS = "constant"  # deals no damage, so there is no ratio
 _MINDLESS = ("constant", "random", "clockwork")  # delay and noise change nothing about them
@@ -138,7 +138,7 @@ def speed(options: argparse.Namespace, variant: str) -> float:
     return float(json.loads(file.read_text(encoding="utf-8"))["seconds_a_step"])
 
 
-class _Watch(QuietCallback):
+class _Watch(BaseCallback):
     """Notes how long iterations take."""
 
     def __init__(self) -> None:
@@ -149,13 +149,13 @@ class _Watch(QuietCallback):
         self.taken_s.append(iteration.elapsed_s)
 
 
-def measure_speed(config: TrainConfig, callbacks: Sequence[Callback] = ()) -> dict[str, float]:
+def measure_speed(config: TrainConfig, callbacks: Sequence[BaseCallback] = ()) -> dict[str, float]:
     """Trains a few iterations and returns the median seconds of an env step, and how many steps an iteration has."""
-    steps = config.world.num_games * config.ppo.steps
+    steps = config.world.num_envs * config.hyperparameters.n_steps
     league = config.league.model_copy(update={"snapshot_every_env_steps": steps})
     changes = {"total_env_steps": steps * (_UNTIMED + _TIMED), "evaluation": None, "league": league}
     watch = _Watch()
-    set_up_device(choose_device(config).world.device)
+    set_up_device(resolve(config).device)
     with (
         tempfile.TemporaryDirectory() as folder,
         Trainer(config.model_copy(update=changes), Path(folder), [watch, *callbacks]) as trainer,
@@ -179,23 +179,23 @@ def trained(options: argparse.Namespace, variant: str, seed: int, budget: str) -
     config = make_config(options.preset, variant, seed, env_steps, options.set)
     document: dict[str, Any] = {"variant": variant, "seed": seed} | train_noted(config, folder)
     document["training_s"] = document["env_steps"] * speed(options, variant)
-    agent = Agent.load(folder, str(choose_device(config).world.device))
+    agent = Agent.load(folder, str(resolve(config).device))
     document |= judge(agent, options.matches) | probe(agent, options.probe_matches)
     document["curve"] = read_curve(folder) if config.evaluation is not None else []
     results.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return document
 
 
-def train_noted(config: TrainConfig, folder: Path, callbacks: Sequence[Callback] = ()) -> dict[str, Any]:
+def train_noted(config: TrainConfig, folder: Path, callbacks: Sequence[BaseCallback] = ()) -> dict[str, Any]:
     """Trains, or goes on; returns how far it got and how large the agent is."""
     notes = folder / "strategy_training.json"
     if notes.exists():
         found: dict[str, Any] = json.loads(notes.read_text(encoding="utf-8"))
         return found
-    set_up_device(choose_device(config).world.device)
+    set_up_device(resolve(config).device)
     with Trainer(config, folder, callbacks) as trainer:
         done = trainer.run().env_steps
-        parameters = sum(parameter.numel() for parameter in trainer.bench.policy.parameters())
+        parameters = sum(parameter.numel() for parameter in trainer.components.policy.parameters())
     document = {"env_steps": done, "parameters": parameters}
     notes.write_text(json.dumps(document) + "\n", encoding="utf-8")
     return document
@@ -210,25 +210,25 @@ def make_config(preset: str, variant: str, seed: int, env_steps: int, changes: S
 def judge(agent: Agent, matches: int) -> dict[str, Any]:
     """Lets an agent meet every group of opponents."""
     with make_env("brawl", 1, agent.device, config=agent.settings or None) as env:
-        switchers = switching_bots(env)
+        switchers = styles_of(env.spec.id).switching_bots
         styles = [bot for bot in env.spec.bots if bot not in switchers]
     minded = [style for style in styles if style not in _MINDLESS]
     play = partial(win_rates, agent, matches=matches)
     rates = {"styles": play(styles), "switcher": play(switchers)}
     rates |= {name: play([f"{style}:{setting}" for style in minded]) for name, setting in UNSEEN.items()}
-    rates |= {name: play(minded, hindrance=hindrance) for name, hindrance in HINDERED.items()}
+    rates |= {name: play(minded, perturbation=perturbation) for name, perturbation in PERTURBED.items()}
     return {"win_rates": rates, "means": {name: statistics.fmean(row.values()) for name, row in rates.items()}}
 
 
 def win_rates(
-    agent: Agent, opponents: Sequence[str], *, matches: int, hindrance: Hindrance | None = None
+    agent: Agent, opponents: Sequence[str], *, matches: int, perturbation: Perturbation | None = None
 ) -> dict[str, float]:
     """Returns the win rate against each opponent."""
-    games = min(len(opponents) * matches, MOST_GAMES)
+    games = min(len(opponents) * matches, MAX_ENVS)
     with make_env("brawl", games, agent.device, seed=_SEED, config=agent.settings or None) as env:
-        found = find_contenders(opponents, env)
-        duels = Duels(env, found, matches=matches, seed=_SEED, hindrance=hindrance)
-        return {row["opponent"]: row["win_rate"] for row in duels.play(agent.policy).rows}
+        found = find_players(opponents, env)
+        evaluator = PolicyEvaluator(env, found, matches=matches, seed=_SEED, perturbation=perturbation)
+        return {row["opponent"]: row["win_rate"] for row in evaluator.play(agent.policy).rows}
 
 
 def probe(agent: Agent, matches: int) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import ludus
 STEPS = int(os.environ.get("LUDUS_EXAMPLE_STEPS", "60_000"))
 
 settings = {
-    "world": {"name": "rps-v1", "num_games": 64},
+    "world": {"name": "rps-v1", "num_envs": 64},
     "total_env_steps": STEPS,
-    "ppo": {"steps": 32, "chunk": 16, "batch_size": 512, "epochs": 4, "learning_rate": 3e-3},
+    "ppo": {"n_steps": 32, "sequence_length": 16, "batch_size": 512, "n_epochs": 4, "learning_rate": 3e-3},
     "monitoring": {"console": "off", "tensorboard": False, "curves": False},
 }
 plain = ludus.train(settings, folder="runs/plain")
@@ -26,7 +26,7 @@ is_real = first["mean_return_high"] < second["mean_return_low"]
 print("the difference is real" if is_real else "too close to tell: play more matches or train longer")
 
 # %% Agents of a world with two seats can meet each other; both sides count alike.
-duels = settings | {"world": {"name": "duel-v1", "num_games": 64}, "opponents": {"rock": 1, "cycle": 1}}
+duels = settings | {"world": {"name": "duel-v1", "num_envs": 64}, "opponents": {"rock": 1, "cycle": 1}}
 champion = ludus.train(duels, folder="runs/champion")
 for row in ludus.evaluate(champion.folder, ["rock", champion.folder], matches=100).rows:
     print(f"{row['win_rate']:.0%} won, {row['draws']} drawn against {row['opponent']}")

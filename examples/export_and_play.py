@@ -9,7 +9,7 @@ import numpy as np
 import ludus
 
 STEPS = int(os.environ.get("LUDUS_EXAMPLE_STEPS", "50_000"))
-words = [f"total_env_steps={STEPS}", "world.num_games=8", "monitoring.console=off", "evaluation=null"]
+words = [f"total_env_steps={STEPS}", "world.num_envs=8", "monitoring.console=off", "evaluation=null"]
 run = ludus.train("gym:CartPole-v1", overrides=words, folder="runs/cart-pole")
 
 # %% One file with weights, normalisers, world and settings, and a SHA-256. It can be wrong, but it can never run code.

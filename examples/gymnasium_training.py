@@ -9,7 +9,7 @@ STEPS = int(os.environ.get("LUDUS_EXAMPLE_STEPS", "60_000"))
 
 settings = {
     "extends": "default",
-    "world": {"name": "gym:CartPole-v1", "num_games": 8, "settings": {"workers": 0}},
+    "world": {"name": "gym:CartPole-v1", "num_envs": 8, "settings": {"workers": 0}},
     "total_env_steps": STEPS,
     "evaluation": {"every_env_steps": max(STEPS // 3, 1), "matches": 20, "deterministic": True},
     "monitoring": {"console": "plain"},
@@ -20,15 +20,15 @@ run = ludus.train(settings, folder="runs/cart-pole-trained")
 best = ludus.evaluate(run.folder, matches=50, deterministic=True)
 print(f"{best.mean_return:.0f} of 500 points")
 
-# %% Where games are dear, SAC and TD3 need fewer of them: `algorithm: sac`, with `pip install "ludus[sb3]"`.
+# %% Where games are dear, SAC and TD3 need fewer of them: `algorithm: sac`, with `pip install -e ".[sb3]"`.
 pendulum = ludus.train(
     "gym:Pendulum-v1",
     overrides=[
         f"total_env_steps={min(STEPS // 4, 10_000)}",
         "algorithm=sac",
-        "world.num_games=4",
+        "world.num_envs=4",
         "policy={activation: relu, net_arch: {pi: [64, 64], vf: [64, 64]}}",
-        "off_policy={learning_rate: 1.0e-3, learning_starts: 100, buffer_size: 20_000}",
+        "sac={learning_rate: 1.0e-3, learning_starts: 100, buffer_size: 20_000}",
         "evaluation=null",
         "monitoring.console=off",
     ],

@@ -23,7 +23,7 @@ run = ludus.train(
     preset="quick",
     overrides=[
         f"total_env_steps={STEPS}",
-        "world.num_games=64",
+        "world.num_envs=64",
         "ppo.batch_size=2048",
         f'opponents={{"{jumper}": 2, "aggressive:delay=8,noise=0.1": 1, self: 1}}',
         "league.snapshot_every_env_steps=8192",

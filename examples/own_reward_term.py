@@ -6,22 +6,22 @@ import os
 from torch import Tensor
 
 import ludus
-from ludus.rewards import Moment, reward_term
+from ludus.rewards import StepInfo, reward_term
 
 STEPS = int(os.environ.get("LUDUS_EXAMPLE_STEPS", "2_000_000"))
 
 
 @reward_term("brawl")
-def high_ground(moment: Moment) -> Tensor:
+def high_ground(info: StepInfo) -> Tensor:
     """Seconds above the opponent."""
-    is_above = moment.measures["y"] > moment.measures["opponent_y"]
-    return is_above.float() * moment.seconds
+    is_above = info.state_metrics["y"] > info.state_metrics["opponent_y"]
+    return is_above.float() * info.seconds
 
 
 # %% The term joins the set `dense` of the preset, with a weight that fades away.
 settings = {
     "extends": "quick",
-    "world": {"name": "brawl", "num_games": 64},
+    "world": {"name": "brawl", "num_envs": 64},
     "total_env_steps": STEPS,
     "ppo": {"batch_size": 2048},
     "rewards": {"weights": {"high_ground": {"points": [[0, 0.1], [STEPS, 0.0]]}}},

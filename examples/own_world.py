@@ -1,12 +1,18 @@
-"""A world of your own in one folder: `nudge/` beside this file has rules, rewards, behaviour numbers and a preset."""
+"""A world of your own: the project in `own_world/` declares `nudge-v1` as an entry point; see its `pyproject.toml`."""
 
-# %% A world is registered by the name of the function that makes it; nothing is imported before it is used.
+# %% `pip install ./own_world` makes it known everywhere. Without installing it, register its record by hand.
 import os
+import sys
+from pathlib import Path
 
 import ludus
 from ludus.envs.check import check_env
 
-ludus.register_env("nudge-v1", "nudge.env:make", "nudge.env:NudgeSettings")
+sys.path.insert(0, str(Path(__file__).parent / "own_world"))
+from nudge import WORLD
+
+if WORLD.id not in ludus.registered_envs():
+    ludus.register_world(WORLD)
 
 # %% The conformance kit checks shapes, ends, seeds, snapshots and more, and names every fault.
 print(check_env("nudge-v1"))

@@ -1,6 +1,6 @@
 """Cut a run off, however rudely, and go on: the result is the same, byte for byte on a CPU."""
 
-# %% A run in a process of its own, which is killed in the middle.
+# %% A run in its own process, which is killed in the middle.
 import os
 import subprocess
 import sys
@@ -14,8 +14,8 @@ STEPS = int(os.environ.get("LUDUS_EXAMPLE_STEPS", "100_000")) // 1024 * 1024
 words = [
     "duel",
     f"total_env_steps={STEPS}",
-    "world.num_games=16",
-    "ppo.steps=64",
+    "world.num_envs=16",
+    "ppo.n_steps=64",
     "ppo.batch_size=256",
     "opponents=rock",
 ]

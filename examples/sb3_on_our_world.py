@@ -1,6 +1,6 @@
 """Train with Stable-Baselines3 in a world of ours: a batch of games is one of its vector environments."""
 
-# %% `pip install "ludus[sb3]"`. Bots take the other seat, and weights turn events into a reward.
+# %% `pip install -e ".[sb3]"`. Bots take the other seat, and weights turn events into a reward.
 import os
 from typing import Any
 

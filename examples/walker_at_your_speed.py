@@ -16,10 +16,10 @@ run = ludus.train(
 )
 
 # %% How it walks at that speed: how far, how close to the reference, and whether it stays on its feet.
-(row,) = ludus.evaluate(run.folder, trials=[], matches=4 if IS_SMALL else 20, deterministic=True).rows
+(row,) = ludus.evaluate(run.folder, scenarios=[], matches=4 if IS_SMALL else 20, deterministic=True).rows
 print(f"{row['distance_m']:.1f} m, imitation {row['imitation']:.2f}, {row['stable']:.0%} stayed on their feet")
 
 # %% The same walker at another speed, which it never trained for.
 faster = run.config.world.settings | {"speed": 1.3}
-(row,) = ludus.evaluate(run.folder, trials=[], matches=4, config=faster, deterministic=True).rows
+(row,) = ludus.evaluate(run.folder, scenarios=[], matches=4, config=faster, deterministic=True).rows
 print(f"at 1.3 m/s: {row['distance_m']:.1f} m")

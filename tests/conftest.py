@@ -1,47 +1,159 @@
-"""Fixtures that several packages' tests share: a small two-seat world with random ends, one policy of every kind."""
+"""Shared fixtures: which tests see a GPU, a small two-seat environment with random ends, one policy of every kind."""
 
+import importlib
+import os
+import shutil
+import subprocess
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from hypothesis import HealthCheck, settings
 from torch import Tensor
 
+from ludus.algorithms.algorithm import _ALGORITHMS, algorithms
 from ludus.envs import registry
+from ludus.envs import world as worlds
 from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult
-from ludus.networks.cnn import CnnConfig
-from ludus.networks.recurrent import RecurrentConfig
-from ludus.networks.strategy import StrategyConfig
-from ludus.policies.config import NormalisationConfig, PolicyConfig
+from ludus.nn.cnn import CnnConfig
+from ludus.nn.recurrent import RecurrentConfig
+from ludus.nn.strategy import StrategyConfig
+from ludus.policies.config import NormalizationConfig, PolicyConfig
+from ludus.rewards import plugins, terms
+from ludus.training.config import TrainConfig
+
+# On a busy machine a draw may take seconds: how long an example takes says nothing about what is tested.
+settings.register_profile("ludus", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ludus")
+
+# The files that take 15 s and more, the longest first. pytest-xdist hands out whole files, those with the most tests
+# first: a long file with few tests would be begun last, and all but one worker would wait for it.
+LONG_FILES = (
+    "test_rocket_gpu_step.py",  # compiles most kernels, for the others too
+    "test_compiling.py",
+    "test_examples.py",
+    "test_export_onnx.py",
+    "test_promise_06_signals.py",
+    "test_play_window.py",
+    "test_city_worker_backend.py",
+    "test_promise_18_network_and_secrets.py",
+    "test_shipped_presets.py",
+    "test_x11_driver.py",
+    "test_learns.py",
+    "test_promise_08_metrics.py",
+    "test_doctor_runs.py",
+    "test_analyze_command.py",
+    "test_promise_16_odd_run_files.py",
+    "test_exploring.py",
+    "test_promise_01_kill_and_resume.py",
+    "test_analysis.py",
+    "test_rocket_env.py",
+    "test_rlbot_folder.py",
+    "test_loop_distributed.py",
+    "test_openttd_game.py",
+    "test_mimic_env.py",
+    "test_promise_10_workers.py",
+    "test_mimic_render_gl.py",
+    "test_export_command.py",
+    "test_city_audit.py",
+    "test_promise_02_atomic_save.py",
+    "test_bad_disks.py",
+    "test_tournament_command.py",
+    "test_wandb_logger.py",
+)
+
+NoCudaSync: TypeAlias = Callable[[], AbstractContextManager[None]]
+HAS_CUDA = torch.cuda.is_available()
+VISIBLE_GPUS = os.environ.get("CUDA_VISIBLE_DEVICES")
 
 _STREAMING = StrategyConfig.preset("tiny", "streaming")
 _WINDOW = StrategyConfig.preset("tiny", "window")
 _LSTM = RecurrentConfig(kind="lstm", size=16)
 _GRU = RecurrentConfig(kind="gru", size=16)
-_NORMALISED = NormalisationConfig(observations=True, returns=True)
+_NORMALISED = NormalizationConfig(observations=True, returns=True)
 
 POLICY_KINDS: dict[str, PolicyConfig] = {
     "mlp": PolicyConfig(),
-    "mlp-normalised": PolicyConfig(encoder=(16,), normalise=_NORMALISED),
+    "mlp-normalised": PolicyConfig(encoder=(16,), normalize=_NORMALISED),
     "lstm": PolicyConfig(recurrent=_LSTM),
     "lstm-separate": PolicyConfig(recurrent=RecurrentConfig(kind="lstm", size=16, critic="separate")),
     "lstm-skip": PolicyConfig(recurrent=RecurrentConfig(kind="lstm", size=16, skip=True)),
     "gru": PolicyConfig(recurrent=_GRU),
     "streaming": PolicyConfig(strategy=_STREAMING),
     "window": PolicyConfig(strategy=_WINDOW),
-    "streaming-lstm": PolicyConfig(strategy=_STREAMING, recurrent=_LSTM, normalise=_NORMALISED),
+    "streaming-lstm": PolicyConfig(strategy=_STREAMING, recurrent=_LSTM, normalize=_NORMALISED),
     "window-gru": PolicyConfig(strategy=_WINDOW, recurrent=_GRU),
     "cnn": PolicyConfig(cnn=CnnConfig(channels=(4,), kernels=(3,), strides=(2,), features=8)),
     "cnn-lstm": PolicyConfig(cnn=CnnConfig(channels=(4,), kernels=(3,), strides=(2,), features=8), recurrent=_LSTM),
 }
 
+ODD_FILES: dict[str, Callable[[Path], object]] = {
+    "folder": Path.mkdir,
+    "FIFO": os.mkfifo,
+    "link loop": lambda path: path.symlink_to(path.name),
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "huge": lambda path: [path.touch(), os.truncate(path, 1 << 40)],  # type: ignore[func-returns-value]
+    "not UTF-8": lambda path: path.write_bytes(b"\xff\xfe\n" * 9),
+    "nested": lambda path: path.write_text("[" * 100_000 + "\n"),
+}
+
+pytest_plugins = ["tests.agents", "tests.commands"]
+
+
+class SmallDisk:
+    """A file system of a few MiB that can be filled up or made read-only.
+
+    Attributes:
+        path: Where it is mounted.
+    """
+
+    def __init__(self, path: Path, size: str) -> None:
+        self.path, self._ballast = path, path / "ballast"
+        path.mkdir()
+        self._run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path))
+
+    def fill(self, free: int = 0) -> None:
+        """Fill it to the last byte, or leave some bytes free."""
+        with self._ballast.open("wb", buffering=0) as file:
+            for size in (1 << 16, 1):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError:
+                    continue
+            file.truncate(max(file.tell() - free, 0))
+
+    def empty(self) -> None:
+        """Gives the space back that `fill` took."""
+        self._ballast.unlink()
+
+    def protect(self) -> None:
+        """Makes it read-only, also for root."""
+        self._run("mount", "-o", "remount,ro", str(self.path))
+
+    def close(self) -> None:
+        self._run("umount", "--lazy", str(self.path))
+
+    def _run(self, program: str, *arguments: str) -> None:
+        found = shutil.which(program)
+        if found is None:
+            pytest.skip(f"{program} is not installed")
+        done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+
 
 class ArenaEnv(BatchedEnv):
     """Two seats see random numbers; games end at random, by their own rules or cut off; buttons are the reward."""
 
-    def __init__(self, num_games: int, *, picture: bool = False, end_chance: float = 0.1) -> None:
+    def __init__(self, num_envs: int, *, picture: bool = False, end_chance: float = 0.1) -> None:
         entries: dict[str, spaces.Space[Any]] = {"vector": spaces.Box(-np.inf, np.inf, (12,), np.float32)}
         if picture:
             entries["picture"] = spaces.Box(0, 255, (7, 7, 3), np.uint8)
@@ -56,23 +168,126 @@ class ArenaEnv(BatchedEnv):
             events=("reward",),
             blocks=MappingProxyType({"vector": MappingProxyType({"self": (0, 6), "opponent": (6, 12)})}),
         )
-        self.num_games, self.device, self.seed, self.first_game = num_games, torch.device("cpu"), 0, 0
+        self.num_envs, self.device, self.seed, self.first_game = num_envs, torch.device("cpu"), 0, 0
         self._end_chance, self._generator = end_chance, torch.Generator().manual_seed(0)
 
     def _draw(self) -> Observations:
-        drawn = {"vector": torch.randn(self.num_games, 2, 12, generator=self._generator)}
+        drawn = {"vector": torch.randn(self.num_envs, 2, 12, generator=self._generator)}
         if "picture" in self.spec.observation_space.spaces:
-            shape = (self.num_games, 2, 7, 7, 3)
+            shape = (self.num_envs, 2, 7, 7, 3)
             drawn["picture"] = torch.randint(0, 256, shape, generator=self._generator, dtype=torch.uint8)
         return drawn
 
-    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:  # noqa: ARG002
+    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         return self._draw()
 
     def _advance(self, actions: Tensor) -> StepResult:
-        drawn = torch.rand(2, self.num_games, generator=self._generator) < self._end_chance
+        drawn = torch.rand(2, self.num_envs, generator=self._generator) < self._end_chance
         events = {"reward": actions.float().sum(-1) - 2.0}
         return StepResult(self._draw(), drawn[0], drawn[1] & ~drawn[0], self._draw(), events, {})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # keep the order of `pytest_collection_modifyitems`
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let the workers of pytest-xdist begin with the longest files."""
+    if hasattr(config, "workerinput"):
+        order = {name: place for place, name in enumerate(LONG_FILES)}
+        items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("cuda") and not HAS_CUDA:
+        pytest.skip("needs a CUDA device")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def hidden_gpu() -> Iterator[None]:
+    """Hide the GPU from everything but tests marked `cuda`: from fixtures, and from processes that tests start.
+
+    A fork cannot use its parent's CUDA context, and two ranks cannot share one GPU. It is a fixture because the workers
+    of pytest-xdist inherit the environment of a process that loads this file too.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if HAS_CUDA:
+            torch.zeros(1, device="cuda")
+            torch.cuda.device_count()  # asked once: torch keeps the answer
+            importlib.import_module("ludus.envs.warp_tools")  # it starts Warp, which looks for devices once
+            patch.setenv("CUDA_VISIBLE_DEVICES", "")
+            patch.setattr(torch.cuda, "is_available", lambda: False)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def cuda_isolation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Show the GPU to tests marked `cuda`, and restore what they may change globally."""
+    if not (HAS_CUDA and request.node.get_closest_marker("cuda")):
+        yield
+        return
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    if VISIBLE_GPUS is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", VISIBLE_GPUS)
+    precision, benchmark = torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark
+    yield
+    _set_sync_debug_mode("default")
+    torch.set_float32_matmul_precision(precision)
+    torch.backends.cudnn.benchmark = benchmark
+
+
+@pytest.fixture
+def no_cuda_sync() -> NoCudaSync:
+    """Return a context in which any synchronization with the GPU is an error."""
+
+    @contextmanager
+    def guarded() -> Iterator[None]:
+        _set_sync_debug_mode("error")
+        try:
+            yield
+        finally:
+            _set_sync_debug_mode("default")
+
+    return guarded
+
+
+def _set_sync_debug_mode(mode: str) -> None:
+    with warnings.catch_warnings():  # "prototype feature": raised as an error, it would leave the mode on
+        warnings.simplefilter("ignore")
+        torch.cuda.set_sync_debug_mode(mode)
+
+
+def forget_algorithm(name: str) -> None:
+    """Take an algorithm that a test registered out of the registry and of the configuration."""
+    del _ALGORITHMS[name]
+    del TrainConfig.__pydantic_fields__[name], TrainConfig.__annotations__[name]
+    TrainConfig.model_rebuild(force=True)
+
+
+@pytest.fixture
+def forget() -> Callable[[str], None]:
+    """Forget an algorithm before the test ends."""
+    return forget_algorithm
+
+
+@pytest.fixture(autouse=True)
+def no_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let every test begin without the plugins and reward terms of those before it.
+
+    Workers would load the plugins, agents would record them, and a term can be registered once alone.
+    """
+    monkeypatch.setattr(plugins, "_LOADED", {})
+    before = {world: set(found) for world, found in terms._TERMS.items()}
+    yield
+    for algorithm in [name for name, known in algorithms().items() if not type(known).__module__.startswith("ludus.")]:
+        forget_algorithm(algorithm)
+    for world, found in terms._TERMS.items():
+        for name in found.keys() - before.get(world, set()):
+            if not found[name].__module__.startswith("ludus."):  # those of a world that was imported stay
+                del found[name]
 
 
 @pytest.fixture(params=list(POLICY_KINDS))
@@ -87,15 +302,41 @@ def policy_kinds() -> dict[str, PolicyConfig]:
     return POLICY_KINDS
 
 
+@pytest.fixture(params=list(ODD_FILES))
+def make_odd_file(request: pytest.FixtureRequest) -> Callable[[Path], None]:
+    """Puts a file that cannot be read as text in a place, or something that is no file: every kind in turn."""
+
+    def make(path: Path) -> None:
+        path.unlink(missing_ok=True)
+        ODD_FILES[request.param](path)
+
+    return make
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A real file system of 2 MiB; skips where none can be mounted."""
+    disk = SmallDisk(tmp_path / "disk", "2m")
+    yield disk
+    disk.close()
+
+
 @pytest.fixture
 def make_arena() -> type[ArenaEnv]:
-    """The test world's class: `make_arena(num_games, picture=...)`."""
+    """The test world's class: `make_arena(num_envs, picture=...)`."""
     return ArenaEnv
 
 
 @pytest.fixture
 def stroll_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Registers `stroll-v1`, a walker on the host with behaviour, mirror and trials, for one test."""
-    for name in ("_FACTORIES", "_SETTINGS"):
-        monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
-    registry.register_env("stroll-v1", "stroll.env:make", "stroll.env:StrollSettings")
+    """Register `stroll-v1`, a walker on the host with episode metrics, mirror and scenarios, for one test."""
+    monkeypatch.setattr(worlds, "_WORLDS", dict(worlds.known_worlds()))
+    registry.register_world(
+        worlds.World(
+            id="stroll-v1",
+            env="stroll.env:make",
+            config="stroll.env:StrollSettings",
+            metrics="stroll.metrics:METRICS",
+            scenarios="stroll.scenarios:SCENARIOS",
+        )
+    )

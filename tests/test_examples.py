@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ludus.envs import registry
+from ludus.envs import bots, world
 from ludus.rewards import terms
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -21,9 +21,9 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LUDUS_EXAMPLE_STEPS", TINY_STEPS)
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    for name in ("_FACTORIES", "_SETTINGS"):
-        known = {world: entry for world, entry in getattr(registry, name).items() if not world.startswith("nudge-")}
-        monkeypatch.setattr(registry, name, known)  # a page of docs registers the same world
+    known = {name: record for name, record in world.known_worlds().items() if record.name != "nudge"}
+    monkeypatch.setattr(bots, "_REGISTERED", {})
+    monkeypatch.setattr(world, "_WORLDS", known)  # a page of docs registers the same world
     yield
     terms._TERMS.get("brawl", {}).pop("high_ground", None)
     terms._TERMS.pop("nudge", None)

@@ -25,7 +25,7 @@ _GOALS = {
     "damage ratio": "above 2",
     "knockouts": "above 2",
     "pick-ups": "above 1",
-    "seconds a match": "60, or won",
+    "seconds per match": "60, or won",
 }
 _MILLIONS_FROM = 1e6  # steps a second are written in millions from this on
 _WHOLE_FROM = 10.0  # ratios of speeds have a digit after the point below this
@@ -173,18 +173,18 @@ def curriculum() -> str:
     return preset_results(read_json("brawl_curriculum.json"))
 
 
-def stages() -> str:
-    """Returns the evaluations during the first seed of `curriculum`, with the stage that they were in."""
+def phases() -> str:
+    """Returns the evaluations during the first seed of `curriculum`, with the phase that they were in."""
     run = read_json("brawl_curriculum.json")[0]
     lines = []
     for point in run["curve"]:
-        entered = [stage for stage in run["stages"] if stage["from_env_steps"] <= point["env_steps"]]
+        entered = [phase for phase in run["stages"] if phase["from_env_steps"] <= point["env_steps"]]
         rates = point["win_rates"]
         named = [rates[name] for name in _NAMED]
         styles = _mean([rate for name, rate in rates.items() if name not in _NAMED])
         cells = [percent(rate) for rate in (*named, styles, _mean(list(rates.values())))]
         lines.append([f"{point['env_steps'] / 1e6:.1f} M", entered[-1]["stage"], *cells])
-    return table(["env steps", "stage", *_NAMED, "styles", "all"], lines)
+    return table(["env steps", "phase", *_NAMED, "styles", "all"], lines)
 
 
 def goals() -> str:
@@ -227,7 +227,7 @@ def _goal_cells(rates: dict[str, float], means: dict[str, float], own: float | N
         "damage ratio": f"{means['damage_ratio']:.2f}",
         "knockouts": f"{means['knockouts']:.2f}",
         "pick-ups": f"{means['pickups']:.2f}",
-        "seconds a match": f"{means['survival_s']:.0f}",
+        "seconds per match": f"{means['survival_s']:.0f}",
     }
 
 

@@ -41,7 +41,7 @@ def league() -> str:
         for way, key in _WAYS.items():
             milliseconds = measured[f"{key}_ms"]
             lines.append([policy, way, f"{milliseconds:.1f}", f"{milliseconds / measured['one_ms']:.2f}"])
-    return table(["policy", f"{data['rows']:,} rows, {data['threads']} threads", "ms a step", "ratio"], lines)
+    return table(["policy", f"{data['rows']:,} rows, {data['threads']} threads", "ms per step", "ratio"], lines)
 
 
 def logging() -> str:

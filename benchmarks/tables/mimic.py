@@ -28,7 +28,7 @@ def preset_results(results: list[dict[str, Any]]) -> str:
     for index, name in enumerate(row["trial"] for row in results[0]["trials"]):
         rows = [result["trials"][index] for result in results]
         walked = (f"{row['speed_m_s']:.3f} m/s, {row['survived']:.0%} to the end" for row in rows)
-        lines.append([f"trial `{name}`", *walked])
+        lines.append([f"scenario `{name}`", *walked])
     return table(["", *(f"seed {result['seed']}" for result in results)], lines)
 
 

@@ -7,12 +7,12 @@ from benchmarks.tables.markdown import percent, read_csv, read_json, table
 
 
 def bot_goals(mode: str) -> str:
-    """Returns the goals a minute that the row bot's team scores against the column bot's."""
+    """Returns the goals per minute that the row bot's team scores against the column bot's."""
     rows = read_csv(f"rocket_bots_{mode}_scores.csv")
     names = list(dict.fromkeys(row["bot"] for row in rows))
     goals = {(row["bot"], row["against"]): float(row["goals_a_minute"]) for row in rows}
     lines = [[bot, *(f"{goals[bot, other]:.2f}" for other in names)] for bot in names]
-    return table(["goals a minute of the row", *names], lines)
+    return table(["goals per minute of the row", *names], lines)
 
 
 def simulation() -> str:
@@ -78,7 +78,7 @@ def search() -> str:
 
 
 def staged() -> str:
-    """Returns win rates of the last agent of the three stages by mode and side, with goals where teams are equal."""
+    """Returns win rates of the last agent of the three phases by mode and side, with goals where teams are equal."""
     lines = []
     for mode, rows in read_json("rocket_stages.json")["modes"].items():
         for side in dict.fromkeys(row.get("side", mode) for row in rows):
@@ -90,7 +90,7 @@ def staged() -> str:
 
 
 def rated() -> str:
-    """Returns the live ratings of every mode, at the beginning of its stage, after each third of it and at its end."""
+    """Returns the live ratings of every mode, at the beginning of its phase, after each third of it and at its end."""
     lines = []
     for mode, points in read_json("rocket_stages.json")["ratings"].items():
         chosen = [points[round(share * (len(points) - 1) / 3)] for share in range(4)]
@@ -98,8 +98,8 @@ def rated() -> str:
     return table(["mode", "first", "after a third", "after two thirds", "last"], lines)
 
 
-def stages() -> str:
-    """Returns win rates in two against two of the trial of the three stages."""
+def phases() -> str:
+    """Returns win rates in two against two of the trial of the three phases."""
     bots = ("idle", "random", "chaser", "shooter", "goalkeeper")
     names = ("1v1", "1v2", "2v2")
     lines = [

@@ -66,7 +66,7 @@ def probes() -> str:
         features = f"{analyses[0]['features']} of {AGENTS[variant]}, {_millions(runs[0]['env_steps'])}"
         lines.append([features, str(len(analyses)), str(analyses[0]["matches"]), *shares])
     titles = [f"{what}, {kind}" for what in ("one frame", "a match") for kind in KINDS]
-    return table(["features", "seeds", "matches a style", *titles], lines)
+    return table(["features", "seeds", "matches per style", *titles], lines)
 
 
 def ablation() -> str:

@@ -15,8 +15,8 @@ STYLES = (
 MEMORY = {
     "MLP": "B/s16",
     "LSTM 256 beside the observation": "B/L1",
-    "the same, memory at a tenth of the learning rate (`memory_rate: 0.1`)": "B/L2rate.1",
-    "the same, memory's features times 0.05 (`skip_scale: 0.05`)": "B/L3scale.05",
+    "the same, memory at a tenth of the learning rate (`memory_lr_scale: 0.1`)": "B/L2rate.1",
+    "the same, memory's features times 0.05 (`memory_feature_scale: 0.05`)": "B/L3scale.05",
     "both": "B/L4both",
     "memory's features times 0: the MLP with the LSTM's minibatches of segments": "B/L6scale0",
 }
@@ -57,7 +57,7 @@ LONG = "A/long100"
 _WHOLE_RUN = 10_000_000  # env steps
 _LONG_STEPS = (10, 20, 30, 40, 50, 60)  # millions
 _WAITS = (
-    "all bots", "constant", "drawn", "defensive", "drawn", "pick-ups", "seconds a match",
+    "all bots", "constant", "drawn", "defensive", "drawn", "pick-ups", "seconds per match",
     "entropy, nats",
 )  # fmt: skip
 

@@ -8,18 +8,18 @@ import torch
 from ludus import make_env
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
-from ludus.algorithms.ppo.stepping import make_stepper
-from ludus.envs.choices import are_allowed
+from ludus.envs.spaces import are_allowed
 from ludus.league.config import LeagueConfig
 from ludus.league.opponents import LeagueOpponents
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
+from ludus.rollout.inference import make_inference
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = pytest.mark.cuda
 
 STRATEGY = {"layers": 2, "heads": 2, "width": 32, "feedforward": 64, "window": 9}
 KINDS: dict[str, dict[str, Any]] = {
-    "mlp": {"normalise": {"observations": True, "returns": True}},
+    "mlp": {"normalize": {"observations": True, "returns": True}},
     "lstm": {"recurrent": {"size": 32}},
     "gru": {"recurrent": {"kind": "gru", "size": 32}},
     "streaming": {"strategy": STRATEGY, "recurrent": {"size": 32}},
@@ -34,7 +34,7 @@ def _train(
     torch.manual_seed(0)
     env = make_env(world, 32, "cuda")
     policy = Policy(env.spec, PolicyConfig.model_validate(KINDS[kind] | {"bfloat16": bfloat16}), "cuda")
-    settings = {"steps": 32, "batch_size": 512, "epochs": 2, "learning_rate": 1e-3, "cuda_graphs": graphs}
+    settings = {"n_steps": 32, "batch_size": 512, "n_epochs": 2, "learning_rate": 1e-3, "cuda_graphs": graphs}
     learner = PpoLearner(env, policy, PpoConfig.model_validate(settings))
     metrics = [learner.iterate() for _ in range(3)]
     return policy.state(), metrics
@@ -52,14 +52,14 @@ def test_graphs_change_nothing(kind: str) -> None:
         assert one["updates"] == other["updates"] == 8
 
 
-def _recognise(*, graphs: bool) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
+def _classify(*, graphs: bool) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
     torch.manual_seed(0)
     env = make_env("duel-v1", 32, "cuda")
-    config = PolicyConfig.model_validate({"strategy": STRATEGY | {"predict": 0.5, "recognise": 0.5}})
+    config = PolicyConfig.model_validate({"strategy": STRATEGY | {"predict": 0.5, "classify": 0.5}})
     policy = Policy(env.spec, config, "cuda")
     weights = {"random": 1.0, "rock": 1.0, "self": 1.0, "mirror": 1.0}
     others = LeagueOpponents(env, policy, weights, LeagueConfig(keep=2), 3, cuda_graphs=graphs)
-    ppo = {"steps": 32, "minibatch_count": 2, "epochs": 2, "learning_rate": 1e-3, "cuda_graphs": graphs}
+    ppo = {"n_steps": 32, "n_minibatches": 2, "n_epochs": 2, "learning_rate": 1e-3, "cuda_graphs": graphs}
     learner = PpoLearner(env, policy, PpoConfig.model_validate(ppo), learner=others.learner, opponents=others)
     others.attach(learner.rows)
     metrics = [learner.iterate() for _ in range(3)]
@@ -67,7 +67,7 @@ def _recognise(*, graphs: bool) -> tuple[dict[str, torch.Tensor], list[dict[str,
 
 
 def test_graphs_recognise_as_plain_calls_do() -> None:
-    (graphed, graph_metrics), (plain, plain_metrics) = _recognise(graphs=True), _recognise(graphs=False)
+    (graphed, graph_metrics), (plain, plain_metrics) = _classify(graphs=True), _classify(graphs=False)
     for name, tensor in plain.items():
         torch.testing.assert_close(graphed[name], tensor, atol=2e-4, rtol=1e-3, msg=name)
     for one, other in zip(graph_metrics, plain_metrics, strict=True):
@@ -91,14 +91,14 @@ def test_graphs_follow_masks_and_the_frequency_of_exploration() -> None:
     torch.manual_seed(0)
     env = make_env("dig-v1", 4096, "cuda")
     policy = Policy(env.spec, PolicyConfig.model_validate(KINDS["exploring"]), "cuda")
-    stepper = make_stepper(policy, 4096, cuda_graphs=True)
+    inference = make_inference(policy, 4096, cuda_graphs=True)
     seen = {name: tensor[:, 0] for name, tensor in env.reset().items()}
-    starts, generator = torch.zeros(4096, dtype=torch.bool, device="cuda"), torch.Generator("cuda")
+    episode_starts, generator = torch.zeros(4096, dtype=torch.bool, device="cuda"), torch.Generator("cuda")
     assert policy.mixture is not None
     for frequency in (0.0, 1.0):
         policy.mixture.set(frequency, 0.0)  # after the capture too
         noise = policy.draw_noise(1, 4096, generator, explore=True)[0]
-        actions = stepper.step(seen, {}, starts, noise).actions
+        actions = inference.step(seen, {}, episode_starts, noise).actions
         assert are_allowed(env.spec.choices, seen["mask"], actions).all()
         explores = (actions[:, 0] >= 2).float().mean().item()
         assert explores == 1.0 if frequency else 0.3 < explores < 0.7

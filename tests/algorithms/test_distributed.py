@@ -8,16 +8,16 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, distributed, multiprocessing
 
 from ludus import make_env
-from ludus.algorithms.ppo.buffer import RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.update import Updater
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
+from ludus.rollout.buffer import RolloutBuffer
 
 STEPS, ROWS = 16, 8
 POLICIES = {
-    "mlp": PolicyConfig.model_validate({"normalise": {"observations": True}}),
-    "lstm": PolicyConfig.model_validate({"recurrent": {"size": 8}, "normalise": {"observations": True}}),
+    "mlp": PolicyConfig.model_validate({"normalize": {"observations": True}}),
+    "lstm": PolicyConfig.model_validate({"recurrent": {"size": 8}, "normalize": {"observations": True}}),
 }
 
 
@@ -30,10 +30,17 @@ def _update(kind: str, rows: slice, seed: int) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(7)
     count = len(range(ROWS)[rows])
     config = PpoConfig.model_validate(
-        {"steps": STEPS, "batch_size": STEPS * count, "epochs": 3, "chunk": 8, "learning_rate": 1e-3, "target_kl": 10.0}
+        {
+            "n_steps": STEPS,
+            "batch_size": STEPS * count,
+            "n_epochs": 3,
+            "sequence_length": 8,
+            "learning_rate": 1e-3,
+            "target_kl": 10.0,
+        }
     )
     updater = Updater(policy, config)
-    buffer = RolloutBuffer(policy, STEPS, count, config.chunk_for(has_memory=policy.has_memory))
+    buffer = RolloutBuffer(policy, STEPS, count, config.sequence_length_for(has_memory=policy.has_memory))
 
     def draw(tensor: Tensor, rows_axis: int, scale: float = 1.0) -> None:
         shape = [*tensor.shape]
@@ -46,9 +53,9 @@ def _update(kind: str, rows: slice, seed: int) -> dict[str, Tensor]:
         draw(tensor, 1)
     for name in sorted(buffer.memory):
         draw(buffer.memory[name], 1)
-    starts = torch.empty(STEPS, count)
-    draw(starts, 1)
-    buffer.starts.copy_(starts > 1.0)
+    episode_starts = torch.empty(STEPS, count)
+    draw(episode_starts, 1)
+    buffer.episode_starts.copy_(episode_starts > 1.0)
     policy.observe(buffer.observations)
     updater.update(buffer, 0.0, torch.Generator().manual_seed(0))
     return policy.state() | updater.optimiser.state() | {"metrics": updater.device_metrics()}
@@ -66,11 +73,11 @@ def _rank(rank: int, kind: str, folder: str) -> None:
 def test_two_processes_equal_one(kind: str, tmp_path: Path) -> None:
     multiprocessing.spawn(_rank, (kind, str(tmp_path)), nprocs=2)  # type: ignore[attr-defined, no-untyped-call]
     whole = _update(kind, slice(None), seed=0)
-    ranks = [load_file(tmp_path / f"rank{rank}.safetensors") for rank in range(2)]
+    processes = [load_file(tmp_path / f"rank{rank}.safetensors") for rank in range(2)]
     ratio_error = 5  # a maximum over a rank's own rows, so its mean over ranks differs
     for name, tensor in whole.items():
-        assert torch.equal(ranks[0][name], ranks[1][name]), name
-        got = ranks[0][name]
+        assert torch.equal(processes[0][name], processes[1][name]), name
+        got = processes[0][name]
         if name == "metrics":
             keep = [i for i in range(tensor.numel()) if i != ratio_error]
             tensor, got = tensor[keep], got[keep]

@@ -10,8 +10,8 @@ from ludus import make_env
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.envs.base import BatchedEnv, StepResult
-from ludus.envs.choices import are_allowed
-from ludus.networks.choices import ChoiceHead
+from ludus.envs.spaces import are_allowed
+from ludus.nn.heads import MaskedCategoricalHead
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
@@ -24,7 +24,14 @@ def _learner(
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     env = make_env(world, games, seed=seed, config=config)
-    settings = {"steps": 32, "batch_size": 256, "epochs": 4, "learning_rate": 3e-3, "entropy": 0.01, "chunk": 8} | ppo
+    settings = {
+        "n_steps": 32,
+        "batch_size": 256,
+        "n_epochs": 4,
+        "learning_rate": 3e-3,
+        "ent_coef": 0.01,
+        "sequence_length": 8,
+    } | ppo
     made = Policy(env.spec, PolicyConfig.model_validate(policy))
     return env, PpoLearner(env, made, PpoConfig.model_validate(settings), seed=seed)
 
@@ -63,7 +70,7 @@ def test_sampled_gradients_are_those_of_the_expected_return() -> None:
     spec = make_env("identity-v1", 1, config={"cues": 4, "steps": 1}).spec
     config = PolicyConfig.model_validate({"net_arch": {"pi": [], "vf": []}, "exploration": {"frequency": 0.4}})
     policy = Policy(spec, config)
-    assert isinstance(policy.head, ChoiceHead)
+    assert isinstance(policy.head, MaskedCategoricalHead)
     policy.head.linear.weight.data.zero_()
     bias = policy.head.linear.bias
     bias.data.copy_(torch.tensor([0.5, -0.5, 1.0, 0.0]))
@@ -118,7 +125,9 @@ def test_kinds_cells_and_masks_are_learned_while_exploring() -> None:
 
 def test_a_run_that_is_cut_goes_on_exactly() -> None:
     def state(learner: PpoLearner) -> dict[str, Tensor]:
-        return learner.state()[0]
+        return {
+            f"{group}.{name}": tensor for group, named in learner.state()[0].items() for name, tensor in named.items()
+        }
 
     policy = {"exploration": ANNEALED}
     _, whole = _learner("dig-v1", policy, games=8)

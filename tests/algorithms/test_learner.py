@@ -6,16 +6,17 @@ import pytest
 import torch
 
 from ludus import make_env
+from ludus.algorithms.learner import Groups
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
-from ludus.algorithms.ppo.rewarding import StepRewards
 from ludus.core.errors import StateError
 from ludus.envs.base import BatchedEnv
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
+from ludus.rollout.rewards import StepRewards
 
 KINDS: dict[str, dict[str, Any]] = {
-    "mlp": {"normalise": {"observations": True, "returns": True}},
+    "mlp": {"normalize": {"observations": True, "returns": True}},
     "lstm": {"recurrent": {"size": 8}},
     "streaming": {
         "strategy": {"layers": 1, "heads": 2, "width": 8, "window": 5},
@@ -31,18 +32,19 @@ def _make(kind: str, seed: int = 0) -> tuple[BatchedEnv, PpoLearner]:
     env = make_env("duel-v1", 4, seed=seed)
     config = PpoConfig.model_validate(
         {
-            "steps": 16,
-            "chunk": 8,
+            "n_steps": 16,
+            "sequence_length": 8,
             "batch_size": 32,
-            "epochs": 2,
+            "n_epochs": 2,
             "learning_rate": {"kind": "kl_adaptive", "start": 3e-3, "target": 0.001},
         }
     )
     return env, PpoLearner(env, Policy(env.spec, PolicyConfig.model_validate(KINDS[kind])), config, seed=seed)
 
 
-def _equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return set(one) == set(other) and all(torch.equal(one[name], other[name]) for name in one)
+def _equal(one: Groups, other: Groups) -> bool:
+    names = [{(group, name) for group, named in state.items() for name in named} for state in (one, other)]
+    return names[0] == names[1] and all(torch.equal(one[group][name], other[group][name]) for group, name in names[0])
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -85,7 +87,7 @@ def test_nothing_is_learned_from_numbers_that_are_not_finite() -> None:
     learner.iterate()
     before = learner.updater.optimiser.flat.detach().clone()
     learner.collector._reward = StepRewards(lambda result: result.events["reward"] * float("nan"))
-    learner.collector._reward.begin(learner.config.steps, learner.collector.rows)
+    learner.collector._reward.begin(learner.config.n_steps, learner.collector.rows)
     assert learner.iterate()["updates"] == 0.0
     assert torch.equal(learner.updater.optimiser.flat.detach(), before)
 

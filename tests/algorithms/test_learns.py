@@ -18,7 +18,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     "streaming": {"strategy": STREAMING},
     "window": {"strategy": STREAMING | {"kind": "window"}},
 }
-PPO = {"steps": 32, "batch_size": 256, "epochs": 4, "learning_rate": 2e-3, "entropy": 0.01}
+PPO = {"n_steps": 32, "batch_size": 256, "n_epochs": 4, "learning_rate": 2e-3, "ent_coef": 0.01}
 
 
 def _best_return(
@@ -68,6 +68,6 @@ def test_recognising_the_opponent_takes_memory() -> None:
 
 @pytest.mark.parametrize("state_dependent", [False, True])
 def test_continuous_control(state_dependent: bool) -> None:
-    settings = {"state_dependent_exploration": state_dependent, "log_std": -1.0, "normalise": {"observations": True}}
+    settings = {"state_dependent_exploration": state_dependent, "log_std": -1.0, "normalize": {"observations": True}}
     # Doing nothing loses about 38; good play loses about 8.
-    assert _best_return("point-v1", settings, enough=-14.0, iterations=60, steps=64, epochs=10) > -14.0
+    assert _best_return("point-v1", settings, enough=-14.0, iterations=60, n_steps=64, n_epochs=10) > -14.0

@@ -7,14 +7,14 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from ludus.algorithms.ppo.buffer import RolloutBuffer
+from ludus.algorithms.ppo import native_mlp
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.algorithms.ppo.native import mlp
-from ludus.algorithms.ppo.native.mlp import NativeMlp, supports
+from ludus.algorithms.ppo.native_mlp import NativeMlp, supports
 from ludus.algorithms.ppo.update import Updater
 from ludus.envs.base import EnvSpec
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
+from ludus.rollout.buffer import RolloutBuffer
 
 STEPS, ROWS = 12, 5  # 60 frames, minibatches of 20: not a multiple of the lanes
 ACTION_SPACES: dict[str, spaces.Space[Any]] = {
@@ -58,7 +58,14 @@ def _buffer(policy: Policy) -> RolloutBuffer:
 
 
 def _config(*, native: bool, **changes: Any) -> PpoConfig:
-    settings = {"steps": STEPS, "chunk": 4, "batch_size": 20, "epochs": 3, "learning_rate": 3e-3, "entropy": 0.02}
+    settings = {
+        "n_steps": STEPS,
+        "sequence_length": 4,
+        "batch_size": 20,
+        "n_epochs": 3,
+        "learning_rate": 3e-3,
+        "ent_coef": 0.02,
+    }
     return PpoConfig.model_validate(settings | changes | {"native": native})
 
 
@@ -74,11 +81,11 @@ def _update(policy: Policy, config: PpoConfig) -> tuple[dict[str, torch.Tensor],
     ("space", "policy_changes", "changes"),
     [
         ("categorical", {}, {}),
-        ("categorical", {"activation": "relu", "normalise": {"observations": True}}, {"value_clip": 0.1}),
-        ("categorical", {"net_arch": {"pi": [], "vf": []}}, {"normalise_advantages": False, "max_gradient_norm": 1e3}),
+        ("categorical", {"activation": "relu", "normalize": {"observations": True}}, {"clip_range_vf": 0.1}),
+        ("categorical", {"net_arch": {"pi": [], "vf": []}}, {"normalize_advantage": False, "max_grad_norm": 1e3}),
         ("multi-categorical", {}, {"weight_decay": 0.1}),
         ("buttons", {}, {"target_kl": 0.02, "learning_rate": 3e-2}),
-        ("gaussian", {}, {"value_clip": 0.2, "betas": (0.8, 0.99)}),
+        ("gaussian", {}, {"clip_range_vf": 0.2, "betas": (0.8, 0.99)}),
     ],
 )
 def test_the_update_equals_autograd(space: str, policy_changes: dict[str, Any], changes: dict[str, Any]) -> None:
@@ -94,7 +101,7 @@ def test_the_update_equals_autograd(space: str, policy_changes: dict[str, Any], 
 @pytest.mark.parametrize("space", list(ACTION_SPACES))
 def test_threads_share_a_minibatch(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, plain_metrics = _update(_policy(space), _config(native=False, target_kl=0.05, learning_rate=1e-2))
-    monkeypatch.setattr(mlp, "_ROWS_WORTH_A_THREAD", 4)
+    monkeypatch.setattr(native_mlp, "_ROWS_WORTH_A_THREAD", 4)
     threads = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
@@ -109,28 +116,31 @@ def test_threads_share_a_minibatch(space: str, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("space", list(ACTION_SPACES))
 @pytest.mark.parametrize("rows", [1, 8, 13])
 def test_the_step_equals_the_policys(space: str, rows: int) -> None:
-    policy = _policy(space, normalise={"observations": True})
+    policy = _policy(space, normalize={"observations": True})
     updater = Updater(policy, _config(native=True))
     assert isinstance(updater.native, NativeMlp)
     generator = torch.Generator().manual_seed(3)
-    starts = torch.zeros(rows, dtype=torch.bool)
+    episode_starts = torch.zeros(rows, dtype=torch.bool)
     for _ in range(5):
         frame = {"a": torch.randn(rows, 3, generator=generator), "b": torch.randn(rows, 7, generator=generator)}
         policy.observe(frame)
         noise = policy.draw_noise(1, rows, generator)[0]
-        plain, native = policy.step(frame, {}, starts, noise), updater.native.step(frame, {}, starts, noise)
+        plain, native = (
+            policy.step(frame, {}, episode_starts, noise),
+            updater.native.step(frame, {}, episode_starts, noise),
+        )
         assert native.actions.dtype == plain.actions.dtype
         torch.testing.assert_close(native.actions, plain.actions)
         torch.testing.assert_close(native.log_probs, plain.log_probs, atol=2e-6, rtol=1e-5)
         torch.testing.assert_close(native.values, plain.values, atol=2e-6, rtol=1e-5)
-        torch.testing.assert_close(updater.native.value(frame, {}, starts), plain.values, atol=2e-6, rtol=1e-5)
+        torch.testing.assert_close(updater.native.value(frame, {}, episode_starts), plain.values, atol=2e-6, rtol=1e-5)
 
 
 def test_a_gradient_that_is_not_finite_never_reaches_the_parameters() -> None:
     policy = _policy("categorical")
     buffer = _buffer(policy)
     buffer.returns[3, 2] = float("nan")
-    updater = Updater(policy, _config(native=True, normalise_advantages=False))
+    updater = Updater(policy, _config(native=True, normalize_advantage=False))
     updater.update(buffer, 0.0, torch.Generator().manual_seed(0))
     assert all(torch.isfinite(tensor).all() for tensor in policy.state().values())
     assert updater.device_metrics()[-2] == 3.0  # one minibatch an epoch holds it

@@ -1,5 +1,6 @@
 """The off-policy learner: what is remembered of a step, what the library is shown, whose parameters the policy has."""
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any
@@ -11,16 +12,17 @@ from gymnasium import spaces
 from stable_baselines3 import SAC
 from torch import Tensor
 
-from ludus.algorithms.off_policy.config import OffPolicyConfig, OffPolicyName, check_world, playing_policy
-from ludus.algorithms.off_policy.learner import OffPolicyLearner
-from ludus.algorithms.off_policy.replay import ReplayBuffer
-from ludus.algorithms.ppo.rewarding import StepRewards, reward_event
+from ludus.algorithms.algorithm import LearnerParts, find_algorithm
+from ludus.algorithms.sac_td3.config import Td3Config
+from ludus.algorithms.sac_td3.learner import OffPolicyLearner
+from ludus.algorithms.sac_td3.replay import ReplayBuffer
 from ludus.core.errors import ConfigError, StateError, UnsupportedError
 from ludus.envs.base import EnvRequest, EnvSpec, Observations
 from ludus.envs.tiny.base import State, TinyEnv
-from ludus.networks.normaliser import Normaliser
-from ludus.policies.config import NormalisationConfig, PolicyConfig
+from ludus.nn.normalizer import Normalizer
+from ludus.policies.config import NormalizationConfig, PolicyConfig
 from ludus.policies.policy import Policy
+from ludus.rollout.rewards import StepRewards, reward_event
 
 GAMES, STEPS = 4, 3
 
@@ -43,10 +45,10 @@ class SliderEnv(TinyEnv):
             events=("reward",),
         )
         self.seen: list[Tensor] = []
-        super().__init__(spec, EnvRequest(num_games=games), truncates=True)
+        super().__init__(spec, EnvRequest(num_envs=games), truncates=True)
 
     def _begin(self) -> State:
-        return {"played": torch.zeros(self.num_games)}
+        return {"played": torch.zeros(self.num_envs)}
 
     def _play(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         self.seen.append(actions.clone())
@@ -59,14 +61,17 @@ class SliderEnv(TinyEnv):
 
 
 def make_learner(
-    algorithm: OffPolicyName = "sac", env: TinyEnv | None = None, layers: PolicyConfig | None = None, **settings: Any
+    algorithm: str = "sac", env: TinyEnv | None = None, layers: PolicyConfig | None = None, **settings: Any
 ) -> OffPolicyLearner:
     env, layers = env or SliderEnv(), layers or PolicyConfig(activation="relu")
     fixed = {"train_freq": STEPS, "learning_starts": 0, "batch_size": 8, "gradient_steps": 2, "buffer_size": 100}
     torch.manual_seed(0)
-    policy = Policy(env.spec, playing_policy(layers, algorithm))
-    config = OffPolicyConfig.model_validate(fixed | settings)
-    return OffPolicyLearner(env, policy, algorithm, config, layers=layers, reward=StepRewards(reward_event))
+    method = find_algorithm(algorithm)
+    policy = Policy(env.spec, method.policy_config(layers))
+    parts = LearnerParts(env, policy, layers, StepRewards(reward_event))
+    learner = method.make_learner(method.config.model_validate(fixed | settings), parts)
+    assert isinstance(learner, OffPolicyLearner)
+    return learner
 
 
 def iterate(learner: OffPolicyLearner, times: int = 1) -> dict[str, float]:
@@ -84,7 +89,7 @@ def test_what_follows_an_end_is_the_final_observation_and_only_a_termination_is_
     assert rollout.observations["vector"][..., 0].tolist() == [[0.0] * 4, [1.0] * 4, [0.0, 2.0, 0.0, 2.0]]
     assert rollout.following["vector"][..., 0].tolist() == [[1.0] * 4, [2.0] * 4, [1.0, 3.0, 1.0, 3.0]]
     assert rollout.terminated.tolist() == [[False] * 4, [True, False, True, False], [False] * 4]
-    assert rollout.ends.tolist() == [[False] * 4, [True, False, True, False], [False, True, False, True]]
+    assert rollout.dones.tolist() == [[False] * 4, [True, False, True, False], [False, True, False, True]]
     learner.replay.add(rollout)
     batch = learner.replay.draw(1000, torch.Generator().manual_seed(0))
     over = (batch.next_observations[:, 0] == 2.0) & (batch.observations[:, 1] % 2 == 0)
@@ -94,11 +99,10 @@ def test_what_follows_an_end_is_the_final_observation_and_only_a_termination_is_
 
 @pytest.mark.parametrize("algorithm", ["sac", "td3"])
 @pytest.mark.parametrize("learning_starts", [0, 100])
-def test_the_world_gets_actions_in_its_bounds_and_the_library_in_its_own(
-    algorithm: OffPolicyName, learning_starts: int
-) -> None:
+def test_the_world_gets_actions_in_its_bounds_and_the_library_in_its_own(algorithm: str, learning_starts: int) -> None:
     env = SliderEnv()
-    learner = make_learner(algorithm, env, learning_starts=learning_starts, exploration_noise=2.0)
+    noise: dict[str, Any] = {"action_noise": 2.0} if algorithm == "td3" else {}
+    learner = make_learner(algorithm, env, learning_starts=learning_starts, **noise)
     learner.collect()
     played, kept = torch.stack(env.seen).squeeze(2), learner.rollout.actions
     assert float(kept.abs().max()) <= 1.0
@@ -125,7 +129,7 @@ def test_nothing_is_learned_before_enough_is_remembered() -> None:
 
 @pytest.mark.parametrize("algorithm", ["sac", "td3"])
 @pytest.mark.parametrize("hidden", [(), (8,), (8, 6)])
-def test_the_policy_plays_what_the_library_has_learned(algorithm: OffPolicyName, hidden: tuple[int, ...]) -> None:
+def test_the_policy_plays_what_the_library_has_learned(algorithm: str, hidden: tuple[int, ...]) -> None:
     layers = PolicyConfig.model_validate({"net_arch": {"pi": hidden, "vf": (5,)}, "activation": "silu"})
     learner = make_learner(algorithm, layers=layers)
     iterate(learner, 3)
@@ -159,7 +163,7 @@ def test_td3_updates_its_actor_with_the_delay_it_was_given() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "first"),
-    [({}, 1.0), ({"first_entropy_coefficient": 0.02}, 0.02), ({"entropy_coefficient": 0.3}, 0.3)],
+    [({}, 1.0), ({"ent_coef_init": 0.02}, 0.02), ({"ent_coef": 0.3}, 0.3)],
 )
 def test_the_entropy_coefficient_begins_where_it_is_told_and_is_learned_from_there(
     settings: dict[str, Any], first: float
@@ -167,7 +171,7 @@ def test_the_entropy_coefficient_begins_where_it_is_told_and_is_learned_from_the
     learner = make_learner(**settings, gradient_steps=1)
     learner.iterate()  # nothing to learn from yet
     assert learner.iterate()["entropy_coefficient"] == pytest.approx(first)
-    assert (learner.iterate()["entropy_coefficient"] == pytest.approx(first)) == ("entropy_coefficient" in settings)
+    assert (learner.iterate()["entropy_coefficient"] == pytest.approx(first)) == ("ent_coef" in settings)
 
 
 def test_without_a_number_there_is_a_gradient_step_for_every_env_step() -> None:
@@ -194,11 +198,11 @@ def test_torchs_global_random_numbers_are_left_alone() -> None:
 
 
 def test_what_is_drawn_is_normalised_by_the_statistics_of_now() -> None:
-    layers = PolicyConfig(normalise=NormalisationConfig(observations=True, returns=True, clip=1.0))
+    layers = PolicyConfig(normalize=NormalizationConfig(observations=True, returns=True, clip=1.0))
     learner = make_learner(layers=layers)
     iterate(learner, 3)
     normaliser = learner.policy.observations.normalisers["vector"]
-    assert isinstance(normaliser, Normaliser)
+    assert isinstance(normaliser, Normalizer)
     stored = learner.replay._storage["observations.vector"][: learner.replay.count]
     batch = learner.replay.draw(500, torch.Generator().manual_seed(0))
     assert {tuple(row) for row in batch.observations.tolist()} == {tuple(row) for row in normaliser(stored).tolist()}
@@ -223,15 +227,15 @@ def test_going_back_needs_no_copy_of_the_buffer() -> None:
     learner = make_learner(buffer_size=20)
     iterate(learner, 3)
     tensors, counters = learner.state()
-    kept = {name: tensor.clone() for name, tensor in tensors.items()}
+    kept = copy.deepcopy(tensors)
     iterate(learner, 1)
-    after = {name: tensor.clone() for name, tensor in learner.state()[0].items()}
+    after = copy.deepcopy(learner.state()[0])
     for given in (tensors, kept):  # the views of then, and what was on the disk
         learner.load_state(given, counters, {})
         learner.collector._observations = {"vector": torch.zeros(GAMES, 1, 2)}
         learner.replay.add(learner.rollout)
         for name, tensor in learner.replay.state().items():
-            assert torch.equal(tensor, after[f"replay.{name}"]), name
+            assert torch.equal(tensor, after["replay"][name]), name
 
 
 def test_a_state_of_something_else_is_refused() -> None:
@@ -239,7 +243,7 @@ def test_a_state_of_something_else_is_refused() -> None:
     tensors, counters = learner.state()
     with pytest.raises(StateError, match="critic"):
         wider.load_state(tensors, counters, {})
-    with pytest.raises(StateError, match="replay_count"):
+    with pytest.raises(StateError, match="replay_position is missing"):
         learner.load_state(tensors, {"iterations": 1}, {})
     with pytest.raises(StateError, match="replay buffer"):
         make_learner(buffer_size=12).replay.load_state(learner.replay.state(), 0, 13)
@@ -254,10 +258,10 @@ def test_actions_that_cannot_be_squashed_are_refused(space: spaces.Space[Any]) -
 def test_pictures_are_refused(make_arena: Any) -> None:
     shown = make_arena(2, picture=True).spec.observation_space
     spec = replace(SliderEnv().spec, observation_space=shown)
-    with pytest.raises(ConfigError, match="shows more axes in picture; use algorithm ppo"):
-        check_world(spec, "td3")
+    with pytest.raises(ConfigError, match=r"picture.*algorithm ppo"):
+        find_algorithm("td3").check(Td3Config(), PolicyConfig(), spec, 2)
 
 
 def test_a_buffer_smaller_than_an_iteration_is_refused() -> None:
-    with pytest.raises(ConfigError, match="12 env steps of one iteration"):
+    with pytest.raises(ConfigError, match="12 env steps"):
         make_learner(buffer_size=11)

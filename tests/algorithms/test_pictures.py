@@ -17,7 +17,7 @@ COLUMNS, ROWS = 4, 2
 class ScreenEnv(BatchedEnv):
     """A bright bar stands in one column of the picture, a reading tells the row: building there is worth 1."""
 
-    def __init__(self, num_games: int) -> None:
+    def __init__(self, num_envs: int) -> None:
         self.spec = EnvSpec(
             name="screen",
             version=1,
@@ -37,11 +37,11 @@ class ScreenEnv(BatchedEnv):
             action_uses=((False, False), (True, True), (False, False)),
             exploratory_kinds=(2,),
         )
-        self.num_games, self.device, self.seed, self.first_game = num_games, torch.device("cpu"), 0, 0
+        self.num_envs, self.device, self.seed, self.first_game = num_envs, torch.device("cpu"), 0, 0
         self._generator = torch.Generator().manual_seed(0)
 
     def _draw(self) -> Observations:
-        games = self.num_games
+        games = self.num_envs
         self._column = torch.randint(0, COLUMNS, (games,), generator=self._generator)
         self._row = torch.randint(0, ROWS, (games,), generator=self._generator)
         bars = (torch.arange(84) // 21 == self._column.unsqueeze(1)).to(torch.uint8) * 255
@@ -49,13 +49,13 @@ class ScreenEnv(BatchedEnv):
         readings = torch.nn.functional.one_hot(self._row, ROWS).float().unsqueeze(1)
         return {"picture": picture, "readings": readings, "mask": torch.ones(games, 1, 9, dtype=torch.bool)}
 
-    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:  # noqa: ARG002
+    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         return self._draw()
 
     def _advance(self, actions: Tensor) -> StepResult:
         kind, column, row = actions[:, 0].unbind(1)
         reward = ((kind == 1) & (column == self._column) & (row == self._row)).float().unsqueeze(1)
-        over, seen = torch.ones(self.num_games, dtype=torch.bool), self._draw()
+        over, seen = torch.ones(self.num_envs, dtype=torch.bool), self._draw()
         return StepResult(seen, over, ~over, seen, {"reward": reward}, {})
 
 
@@ -65,7 +65,7 @@ def test_it_learns_from_the_picture_and_the_readings() -> None:
     env = ScreenEnv(32)
     policy = Policy(env.spec, PolicyConfig.model_validate({"exploration": {"frequency": 0.2}, "activation": "relu"}))
     assert policy.observations.output_size == 128 + ROWS
-    ppo = {"steps": 8, "batch_size": 64, "epochs": 4, "learning_rate": 2e-3, "entropy": 0.01}
+    ppo = {"n_steps": 8, "batch_size": 64, "n_epochs": 4, "learning_rate": 2e-3, "ent_coef": 0.01}
     learner = PpoLearner(env, policy, PpoConfig.model_validate(ppo))
     best = 0.0
     for _ in range(14):
@@ -79,5 +79,5 @@ def test_it_learns_from_the_picture_and_the_readings() -> None:
 def _score(env: ScreenEnv, policy: Policy) -> float:
     """What the policy earns a decision without exploration."""
     seen = {name: tensor[:, 0] for name, tensor in env.reset().items()}
-    actions = policy.step(seen, {}, torch.ones(env.num_games, dtype=torch.bool)).actions
+    actions = policy.step(seen, {}, torch.ones(env.num_envs, dtype=torch.bool)).actions
     return float(env.step(actions.unsqueeze(1)).events["reward"].mean())

@@ -15,7 +15,7 @@ def test_the_first_ratio_is_one(policy_kind: tuple[str, PolicyConfig], make_aren
     env = make_arena(4, picture=name.startswith("cnn"), end_chance=end_chance)
     torch.manual_seed(0)
     ppo = PpoConfig.model_validate(
-        {"steps": 32, "chunk": 8, "batch_size": 64, "epochs": 2, "learning_rate": 3e-3, "gamma": 0.9}
+        {"n_steps": 32, "sequence_length": 8, "batch_size": 64, "n_epochs": 2, "learning_rate": 3e-3, "gamma": 0.9}
     )
     learner = PpoLearner(env, Policy(env.spec, config), ppo, seed=1)
     for _ in range(3):  # memories, statistics and episodes go on from one iteration to the next

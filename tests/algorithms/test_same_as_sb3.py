@@ -12,14 +12,14 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor
 
-from ludus.algorithms.ppo.advantages import generalised_advantages
-from ludus.algorithms.ppo.buffer import RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.update import Updater
 from ludus.envs.base import EnvSpec
-from ludus.networks.recurrent import Lstm
+from ludus.nn.recurrent import Lstm
 from ludus.policies.config import NetArch, PolicyConfig
 from ludus.policies.policy import Policy
+from ludus.rollout.advantages import compute_gae
+from ludus.rollout.buffer import RolloutBuffer
 
 STEPS, ROWS, SIZE = 32, 4, 16
 SETTINGS: dict[str, Any] = {
@@ -38,17 +38,17 @@ SETTINGS: dict[str, Any] = {
 }
 CONFIG = PpoConfig.model_validate(
     {
-        "steps": STEPS,
+        "n_steps": STEPS,
         "batch_size": STEPS * ROWS,
-        "epochs": 1,
-        "chunk": STEPS,
+        "n_epochs": 1,
+        "sequence_length": STEPS,
         "learning_rate": 3e-3,
-        "clip": 0.1,
-        "value_clip": 0.15,
-        "entropy": 0.02,
+        "clip_range": 0.1,
+        "clip_range_vf": 0.15,
+        "ent_coef": 0.02,
         "gamma": 0.97,
         "gae_lambda": 0.9,
-        "max_gradient_norm": 0.3,
+        "max_grad_norm": 0.3,
     }
 )
 
@@ -83,13 +83,13 @@ def _names(model: Any) -> dict[str, Tensor]:
 
 
 def _fill(policy: Policy, theirs: Any) -> RolloutBuffer:
-    buffer = RolloutBuffer(policy, STEPS, ROWS, CONFIG.chunk_for(has_memory=policy.has_memory))
+    buffer = RolloutBuffer(policy, STEPS, ROWS, CONFIG.sequence_length_for(has_memory=policy.has_memory))
     buffer.observations["vector"].copy_(torch.as_tensor(theirs.observations))
     actions = torch.as_tensor(theirs.actions)
     buffer.actions.copy_(actions if buffer.actions.dim() == 3 else actions.squeeze(-1))
     for name in ("rewards", "log_probs", "values", "advantages", "returns"):
         getattr(buffer, name).copy_(torch.as_tensor(getattr(theirs, name)))
-    buffer.starts.copy_(torch.as_tensor(theirs.episode_starts) > 0)
+    buffer.episode_starts.copy_(torch.as_tensor(theirs.episode_starts) > 0)
     return buffer
 
 
@@ -113,11 +113,11 @@ def _assert_same_update(
 
 
 @pytest.mark.parametrize("env_name", ["CartPole-v1", "Pendulum-v1"])
-@pytest.mark.parametrize("normalise", [True, False])
-def test_feed_forward(env_name: str, normalise: bool) -> None:
+@pytest.mark.parametrize("normalize", [True, False])
+def test_feed_forward(env_name: str, normalize: bool) -> None:
     torch.set_num_threads(1)
     model = PPO(
-        "MlpPolicy", DummyVecEnv([lambda: gym.make(env_name)] * ROWS), normalize_advantage=normalise, **SETTINGS
+        "MlpPolicy", DummyVecEnv([lambda: gym.make(env_name)] * ROWS), normalize_advantage=normalize, **SETTINGS
     )
     theirs = _collect(model)
     policy = Policy(_spec(env_name), PolicyConfig())
@@ -127,7 +127,7 @@ def test_feed_forward(env_name: str, normalise: bool) -> None:
         for name, other in names.items():
             parameters[name].copy_(other)
     buffer = _fill(policy, theirs)
-    _assert_same_update(model, policy, buffer, names, CONFIG.model_copy(update={"normalise_advantages": normalise}))
+    _assert_same_update(model, policy, buffer, names, CONFIG.model_copy(update={"normalize_advantage": normalize}))
 
 
 def test_advantages_and_returns() -> None:
@@ -135,11 +135,11 @@ def test_advantages_and_returns() -> None:
     theirs = _collect(model)
     last_values, dones = torch.randn(ROWS), np.array([True, False, False, True])
     theirs.compute_returns_and_advantage(last_values, dones)
-    starts = torch.as_tensor(theirs.episode_starts) > 0
-    assert starts[1:].any()
-    ends = torch.cat((starts[1:], torch.as_tensor(dones).unsqueeze(0)))
+    episode_starts = torch.as_tensor(theirs.episode_starts) > 0
+    assert episode_starts[1:].any()
+    ends = torch.cat((episode_starts[1:], torch.as_tensor(dones).unsqueeze(0)))
     rewards, values = torch.as_tensor(theirs.rewards), torch.as_tensor(theirs.values)
-    advantages, returns = generalised_advantages(rewards, values, last_values, ends, 0.97, 0.9)
+    advantages, returns = compute_gae(rewards, values, last_values, ends, 0.97, 0.9)
     torch.testing.assert_close(advantages, torch.as_tensor(theirs.advantages), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(returns, torch.as_tensor(theirs.returns), atol=1e-5, rtol=1e-5)
 
@@ -179,7 +179,7 @@ def test_recurrent(monkeypatch: pytest.MonkeyPatch) -> None:
             buffer.memory[f"{ours}.{part}"][0].copy_(first)
     # They rotate the rollout by a random number, which cuts one sequence's gradient in two: 0 keeps it whole.
     monkeypatch.setattr(np.random, "randint", lambda *_: 0)
-    _assert_same_update(model, policy, buffer, names, CONFIG.model_copy(update={"max_gradient_norm": 1e3}))
+    _assert_same_update(model, policy, buffer, names, CONFIG.model_copy(update={"max_grad_norm": 1e3}))
     pairs: list[tuple[Lstm, Any]] = [
         (policy.recurrent, model.policy.lstm_actor),
         (policy.critic_recurrent, model.policy.lstm_critic),

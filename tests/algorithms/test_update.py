@@ -6,22 +6,24 @@ from typing import Any
 import pytest
 import torch
 
-from ludus.algorithms.ppo.buffer import RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.algorithms.ppo.loss import METRICS, Coefficients, Targets, ppo_loss
-from ludus.algorithms.ppo.optimiser import FlatAdam
+from ludus.algorithms.ppo.loss import METRICS, Coefficients, ppo_loss
+from ludus.algorithms.ppo.optimizer import FlatAdam
 from ludus.algorithms.ppo.update import UPDATE_METRICS, Updater
 from ludus.core.errors import ConfigError, StateError
-from ludus.networks.recurrent import RecurrentConfig
-from ludus.networks.strategy import StrategyConfig
+from ludus.nn.recurrent import RecurrentConfig
+from ludus.nn.strategy import StrategyConfig
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Evaluation, Policy
+from ludus.rollout.buffer import RolloutBuffer, Targets
 
 STEPS, ROWS = 16, 4
 
 
 def _config(**changes: Any) -> PpoConfig:
-    return PpoConfig.model_validate({"steps": STEPS, "batch_size": 16, "epochs": 4, "learning_rate": 1e-2} | changes)
+    return PpoConfig.model_validate(
+        {"n_steps": STEPS, "batch_size": 16, "n_epochs": 4, "learning_rate": 1e-2} | changes
+    )
 
 
 def _buffer(policy: Policy) -> RolloutBuffer:
@@ -31,9 +33,9 @@ def _buffer(policy: Policy) -> RolloutBuffer:
     buffer.actions.random_(0, 2, generator=generator)
     for tensor in (buffer.advantages, buffer.returns, buffer.values):
         tensor.normal_(generator=generator)
-    starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
+    episode_starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
     with torch.no_grad():
-        old = policy.unroll(buffer.observations, buffer.memory, starts, buffer.actions)
+        old = policy.unroll(buffer.observations, buffer.memory, episode_starts, buffer.actions)
     buffer.log_probs.copy_(old.log_probs)
     return buffer
 
@@ -104,7 +106,7 @@ def test_a_step_can_be_cancelled_without_a_trace(policy: Policy) -> None:
 
 
 def test_a_gradient_that_is_not_finite_never_reaches_the_parameters(policy: Policy) -> None:
-    updater = Updater(policy, _config(normalise_advantages=False))
+    updater = Updater(policy, _config(normalize_advantage=False))
     buffer = _buffer(policy)
     buffer.returns[3, 2] = float("nan")
     updater.update(buffer, 0.0, torch.Generator().manual_seed(0))
@@ -116,7 +118,9 @@ def test_a_gradient_that_is_not_finite_never_reaches_the_parameters(policy: Poli
 
 def test_schedules_follow_the_progress(policy: Policy) -> None:
     ramp = {"kind": "linear", "start": 1e-2, "end": 0.0}
-    metrics, updater = _run(policy, _config(learning_rate=ramp, clip=ramp, entropy=ramp, value_clip=ramp), 0.25)
+    metrics, updater = _run(
+        policy, _config(learning_rate=ramp, clip_range=ramp, ent_coef=ramp, clip_range_vf=ramp), 0.25
+    )
     assert metrics["learning_rate"] == pytest.approx(7.5e-3)
     assert updater._coefficients.clip.item() == pytest.approx(7.5e-3)
     assert updater._coefficients.entropy.item() == pytest.approx(7.5e-3)
@@ -146,7 +150,7 @@ def test_weight_decay_shrinks_parameters(policy: Policy) -> None:
 def test_memory_learns_with_its_share_of_the_rate(make_arena: type) -> None:
     config = PolicyConfig(strategy=StrategyConfig.preset("tiny"), recurrent=RecurrentConfig(size=8, critic="separate"))
     policy = Policy(make_arena(2).spec, config)
-    optimiser = FlatAdam(policy, _config(memory_rate=0.25))
+    optimiser = FlatAdam(policy, _config(memory_lr_scale=0.25))
     optimiser.learning_rate.fill_(0.1)
     optimiser.gradient.fill_(1.0)
     before = policy.state()
@@ -165,12 +169,12 @@ def test_the_share_changes_nothing_without_memory(policy: Policy, make_arena: ty
     torch.manual_seed(0)
     other = Policy(make_arena(2).spec, PolicyConfig())
     for each, rate in ((policy, 1.0), (other, 0.25)):
-        _run(each, _config(memory_rate=rate))
+        _run(each, _config(memory_lr_scale=rate))
     assert all(torch.equal(tensor, other.state()[name]) for name, tensor in policy.state().items())
 
 
 def test_gradients_are_clipped_to_the_maximum(policy: Policy) -> None:
-    optimiser = FlatAdam(policy, _config(max_gradient_norm=0.5))
+    optimiser = FlatAdam(policy, _config(max_grad_norm=0.5))
     optimiser.gradient.fill_(1.0)
     assert optimiser.clip().item() == pytest.approx(math.sqrt(optimiser.flat.numel()))
     assert optimiser.gradient.norm().item() == pytest.approx(0.5, rel=1e-5)
@@ -187,13 +191,13 @@ def test_optimiser_state_that_does_not_fit_is_refused(policy: Policy) -> None:
 
 
 def test_sizes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ConfigError, match="must divide the rollout's 16 steps x 3 rows"):
+    with pytest.raises(ConfigError, match="16 steps x 3 rows"):
         _config(batch_size=32).minibatches(3)
-    with pytest.raises(ConfigError, match="chunk 12 must divide steps 16"):
-        _config(chunk=12).chunk_for(has_memory=True)
-    with pytest.raises(ConfigError, match="chunk 8 must divide batch_size 12"):
-        _config(chunk=8, batch_size=12).chunk_for(has_memory=True)
-    assert _config(chunk=12).chunk_for(has_memory=False) == 1
+    with pytest.raises(ConfigError, match=r"sequence_length 12 .*n_steps 16"):
+        _config(sequence_length=12).sequence_length_for(has_memory=True)
+    with pytest.raises(ConfigError, match=r"sequence_length 8 .*batch_size 12"):
+        _config(sequence_length=8, batch_size=12).sequence_length_for(has_memory=True)
+    assert _config(sequence_length=12).sequence_length_for(has_memory=False) == 1
 
 
 def test_minibatches_are_contiguous_chunks_with_their_first_memory(make_arena: type) -> None:

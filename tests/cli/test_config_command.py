@@ -10,10 +10,10 @@ from unittest import mock
 import pytest
 
 from ludus.cli.main import main
-from ludus.config import Shelf, parse_document
+from ludus.config import PresetDirectory, parse_document
 from ludus.training.presets import load_run_config
 
-DEBUG = Shelf("ludus.envs.brawl").file("debug")
+DEBUG = PresetDirectory("ludus.worlds.brawl").file("debug")
 
 
 def run(*arguments: object) -> tuple[int, str, str]:
@@ -44,19 +44,19 @@ def user_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_show_prints_the_whole_configuration() -> None:
-    code, out, err = run("config", "show", "brawl", "--preset", "debug", "ppo.epochs=5", "seed=3")
+    code, out, err = run("config", "show", "brawl", "--preset", "debug", "ppo.n_epochs=5", "seed=3")
     assert (code, err) == (0, "")
-    expected = load_run_config("brawl", "debug", None, ["ppo.epochs=5", "seed=3"])
+    expected = load_run_config("brawl", "debug", None, ["ppo.n_epochs=5", "seed=3"])
     assert parse_document(out, "out").root.plain() == expected.to_json()
-    assert "\n  epochs: 5\n" in out
-    code, as_json, _ = run("config", "show", "brawl", "--preset", "debug", "ppo.epochs=5", "seed=3", "--json")
+    assert "\n  n_epochs: 5\n" in out
+    code, as_json, _ = run("config", "show", "brawl", "--preset", "debug", "ppo.n_epochs=5", "seed=3", "--json")
     assert code == 0
     assert json.loads(as_json) == expected.to_json()
 
 
 def test_show_says_where_each_line_comes_from(tmp_path: Path, user_file: Path) -> None:
     mine = tmp_path / "m\u00fce.yaml"
-    mine.write_text("extends: debug\nppo:\n  clip: 0.1\n")
+    mine.write_text("extends: debug\nppo:\n  clip_range: 0.1\n")
     user_file.write_text("device: cuda\n")
     code, out, _ = run("config", "show", "brawl", "--config", mine, "seed=3", "--origins")
     assert code == 0
@@ -71,8 +71,8 @@ def test_show_says_where_each_line_comes_from(tmp_path: Path, user_file: Path) -
     assert said["seed: 3"] == "from command line: seed=3"
     assert said["ppo:"] == f"from {shown}:2"
     assert said["level: 0.1"] == f"from {shown}:3"
-    steps = DEBUG.read_text().splitlines().index("  steps: 32") + 1
-    assert said["steps: 32"] == f"from {DEBUG}:{steps}"
+    steps = DEBUG.read_text().splitlines().index("  n_steps: 32") + 1
+    assert said["n_steps: 32"] == f"from {DEBUG}:{steps}"
     assert said["target_kl: null"] == "default"
     assert parse_document(out, "out").root.plain() == load_run_config("brawl", None, mine, ["seed=3"]).to_json()
 
@@ -84,6 +84,8 @@ def test_list_names_every_preset_and_what_it_is_for() -> None:
     lines = [line for line in out.splitlines() if line.split()[:2] == ["brawl-v1", "debug"]]
     assert any("Seconds: small enough" in line for line in lines)
     assert any(line.split()[:2] == ["gym:ID", "default"] for line in out.splitlines())
+    assert all(line.endswith(".") for line in out.splitlines()[1:]), "every description is whole"
+    assert "`ludus train city --game micropolis` runs it." in out, "the last sentence of three lines"
     _, of_brawl, _ = run("config", "list", "brawl")
     assert "debug" in of_brawl
     assert "gym:" not in of_brawl

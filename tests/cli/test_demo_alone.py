@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from ludus.core.errors import VideoError
-from ludus.envs.mimic.rendering.gl import open_context
 from ludus.envs.registry import make_env
 from ludus.envs.replay import Replay, verify_replay
 from ludus.policies.agent import agent_checkpoint
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.store import save_checkpoint
+from ludus.worlds.mimic.rendering.gl import open_context
 
 Run = Callable[..., tuple[int, str, str]]
 MakeWalker = Callable[[Mapping[str, Any]], Path]
@@ -55,8 +55,8 @@ def test_an_agent_alone_is_filmed_in_real_time(run: Run, walker: MakeWalker, tmp
     assert seconds == pytest.approx(0.2, abs=0.01)  # 25 pictures a second
     assert "[OK] walker: 20 steps, distance_m " in out
     assert ", duration_s 0.20, " in out
-    assert f"[OK] video written to {video}" in out
-    assert "frames: 5/5" in err
+    assert f"frames written to {video}" in out
+    assert "pictures: 5/5" in err
     replay = Replay.load(file)
     assert (replay.steps, replay.players) == (20, ("walker",))
     verify_replay(replay)
@@ -77,7 +77,7 @@ def test_the_agents_own_settings_a_trial_and_the_users_are_laid_over_each_other(
     assert "[WARN] stopped after 8 steps" in err  # four steps a picture
     assert Replay.load(file).config == {"walker": "walker-13", "speed": 0.9, "threads": 1}
     assert (tmp_path / "a.gif").read_bytes()[:6] == b"GIF89a"
-    code, _, err = run(*arguments, "--trial", "speed-1.0", "--set", "pushes.impulse_ns=5", "--set", "episode_s=3")
+    code, _, err = run(*arguments, "--scenario", "speed-1.0", "--set", "pushes.impulse_ns=5", "--set", "episode_s=3")
     assert code == 0, err
     config = Replay.load(file).config
     assert (config["walker"], config["speed"], config["starts"], config["episode_s"]) == (
@@ -101,7 +101,7 @@ def test_a_world_without_an_agent_shows_its_reference(run: Run, tmp_path: Path) 
     code, out, err = run("demo", "mimic", "--video", video, *SHORT)
     assert code == 0, err
     assert "[OK] 5 frames of mimic-v1" in out
-    assert "frames: 5/5" in err
+    assert "pictures: 5/5" in err
 
 
 def test_it_is_shown_in_a_window_too(
@@ -131,7 +131,7 @@ def test_any_gymnasium_world_that_can_be_drawn_is_shown(
     assert imageio_ffmpeg.count_frames_and_secs(str(video))[0] == 4  # the first and three more
     code, _, err = run("demo", agent, "--video", video, "--frames", 1, "--record", tmp_path / "a.replay")
     assert code == 2
-    assert "is not registered, so a replay of it could not be played again" in err
+    assert "gym:CartPole-v1 is not registered" in err
 
 
 def test_wrong_requests_are_explained(run: Run, walker: MakeWalker, tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_wrong_requests_are_explained(run: Run, walker: MakeWalker, tmp_path: Pa
         ((agent, "--against", "based"), "[ERROR] --against based means nothing here: mimic-v1 is shown alone"),
         (("mimic", "--left", "x"), "[ERROR] --left x means nothing here"),
         (("mimic", "--record", "x.replay"), "[ERROR] --record x.replay means nothing here"),
-        ((agent, "--trial", "sprint"), "[ERROR] unknown trial 'sprint'; valid: walk, speed-0.8"),
-        (("brawl", "--trial", "walk"), "[ERROR] brawl has no trials, got walk"),
+        ((agent, "--scenario", "sprint"), "[ERROR] unknown scenario 'sprint'; valid: walk, speed-0.8"),
+        (("brawl", "--scenario", "walk"), "[ERROR] brawl has no scenarios, got walk"),
         ((agent, "--set", "speed"), "should be a key, an equals sign and a value"),
         ((agent, "--set", "sped=1.2"), "unknown key 'sped' (did you mean 'speed'?)"),
         ((agent, "--set", "speed=99"), "speed: Input should be less than or equal to 1.8, got 99"),
@@ -153,3 +153,16 @@ def test_wrong_requests_are_explained(run: Run, walker: MakeWalker, tmp_path: Pa
         assert "Traceback" not in err + out
         assert err.isascii()
     assert not (tmp_path / "a.mp4").exists()
+
+
+@pytest.mark.parametrize(("words", "bot"), [((), "balanced"), (("--left", "greedy"), "greedy")])
+def test_a_bot_is_watched_alone(run: Run, tmp_path: Path, words: tuple[str, ...], bot: str) -> None:
+    video = tmp_path / "city.mp4"
+    small = ("--set", "display={width: 560, height: 360}", "--frames", 2, "--video", video)
+    code, out, err = run("demo", "city", *words, *small)
+    assert code == 0, err
+    assert f"[OK] {bot} plays city-v1 alone; its bots, for --left: random, wait, " in out
+    assert f"[OK] 3 frames written to {video}" in out
+    code, _, err = run("demo", "city", "--against", bot, *small)
+    assert code == 2
+    assert f"--against {bot} means nothing here: city-v1 is shown alone" in err

@@ -15,10 +15,10 @@ Run = Callable[..., tuple[int, str, str]]
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("teams")
     config = {
-        "world": {"name": "tug", "num_games": 4, "settings": {"rounds": 2}},
+        "world": {"name": "tug", "num_envs": 4, "settings": {"rounds": 2}},
         "total_env_steps": 40,
         "policy": {"net_arch": {"pi": [4], "vf": [4]}},
-        "ppo": {"steps": 10, "minibatch_count": 1, "epochs": 1},
+        "ppo": {"n_steps": 10, "n_minibatches": 1, "n_epochs": 1},
         "opponents": {"mirror": 1, "random": 1},
         "evaluation": {
             "every_env_steps": 1000,

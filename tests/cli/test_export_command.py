@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 MakeAgent = Callable[[str], Path]
 DUEL: dict[str, Any] = {
-    "world": {"name": "duel", "num_games": 16, "settings": {"rounds": 7}},
+    "world": {"name": "duel", "num_envs": 16, "settings": {"rounds": 7}},
     "total_env_steps": 10 * 256,
-    "ppo": {"steps": 16, "chunk": 8, "batch_size": 64, "epochs": 1, "learning_rate": 3e-3},
+    "ppo": {"n_steps": 16, "sequence_length": 8, "batch_size": 64, "n_epochs": 1, "learning_rate": 3e-3},
     "opponents": {"rock": 1, "random": 1},
     "evaluation": {"every_env_steps": 5 * 256, "opponents": ["rock", "random"], "matches": 60, "seed": 6},
     "monitoring": {"console": "off", "tensorboard": False, "curves": False},
@@ -43,7 +44,7 @@ def test_the_cards_command_gives_the_cards_numbers(run: "Run", trained: TrainedR
     assert re.fullmatch(r"\[OK\] duel\.ludus: [\d,]+ bytes, SHA-256 [0-9a-f]{64}; try: ludus eval duel\.ludus\n"
                         r"\[OK\] card written to cards/duel\.md\n", out)  # fmt: skip
     card = (place / "cards" / "duel.md").read_text()
-    for words in ("`duel-v1`", "`rounds=7`", "| seed | 0 |", "2,560 env steps", "cores; device `auto`", "ludus 0.1.0"):
+    for words in ("`duel-v1`", "`rounds=7`", "| seed | 0 |", "2,560 env steps", " cores, device cpu |", "ludus 0.1.0"):
         assert words in card
     command = next(line for line in card.splitlines() if line.startswith("ludus eval duel.ludus --"))
     assert command == "ludus eval duel.ludus --against rock --against random --matches 60 --seed 6"
@@ -52,6 +53,21 @@ def test_the_cards_command_gives_the_cards_numbers(run: "Run", trained: TrainedR
     for row in json.loads(out)["opponents"]:
         ends = f"{row['win_rate']:.1%} ({row['win_rate_low']:.1%} to {row['win_rate_high']:.1%})"
         assert f"| {row['opponent']} | 60 | {ends} |" in card
+
+
+def test_the_card_names_the_code_of_every_session_and_the_parent(run: "Run", trained: TrainedRun, place: Path) -> None:
+    folder = place / "run"
+    shutil.copytree(trained.folder, folder)
+    document = json.loads((folder / "run.json").read_text())
+    [session] = document["sessions"]
+    document["parent"] = {"folder": "runs/old", "env_steps": 640}
+    document["sessions"] = [session | {"git": {"commit": "ab" * 20, "clean": False}}, session | {"git": None}]
+    (folder / "run.json").write_text(json.dumps(document))
+    assert run("export", folder, "--card", "a.md")[0] == 0
+    card = (place / "a.md").read_text()
+    assert f"| code | commit `{'ab' * 20}` with uncommitted changes; Ludus " in card
+    assert ", not run from a git checkout |" in card
+    assert "| `runs/old`, after 640 env steps |" in card
 
 
 def test_what_the_run_does_not_say_is_not_measured(run: "Run", make_agent: MakeAgent, place: Path) -> None:
@@ -65,7 +81,7 @@ def test_what_the_run_does_not_say_is_not_measured(run: "Run", make_agent: MakeA
     assert said["bytes"] == (place / "a" / "b.ludus").stat().st_size
     card = (place / "b.md").read_text()
     assert "## Results\n\nnot measured" in card
-    assert "not measured: the agent came without its run" in card
+    assert "| not measured: the agent" in card
     assert not re.search(r"\d%", card)  # no invented number
 
 
@@ -76,7 +92,7 @@ def test_the_file_plays_everywhere(run: "Run", trained: TrainedRun, make_agent: 
     assert "duel.ludus" in out
     code, _, err = run(
         "train", "duel", "--run-dir", "again", *(f"{key}=off" for key in ("monitoring.console",)),
-        "total_env_steps=256", "world.num_games=16", "ppo.steps=16", "ppo.chunk=8", "ppo.batch_size=64",
+        "total_env_steps=256", "world.num_envs=16", "ppo.n_steps=16", "ppo.sequence_length=8", "ppo.batch_size=64",
         "opponents=rock", 'evaluation={opponents: ["duel.ludus"], matches: 4}', "world.settings.rounds=7",
     )  # fmt: skip
     assert code == 0, err

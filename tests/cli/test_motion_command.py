@@ -67,11 +67,31 @@ def test_a_scuffing_foot_is_told(run: Run, tmp_path: Path) -> None:
     assert "note: the swinging foot scuffs the ground" in out
 
 
+def test_a_trial_beyond_the_motions_speeds_is_warned_of(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, folder = tmp_path / "slow.csv", tmp_path / "run"
+    run("motion", "export", file, "--speed", 0.7)
+    file.write_text(file.read_text().replace("rate_hz: 100", "rate_hz: 80"))  # 0.56 m/s, followed up to 0.78
+    small = ("world.num_envs=4", "ppo.n_steps=16", "ppo.batch_size=32", "total_env_steps=64", "evaluation.matches=2")
+    words = (*small, f"world.settings.motion={file}", "evaluation.scenarios=[walk, speed-1.4]")
+    code, _, err = run("train", "mimic", *words, "--preset", "debug", "--run-dir", folder)
+    assert code == 0, err
+    said = f"a desired speed of 1.4 m/s is outside the range of the motion {file}, 0.34 to 0.78 m/s"
+    assert caplog.text.count(f"[WARN] {said}") == 1
+    code, out, _ = run("eval", folder, "--scenario", "speed-1.4", "--matches", 1, "--json")
+    assert code == 0
+    (warning,) = json.loads(out)["warnings"]
+    assert warning.startswith(said)
+    assert run("report", folder)[0] == 0
+    assert said in (folder / "report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("show", "nowhere.csv"), "motion file nowhere.csv cannot be read"),
-        (("show", "normal", "--height", 5), "height_m must be from 1.2 to 2.2, got 5"),
+        (("show", "nowhere.csv"), "motion file nowhere.csv is missing; the path is relative"),
+        (("show", "normal", "--height", 5), "height_m: Input should be less than or equal to 2.2, got 5"),
         (("show", "normal", "--walker", "walker-9"), "walker: Input should be 'walker-8' or 'walker-13'"),
         (("export", "a.txt"), "motion file a.txt ends with .txt; valid: .csv, .npz"),
         (("export", "a.csv", "--speed", 9), "speed must be from 0.7 to 1.6, got 9"),

@@ -4,7 +4,6 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.commands import Commands
 
 from ludus.envs import make_env
-from ludus.envs.brawl.env import BrawlEnv
-from ludus.envs.brawl.rules import Key
 from ludus.envs.replay import Replay, replay_env, resimulate
-from ludus.envs.rocket.env import RocketEnv
+from ludus.worlds.brawl.env import BrawlEnv
+from ludus.worlds.brawl.rules import Key
+from ludus.worlds.rocket.env import RocketEnv
 
-LUDUS = Path(sys.executable).with_name("ludus")
 SIZE = (1366, 800)
 
 
@@ -30,6 +29,11 @@ class Screen:
 
     display: str
     memory: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a program needs to show its window here."""
+        return {"DISPLAY": self.display, "SDL_VIDEODRIVER": "x11"}
 
     def type(self, *arguments: str) -> str:
         """Runs xdotool on this screen."""
@@ -96,32 +100,25 @@ def seed_that_starts(side: int) -> int:
 
 @pytest.mark.parametrize(("side", "mirrored"), [(-1, False), (1, False), (1, True)])
 def test_keys_pressed_on_a_real_screen_move_the_fighter(
-    screen: Screen, tmp_path: Path, side: int, mirrored: bool
+    screen: Screen, commands: Commands, tmp_path: Path, side: int, mirrored: bool
 ) -> None:
     record = tmp_path / "played.replay"
-    command = [str(LUDUS), "play", "brawl", "--against", "constant", "--seed", str(seed_that_starts(side))]
-    command += ["--record", str(record), "--frames", "1800"] + ["--mirrored"] * mirrored
-    environment = {**os.environ, "DISPLAY": screen.display, "SDL_VIDEODRIVER": "x11"}
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as game:
-        try:
-            screen.wait_for_focus("Ludus: you against constant", timeout_s=120.0)  # kernels may have to be compiled
-            time.sleep(1.0)
-            before = screen.shot()
-            screen.type("keydown", "d")
-            time.sleep(0.5)
-            during = screen.shot()
-            screen.type("keyup", "d")
-            screen.type("key", "space")
-            time.sleep(0.2)
-            screen.type("key", "k")
-            time.sleep(0.3)
-            screen.type("key", "Escape")
-            output, _ = game.communicate(timeout=30)
-        finally:
-            game.kill()
-    assert game.returncode == 0, output
+    words = ["play", "brawl", "--against", "constant", "--seed", seed_that_starts(side)]
+    words += ["--record", record, "--frames", 1800] + ["--mirrored"] * mirrored
+    game = commands.start(*words, environment=screen.environment)
+    screen.wait_for_focus("Ludus: you against constant", timeout_s=120.0)  # kernels may have to be compiled
+    time.sleep(1.0)
+    before = screen.shot()
+    screen.type("keydown", "d")
+    during = shot_after_frames(screen)
+    screen.type("keyup", "d")
+    screen.type("key", "space")
+    time.sleep(0.2)
+    screen.type("key", "k")
+    time.sleep(0.3)
+    screen.type("key", "Escape")
+    code, output = game.wait(), game.said
+    assert code == 0, output
     assert "SPACE  jump" in output
     replay = Replay.load(record)
     assert f"[OK] replay of {replay.steps} steps written to {record}" in output
@@ -130,6 +127,16 @@ def test_keys_pressed_on_a_real_screen_move_the_fighter(
     assert before.std() > 15.0
     assert before[400, 20].tolist() == [0, 0, 0]  # beside the window
     assert (before != during).any(axis=2).sum() > 500
+
+
+def shot_after_frames(screen: Screen, *, frames: int = 20, least_s: float = 0.5) -> NDArray[np.uint8]:
+    """Return the screen once it has shown some frames, however long they take on a busy machine."""
+    last, seen, begun_s = screen.shot(), 0, time.monotonic()
+    while seen < frames or time.monotonic() - begun_s < least_s:
+        assert time.monotonic() - begun_s < 60.0, f"{seen} frames in a minute"
+        now = screen.shot()
+        seen, last = seen + bool((now != last).any()), now
+    return last
 
 
 def _check_keys(replay: Replay) -> None:
@@ -151,32 +158,25 @@ def _check_keys(replay: Replay) -> None:
     assert not held[:, Key.RIGHT if swapped else Key.LEFT].any()
 
 
-def test_a_car_is_driven_on_a_real_screen(screen: Screen, tmp_path: Path) -> None:
+def test_a_car_is_driven_on_a_real_screen(screen: Screen, commands: Commands, tmp_path: Path) -> None:
     record = tmp_path / "driven.replay"
-    command = [str(LUDUS), "play", "rocket", "--against", "idle", "--seed", "3", "--record", str(record)]
-    command += ["--frames", "3600", "--set", "threads=1"]
-    environment = {**os.environ, "DISPLAY": screen.display, "SDL_VIDEODRIVER": "x11"}
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as game:
-        try:
-            screen.wait_for_focus("Ludus: you against idle", timeout_s=240.0)  # kernels may have to be compiled
-            screen.wait_for_pictures(1, timeout_s=60.0)
-            screen.type("keydown", "w")
-            screen.type("keydown", "Shift_L")
-            screen.wait_for_pictures(3, timeout_s=60.0)
-            screen.type("keyup", "Shift_L")
-            screen.type("keydown", "d")
-            screen.wait_for_pictures(3, timeout_s=60.0)
-            screen.type("keyup", "d")
-            screen.type("key", "c")  # the next camera
-            screen.type("key", "space")
-            time.sleep(1.0)
-            screen.type("key", "Escape")
-            output, _ = game.communicate(timeout=60)
-        finally:
-            game.kill()
-    assert game.returncode == 0, output
+    words = ["play", "rocket", "--against", "idle", "--seed", 3, "--record", record, "--frames", 3600]
+    game = commands.start(*words, "--set", "threads=1", environment=screen.environment)
+    screen.wait_for_focus("Ludus: you against idle", timeout_s=240.0)  # kernels may have to be compiled
+    screen.wait_for_pictures(1, timeout_s=60.0)
+    screen.type("keydown", "w")
+    screen.type("keydown", "Shift_L")
+    screen.wait_for_pictures(3, timeout_s=60.0)
+    screen.type("keyup", "Shift_L")
+    screen.type("keydown", "d")
+    screen.wait_for_pictures(3, timeout_s=60.0)
+    screen.type("keyup", "d")
+    screen.type("key", "c")  # the next camera
+    screen.type("key", "space")
+    time.sleep(1.0)
+    screen.type("key", "Escape")
+    code, output = game.wait(), game.said
+    assert code == 0, output
     assert "LEFT SHIFT OR RIGHT SHIFT" in output
     replay = Replay.load(record)
     own = replay.actions[:, 0]  # throttle, steer, pitch, yaw, roll, jump, boost, handbrake
@@ -189,22 +189,16 @@ def test_a_car_is_driven_on_a_real_screen(screen: Screen, tmp_path: Path) -> Non
     with replay_env(replay) as env:
         assert isinstance(env, RocketEnv)
         assert env.spec.rate_hz == 30.0
-        speeds = [float(result.measures["speed"][0, 0]) for result in resimulate(replay, env)]
+        speeds = [float(result.state_metrics["speed"][0, 0]) for result in resimulate(replay, env)]
     assert max(speeds) > 300.0
 
 
-def test_a_walker_walks_on_a_real_screen(screen: Screen) -> None:
-    command = [str(LUDUS), "demo", "mimic", "--window", "--frames", "600", "--set", "threads=1"]
-    environment = {**os.environ, "DISPLAY": screen.display, "SDL_VIDEODRIVER": "x11"}
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as shown:
-        try:
-            screen.wait_for_focus("Ludus: mimic-v1", timeout_s=60.0)
-            pictures = screen.wait_for_pictures(3, timeout_s=60.0)
-            screen.type("key", "Escape")
-            output, _ = shown.communicate(timeout=30)
-        finally:
-            shown.kill()
-    assert shown.returncode == 0, output
+def test_a_walker_walks_on_a_real_screen(screen: Screen, commands: Commands) -> None:
+    words = ["demo", "mimic", "--window", "--frames", 600, "--set", "threads=1"]
+    shown = commands.start(*words, environment=screen.environment)
+    screen.wait_for_focus("Ludus: mimic-v1", timeout_s=60.0)
+    pictures = screen.wait_for_pictures(3, timeout_s=60.0)
+    screen.type("key", "Escape")
+    code, output = shown.wait(), shown.said
+    assert code == 0, output
     assert pictures[0][400, 20].tolist() == [0, 0, 0]  # beside the window

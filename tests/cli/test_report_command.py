@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ludus.evaluation import strips
+from ludus.cli import report
+from ludus.evaluation import trajectory
 
 MakeAgent = Callable[[str], Path]
 METRICS = '{"iteration": 1, "env_steps": 100, "entropy": 1.5}\n{"iteration": 2, "env_steps": 200, "entropy": 1.0}\n'
@@ -65,7 +66,7 @@ def test_faults_are_one_line(run: Callable[..., Any], duel_run: Path, tmp_path: 
 def test_matches_against_the_hardest_opponents_play_in_the_page(
     run: Callable[..., Any], make_agent: MakeAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strips, "MOST_STEPS", 60)
+    monkeypatch.setattr(trajectory, "MOST_STEPS", 60)
     folder = make_agent("brawl")
     (folder / "metrics.jsonl").write_text(METRICS)
     (folder / "evaluation_results.csv").write_text(EVALUATION)
@@ -78,19 +79,60 @@ def test_matches_against_the_hardest_opponents_play_in_the_page(
     assert [len(replay["columns"]["x0"]) for replay in replays] == [61] * 3  # and the start
 
 
-def test_replay_files_of_the_run_play_in_the_page(run: Callable[..., Any], duel_run: Path, tmp_path: Path) -> None:
+def test_without_an_evaluation_the_first_bots_are_played(
+    run: Callable[..., Any], make_agent: MakeAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trajectory, "MOST_STEPS", 5)
+    folder = make_agent("brawl")
+    (folder / "metrics.jsonl").write_text(METRICS)
+    assert run("report", folder, "--replays", 1, "--out", tmp_path / "page.html")[0] == 0
+    titles = [replay["title"] for replay in _data(tmp_path / "page.html")["replays"]]
+    assert titles == [f"brawl-run against {name}, match 1" for name in ("constant", "random", "clockwork")]
+
+
+def test_replay_files_of_the_run_play_in_the_page(
+    run: Callable[..., Any], duel_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (duel_run / "replays").mkdir()
     match = duel_run / "replays" / "match.replay"
     code, _, err = run("demo", "brawl", "--left", "constant", "--against", "random", "--frames", 30,
                        "--video", tmp_path / "x.gif", "--record", match)  # fmt: skip
     assert code == 0, err
-    (duel_run / "replays" / "torn.replay").write_bytes(match.read_bytes()[:-5])
+    (duel_run / "replays" / "a-torn.replay").write_bytes(match.read_bytes()[:-5])
+    code, out, err = run("report", duel_run, "--json")
+    assert code == 0
+    [note] = json.loads(out)["notes"]
+    assert "a-torn.replay" in note
+    assert err == f"[WARN] {note}\n"
+    data = _data(duel_run / "report.html")
+    [replay] = data["replays"]
+    assert (replay["title"], replay["players"]) == ("duel-run: match.replay", ["constant", "random"])
+    assert data["replay_notes"] == [note]
+    monkeypatch.setattr(trajectory, "MOST_STEPS", 29)
     code, _, err = run("report", duel_run)
     assert code == 0
-    assert "[WARN]" in err
-    assert "torn.replay" in err
-    [replay] = _data(duel_run / "report.html")["replays"]
-    assert (replay["title"], replay["players"]) == ("duel-run: match.replay", ["constant", "random"])
+    assert "match.replay has 30 steps, a page shows at most 29; watch it with: ludus replay" in err
+    assert _data(duel_run / "report.html")["replays"] == []
+    monkeypatch.setattr(trajectory, "MOST_STEPS", 30)
+    monkeypatch.setattr(report, "_MOST_RECORDED_STEPS", 45)
+    (duel_run / "replays" / "z-second.replay").write_bytes(match.read_bytes())
+    code, _, err = run("report", duel_run)
+    assert code == 0
+    assert "z-second.replay is left out: its 30 steps would be more than replay files of 45 steps in all" in err
+    assert [replay["title"] for replay in _data(duel_run / "report.html")["replays"]] == ["duel-run: match.replay"]
+
+
+def test_a_world_that_a_page_cannot_draw_is_said_to_be_one(
+    run: Callable[..., Any], make_agent: MakeAgent, tmp_path: Path
+) -> None:
+    folder = make_agent("duel")
+    (folder / "metrics.jsonl").write_text(METRICS)
+    code, _, err = run("report", folder, "--replays", 1, "--out", tmp_path / "page.html")
+    assert code == 0
+    [note] = _data(tmp_path / "page.html")["replay_notes"]
+    assert note.startswith("no replays of duel-run: ")
+    assert "brawl, mimic, rocket, not duel-v1" in note
+    assert err == f"[WARN] {note}\n"
 
 
 def test_an_agent_that_is_missing_is_no_reason_to_give_up(run: Callable[..., Any], duel_run: Path) -> None:

@@ -72,7 +72,7 @@ def test_it_goes_on_without_wrong_files_and_says_so_loudly(run: Run, trio: list[
     assert code == 0
     assert f"[WARN] REFUSED {trio[0]}: " in err
     assert f"[WARN] REFUSED {foreign}: the agent does not fit the world" in err
-    assert "[WARN] the tournament goes on with 2 players, without 2" in err
+    assert "[WARN] continuing with 2 players; 2 rejected" in err
     assert "[OK] 4 matches of 2 players" in out
     assert "no cycles" in out
     code, out, err = run("tournament", trio[0], trio[1], "--matches", 4)

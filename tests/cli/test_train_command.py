@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,22 +15,24 @@ import pytest
 
 from ludus.config import read_document
 from ludus.store import verify_checkpoint
+from ludus.training import run_folder
+from ludus.training.loggers.progress import duration
 
 Run = Callable[..., tuple[int, str, str]]
 
 LUDUS = Path(sys.executable).with_name("ludus")
 TINY = (
-    "world.num_games=4", "total_env_steps=64", "ppo.steps=8", "ppo.chunk=8", "ppo.batch_size=16", "ppo.epochs=1",
-    "policy.net_arch={pi: [4], vf: [4]}", "opponents={random: 1}", "monitoring.tensorboard=false",
+    "world.num_envs=4", "total_env_steps=64", "ppo.n_steps=8", "ppo.sequence_length=8", "ppo.batch_size=16",
+    "ppo.n_epochs=1", "policy.net_arch={pi: [4], vf: [4]}", "opponents={random: 1}", "monitoring.tensorboard=false",
     "monitoring.curves=false",
 )  # fmt: skip
 PLUGIN = """
 import torch
-from ludus.rewards import Moment, reward_term
+from ludus.rewards import StepInfo, reward_term
 
 @reward_term("brawl")
-def presence(moment: Moment) -> torch.Tensor:
-    return torch.ones_like(moment.events["wins"])
+def presence(info: StepInfo) -> torch.Tensor:
+    return torch.ones_like(info.events["wins"])
 """
 NOTE = "\nfrom pathlib import Path\nPath(__file__).with_suffix('.executed').touch()\n"
 
@@ -80,7 +83,7 @@ def test_options_and_overrides_reach_the_run(run: Run, elsewhere: Path) -> None:
     code, out, _ = run(*words)
     assert code == 0, out
     settings = settings_of(elsewhere / "here")
-    assert settings["world"]["num_games"] == 4
+    assert settings["world"]["num_envs"] == 4
     assert settings["world"]["settings"] == {"threads": 1, "step_limit": 30}
     assert (settings["seed"], settings["total_env_steps"], settings["world"]["device"]) == (9, 64, "cpu")
     assert settings["league"]["keep"] == 8, "which the preset says"
@@ -90,15 +93,63 @@ def test_options_and_overrides_reach_the_run(run: Run, elsewhere: Path) -> None:
     assert not (elsewhere / "runs").exists()
 
 
+def test_the_run_is_told_in_few_lines_unless_all_are_asked_for(run: Run) -> None:
+    code, out, _ = run("train", "duel", *TINY, "monitoring.console=off")
+    assert code == 0
+    brief = out.splitlines()
+    assert len(brief) <= 6, out
+    assert brief[0].startswith("[OK] time: about")
+    assert brief[1].startswith("[OK] 4 games of duel-v1 on ")
+    assert brief[2].startswith("[OK] 64 env steps, seed 0; ")
+    assert brief[3].startswith("[OK] run folder runs/duel-run-")
+    code, out, _ = run("train", "duel", *TINY, "monitoring.console=off", "--verbose")
+    assert code == 0
+    for line in (
+        "world: duel-v1",
+        "rollout: ",
+        "gradients: ",
+        "memory: ",
+        "user not named",
+        "policy actor 4",
+        "budget 64",
+    ):
+        assert f"[OK] {line}" in out
+
+
 def test_a_finished_run_is_left_alone(run: Run, elsewhere: Path) -> None:
     words = ("train", "duel", "--run-dir", "here", *TINY)
     assert run(*words)[0] == 0
-    before = {path: path.read_bytes() for path in (elsewhere / "here" / "checkpoints").rglob("*.*")}
-    code, out, _ = run(*words)
-    assert code == 0
-    assert "[OK] 64 env steps; the agent is in here" in out
-    assert {path: path.read_bytes() for path in (elsewhere / "here" / "checkpoints").rglob("*.*")} == before
-    assert len(json.loads((elsewhere / "here" / "run.json").read_text())["sessions"]) == 2
+    before = {path: path.read_bytes() for path in (elsewhere / "here").rglob("*.*")}
+    for again in (words, ("resume", "here")):
+        code, out, _ = run(*again)
+        assert code == 0
+        assert out.startswith("[OK] nothing to do: the run is finished at 64 env steps; the agent is in here")
+        assert len(out.splitlines()) == 1, "nothing is verified or trained"
+    assert {path: path.read_bytes() for path in (elsewhere / "here").rglob("*.*")} == before
+    code, _, err = run("resume", "here", "ppo.n_epochs=3")
+    assert code == 2
+    assert "ppo.n_epochs: 1 -> 3" in err
+
+
+def test_a_run_that_was_killed_after_its_final_checkpoint_is_completed(run: Run, elsewhere: Path) -> None:
+    assert run("train", "duel", "--run-dir", "here", *TINY)[0] == 0
+    file = elsewhere / "here" / "run.json"
+    document = json.loads(file.read_text())
+    assert document["sessions"][0]["start_env_steps"] == 0
+    del document["sessions"][0]["ended"]
+    file.write_text(json.dumps(document))
+    assert run("resume", "here")[0] == 0
+    session = json.loads(file.read_text())["sessions"][1]
+    assert (session["start_env_steps"], session["env_steps"]) == (64, 64)
+
+
+def test_the_commit_is_that_of_ludus_also_outside_its_checkout(elsewhere: Path) -> None:
+    assert Path.cwd() == elsewhere, "which is no checkout"
+    checkout = Path(run_folder.__file__).parent
+    words = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
+    head = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    state = run_folder._git_state()
+    assert head == ("" if state is None else state["commit"])
 
 
 @pytest.mark.parametrize(
@@ -107,11 +158,11 @@ def test_a_finished_run_is_left_alone(run: Run, elsewhere: Path) -> None:
         (("brawl", "--preset", "quik"), "unknown preset 'quik' (did you mean 'quick'?); valid: "),
         (("brwal",), "unknown world 'brwal'"),
         (("brawl", "--preset", "debug", "--config", "mine.yaml"), "both preset 'debug' and file mine.yaml are given"),
-        (("duel", "ppo.stesp=4"), "ppo.stesp: unknown key (got 4); did you mean 'steps'?"),
+        (("duel", "ppo.stesp=4"), "ppo.stesp: unknown key (got 4); did you mean 'n_steps'?"),
         (("duel", "opponents={scissors: 1}"), "scissors"),
         (("duel", "--plugin", "gone.py"), "plugin 'gone.py' is not a Python file"),
-        (("duel", "--plugin", "broken.py"), "plugin broken.py failed: ValueError: no good; mend the file"),
-        (("duel", "ppo.batch_size=7", "world.num_games=4", "ppo.steps=8"), "7"),
+        (("duel", "--plugin", "broken.py"), "plugin 'broken.py' failed: ValueError: no good ("),
+        (("duel", "ppo.batch_size=7", "world.num_envs=4", "ppo.n_steps=8"), "7"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_and_leaves_no_folder(
@@ -159,8 +210,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     plugin.write_text(PLUGIN)
     words = [
         *("train", "brawl", "--preset", "debug", "--run-dir", "run", "--plugin", "mine.py"),
-        *("world.num_games=8", "world.settings={step_limit: 40}", "total_env_steps=2560", "ppo.batch_size=64"),
-        *("policy.strategy={layers: 1, heads: 2, width: 8, feedforward: 8, window: 5}", "ppo.chunk=8"),
+        *("world.num_envs=8", "world.settings={step_limit: 40}", "total_env_steps=2560", "ppo.batch_size=64"),
+        *("policy.strategy={layers: 1, heads: 2, width: 8, feedforward: 8, window: 5}", "ppo.sequence_length=8"),
         *("league.snapshot_every_env_steps=512", "evaluation.every_env_steps=1024", "checkpoints.every_env_steps=512"),
         "rewards.weights={presence: 0.25}",
     ]
@@ -209,6 +260,8 @@ def test_the_output_is_plain_lines_when_it_is_no_terminal(finished: Finished) ->
     assert "\r" not in finished.said
     assert "[OK] checkpoint final saved at 2,560 steps" in finished.said
     assert "2,560 of 2,560 steps" in finished.said
+    session = json.loads((finished.folder / "run.json").read_text())["sessions"][0]
+    assert f"after {duration(session['wall_s'])}, of which training {duration(session['training_s'])}" in finished.said
     assert "the agent is in run; try: ludus eval run" in finished.said
     assert "[WARN]" not in finished.said
 
@@ -223,7 +276,10 @@ def test_a_reward_term_of_five_lines_counts(finished: Finished) -> None:
 
 
 def test_a_plugin_is_executed_only_if_the_user_names_it(finished: Finished, run: Run, elsewhere: Path) -> None:
-    code, _, err = run("resume", finished.folder)
+    unfinished = elsewhere / "unfinished"
+    shutil.copytree(finished.folder, unfinished)
+    shutil.rmtree(unfinished / "checkpoints" / "final")
+    code, _, err = run("resume", unfinished)
     assert code == 2
     assert "unknown reward term of brawl 'presence'" in err
     (elsewhere / "mine.yaml").write_text(f"extends: debug\nplugin: {finished.plugin}\n")

@@ -7,7 +7,7 @@ import pytest
 
 Run = Callable[..., tuple[int, str, str]]
 
-SMALL = ("world.num_games=8", "ppo.steps=16", "ppo.batch_size=64")
+SMALL = ("world.num_envs=8", "ppo.n_steps=16", "ppo.batch_size=64")
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +24,8 @@ def lines_of(out: str) -> list[str]:
 def test_a_world_passes_with_a_line_a_check_and_a_summary(run: Run) -> None:
     code, out, err = run("verify", "duel", *SMALL, "opponents=rock")
     assert (code, err) == (0, "")
-    assert lines_of(out)[:8] == [
-        "world", "players", "batch", "rollout", "gradients", "update", "checkpoint", "memory",
+    assert lines_of(out)[:9] == [
+        "world", "players", "batch", "rollout", "gradients", "update", "checkpoint", "time", "memory",
     ]  # fmt: skip
     assert "8 games of duel-v1" in out
     assert "opponents rock 100%" in out
@@ -40,14 +40,14 @@ def test_a_preset_of_brawl_passes(run: Run) -> None:
 
 def test_a_file_says_its_world_itself_or_in_what_it_extends(run: Run, tmp_path: Path) -> None:
     base, own = tmp_path / "base.yaml", tmp_path / "own.yaml"
-    base.write_text("world: {name: duel, num_games: 8}\nppo: {steps: 16, batch_size: 64}\nopponents: rock\n")
+    base.write_text("world: {name: duel, num_envs: 8}\nppo: {n_steps: 16, batch_size: 64}\nopponents: rock\n")
     own.write_text("extends: base.yaml\nopponents: {rock: 1, cycle: 3}\n")
     for file in (base, own):
         code, out, _ = run("verify", file)
         assert code == 0
         assert "8 games of duel-v1" in out
     assert "opponents rock 25%, cycle 75%" in out
-    code, out, _ = run("verify", own, "world.num_games=16")
+    code, out, _ = run("verify", own, "world.num_envs=16")
     assert code == 0
     assert "16 games of duel-v1" in out
     code, out, _ = run("verify", "duel", "--config", own)
@@ -57,7 +57,7 @@ def test_a_file_says_its_world_itself_or_in_what_it_extends(run: Run, tmp_path: 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("ppo: {steps: 16}\n", "does not say its world; give it world.name, or use: ludus verify WORLD --config"),
+        ("ppo: {n_steps: 16}\n", "does not say its world; give it world.name, or use: ludus verify WORLD --config"),
         ("world: {name: duell}\n", "unknown world 'duell'"),
         ("world: {name: duel}\nppo: {stepps: 16}\n", "bad.yaml:2:7: ppo.stepps"),
         ("world: {name: [\n", "bad.yaml:"),
@@ -89,7 +89,7 @@ def test_what_passed_is_shown_before_the_error(run: Run) -> None:
     assert code == 2
     assert lines_of(out) == ["world"]
     assert err.startswith("[ERROR] unknown opponent 'rokc' (did you mean 'rock'?)")
-    code, _, err = run("verify", "duel", "world.num_games=8", "ppo.steps=16", "ppo.batch_size=60")
+    code, _, err = run("verify", "duel", "world.num_envs=8", "ppo.n_steps=16", "ppo.batch_size=60")
     assert code == 2
     assert "batch_size 60 must divide" in err
 

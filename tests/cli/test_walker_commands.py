@@ -1,4 +1,4 @@
-"""A walker from the first command to the last: continuous control on the host, alone, mirrored, judged in trials."""
+"""A walker from the first command to the last: continuous control on the host, alone, mirrored, judged in scenarios."""
 
 import csv
 import json
@@ -11,26 +11,26 @@ Run = Callable[..., tuple[int, str, str]]
 pytestmark = pytest.mark.usefixtures("stroll_world")
 
 SETTINGS = """
-world: {name: stroll, num_games: 8, settings: {step_limit: 12}}
+world: {name: stroll, num_envs: 8, settings: {step_limit: 12}}
 total_env_steps: 1_024
 policy:
   net_arch: {pi: [8], vf: [8]}
   log_std: -0.75
-  normalise: {observations: true, returns: true}
+  normalize: {observations: true, returns: true}
 ppo:
-  steps: 16
+  n_steps: 16
   batch_size: 64
-  epochs: 2
+  n_epochs: 2
   learning_rate: {kind: linear, start: 5.0e-3, end: 1.0e-6}
-  clip: {kind: exponential, start: 0.55, end: 0.1}
-  entropy: -0.0075
-  mirror: true
+  clip_range: {kind: exponential, start: 0.55, end: 0.1}
+  ent_coef: -0.0075
+  symmetry_augmentation: true
 rewards: {weights: {progress: 1.0, fell: -1.0}}
 evaluation:
   every_env_steps: 512
   matches: 4
   deterministic: true
-  trials: [wind, calm]
+  scenarios: [wind, calm]
   score: distance_m
   sooner: {number: distance_m, steps: [[-9, 256]]}
   converged: {distance_m: -9}
@@ -47,7 +47,7 @@ def config(tmp_path: Path) -> Path:
 
 def test_train_resume_and_eval(run: Run, config: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    code, out, err = run("train", "stroll", "--config", config, "--run-dir", folder)
+    code, out, err = run("train", "stroll", "--config", config, "--run-dir", folder, "--verbose")
     assert code == 0, err
     assert "and their mirror images are 4 minibatches of 64" in out
     assert "4 episodes in each of wind, calm" in out
@@ -55,7 +55,7 @@ def test_train_resume_and_eval(run: Run, config: Path, tmp_path: Path) -> None:
     with (folder / "evaluation_results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["env_steps"], row["trial"]) for row in rows] == [
-        (steps, trial) for steps in ("512", "768", "1024") for trial in ("wind", "calm")
+        (steps, scenario) for steps in ("512", "768", "1024") for scenario in ("wind", "calm")
     ]
     assert {row["steps_to_convergence"] for row in rows} == {"512"}
     assert json.loads((folder / "run.json").read_text())["steps_to_convergence"] == 512
@@ -72,8 +72,9 @@ def test_a_run_that_cannot_be_mirrored_is_refused_before_it_starts(run: Run, con
     folder = tmp_path / "run"
     code, _, err = run("train", "stroll", "--config", config, "--run-dir", folder, "policy.recurrent={size: 8}")
     assert code == 2
-    assert "ppo.mirror is for policies without memory" in err
-    code, _, err = run("verify", "identity", "ppo.mirror=true")
+    assert "ppo.symmetry_augmentation" in err
+    assert "policy.recurrent" in err
+    code, _, err = run("verify", "identity", "ppo.symmetry_augmentation=true")
     assert code == 2
     assert "identity-v1 says nothing of how it looks in a mirror; switch it off" in err
     code, _, err = run("verify", config, "evaluation.converged={stabel: 1}")

@@ -6,7 +6,11 @@ import pytest
 
 from ludus.core import errors
 
-ALL = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if cls.__module__ == errors.__name__]
+ALL = [
+    cls
+    for _, cls in inspect.getmembers(errors, inspect.isclass)
+    if cls.__module__ == errors.__name__ and issubclass(cls, BaseException)
+]
 
 
 @pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
@@ -31,7 +35,7 @@ def test_an_unknown_name_lists_the_valid_ones() -> None:
 
 def test_a_missing_library_names_the_command_that_installs_it() -> None:
     error = errors.MissingDependencyError("pygame", "window", "drawing a match")
-    assert str(error) == 'drawing a match needs pygame; install it with: pip install "ludus[window]"'
+    assert str(error) == 'drawing a match needs pygame; install it with: pip install -e ".[window]"'
     assert isinstance(error, ImportError)
 
 

@@ -2,17 +2,19 @@
 
 import errno
 import hashlib
-import json
 import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ludus.core import files
+from ludus.core.errors import FormatError
+from ludus.core.files import open_regular, read_json_object, read_regular
 
 
 def dead_process() -> int:
@@ -39,17 +41,7 @@ def test_writers_give_the_content_and_leave_nothing_else(tmp_path: Path) -> None
     assert path.read_bytes() == b"\x00\xff"
     files.write_text_atomic(path, "gr\u00fc\u00df")
     assert path.read_bytes() == b"gr\xc3\xbc\xc3\x9f"
-    files.write_json_atomic(path, {"b": [1, 2.5, None], "a": True})
-    assert json.loads(path.read_text()) == {"b": [1, 2.5, None], "a": True}
     assert names(tmp_path) == ["file"]
-
-
-def test_json_with_nan_is_refused_and_the_old_file_stays(tmp_path: Path) -> None:
-    path = tmp_path / "file.json"
-    files.write_json_atomic(path, 1)
-    with pytest.raises(ValueError, match="Out of range"):
-        files.write_json_atomic(path, float("nan"))
-    assert path.read_text() == "1\n"
 
 
 def test_the_order_is_write_fsync_rename_fsync_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,3 +164,58 @@ def test_only_leftovers_of_dead_processes_are_cleaned(tmp_path: Path) -> None:
     assert set(tmp_path.iterdir()) == {outside, alive, foreign, mine}
     files.discard_temporary(mine)
     assert not mine.exists()
+
+
+def test_odd_files_are_refused_by_path_and_reason(tmp_path: Path, make_odd_file: Callable[[Path], None]) -> None:
+    path = tmp_path / "odd.json"
+    make_odd_file(path)
+    reason = (
+        r"(cannot be read: (it is a .*, not a regular file|Too many levels)|has \d+ bytes or more|is n(ot UTF-8|ested))"
+    )
+    with pytest.raises(FormatError, match=r"odd\.json " + reason):
+        read_json_object(path, limit=1 << 20)
+
+
+def test_a_file_and_a_link_to_it_are_read_up_to_the_limit(tmp_path: Path) -> None:
+    path, link = tmp_path / "file", tmp_path / "link"
+    path.write_bytes(b"12345")
+    link.symlink_to("file")
+    assert read_regular(path, limit=5) == read_regular(link, limit=5) == b"12345"
+    with pytest.raises(FormatError, match=r"file.*5 bytes.*4"):
+        read_regular(path, limit=4)
+
+
+@pytest.mark.skipif(not Path("/proc/version").is_file(), reason="there is no /proc here")
+def test_a_file_that_announces_no_size_is_read_up_to_the_limit() -> None:
+    assert read_regular(Path("/proc/version"), limit=1 << 16) == Path("/proc/version").read_bytes()
+    with pytest.raises(FormatError, match="at most 3"):
+        read_regular(Path("/proc/version"), limit=3)
+
+
+def test_a_file_that_is_missing_or_cannot_be_named_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"gone.*No such file"):
+        read_regular(tmp_path / "gone", limit=1)
+    with pytest.raises(FormatError, match=r"a\\x00b' .*null byte"):
+        read_regular(tmp_path / "a\0b", limit=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [("[" * 100_000, "nested too deeply"), ("{", "is not valid JSON"), ("[1]", "must hold a JSON object, got list")],
+)
+def test_json_that_is_no_object_is_refused(tmp_path: Path, content: str, reason: str) -> None:
+    (tmp_path / "file.json").write_text(content)
+    with pytest.raises(FormatError, match=rf"file\.json {reason}|file\.json is {reason}"):
+        read_json_object(tmp_path / "file.json", limit=1 << 20)
+
+
+def test_a_file_is_created_on_request_and_a_fifo_is_not_opened_for_writing(tmp_path: Path) -> None:
+    os.close(open_regular(tmp_path / "new", os.O_RDWR | os.O_CREAT))
+    assert (tmp_path / "new").read_bytes() == b""
+    os.mkfifo(tmp_path / "fifo")
+    for flags in (os.O_RDWR | os.O_CREAT, os.O_WRONLY):
+        with pytest.raises(OSError, match="FIFO"):
+            open_regular(tmp_path / "fifo", flags)
+    (tmp_path / "link").symlink_to("new")
+    with pytest.raises(OSError, match="symbolic link"):
+        open_regular(tmp_path / "link", follow_links=False)

@@ -33,7 +33,7 @@ def test_wilson_is_wider_with_more_confidence_and_narrower_with_more_trials() ->
 
 @pytest.mark.parametrize(("successes", "trials"), [(-1, 3), (4, 3)])
 def test_wilson_refuses_impossible_counts(successes: int, trials: int) -> None:
-    with pytest.raises(ConfigError, match=f"{successes} successes in {trials} trials"):
+    with pytest.raises(ConfigError, match=rf"{successes} successes.*{trials} trials"):
         wilson_interval(successes, trials)
 
 
@@ -71,9 +71,9 @@ def test_mean_interval_covers_as_often_as_it_says() -> None:
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0])
 def test_confidence_is_a_share(confidence: float) -> None:
-    with pytest.raises(ConfigError, match="between 0 and 1"):
+    with pytest.raises(ConfigError, match="confidence"):
         mean_interval([1.0, 2.0], confidence)
-    with pytest.raises(ConfigError, match="between 0 and 1"):
+    with pytest.raises(ConfigError, match="confidence"):
         wilson_interval(1, 2, confidence)
 
 

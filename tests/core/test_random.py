@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ludus.core.errors import ConfigError
-from ludus.core.random import mix, normal, stream_hash, stream_hash_tensor, uniform
+from ludus.core.random import mix, stream_hash, stream_hash_tensor, uniform
 
 
 def test_mix_of_one_by_hand() -> None:
@@ -36,7 +36,7 @@ def test_tensors_equal_integers_at_the_edges_and_everywhere() -> None:
         assert hashed.tolist() == expected
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 def test_cuda_gives_the_same_hashes() -> None:
     keys = torch.arange(100_000) * 43_000
     assert torch.equal(stream_hash_tensor(77, keys.cuda(), 5).cpu(), stream_hash_tensor(77, keys, 5))
@@ -94,22 +94,3 @@ def test_neighbouring_keys_are_not_correlated() -> None:
     for name, (left, right) in pairs.items():
         correlation = float((left * right).sum() / (left.norm() * right.norm()))
         assert abs(correlation) < 7 * deviation, name
-
-
-def test_normal_has_the_moments_of_a_bell_and_is_finite() -> None:
-    values = normal(11, torch.arange(400)[:, None], torch.arange(500)[None, :])
-    assert values.dtype == torch.float32
-    assert values.shape == (400, 500)
-    values = values.double()
-    assert float(values.abs().max()) < 5.78
-    assert abs(float(values.mean())) < 5 / math.sqrt(200_000)
-    assert abs(float(values.var()) - 1.0) < 5 * math.sqrt(2 / 200_000)
-    assert abs(float((values**4).mean()) - 3.0) < 5 * math.sqrt(96 / 200_000)
-    assert abs(float((values.abs() < 1.0).double().mean()) - 0.682689) < 0.006
-
-
-def test_normal_by_hand() -> None:
-    h = stream_hash(21, 4)
-    first, second = uniform(mix(h, 1)), uniform(mix(h, 2))
-    expected = math.sqrt(-2 * math.log(1 - first)) * math.cos(2 * math.pi * second)
-    assert float(normal(21, 4)) == pytest.approx(expected, rel=1e-5)

@@ -22,7 +22,7 @@ def test_columns_are_live_views_by_name() -> None:
 
 @pytest.mark.parametrize("names", [("x", "y"), ("x", "y", "y")])
 def test_columns_need_as_many_different_names(names: tuple[str, ...]) -> None:
-    with pytest.raises(TypeError, match="3 columns need as many different names, got x, y"):
+    with pytest.raises(TypeError, match=r"3 columns.*x, y"):
         Columns(torch.zeros(2, 2, 3), names)
 
 

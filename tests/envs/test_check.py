@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ConformanceError, UnknownNameError
-from ludus.envs.base import BatchedEnv, EnvRequest, Observations, StepResult
+from ludus.envs.base import BatchedEnv, Bots, EnvRequest, Observations, StepResult
 from ludus.envs.check import CHECKS, CheckOptions, EnvMaker, check_env, run_checks
-from ludus.envs.tiny.base import State
-from ludus.envs.tiny.duel import BOTS, DuelBots, DuelEnv
-from ludus.envs.tiny.point import PointEnv
+from ludus.envs.tiny.base import State, TinyBots
+from ludus.envs.tiny.single_player import PointEnv
+from ludus.envs.tiny.two_player import DUEL_BOTS, DuelEnv
 
-OPTIONS = CheckOptions(num_games=2, steps=8, end_steps=60)
+OPTIONS = CheckOptions(num_envs=2, steps=8, end_steps=60)
 
 
 def maker(factory: Callable[[EnvRequest], BatchedEnv], **config: Any) -> EnvMaker:
-    def make(num_games: int, seed: int, first_game: int, /) -> BatchedEnv:
-        return factory(EnvRequest(num_games, "cpu", seed, first_game, config))
+    def make(num_envs: int, seed: int, first_game: int, /) -> BatchedEnv:
+        return factory(EnvRequest(num_envs, "cpu", seed, first_game, config))
 
     return make
 
@@ -33,7 +33,7 @@ class ShortPoint(PointEnv):
 
     def __init__(self, request: EnvRequest) -> None:
         super().__init__(
-            EnvRequest(request.num_games, request.device, request.seed, request.first_game, {"step_limit": 5})
+            EnvRequest(request.num_envs, request.device, request.seed, request.first_game, {"step_limit": 5})
         )
 
 
@@ -103,7 +103,7 @@ class MissingEvent(EditedSteps):
 
 class ExtraMeasure(EditedSteps):
     def edit(self, result: StepResult) -> StepResult:
-        return replace(result, measures={**result.measures, "height": result.measures["distance"]})
+        return replace(result, state_metrics={**result.state_metrics, "height": result.state_metrics["distance"]})
 
 
 class NanEvent(EditedSteps):
@@ -208,7 +208,7 @@ class IgnoresGameIndex(ShortPoint):
 
 class DependsOnBatchSize(ShortPoint):
     def _hash(self, streams: int) -> Tensor:
-        return super()._hash(streams + self.num_games)[:, self.num_games :]
+        return super()._hash(streams + self.num_envs)[:, self.num_envs :]
 
 
 class WritesIntoActions(ShortPoint):
@@ -258,7 +258,7 @@ class NoErrorWithoutSnapshots(ShortPoint):
 
 class TakesAnyActions(ShortPoint):
     def step(self, actions: Tensor) -> StepResult:
-        fitted = torch.zeros(self.num_games, 1, 2)
+        fitted = torch.zeros(self.num_envs, 1, 2)
         if isinstance(actions, Tensor) and actions.shape == fitted.shape and actions.device.type == "cpu":
             fitted = actions.to(torch.float32)
         return self._advance(fitted)
@@ -266,37 +266,37 @@ class TakesAnyActions(ShortPoint):
 
 class BreaksOnOddActions(ShortPoint):
     def _check_actions(self, actions: Tensor) -> None:
-        if actions.shape != (self.num_games, 1, 2) or actions.dtype != torch.float32 or actions.is_meta:
+        if actions.shape != (self.num_envs, 1, 2) or actions.dtype != torch.float32 or actions.is_meta:
             raise TypeError("odd")
 
 
-class BotWritesEverywhere(DuelBots):
+class BotWritesEverywhere(TinyBots):
     def act(self, assignment: Tensor, actions: Tensor) -> None:
         super().act(assignment.clamp(min=0), actions)
 
 
-class BotOutOfRange(DuelBots):
+class BotOutOfRange(TinyBots):
     def act(self, assignment: Tensor, actions: Tensor) -> None:
         actions[assignment >= 0] = 7
 
 
 class DuelOfGreedyBots(DuelEnv):
-    def bots(self, names: Sequence[str]) -> DuelBots:
+    def bots(self, names: Sequence[str]) -> Bots:
         return BotWritesEverywhere(self, names)
 
 
 class DuelOfOddBots(DuelEnv):
-    def bots(self, names: Sequence[str]) -> DuelBots:
+    def bots(self, names: Sequence[str]) -> Bots:
         return BotOutOfRange(self, names)
 
 
 class DuelTakesAnyBot(DuelEnv):
-    def bots(self, names: Sequence[str]) -> DuelBots:
-        return super().bots([name if name in BOTS else "rock" for name in names])
+    def bots(self, names: Sequence[str]) -> Bots:
+        return super().bots([name if name in DUEL_BOTS else "rock" for name in names])
 
 
 class DuelWithoutItsBot(DuelEnv):
-    def bots(self, names: Sequence[str]) -> DuelBots:
+    def bots(self, names: Sequence[str]) -> Bots:
         if tuple(names) == ("cycle",):
             raise UnknownNameError("bot", "cycle", ("rock",))
         return super().bots(names)
@@ -345,7 +345,7 @@ ALSO: Mapping[object, set[str]] = {
         (MissingSeatsOnReset, "reset", "shape"),
         (MissingEvent, "step", "declares"),
         (ExtraMeasure, "step", "height"),
-        (NanEvent, "step", "not finite"),
+        (NanEvent, "step", "NaN or Inf"),
         (IntegerFlags, "step", "terminated is torch.uint8"),
         (OutOfBounds, "step", "leaves its space"),
         (InfiniteFinal, "step", "final_observations"),

@@ -22,15 +22,15 @@ def test_without_a_gpu_it_is_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("world", ["mimic", "city", "gym:CartPole-v1"])
 def test_worlds_of_the_cpu_stay_there(world: str) -> None:
     assert place_for("auto", world) == "cpu"
-    with pytest.raises(DeviceError, match="lives on cpu, not on cuda"):
+    with pytest.raises(DeviceError, match=r"cpu.*cuda"):
         place_for("cuda", world)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 def test_with_a_gpu_it_is_the_gpu() -> None:
     assert place_for("auto", "duel") == "cuda"
 
 
 def test_a_device_that_is_not_here_is_refused() -> None:
-    with pytest.raises(DeviceError, match="unknown device 'tpu'; valid: cpu, cuda"):
+    with pytest.raises(DeviceError, match=r"'tpu'.*cpu, cuda"):
         place_for("tpu", "duel")

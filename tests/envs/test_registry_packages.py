@@ -5,20 +5,14 @@ from functools import partial
 import pytest
 
 from ludus.core.errors import UnknownNameError
-from ludus.envs import registry
-from ludus.envs.adapters.gymnasium_games import GymnasiumSettings
+from ludus.envs import world
+from ludus.envs.adapters.gymnasium_batch import GymnasiumSettings
 from ludus.envs.base import BatchedEnv, EnvRequest
-from ludus.envs.brawl.config import BrawlConfig
-from ludus.envs.registry import (
-    preset_package,
-    register_env,
-    registered_envs,
-    settings_model,
-    world_id,
-    world_package,
-)
+from ludus.envs.registry import register_env, settings_model, world_id
 from ludus.envs.settings import EnvSettings
-from ludus.envs.tiny.duel import make
+from ludus.envs.tiny.two_player import DuelEnv
+from ludus.envs.world import find_world, registered_worlds
+from ludus.worlds.brawl.config import BrawlConfig
 
 
 class OwnSettings(EnvSettings):
@@ -26,28 +20,27 @@ class OwnSettings(EnvSettings):
 
 
 def own_world(request: EnvRequest) -> BatchedEnv:
-    return make(request)
+    return DuelEnv(request)
 
 
 @pytest.fixture(autouse=True)
 def own_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a test register worlds that are gone afterwards."""
-    for name in ("_FACTORIES", "_SETTINGS"):
-        monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
+    monkeypatch.setattr(world, "_WORLDS", dict(world.known_worlds()))
 
 
 def test_packages_of_presets() -> None:
-    assert preset_package("brawl") == preset_package("brawl-v1") == "ludus.envs.brawl"
-    assert preset_package("rps") == "ludus.envs.tiny"
-    assert preset_package("gym:Anything-v3") == "ludus.envs.adapters"
-    register_env("copy-v1", make)
+    assert find_world("brawl").package == find_world("brawl-v1").package == "ludus.worlds.brawl"
+    assert find_world("rps").package == "ludus.envs.tiny"
+    assert find_world("gym:Anything-v3").package == "ludus.envs.adapters"
+    register_env("copy-v1", DuelEnv)
     register_env("text-v1", "game.of.mine:make")
     register_env("top-v1", "toplevel:make")
     register_env("partial-v1", partial(own_world))
-    packages = [preset_package(name) for name in ("copy", "text", "top", "partial")]
+    packages = [find_world(name).package for name in ("copy", "text", "top", "partial")]
     assert packages == ["ludus.envs.tiny", "game.of", "", ""]
     with pytest.raises(UnknownNameError, match="unknown world 'chess'"):
-        preset_package("chess")
+        find_world("chess")
 
 
 def test_versioned_names() -> None:
@@ -60,7 +53,7 @@ def test_versioned_names() -> None:
 def test_models_of_settings() -> None:
     assert settings_model("brawl") is BrawlConfig
     assert settings_model("gym:X-v0") is GymnasiumSettings
-    shipped = [name for name in registered_envs() if world_package(name).startswith("ludus.")]
+    shipped = [world.id for world in registered_worlds() if world.package.startswith("ludus.")]
     assert "brawl-v1" in shipped
     for name in shipped:
         model = settings_model(name)

@@ -14,11 +14,20 @@ from typing import Any
 import pytest
 import torch
 
-from ludus.core.errors import ConfigError, ReplayDivergedError, ReplayError, UnsupportedError
+from ludus.core.errors import ConfigError, ReplayDivergedError, ReplayError, StoreError, UnsupportedError
 from ludus.envs import BatchedEnv, make_env
-from ludus.envs.brawl.moves import DEFAULT_TABLE
-from ludus.envs.replay import Replay, ReplayRecorder, replay_env, resimulate, verify_replay
-from ludus.envs.replay.file import MAGIC, MAX_ACTION_BYTES, MAX_FILE_BYTES
+from ludus.envs.replay import (
+    MAGIC,
+    MAX_ACTION_BYTES,
+    MAX_FILE_BYTES,
+    MAX_STEPS,
+    Replay,
+    ReplayRecorder,
+    replay_env,
+    resimulate,
+    verify_replay,
+)
+from ludus.worlds.brawl.moves import DEFAULT_TABLE
 
 
 def recorded(env: BatchedEnv, game: int, steps: int, *, episode: int = 0) -> ReplayRecorder:
@@ -26,7 +35,7 @@ def recorded(env: BatchedEnv, game: int, steps: int, *, episode: int = 0) -> Rep
     recorder = ReplayRecorder(env, game, episode=episode, players=("left", "right"))
     drawn = torch.Generator().manual_seed(5)
     for _ in range(steps):
-        actions = (torch.rand((env.num_games, 2, 10), generator=drawn) < 0.3).to(torch.int8)
+        actions = (torch.rand((env.num_envs, 2, 10), generator=drawn) < 0.3).to(torch.int8)
         recorder.record(actions, env.step(actions))
     return recorder
 
@@ -60,7 +69,7 @@ def test_a_game_of_a_batch_plays_again_alone(replay: Replay) -> None:
         recorded(batch, 5, 90)
         expected = batch.view(5)  # type: ignore[attr-defined]
     with replay_env(replay) as env:
-        assert env.num_games == 1
+        assert env.num_envs == 1
         assert sum(1 for _ in resimulate(replay, env)) == 90
         assert env.view(0) == expected  # type: ignore[attr-defined]
 
@@ -94,7 +103,7 @@ def test_other_worlds_can_be_recorded_too() -> None:
     verify_replay(recorder.replay())
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 def test_a_game_recorded_on_a_gpu_plays_again_on_a_cpu() -> None:
     with make_env("brawl", 300, "cuda", seed=21) as env:
         recorder = ReplayRecorder(env, 250)
@@ -122,7 +131,7 @@ def test_a_changed_replay_diverges(replay: Replay, change: str) -> None:
 
 
 def test_a_game_that_ends_before_its_recording_diverges(replay: Replay) -> None:
-    with pytest.raises(ReplayDivergedError, match="ended at step 30; 90 steps were recorded"):
+    with pytest.raises(ReplayDivergedError, match=r"step 30.*90 steps"):
         verify_replay(replace(replay, config={"step_limit": 30}))
 
 
@@ -134,30 +143,40 @@ def test_a_move_table_of_ones_own_travels_as_a_digest(tmp_path: Path) -> None:
     assert replay.config == {}
     assert replay.files == {"move_table": hashlib.sha256(table.read_bytes()).hexdigest()}
     verify_replay(replay, {"move_table": table})
-    with pytest.raises(ReplayError, match="recorded with a move_table of the user's own"):
+    with pytest.raises(ReplayError, match="move_table"):
         verify_replay(replay)
-    with pytest.raises(ReplayError, match="is not the move_table"):
+    with pytest.raises(ReplayError, match="move_table"):
         verify_replay(replay, {"move_table": DEFAULT_TABLE})
     with pytest.raises(ReplayError, match="cannot be read"):
         verify_replay(replay, {"move_table": tmp_path / "gone.yaml"})
-    with pytest.raises(ReplayError, match="uses no file 'bots'"):
+    with pytest.raises(ReplayError, match="device"):
+        verify_replay(replay, {"move_table": Path(os.devnull)})
+    with pytest.raises(ReplayError, match="'bots'"):
         verify_replay(replay, {"move_table": table, "bots": table})
 
 
 def test_a_recorder_says_what_it_cannot_do(make_arena: Callable[[int], BatchedEnv]) -> None:
     with make_env("brawl", 2) as env:
-        with pytest.raises(ConfigError, match="game 2 does not exist; valid: 0 to 1"):
+        with pytest.raises(ConfigError, match=r"game 2.*0 to 1"):
             ReplayRecorder(env, 2)
         with pytest.raises(ReplayError, match="nothing was recorded"):
             ReplayRecorder(env, 0).replay()
-    with pytest.raises(UnsupportedError, match="arena-v1 is not registered"):
+    with pytest.raises(UnsupportedError, match="arena-v1"):
         ReplayRecorder(make_arena(1))
 
 
-def test_a_folder_that_is_not_there_is_a_typed_error(replay: Replay, tmp_path: Path) -> None:
-    with pytest.raises(ReplayError, match="cannot be written: No such file"):
-        replay.save(tmp_path / "missing" / "match.replay")
-    assert list(tmp_path.iterdir()) == []
+def test_a_missing_folder_is_made_and_one_that_cannot_be_made_is_a_typed_error(replay: Replay, tmp_path: Path) -> None:
+    replay.save(tmp_path / "missing" / "match.replay")
+    assert Replay.load(tmp_path / "missing" / "match.replay").checksum == replay.checksum
+    file = tmp_path / "missing" / "match.replay" / "match.replay"
+    with pytest.raises(StoreError, match=r"match\.replay/match\.replay .*File exists"):
+        replay.save(file)
+
+
+def test_a_game_that_is_too_long_for_a_replay_is_refused(replay: Replay, tmp_path: Path) -> None:
+    long = replace(replay, actions=torch.zeros((MAX_STEPS + 1, 2, 10), dtype=torch.int8))
+    with pytest.raises(ReplayError, match=rf"{MAX_STEPS + 1} steps.*{MAX_STEPS}"):
+        long.save(tmp_path / "long.replay")
 
 
 def sealed(header: Any, packed: bytes, magic: bytes = MAGIC, length: int | None = None) -> bytes:
@@ -207,7 +226,8 @@ ACTIONS = zlib.compress(bytes(40))
         (sealed(header(seed="0"), ACTIONS), "seed: Input should be a valid integer"),
         (sealed(header(seed=-1), ACTIONS), "seed"),
         (sealed(header(seed=2**63), ACTIONS), "seed"),
-        (sealed(header(episode=10**9), ACTIONS), "episode: Input should be less than or equal to 100000"),
+        (sealed(header(episode=10**9), ACTIONS), "episode: Input should be less than or equal to 1000"),
+        (sealed(header(shape=[MAX_STEPS + 1, 2, 10]), ACTIONS), f"{MAX_STEPS + 1} steps; at most {MAX_STEPS}"),
         (sealed(header(players=["\x1b[2J"]), ACTIONS), "players.0"),
         (sealed(header(extra=1), ACTIONS), "extra: Extra inputs"),
         (sealed(header(dtype="object"), ACTIONS), "dtype"),
@@ -251,21 +271,21 @@ def test_replays_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, 
 def test_actions_outside_the_space_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "keys.replay"
     path.write_bytes(sealed(header(), zlib.compress(bytes([7] * 40))))
-    with pytest.raises(ReplayError, match="actions that brawl-v1 does not have"):
+    with pytest.raises(ReplayError, match=r"actions.*brawl-v1"):
         replay_env(Replay.load(path))
     choice = struct.pack("<2q", 2, 3)  # the game has 0, 1 and 2
     path.write_bytes(sealed(header(world="rps", shape=[2, 1], dtype="int64"), zlib.compress(choice)))
-    with pytest.raises(ReplayError, match="actions that rps-v1 does not have"):
+    with pytest.raises(ReplayError, match=r"actions.*rps-v1"):
         replay_env(Replay.load(path))
 
 
 def test_what_is_no_plain_file_is_refused(tmp_path: Path, saved: Path) -> None:
     with pytest.raises(ReplayError, match="is missing"):
         Replay.load(tmp_path / "gone.replay")
-    with pytest.raises(ReplayError, match="not a regular file"):
+    with pytest.raises(ReplayError, match="regular file"):
         Replay.load(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ReplayError, match="not a regular file"):
+    with pytest.raises(ReplayError, match="regular file"):
         Replay.load(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(MAX_FILE_BYTES + 1)

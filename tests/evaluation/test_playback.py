@@ -1,4 +1,4 @@
-"""Tests of showing games: exhibitions, cards, the window (drawn into memory) and filming."""
+"""Tests of showing games: live matches, cards, the window (drawn into memory) and filming."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,14 +11,14 @@ import torch
 
 from ludus.core.errors import ConfigError, DeviceError, UnsupportedError
 from ludus.envs import make_env
-from ludus.envs.brawl.env import BrawlEnv
 from ludus.envs.pygame_tools import pygame
 from ludus.envs.replay import verify_replay
-from ludus.evaluation.exhibition import Exhibition, Outcome
-from ludus.evaluation.painting import Look, make_painter, with_card
+from ludus.evaluation.live_match import LiveMatch, Outcome
 from ludus.evaluation.playback import film_match, film_replay, play_in_window, result_title, show_replay
 from ludus.evaluation.players import BotPlayer, KeyboardPlayer
+from ludus.evaluation.rendering import RenderOptions, make_painter, with_card
 from ludus.evaluation.window import Input, Window
+from ludus.worlds.brawl.env import BrawlEnv
 
 SHORT = {"step_limit": 30}
 
@@ -31,18 +31,18 @@ def brawl() -> Iterator[BrawlEnv]:
         yield env
 
 
-def exhibition(env: BrawlEnv, left: str = "constant", right: str = "constant") -> Exhibition:
-    return Exhibition(env, (BotPlayer(env, 0, left), BotPlayer(env, 1, right)))
+def make_match(env: BrawlEnv, left: str = "constant", right: str = "constant") -> LiveMatch:
+    return LiveMatch(env, (BotPlayer(env, 0, left), BotPlayer(env, 1, right)))
 
 
-def test_an_exhibition_plays_to_the_end_and_its_recording_plays_again(brawl: BrawlEnv) -> None:
-    match = exhibition(brawl, "random", "aggressive")
+def test_a_live_match_plays_to_the_end_and_its_recording_plays_again(brawl: BrawlEnv) -> None:
+    match = make_match(brawl, "random", "aggressive")
     outcomes = [match.step() for _ in range(30)]
     assert outcomes[:29] == [None] * 29
     outcome = outcomes[29]
     assert outcome is not None
     assert outcome.steps == 30
-    assert outcome.measures["stocks"] == (3.0, 3.0)
+    assert outcome.state_metrics["stocks"] == (3.0, 3.0)
     replay = match.replay()
     assert replay is not None
     assert (replay.steps, replay.episode, replay.players) == (30, 0, ("random", "aggressive"))
@@ -52,7 +52,7 @@ def test_an_exhibition_plays_to_the_end_and_its_recording_plays_again(brawl: Bra
 
 
 def test_recordings_of_later_matches_know_their_episode(brawl: BrawlEnv) -> None:
-    match = exhibition(brawl, "random", "based")
+    match = make_match(brawl, "random", "based")
     for _ in range(30):
         match.step()
     match.restart()  # after its end
@@ -71,8 +71,8 @@ def test_recordings_of_later_matches_know_their_episode(brawl: BrawlEnv) -> None
 
 
 def test_outcomes_are_said_in_words() -> None:
-    measures = {"stocks": (2.0, 0.0), "damage": (31.4, 0.0), "x": (1.0, 1.0)}
-    won = Outcome(0, 1402, measures)
+    state_metrics = {"stocks": (2.0, 0.0), "damage": (31.4, 0.0), "x": (1.0, 1.0)}
+    won = Outcome(0, 1402, state_metrics)
     assert won.describe(("anna", "bert")) == "anna beats bert, stocks 2:0, damage 31:0, 1402 steps"
     assert Outcome(None, 5, {}).describe(("anna", "bert")) == "anna and bert draw, 5 steps"
     assert [result_title(won, names) for names in (("you", "b"), ("a", "b"))] == ["You win", "a wins"]
@@ -80,7 +80,7 @@ def test_outcomes_are_said_in_words() -> None:
 
 
 def test_the_winner_is_the_one_with_fewer_damage(brawl: BrawlEnv) -> None:
-    match = exhibition(brawl)
+    match = make_match(brawl)
     brawl.fields()["damage"][0, 1] = 50.0
     outcome = None
     while outcome is None:
@@ -88,11 +88,11 @@ def test_the_winner_is_the_one_with_fewer_damage(brawl: BrawlEnv) -> None:
     assert outcome.winner == 0
 
 
-def test_an_exhibition_needs_one_game_and_a_player_a_seat(brawl: BrawlEnv) -> None:
+def test_a_live_match_needs_one_game_and_a_player_a_seat(brawl: BrawlEnv) -> None:
     with pytest.raises(ConfigError, match="2 seats, got 1 players"):
-        Exhibition(brawl, (BotPlayer(brawl, 0, "constant"),))
+        LiveMatch(brawl, (BotPlayer(brawl, 0, "constant"),))
     with make_env("brawl", 2) as two, pytest.raises(ConfigError, match="a batch of 2"):
-        Exhibition(two, (BotPlayer(two, 0, "constant"), BotPlayer(two, 1, "constant")))
+        LiveMatch(two, (BotPlayer(two, 0, "constant"), BotPlayer(two, 1, "constant")))
 
 
 def test_players_write_their_own_seat_only(brawl: BrawlEnv) -> None:
@@ -126,7 +126,7 @@ def test_worlds_without_pictures_or_debug_layer_say_so() -> None:
 
 
 class ScriptedWindow(Window):
-    """A window in memory whose keyboard follows a script: the keys pressed at each look; then it is closed."""
+    """A window in memory whose keyboard follows a script: the keys pressed at each call; then it is closed."""
 
     def __init__(self, script: Sequence[set[str]]) -> None:
         super().__init__("test")
@@ -155,9 +155,9 @@ def headless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def play(
     env: BrawlEnv, script: Sequence[set[str]], frames: int | None = None
-) -> tuple[Exhibition, ScriptedWindow, list[Outcome]]:
+) -> tuple[LiveMatch, ScriptedWindow, list[Outcome]]:
     person = KeyboardPlayer(env, 0)
-    match = Exhibition(env, (person, BotPlayer(env, 1, "constant")))
+    match = LiveMatch(env, (person, BotPlayer(env, 1, "constant")))
     outcomes: list[Outcome] = []
     with ScriptedWindow(script) as window:
         play_in_window(match, person, window, frames=frames, on_outcome=outcomes.append)
@@ -240,7 +240,7 @@ def test_without_a_screen_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.usefixtures("headless")
 def test_a_replay_is_shown_to_its_end_or_until_it_is_closed(brawl: BrawlEnv) -> None:
-    match = exhibition(brawl, "random", "based")
+    match = make_match(brawl, "random", "based")
     for _ in range(12):
         match.step()
     replay = match.replay()
@@ -254,17 +254,17 @@ def test_a_replay_is_shown_to_its_end_or_until_it_is_closed(brawl: BrawlEnv) -> 
 
 
 def test_matches_and_replays_are_filmed(brawl: BrawlEnv, tmp_path: Path) -> None:
-    match = exhibition(brawl, "random", "based")
+    match = make_match(brawl, "random", "based")
     done: list[int] = []
-    outcome = film_match(match, tmp_path / "match.mp4", progress=done.append)
+    outcome, _ = film_match(match, tmp_path / "match.mp4", progress=done.append)
     assert outcome is not None
     assert done == list(range(1, 31))
     # The first picture, one a step but for the last, and the result for 1.5 s.
     assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "match.mp4"))[0] == 1 + 29 + 45
     replay = match.replay()
     assert replay is not None
-    assert film_replay(replay, tmp_path / "replay.mp4", look=Look(debug=True)) == 30
+    assert film_replay(replay, tmp_path / "replay.mp4", render=RenderOptions(debug=True)) == 30
     assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "replay.mp4"))[0] == 30
     match.restart()
-    assert film_match(match, tmp_path / "part.mp4", frames=10) is None
+    assert film_match(match, tmp_path / "part.mp4", frames=10) == (None, 11)
     assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "part.mp4"))[0] == 11

@@ -1,4 +1,4 @@
-"""Tournaments in small worlds: known outcomes, sides, batches, strangers' files that are wrong, and slow deciders."""
+"""Tournaments: known outcomes, sides, batches, broken agent files, slow agents, and cycles."""
 
 import dataclasses
 import time
@@ -13,13 +13,14 @@ from gymnasium import spaces
 
 from ludus.core.errors import ConfigError
 from ludus.envs.registry import make_env
-from ludus.evaluation import reaction
-from ludus.evaluation.contenders import Contender
-from ludus.evaluation.entrants import Entrant, Entries, Refusal, admit
-from ludus.evaluation.pairings import Table
-from ludus.evaluation.payoff_picture import draw_payoffs
-from ludus.evaluation.reaction import ReactionTime, measure_reaction
-from ludus.evaluation.tournament import Tournament, run_tournament
+from ludus.evaluation import entries as entries_module
+from ludus.evaluation import matches as matches_module
+from ludus.evaluation import players as players_module
+from ludus.evaluation.entries import Entries, Entry, ReactionTime, Rejection, load_entries, measure_reaction
+from ludus.evaluation.matches import MatchSchedule
+from ludus.evaluation.payoff_plot import plot_payoffs
+from ludus.evaluation.players import Player
+from ludus.evaluation.tournament import Beats, Tournament, find_cycles, run_tournament, significant_wins
 from ludus.league.payoffs import Record
 from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.config import PolicyConfig
@@ -32,17 +33,17 @@ ROCK, PAPER, SCISSORS = [9.0, -9.0, -9.0], [-9.0, 9.0, -9.0], [-9.0, -9.0, 9.0]
 
 
 @pytest.fixture
-def trio(stubborn: MakePolicy) -> list[Contender]:
+def trio(stubborn: MakePolicy) -> list[Player]:
     return [
-        Contender(name, stubborn("duel", bias))
+        Player(name, stubborn("duel", bias))
         for name, bias in (("rock agent", ROCK), ("paper agent", PAPER), ("scissors agent", SCISSORS))
     ]
 
 
-def play(contenders: list[Contender], *, best_of: int | None = None, by_rating: bool = True) -> Tournament:
-    entries = Entries("duel-v1", tuple(Entrant(each.name, each.name, each) for each in contenders), ())
-    table = Table("duel-v1", contenders)
-    return run_tournament(entries, table, matches=20, best_of=best_of, seeded_by_rating=by_rating)
+def play(players: list[Player], *, best_of: int | None = None, by_rating: bool = True) -> Tournament:
+    entries = Entries("duel-v1", tuple(Entry(each.name, each.name, each) for each in players), ())
+    schedule = MatchSchedule("duel-v1", players)
+    return run_tournament(entries, schedule, matches=20, best_of=best_of, seeded_by_rating=by_rating)
 
 
 def turned(cycle: tuple[str, ...], first: str) -> tuple[str, ...]:
@@ -50,8 +51,8 @@ def turned(cycle: tuple[str, ...], first: str) -> tuple[str, ...]:
     return cycle[place:] + cycle[:place]
 
 
-def test_known_outcomes_whatever_the_batches(trio: list[Contender]) -> None:
-    table = Table("duel", [*trio, Contender("rock"), Contender("cycle")])
+def test_known_outcomes_whatever_the_batches(trio: list[Player]) -> None:
+    schedule = MatchSchedule("duel", [*trio, Player("rock"), Player("cycle")])
     pairs = [(0, 1), (1, 2), (0, 2), (0, 3), (3, 1), (4, 1)]
     expected = [
         Record(0, 0, 7),
@@ -61,33 +62,32 @@ def test_known_outcomes_whatever_the_batches(trio: list[Contender]) -> None:
         Record(0, 0, 7),
         Record(0, 0, 7),
     ]
-    assert table.play(pairs, 7) == expected
-    assert dataclasses.replace(table, max_games=4).play(pairs, 7) == expected
-    assert dataclasses.replace(table, deterministic=True).play(pairs, 7) == expected
-    assert table.play([], 7) == []
+    assert schedule.play(pairs, 7) == expected
+    assert dataclasses.replace(schedule, max_envs=4).play(pairs, 7) == expected
+    assert dataclasses.replace(schedule, deterministic=True).play(pairs, 7) == expected
+    assert schedule.play([], 7) == []
 
 
-def test_equal_seeds_give_equal_records_and_occasions_differ() -> None:
-    table = Table("duel", [Contender("random"), Contender("cycle")], seed=5)
-    first = table.play([(0, 1)], 200)
-    assert table.play([(0, 1)], 200) == first
-    assert table.play([(0, 1)], 200, occasion=1) != first
+def test_equal_seeds_give_equal_records_and_rounds_differ() -> None:
+    schedule = MatchSchedule("duel", [Player("random"), Player("cycle")], seed=5)
+    first = schedule.play([(0, 1)], 200)
+    assert schedule.play([(0, 1)], 200) == first
+    assert schedule.play([(0, 1)], 200, round_number=1) != first
 
 
-def test_both_sides_are_played_as_often(monkeypatch: pytest.MonkeyPatch, trio: list[Contender]) -> None:
+def test_both_sides_are_played_as_often(monkeypatch: pytest.MonkeyPatch, trio: list[Player]) -> None:
     seatings = []
 
-    def spy(self: Table, env: object, seating: torch.Tensor, seed: int) -> object:
+    def spy(env: Any, players: Any, seating: torch.Tensor, *arguments: Any, **options: Any) -> Any:
         seatings.append(seating.clone())
-        return original(self, env, seating, seed)  # type: ignore[arg-type]
+        return players_module.seat_in_batch(env, players, seating, *arguments, **options)
 
-    original = Table._seat
-    monkeypatch.setattr(Table, "_seat", spy)
-    Table("duel", trio).play([(0, 1), (2, 0)], 4)
+    monkeypatch.setattr(matches_module, "seat_in_batch", spy)
+    MatchSchedule("duel", trio).play([(0, 1), (2, 0)], 4)
     assert seatings[0].tolist() == [[0, 1], [1, 0], [0, 1], [1, 0], [2, 0], [0, 2], [2, 0], [0, 2]]
 
 
-def test_rock_paper_scissors_is_a_cycle_of_equals(trio: list[Contender]) -> None:
+def test_rock_paper_scissors_is_a_cycle_of_equals(trio: list[Player]) -> None:
     played = play(trio, best_of=3, by_rating=False)
     (cycle,) = played.cycles
     assert turned(cycle, "rock agent") == ("rock agent", "scissors agent", "paper agent")
@@ -111,9 +111,9 @@ def test_rock_paper_scissors_is_a_cycle_of_equals(trio: list[Contender]) -> None
     }
 
 
-def test_ratings_order_the_players_and_a_draw_goes_to_the_better_seed(trio: list[Contender]) -> None:
-    played = play([Contender("rock"), trio[0], trio[1]], best_of=3)
-    assert [entrant.name for entrant in played.ranking] == ["paper agent", "rock", "rock agent"]
+def test_ratings_order_the_players_and_a_draw_goes_to_the_better_seed(trio: list[Player]) -> None:
+    played = play([Player("rock"), trio[0], trio[1]], best_of=3)
+    assert [entry.name for entry in played.ranking] == ["paper agent", "rock", "rock agent"]
     assert played.cycles == ()
     assert played.bracket is not None
     first = next(meeting for meeting in played.bracket.rounds[0].meetings if meeting.score is not None)
@@ -122,40 +122,40 @@ def test_ratings_order_the_players_and_a_draw_goes_to_the_better_seed(trio: list
     assert first.score[:3] == (0, 9, 0)  # three games, and twice again
 
 
-def test_the_picture_takes_any_name(trio: list[Contender], tmp_path: Path) -> None:
+def test_the_picture_takes_any_name(trio: list[Player], tmp_path: Path) -> None:
     names = ["$a_$b", "a" * 60, "\u0436\u0442"]
     strange = [dataclasses.replace(each, name=name) for each, name in zip(trio, names, strict=True)]
-    draw_payoffs(play(strange), tmp_path / "payoffs.png")
+    plot_payoffs(play(strange), tmp_path / "payoffs.png")
     assert (tmp_path / "payoffs.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_world_without_two_sides_has_no_tournament(fresh: MakePolicy, save_agent: SaveAgent, tmp_path: Path) -> None:
     agents = [str(save_agent(fresh("rps", seed=seed), tmp_path / f"a{seed}")) for seed in range(2)]
-    with pytest.raises(ConfigError, match="two sides and a winner; rps-v1 has 1 side and no winners"):
-        admit(agents)
+    with pytest.raises(ConfigError, match="rps-v1"):
+        load_entries(agents)
 
 
 def test_agents_bots_and_all_bots(fresh: MakePolicy, save_agent: SaveAgent, tmp_path: Path) -> None:
     first, second = (str(save_agent(fresh("duel", seed=seed), tmp_path / f"a{seed}")) for seed in range(2))
-    entries = admit([first, "random", second], all_bots=True)
+    entries = load_entries([first, "random", second], all_bots=True)
     assert entries.world == "duel-v1"
-    assert [entrant.name for entrant in entries.entrants] == ["a0", "random", "a1", "rock", "cycle"]
-    assert [entrant.reaction is None for entrant in entries.entrants] == [False, True, False, True, True]
+    assert [entry.name for entry in entries.accepted] == ["a0", "random", "a1", "rock", "cycle"]
+    assert [entry.reaction is None for entry in entries.accepted] == [False, True, False, True, True]
     twin = str(save_agent(fresh("duel"), tmp_path / "other" / "a0"))
-    assert [entrant.name for entrant in admit([first, twin]).entrants] == [first, twin]
+    assert [entry.name for entry in load_entries([first, twin]).accepted] == [first, twin]
     namesake = str(save_agent(fresh("duel"), tmp_path / "rock"))
-    assert [entrant.name for entrant in admit([namesake, "rock", first]).entrants] == [namesake, "rock", "a0"]
-    assert len(admit(["rock", "cycle"], world="duel").entrants) == 2
-    with pytest.raises(ConfigError, match="did you mean 'rock'"):
-        admit([first, "rok"])
-    with pytest.raises(ConfigError, match="named more than once: random"):
-        admit([first, "random", "random"])
+    assert [entry.name for entry in load_entries([namesake, "rock", first]).accepted] == [namesake, "rock", "a0"]
+    assert len(load_entries(["rock", "cycle"], world="duel").accepted) == 2
+    with pytest.raises(ConfigError, match="'rock'"):
+        load_entries([first, "rok"])
+    with pytest.raises(ConfigError, match="random;"):
+        load_entries([first, "random", "random"])
     with pytest.raises(ConfigError, match="--world"):
-        admit(["rock", "cycle"])
+        load_entries(["rock", "cycle"])
 
 
 def _bad_agents(folder: Path, fresh: MakePolicy, save_agent: SaveAgent) -> dict[str, tuple[str, str]]:
-    """Returns folders of wrong agents, each with words of its refusal."""
+    """Return folders of broken agents, each with words of the reason."""
     good = fresh("duel")
     bad: dict[str, tuple[str, str]] = {}
 
@@ -173,15 +173,15 @@ def _bad_agents(folder: Path, fresh: MakePolicy, save_agent: SaveAgent) -> dict[
     (save("no-manifest", good, "manifest.json") / "manifest.json").unlink()
     pickled = save("pickle", good, "") / "policy.safetensors"
     pickled.write_bytes(f"\x80\x04cos\nsystem\n(S'touch {folder / 'hit'}'\ntR.".encode("latin-1"))
-    save("elsewhere", fresh("rps"), "its world is duel-v1, the agent's rps-v1")
+    save("elsewhere", fresh("rps"), "rps-v1")
     newer = dataclasses.replace(good.spec, version=2)
-    save("newer", Policy(newer, PolicyConfig()), "its world is duel-v1, the agent's duel-v2")
+    save("newer", Policy(newer, PolicyConfig()), "duel-v2")
     wide = spaces.Dict({"vector": spaces.Box(-1.0, 1.0, (9,), np.float32)})
     seeing = dataclasses.replace(good.spec, observation_space=wide, blocks={})
     save("wide", Policy(seeing, PolicyConfig()), "observation_space")
     acting = dataclasses.replace(good.spec, action_space=spaces.Discrete(4))
     save("acting", Policy(acting, PolicyConfig()), "action_space")
-    for name, value, words in (("nan", float("nan"), "not finite"), ("huge", 3e38, "far too large")):
+    for name, value, words in (("nan", float("nan"), "NaN"), ("huge", 3e38, "NaN")):
         policy = fresh("duel")
         with torch.no_grad():
             for parameter in policy.parameters():
@@ -199,17 +199,17 @@ def test_wrong_files_are_refused_with_the_reason_and_the_others_play(
 ) -> None:
     good = [str(save_agent(fresh("duel", seed=seed), tmp_path / f"good-{seed}")) for seed in range(2)]
     bad = _bad_agents(tmp_path, fresh, save_agent)
-    entries = admit([good[0], *(path for path, _ in bad.values()), good[1]])
-    assert [entrant.source for entrant in entries.entrants] == good
-    refused = dict(entries.refusals)
+    entries = load_entries([good[0], *(path for path, _ in bad.values()), good[1]])
+    assert [entry.source for entry in entries.accepted] == good
+    rejected = dict(entries.rejected)
     for name, (path, words) in bad.items():
-        assert words in refused[path], name
-        assert refused[path], name
-    played = run_tournament(entries, Table("duel-v1", [each.contender for each in entries.entrants]), matches=4)
+        assert words in rejected[path], name
+        assert rejected[path], name
+    played = run_tournament(entries, MatchSchedule("duel-v1", [each.player for each in entries.accepted]), matches=4)
     assert [each["source"] for each in played.as_json()["refused"]] == [path for path, _ in bad.values()]
     assert not (tmp_path / "hit").exists()  # where the hostile file would have written
-    with pytest.raises(ConfigError, match=r"1 can take part\n  refused: .*newer: .*duel-v2"):
-        admit([good[0], bad["newer"][0]])
+    with pytest.raises(ConfigError, match=r"newer: .*duel-v2"):
+        load_entries([good[0], bad["newer"][0]])
 
 
 def test_settings_of_a_strangers_file_do_not_rule_the_tournament(fresh: MakePolicy, tmp_path: Path) -> None:
@@ -217,13 +217,13 @@ def test_settings_of_a_strangers_file_do_not_rule_the_tournament(fresh: MakePoli
     for name, settings in (("a", {"rounds": 10_000_000}), ("b", {"nonsense": 1})):
         checkpoint = agent_checkpoint(policy.spec, policy.config, policy.state(), settings)
         save_checkpoint(tmp_path / name, checkpoint)
-    entries = admit([str(tmp_path / "a"), str(tmp_path / "b")], config={"rounds": 3})
-    assert len(entries.entrants) == 2
-    assert entries.refusals == ()
+    entries = load_entries([str(tmp_path / "a"), str(tmp_path / "b")], config={"rounds": 3})
+    assert len(entries.accepted) == 2
+    assert entries.rejected == ()
 
 
 def test_who_decides_too_slowly_is_flagged(fresh: MakePolicy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reaction, "_BUDGET_S", 0.2)
+    monkeypatch.setattr(entries_module, "_BUDGET_S", 0.2)
     agent = Agent(fresh("duel"))
     with make_env("duel") as env:
         quick = measure_reaction(agent, env)
@@ -244,7 +244,50 @@ def test_who_decides_too_slowly_is_flagged(fresh: MakePolicy, monkeypatch: pytes
     assert ReactionTime(0.01, 0.2, 0.1, 100).pace == "late at times"
 
 
-def test_refusals_are_in_the_document() -> None:
-    entries = Entries("duel-v1", (), (Refusal("x", "broken"),))
+def test_rejections_are_in_the_document() -> None:
+    entries = Entries("duel-v1", (), (Rejection("x", "broken"),))
     document = Tournament(entries, {}, {}, (), None, 0.0).as_json()
     assert document["refused"] == [{"source": "x", "reason": "broken"}]
+
+
+def beats(*wins: str) -> Beats:
+    names = sorted({letter for win in wins for letter in win})
+    return {name: frozenset(win[1] for win in wins if win[0] == name) for name in names}
+
+
+def test_a_win_is_sure_only_with_enough_matches() -> None:
+    # One pair at 95 %: 5 of 5 has a Wilson interval from 0.566, 3 of 3 from 0.439.
+    assert significant_wins("ab", {("a", "b"): Record(5, 0, 0)}) == {"a": frozenset("b"), "b": frozenset()}
+    assert significant_wins("ab", {("a", "b"): Record(3, 0, 0)}) == {"a": frozenset(), "b": frozenset()}
+    assert significant_wins("ab", {("a", "b"): Record(0, 0, 5)})["b"] == {"a"}
+    # Draws say nothing; without a decided match nothing is known.
+    assert significant_wins("ab", {("a", "b"): Record(5, 90, 0)})["a"] == {"b"}
+    assert significant_wins("ab", {("a", "b"): Record(0, 9, 0)}) == {"a": frozenset(), "b": frozenset()}
+
+
+def test_many_pairs_are_judged_more_strictly() -> None:
+    # Three pairs at 98.3 % each: z = 2.394, z^2 = 5.731, and 5 of 5 reaches down to 5 / (5 + 5.731) = 0.466.
+    records = {("a", "b"): Record(5, 0, 0), ("a", "c"): Record(6, 0, 0), ("b", "c"): Record(0, 0, 0)}
+    assert significant_wins("abc", records)["a"] == {"c"}  # 6 / 11.731 = 0.511
+
+
+def test_cycles_of_three_are_named_once_in_the_direction_of_the_wins() -> None:
+    assert find_cycles(beats("ab", "bc", "ca")) == [("a", "b", "c")]
+    assert find_cycles(beats("ac", "cb", "ba")) == [("a", "c", "b")]
+    assert find_cycles(beats("ab", "bc", "ac")) == []
+
+
+def test_two_cycles_that_share_a_win() -> None:
+    assert find_cycles(beats("ab", "bc", "ca", "bd", "da")) == [("a", "b", "c"), ("a", "b", "d")]
+
+
+def test_a_long_cycle_is_named_if_no_short_one_has_its_wins() -> None:
+    assert find_cycles(beats("ab", "bc", "cd", "da")) == [("a", "b", "c", "d")]
+    # With the diagonal there are two of three, and the long one is made of them.
+    assert find_cycles(beats("ab", "bc", "ca", "cd", "da", "ac")) == [("a", "b", "c"), ("a", "c", "d")]
+    assert find_cycles(beats("ab", "bc", "cd", "de", "ea", "ac")) == [("a", "c", "d", "e"), ("a", "b", "c", "d", "e")]
+
+
+@pytest.mark.parametrize("wins", [(), ("ab",), ("ab", "cb")])
+def test_no_cycles(wins: tuple[str, ...]) -> None:
+    assert find_cycles(beats(*wins)) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import imageio_ffmpeg
 import numpy as np
+import psutil
 import pytest
 from numpy.typing import NDArray
 
@@ -32,6 +33,13 @@ def decode(path: Path, size: tuple[int, int]) -> NDArray[np.uint8]:
     command += ["-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
     raw = subprocess.run(command, capture_output=True, check=True).stdout
     return np.frombuffer(raw, np.uint8).reshape(-1, size[1], size[0], 3)
+
+
+def encoders() -> list[psutil.Process]:
+    """The running ffmpeg processes of this one."""
+    ffmpeg = Path(imageio_ffmpeg.get_ffmpeg_exe()).name[:15]  # as much of a name as Linux keeps
+    children = psutil.Process().children()  # others may run too, such as a tracker of shared memory
+    return [child for child in children if child.status() != psutil.STATUS_ZOMBIE and child.name()[:15] == ffmpeg]
 
 
 def test_an_mp4_has_every_frame_in_its_size_rate_and_colours(tmp_path: Path) -> None:
@@ -68,9 +76,19 @@ def test_a_gif_is_smaller_slower_and_has_the_right_colours(tmp_path: Path) -> No
     report = probe(path)
     assert "640x360" in report
     assert re.search(r"frame=\s*6\b", report)  # half of 12
+    assert video.frames == 6
     frames = decode(path, (640, 360))
     assert np.abs(frames[0, 180, 100].astype(int) - [200, 30, 30]).max() < 12
     assert [file.name for file in tmp_path.iterdir()] == ["short.gif"]
+
+
+@pytest.mark.parametrize(("rate_hz", "given", "kept"), [(30.0, 21, 11), (60.0, 21, 6), (40.0, 20, 7), (15.0, 5, 5)])
+def test_a_gif_counts_the_frames_in_the_file(tmp_path: Path, rate_hz: float, given: int, kept: int) -> None:
+    with VideoWriter(tmp_path / "short.gif", (64, 48), rate_hz) as video:
+        for step in range(given):
+            video.write(frame(step % 10))
+    assert video.frames == kept
+    assert len(decode(tmp_path / "short.gif", (64, 48))) == kept
 
 
 def test_a_small_gif_keeps_its_size(tmp_path: Path) -> None:
@@ -94,7 +112,7 @@ def test_a_failing_block_leaves_nothing_and_keeps_the_old_file(tmp_path: Path, n
         fail()
     assert [file.name for file in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == b"the old one"
-    assert video._process.poll() is not None
+    assert encoders() == []
 
 
 def test_until_it_is_complete_the_file_has_another_name(tmp_path: Path) -> None:
@@ -108,35 +126,36 @@ def test_until_it_is_complete_the_file_has_another_name(tmp_path: Path) -> None:
 def test_when_ffmpeg_dies_the_error_says_so_and_nothing_stays(tmp_path: Path) -> None:
     def write_on() -> None:
         with VideoWriter(tmp_path / "dies.mp4", (640, 480), 30.0) as video:
-            video._process.kill()
+            (process,) = encoders()
+            process.kill()
             for step in range(1000):
                 video.write(frame(step % 10, (640, 480)))
 
-    with pytest.raises(VideoError, match=r"dies\.mp4 cannot be written: ffmpeg says"):
+    with pytest.raises(VideoError, match=r"dies\.mp4"):
         write_on()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_program_that_is_not_ffmpeg_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(tmp_path / "missing"))
-    with pytest.raises(VideoError, match="could not be started"):
+    with pytest.raises(VideoError, match="IMAGEIO_FFMPEG_EXE"):
         VideoWriter(tmp_path / "none.mp4", (64, 48), 30.0)
 
 
 def test_wrong_frames_names_and_uses_are_typed_errors(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"must end in one of \.mp4, \.gif, got '\.avi'"):
+    with pytest.raises(ConfigError, match=r"\.mp4, \.gif, got '\.avi'"):
         VideoWriter(tmp_path / "a.avi", (64, 48), 30.0)
-    with pytest.raises(ConfigError, match="does not exist"):
+    with pytest.raises(ConfigError, match="missing"):
         VideoWriter(tmp_path / "missing" / "a.mp4", (64, 48), 30.0)
-    with pytest.raises(VideoError, match="has no frame"):
+    with pytest.raises(VideoError, match=r"empty\.mp4"):
         VideoWriter(tmp_path / "empty.mp4", (64, 48), 30.0).close()
     video = VideoWriter(tmp_path / "a.mp4", (64, 48), 30.0)
-    with pytest.raises(VideoError, match=r"must be \(48, 64, 3\) uint8, got \(10, 64, 3\)"):
+    with pytest.raises(VideoError, match=r"\(48, 64, 3\).*\(10, 64, 3\)"):
         video.write(np.zeros((10, 64, 3), np.uint8))
     with pytest.raises(VideoError, match="float64"):
         video.write(np.zeros((48, 64, 3)))  # type: ignore[arg-type]
     video.write(frame(1))
     video.close()
-    with pytest.raises(VideoError, match="closed already"):
+    with pytest.raises(VideoError, match=r"a\.mp4"):
         video.write(frame(1))
     assert [file.name for file in tmp_path.iterdir()] == ["a.mp4"]

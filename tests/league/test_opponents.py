@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from ludus import make_env
-from ludus.algorithms.ppo.seats import Rows
 from ludus.core.errors import ConfigError, StateError, UnknownNameError
 from ludus.envs.base import BatchedEnv
 from ludus.league.config import LeagueConfig
 from ludus.league.opponents import LeagueOpponents
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
+from ludus.rollout.learner_batch import LearnerBatch
 
 GAMES = 2000
 
@@ -22,9 +22,9 @@ def make_opponents(env: BatchedEnv, weights: Mapping[str, float], seed: int = 0)
     return LeagueOpponents(env, Policy(env.spec, PolicyConfig()), weights, LeagueConfig(), seed)
 
 
-def _seated(env: BatchedEnv) -> tuple[LeagueOpponents, Rows]:
+def _seated(env: BatchedEnv) -> tuple[LeagueOpponents, LearnerBatch]:
     opponents = make_opponents(env, {"rock": 1.0, "cycle": 3.0}, seed=3)
-    rows = Rows(env, opponents.learner)
+    rows = LearnerBatch(env, opponents.learner)
     opponents.attach(rows)
     return opponents, rows
 

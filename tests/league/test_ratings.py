@@ -1,6 +1,5 @@
 """Ratings: known answers, intervals, players that never lost, and the live numbers match by match."""
 
-import json
 import math
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from ludus.core.errors import ConfigError, StateError
 from ludus.league.payoffs import Payoffs
-from ludus.league.ratings import LiveRatings, bradley_terry, expected_score
+from ludus.league.ratings import LiveRatings, RatingsTable, bradley_terry, expected_score
 
 
 def test_two_players_stand_apart_by_their_odds() -> None:
@@ -102,16 +101,75 @@ def test_large_batches_settle_at_the_odds() -> None:
     assert drawn.skill["s1"][0] == pytest.approx(25.0)
 
 
-def test_live_numbers_are_rebuilt_from_rows_and_state() -> None:
+def test_live_numbers_are_rebuilt_from_rows() -> None:
     payoffs, ratings = Payoffs(), LiveRatings()
     for i in range(5):
         payoffs.record(f"s{i}", "rock", 3 + i, 1, 2)
         ratings.record(f"s{i}", "rock", 3 + i, 1, 2)
-    assert LiveRatings.from_rows(payoffs.rows()).state() == ratings.state()
-    loaded = LiveRatings()
-    loaded.load_state(json.loads(json.dumps(ratings.state())))
-    assert loaded.state() == ratings.state()
-    with pytest.raises(StateError, match="no state"):
-        loaded.load_state({"elo": 3})
+    rebuilt = LiveRatings.from_rows(payoffs.rows())
+    assert (rebuilt.elo, rebuilt.skill, rebuilt.learner) == (ratings.elo, ratings.skill, ratings.learner)
     with pytest.raises(StateError, match="row 1"):
         LiveRatings.from_rows([{"learner": "s1"}])
+
+
+MATCHES = [
+    ("1v1", "self-0001", "keeper", (3, 1, 0)),
+    ("2v2", "self-0002", "keeper", (0, 0, 4)),
+    ("1v1", "self-0002", "keeper", (2, 0, 0)),
+]
+
+
+def _played() -> RatingsTable:
+    ratings_table = RatingsTable()
+    for mode, snapshot_id, opponent, counts in MATCHES:
+        ratings_table.record(mode, snapshot_id, opponent, *counts)
+    return ratings_table
+
+
+def test_what_happens_in_one_mode_changes_no_other() -> None:
+    ratings_table = _played()
+    assert ratings_table.modes == ("1v1", "2v2")
+    assert ratings_table.payoffs("1v1").total().wins == 5
+    assert ratings_table.payoffs("2v2").total() == (0, 0, 4)
+    alone, pairs = ratings_table.elo("1v1"), ratings_table.elo("2v2")
+    assert alone is not None
+    assert pairs is not None
+    assert alone > 1000.0 > pairs
+    # Four losses to a player that is rated the same: 16 * 0.5 for the first one.
+    assert pairs == pytest.approx(1000.0 - 8.0 - 16.0 * (1.0 / (1.0 + 10 ** (16.0 / 400.0))) - 14.2, abs=0.5)
+
+
+def test_a_mode_without_matches_has_neither() -> None:
+    ratings_table = _played()
+    assert ratings_table.elo("3v3") is None
+    assert ratings_table.payoffs("3v3").total().matches == 0
+    assert ratings_table.ratings("3v3").learner == ""
+    assert ratings_table.modes == ("1v1", "2v2"), "asking makes none"
+
+
+def test_a_table_gives_the_same_and_old_ones_are_of_one_against_one() -> None:
+    rows = [
+        {
+            "learner": snapshot_id,
+            "opponent": opponent,
+            "kind": opponent,
+            "matches": sum(counts),
+            "mode": mode,
+            "side": mode,
+        }
+        | dict(zip(("wins", "draws", "losses"), counts, strict=True))
+        for mode, snapshot_id, opponent, counts in MATCHES
+    ]
+    rebuilt, played = RatingsTable.from_rows(rows), _played()
+    for mode in ("1v1", "2v2"):
+        assert rebuilt.payoffs(mode).rows() == played.payoffs(mode).rows()
+        assert rebuilt.ratings(mode).elo == played.ratings(mode).elo
+        assert rebuilt.ratings(mode).skill == played.ratings(mode).skill
+    old = RatingsTable.from_rows(
+        [{key: value for key, value in row.items() if key not in ("mode", "side")} for row in rows]
+    )
+    assert old.modes == ("1v1",)
+    assert old.payoffs("1v1").rows() == Payoffs.from_rows(rows).rows()
+    assert old.ratings("1v1").elo == LiveRatings.from_rows(rows).elo
+    with pytest.raises(StateError, match="matches of 2v2: row 1"):
+        RatingsTable.from_rows([*rows[:1], rows[1] | {"matches": 9}])

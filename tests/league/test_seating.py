@@ -8,7 +8,7 @@ import torch
 from ludus import make_env
 from ludus.core.errors import ConfigError
 from ludus.envs.base import BatchedEnv
-from ludus.league.seating import Seating, learner_seats
+from ludus.league.seating import TeamAssignment, learner_seats
 
 
 def _with_teams(games: int, teams: tuple[int, ...]) -> BatchedEnv:
@@ -17,7 +17,7 @@ def _with_teams(games: int, teams: tuple[int, ...]) -> BatchedEnv:
     return env
 
 
-def _check_indices(seating: Seating, seats: int) -> None:
+def _check_indices(seating: TeamAssignment, seats: int) -> None:
     """Holds that every seat is somebody's, in the order of games, and that games are told right."""
     everyone = torch.cat((seating.learner_index, seating.other_index)).sort().values
     assert torch.equal(everyone, torch.arange(seats))
@@ -28,7 +28,7 @@ def _check_indices(seating: Seating, seats: int) -> None:
 
 def test_the_learner_plays_all_seats_of_one_team() -> None:
     env = _with_teams(900, (0, 1, 0, 2, 2, 1))
-    seating = Seating(env, seed=1)
+    seating = TeamAssignment(env, seed=1)
     teams = {(True, False, True, False, False, False): 0, (False, True, False, False, False, True): 1}
     teams |= {(False, False, False, True, True, False): 2}
     drawn = [teams[tuple(row)] for row in seating.learner.tolist()]
@@ -38,7 +38,7 @@ def test_the_learner_plays_all_seats_of_one_team() -> None:
 
 
 def test_only_the_given_games_are_seated_anew() -> None:
-    seating = Seating(_with_teams(500, (0, 1)), seed=1)
+    seating = TeamAssignment(_with_teams(500, (0, 1)), seed=1)
     before = seating.learner.clone()
     seating.episodes += 1
     seating.seat(torch.arange(100, 300))
@@ -49,7 +49,7 @@ def test_only_the_given_games_are_seated_anew() -> None:
 
 
 def test_in_mirrored_games_the_learner_plays_all_seats() -> None:
-    seating = Seating(_with_teams(10, (0, 0, 1, 1)), seed=1, mirrored=7)
+    seating = TeamAssignment(_with_teams(10, (0, 0, 1, 1)), seed=1, mirrored=7)
     for _ in range(4):
         assert seating.learner[:7].all()
         assert torch.equal(seating.learner[7:].sum(1), torch.full((3,), 2))
@@ -62,7 +62,7 @@ def test_in_mirrored_games_the_learner_plays_all_seats() -> None:
 
 def test_in_unequal_teams_games_take_turns_and_rows_never_change() -> None:
     env = _with_teams(9, (0, 1, 1))
-    seating = Seating(env, seed=3, mirrored=2)
+    seating = TeamAssignment(env, seed=3, mirrored=2)
     assert seating.sides == ("", "", *("1v2", "2v1") * 3, "1v2")
     counts = [3, 3, *(1, 2) * 3, 1]
     for _ in range(3):
@@ -75,7 +75,7 @@ def test_in_unequal_teams_games_take_turns_and_rows_never_change() -> None:
 
 
 def test_among_teams_of_one_size_the_learner_s_is_drawn() -> None:
-    seating = Seating(_with_teams(800, (0, 1, 1, 2)), seed=5)  # two singles and a pair
+    seating = TeamAssignment(_with_teams(800, (0, 1, 1, 2)), seed=5)  # two singles and a pair
     assert seating.sides[:2] == ("1v1v2", "2v1v1")
     singles = seating.learner[::2]
     assert not singles[:, 1:3].any()
@@ -83,7 +83,7 @@ def test_among_teams_of_one_size_the_learner_s_is_drawn() -> None:
 
 
 def test_all_games_may_be_mirrored() -> None:
-    seating = Seating(_with_teams(3, (0, 1)), seed=0, mirrored=3)
+    seating = TeamAssignment(_with_teams(3, (0, 1)), seed=0, mirrored=3)
     assert seating.learner.all()
     _check_indices(seating, 6)
 
@@ -91,4 +91,4 @@ def test_all_games_may_be_mirrored() -> None:
 @pytest.mark.parametrize(("teams", "fault"), [((0, 0), "2 seats in one team"), ((0,), "one seat")])
 def test_teams_that_cannot_meet_are_refused(teams: tuple[int, ...], fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
-        Seating(_with_teams(4, teams), seed=0)
+        TeamAssignment(_with_teams(4, teams), seed=0)

@@ -7,13 +7,12 @@ import torch
 from torch import Tensor
 
 from ludus import make_env
-from ludus.algorithms.ppo.seats import Rows
 from ludus.envs.base import BatchedEnv
 from ludus.league.config import LeagueConfig
 from ludus.league.opponents import START_NAME, LeagueOpponents
 from ludus.policies.config import PolicyConfig
-from ludus.policies.memory import reset_memory
-from ludus.policies.policy import Policy
+from ludus.policies.policy import Policy, reset_recurrent_state
+from ludus.rollout.learner_batch import LearnerBatch
 
 NOBODY = 7
 
@@ -22,17 +21,17 @@ def _games(games: int, blue: int, orange: int, rounds: int = 2) -> BatchedEnv:
     return make_env("tug", games, config={"blue": blue, "orange": orange, "rounds": rounds})
 
 
-def _seat(env: BatchedEnv, weights: dict[str, float], **policy: Any) -> tuple[LeagueOpponents, Rows, Policy]:
+def _seat(env: BatchedEnv, weights: dict[str, float], **policy: Any) -> tuple[LeagueOpponents, LearnerBatch, Policy]:
     learner = Policy(env.spec, PolicyConfig.model_validate(policy))
     opponents = LeagueOpponents(env, learner, weights, LeagueConfig(keep=3, sampler="uniform"), seed=1)
-    rows = Rows(env, opponents.learner)
+    rows = LearnerBatch(env, opponents.learner)
     opponents.attach(rows)
     return opponents, rows, learner
 
 
 def _step(env: BatchedEnv, opponents: LeagueOpponents, observations: dict[str, Tensor]) -> tuple[Tensor, Any]:
     """Lets the opponents act, and plays on with answers of the learner that do not matter; returns both."""
-    actions = torch.full((env.num_games, env.spec.seats), NOBODY)
+    actions = torch.full((env.num_envs, env.spec.seats), NOBODY)
     opponents.act(observations, actions)
     result = env.step(torch.where(actions == NOBODY, 0, actions))
     opponents.after_step(result)
@@ -123,20 +122,20 @@ def test_two_past_selves_of_a_team_have_a_memory_each(mirror: float) -> None:
     opponents.add_snapshot("sure", 9, state)
     opponents.remove(START_NAME)
     observations = env.reset()
-    seats = env.num_games * env.spec.seats
-    memory, starts = policy.initial(seats), torch.ones(seats, dtype=torch.bool)
+    seats = env.num_envs * env.spec.seats
+    memory, episode_starts = policy.initial(seats), torch.ones(seats, dtype=torch.bool)
     compared, differing = 0, 0
     for _ in range(12):
         flat = {name: tensor.flatten(0, 1).clone() for name, tensor in observations.items()}
-        step = policy.step(flat, reset_memory(memory, policy.initial(seats), starts), starts)
-        playing, expected = ~opponents.learner, step.actions.view(env.num_games, -1)
+        step = policy.step(flat, reset_recurrent_state(memory, policy.initial(seats), episode_starts), episode_starts)
+        playing, expected = ~opponents.learner, step.actions.view(env.num_envs, -1)
         memory = {name: tensor.clone() for name, tensor in step.memory.items()}
         actions, result = _step(env, opponents, observations)
         assert torch.equal(actions[playing], expected[playing])
         compared += int(playing.sum())
-        cells = next(iter(memory.values())).view(env.num_games, env.spec.seats, -1)
+        cells = next(iter(memory.values())).view(env.num_envs, env.spec.seats, -1)
         differing += int((cells[:, 0] != cells[:, 1]).any())
-        starts = result.ended.repeat_interleave(env.spec.seats)
+        episode_starts = result.ended.repeat_interleave(env.spec.seats)
         observations = result.observations
     assert compared == (12 - opponents.mirrored) * 2 * 12
     assert differing > 8, "team mates remember different things"

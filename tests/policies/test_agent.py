@@ -87,7 +87,7 @@ def test_a_checkpoint_without_an_agent_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="description"):
         Agent.load(tmp_path / "other")
     save_checkpoint(tmp_path / "empty", Checkpoint({}, {"counters": 1}))
-    with pytest.raises(CheckpointError, match="has no part agent, policy"):
+    with pytest.raises(CheckpointError, match="agent, policy"):
         Agent.load(tmp_path / "empty")
     with pytest.raises(CheckpointError, match="manifest"):
         Agent.load(tmp_path / "nothing")
@@ -96,11 +96,11 @@ def test_a_checkpoint_without_an_agent_is_refused(tmp_path: Path) -> None:
 def test_endless_layers_and_memories_are_refused_at_once() -> None:
     small = {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}
     policy = _policy("duel", {"strategy": small})
-    for change, fault in (({"layers": 10**9, "window": 2 * 10**9}, "layers"), ({"window": 10**9}, "memory")):
+    for key in ("layers", "window"):
         document = _document(policy)
-        document["config"]["strategy"] |= change
-        with pytest.raises(StateError, match=fault):
-            build_policy(PolicyDescription.read(document), policy.state(), "cpu")
+        document["config"]["strategy"][key] = 10**9
+        with pytest.raises(ConfigError, match=f"config.strategy.{key}"):
+            PolicyDescription.read(document)
 
 
 def test_a_run_folder_means_its_best_then_its_final_then_its_newest_agent(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_observations_of_another_world_are_refused_by_name_and_shape() -> None:
         agent.predict(np.zeros(7))
     with pytest.raises(ObservationError, match=r"got .*2, 2, 8"):
         agent.predict(np.zeros((2, 2, 8)))
-    with pytest.raises(ObservationError, match="observed by vector; got pixels"):
+    with pytest.raises(ObservationError, match=r"vector.*pixels"):
         agent.predict({"pixels": np.zeros(8)})
     _, state = agent.predict(np.zeros((2, 8)))
     with pytest.raises(ObservationError, match="3 rows"):
@@ -172,7 +172,7 @@ def test_observations_of_another_world_are_refused_by_name_and_shape() -> None:
 def test_another_world_is_refused() -> None:
     agent = Agent(_policy("duel"))
     agent.check_world(make_env("duel", 2).spec)
-    with pytest.raises(StateError, match="its world is rps-v1, the agent's duel-v1; its observation_space"):
+    with pytest.raises(StateError, match=r"rps-v1.*duel-v1.*observation_space"):
         agent.check_world(make_env("rps", 1).spec)
 
 

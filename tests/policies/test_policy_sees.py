@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from ludus.core.errors import ConfigError
-from ludus.networks.recurrent import RecurrentConfig
-from ludus.networks.strategy import StrategyConfig
+from ludus.nn.recurrent import RecurrentConfig
+from ludus.nn.strategy import StrategyConfig
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
@@ -25,12 +25,12 @@ def test_replacing_the_current_observation_changes_the_actions(
     policy_kind: tuple[str, PolicyConfig], make_arena: type
 ) -> None:
     policy, observations = _policy(policy_kind, make_arena)
-    starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
+    episode_starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
     memory = policy.initial(ROWS)
-    parameters = policy.action_parameters(observations, memory, starts)
+    parameters = policy.action_parameters(observations, memory, episode_starts)
     noisy = {name: tensor.clone() for name, tensor in observations.items()}
     noisy["vector"][-1, :, :6] = torch.randn(ROWS, 6)  # the own block alone, which no strategy encoder sees
-    change = (policy.action_parameters(noisy, memory, starts) - parameters).abs()
+    change = (policy.action_parameters(noisy, memory, episode_starts) - parameters).abs()
     assert change[-1].amax(dim=-1).min() > 1e-5
     assert change[:-1].max() == 0.0
 
@@ -38,9 +38,9 @@ def test_replacing_the_current_observation_changes_the_actions(
 @pytest.mark.parametrize("loss", ["policy", "value"])
 def test_gradients_reach_every_parameter(policy_kind: tuple[str, PolicyConfig], make_arena: type, loss: str) -> None:
     policy, observations = _policy(policy_kind, make_arena)
-    starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
+    episode_starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
     actions = torch.randint(0, 2, (STEPS, ROWS, 4), dtype=torch.int8)
-    evaluation = policy.unroll(observations, policy.initial(ROWS), starts, actions)
+    evaluation = policy.unroll(observations, policy.initial(ROWS), episode_starts, actions)
     (evaluation.log_probs if loss == "policy" else evaluation.values).sum().backward()  # type: ignore[no-untyped-call]
     other: tuple[str, ...] = ("critic", "value_head") if loss == "policy" else ("actor", "head.")
     if policy.critic_recurrent is not None and loss == "value":
@@ -54,14 +54,14 @@ def test_gradients_reach_every_parameter(policy_kind: tuple[str, PolicyConfig], 
 
 
 _SKIP = PolicyConfig(strategy=StrategyConfig.preset("tiny"), recurrent=RecurrentConfig(size=16, skip=True))
-_SCALED = _SKIP.model_copy(update={"recurrent": RecurrentConfig(size=16, skip=True, skip_scale=0.25)})
+_SCALED = _SKIP.model_copy(update={"recurrent": RecurrentConfig(size=16, skip=True, memory_feature_scale=0.25)})
 
 
 def test_a_scaled_memory_beside_the_observation_starts_unused(make_arena: type) -> None:
     policy, observations = _policy(("", _SCALED), make_arena)
-    starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
+    episode_starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
     memory = policy.initial(ROWS)
-    parameters = policy.action_parameters(observations, memory, starts)
+    parameters = policy.action_parameters(observations, memory, episode_starts)
     first = policy.actor.layers[0]
     assert isinstance(first, torch.nn.Linear)
     # 16 features of the memory, 12 of the observation, 64 of the strategy latent.
@@ -81,7 +81,7 @@ def test_a_scaled_memory_beside_the_observation_starts_unused(make_arena: type) 
 def test_the_skip_scale_multiplies_memory_and_latent_alone(make_arena: type) -> None:
     policy, observations = _policy(("", _SKIP), make_arena)
     scaled = Policy(policy.spec, _SCALED)
-    starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
+    episode_starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
     state = policy.state()
     for name in ("parameter.actor.layers.0.weight", "parameter.critic.layers.0.weight"):
         state[name].normal_(generator=torch.Generator().manual_seed(0))
@@ -91,7 +91,7 @@ def test_the_skip_scale_multiplies_memory_and_latent_alone(make_arena: type) -> 
         state[name][:, 28:] *= 4.0
     scaled.load_state(state)
     actions = torch.zeros(STEPS, ROWS, 4, dtype=torch.int8)
-    ours, theirs = (p.unroll(observations, p.initial(ROWS), starts, actions) for p in (scaled, policy))
+    ours, theirs = (p.unroll(observations, p.initial(ROWS), episode_starts, actions) for p in (scaled, policy))
     torch.testing.assert_close(ours, theirs)
 
 
@@ -99,17 +99,17 @@ def test_the_skip_scale_multiplies_memory_and_latent_alone(make_arena: type) -> 
 def test_the_opponents_history_changes_the_latent(kind: str, make_arena: type) -> None:
     config = StrategyConfig.model_validate({"kind": kind, "layers": 1, "heads": 2, "width": 16, "window": 9})
     policy, observations = _policy(("", PolicyConfig(strategy=config)), make_arena)
-    starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
-    latent = policy.strategy_latent(observations, policy.initial(ROWS), starts)
+    episode_starts = torch.zeros(STEPS, ROWS, dtype=torch.bool)
+    latent = policy.strategy_latent(observations, policy.initial(ROWS), episode_starts)
     history = {"vector": observations["vector"].clone()}
     history["vector"][-4, :, 6:] += 1.0  # three frames ago
-    changed = policy.strategy_latent(history, policy.initial(ROWS), starts)
+    changed = policy.strategy_latent(history, policy.initial(ROWS), episode_starts)
     assert (changed - latent)[-1].abs().max() > 1e-5
     assert torch.equal(changed[:-4], latent[:-4])
     own = {"vector": observations["vector"].clone()}
     own["vector"][:, :, :6] += 1.0  # the own block is none of its business
-    assert torch.equal(policy.strategy_latent(own, policy.initial(ROWS), starts), latent)
-    assert set(policy.attention(observations, policy.initial(ROWS), starts)) == {"layer0", "pooling"}
+    assert torch.equal(policy.strategy_latent(own, policy.initial(ROWS), episode_starts), latent)
+    assert set(policy.attention(observations, policy.initial(ROWS), episode_starts)) == {"layer0", "pooling"}
 
 
 def test_a_block_that_the_world_lacks_is_refused(make_arena: type) -> None:

@@ -19,7 +19,7 @@ import ludus.training.session
 from ludus.cli.main import main
 from ludus.training import TrainConfig, train
 
-PPO: dict[str, Any] = {"steps": 4, "chunk": 4, "batch_size": 8, "epochs": 1}
+PPO: dict[str, Any] = {"n_steps": 4, "sequence_length": 4, "batch_size": 8, "n_epochs": 1}
 
 
 def warm_up() -> None:
@@ -27,7 +27,7 @@ def warm_up() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         for name, settings in (("brawl", {"threads": 1, "step_limit": 30}), ("duel", {})):
-            world = {"name": name, "num_games": 2, "settings": settings}
+            world = {"name": name, "num_envs": 2, "settings": settings}
             rest = {"ppo": PPO, "opponents": "random", "evaluation": {"matches": 2}, "total_env_steps": 16}
             train(TrainConfig.model_validate({"world": world} | rest), Path(folder) / name)
 

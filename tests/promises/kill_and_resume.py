@@ -16,52 +16,52 @@ from typing import Any
 
 import torch
 
-from ludus.training import Counters, Iteration, QuietCallback, TrainConfig, train
-from ludus.training.workbench import Workbench
+from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, train
+from ludus.training.components import Components
 
 KINDS = ("saving", "working", "early", "saving")
 STEPS, GAMES = 8, 4
-PPO: dict[str, Any] = {"steps": STEPS, "chunk": 4, "batch_size": 16, "epochs": 1}
+PPO: dict[str, Any] = {"n_steps": STEPS, "sequence_length": 4, "batch_size": 16, "n_epochs": 1}
 PLAIN: dict[str, dict[str, Any]] = {
     "brawl, LSTM, statistics, a mix of bots": {
-        "world": {"name": "brawl", "num_games": GAMES, "settings": {"threads": 1, "step_limit": 60}},
-        "policy": {"recurrent": {"size": 8}, "normalise": {"observations": True, "returns": True}},
+        "world": {"name": "brawl", "num_envs": GAMES, "settings": {"threads": 1, "step_limit": 60}},
+        "policy": {"recurrent": {"size": 8}, "normalize": {"observations": True, "returns": True}},
         "ppo": PPO,
         "opponents": {"based": 1, "random": 2},
     },
     "duel, compiled MLP, KL-adaptive rate": {
-        "world": {"name": "duel", "num_games": GAMES},
+        "world": {"name": "duel", "num_envs": GAMES},
         "ppo": PPO | {"learning_rate": {"kind": "kl_adaptive", "start": 1e-3, "target": 0.001}},
         "opponents": "random",
     },
     "duel, streaming encoder, self-play": {
-        "world": {"name": "duel", "num_games": GAMES // 2},
+        "world": {"name": "duel", "num_envs": GAMES // 2},
         "policy": {"strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}},
         "ppo": PPO | {"learning_rate": {"kind": "linear", "start": 1e-3, "end": 1e-5}},
     },
-    "tug, teams, stages with games of their own": {  # four rows in each of them
-        "world": {"name": "tug", "num_games": GAMES, "settings": {"rounds": 3}},
-        "policy": {"recurrent": {"size": 8}, "normalise": {"observations": True, "returns": True}},
+    "tug, teams, phases with games of their own": {  # four rows in each of them
+        "world": {"name": "tug", "num_envs": GAMES, "settings": {"rounds": 3}},
+        "policy": {"recurrent": {"size": 8}, "normalize": {"observations": True, "returns": True}},
         "ppo": PPO,
         "curriculum": [
             {"name": "1v1", "opponents": {"random": 1, "self": 1}, "promotion": {"after_env_steps": 9 * 32}},
             {
                 "name": "1v2",
                 "opponents": {"mirror": 1, "self": 1},
-                "world": {"num_games": 2, "settings": {"orange": 2}},
+                "world": {"num_envs": 2, "settings": {"orange": 2}},
                 "promotion": {"after_env_steps": 9 * 32},
             },
             {
                 "name": "2v2",
                 "opponents": {"random": 1, "self": 1},
                 "rewards": {"weights": {"reward": 1.0}, "team_spirit": 0.5},
-                "world": {"num_games": 2, "settings": {"blue": 2, "orange": 2}},
+                "world": {"num_envs": 2, "settings": {"blue": 2, "orange": 2}},
                 "promotion": {"rating": 0.0, "after_env_steps": 9 * 32},
             },
             {
                 "name": "1v1 again",
                 "opponents": {"mirror": 1, "self": 2},
-                "world": {"num_games": 3, "settings": {"rounds": 5}},
+                "world": {"num_envs": 3, "settings": {"rounds": 5}},
             },
         ],
         "league": {"snapshot_every_env_steps": 3 * 32, "keep": 3, "sampler": "pfsp"},
@@ -69,8 +69,8 @@ PLAIN: dict[str, dict[str, Any]] = {
     },
 }
 ALL_TABLES: dict[str, dict[str, Any]] = {
-    "brawl, streaming encoder, stages, past selves, evaluation": {
-        "world": {"name": "brawl", "num_games": GAMES, "settings": {"threads": 1, "step_limit": 30}},
+    "brawl, streaming encoder, phases, past selves, evaluation": {
+        "world": {"name": "brawl", "num_envs": GAMES, "settings": {"threads": 1, "step_limit": 30}},
         "policy": {"strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}},
         "ppo": PPO,
         "curriculum": [
@@ -82,7 +82,7 @@ ALL_TABLES: dict[str, dict[str, Any]] = {
         "monitoring": {"strategy_every_iterations": 3},
     },
     "duel, short matches, every past self": {
-        "world": {"name": "duel", "num_games": GAMES, "settings": {"rounds": 3}},
+        "world": {"name": "duel", "num_envs": GAMES, "settings": {"rounds": 3}},
         "ppo": PPO,
         "opponents": {"rock": 1, "self": 3},
         "league": {"snapshot_every_env_steps": 2 * 32, "sampler": "pfsp"},
@@ -92,16 +92,16 @@ ALL_TABLES: dict[str, dict[str, Any]] = {
 RUNS = {"plain": (PLAIN, 36), "tables": (ALL_TABLES, 20)}  # and how many iterations each has
 
 
-class Teller(QuietCallback):
+class Teller(BaseCallback):
     """Says through a pipe that an iteration is done; what follows it is a save."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
 
-    def on_start(self, counters: Counters) -> None:  # noqa: ARG002
+    def on_start(self, counters: Counters) -> None:
         os.write(self._pipe, b"s")
 
-    def on_iteration(self, iteration: Iteration) -> None:  # noqa: ARG002
+    def on_iteration(self, iteration: Iteration) -> None:
         os.write(self._pipe, b"i")
 
 
@@ -190,8 +190,8 @@ def main(root: Path, kills: int, seed: int, runs: dict[str, dict[str, Any]], ite
     torch.set_num_threads(1)
     chance = random.Random(seed)  # noqa: S311 - draws moments, guards nothing
     for run in runs.values():  # loads kernels and libraries before anything is forked
-        with Workbench(make_config(run, seed, iterations)) as bench:
-            bench.learner.collect()
+        with Components(make_config(run, seed, iterations)) as components:
+            components.learner.collect()
     counts = dict.fromkeys(("early", "working", "saving"), 0)
     names = list(runs)
     per_run = -(-kills // len(names))

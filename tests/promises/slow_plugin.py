@@ -6,10 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ludus.algorithms.ppo.learner import PpoLearner
-from ludus.training import evaluating, loop
-from ludus.training.checkpointing import Checkpoints
-
 KEPT: list[bytes] = []
 FAULT = os.environ.get("FAULT", "")
 
@@ -41,21 +37,30 @@ def before(owner: Any, name: str, act: Callable[[], None], is_time: Callable[...
     setattr(owner, name, wrapper)
 
 
-def is_third(learner: PpoLearner, *_: Any) -> bool:
-    return learner.iterations == 2
+def is_third(learner: Any, *_: Any) -> bool:
+    return bool(learner.iterations == 2)
 
 
-if FAULT == "start":
-    before(loop, "Course", fall_asleep, lambda *_: True)
-elif FAULT == "iteration":
-    before(PpoLearner, "update", fall_asleep, is_third)
-elif FAULT == "evaluation":
-    before(evaluating, "evaluate", fall_asleep, lambda *_: True)
-elif FAULT == "save":
-    before(Checkpoints, "save", fall_asleep, lambda _, name, *__: name == "interrupted")
-elif FAULT == "memory":
-    before(PpoLearner, "update", take_memory, is_third)
-elif FAULT == "error":
-    before(PpoLearner, "update", fail, is_third)
-elif FAULT == "error in evaluation":
-    before(evaluating, "evaluate", fail, lambda *_: True)
+def arm() -> None:
+    from ludus.algorithms.ppo.learner import PpoLearner
+    from ludus.training import evaluation_callback, loop
+    from ludus.training.checkpointing import Checkpoints
+
+    if FAULT == "start":
+        before(loop, "CurriculumCallback", fall_asleep, lambda *_: True)
+    elif FAULT == "iteration":
+        before(PpoLearner, "update", fall_asleep, is_third)
+    elif FAULT == "evaluation":
+        before(evaluation_callback, "evaluate", fall_asleep, lambda *_: True)
+    elif FAULT == "save":
+        before(Checkpoints, "save", fall_asleep, lambda _, name, *__: name == "interrupted")
+    elif FAULT == "memory":
+        before(PpoLearner, "update", take_memory, is_third)
+    elif FAULT == "error":
+        before(PpoLearner, "update", fail, is_third)
+    elif FAULT == "error in evaluation":
+        before(evaluation_callback, "evaluate", fail, lambda *_: True)
+
+
+if "ludus.training" in sys.modules:  # a worker loads plugins too, and would import all of this for nothing
+    arm()

@@ -77,7 +77,7 @@ def saves(*names: str) -> list[tuple[str, object, object]]:
 @example(3, [*saves("step-1", "step-2", "step-3"), ("damage", "step-3", "flip"), ("damage", "step-2", "flip"),
              ("prune", 1, set())])  # fmt: skip
 @example(1, [*saves("best", "step-1", "step-2", "step-3"), ("prune", 1, set())])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 3), st.lists(SAVES | FAILURES | DAMAGES | PRUNES, min_size=1, max_size=14))
 def test_nothing_is_deleted_that_must_stay(keep: int, operations: list[tuple[str, object, object]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -1,11 +1,10 @@
 """Promise 5: on a full disk the previous checkpoint stays intact, the error is typed, and saving again works."""
 
-import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -38,7 +37,7 @@ LIMITED = """
         try:
             store.save(name, 2, content(2, 50_000))
         except StoreFullError as error:
-            assert "saving can be tried again" in str(error), error
+            assert "free some space and try again" in str(error), error
         else:
             raise SystemExit("the limit was not felt")
         assert sorted(path.name for path in root.iterdir()) == ["best"], list(root.iterdir())
@@ -60,36 +59,19 @@ def test_a_limit_on_file_sizes_is_survived_and_the_next_save_works(tmp_path: Pat
     assert result.stdout == "", "nothing had to be reported"
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount, umount = shutil.which("mount"), shutil.which("umount")
-    if mount is None or umount is None:
-        pytest.skip("mount is not installed")
-    result = subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, text=True, check=False
-    )
-    if result.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {result.stderr.strip()}")
-    yield disk
-    subprocess.run([umount, str(disk)], check=True)
-
-
-def test_a_disk_that_is_really_full_is_survived_and_the_next_save_works(small_disk: Path) -> None:
+def test_a_disk_that_is_really_full_is_survived_and_the_next_save_works(small_disk: Any) -> None:
     reports: list[str] = []
-    store = CheckpointStore(small_disk / "store", keep=1, report=reports.append)
+    store = CheckpointStore(small_disk.path / "store", keep=1, report=reports.append)
     store.save("best", 1, content(1, 10_000))
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(900_000))
+    small_disk.fill()
     for name in ("best", "step-2"):
-        with pytest.raises(StoreFullError, match="No space left on device; free some space"):
+        with pytest.raises(StoreFullError, match="No space left on device"):
             store.save(name, 2, content(2, 50_000))
         assert [path.name for path in store.root.iterdir()] == ["best"]
         latest = store.latest_valid()
         assert latest is not None
         assert latest.step == 1
-    ballast.unlink()
+    small_disk.empty()
     store.save("step-2", 2, content(2, 50_000))
     latest = store.latest_valid()
     assert latest is not None

@@ -20,18 +20,18 @@ import pytest
 from ludus.store import verify_checkpoint
 
 if TYPE_CHECKING:
-    from tests.promises.conftest import Command, Commands
+    from tests.commands import Command, Commands
 
 GRACE_S = 10.0  # less than any service manager waits before it kills
 LUDUS = Path(sys.executable).with_name("ludus")
 PLUGIN = Path(__file__).with_name("slow_plugin.py")
 CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
 QUIET = {"console": "plain", "tensorboard": False, "curves": False}
-PPO = {"steps": 8, "chunk": 4, "batch_size": 16, "epochs": 1}
+PPO = {"n_steps": 8, "sequence_length": 4, "batch_size": 16, "n_epochs": 1}
 BRAWL: dict[str, Any] = {
-    "world": {"name": "brawl", "num_games": 4, "settings": {"threads": 1, "step_limit": 60}},
+    "world": {"name": "brawl", "num_envs": 4, "settings": {"threads": 1, "step_limit": 60}},
     "total_env_steps": 40 * 32,
-    "policy": {"recurrent": {"size": 8}, "normalise": {"observations": True, "returns": True}},
+    "policy": {"recurrent": {"size": 8}, "normalize": {"observations": True, "returns": True}},
     "ppo": PPO,
     "curriculum": [
         {"name": "first", "opponents": {"random": 1.0}, "promotion": {"after_env_steps": 300}},
@@ -43,7 +43,7 @@ BRAWL: dict[str, Any] = {
     "monitoring": QUIET,
 }
 DUEL: dict[str, Any] = {
-    "world": {"name": "duel", "num_games": 4},
+    "world": {"name": "duel", "num_envs": 4},
     "total_env_steps": 6 * 32,
     "ppo": PPO,
     "opponents": {"random": 1.0, "self": 1.0},
@@ -53,7 +53,7 @@ DUEL: dict[str, Any] = {
     "monitoring": QUIET,
 }
 CART_POLE: dict[str, Any] = {
-    "world": {"name": "gym:CartPole-v1", "num_games": 4, "settings": {"workers": 2}},
+    "world": {"name": "gym:CartPole-v1", "num_envs": 4, "settings": {"workers": 2}},
     "total_env_steps": 1_000_000,
     "ppo": PPO,
     "monitoring": QUIET,
@@ -86,22 +86,24 @@ def interrupt(command: "Command", number: signal.Signals, run: Path) -> bool:
     assert code == CODES[number], command.said
     assert newest(run) == "interrupted"
     assert f"{number.name} came" in command.said
-    assert f"go on with: ludus resume {run}" in command.said
+    assert f"resume it with: ludus resume {run}" in command.said
     return True
 
 
 def test_signals_at_random_moments_change_nothing(commands: "Commands", root: Path) -> None:
     file = write(root, "brawl", BRAWL)
+    straight = commands.start("train", "brawl", "--config", file, "--run-dir", root / "straight")
+    straight.wait_until_it_says("checkpoint init saved")
     began_s = time.monotonic()
-    assert commands.run("train", "brawl", "--config", file, "--run-dir", root / "straight")[0] == 0
+    assert straight.wait() == 0
     lasts_s = time.monotonic() - began_s
     chance = random.Random(6)  # noqa: S311 - draws moments, guards nothing
     run, hits = root / "broken", 0
     words: tuple[object, ...] = ("train", "brawl", "--config", file, "--run-dir", run)
     for life in range(30):
         command = commands.start(*words)
-        command.wait_until_it_says("checkpoint init saved|goes on at")
-        time.sleep(chance.uniform(0.0, 0.3 * lasts_s))
+        command.wait_until_it_says("checkpoint init saved|resumed at")
+        time.sleep(chance.uniform(0.1, 0.33) * lasts_s)  # three hits at least
         if not interrupt(command, (signal.SIGTERM, signal.SIGINT)[life % 2], run):
             break
         hits += 1

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ludus.core.errors import RunLockedError
-from ludus.training.lock import RunLock
+from ludus.training.run_folder import RunLock
 
 if TYPE_CHECKING:
-    from tests.promises.conftest import Command, Commands
+    from tests.commands import Command, Commands
 
 PLUGIN = Path(__file__).with_name("slow_plugin.py")
 SETTINGS: dict[str, Any] = {
-    "world": {"name": "duel", "num_games": 4},
+    "world": {"name": "duel", "num_envs": 4},
     "total_env_steps": 4 * 32,
-    "ppo": {"steps": 8, "chunk": 4, "batch_size": 16, "epochs": 1},
+    "ppo": {"n_steps": 8, "sequence_length": 4, "batch_size": 16, "n_epochs": 1},
     "opponents": "random",
     "checkpoints": {"every_iterations": 1},
     "monitoring": {"console": "plain", "tensorboard": False, "curves": False},
@@ -72,7 +72,7 @@ def test_the_lock_of_a_killed_process_is_taken_over(commands: "Commands", tmp_pa
     assert json.loads((run / "run.lock").read_text())["pid"] == holder.pid
     again = commands.start("resume", run)
     assert again.wait() == 0
-    assert "goes on at 64 of 128 steps" in again.said
+    assert "resumed at 64 of 128 steps" in again.said
     assert json.loads((run / "run.lock").read_text())["pid"] == again.pid
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ludus.core.errors import WorkerError
-from ludus.envs.adapters.gymnasium_workers import WorkerBatch, WorkerFault
+from ludus.envs.adapters.gymnasium_batch import WorkerBatch, WorkerFault
 from ludus.envs.registry import make_env
 from ludus.envs.worker_process import Failure, WorkerProcess
 
@@ -26,9 +26,9 @@ FINE, EXIT, RAISE, HANG, CRASH = range(5)
 TIMEOUT_S = 2.0
 
 
-def make(num_games: int = 4, workers: int = 2, **settings: Any) -> WorkerBatch:
+def make(num_envs: int = 4, workers: int = 2, **settings: Any) -> WorkerBatch:
     config = {"workers": workers, "timeout_s": TIMEOUT_S, **settings}
-    env = make_env("gym:faulty_games:Faulty-v0", num_games, seed=11, first_game=20, config=config)
+    env = make_env("gym:faulty_games:Faulty-v0", num_envs, seed=11, first_game=20, config=config)
     assert isinstance(env, WorkerBatch)
     return env
 
@@ -212,7 +212,7 @@ def test_a_worker_that_cannot_be_started_again_stops_the_run(tmp_path: Path) -> 
 
 def test_a_fault_in_a_reset_is_survived_and_lost_games_are_reported(tmp_path: Path) -> None:
     deadly = tmp_path / "deadly"
-    with make(num_games=2, workers=1, max_faults_in_row=9, env_kwargs={"dies_on_reset_if": str(deadly)}) as env:
+    with make(num_envs=2, workers=1, max_faults_in_row=9, env_kwargs={"dies_on_reset_if": str(deadly)}) as env:
         env.reset()
         before = env.step(actions(0, 0)).observations["vector"].clone()
         pid = env.worker_pids[0]

@@ -14,9 +14,9 @@ from torch import Tensor
 from ludus.core.errors import NotFiniteError
 from ludus.envs.base import EnvRequest, StepResult
 from ludus.envs.registry import register_env
-from ludus.envs.tiny.endless import EndlessEnv
+from ludus.envs.tiny.single_player import EndlessEnv
 from ludus.store import load_checkpoint
-from ludus.training import Counters, Iteration, QuietCallback, TrainConfig, Trainer
+from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer
 
 STEPS, GAMES, ITERATIONS = 8, 2, 5
 BAD = {"nan": math.nan, "inf": math.inf, "huge": 1e30, "large": 3e38}
@@ -48,7 +48,7 @@ class FaultyEnv(EndlessEnv):
 register_env("not-finite-v1", FaultyEnv)
 
 
-class Watcher(QuietCallback):
+class Watcher(BaseCallback):
     """Remembers how far the run got and that every checkpoint was finite."""
 
     def __init__(self) -> None:
@@ -69,10 +69,10 @@ class Watcher(QuietCallback):
 def make_config(faults: dict[str, str], *, native: bool = True, **changes: Any) -> TrainConfig:
     return TrainConfig.model_validate(
         {
-            "world": {"name": "not-finite", "num_games": GAMES, "settings": faults},
+            "world": {"name": "not-finite", "num_envs": GAMES, "settings": faults},
             "total_env_steps": ITERATIONS * STEPS * GAMES,
-            "policy": {"normalise": {"observations": True, "returns": True}},
-            "ppo": {"steps": STEPS, "chunk": 4, "batch_size": 8, "epochs": 2, "native": native},
+            "policy": {"normalize": {"observations": True, "returns": True}},
+            "ppo": {"n_steps": STEPS, "sequence_length": 4, "batch_size": 8, "n_epochs": 2, "native": native},
             "checkpoints": {"every_iterations": 1, "keep": 9},
         }
         | changes
@@ -82,7 +82,7 @@ def make_config(faults: dict[str, str], *, native: bool = True, **changes: Any) 
 def run(config: TrainConfig, folder: Path, meddle: Callable[[Trainer, int], None] | None = None) -> Watcher:
     """Trains; `meddle` is called with the number of each iteration that is done, before its checkpoint is saved."""
 
-    class Meddler(QuietCallback):
+    class Meddler(BaseCallback):
         def on_iteration(self, iteration: Iteration) -> None:
             if meddle is not None:
                 meddle(trainer, iteration.counters.iterations)
@@ -117,8 +117,8 @@ def test_a_world_that_slips_is_found_in_that_iteration_and_named(
     faults: dict[str, str], named: str, native: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     watcher = run(make_config(faults, native=native), tmp_path)
-    assert f"not finite in iteration 2: it began in the {named}; back to iteration 1" in caplog.text
-    assert caplog.text.count("not finite") == 1
+    assert f"NaN or Inf in iteration 2, first seen in the {named}; back to iteration 1" in caplog.text
+    assert caplog.text.count("NaN or Inf") == 1
     assert rollbacks(tmp_path) == [0, 1, 1, 1, 1]
     assert watcher.checkpoints[-1] == "final"
     assert len(watcher.checkpoints) == ITERATIONS + 1
@@ -128,7 +128,7 @@ def test_a_world_that_slips_is_found_in_that_iteration_and_named(
 def test_a_loss_that_overflows_is_named(native: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = make_config({"12": "huge reward"}, native=native, policy={})  # 1e30 is finite, its square is not
     run(config, tmp_path)
-    assert "not finite in iteration 2: it began in the loss (value_loss); back to iteration 1" in caplog.text
+    assert "NaN or Inf in iteration 2, first seen in the loss (value_loss); back to iteration 1" in caplog.text
     assert rollbacks(tmp_path) == [0, 1, 1, 1, 1]
 
 
@@ -136,11 +136,11 @@ def test_a_gradient_that_overflows_is_named(tmp_path: Path, caplog: pytest.LogCa
     def meddle(trainer: Trainer, iterations: int) -> None:
         if iterations == 2:
             left = [math.inf]  # the first gradient after this explodes, no other
-            bias = trainer.bench.policy.value_head.bias
+            bias = trainer.components.policy.value_head.bias
             bias.register_hook(lambda gradient: gradient * (left.pop() if left else 1.0))  # type: ignore[no-untyped-call]
 
     run(make_config({}, native=False), tmp_path, meddle)
-    assert "not finite in iteration 3: it began in the gradient (1 updates were skipped); back to" in caplog.text
+    assert "NaN or Inf in iteration 3, first seen in the gradient (1 updates were skipped); back to" in caplog.text
     assert rollbacks(tmp_path) == [0, 0, 1, 1, 1]
 
 
@@ -150,11 +150,11 @@ def test_a_parameter_that_is_lost_is_named_undone_and_not_saved(
 ) -> None:
     def meddle(trainer: Trainer, iterations: int) -> None:
         if iterations == 3 and trainer.rollbacks == 0:
-            trainer.bench.policy.value_head.bias.data.fill_(math.nan)  # before the checkpoint of iteration 3
+            trainer.components.policy.value_head.bias.data.fill_(math.nan)  # before the checkpoint of iteration 3
 
     watcher = run(make_config({}, native=native), tmp_path, meddle)
     place = "parameter (value_head.bias, already before the iteration)"
-    assert f"not finite in iteration 4: it began in the {place}; back to iteration 3" in caplog.text
+    assert f"NaN or Inf in iteration 4, first seen in the {place}; back to iteration 3" in caplog.text
     assert rollbacks(tmp_path) == [0, 0, 0, 1, 1]
     assert len(watcher.checkpoints) == ITERATIONS + 1
 
@@ -163,7 +163,7 @@ def test_large_numbers_are_no_fault(tmp_path: Path, caplog: pytest.LogCaptureFix
     """Their sum overflows, but every one is finite."""
     faults = {str(step): "large observation" for step in range(9, 13)}
     run(make_config(faults), tmp_path)
-    assert "not finite" not in caplog.text
+    assert "NaN or Inf" not in caplog.text
     assert rollbacks(tmp_path) == [0] * ITERATIONS
 
 
@@ -176,7 +176,7 @@ def test_two_faults_in_a_row_are_survived(tmp_path: Path, caplog: pytest.LogCapt
 
 def test_a_fault_that_always_comes_back_stops_the_run_and_leaves_finite_checkpoints(tmp_path: Path) -> None:
     config = make_config({"all": "nan reward"})  # all steps after the first iteration
-    with pytest.raises(NotFiniteError, match=r"iteration 2: it began in the reward .* 3 times in a row"):
+    with pytest.raises(NotFiniteError, match=r"iteration 2, first seen in the reward .* 3 times in a row"):
         run(config, tmp_path)
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert names == ["init", "interrupted", "step-000000000016"]

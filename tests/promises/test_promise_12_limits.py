@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ludus.store import verify_checkpoint
-from ludus.training import Counters, Iteration, QuietCallback, TrainConfig, Trainer
+from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer
 from ludus.training.resources import GIB, folder_bytes
 from ludus.training.session import EXIT_STOPPED
 
 if TYPE_CHECKING:
-    from tests.promises.conftest import Commands
+    from tests.commands import Commands
 
 PLUGIN = Path(__file__).with_name("slow_plugin.py")
 ITERATIONS = 8
 SETTINGS: dict[str, Any] = {
-    "world": {"name": "duel", "num_games": 4},
+    "world": {"name": "duel", "num_envs": 4},
     "total_env_steps": ITERATIONS * 32,
     "policy": {"net_arch": {"pi": [4], "vf": [4]}},
-    "ppo": {"steps": 8, "chunk": 4, "batch_size": 16, "epochs": 1},
+    "ppo": {"n_steps": 8, "sequence_length": 4, "batch_size": 16, "n_epochs": 1},
     "opponents": "random",
     "checkpoints": {"every_iterations": 1, "keep": 50},
     "guard": {"every_s": 0.0, "folder_gib": None, "free_disk_gib": None},
@@ -34,7 +34,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-class Watcher(QuietCallback):
+class Watcher(BaseCallback):
     """Writes down what it is told, and the periodic checkpoints that are there after every iteration."""
 
     def __init__(self, folder: Path) -> None:
@@ -42,10 +42,10 @@ class Watcher(QuietCallback):
         self.messages: list[str] = []
         self.periodic: list[int] = []
 
-    def on_iteration(self, iteration: Iteration) -> None:  # noqa: ARG002
+    def on_iteration(self, iteration: Iteration) -> None:
         self.periodic.append(len(list((self._folder / "checkpoints").glob("step-*"))))
 
-    def on_message(self, level: str, text: str, counters: Counters) -> None:  # noqa: ARG002
+    def on_message(self, level: str, text: str, counters: Counters) -> None:
         self.messages.append(f"{level}: {text}")
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from ludus.envs.brawl.env import BrawlEnv
 from ludus.envs.registry import make_env
+from ludus.worlds.brawl.env import BrawlEnv
 
 # Every style once, and delays and noise that leave traces in a bot's memory.
 ROSTER = (
@@ -43,7 +43,7 @@ class Players:
 
     def __init__(self, env: BrawlEnv, *, bots: bool) -> None:
         self.env = env
-        games = torch.arange(env.first_game, env.first_game + env.num_games, dtype=torch.int32)
+        games = torch.arange(env.first_game, env.first_game + env.num_envs, dtype=torch.int32)
         self._assignment = torch.stack([games * 5, games * 5 + games // 3 + 1], 1) % len(ROSTER)
         self._bots = env.bots(ROSTER) if bots else None
         self._random = torch.stack([_random_keys(int(game)) for game in games], 1)
@@ -54,7 +54,7 @@ class Players:
         self.step += 1
         if self._bots is None:
             return self._random[self.step - 1]
-        actions = torch.zeros((self.env.num_games, 2, 10), dtype=torch.int8)
+        actions = torch.zeros((self.env.num_envs, 2, 10), dtype=torch.int8)
         self._bots.act(self._assignment, actions)
         return actions
 
@@ -70,7 +70,7 @@ def play(players: Players, steps: int) -> Iterator[dict[str, Tensor]]:
     for _ in range(steps):
         keys = players.keys()
         result = env.step(keys)
-        reported = torch.stack([*result.events.values(), *result.measures.values()], -1)
+        reported = torch.stack([*result.events.values(), *result.state_metrics.values()], -1)
         final = torch.where(result.ended[:, None, None], result.final_observations["vector"], 0.0)
         yield {name: tensor for name, tensor in env.snapshot().items() if tensor.ndim} | {
             "keys": keys,

@@ -12,18 +12,18 @@ import pytest
 import torch
 
 from ludus import make_env
-from ludus.algorithms.ppo.collector import Collector
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
+from ludus.rollout.collector import Collector
 
 GAMMA = 0.9
 
 
 def _config(**changes: Any) -> PpoConfig:
-    plain = {"steps": 20, "chunk": 10, "batch_size": 160, "epochs": 4, "gamma": GAMMA, "gae_lambda": 0.0}
-    return PpoConfig.model_validate(plain | {"learning_rate": 0.03, "max_gradient_norm": 100.0} | changes)
+    plain = {"n_steps": 20, "sequence_length": 10, "batch_size": 160, "n_epochs": 4, "gamma": GAMMA, "gae_lambda": 0.0}
+    return PpoConfig.model_validate(plain | {"learning_rate": 0.03, "max_grad_norm": 100.0} | changes)
 
 
 @pytest.mark.parametrize(("terminates", "value"), [(False, 1 / (1 - GAMMA)), (True, 1 / (1 - GAMMA * 0.9))])

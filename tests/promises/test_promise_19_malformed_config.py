@@ -26,7 +26,7 @@ extends: debug
 total_env_steps: 4_096
 seed: 7
 world:
-  num_games: 16
+  num_envs: 16
   settings: {step_limit: 300, stocks: 2}
 opponents:
   random: 1.0
@@ -38,8 +38,8 @@ policy:
     vf: [32]
   recurrent: {kind: gru, size: 16}
 ppo:
-  steps: 32
-  clip: {kind: linear, start: 0.2, end: 0.1}
+  n_steps: 32
+  clip_range: {kind: linear, start: 0.2, end: 0.1}
   learning_rate: 3.0e-4
 """
 
@@ -48,7 +48,7 @@ MALFORMED: dict[str, tuple[str, str]] = {
     "unknown key": ("sed: 1", "1:1: sed: unknown key (got 1); did you mean 'seed'? valid: world, total_env_steps, "),
     "unknown nested key": (
         "ppo:\n  stesp: 1",
-        "2:3: ppo.stesp: unknown key (got 1); did you mean 'steps'? valid: steps, ",
+        "2:3: ppo.stesp: unknown key (got 1); did you mean 'n_steps'? valid: n_steps, ",
     ),
     "unknown key two deep": (
         "policy: {net_arch: {vif: [1]}}",
@@ -59,19 +59,19 @@ MALFORMED: dict[str, tuple[str, str]] = {
         "1:22: policy.recurrent.sise: unknown key (got 4); did you mean 'size'? ",
     ),
     "unknown key of a schedule": (
-        "ppo: {clip: {kind: linear, start: 1, end: 0, untl: 1}}",
-        "1:46: ppo.clip.untl: unknown key (got 1); did you mean 'until'? valid: start, end, until, kind",
+        "ppo: {clip_range: {kind: linear, start: 1, end: 0, untl: 1}}",
+        "1:52: ppo.clip_range.untl: unknown key (got 1); did you mean 'until'? valid: start, end, until, kind",
     ),
     "unknown kind": (
-        "ppo: {clip: {kind: cosin, start: 1, end: 0}}",
-        "1:20: ppo.clip.kind: should be one of constant, linear, exponential, cosine (got 'cosin'); "
+        "ppo: {clip_range: {kind: cosin, start: 1, end: 0}}",
+        "1:26: ppo.clip_range.kind: should be one of constant, linear, exponential, cosine (got 'cosin'); "
         "did you mean 'cosine'?",
     ),
     "no kind": (
-        "ppo: {clip: {start: 1}}",
-        "1:13: ppo.clip.kind: is required: one of constant, linear, exponential, cosine",
+        "ppo: {clip_range: {start: 1}}",
+        "1:19: ppo.clip_range.kind: is required: one of constant, linear, exponential, cosine",
     ),
-    "missing key": ("ppo:\n  clip: {kind: linear, end: 0}", "2:9: ppo.clip.start: is required"),
+    "missing key": ("ppo:\n  clip_range: {kind: linear, end: 0}", "2:15: ppo.clip_range.start: is required"),
     "unknown setting of the world": (
         "world: {settings: {stoks: 1}}",
         "1:20: world.settings.stoks: unknown key (got 1); did you mean 'stocks'? ",
@@ -86,9 +86,9 @@ MALFORMED: dict[str, tuple[str, str]] = {
     ),
     "words for a number": ("seed: seven", "1:7: seed: should be a whole number (got 'seven')"),
     "out of range": ("ppo: {gamma: 1.5}", "1:14: ppo.gamma: should be less than or equal to 1 (got 1.5)"),
-    "not a number": ("ppo: {entropy: .nan}", "1:16: ppo.entropy: should be a finite number (got nan)"),
-    "endless": ("ppo: {value: .inf}", "1:14: ppo.value: should be a finite number (got inf)"),
-    "a list for a mapping": ("ppo: [1, 2]", "1:6: ppo: should be a mapping (got [1, 2]); keys: steps, batch_size, "),
+    "not a number": ("ppo: {ent_coef: .nan}", "1:17: ppo.ent_coef: should be a finite number (got nan)"),
+    "endless": ("ppo: {vf_coef: .inf}", "1:16: ppo.vf_coef: should be a finite number (got inf)"),
+    "a list for a mapping": ("ppo: [1, 2]", "1:6: ppo: should be a mapping (got [1, 2]); keys: n_steps, batch_size, "),
     "a mapping for a list": (
         "policy: {net_arch: {pi: {a: 1}}}",
         "1:25: policy.net_arch.pi: should be a list (got {'a': 1})",
@@ -99,12 +99,12 @@ MALFORMED: dict[str, tuple[str, str]] = {
     ),
     "a weight": ("opponents: {random: -1}", "1:21: opponents.random: should be greater than or equal to 0 (got -1)"),
     "rules between keys": ("opponents: {}", "1:1: top level: opponents needs a weight above 0"),
-    "null for a model": ("ppo:", "1:5: ppo: should be a mapping (got None); keys: steps, "),
+    "null for a model": ("ppo:", "1:5: ppo: should be a mapping (got None); keys: n_steps, "),
     "a key twice": (
         "seed: 1\nppo: {}\nseed: 2",
-        "3:1: seed: key is given twice; the first is at FILE:1:1; leave one out",
+        "3:1: seed: duplicate key, first at FILE:1:1",
     ),
-    "an alias": ("seed: *s", "1:7: seed: alias *s stands for nothing that comes before it"),
+    "an alias": ("seed: *s", "1:7: seed: alias *s "),
     "a tag": (
         "seed: !!python/object:os.system 1",
         "1:7: seed: tag 'tag:yaml.org,2002:python/object:os.system' is not allowed",
@@ -124,7 +124,7 @@ MALFORMED: dict[str, tuple[str, str]] = {
     "no such file": ("extends: gone.yaml", "1:10: extends: there is no file "),
     "a circle": (
         "extends: mine.yaml",
-        "1:10: extends: goes round in a circle: mine.yaml -> mine.yaml (got 'mine.yaml')",
+        "1:10: extends: is a circular reference: mine.yaml -> mine.yaml (got 'mine.yaml')",
     ),
     "control characters": ('"\\e[2J": 1', '1:1: "\\x1b[2J": unknown key (got 1); valid: world, '),
 }
@@ -152,7 +152,7 @@ def test_the_valid_file_is_valid(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(VALID)
     code, out, err = show(tmp_path / "mine.yaml")
     assert (code, err) == (0, "")
-    assert "total_env_steps: 4096\nseed: 7\n" in out
+    assert {"total_env_steps: 4096", "seed: 7"} <= {*out.splitlines()}
 
 
 @pytest.mark.parametrize("fault", list(MALFORMED))
@@ -175,7 +175,7 @@ def test_all_faults_are_told_at_once_in_a_process_of_its_own(tmp_path: Path) -> 
     file.write_text("extends: base.yaml\nsed: 1\nppo: {stesp: 2, gamma: 7}\nworld:\n  settings: {stoks: 1}\n")
     (tmp_path / "base.yaml").write_text("policy: {activation: relo}\nppo: {gamma: 9}\n")
     done = subprocess.run(
-        [LUDUS, "config", "show", "brawl", "--config", file, "ppo.epochs=0", "worlds.name=x"],
+        [LUDUS, "config", "show", "brawl", "--config", file, "ppo.n_epochs=0", "worlds.name=x"],
         capture_output=True, text=True, check=False, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 2
@@ -186,10 +186,10 @@ def test_all_faults_are_told_at_once_in_a_process_of_its_own(tmp_path: Path) -> 
     beginnings = [
         f"{tmp_path}/base.yaml:1:22: policy.activation: should be one of ",
         f"{file}:2:1: sed: unknown key (got 1); did you mean 'seed'?",
-        f"{file}:3:7: ppo.stesp: unknown key (got 2); did you mean 'steps'?",
+        f"{file}:3:7: ppo.stesp: unknown key (got 2); did you mean 'n_steps'?",
         f"{file}:3:24: ppo.gamma: should be less than or equal to 1 (got 7)",
         f"{file}:5:14: world.settings.stoks: unknown key (got 1); did you mean 'stocks'?",
-        "command line: ppo.epochs=0: ppo.epochs: should be greater than or equal to 1 (got 0)",
+        "command line: ppo.n_epochs=0: ppo.n_epochs: should be greater than or equal to 1 (got 0)",
         "command line: worlds.name=x: worlds: unknown key (got {'name': 'x'}); did you mean 'world'?",
     ]
     assert len(lines) == 1 + len(beginnings)
@@ -266,7 +266,7 @@ def check_answer(code: int, out: str, err: str) -> None:
     assert err.replace("\n", "").isprintable()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(mutated())
 def test_no_mutation_of_a_valid_file_gives_anything_but_0_or_2(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
@@ -283,7 +283,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.lists(st.sampled_from(KEYS), min_size=1, max_size=3), VALUES), min_size=1, max_size=4))
 def test_no_value_in_any_place_gives_anything_but_0_or_2(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[list[str], Any]]
@@ -300,11 +300,13 @@ def test_no_value_in_any_place_gives_anything_but_0_or_2(
     check_answer(*show(file))
 
 
-PATHS = st.sampled_from(["ppo.steps", "seed", "world", "ppo.clip", "policy.x", "a", '"a', "..", "opponents", ""])
+PATHS = st.sampled_from(
+    ["ppo.n_steps", "seed", "world", "ppo.clip_range", "policy.x", "a", '"a', "..", "opponents", ""]
+)
 OVERRIDES = st.tuples(PATHS, PIECES | st.text(max_size=8)).map("=".join)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(OVERRIDES, max_size=3))
 def test_no_override_gives_anything_but_0_or_2(tmp_path_factory: pytest.TempPathFactory, overrides: list[str]) -> None:
     file = tmp_path_factory.getbasetemp() / "mine.yaml"

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.promises.conftest import Commands
+    from tests.commands import Commands
 
 LUDUS = Path(sys.executable).with_name("ludus")
-PPO = {"steps": 16, "chunk": 8, "batch_size": 64, "epochs": 1}
+PPO = {"n_steps": 16, "sequence_length": 8, "batch_size": 64, "n_epochs": 1}
 QUIET = {"console": "off", "tensorboard": False, "curves": False}
 BRAWL: dict[str, Any] = {
-    "world": {"name": "brawl", "num_games": 4, "settings": {"threads": 1, "step_limit": 200, "stocks": 1}},
+    "world": {"name": "brawl", "num_envs": 4, "settings": {"threads": 1, "step_limit": 200, "stocks": 1}},
     "total_env_steps": 2 * 64,
-    "policy": {"recurrent": {"size": 8}, "normalise": {"observations": True, "returns": True}},
+    "policy": {"recurrent": {"size": 8}, "normalize": {"observations": True, "returns": True}},
     "ppo": PPO,
     "opponents": "random",
     "evaluation": {"opponents": ["random", "based"], "matches": 12, "seed": 5},
     "monitoring": QUIET,
 }
 DUEL: dict[str, Any] = {
-    "world": {"name": "duel", "num_games": 16, "settings": {"rounds": 7}},
+    "world": {"name": "duel", "num_envs": 16, "settings": {"rounds": 7}},
     "total_env_steps": 20 * 256,
     "ppo": PPO | {"learning_rate": 3e-3},
     "opponents": {"rock": 1, "random": 1},

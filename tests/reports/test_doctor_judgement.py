@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ludus.core.tables import Table
 from ludus.reports.doctor import DIAGNOSES, Change, Finding, Unknown, examine
-from ludus.reports.doctor.finding import flow
-from ludus.reports.doctor.measures import compare, highest, late_part, scaled
-from ludus.reports.run_data import RunData, Table
+from ludus.reports.doctor.finding import compare, flow, highest, late_part, scaled
+from ludus.reports.run_data import RunData
 
 NOWHERE = Path("nowhere")
 
@@ -70,10 +70,10 @@ def test_settings_are_shown_in_one_line(value: object, text: str) -> None:
 
 
 def test_overrides_are_quoted_for_a_shell() -> None:
-    changes = (Change("ppo.entropy", 0.001, 0.01), Change("policy.recurrent", None, {"kind": "lstm", "size": 64}))
+    changes = (Change("ppo.ent_coef", 0.001, 0.01), Change("policy.recurrent", None, {"kind": "lstm", "size": 64}))
     finding = Finding("", (), "", changes)
-    assert finding.overrides() == "ppo.entropy=0.01 'policy.recurrent={kind: lstm, size: 64}'"
-    assert changes[0].line == "ppo.entropy: 0.001 -> 0.01"
+    assert finding.overrides() == "ppo.ent_coef=0.01 'policy.recurrent={kind: lstm, size: 64}'"
+    assert changes[0].line == "ppo.ent_coef: 0.001 -> 0.01"
 
 
 def test_schedules_are_scaled_as_a_whole() -> None:
@@ -108,10 +108,10 @@ def test_rewards_that_are_found_late_are_no_explosion() -> None:
 
 def test_an_agent_may_fall_in_the_first_fifth_of_its_budget() -> None:
     steps = list(range(1000, 11_000, 1000))
-    behaviour = table(env_steps=steps, episodes=30, self_destructs=2.0, knocked_out=0.1, danger_share=0.1)
-    data = {"behaviour": behaviour, "metrics": table(env_steps=steps)}
+    episode_metrics = table(env_steps=steps, episodes=30, self_destructs=2.0, knocked_out=0.1, danger_share=0.1)
+    data = {"episode_metrics": episode_metrics, "metrics": table(env_steps=steps)}
     early = judge("falling-off", config={"total_env_steps": 100_000}, **data)
-    assert early == Unknown("the run is in the first fifth of its budget")
+    assert isinstance(early, Unknown)
     assert len(judge("falling-off", config={"total_env_steps": 10_000}, **data)) == 1
 
 
@@ -157,7 +157,7 @@ def test_the_first_snapshot_is_the_oldest() -> None:
     )
     found = judge("forgetting", opponents=opponents)
     assert found[0].evidence == (
-        "late in the run it loses to 1 of 2 old past selves (opponents.csv)",
+        "late in the run it loses to 1 of 2 old snapshots (opponents.csv)",
         "win rate against start 10% (4% to 21%, 50 matches)",
     )
 
@@ -169,14 +169,12 @@ def test_memory_is_judged_by_the_last_session_alone() -> None:
     resources = {"env_steps": [100.0 * second for second in seconds] * 2, "elapsed_s": seconds * 2}
     assert judge("memory-growth", resources=table(resident_mib=growing + steady, **resources)) == []
     found = judge("memory-growth", resources=table(resident_mib=steady + growing, **resources))
-    assert "1,400 MiB in the middle of the session, 1,780 MiB at its end: 1,200 MiB a minute" in found[0].evidence[0]
+    assert "1,400 MiB in the middle of the session, 1,780 MiB at its end: 1,200 MiB per minute" in found[0].evidence[0]
     assert [change.line for change in found[0].changes] == ["guard.memory_gib: null -> 3.48"]
-    filling = {"algorithm": "sac", "off_policy": {"buffer_size": 10_000}}
-    filled = {"algorithm": "sac", "off_policy": {"buffer_size": 1_000}}
+    filling = {"algorithm": "sac", "sac": {"buffer_size": 10_000}}
+    filled = {"algorithm": "sac", "sac": {"buffer_size": 1_000}}
     memory = table(resident_mib=steady + growing, **resources)
-    assert judge("memory-growth", config=filling, resources=memory) == Unknown(
-        "the replay buffer is still being filled"
-    )
+    assert isinstance(judge("memory-growth", config=filling, resources=memory), Unknown)
     assert len(judge("memory-growth", config=filled, resources=memory)) == 1
 
 
@@ -185,7 +183,7 @@ def times(**seconds: float) -> Table:
     return table(env_steps=[1000], **{f"{part}_s": [seconds.get(part, 0.0)] for part in parts})
 
 
-PLAIN = {"world": {"name": "brawl", "num_games": 512}, "total_env_steps": 10**6}
+PLAIN = {"world": {"name": "brawl", "num_envs": 512}, "total_env_steps": 10**6}
 
 
 @pytest.mark.parametrize(
@@ -207,8 +205,8 @@ PLAIN = {"world": {"name": "brawl", "num_games": 512}, "total_env_steps": 10**6}
         ({"opponents": 60.0, "update": 40.0}, {"opponents": {"self": 1}, "league": {"live": 32}}, ["league.live=8"]),
         (
             {"update": 90.0, "simulation": 10.0},
-            {"ppo": {"steps": 64, "batch_size": 128, "epochs": 10}},
-            ["ppo.batch_size=2048", "ppo.epochs=4"],
+            {"ppo": {"n_steps": 64, "batch_size": 128, "n_epochs": 10}},
+            ["ppo.batch_size=2048", "ppo.n_epochs=4"],
         ),
         (
             {"update": 60.0, "simulation": 40.0},
@@ -226,7 +224,7 @@ def test_where_the_time_goes_decides_what_would_help(
 
 def test_a_run_that_finished_nothing_is_not_slow() -> None:
     resources = table(env_steps=[0], checkpoints_s=[100.0])
-    assert judge("slow", config=PLAIN, resources=resources) == Unknown("no iteration was finished")
+    assert isinstance(judge("slow", config=PLAIN, resources=resources), Unknown)
 
 
 def test_a_few_episodes_say_nothing_of_progress() -> None:
@@ -238,11 +236,11 @@ def test_a_few_episodes_say_nothing_of_progress() -> None:
 
 
 def test_a_run_of_seconds_is_not_slow() -> None:
-    few = {"world": {"name": "brawl", "num_games": 4}}
+    few = {"world": {"name": "brawl", "num_envs": 4}}
     measured = times(simulation=10.0)  # 100 env steps a second
     assert judge("slow", config=few | {"total_env_steps": 5_000}, resources=measured) == []
     found = judge("slow", config=few | {"total_env_steps": 60_000}, resources=measured)
-    assert found[0].evidence[1] == "100 env steps a second, so 10 minutes for the whole run"
+    assert found[0].evidence[1] == "100 env steps per second, so 10 minutes for the whole run"
 
 
 def test_every_diagnosis_is_described() -> None:
@@ -277,3 +275,60 @@ def test_more_kinds_of_opponents_are_let_in_where_the_mix_is_set(config: dict[st
     bots = table(env_steps=[100, 100], opponent=["rock", "cycle:noise=0.5"], matches=50, wins=10, draws=0)
     found = judge("self-play-overfit", config=config, opponents=opponents, evaluations=bots)
     assert [change.override for change in found[0].changes] == changes
+
+
+def run_of(returns: list[float], length: list[int] | int = 999, **config: Any) -> dict[str, Any]:
+    """A run of one stage without opponents: its episodes, and the entropy of a continuous policy."""
+    steps = [1000 * (index + 1) for index in range(len(returns))]
+    episodes = table(env_steps=steps, reward=returns, length=length, outcome="", opponent="", stage="")
+    return {"episodes": episodes, "metrics": table(env_steps=steps, entropy=[1.4] * 5 + [-2.0] * 5), "config": config}
+
+
+IDLE = [-45.0 + index for index in range(40)] + [-0.07 - 0.001 * (index % 3) for index in range(60)]
+LEARNED = [*IDLE[:-1], 90.0]
+
+
+@pytest.mark.parametrize(
+    ("run", "says", "change"),
+    [
+        (run_of([-200.0] * 20, 200), "same return", "policy.state_dependent_exploration: false -> true"),
+        (run_of([-200.0] * 30 + [-195.0] + [-200.0] * 30, 200), "same return",
+         "policy.state_dependent_exploration: false -> true"),
+        (run_of([0.0] * 20), "same return", "policy.state_dependent_exploration: false -> true"),
+        (run_of([0.0] * 20, rewards={"base": "sparse"}), "same return", "rewards.base: sparse -> dense"),
+        (run_of([0.0] * 20, policy={"state_dependent_exploration": True}), "same return",
+         "policy.normalize.observations: false -> true"),
+        (run_of([0.0] * 20, policy={"state_dependent_exploration": True, "normalize": {"observations": True}}),
+         "same return", "ppo.ent_coef: null -> 0.01"),
+        (run_of([0.0] * 20, algorithm="td3", td3={"learning_starts": 1000}), "same return",
+         "td3.learning_starts: 1000 -> 10000"),
+        (run_of(IDLE), "learned to do nothing", "policy.state_dependent_exploration: false -> true"),
+    ],
+)  # fmt: skip
+def test_a_run_without_a_learning_signal_is_found(run: dict[str, Any], says: str, change: str) -> None:
+    (finding,) = judge("not-learning", **run)
+    assert says in finding.what
+    assert "monitor.csv" in finding.evidence[0]
+    assert change in [each.line for each in finding.changes]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        run_of(LEARNED),  # a reward was found once
+        run_of([-1200.0] * 50 + [-150.0 - index for index in range(50)], 200),  # Pendulum: who does well pays too
+        run_of(IDLE, [999 - index % 2 for index in range(100)]),  # episodes end by themselves
+        run_of([float(index % 2) for index in range(100)]),
+        run_of([0.0] * 192 + [1.0] * 8),  # it begins to find a rare reward
+        run_of(
+            IDLE, rewards={"weights": {"effort": {"points": [[0, 1.0], [50_000, 0.0]]}}}
+        ),  # penalties were faded out
+    ],
+)
+def test_what_only_looks_like_no_signal_is_left_alone(run: dict[str, Any]) -> None:
+    found = judge("not-learning", **run)
+    assert isinstance(found, Unknown) or all("did not improve" in each.what for each in found)
+
+
+def test_a_few_episodes_are_too_few_for_a_signal() -> None:
+    assert isinstance(judge("not-learning", **run_of([0.0] * 9)), Unknown)

@@ -16,33 +16,33 @@ from ludus.reports.doctor import DIAGNOSES, Examination, Finding, examine
 from ludus.reports.run_data import read_run
 from ludus.rewards import terms
 from ludus.rewards.plugins import load_plugin
-from ludus.training import Callback, Iteration, QuietCallback, TrainConfig, Trainer
+from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer
+from ludus.training.loggers import make_loggers
 from ludus.training.run_folder import changed_config, describe_run, read_run_config
-from ludus.training.sinks import make_sinks
 
 Examine = Callable[[str], tuple[Path, Examination]]
 Settings = dict[str, Any]
 
 PLUGIN = """
 import torch
-from ludus.rewards import Moment, reward_term
+from ludus.rewards import StepInfo, reward_term
 
 KEPT = []
 CALLS = [0]
 
 @reward_term("duel")
-def leaking(moment: Moment) -> torch.Tensor:
+def leaking(info: StepInfo) -> torch.Tensor:
     KEPT.append(torch.ones(2_000_000))  # 8 MB that are never let go
-    return moment.events["wins"]
+    return info.events["wins"]
 
 @reward_term("duel")
-def nothing(moment: Moment) -> torch.Tensor:
-    return (moment.events["wins"] > 2.0).float()  # nobody wins a match twice
+def nothing(info: StepInfo) -> torch.Tensor:
+    return (info.events["wins"] > 2.0).float()  # nobody wins a match twice
 
 @reward_term("duel")
-def broken(moment: Moment) -> torch.Tensor:
+def broken(info: StepInfo) -> torch.Tensor:
     CALLS[0] += 1
-    return moment.events["reward"] * (float("nan") if CALLS[0] == 7 else 1.0)
+    return info.events["reward"] * (float("nan") if CALLS[0] == 7 else 1.0)
 """
 STRATEGY = {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5, "latent": 4, "pooling": 4}
 SLOW_FOR_S = 3.5
@@ -51,9 +51,15 @@ SLOW_FOR_S = 3.5
 def settings(world: str, games: int, steps: int, iterations: int, /, **changes: Any) -> Settings:
     """Settings of a tiny run; `ppo` and `world` among the changes are laid over them, everything else replaces."""
     base: Settings = {
-        "world": {"name": world, "num_games": games, "settings": {}},
+        "world": {"name": world, "num_envs": games, "settings": {}},
         "policy": {"net_arch": {"pi": [16], "vf": [16]}},
-        "ppo": {"steps": steps, "batch_size": games * steps // 4, "epochs": 2, "learning_rate": 3e-3, "chunk": 5},
+        "ppo": {
+            "n_steps": steps,
+            "batch_size": games * steps // 4,
+            "n_epochs": 2,
+            "learning_rate": 3e-3,
+            "sequence_length": 5,
+        },
         "total_env_steps": games * steps * iterations,
         "monitoring": {"console": "off", "tensorboard": False, "curves": False, "strategy_every_iterations": 2},
     }
@@ -70,12 +76,12 @@ def encoder(iterations: int = 10, **changes: Any) -> Settings:
 
 def self_play(iterations: int, league: Settings, **changes: Any) -> Settings:
     """Matches of a single round, in which whoever knows the opponent's move wins."""
-    world, ppo = {"settings": {"rounds": 1}}, {"learning_rate": 1e-2, "batch_size": 64, "entropy": 0.05}
+    world, ppo = {"settings": {"rounds": 1}}, {"learning_rate": 1e-2, "batch_size": 64, "ent_coef": 0.05}
     return settings("duel", 128, 2, iterations, world=world, ppo=ppo, opponents={"self": 1}, league=league, **changes)
 
 
 def brawl(step_limit: int, weights: Settings, gamma: float) -> Settings:
-    world, ppo = {"settings": {"step_limit": step_limit, "stocks": 1}}, {"learning_rate": 1e-2, "epochs": 4}
+    world, ppo = {"settings": {"step_limit": step_limit, "stocks": 1}}, {"learning_rate": 1e-2, "n_epochs": 4}
     opponents, rewards = {"constant": 1}, {"weights": weights}
     return settings("brawl", 64, 16, 60, world=world, ppo=ppo | {"gamma": gamma}, opponents=opponents, rewards=rewards)
 
@@ -91,10 +97,17 @@ RUNS: dict[str, Callable[[], Settings]] = {
     "healthy cues": lambda: settings("identity", 32, 16, 30),
     "healthy encoder": encoder,
     "still": lambda: duel(ppo={"learning_rate": 0.0}),
+    "same reward": lambda: settings("endless", 32, 10, 5),
     "without memory": lambda: settings("rps", 256, 16, 20, ppo={"learning_rate": 1e-3}),
     "not finite": lambda: duel(rewards={"weights": {"broken": 1.0}}),
     "wild": lambda: settings(
-        "point", 64, 16, 80, world={"settings": {"step_limit": 16}}, ppo={"epochs": 4, "learning_rate": RISING}
+        "point",
+        64,
+        16,
+        80,
+        world={"settings": {"step_limit": 16}},
+        ppo={"n_epochs": 4, "learning_rate": RISING},
+        seed=1,
     ),
     "huge rewards": lambda: duel(rewards={"weights": {"reward": 1e4}}),
     "tiny rewards": lambda: duel(rewards={"weights": {"reward": 1e-4}}),
@@ -102,7 +115,7 @@ RUNS: dict[str, Callable[[], Settings]] = {
     "never happens": lambda: duel(opponents={"rock": 1}, rewards={"weights": {"reward": 1.0, "nothing": 1.0}}),
     "giant weight": lambda: duel(rewards={"weights": {"wins": 1.0, "losses": -1.0, "reward": 100.0}}),
     "no entropy": lambda: settings(
-        "identity", 32, 16, 30, world={"settings": {"cues": 32}}, ppo={"entropy": -5.0, "learning_rate": 1e-2}
+        "identity", 32, 16, 30, world={"settings": {"cues": 32}}, ppo={"ent_coef": -5.0, "learning_rate": 1e-2}
     ),
     "growing rewards": lambda: duel(rewards={"weights": {"reward": GROWS}}),
     "exploits itself": lambda: self_play(
@@ -115,12 +128,12 @@ RUNS: dict[str, Callable[[], Settings]] = {
     ),
     "paid for peace": lambda: brawl(60, {"attack_spam": -1.0}, gamma=0.8),
     "paid for falls": lambda: brawl(240, {"fall": 1.0, "danger": 1.0}, gamma=0.97),
-    "few games": lambda: duel(10**6, world={"num_games": 4}, ppo={"batch_size": 20}),
+    "few games": lambda: duel(10**6, world={"num_envs": 4}, ppo={"batch_size": 20}),
     "leaking": lambda: duel(40, rewards={"weights": {"leaking": 1.0, "reward": 1.0}}),
 }
 
 
-class StopAfter(QuietCallback):
+class StopAfter(BaseCallback):
     """Ends a run that would take hours."""
 
     trainer: Trainer | None = None
@@ -128,17 +141,17 @@ class StopAfter(QuietCallback):
     def __init__(self, seconds: float) -> None:
         self._until_s = time.perf_counter() + seconds
 
-    def on_iteration(self, iteration: Iteration) -> None:  # noqa: ARG002
+    def on_iteration(self, iteration: Iteration) -> None:
         if self.trainer is not None and time.perf_counter() > self._until_s:
             self.trainer.stop()
 
 
 def train_in(folder: Path, config: TrainConfig) -> None:
     """Trains as the command line does, without its checks and signals."""
-    describe_run(folder, config)
+    describe_run(folder, config, Counters())
     stop = StopAfter(SLOW_FOR_S)
-    sinks = make_sinks(config.monitoring, folder, total_env_steps=config.total_env_steps, title="test")
-    callbacks: list[Callback] = [*sinks, stop]
+    loggers = make_loggers(config.monitoring, folder, total_env_steps=config.total_env_steps, title="test")
+    callbacks: list[BaseCallback] = [*loggers, stop]
     with Trainer(config, folder, callbacks) as trainer:
         if config.total_env_steps > 10**7:
             stop.trainer = trainer
@@ -191,25 +204,26 @@ def test_healthy_runs_come_out_clean(name: str, examined: Examine) -> None:
 @pytest.mark.parametrize(
     ("name", "diagnosis", "says", "change"),
     [
-        ("still", "not-learning", "updates leave the policy as it is", "ppo.learning_rate: 0 -> 0.0003"),
-        ("without memory", "not-learning", "got no better", "policy.recurrent: null -> {kind: lstm, size: 64}"),
-        ("not finite", "instability", "NaN or infinite", "ppo.learning_rate: 0.003 -> 0.0009"),
-        ("wild", "instability", "lost much of what it had learned", "ppo.target_kl: null -> 0.02"),
-        ("wild", "kl-spikes", "far away", "ppo.target_kl: null -> 0.02"),
-        ("huge rewards", "reward-scale", "too large", "policy.normalise.returns: false -> true"),
-        ("tiny rewards", "reward-scale", "too small", "policy.normalise.returns: false -> true"),
+        ("still", "not-learning", "updates", "ppo.learning_rate: 0 -> 0.0003"),
+        ("without memory", "not-learning", "did not improve", "policy.recurrent: null -> {kind: lstm, size: 64}"),
+        ("same reward", "not-learning", "same return", "policy.normalize.observations: false -> true"),
+        ("not finite", "instability", "NaN", "ppo.learning_rate: 0.003 -> 0.0009"),
+        ("wild", "instability", "collapsed", "ppo.target_kl: null -> 0.02"),
+        ("wild", "kl-spikes", "KL", "ppo.target_kl: null -> 0.02"),
+        ("huge rewards", "reward-scale", "too large", "policy.normalize.returns: false -> true"),
+        ("tiny rewards", "reward-scale", "too small", "policy.normalize.returns: false -> true"),
         ("weight never rises", "zero-term", "its weight never rose", None),
         ("never happens", "zero-term", "never happened", "rewards.weights.nothing: 1 -> 0"),
         ("giant weight", "dominating-term", "reward dominates", None),
-        ("no entropy", "entropy-collapse", "does the same whatever comes", "ppo.entropy: -5 -> 0.01"),
-        ("growing rewards", "value-loss", "explodes", "policy.normalise.returns: false -> true"),
+        ("no entropy", "entropy-collapse", "entropy collapse", "ppo.ent_coef: -5 -> 0.01"),
+        ("growing rewards", "value-loss", "explodes", "policy.normalize.returns: false -> true"),
         ("exploits itself", "self-play-overfit", "overfitted", "league.sampler: latest -> pfsp"),
         ("goes in circles", "forgetting", "loses to old snapshots", "league.sampler: recent -> pfsp"),
         ("decayed encoder", "encoder-ignored", "nearly 0", "ppo.weight_decay: 300 -> 0"),
         ("nothing to recognise", "encoder-ignored", "same for all", "policy.strategy.predict: 0 -> 0.1"),
         ("paid for peace", "passive", "passive", "rewards.weights.attack_spam: -1 -> 0"),
         ("paid for falls", "falling-off", "falls off", "rewards.weights.fall: 1 -> -1"),
-        ("few games", "slow", "slower than it need be", "world.num_games: 4 -> 512"),
+        ("few games", "slow", "slower", "world.num_envs: 4 -> 512"),
         ("leaking", "memory-growth", "grows", None),
     ],
 )

@@ -53,7 +53,7 @@ def test_an_empty_checkpoint_and_an_empty_group_go_round(tmp_path: Path) -> None
     assert load_checkpoint(tmp_path / "init") == Checkpoint(tensors={"policy": {}}, documents={})
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 def test_tensors_on_a_gpu_come_back_on_the_host(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "best", Checkpoint(tensors={"policy": {"a": torch.arange(4.0, device="cuda")}}))
     assert load_checkpoint(tmp_path / "best").tensors["policy"]["a"].tolist() == [0.0, 1.0, 2.0, 3.0]
@@ -64,7 +64,7 @@ def test_parts_read_only_their_files(folder: Path) -> None:
     loaded = load_checkpoint(folder, parts=["policy"])
     assert set(loaded.tensors) == {"policy"}
     assert loaded.documents == {"policy": ["mlp"]}
-    with pytest.raises(CheckpointError, match="has no part brain; valid: counters, policy, simulator"):
+    with pytest.raises(CheckpointError, match=r"brain.*counters, policy, simulator"):
         load_checkpoint(folder, parts=["brain", "policy"])
 
 
@@ -74,7 +74,7 @@ def test_faults_name_the_folder_and_the_file(folder: Path) -> None:
         load_checkpoint(folder)
     assert str(caught.value) == f"checkpoint {folder} cannot be used: simulator.safetensors: is missing"
     assert (caught.value.file, caught.value.fault) == ("simulator.safetensors", "is missing")
-    with pytest.raises(CheckpointError, match=r"nowhere cannot be used: manifest\.json: is missing"):
+    with pytest.raises(CheckpointError, match=r"nowhere.*manifest\.json.*missing"):
         load_checkpoint(folder.with_name("nowhere"))
 
 
@@ -85,47 +85,47 @@ def test_files_that_the_manifest_does_not_name_are_ignored(folder: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "counters.json", "policy.safetensors"])
-@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+@pytest.mark.parametrize("kind", ["symbolic link", "folder", "FIFO"])
 def test_special_files_are_refused_without_waiting(folder: Path, name: str, kind: str) -> None:
     path = folder / name
     original = path.rename(folder.with_name("original"))
-    if kind == "link":
+    if kind == "symbolic link":
         path.symlink_to(original)
     elif kind == "folder":
         path.mkdir()
     else:
         os.mkfifo(path)
-    with pytest.raises(CheckpointError, match="is a symbolic link" if kind == "link" else "is not a regular file"):
+    with pytest.raises(CheckpointError, match=kind):
         load_checkpoint(folder)
 
 
 @pytest.mark.parametrize("part", ["../policy", "/etc/passwd", "Policy", "", "a.b", "manifest", ".hidden", "x" * 65])
 def test_names_that_are_not_plain_are_refused_before_anything_is_written(tmp_path: Path, part: str) -> None:
-    with pytest.raises(FormatError, match="cannot be saved: the file name"):
+    with pytest.raises(FormatError, match="file name"):
         save_checkpoint(tmp_path / "best", Checkpoint(documents={part: 1}))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_contents_that_cannot_be_stored_are_named_and_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"league\.json cannot be saved: document/score is nan"):
+    with pytest.raises(FormatError, match=r"league\.json.*document/score.*nan"):
         save_checkpoint(tmp_path / "best", Checkpoint(documents={"league": {"score": float("nan")}}))
-    with pytest.raises(FormatError, match=r"policy\.safetensors cannot be saved: tensor 'a'"):
+    with pytest.raises(FormatError, match=r"policy\.safetensors.*tensor 'a'"):
         save_checkpoint(tmp_path / "best", Checkpoint(tensors={"policy": {"a": torch.zeros(1, device="meta")}}))
-    with pytest.raises(FormatError, match="the step is -1"):
+    with pytest.raises(FormatError, match=r"step.*-1"):
         save_checkpoint(tmp_path / "best", EXAMPLE, step=-1)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_parent_that_is_a_file_is_a_typed_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(StoreError, match=r"could not be written: .*check the disk and its permissions"):
+    with pytest.raises(StoreError, match="permissions"):
         save_checkpoint(tmp_path / "file" / "best", EXAMPLE)
 
 
 def test_a_total_over_the_limit_is_refused_before_reading(folder: Path) -> None:
     total = sum(record.size for record in read_manifest(folder).files.values())
     load_checkpoint(folder, limits=replace(DEFAULT_LIMITS, total_bytes=total))
-    with pytest.raises(CheckpointError, match=rf"announces {total} bytes; .* raise Limits\.total_bytes"):
+    with pytest.raises(CheckpointError, match=rf"{total} bytes.*Limits\.total_bytes"):
         load_checkpoint(folder, limits=replace(DEFAULT_LIMITS, total_bytes=total - 1))
 
 

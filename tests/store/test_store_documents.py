@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from ludus.core.errors import FormatError
 from ludus.core.files import JSON
-from ludus.store.documents import decode_document, encode_document
-from ludus.store.limits import DEFAULT_LIMITS
+from ludus.store.documents import DEFAULT_LIMITS, decode_document, encode_document
 
 LEAVES = (
     st.none()
@@ -50,7 +49,7 @@ def test_what_would_not_come_back_equal_is_refused(document: Any, message: str) 
 def test_a_document_that_contains_itself_is_refused() -> None:
     document: list[JSON] = []
     document.append(document)
-    with pytest.raises(FormatError, match="nested deeper than 64"):
+    with pytest.raises(FormatError, match=r"nested.*64"):
         encode_document(document, DEFAULT_LIMITS)
 
 
@@ -79,13 +78,13 @@ def test_malformed_text_is_refused(raw: bytes, message: str) -> None:
 def test_the_limits_are_exact() -> None:
     limits = replace(DEFAULT_LIMITS, document_bytes=10, document_values=3, document_depth=2)
     assert decode_document(b"[[ ],  12]", limits) == [[], 12]
-    with pytest.raises(FormatError, match="11 bytes of JSON; at most 10"):
+    with pytest.raises(FormatError, match=r"11 bytes.*10"):
         decode_document(b"[[ ],  123]", limits)
-    with pytest.raises(FormatError, match="nested deeper than 2"):
+    with pytest.raises(FormatError, match=r"nested.*2"):
         decode_document(b"[[[]]]", limits)
-    with pytest.raises(FormatError, match="more than 3 values"):
+    with pytest.raises(FormatError, match="3 values"):
         decode_document(b"[1,2,3,4]", limits)
-    with pytest.raises(FormatError, match="more than 3 values"):
+    with pytest.raises(FormatError, match="3 values"):
         encode_document([1, 2, 3], limits)
 
 

@@ -53,7 +53,7 @@ def test_equal_content_gives_equal_bytes_and_the_hash_that_is_returned(tmp_path:
     assert sha256.encode() in file.read_bytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(place=st.integers(min_value=0), bit=st.integers(0, 7))
 def test_every_changed_bit_is_found(tmp_path_factory: pytest.TempPathFactory, place: int, bit: int) -> None:
     path = tmp_path_factory.mktemp("flip") / "a.ludus"
@@ -130,5 +130,5 @@ def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="could not be written"):
+    with pytest.raises(StoreError, match="written"):
         write_single_file(tmp_path / "file" / "a.ludus", CONTENT)

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from ludus.core.errors import FormatError
 from ludus.core.files import write_new_file
-from ludus.store.limits import DEFAULT_LIMITS, Limits
-from ludus.store.reading import open_untrusted
+from ludus.store.documents import DEFAULT_LIMITS, Limits, open_untrusted
 from ludus.store.tensors import decode_tensors, encode_data, encode_header
 
 ALL_DTYPES = [

@@ -46,7 +46,7 @@ class StrollEnv(TinyEnv):
             rate_hz=RATE_HZ,
             step_limit=self.settings.step_limit,
             events=("progress", "fell"),
-            measures=("angle",),
+            state_metrics=("angle",),
             device_types=("cpu",),
             mirror=MIRROR,
         )
@@ -54,7 +54,7 @@ class StrollEnv(TinyEnv):
 
     def _begin(self) -> State:
         angle = 0.2 * uniform(self._hash(1)) - 0.1
-        return {"legs": torch.zeros(self.num_games, 2), "angle": angle}
+        return {"legs": torch.zeros(self.num_envs, 2), "angle": angle}
 
     def _play(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         legs, weather = actions[:, 0].clamp(-1.0, 1.0), self.settings.weather

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ludus.core.errors import StoreFullError
-from ludus.training.append_log import AppendLog
+from ludus.training.loggers.csv_logger import AppendLog
 
 
 @pytest.fixture

@@ -7,22 +7,22 @@ from typing import Any
 import pytest
 
 from ludus.store import load_checkpoint
-from ludus.training import Iteration, QuietCallback, TrainConfig, Trainer
+from ludus.training import BaseCallback, Iteration, TrainConfig, Trainer
 
 ITERATIONS, PER_ITERATION = 8, 32
 CONFIG: dict[str, Any] = {
-    "world": {"name": "brawl", "num_games": 4, "settings": {"threads": 1, "step_limit": 30}},
+    "world": {"name": "brawl", "num_envs": 4, "settings": {"threads": 1, "step_limit": 30}},
     "total_env_steps": ITERATIONS * PER_ITERATION,
     "policy": {
-        "strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5, "recognise": 0.5},
+        "strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5, "classify": 0.5},
         "recurrent": {"size": 8},
-        "normalise": {"observations": True, "returns": True},
+        "normalize": {"observations": True, "returns": True},
     },
     "ppo": {
-        "steps": 8,
-        "chunk": 4,
+        "n_steps": 8,
+        "sequence_length": 4,
         "batch_size": 16,
-        "epochs": 1,
+        "n_epochs": 1,
         "learning_rate": {"kind": "linear", "start": 1e-3, "end": 0.0},
     },
     "rewards": {"base": "dense", "weights": {"damage": {"points": [[0, 1.0], [200, 0.0]]}}},
@@ -43,7 +43,7 @@ CONFIG: dict[str, Any] = {
 }
 
 
-class Stopper(QuietCallback):
+class Stopper(BaseCallback):
     """Stops a run after an iteration."""
 
     def __init__(self, stop_after: int) -> None:
@@ -82,12 +82,12 @@ def test_the_run_has_all_that_a_run_can_have(straight: Path) -> None:
     assert set(final.tensors) == {"policy", "optimiser", "collector", "trace", "random", "games", "opponents"}
     training: Any = final.documents["training"]
     assert {"rewards", "curriculum", "league", "evaluation", "strategy"} <= set(training["course"])
-    stages = [json.loads(line)["stage"] for line in (straight / "metrics.jsonl").read_text().splitlines()]
-    assert stages == ["constant"] * 3 + ["mixed"] * 3 + ["self"] * 2
+    phases = [json.loads(line)["stage"] for line in (straight / "metrics.jsonl").read_text().splitlines()]
+    assert phases == ["constant"] * 3 + ["mixed"] * 3 + ["self"] * 2
     tables = {path.name for path in straight.glob("*.csv")}
     assert len(tables) == 6
     sizes = {name: (straight / name).stat().st_size for name in (*tables, "metrics.jsonl")}
-    assert training["offsets"] == sizes | {"steering.csv": 0, "effects.csv": 0}  # nothing steers it
+    assert training["offsets"] == sizes | {"steering.csv": 0, "effects.csv": 0}  # no adaptive curriculum
 
 
 def test_it_goes_on_exactly_after_every_iteration(straight: Path, tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from ludus.training import TrainConfig, Trainer
 from ludus.training.presets import load_run_config
 
 SMALL = [
-    "world.num_games=4",
+    "world.num_envs=4",
     "world.settings.workers=0",
     "world.settings.steps=24",
     "world.settings.rules.threads=1",
-    "ppo.steps=16",
+    "ppo.n_steps=16",
     "ppo.batch_size=64",
-    "ppo.epochs=1",
+    "ppo.n_epochs=1",
     "total_env_steps=128",
     "evaluation.matches=2",
     "evaluation.every_env_steps=128",
@@ -24,8 +24,12 @@ SMALL = [
 CHANGES = {
     "discovery": [],
     "goal": ["world.settings.goals.population=1"],
-    "adaptive": ["steering.patience=4", "steering.explore_above=0.01", "steering.build_below=0.0"],
-    "strategic": ["steering.ahead=3", "steering.every_iterations=1"],
+    "adaptive": [
+        "adaptive_curriculum.patience=4",
+        "adaptive_curriculum.explore_above=0.01",
+        "adaptive_curriculum.build_below=0.0",
+    ],
+    "strategic": ["adaptive_curriculum.ahead=3", "adaptive_curriculum.every_iterations=1"],
 }
 
 

@@ -10,11 +10,12 @@ import pytest
 from ludus.core.errors import ConfigError, ConfigFileError, LudusError
 from ludus.policies.agent import Agent
 from ludus.store import load_checkpoint
-from ludus.training import QuietCallback, TrainConfig, Trainer, train
+from ludus.training import BaseCallback, TrainConfig, Trainer, train
 from ludus.training.callbacks import Evaluated, Iteration
+from ludus.training.loggers.progress import ScalarNames
+from ludus.training.preflight import verify
 from ludus.training.presets import load_run_config
-from ludus.training.sinks.scalars import ScalarNames
-from ludus.training.verification import summarise, verify
+from ludus.training.summary import summarise
 
 MODES = {"1v1": {}, "1v2": {"orange": 2}, "2v2": {"blue": 2, "orange": 2}}
 
@@ -23,10 +24,10 @@ def make_config(evaluation: dict[str, Any] | None = None, **changes: Any) -> Tra
     usual = {"every_env_steps": 100, "matches": 4, "opponents": ["strong", "idle"]}
     return TrainConfig.model_validate(
         {
-            "world": {"name": "tug", "num_games": 4, "settings": {"rounds": 3}},
+            "world": {"name": "tug", "num_envs": 4, "settings": {"rounds": 3}},
             "total_env_steps": 200,
             "policy": {"net_arch": {"pi": [4], "vf": [4]}},
-            "ppo": {"steps": 10, "minibatch_count": 1, "epochs": 1},
+            "ppo": {"n_steps": 10, "n_minibatches": 1, "n_epochs": 1},
             "opponents": {"mirror": 1, "random": 1},
             "evaluation": usual | (evaluation or {}),
             **changes,
@@ -34,7 +35,7 @@ def make_config(evaluation: dict[str, Any] | None = None, **changes: Any) -> Tra
     )
 
 
-class Listener(QuietCallback):
+class Listener(BaseCallback):
     """Keeps evaluations; stops after some iterations."""
 
     def __init__(self, stop_after: int = 0) -> None:
@@ -93,11 +94,11 @@ def test_every_mode_has_rows_and_the_score_is_their_mean(tmp_path: Path) -> None
 
 
 def test_with_modes_the_best_score_is_that_of_the_whole_run(tmp_path: Path) -> None:
-    stages = [
+    phases = [
         {"name": "alone", "opponents": {"random": 1}, "promotion": {"after_env_steps": 100}},
         {"name": "pairs", "opponents": {"random": 1}, "world": {"settings": MODES["2v2"]}},
     ]
-    config = make_config({"modes": MODES}, opponents=None, curriculum=stages, total_env_steps=500)
+    config = make_config({"modes": MODES}, opponents=None, curriculum=phases, total_env_steps=500)
     run(config, tmp_path / "straight")
     table = rows(tmp_path / "straight" / "evaluation_results.csv")
     scores = {row["iteration"]: float(row["score"]) for row in table}
@@ -111,11 +112,11 @@ def test_with_modes_the_best_score_is_that_of_the_whole_run(tmp_path: Path) -> N
 
 
 def test_ratings_are_named_by_mode_where_there_are_several(tmp_path: Path) -> None:
-    stages = [
+    phases = [
         {"name": "alone", "opponents": {"random": 1}, "promotion": {"after_env_steps": 100}},
         {"name": "pairs", "opponents": {"random": 1}, "world": {"settings": MODES["2v2"]}},
     ]
-    train(make_config(opponents=None, curriculum=stages, total_env_steps=500, evaluation=None), tmp_path)
+    train(make_config(opponents=None, curriculum=phases, total_env_steps=500, evaluation=None), tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     for line in lines:
         mode = {"alone": "1v1", "pairs": "2v2"}[line["stage"]]
@@ -140,12 +141,12 @@ def test_settings_that_no_game_can_have_are_refused(evaluation: dict[str, Any], 
 def test_modes_of_a_world_with_trials_are_refused() -> None:
     config = TrainConfig.model_validate(
         {
-            "world": {"name": "mimic", "num_games": 2},
+            "world": {"name": "mimic", "num_envs": 2},
             "evaluation": {"modes": {"a": {}}},
-            "ppo": {"steps": 8, "batch_size": 16},
+            "ppo": {"n_steps": 8, "batch_size": 16},
         }
     )
-    with pytest.raises(LudusError, match=r"evaluation\.modes names a, but mimic-v1 is evaluated in its trials"):
+    with pytest.raises(LudusError, match=r"evaluation\.modes names a, .*mimic-v1"):
         list(verify(config))
 
 

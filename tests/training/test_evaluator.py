@@ -1,4 +1,4 @@
-"""Evaluation during training: trials, the score, when it is due next, and when an agent has converged."""
+"""Evaluation during training: scenarios, the score, when it is due next, and when an agent has converged."""
 
 import csv
 import json
@@ -11,18 +11,19 @@ from pydantic import ValidationError
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.envs.registry import make_env
-from ludus.evaluation.duels import Evaluation
+from ludus.evaluation.evaluate import Evaluation
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
-from ludus.training import evaluating
-from ludus.training.callbacks import Counters, Evaluated, QuietCallback
+from ludus.training import evaluation_callback
+from ludus.training.callbacks import BaseCallback, Counters, Evaluated
 from ludus.training.config import EvaluationConfig, TrainConfig
-from ludus.training.evaluating import Evaluator, cadence, score_of
+from ludus.training.evaluation_callback import EvaluationCallback, cadence, score_of
 from ludus.training.loop import Trainer
+from ludus.training.preflight import verify
 from ludus.training.run_folder import describe_end, describe_run
-from ludus.training.verification import summarise, verify
+from ludus.training.summary import summarise
 
-PPO = {"steps": 16, "batch_size": 64, "epochs": 2}
+PPO = {"n_steps": 16, "batch_size": 64, "n_epochs": 2}
 
 
 pytestmark = pytest.mark.usefixtures("stroll_world")
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("stroll_world")
 
 def make_config(evaluation: dict[str, Any] | None = None, **changes: Any) -> TrainConfig:
     settings = {
-        "world": {"name": "stroll", "num_games": 8, "device": "cpu", "settings": {"step_limit": 12}},
+        "world": {"name": "stroll", "num_envs": 8, "device": "cpu", "settings": {"step_limit": 12}},
         "total_env_steps": 6 * 128,
         "policy": {"net_arch": {"pi": [8], "vf": [8]}},
         "ppo": PPO,
@@ -40,12 +41,16 @@ def make_config(evaluation: dict[str, Any] | None = None, **changes: Any) -> Tra
     return TrainConfig.model_validate(settings | changes)
 
 
-class Ear(QuietCallback):
+class Ear(BaseCallback):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
         self.evaluations: list[Evaluated] = []
         self.messages: list[tuple[str, str, int]] = []
+        self.activities: list[tuple[str, float | None]] = []
+
+    def on_activity(self, text: str, share: float | None, counters: Counters) -> None:
+        self.activities.append((text, share))
 
     def on_evaluation(self, evaluated: Evaluated) -> None:
         self.evaluations.append(evaluated)
@@ -64,14 +69,14 @@ def result(*rows: dict[str, Any]) -> Evaluation:
 
 
 def test_the_score_is_any_number_and_that_of_the_first_trial() -> None:
-    trials = result(
+    scenarios = result(
         {"opponent": "", "trial": "calm", "matches": 4, "mean_length": 10.0, "distance_m": 2.0},
         {"opponent": "", "trial": "wind", "matches": 4, "mean_length": 30.0, "distance_m": 8.0},
     )
-    assert score_of(trials, EvaluationConfig()) == 10.0
-    assert score_of(trials, EvaluationConfig(score="distance_m")) == 2.0
+    assert score_of(scenarios, EvaluationConfig()) == 10.0
+    assert score_of(scenarios, EvaluationConfig(score="distance_m")) == 2.0
     with pytest.raises(UnknownNameError, match=r"'distanc_m' \(did you mean 'distance_m'\?\); valid: matches, mean_le"):
-        score_of(trials, EvaluationConfig(score="distanc_m"))
+        score_of(scenarios, EvaluationConfig(score="distanc_m"))
     opponents = result(
         {"opponent": "a", "matches": 4, "win_rate": 0.5, "damage_ratio": 2.0},
         {"opponent": "b", "matches": 4, "win_rate": 0.2, "damage_ratio": 1.0},
@@ -102,7 +107,7 @@ def test_the_run_is_evaluated_sooner_and_its_convergence_is_noted_once(
         row = {"opponent": "", "trial": "calm", "matches": 4, "mean_length": 9.0, "distance_m": distance}
         return result(row | {"stable": stable}, row | {"trial": "wind", "distance_m": 99.0, "stable": 1.0})
 
-    monkeypatch.setattr(evaluating, "evaluate", play)
+    monkeypatch.setattr(evaluation_callback, "evaluate", play)
     config = make_config(
         {
             "sooner": {"number": "distance_m", "steps": [[5, 128]]},
@@ -116,8 +121,9 @@ def test_the_run_is_evaluated_sooner_and_its_convergence_is_noted_once(
         trainer.run()
         assert trainer.evaluator.steps_to_convergence == 512
         assert trainer.evaluator.milestones == {"steps_to_convergence": 512}
-        describe_run(tmp_path, config)
-        describe_end(tmp_path, trainer.counters, 1.0, trainer.evaluator.milestones)
+        describe_run(tmp_path, config, Counters())
+        trainer.wall_s, trainer.training_s = 2.0, 1.0
+        describe_end(tmp_path, trainer)
     assert [each.counters.env_steps for each in ear.evaluations] == [256, 384, 512, 640, 768]
     assert [each.milestones["steps_to_convergence"] for each in ear.evaluations] == [None, None, 512, 512, 512]
     assert [each.is_best for each in ear.evaluations] == [True, True, True, True, False]
@@ -132,8 +138,8 @@ def test_the_run_is_evaluated_sooner_and_its_convergence_is_noted_once(
 def test_a_score_that_is_no_number_is_never_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     found = iter([2.0, math.nan, 1.0, 3.0])
     row = {"opponent": "", "trial": "calm", "matches": 4, "mean_length": 9.0}
-    monkeypatch.setattr(evaluating, "evaluate", lambda *_, **__: result(row | {"distance_m": next(found)}))
-    evaluator = Evaluator(make_config({"score": "distance_m"}))
+    monkeypatch.setattr(evaluation_callback, "evaluate", lambda *_, **__: result(row | {"distance_m": next(found)}))
+    evaluator = EvaluationCallback(make_config({"score": "distance_m"}))
     with make_env("stroll") as env:
         policy = Policy(env.spec, PolicyConfig())
     assert [evaluator.evaluate(policy, Counters(), {}).is_best for _ in range(4)] == [True, False, False, True]
@@ -143,8 +149,8 @@ def test_a_score_that_is_no_number_is_never_the_best(monkeypatch: pytest.MonkeyP
 def test_later_agents_within_the_tolerance_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     found = iter([2.0, 1.9, 1.7, 1.9, 2.5, math.nan])
     row = {"opponent": "", "trial": "calm", "matches": 4, "mean_length": 9.0}
-    monkeypatch.setattr(evaluating, "evaluate", lambda *_, **__: result(row | {"distance_m": next(found)}))
-    evaluator = Evaluator(make_config({"score": "distance_m", "tolerance": 0.2}))
+    monkeypatch.setattr(evaluation_callback, "evaluate", lambda *_, **__: result(row | {"distance_m": next(found)}))
+    evaluator = EvaluationCallback(make_config({"score": "distance_m", "tolerance": 0.2}))
     with make_env("stroll") as env:
         policy = Policy(env.spec, PolicyConfig())
     bests = [evaluator.evaluate(policy, Counters(), {}).is_best for _ in range(6)]
@@ -154,12 +160,12 @@ def test_later_agents_within_the_tolerance_are_kept(monkeypatch: pytest.MonkeyPa
 
 def test_what_it_remembers_survives_a_checkpoint() -> None:
     config = make_config({"sooner": {"number": "distance_m", "steps": [[5, 128]]}, "converged": {"stable": 1.0}})
-    first, second = Evaluator(config), Evaluator(config)
+    first, second = EvaluationCallback(config), EvaluationCallback(config)
     first.every_env_steps, first.steps_to_convergence, first.best = 128, 512, 3.0
     second.load_state(json.loads(json.dumps(first.state())))
     assert (second.every_env_steps, second.steps_to_convergence, second.best) == (128, 512, 3.0)
     assert second.pass_steps(Counters(200), Counters(260), is_last=False)
-    older = Evaluator(config)  # of a run from before these were kept
+    older = EvaluationCallback(config)  # of a run from before these were kept
     older.load_state({"best": None, "since_best": 0, "is_due": False})
     assert (older.every_env_steps, older.steps_to_convergence) == (256, None)
     assert not older.pass_steps(Counters(128), Counters(255), is_last=False)
@@ -189,7 +195,9 @@ def test_a_run_that_goes_on_writes_the_same_table(tmp_path: Path) -> None:
 
 
 def test_a_run_of_the_walker_has_rows_by_trial(tmp_path: Path) -> None:
-    config = make_config({"trials": ["wind", "calm"], "score": "distance_m"}, ppo=PPO | {"mirror": True})
+    config = make_config(
+        {"scenarios": ["wind", "calm"], "score": "distance_m"}, ppo=PPO | {"symmetry_augmentation": True}
+    )
     with Trainer(config, tmp_path) as trainer:
         trainer.run()
     rows = table(tmp_path)
@@ -202,8 +210,8 @@ def test_a_run_of_the_walker_has_rows_by_trial(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("evaluation", "kind", "message"),
     [
-        ({"trials": ["winds"]}, UnknownNameError, r"unknown trial 'winds' \(did you mean 'wind'\?\); valid: calm"),
-        ({"trials": ["wind", "wind"]}, ConfigError, "more than once: wind"),
+        ({"scenarios": ["winds"]}, UnknownNameError, r"unknown scenario 'winds' .*'wind'.*valid: calm"),
+        ({"scenarios": ["wind", "wind"]}, ConfigError, "more than once: wind"),
         ({"converged": {"stabel": 1.0}}, UnknownNameError, r"'stabel' \(did you mean 'stable'\?\)"),
         ({"sooner": {"number": "metres", "steps": [[1, 1]]}}, UnknownNameError, "valid: matches, .*distance_min_m"),
         ({"score": "win_rate"}, UnknownNameError, "unknown number of an evaluation 'win_rate'"),
@@ -219,12 +227,12 @@ def test_names_that_do_not_exist_are_found_before_the_run(
 def test_trials_must_fit_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = list(verify(make_config({"converged": {"stable_walks": 4.0}, "score": "distance_min_m"})))
     assert lines[0].startswith("world: stroll-v1 on cpu, 1 seat")
-    monkeypatch.setattr("stroll.trials.TRIALS", {"calm": {}, "night": {"weather": {"moon": 1.0}}})
-    with pytest.raises(ConfigError, match=r"trial 'night': settings of stroll-v1: .*weather.moon"):
+    monkeypatch.setattr("stroll.scenarios.SCENARIOS", {"calm": {}, "night": {"weather": {"moon": 1.0}}})
+    with pytest.raises(ConfigError, match=r"scenario 'night': settings of stroll-v1: .*weather.moon"):
         list(verify(make_config()))
-    duel = {"world": {"name": "duel", "num_games": 8, "device": "cpu"}, "opponents": "rock", "rewards": {}}
-    with pytest.raises(ConfigError, match=r"duel-v1 is played against opponents; use evaluation.opponents"):
-        list(verify(make_config({"trials": ["calm"]}, **duel)))
+    duel = {"world": {"name": "duel", "num_envs": 8, "device": "cpu"}, "opponents": "rock", "rewards": {}}
+    with pytest.raises(ConfigError, match=r"duel-v1 .*evaluation.opponents"):
+        list(verify(make_config({"scenarios": ["calm"]}, **duel)))
 
 
 def test_the_summary_names_the_trials(tmp_path: Path) -> None:
@@ -232,3 +240,34 @@ def test_the_summary_names_the_trials(tmp_path: Path) -> None:
     text = "\n".join(summarise(config, tmp_path, ""))
     assert "evaluation every 256 env steps, 128 from distance_m 5, 64 from distance_m 10, 4 episodes" in text
     assert "in each of calm, wind, storm" in text
+
+
+def test_what_takes_long_is_told_while_it_does(tmp_path: Path) -> None:
+    ear = Ear()
+    with Trainer(make_config(), tmp_path, [ear]) as trainer:
+        trainer.run()
+    assert ear.activities[0] == ("saving the checkpoint init", None)
+    assert ear.activities[1][0].startswith("first iteration")
+    evaluations = [share for text, share in ear.activities if text.startswith("evaluation, 4 episodes in each of ")]
+    assert evaluations[0] == 0.0
+    assert evaluations.count(0.0) == len(ear.evaluations) == 3
+    assert all(share is not None and 0.0 <= share <= 1.0 for share in evaluations)
+    assert 1.0 in evaluations
+    assert all(evaluated.seconds > 0.0 and evaluated.every_env_steps == 256 for evaluated in ear.evaluations)
+    assert trainer.wall_s > trainer.training_s + sum(evaluated.seconds for evaluated in ear.evaluations)
+
+
+def test_a_signal_during_an_evaluation_lets_the_callback_finish(tmp_path: Path) -> None:
+    class Interrupted(Ear):
+        def on_activity(self, text: str, share: float | None, counters: Counters) -> None:
+            if text.startswith("evaluation") and share:
+                trainer.interrupt("a signal")
+            super().on_activity(text, share, counters)
+
+    ear = Interrupted()
+    with Trainer(make_config(), tmp_path, [ear]) as trainer:
+        trainer.run()
+    assert ear.evaluations == []
+    assert ear.activities[-2][1]  # the callback that was being told has noted it
+    assert ear.activities[-1] == ("saving the checkpoint interrupted", None)
+    assert trainer.stop_reason == "a signal"

@@ -1,4 +1,4 @@
-"""Runs that explore: schedules and stages decide how often, evaluations do not, and stopped runs go on exactly."""
+"""Runs that explore: schedules and phases decide how often, evaluations do not, and stopped runs go on exactly."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,9 @@ import torch
 
 from ludus.core.errors import ConfigError
 from ludus.store import load_checkpoint
-from ludus.training import Iteration, QuietCallback, TrainConfig, Trainer, train
+from ludus.training import BaseCallback, Iteration, TrainConfig, Trainer, train
 from ludus.training.config import differences
-from ludus.training.verification import verify
+from ludus.training.preflight import verify
 
 PER_ITERATION = 8 * 4
 ANNEALED = {"frequency": {"kind": "linear", "start": 0.8, "end": 0.0}}
@@ -20,10 +20,10 @@ ANNEALED = {"frequency": {"kind": "linear", "start": 0.8, "end": 0.0}}
 def _config(**changes: Any) -> TrainConfig:
     return TrainConfig.model_validate(
         {
-            "world": {"name": "dig", "num_games": 4},
+            "world": {"name": "dig", "num_envs": 4},
             "total_env_steps": 4 * PER_ITERATION,
             "policy": {"net_arch": {"pi": [8], "vf": [8]}, "exploration": ANNEALED},
-            "ppo": {"steps": 8, "batch_size": 16, "epochs": 1},
+            "ppo": {"n_steps": 8, "batch_size": 16, "n_epochs": 1},
             "checkpoints": {"every_env_steps": None},
         }
         | changes
@@ -41,7 +41,7 @@ STAGES: list[dict[str, Any]] = [
 ]
 
 
-class _Stop(QuietCallback):
+class _Stop(BaseCallback):
     trainer: Trainer | None = None
 
     def on_iteration(self, iteration: Iteration) -> None:
@@ -58,7 +58,7 @@ def _frequencies(folder: Path) -> list[float]:
     ("config", "frequencies"),
     [
         (_config(), [0.8, 0.6, 0.4, 0.2]),
-        (_config(world={"name": "duel", "num_games": 4}, curriculum=STAGES), [1.0, 1.0, 0.4, 0.2]),
+        (_config(world={"name": "duel", "num_envs": 4}, curriculum=STAGES), [1.0, 1.0, 0.4, 0.2]),
     ],
 )
 def test_a_stopped_run_goes_on_exactly(config: TrainConfig, frequencies: list[float], tmp_path: Path) -> None:
@@ -78,20 +78,20 @@ def test_a_stopped_run_goes_on_exactly(config: TrainConfig, frequencies: list[fl
 
 
 def test_a_stage_cannot_explore_with_a_policy_that_was_not_made_for_it() -> None:
-    duel = {"world": {"name": "duel", "num_games": 4}, "curriculum": STAGES}
-    with pytest.raises(ValueError, match="stage 'early' has an exploration of its own"):
+    duel = {"world": {"name": "duel", "num_envs": 4}, "curriculum": STAGES}
+    with pytest.raises(ValueError, match="phase 'early' has its own exploration"):
         _config(**duel, policy={})
-    stage = _config(**duel).at_stage(0).policy.exploration
-    assert stage is not None
-    assert stage.frequency.value(0.5) == 1.0
-    assert _config(**duel).at_stage(1).policy == _config(**duel).policy
+    phase = _config(**duel).at_phase(0).policy.exploration
+    assert phase is not None
+    assert phase.frequency.value(0.5) == 1.0
+    assert _config(**duel).at_phase(1).policy == _config(**duel).policy
 
 
 def test_verification_and_other_algorithms() -> None:
     assert len(list(verify(_config()))) > 5
     with pytest.raises(ValueError, match=r"algorithm sac cannot do policy\.exploration"):
         _config(world={"name": "point"}, algorithm="sac")
-    with pytest.raises(ConfigError, match="frequency must lie between 0 and 1"):
+    with pytest.raises(ConfigError, match=r"policy\.exploration\.frequency"):
         TrainConfig.from_json({"world": {"name": "dig"}, "policy": {"exploration": {"frequency": 1.5}}})
 
 

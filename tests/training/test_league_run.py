@@ -1,4 +1,4 @@
-"""Runs with past selves: snapshots on the disk, exact resume, stages, exploiters, and tables that tell the same."""
+"""Runs with past selves: snapshots on the disk, exact resume, phases, exploiters, and tables that tell the same."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ import pytest
 from ludus.league.payoffs import Payoffs
 from ludus.policies.agent import Agent
 from ludus.store import load_checkpoint
-from ludus.training import Counters, Iteration, QuietCallback, TrainConfig, Trainer, train
+from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer, train
 
 GAMES, STEPS = 8, 10
 PER_ITERATION = GAMES * STEPS
@@ -20,10 +20,10 @@ PER_ITERATION = GAMES * STEPS
 def make_config(**changes: Any) -> TrainConfig:
     return TrainConfig.model_validate(
         {
-            "world": {"name": "duel", "num_games": GAMES, "settings": {"rounds": 3}},
+            "world": {"name": "duel", "num_envs": GAMES, "settings": {"rounds": 3}},
             "total_env_steps": 8 * PER_ITERATION,
             "policy": {"net_arch": {"pi": [4], "vf": [4]}},
-            "ppo": {"steps": STEPS, "batch_size": 40, "epochs": 1},
+            "ppo": {"n_steps": STEPS, "batch_size": 40, "n_epochs": 1},
             "opponents": {"self": 3, "rock": 1},
             "league": {"snapshot_every_env_steps": PER_ITERATION, "sampler": "pfsp", "keep": 4},
             "checkpoints": {"every_iterations": 2, "keep": 1},
@@ -32,7 +32,7 @@ def make_config(**changes: Any) -> TrainConfig:
     )
 
 
-class Watcher(QuietCallback):
+class Watcher(BaseCallback):
     """Keeps what it is told; stops the run after some iterations."""
 
     def __init__(self, stop_after: int = 0) -> None:
@@ -145,7 +145,7 @@ def test_without_bots_the_learner_begins_against_itself_and_resumes_so(tmp_path:
 
 
 def test_stages_change_opponents_and_rewards_and_survive_a_stop(tmp_path: Path) -> None:
-    stages = [
+    phases = [
         {
             "name": "first",
             "opponents": {"rock": 1},
@@ -154,12 +154,12 @@ def test_stages_change_opponents_and_rewards_and_survive_a_stop(tmp_path: Path) 
         },
         {"name": "second", "opponents": {"random": 1, "self": 1}, "rewards": {"weights": {"wins": 5.0}}},
     ]
-    config = make_config(opponents=None, curriculum=stages)
+    config = make_config(opponents=None, curriculum=phases)
     watcher = run(config, tmp_path / "straight")
     assert watcher.messages == [
-        "info 2: from stage 'first' to 'second': 160 env steps are over",
+        "info 2: from phase 'first' to 'second': 160 env steps are over",
     ]
-    assert [iteration.stage for iteration in watcher.iterations] == ["first"] * 2 + ["second"] * 6
+    assert [iteration.phase for iteration in watcher.iterations] == ["first"] * 2 + ["second"] * 6
     breakdown = rows(tmp_path / "straight" / "reward_breakdown.csv")
     assert [float(row["wins"]) != 0.0 for row in breakdown[:3]] == [False, False, True]
     assert all(float(row["reward"]) == 0.0 for row in breakdown[2:])

@@ -11,10 +11,10 @@ import torch
 from ludus.core.errors import CheckpointError, ConfigMismatchError
 from ludus.envs.base import EnvRequest
 from ludus.envs.registry import register_env
-from ludus.envs.tiny.duel import DuelEnv
+from ludus.envs.tiny.two_player import DuelEnv
 from ludus.policies.agent import Agent
 from ludus.store import Checkpoint, load_checkpoint, save_checkpoint
-from ludus.training import Counters, Iteration, QuietCallback, TrainConfig, Trainer, train
+from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer, train
 from ludus.training.checkpointing import stored_config
 
 STEPS, GAMES, ITERATIONS = 8, 4, 6
@@ -32,7 +32,7 @@ class ForgetfulDuel(DuelEnv):
 register_env("forgetful-v1", ForgetfulDuel)
 
 
-class Recorder(QuietCallback):
+class Recorder(BaseCallback):
     """Writes down what it is told; asks for a stop after some iterations."""
 
     def __init__(self, stop_after: int = 0) -> None:
@@ -60,10 +60,10 @@ class Recorder(QuietCallback):
 def make_config(**changes: Any) -> TrainConfig:
     return TrainConfig.model_validate(
         {
-            "world": {"name": "duel", "num_games": GAMES},
+            "world": {"name": "duel", "num_envs": GAMES},
             "total_env_steps": ITERATIONS * PER_ITERATION,
-            "policy": {"recurrent": {"size": 4}, "normalise": {"observations": True}},
-            "ppo": {"steps": STEPS, "chunk": 4, "batch_size": 16, "epochs": 2},
+            "policy": {"recurrent": {"size": 4}, "normalize": {"observations": True}},
+            "ppo": {"n_steps": STEPS, "sequence_length": 4, "batch_size": 16, "n_epochs": 2},
             "opponents": {"rock": 1, "random": 3},
             "checkpoints": {"every_env_steps": 2 * PER_ITERATION},
         }
@@ -135,7 +135,7 @@ def test_a_run_that_was_cut_off_just_before_its_final_checkpoint_gets_it(tmp_pat
 
 
 def test_metrics_have_the_three_counters_and_schedules_follow_the_budget(tmp_path: Path) -> None:
-    ppo = {"steps": STEPS, "batch_size": 16, "chunk": 4, "epochs": 1}
+    ppo = {"n_steps": STEPS, "batch_size": 16, "sequence_length": 4, "n_epochs": 1}
     ppo["learning_rate"] = {"kind": "linear", "start": 6e-3, "end": 0.0}  # type: ignore[assignment]
     train(make_config(ppo=ppo), tmp_path)
     logged = lines(tmp_path)
@@ -150,13 +150,15 @@ def test_metrics_have_the_three_counters_and_schedules_follow_the_budget(tmp_pat
 def test_other_settings_are_refused_with_every_difference(tmp_path: Path) -> None:
     train(make_config(), tmp_path)
     before = (tmp_path / "metrics.jsonl").read_bytes()
-    other = make_config(seed=3, opponents="rock", ppo={"steps": STEPS, "chunk": 4, "batch_size": 16, "clip": 0.1})
+    other = make_config(
+        seed=3, opponents="rock", ppo={"n_steps": STEPS, "sequence_length": 4, "batch_size": 16, "clip_range": 0.1}
+    )
     with pytest.raises(ConfigMismatchError) as refused:
         train(other, tmp_path)
     assert str(refused.value).splitlines()[1:-1] == [
         "  opponents.random: 3.0 -> not set",
-        "  ppo.clip.level: 0.2 -> 0.1",
-        "  ppo.epochs: 2 -> 10",
+        "  ppo.clip_range.level: 0.2 -> 0.1",
+        "  ppo.n_epochs: 2 -> 10",
         "  seed: 0 -> 3",
     ]
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
@@ -165,11 +167,9 @@ def test_other_settings_are_refused_with_every_difference(tmp_path: Path) -> Non
 
 
 def test_games_that_cannot_be_restored_start_anew_and_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    config = make_config(world={"name": "forgetful", "num_games": GAMES})
+    config = make_config(world={"name": "forgetful", "num_envs": GAMES})
     stop_and_go_on(config, tmp_path, stop_after=2)
-    assert (
-        "forgetful-v1 cannot restore its games: all 4 start anew, the learner goes on from env step 64" in caplog.text
-    )
+    assert "forgetful-v1 cannot restore its games: all 4 restart, the learner resumes at env step 64" in caplog.text
     logged = lines(tmp_path)
     assert [line["iteration"] for line in logged] == [1, 2, 3, 4, 5, 6]
     assert logged[1]["episodes"] == GAMES  # matches of 10 rounds: the first ended in step 10 of 16
@@ -193,7 +193,7 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "checkpoints" / "step-1", Checkpoint({}, {"counters": 1}))
-    with pytest.raises(CheckpointError, match=r"config.json: is missing; not a run's checkpoint"):
+    with pytest.raises(CheckpointError, match=r"config.json: is missing"):
         train(make_config(), tmp_path)
 
 
@@ -201,7 +201,7 @@ def test_every_checkpoint_is_an_agent(tmp_path: Path) -> None:
     with Trainer(make_config(), tmp_path) as trainer:
         trainer.run()
         frames = torch.randn(5, 3, 8)
-        expected = Agent(trainer.bench.policy)
+        expected = Agent(trainer.components.policy)
     for path in (tmp_path, tmp_path / "checkpoints" / "final"):
         agent, state, own = Agent.load(path), None, None
         for frame in frames:
@@ -219,9 +219,9 @@ def test_the_learner_can_play_every_seat(tmp_path: Path) -> None:
 def test_it_learns(tmp_path: Path) -> None:
     config = TrainConfig.model_validate(
         {
-            "world": {"name": "duel", "num_games": 32},
+            "world": {"name": "duel", "num_envs": 32},
             "total_env_steps": 40_000,
-            "ppo": {"steps": 32, "batch_size": 256, "epochs": 4, "learning_rate": 3e-3},
+            "ppo": {"n_steps": 32, "batch_size": 256, "n_epochs": 4, "learning_rate": 3e-3},
             "opponents": "rock",
         }
     )

@@ -8,19 +8,19 @@ import pytest
 import torch
 
 from ludus.policies.agent import Agent
-from ludus.training import Iteration, QuietCallback, TrainConfig, Trainer, train
+from ludus.training import BaseCallback, Iteration, TrainConfig, Trainer, train
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = pytest.mark.cuda
 
 
-class Saboteur(QuietCallback):
+class Saboteur(BaseCallback):
     """Loses a parameter after the second iteration and stops the run after the fourth."""
 
     trainer: Trainer
 
     def on_iteration(self, iteration: Iteration) -> None:
         if iteration.counters.iterations == 2:
-            self.trainer.bench.policy.value_head.bias.data.fill_(math.nan)
+            self.trainer.components.policy.value_head.bias.data.fill_(math.nan)
         if iteration.counters.iterations == 4:
             self.trainer.stop()
 
@@ -28,10 +28,10 @@ class Saboteur(QuietCallback):
 def test_faults_stops_and_agents(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = TrainConfig.model_validate(
         {
-            "world": {"name": "duel", "num_games": 64, "device": "cuda"},
+            "world": {"name": "duel", "num_envs": 64, "device": "cuda"},
             "total_env_steps": 6 * 16 * 64,
-            "policy": {"recurrent": {"size": 16}, "normalise": {"observations": True, "returns": True}},
-            "ppo": {"steps": 16, "chunk": 8, "batch_size": 256, "epochs": 2},
+            "policy": {"recurrent": {"size": 16}, "normalize": {"observations": True, "returns": True}},
+            "ppo": {"n_steps": 16, "sequence_length": 8, "batch_size": 256, "n_epochs": 2},
             "opponents": {"rock": 1, "random": 1},
             "checkpoints": {"every_iterations": 2},
         }
@@ -41,7 +41,7 @@ def test_faults_stops_and_agents(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         saboteur.trainer = trainer
         assert trainer.run().iterations == 4
         assert trainer.rollbacks == 1
-    assert "not finite in iteration 3: it began in the parameter (value_head.bias" in caplog.text
+    assert "NaN or Inf in iteration 3, first seen in the parameter (value_head.bias" in caplog.text
     assert train(config, tmp_path).iterations == 6
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["iteration"] for line in lines] == [1, 2, 3, 4, 5, 6]

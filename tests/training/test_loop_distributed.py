@@ -18,13 +18,14 @@ from torch import Tensor
 from ludus.core.errors import ConfigError, ConfigMismatchError, RankError, UnsupportedError
 from ludus.envs.base import EnvRequest, StepResult
 from ludus.envs.registry import register_env
-from ludus.envs.tiny.duel import DuelEnv
+from ludus.envs.tiny.two_player import DuelEnv
 from ludus.policies.agent import Agent
-from ludus.policies.memory import with_prefix
+from ludus.policies.policy import with_prefix
 from ludus.store import load_checkpoint
-from ludus.training import Counters, Iteration, QuietCallback, TrainConfig, Trainer, train
-from ludus.training.place import Place
-from ludus.training.workbench import Workbench
+from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer, train
+from ludus.training.components import Components
+from ludus.training.distributed import Process
+from ludus.training.resolve import resolve
 
 STEPS, GAMES, ITERATIONS = 8, 4, 6
 PER_ITERATION = STEPS * GAMES
@@ -35,7 +36,7 @@ STAGES: list[dict[str, Any]] = [
     {
         "name": "2v2",
         "opponents": {"mirror": 1, "self": 1},
-        "world": {"num_games": 4, "settings": {"blue": 2, "orange": 2}},
+        "world": {"num_envs": 4, "settings": {"blue": 2, "orange": 2}},
         "promotion": {"after_env_steps": 150},
     },
     {"name": "1v2", "opponents": {"mirror": 1, "random": 1}, "world": {"settings": {"orange": 2}}},
@@ -64,7 +65,7 @@ class HookedDuel(DuelEnv):
 register_env("hooked-v1", HookedDuel)
 
 
-class Recorder(QuietCallback):
+class Recorder(BaseCallback):
     """Writes down what it is told; does something after the second iteration."""
 
     def __init__(self, then: Callable[[], None] = lambda: None) -> None:
@@ -83,10 +84,10 @@ class Recorder(QuietCallback):
 def make_config(**changes: Any) -> TrainConfig:
     return TrainConfig.model_validate(
         {
-            "world": {"name": "hooked", "num_games": GAMES},
+            "world": {"name": "hooked", "num_envs": GAMES},
             "total_env_steps": ITERATIONS * PER_ITERATION,
-            "policy": {"recurrent": {"size": 4}, "normalise": {"observations": True, "returns": True}},
-            "ppo": {"steps": STEPS, "chunk": 4, "batch_size": 16, "epochs": 2},
+            "policy": {"recurrent": {"size": 4}, "normalize": {"observations": True, "returns": True}},
+            "ppo": {"n_steps": STEPS, "sequence_length": 4, "batch_size": 16, "n_epochs": 2},
             "opponents": {"rock": 1, "random": 3},
             "checkpoints": {"every_env_steps": 2 * PER_ITERATION},
         }
@@ -96,9 +97,9 @@ def make_config(**changes: Any) -> TrainConfig:
 
 def _note(path: Path, rank: int, trainer: Trainer, recorder: Recorder) -> None:
     """Keeps what the test compares: the whole policy, the last rollout, the counters and what callbacks were told."""
-    buffer = trainer.bench.ppo.rollout
+    buffer = trainer.components.buffer
     rollout = {"returns": buffer.returns, "values": buffer.values, "rewards": buffer.rewards, "actions": buffer.actions}
-    state = with_prefix("policy", trainer.bench.policy.state()) | rollout
+    state = with_prefix("policy", trainer.components.policy.state()) | rollout
     save_file({name: tensor.contiguous() for name, tensor in state.items()}, f"{path}-{rank}.safetensors")
     counters = [trainer.counters.env_steps, trainer.counters.iterations, trainer.counters.updates, trainer.rollbacks]
     Path(f"{path}-{rank}.json").write_text(json.dumps({"counters": counters, "told": recorder.told}))
@@ -113,10 +114,10 @@ def _run(path: Path, folder: Path, rank: int) -> None:
 
 
 def _run_stages(path: Path, folder: Path, rank: int, *, stops: bool) -> None:
-    """Runs through stages with games of their own; stops after the second iteration if asked to."""
+    """Runs through phases with games of their own; stops after the second iteration if asked to."""
     config = make_config(
-        world={"name": "tug", "num_games": 8, "settings": {"rounds": 3}},
-        ppo={"steps": STEPS, "chunk": 4, "minibatch_count": 2, "epochs": 2},
+        world={"name": "tug", "num_envs": 8, "settings": {"rounds": 3}},
+        ppo={"n_steps": STEPS, "sequence_length": 4, "n_minibatches": 2, "n_epochs": 2},
         opponents=None,
         curriculum=STAGES,
         total_env_steps=700,
@@ -279,8 +280,8 @@ def test_only_the_first_process_writes_and_tells(runs: Path) -> None:
 
 
 def test_metrics_are_those_of_the_joined_batch(runs: Path) -> None:
-    ranks, _ = noted(runs, "straight")
-    joined = {name: torch.cat([rank[name] for rank in ranks], 1) for name in ("returns", "values", "rewards")}
+    processes, _ = noted(runs, "straight")
+    joined = {name: torch.cat([rank[name] for rank in processes], 1) for name in ("returns", "values", "rewards")}
     last = lines(runs / "straight")[-1]
     explained = 1.0 - (joined["returns"] - joined["values"]).var() / joined["returns"].var()
     assert last["explained_variance"] == pytest.approx(explained.item(), abs=1e-5)
@@ -347,19 +348,19 @@ def test_a_callback_that_saves_is_refused_instead_of_waiting_for_ever(runs: Path
 def test_a_fault_on_one_process_takes_all_back(runs: Path) -> None:
     assert [line["rollbacks"] for line in lines(runs / "reward")] == [0, 1, 1, 1, 1, 1]
     assert lines(runs / "reward")[0] == lines(runs / "straight")[0]
-    place = "not finite in iteration 2: it began in the reward (weighted terms, first at step 3 of the rollout, row 0"
+    place = "NaN or Inf in iteration 2, first seen in the reward (weighted terms, first at step 3 of the rollout, row 0"
     assert (runs / "stderr").read_text().count(f"{place}, on process 1); back to iteration 1") == 2
 
 
 def test_another_number_of_processes_is_refused(runs: Path) -> None:
-    with pytest.raises(ConfigMismatchError, match="saved by 2 processes and cannot go on with 1; start as many"):
+    with pytest.raises(ConfigMismatchError, match=r"2 processes .*with 1"):
         train(make_config(), runs / "straight")
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"world": {"name": "duel", "num_games": 5}}, r"world.num_games 5 cannot .* among 2 processes; .* 4 or 6"),
+        ({"world": {"name": "duel", "num_envs": 5}}, r"world.num_envs 5 cannot .* among 2 processes; .* 4 or 6"),
         ({"ppo": {"batch_size": 15}}, r"ppo.batch_size 15 cannot be divided evenly"),
         ({"world": {"name": "duel", "device": "cuda:1"}}, r"names one device for 2 processes; use 'cuda'"),
     ],
@@ -376,28 +377,28 @@ def test_what_cannot_be_divided_is_refused_before_anyone_waits(
 
 def test_places() -> None:
     meet = {"MASTER_ADDR": "a", "MASTER_PORT": "1"}
-    assert Place.read({}) == Place.read({"RANK": "0", "WORLD_SIZE": "1"}) == Place(0, 1, 0)
-    assert Place.read({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"} | meet) == Place(3, 4, 1)
-    assert Place(3, 4, 1).share(make_config(world={"name": "duel", "device": "cuda"})).world.device == "cuda:1"
+    assert Process.read({}) == Process.read({"RANK": "0", "WORLD_SIZE": "1"}) == Process(0, 1, 0)
+    assert Process.read({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"} | meet) == Process(3, 4, 1)
+    assert Process(3, 4, 1).share(make_config(world={"name": "duel", "device": "cuda"})).world.device == "cuda:1"
     for wrong, message in (
         ({"RANK": "x", "WORLD_SIZE": "2"}, "RANK is 'x'; it must be a whole number"),
         ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK must be 0 to 1"),
         ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR, MASTER_PORT not set"),
     ):
         with pytest.raises(ConfigError, match=message):
-            Place.read(wrong)
-    assert Place(0, 4, 0).seed(7) == 7
-    assert len({Place(rank, 4, 0).seed(seed) for rank in range(4) for seed in range(4)}) == 16
+            Process.read(wrong)
+    assert Process(0, 4, 0).seed(7) == 7
+    assert len({Process(rank, 4, 0).seed(seed) for rank in range(4) for seed in range(4)}) == 16
 
 
 def test_the_parts_together_are_the_games_of_one_process() -> None:
     config = make_config()
     with (
-        Workbench(config) as whole,
-        Workbench(config, Place(0, 2, 0)) as first,
-        Workbench(config, Place(1, 2, 1)) as second,
+        Components(config) as whole,
+        Components(resolve(config, Process(0, 2, 0))) as first,
+        Components(resolve(config, Process(1, 2, 1))) as second,
     ):
-        alone, *parts = (bench.state().tensors for bench in (whole, first, second))
+        alone, *parts = (components.state().tensors for components in (whole, first, second))
         for group in ("games", "opponents"):
             for name, tensor in alone[group].items():
                 if tensor.dim() and tensor.shape[0] == GAMES:

@@ -2,27 +2,31 @@
 
 from pathlib import Path
 
+import numpy as np
+import pytest
 import torch
 
 from ludus.envs.registry import make_env
-from ludus.evaluation.duels import evaluate
-from ludus.policies.config import NetArch, NormalisationConfig, PolicyConfig
+from ludus.envs.world_parts import merge_settings
+from ludus.evaluation.evaluate import PolicyEvaluator, evaluate
+from ludus.policies.config import NetArch, NormalizationConfig, PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.training import Trainer
 from ludus.training.presets import load_run_config
+from ludus.worlds.mimic.scenarios import SCENARIOS
 
 SHORT = {"episode_s": 0.5}
 
 
 def make_policy(seed: int = 0) -> Policy:
     torch.manual_seed(seed)
-    config = PolicyConfig(net_arch=NetArch(pi=(16,), vf=(16,)), normalise=NormalisationConfig(observations=True))
+    config = PolicyConfig(net_arch=NetArch(pi=(16,), vf=(16,)), normalize=NormalizationConfig(observations=True))
     with make_env("mimic", config=SHORT) as env:
         return Policy(env.spec, config)
 
 
 def walked(policy: Policy, **asked: object) -> dict[str, object]:
-    result = evaluate(policy, trials=["walk"], matches=4, world="mimic", config=SHORT, deterministic=True, **asked)  # type: ignore[arg-type]
+    result = evaluate(policy, scenarios=["walk"], matches=4, world="mimic", config=SHORT, deterministic=True, **asked)  # type: ignore[arg-type]
     return dict(result.rows[0])
 
 
@@ -45,12 +49,17 @@ def test_evaluation_leaves_the_normaliser_alone() -> None:
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_evaluation_starts_are_not_all_the_same_step() -> None:
-    with make_env("mimic", 20, config={"starts": "fixed", "mirror": False}) as env:
-        phases = env.reset()["vector"][:, 0, :2]
-    assert len({tuple(round(number, 3) for number in row) for row in phases.tolist()}) == 2
-    with make_env("mimic", 20, config={"starts": "fixed"}) as env:
-        assert len(set(env.reset()["vector"][:, 0, 2].tolist())) == 10
+@pytest.mark.parametrize("trial", ["walk", "speed-1.0", "pushes"])
+@pytest.mark.parametrize("batch", [20, 8])
+def test_twenty_walks_of_an_evaluation_are_twenty_different_ones(trial: str, batch: int) -> None:
+    with make_env("mimic", batch, config=merge_settings(SCENARIOS[trial], SHORT)) as env:
+        walks = PolicyEvaluator(env, (), matches=20, deterministic=True).play_matches(make_policy())
+    assert len(np.unique(walks.events["reward"].round(4))) == 20  # mirror images differ by rounding alone
+
+
+def test_the_interval_of_a_trial_at_one_speed_has_a_width() -> None:
+    (row,) = evaluate(make_policy(), scenarios=["speed-1.0"], matches=20, world="mimic", deterministic=True).rows
+    assert row["mean_return_high"] - row["mean_return_low"] > 0.01 * row["mean_return"]
 
 
 def test_actor_and_critic_share_no_layer() -> None:
@@ -72,7 +81,7 @@ def test_the_step_of_a_fall_is_rewarded_as_any_other() -> None:
 
 
 def test_runs_are_seeded(tmp_path: Path) -> None:
-    small = ["world.num_games=8", "ppo.steps=16", "ppo.batch_size=64", "total_env_steps=256", "evaluation.matches=2"]
+    small = ["world.num_envs=8", "ppo.n_steps=16", "ppo.batch_size=64", "total_env_steps=256", "evaluation.matches=2"]
     written = []
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         config = load_run_config("mimic", "debug", overrides=[*small, f"seed={seed}"])

@@ -15,9 +15,9 @@ from ludus.training.api import TrainedRun, _read
 
 QUIET = {"console": "off", "tensorboard": False, "curves": False}
 SETTINGS: dict[str, Any] = {
-    "world": {"name": "rps-v1", "num_games": 8},
+    "world": {"name": "rps-v1", "num_envs": 8},
     "total_env_steps": 512,
-    "ppo": {"steps": 16, "chunk": 8, "batch_size": 64, "epochs": 1},
+    "ppo": {"n_steps": 16, "sequence_length": 8, "batch_size": 64, "n_epochs": 1},
     "monitoring": QUIET,
 }
 
@@ -46,7 +46,7 @@ def test_a_mapping_a_file_and_an_object_are_the_same_run(tmp_path: Path) -> None
 
 def test_a_world_and_a_preset_in_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    small = ["total_env_steps=64", "world.num_games=4", "ppo.steps=16", "ppo.batch_size=64", "monitoring.console=off"]
+    small = ["total_env_steps=64", "world.num_envs=4", "ppo.n_steps=16", "ppo.batch_size=64", "monitoring.console=off"]
     run = ludus.train("gym:CartPole-v1", preset="default", overrides=[*small, "monitoring.curves=false"])
     assert run.folder.parent == Path("runs")
     assert run.env_steps == 64
@@ -79,7 +79,7 @@ def test_resume_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_evaluate_takes_paths_agents_and_one_opponent(tmp_path: Path) -> None:
-    settings = SETTINGS | {"world": {"name": "duel-v1", "num_games": 8}, "opponents": "rock"}
+    settings = SETTINGS | {"world": {"name": "duel-v1", "num_envs": 8}, "opponents": "rock"}
     run = ludus.train(settings, folder=tmp_path / "run")
     by_path = ludus.evaluate(run.folder, "rock", matches=10)
     assert by_path.rows == ludus.evaluate(str(run.folder), ["rock"], matches=10).rows
@@ -105,7 +105,7 @@ def test_what_is_wrong_is_typed(tmp_path: Path) -> None:
         ludus.train({"seed": 1}, folder=tmp_path / "run")
     with pytest.raises(UnknownNameError, match="unknown world 'brwal'"):
         ludus.train("brwal", folder=tmp_path / "run")
-    with pytest.raises(ConfigError, match="is for a world by its name"):
+    with pytest.raises(ConfigError, match="preset 'quick'"):
         ludus.train(SETTINGS, preset="quick", folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     ludus.train(SETTINGS, folder=tmp_path / "run")

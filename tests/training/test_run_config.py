@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from ludus.config import Shelf, dump_yaml, parse_document, read_config
+from ludus.config import PresetDirectory, dump_yaml, parse_document, read_config
 from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
-from ludus.envs.registry import preset_package, registered_envs
+from ludus.envs.world import find_world, registered_envs
 from ludus.training.config import TrainConfig
 from ludus.training.presets import load_run_config, load_run_config_with_origins
 
 WORLDS = (*registered_envs(), "gym:CartPole-v1")
-PRESETS = [(world, name) for world in WORLDS for name in Shelf(preset_package(world)).names()]
+PRESETS = [(world, name) for world in WORLDS for name in PresetDirectory(find_world(world).package).names()]
 
 
 @pytest.fixture(autouse=True)
@@ -29,31 +29,26 @@ def test_every_preset_is_valid_and_survives_its_own_output(world: str, preset: s
     assert config.world.name == world
     text = dump_yaml(config.to_json())
     assert read_config(TrainConfig, [parse_document(text, "config.yaml")]) == config
-    assert Shelf(preset_package(world)).about(preset), "the first line of a preset says what it is for"
+    assert PresetDirectory(find_world(world).package).about(preset), "the first line of a preset says what it is for"
 
 
 def test_a_gymnasium_world_takes_the_common_preset() -> None:
     config = load_run_config("gym:CartPole-v1")
-    assert (config.world.name, config.world.num_games, config.total_env_steps) == ("gym:CartPole-v1", 8, 500_000)
-    assert config.ppo.minibatches(8) == 4
+    assert (config.world.name, config.world.num_envs, config.total_env_steps) == ("gym:CartPole-v1", 8, 500_000)
+    assert config.hyperparameters.minibatches(8) == 4
 
 
-def test_quick_comes_before_default_and_one_of_them_must_be_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_preset_of_a_world_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     presets = tmp_path / "presets"
     presets.mkdir()
-    monkeypatch.setattr(Shelf, "_folder", lambda _: presets)
-    (presets / "other.yaml").write_text("seed: 1\n")
-    words = "duel has no preset quick or walk or default; choose one with --preset: other"
-    with pytest.raises(ConfigError, match=words):
+    monkeypatch.setattr(PresetDirectory, "_folder", lambda _: presets)
+    (presets / "other.yaml").write_text("seed: 2\n")
+    with pytest.raises(ConfigError, match=r"duel has no preset quick; .*: other"):
         load_run_config("duel")
-    (presets / "default.yaml").write_text("seed: 2\n")
-    assert load_run_config("duel").seed == 2
-    (presets / "quick.yaml").write_text("extends: default\ntotal_env_steps: 7\n")
+    (presets / "quick.yaml").write_text("extends: other\ntotal_env_steps: 7\n")
     config = load_run_config("duel")
     assert (config.seed, config.total_env_steps) == (2, 7)
-    assert load_run_config("duel", "other").seed == 1
+    assert load_run_config("duel", "other").total_env_steps != 7
 
 
 def test_a_world_without_presets_begins_with_the_plain_defaults() -> None:
@@ -74,21 +69,20 @@ def test_unknown_worlds_and_presets() -> None:
 def test_each_layer_wins_over_those_before_it(tmp_path: Path, user_file: Path) -> None:
     user_file.write_text("device: cuda\nname: Ada\n")
     mine = tmp_path / "mine.yaml"
-    mine.write_text("extends: debug\nseed: 5\nppo: {epochs: 3}\n")
-    run = load_run_config_with_origins("brawl", None, mine, ["ppo.steps=64", "seed=6"])
-    config = run.config
+    mine.write_text("extends: debug\nseed: 5\nppo: {n_epochs: 3}\n")
+    config, found = load_run_config_with_origins("brawl", None, mine, ["ppo.n_steps=64", "seed=6"])
     assert (config.world.name, config.world.device, config.seed) == ("brawl", "cuda", 6)
-    assert (config.ppo.steps, config.ppo.epochs) == (64, 3)
-    debug = Shelf("ludus.envs.brawl").file("debug")
+    assert (config.hyperparameters.n_steps, config.hyperparameters.n_epochs) == (64, 3)
+    debug = PresetDirectory("ludus.worlds.brawl").file("debug")
     origins = {
         ("world", "name"): "command line: WORLD",
         ("world", "device"): f"{user_file}:1:9",
         ("seed",): "command line: seed=6",
-        ("ppo", "steps"): "command line: ppo.steps=64",
-        ("ppo", "epochs"): f"{mine}:3:15",
+        ("ppo", "n_steps"): "command line: ppo.n_steps=64",
+        ("ppo", "n_epochs"): f"{mine}:3:17",
     }
-    assert {path: str(run.origins.of(path)) for path in origins} == origins
-    budget = run.origins.of(("total_env_steps",))
+    assert {path: str(found.of(path)) for path in origins} == origins
+    budget = found.of(("total_env_steps",))
     assert budget is not None
     assert budget.source == str(debug)
     assert load_run_config("brawl", None, mine, ["world.device=cpu"]).world.device == "cpu"
@@ -127,13 +121,13 @@ def test_a_file_for_another_world_is_refused(tmp_path: Path) -> None:
 
 def test_the_worlds_own_settings_are_checked_with_their_lines(tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
-    mine.write_text("world:\n  settings:\n    stoks: 2\n    step_limit: 1\nppo: {value: .inf}\n")
+    mine.write_text("world:\n  settings:\n    stoks: 2\n    step_limit: 1\nppo: {vf_coef: .inf}\n")
     with pytest.raises(ConfigFileError) as caught:
         load_run_config("brawl", file=mine, overrides=["world.settings.threads=0", "seed=x"])
     assert [(fault.place, fault.key) for fault in caught.value.faults] == [
         (f"{mine}:3:5", "world.settings.stoks"),
         (f"{mine}:4:17", "world.settings.step_limit"),
-        (f"{mine}:5:14", "ppo.value"),
+        (f"{mine}:5:16", "ppo.vf_coef"),
         ("command line: world.settings.threads=0", "world.settings.threads"),
         ("command line: seed=x", "seed"),
     ]

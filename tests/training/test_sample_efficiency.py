@@ -13,13 +13,14 @@ TINY = (
     "--env-steps=128",
     "--evaluations=2",
     "--matches=2",
-    "--set=world.num_games=4",
+    "--set=world.num_envs=4",
     "--set=world.settings.step_limit=5",
-    "--set=ppo:ppo.steps=16",
+    "--set=ppo:ppo.n_steps=16",
     "--set=ppo:ppo.batch_size=32",
-    "--set=sac:off_policy.gradient_steps=3",
-    "--set=td3:off_policy.gradient_steps=2",
-    "--set=off_policy.learning_starts=32",
+    "--set=sac:sac.gradient_steps=3",
+    "--set=td3:td3.gradient_steps=2",
+    "--set=sac:sac.learning_starts=32",
+    "--set=td3:td3.learning_starts=32",
 )
 
 
@@ -50,10 +51,10 @@ def test_presets_and_settings_may_be_of_one_algorithm(script: ModuleType) -> Non
     given = ["walk", "sac:walk-sac", "world.settings.motion=td3:x", "td3:seed=3"]
     assert script.own(given, "sac") == ["walk", "walk-sac", "world.settings.motion=td3:x"]
     assert script.own(given, "td3") == ["walk", "world.settings.motion=td3:x", "seed=3"]
-    options = script._read(["mimic", "--preset=walk", "--preset=sac:debug", "--set=ppo:ppo.epochs=3"])
-    assert script.make_config(options, "ppo", 0).world.num_games == 512
-    assert script.make_config(options, "ppo", 0).ppo.epochs == 3
+    options = script._read(["mimic", "--preset=walk", "--preset=sac:debug", "--set=ppo:ppo.n_epochs=3"])
+    assert script.make_config(options, "ppo", 0).world.num_envs == 512
+    assert script.make_config(options, "ppo", 0).ppo.n_epochs == 3
     sac = script.make_config(options, "sac", 5)
-    assert (sac.world.num_games, sac.algorithm, sac.seed) == (16, "sac", 5)
+    assert (sac.world.num_envs, sac.algorithm, sac.seed) == (16, "sac", 5)
     assert sac.evaluation is not None
     assert sac.evaluation.sooner is None

@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 
-from ludus.config import Shelf
+from ludus.config import PresetDirectory
 from ludus.core.files import JSON
-from ludus.envs.registry import preset_package
+from ludus.envs.world import find_world
 from ludus.training import TrainConfig, Trainer
 from ludus.training.presets import load_run_config
 
-BRAWL = Shelf(preset_package("brawl")).names()
-CITY = [name for name in Shelf(preset_package("city")).names() if name != "micropolis"]  # which needs a screen
-MIMIC = Shelf(preset_package("mimic")).names()
-ROCKET = Shelf(preset_package("rocket")).names()
+BRAWL = PresetDirectory(find_world("brawl").package).names()
+# `micropolis` needs a screen.
+CITY = [name for name in PresetDirectory(find_world("city").package).names() if name != "micropolis"]
+MIMIC = PresetDirectory(find_world("mimic").package).names()
+ROCKET = PresetDirectory(find_world("rocket").package).names()
 BUDGET_AND_CADENCE = {
     "total_env_steps",
     "evaluation.every_env_steps",
@@ -24,7 +25,7 @@ BUDGET_AND_CADENCE = {
 }
 # Sizes that a test can afford; nothing else is changed.
 SMALL = [
-    "world.num_games=16", "world.device=cpu", "world.settings.step_limit=50", "ppo.steps=64", "ppo.batch_size=512",
+    "world.num_envs=16", "world.device=cpu", "world.settings.step_limit=50", "ppo.n_steps=64", "ppo.batch_size=512",
     "league.keep=3",
 ]  # fmt: skip
 SMALL_AGENT = [
@@ -58,8 +59,9 @@ def test_a_test_size_differs_in_budget_and_cadence_alone(world: str, name: str) 
 
 
 def two_iterations(config: TrainConfig, folder: Path, *, most_seats: int = 1) -> None:
-    steps = config.ppo.steps if config.algorithm == "ppo" else config.off_policy.train_freq
-    changes: dict[str, Any] = {"total_env_steps": most_seats * config.world.num_games * steps + 1}
+    steps = config.method.rollout_steps(config.hyperparameters)
+    assert steps is not None
+    changes: dict[str, Any] = {"total_env_steps": most_seats * config.world.num_envs * steps + 1}
     with Trainer(config.model_copy(update=changes), folder) as trainer:
         assert trainer.run().iterations == 2
 
@@ -79,7 +81,7 @@ def test_a_preset_of_brawl_trains(preset: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("preset", CITY)
 def test_a_preset_of_city_trains(preset: str, tmp_path: Path) -> None:
     small = [
-        "world.num_games=2", "world.settings.steps=6", "ppo.steps=48", "ppo.batch_size=48", "evaluation.matches=1",
+        "world.num_envs=2", "world.settings.steps=6", "ppo.n_steps=48", "ppo.batch_size=48", "evaluation.matches=1",
     ]  # fmt: skip
     two_iterations(load_run_config("city", preset, overrides=small), tmp_path)
     assert "population" in (tmp_path / "evaluation_results.csv").read_text()
@@ -87,28 +89,28 @@ def test_a_preset_of_city_trains(preset: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("preset", MIMIC)
 def test_a_preset_of_mimic_trains(preset: str, tmp_path: Path) -> None:
-    small = ["world.num_games=16", "ppo.steps=32", "ppo.batch_size=128", "evaluation.matches=2"]
+    small = ["world.num_envs=16", "ppo.n_steps=32", "ppo.batch_size=128", "evaluation.matches=2"]
     two_iterations(load_run_config("mimic", preset, overrides=small), tmp_path)
     assert (tmp_path / "evaluation_results.csv").read_text().count("walk") >= 1
 
 
 @pytest.mark.parametrize("preset", ROCKET)
 def test_a_preset_of_rocket_trains(preset: str, tmp_path: Path) -> None:
-    config = load_run_config("rocket", preset, overrides=["world.num_games=16", "ppo.steps=16", "league.keep=3"])
+    config = load_run_config("rocket", preset, overrides=["world.num_envs=16", "ppo.n_steps=16", "league.keep=3"])
     assert config.evaluation is not None
-    minibatches = config.ppo.model_copy(update={"batch_size": 64, "minibatch_count": None})
+    minibatches = config.hyperparameters.model_copy(update={"batch_size": 64, "n_minibatches": None})
     short = {**config.evaluation.settings, "match_s": 2.0, "overtime_s": 0.0}
     evaluation = config.evaluation.model_copy(update={"matches": 2, "opponents": ("idle",), "settings": short})
     if config.curriculum:  # numbers of rows that nothing else divides
-        minibatches = config.ppo.model_copy(update={"minibatch_count": 1})
+        minibatches = config.hyperparameters.model_copy(update={"n_minibatches": 1})
     two_iterations(config.model_copy(update={"ppo": minibatches, "evaluation": evaluation}), tmp_path, most_seats=2)
 
 
 def test_the_three_stages_of_rocket_have_teams_of_their_own_and_past_selves_in_15_of_100_games() -> None:
     config = load_run_config("rocket", "1v1-2v2")
-    modes = [config.at_stage(index).world.settings["mode"] for index in range(3)]
+    modes = [config.at_phase(index).world.settings["mode"] for index in range(3)]
     assert modes == ["1v1", "1v2", "2v2"]
-    assert all(stage.opponents == {"mirror": 85.0, "self": 15.0} for stage in config.curriculum)
+    assert all(phase.opponents == {"mirror": 85.0, "self": 15.0} for phase in config.curriculum)
     assert config.checkpoints.every_env_steps == 250_000
 
 
@@ -124,13 +126,15 @@ def test_off_policy_walkers_are_the_walkers_of_ppo(preset: str, algorithm: str) 
     assert config.world.settings == walk.world.settings
     assert config.rewards == walk.rewards
     assert config.policy.net_arch == walk.policy.net_arch
-    assert config.policy.normalise.observations
-    assert config.off_policy.gamma == walk.ppo.gamma
-    assert config.off_policy.gradient_steps is not None
-    env_steps = config.world.num_games * config.off_policy.train_freq
-    assert config.off_policy.gradient_steps / env_steps == 0.25
+    assert config.policy.normalize.observations
+    settings = config.hyperparameters
+    assert settings.gamma == walk.hyperparameters.gamma
+    assert settings.gradient_steps is not None
+    env_steps = config.world.num_envs * settings.train_freq
+    assert settings.gradient_steps / env_steps == 0.25
     # Entropy must not be worth more than rewards, which normalisation makes small.
-    assert config.off_policy.first_entropy_coefficient <= 0.01
+    if algorithm == "sac":
+        assert settings.ent_coef_init <= 0.01
 
 
 def test_the_preset_of_gymnasium_trains(tmp_path: Path) -> None:
@@ -159,9 +163,9 @@ def test_the_long_competition_differs_in_size_budget_learning_rate_and_when_shap
     assert longer.policy == competition.policy
     assert longer.opponents == competition.opponents
     assert longer.total_env_steps == 60_000_000
-    assert longer.world.num_games / competition.world.num_games == 4
-    assert longer.ppo.batch_size / competition.ppo.batch_size == 4
-    allowed = BUDGET_AND_CADENCE | {"world.num_games", "ppo.batch_size", "ppo.learning_rate.end"}
+    assert longer.world.num_envs / competition.world.num_envs == 4
+    assert longer.hyperparameters.batch_size / competition.hyperparameters.batch_size == 4
+    allowed = BUDGET_AND_CADENCE | {"world.num_envs", "ppo.batch_size", "ppo.learning_rate.end"}
     one, other = flat(longer.to_json()), flat(competition.to_json())
     assert set(one) == set(other)
     differing = {key for key in one if one[key] != other[key]}
@@ -183,14 +187,14 @@ def test_armed_differs_from_the_competition_in_opponents_and_in_what_weapons_are
     armed, competition = load_run_config("brawl", "armed"), load_run_config("brawl", "competition")
     assert armed.rewards.weights["equip"].value(armed.total_env_steps) > 0.0
     assert "switcher" not in (armed.opponents or {})  # unseen, so that it shows whether a change is noticed
-    ppo = armed.ppo.model_copy(update={"entropy": competition.ppo.entropy})
+    ppo = armed.hyperparameters.model_copy(update={"ent_coef": competition.hyperparameters.ent_coef})
     changes = {"opponents": competition.opponents, "rewards": competition.rewards, "ppo": ppo}
     assert armed.model_copy(update=changes) == competition
     assert load_run_config("brawl", "armed-lstm").policy == armed.policy.model_copy(update={"strategy": None})
 
 
 def test_the_stages_of_the_curriculum() -> None:
-    stages = load_run_config("brawl", "curriculum").curriculum
-    rules = [(stage.promotion.win_rate, stage.promotion.against) for stage in stages if stage.promotion]
+    phases = load_run_config("brawl", "curriculum").curriculum
+    rules = [(phase.promotion.win_rate, phase.promotion.against) for phase in phases if phase.promotion]
     assert rules == [(0.9, ("constant",)), (0.7, ("based",))]
-    assert "self" in stages[2].opponents
+    assert "self" in phases[2].opponents

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ludus.training.signals import Received, ended_by_signals
+from ludus.training.session import Received, ended_by_signals
 
 
 class FakeTrainer:

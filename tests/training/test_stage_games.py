@@ -1,4 +1,4 @@
-"""Stages with games of their own: what is made anew, what goes on, and exact resume after every iteration."""
+"""Phases with games of their own: what is made anew, what goes on, and exact resume after every iteration."""
 
 import csv
 import json
@@ -17,15 +17,16 @@ from ludus.core.errors import ConfigError
 from ludus.envs.base import EnvRequest, StepResult
 from ludus.envs.registry import register_env
 from ludus.envs.settings import EnvSettings
-from ludus.envs.tiny.tug import TugEnv
+from ludus.envs.tiny.two_player import TugEnv
 from ludus.policies.agent import Agent
 from ludus.store import load_checkpoint
-from ludus.training import Counters, Iteration, QuietCallback, TrainConfig, Trainer
-from ludus.training.place import Place
-from ludus.training.verification import summarise, verify
+from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer
+from ludus.training.distributed import Process
+from ludus.training.preflight import verify
+from ludus.training.summary import summarise
 
 STEPS = 6
-# Rows of the stages: 2 mirrored games of 2 seats and 4 others; 2 of 3 seats, and 1 + 2; 1 of 4 seats and 2.
+# Rows of the phases: 2 mirrored games of 2 seats and 4 others; 2 of 3 seats, and 1 + 2; 1 of 4 seats and 2.
 ROWS = {"1v1": 8, "1v2": 9, "2v2": 6}
 ITERATIONS = {"1v1": 3, "1v2": 3, "2v2": 3}
 LENGTHS = {name: ITERATIONS[name] * STEPS * rows for name, rows in ROWS.items()}
@@ -34,21 +35,21 @@ CURRICULUM: list[dict[str, Any]] = [
     {
         "name": "1v2",
         "opponents": {"mirror": 1, "self": 1},
-        "world": {"num_games": 4, "settings": {"orange": 2}},
+        "world": {"num_envs": 4, "settings": {"orange": 2}},
         "rewards": {"weights": {"pulls": 1.0}, "glide_env_steps": 60},
         "promotion": {"after_env_steps": LENGTHS["1v2"]},
     },
     {
         "name": "2v2",
         "opponents": {"mirror": 1, "self": 1, "idle": 1},
-        "world": {"num_games": 2, "settings": {"blue": 2, "orange": 2, "rounds": 4}},
+        "world": {"num_envs": 2, "settings": {"blue": 2, "orange": 2, "rounds": 4}},
         "rewards": {"weights": {"reward": 1.0}, "team_spirit": 0.5},
     },
 ]
 
 
 class WideTug(TugEnv):
-    """A tug of war that says it shows one number more to larger teams, as no stage may do; a fault can be put in."""
+    """A tug of war that says it shows one number more to larger teams, as no phase may do; a fault can be put in."""
 
     fault: Callable[[StepResult], None] | None = None
 
@@ -79,18 +80,18 @@ register_env("wide-v1", WideTug, WideSettings)
 def make_config(**changes: Any) -> TrainConfig:
     return TrainConfig.model_validate(
         {
-            "world": {"name": "tug", "num_games": 6, "settings": {"rounds": 3}},
+            "world": {"name": "tug", "num_envs": 6, "settings": {"rounds": 3}},
             "total_env_steps": sum(LENGTHS.values()),
             "policy": {
                 "recurrent": {"size": 4},
                 "net_arch": {"pi": [4], "vf": [4]},
-                "normalise": {"observations": True, "returns": True},
+                "normalize": {"observations": True, "returns": True},
             },
             "ppo": {
-                "steps": STEPS,
-                "chunk": 3,
-                "minibatch_count": 2,
-                "epochs": 1,
+                "n_steps": STEPS,
+                "sequence_length": 3,
+                "n_minibatches": 2,
+                "n_epochs": 1,
                 "learning_rate": {"kind": "kl_adaptive", "start": 1e-3, "target": 0.001},
             },
             "curriculum": CURRICULUM,
@@ -102,7 +103,7 @@ def make_config(**changes: Any) -> TrainConfig:
     )
 
 
-class Watcher(QuietCallback):
+class Watcher(BaseCallback):
     """Keeps what it is told; stops the run after an iteration."""
 
     def __init__(
@@ -152,20 +153,20 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Watcher]:
 
 def test_every_stage_plays_its_own_games(straight: tuple[Path, Watcher]) -> None:
     folder, watcher = straight
-    assert [text for text in watcher.messages if "stage" in text] == [
-        "info 3: from stage '1v1' to '1v2': 144 env steps are over; 4 new games of 1v2",
-        "info 6: from stage '1v2' to '2v2': 162 env steps are over; 2 new games of 2v2",
+    assert [text for text in watcher.messages if "phase" in text] == [
+        "info 3: from phase '1v1' to '1v2': 144 env steps are over; 4 new games of 1v2",
+        "info 6: from phase '1v2' to '2v2': 162 env steps are over; 2 new games of 2v2",
     ]
-    stages = [iteration.stage for iteration in watcher.iterations]
-    assert stages == [name for name, count in ITERATIONS.items() for _ in range(count)]
+    phases = [iteration.phase for iteration in watcher.iterations]
+    assert phases == [name for name, count in ITERATIONS.items() for _ in range(count)]
     steps = np.diff([0, *(iteration.counters.env_steps for iteration in watcher.iterations)])
-    assert steps.tolist() == [STEPS * ROWS[stage] for stage in stages]
+    assert steps.tolist() == [STEPS * ROWS[phase] for phase in phases]
     table = rows(folder / "opponents.csv")
     assert list(dict.fromkeys(row["mode"] for row in table)) == ["1v1", "1v2", "2v2"]
     assert {row["side"] for row in table if row["mode"] == "1v2"} == {"1v2", "2v1"}
     assert {row["opponent"] for row in table if row["mode"] == "1v1"} == {"random"}
     met = {row["opponent"] for row in table if row["mode"] == "1v2"}
-    assert "self-0001" in met, "a snapshot of the first stage plays on in the second"
+    assert "self-0001" in met, "a snapshot of the first phase plays on in the second"
     assert Agent.load(folder / "checkpoints" / "init").settings == {"rounds": 3}
     final = Agent.load(folder / "checkpoints" / "final")
     assert final.settings == {"rounds": 4, "blue": 2, "orange": 2}
@@ -187,23 +188,24 @@ def test_all_that_was_learned_goes_on_in_the_new_games(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
 
     def note(trainer: Trainer) -> None:
-        bench = trainer.bench
-        flat, counters = bench.ppo.state()
-        learned = {name: tensor for name, tensor in flat.items() if not name.startswith("collector.")}
-        assert bench.opponents is not None
-        others = {"env": bench.env, "pool": bench.opponents.pool, "weights": dict(bench.rewards.weights)}
-        seen.append({"learned": learned, "counters": counters, "starts": flat["collector.starts"]} | others)
+        components = trainer.components
+        groups, counters = components.learner.state()
+        learned = {f"{group}.{name}": tensor for group in groups if group != "collector"
+                   for name, tensor in groups[group].items()}  # fmt: skip
+        assert components.opponents is not None
+        others = {"env": components.env, "pool": components.opponents.pool, "weights": dict(components.rewards.weights)}
+        seen.append({"learned": learned, "counters": counters, "starts": groups["collector"]["starts"]} | others)
 
     def watch(trainer: Trainer, number: int) -> None:
         if number == ITERATIONS["1v1"] - 1:
-            begin = trainer.bench.begin_stage
+            begin = trainer.components.begin_phase
 
-            def spied(stage: int, env_steps: int) -> None:
+            def spied(phase: int, env_steps: int) -> None:
                 note(trainer)
-                begin(stage, env_steps)
+                begin(phase, env_steps)
                 note(trainer)
 
-            trainer.bench.begin_stage = spied  # type: ignore[method-assign]
+            trainer.components.begin_phase = spied  # type: ignore[method-assign]
 
     run(make_config(), tmp_path, Watcher(ITERATIONS["1v1"], watch))
     before, after = seen
@@ -230,7 +232,7 @@ def test_numbers_that_are_not_finite_are_rolled_back_within_a_later_stage(tmp_pa
 
     WideTug.fault = break_once
     try:
-        config = make_config(world={"name": "wide", "num_games": 6, "settings": {"rounds": 3}}, evaluation=None,
+        config = make_config(world={"name": "wide", "num_envs": 6, "settings": {"rounds": 3}}, evaluation=None,
                              curriculum=CURRICULUM[:2])  # fmt: skip
         watcher = run(config, tmp_path)
     finally:
@@ -242,7 +244,7 @@ def test_numbers_that_are_not_finite_are_rolled_back_within_a_later_stage(tmp_pa
 
 
 def test_a_demotion_makes_the_games_of_the_stage_before_anew(tmp_path: Path) -> None:
-    stages = [
+    phases = [
         {"name": "easy", "opponents": {"idle": 1}, "promotion": {"after_env_steps": 1}},
         {
             "name": "hard",
@@ -251,22 +253,22 @@ def test_a_demotion_makes_the_games_of_the_stage_before_anew(tmp_path: Path) -> 
             "demotion": {"win_rate": 1.0, "matches": 1},
         },
     ]
-    config = make_config(curriculum=stages, evaluation=None, total_env_steps=300)
+    config = make_config(curriculum=phases, evaluation=None, total_env_steps=300)
     seeds = []
-    watcher = run(config, tmp_path, Watcher(then=lambda trainer, _: seeds.append(trainer.bench.env.seed)))
-    moves = [text.partition(": ")[2].partition(":")[0] for text in watcher.messages if "stage" in text]
-    assert moves[:3] == ["from stage 'easy' to 'hard'", "from stage 'hard' to 'easy'", "from stage 'easy' to 'hard'"]
+    watcher = run(config, tmp_path, Watcher(then=lambda trainer, _: seeds.append(trainer.components.env.seed)))
+    moves = [text.partition(": ")[2].partition(":")[0] for text in watcher.messages if "phase" in text]
+    assert moves[:3] == ["from phase 'easy' to 'hard'", "from phase 'hard' to 'easy'", "from phase 'easy' to 'hard'"]
     assert len(set(seeds)) == len(seeds), "no games are played twice"
 
 
 def test_a_stage_is_passed_by_rating(tmp_path: Path) -> None:
-    stages = [
+    phases = [
         {"name": "rated", "opponents": {"idle": 1}, "promotion": {"rating": 1100}},
         {"name": "end", "opponents": {"idle": 1}},
     ]
-    watcher = run(make_config(curriculum=stages, evaluation=None, total_env_steps=400), tmp_path)
+    watcher = run(make_config(curriculum=phases, evaluation=None, total_env_steps=400), tmp_path)
     ratings = [iteration.metrics["rating_elo"] or 0.0 for iteration in watcher.iterations]
-    passed = [iteration.stage for iteration in watcher.iterations].index("end")
+    passed = [iteration.phase for iteration in watcher.iterations].index("end")
     assert max(ratings[: passed - 1], default=0.0) < 1100.0 <= ratings[passed - 1]
     assert any(f"is rated {ratings[passed - 1]:.0f}" in text for text in watcher.messages)
 
@@ -285,30 +287,30 @@ def test_the_best_score_counts_from_a_stage_with_new_games_on(straight: tuple[Pa
 
 
 def test_a_stage_that_changes_what_is_seen_is_refused() -> None:
-    world = {"name": "wide", "num_games": 6}
+    world = {"name": "wide", "num_envs": 6}
     config = make_config(world=world, evaluation=None, curriculum=CURRICULUM)
-    with pytest.raises(ConfigError, match=r"stage '2v2' changes what is seen .* observation 'vector' is Box\(.*\(9,\)"):
+    with pytest.raises(ConfigError, match=r"phase '2v2' .*observation 'vector' is Box\(.*\(9,\)"):
         list(verify(config))
 
 
 def test_verification_plays_every_stage_and_the_summary_names_their_games() -> None:
     lines = list(verify(make_config()))
     batches = [line for line in lines if "batch:" in line]
-    assert [line.partition("batch: ")[0] for line in batches] == ["", "stage '1v2': ", "stage '2v2': "]
+    assert [line.partition("batch: ")[0] for line in batches] == ["", "phase '1v2': ", "phase '2v2': "]
     assert [f"x {rows} rows" in line for rows, line in zip(ROWS.values(), batches, strict=True)] == [True] * 3
     assert sum("memory: about" in line for line in lines) == 1
     told = list(summarise(make_config(), None, ""))
-    assert "stage 2 1v2: mirror 50%, self 50%, 4 games of 1v2, the learner plays 9 seats" in told
+    assert "phase 2 1v2: mirror 50%, self 50%, 4 games of 1v2, the learner plays 9 seats" in told
 
 
 def test_games_of_every_stage_are_divided_among_processes() -> None:
     config = make_config(
-        world={"name": "tug", "num_games": 6, "device": "cpu"}, ppo={"steps": 8, "minibatch_count": 2, "epochs": 1}
+        world={"name": "tug", "num_envs": 6, "device": "cpu"}, ppo={"n_steps": 8, "n_minibatches": 2, "n_epochs": 1}
     )
-    shared = Place(1, 2, 1).share(config)
-    assert [shared.at_stage(stage).world.num_games for stage in range(3)] == [3, 2, 1]
-    with pytest.raises(ConfigError, match=r"curriculum\.1\.world\.num_games 4 cannot be divided evenly among 3"):
-        Place(0, 3, 0).share(config)
+    shared = Process(1, 2, 1).share(config)
+    assert [shared.at_phase(phase).world.num_envs for phase in range(3)] == [3, 2, 1]
+    with pytest.raises(ConfigError, match=r"curriculum\.1\.world\.num_envs 4 .*among 3"):
+        Process(0, 3, 0).share(config)
 
 
 def test_metrics_name_the_stage(straight: tuple[Path, Watcher]) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from ludus.training import Counters, Iteration, QuietCallback, TrainConfig, Trainer, train
+from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer, train
+from ludus.training.components import Components
 from ludus.training.strategy_log import (
     Sample,
     StrategyLog,
@@ -20,7 +21,6 @@ from ludus.training.strategy_log import (
     separation,
     spread,
 )
-from ludus.training.workbench import Workbench
 
 STRATEGY = {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5, "latent": 4, "pooling": 4}
 FILE = "strategy_analysis.csv"
@@ -29,10 +29,10 @@ FILE = "strategy_analysis.csv"
 def make_config(**changes: Any) -> TrainConfig:
     return TrainConfig.model_validate(
         {
-            "world": {"name": "duel", "num_games": 16},
+            "world": {"name": "duel", "num_envs": 16},
             "total_env_steps": 6 * 16 * 16,
             "policy": {"strategy": STRATEGY},
-            "ppo": {"steps": 16, "chunk": 4, "batch_size": 64, "epochs": 1},
+            "ppo": {"n_steps": 16, "sequence_length": 4, "batch_size": 64, "n_epochs": 1},
             "opponents": {"rock": 1, "cycle": 1},
             "monitoring": {"strategy_every_iterations": 2},
         }
@@ -106,21 +106,21 @@ def test_a_sample_is_spread_over_rows_and_chunks() -> None:
 
 
 def test_rows_are_made_at_the_cadence_and_mean_what_the_policy_does() -> None:
-    with Workbench(make_config()) as bench:
-        log = StrategyLog(bench, 2)
-        bench.learner.iterate()
+    with Components(make_config()) as components:
+        log = StrategyLog(components, 2)
+        components.learner.iterate()
         (first,) = log.look(Counters(256, 1, 4))
         assert (first["iteration"], first["env_steps"], first["segments"], first["opponents"]) == (1, 256, 8, 2)
         assert first["drift_between_iterations"] is None
-        bench.learner.iterate()
+        components.learner.iterate()
         assert log.look(Counters(512, 2, 8)) == []
         (third,) = log.look(Counters(768, 3, 12))
         assert third["drift_between_iterations"] is not None
         with torch.no_grad():  # an encoder whose pooling cannot choose weighs all frames that it sees alike
-            for parameter in bench.policy.strategy.pooling_score.parameters():  # type: ignore[union-attr]
+            for parameter in components.policy.strategy.pooling_score.parameters():  # type: ignore[union-attr]
                 parameter.zero_()
-        bench.learner.collect()
-        bench.learner.collect()  # scores in the first memory of this one are of the pooling as it is now, too
+        components.learner.collect()
+        components.learner.collect()  # scores in the first memory of this one are of the pooling as it is now, too
         (fifth,) = log.look(Counters(1280, 5, 20))
         # Matches of 10 rounds; this rollout is rounds 48 to 63 of all games, in chunks of 4; pooling sees 3 frames.
         seen = [[min((48 + 4 * chunk + step) % 10 + 1, 3) for step in range(4)] for chunk in range(4)]
@@ -128,8 +128,8 @@ def test_rows_are_made_at_the_cadence_and_mean_what_the_policy_does() -> None:
         expected = sum(math.log(frames) for chunk in chunks for frames in seen[chunk]) / 32
         assert fifth["attention_entropy"] == pytest.approx(expected, rel=1e-5)
         with torch.no_grad():
-            bench.policy.strategy.latent.weight.zero_()  # type: ignore[union-attr]
-            bench.policy.strategy.latent.bias.fill_(0.5)  # type: ignore[union-attr]
+            components.policy.strategy.latent.weight.zero_()  # type: ignore[union-attr]
+            components.policy.strategy.latent.bias.fill_(0.5)  # type: ignore[union-attr]
         (seventh,) = log.look(Counters(1536, 7, 24))
         assert seventh["latent_mean"] == 0.5
         assert seventh["latent_std"] == 0.0
@@ -139,7 +139,7 @@ def test_rows_are_made_at_the_cadence_and_mean_what_the_policy_does() -> None:
 
 
 def test_a_run_writes_rows_and_one_that_went_on_writes_the_same(tmp_path: Path) -> None:
-    class StopAfter(QuietCallback):
+    class StopAfter(BaseCallback):
         trainer: Trainer | None = None
 
         def on_iteration(self, iteration: Iteration) -> None:

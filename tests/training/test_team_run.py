@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ludus.core.errors import ConfigError
-from ludus.evaluation.duels import evaluate
+from ludus.evaluation.evaluate import evaluate
 from ludus.policies.agent import Agent
 from ludus.store import load_checkpoint
-from ludus.training import Iteration, QuietCallback, TrainConfig, Trainer, train
-from ludus.training.verification import verify
+from ludus.training import BaseCallback, Iteration, TrainConfig, Trainer, train
+from ludus.training.preflight import verify
 
 GAMES, STEPS, ROUNDS = 8, 12, 3
 
@@ -21,10 +21,10 @@ def make_config(blue: int = 2, orange: int = 2, **changes: Any) -> TrainConfig:
     settings = {"blue": blue, "orange": orange, "rounds": ROUNDS}
     return TrainConfig.model_validate(
         {
-            "world": {"name": "tug", "num_games": GAMES, "settings": settings},
+            "world": {"name": "tug", "num_envs": GAMES, "settings": settings},
             "total_env_steps": 1500,
             "policy": {"net_arch": {"pi": [8], "vf": [8]}},
-            "ppo": {"steps": STEPS, "minibatch_count": 2, "epochs": 1},
+            "ppo": {"n_steps": STEPS, "n_minibatches": 2, "n_epochs": 1},
             "opponents": {"mirror": 2, "self": 1, "random": 1},
             "league": {"snapshot_every_env_steps": 300, "keep": 3, "sampler": "pfsp"},
             "checkpoints": {"every_iterations": 2, "keep": 1},
@@ -33,7 +33,7 @@ def make_config(blue: int = 2, orange: int = 2, **changes: Any) -> TrainConfig:
     )
 
 
-class Stopper(QuietCallback):
+class Stopper(BaseCallback):
     """Stops a run after some iterations."""
 
     def __init__(self, stop_after: int) -> None:
@@ -106,7 +106,7 @@ def test_in_unequal_teams_the_table_says_which_side_the_learner_was_on(tmp_path:
 def test_it_goes_on_exactly_where_it_was_stopped(
     tmp_path: Path, blue: int, orange: int, policy: dict[str, Any]
 ) -> None:
-    ppo = {"steps": STEPS, "minibatch_count": 2, "epochs": 1, "chunk": 4}
+    ppo = {"n_steps": STEPS, "n_minibatches": 2, "n_epochs": 1, "sequence_length": 4}
     config = make_config(blue, orange, policy=policy, ppo=ppo)
     run(config, tmp_path / "straight")
     for stop_after in (1, 3, 2):
@@ -118,9 +118,9 @@ def test_it_goes_on_exactly_where_it_was_stopped(
 def test_a_team_learns_to_pull_together(tmp_path: Path) -> None:
     config = make_config(
         total_env_steps=60_000,
-        ppo={"steps": 32, "minibatch_count": 4, "epochs": 4, "learning_rate": 3e-3},
+        ppo={"n_steps": 32, "n_minibatches": 4, "n_epochs": 4, "learning_rate": 3e-3},
         opponents={"mirror": 85, "self": 15},
-        world={"name": "tug", "num_games": 64, "settings": {"blue": 2, "orange": 2}},
+        world={"name": "tug", "num_envs": 64, "settings": {"blue": 2, "orange": 2}},
     )
     train(config, tmp_path)
     rates = {row["opponent"]: row["win_rate"] for row in evaluate(Agent.load(tmp_path), matches=40).rows}
@@ -136,12 +136,12 @@ def test_verification_counts_the_rows_of_mirrored_games() -> None:
 
 def test_an_exploiter_divides_the_fewer_rows_that_it_has(tmp_path: Path) -> None:
     league = {"snapshot_every_env_steps": 600, "keep": 4, "exploiter": {"every_env_steps": 600, "env_steps": 300}}
-    ppo = {"steps": STEPS, "batch_size": 72, "epochs": 1}  # of 12 x 24 in the run, of 12 x 16 for an exploiter
+    ppo = {"n_steps": STEPS, "batch_size": 72, "n_epochs": 1}  # of 12 x 24 in the run, of 12 x 16 for an exploiter
     config = make_config(league=league, ppo=ppo)
     train(config, tmp_path)
     assert "exploiter-0001" in {path.name for path in (tmp_path / "snapshots").iterdir()}
 
 
 def test_rows_that_cannot_be_divided_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"minibatch_count 7 must divide the rollout's 12 steps x 24 rows"):
-        list(verify(make_config(ppo={"steps": STEPS, "minibatch_count": 7})))
+    with pytest.raises(ConfigError, match=r"n_minibatches 7 .*12 steps x 24 rows"):
+        list(verify(make_config(ppo={"n_steps": STEPS, "n_minibatches": 7})))

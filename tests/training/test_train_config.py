@@ -17,7 +17,7 @@ def test_settings_survive_json() -> None:
         {
             "world": {"name": "brawl", "settings": {"fixed_weapons": ["sword", "spear"]}},
             "policy": {"strategy": {"layers": 2, "heads": 2, "width": 8}, "net_arch": {"pi": [3]}},
-            "ppo": {"learning_rate": {"kind": "kl_adaptive", "start": 1e-3}, "clip": 0.1},
+            "ppo": {"learning_rate": {"kind": "kl_adaptive", "start": 1e-3}, "clip_range": 0.1},
             "rewards": {"weights": {"wins": 1.0}},
             "opponents": {"based": 2, "random": 0.5},
         }
@@ -42,7 +42,10 @@ def test_settings_that_json_cannot_hold_are_refused() -> None:
         ({"seed": -1}, "greater than or equal to 0"),
         ({"speed": 1}, "Extra inputs"),
         ({"rewards": {"weights": {"wins": float("nan")}}}, "finite"),
-        ({"ppo": {"mirror": True}, "policy": {"recurrent": {"size": 8}}}, "for policies without memory"),
+        (
+            {"ppo": {"symmetry_augmentation": True}, "policy": {"recurrent": {"size": 8}}},
+            "policy.recurrent with ppo",
+        ),
     ],
 )
 def test_wrong_settings_are_refused(change: dict[str, Any], fault: str) -> None:
@@ -51,8 +54,8 @@ def test_wrong_settings_are_refused(change: dict[str, Any], fault: str) -> None:
 
 
 def test_stored_settings_of_another_version_are_refused_by_name() -> None:
-    document: JSON = {"world": {"name": "duel", "size": 3}, "ppo": {"steps": 0}}
-    with pytest.raises(ConfigError, match=r"world.size: Extra inputs.*ppo.steps: "):
+    document: JSON = {"world": {"name": "duel", "size": 3}, "ppo": {"n_steps": 0}}
+    with pytest.raises(ConfigError, match=r"world.size: Extra inputs.*ppo.n_steps: "):
         TrainConfig.from_json(document)
 
 

@@ -7,23 +7,22 @@ import torch
 
 from ludus import make_env
 from ludus.training import TrainConfig, train
-from ludus.training.memory_estimate import estimate_memory
-from ludus.training.small_run import check_gradients, small_copy
-from ludus.training.verification import verify
-from ludus.training.workbench import Workbench
+from ludus.training.components import Components
+from ludus.training.estimates import estimate_memory, small_copy
+from ludus.training.preflight import verify
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = pytest.mark.cuda
 
 CONFIG = TrainConfig.model_validate(
     {
-        "world": {"name": "duel", "num_games": 4096, "device": "cuda"},
+        "world": {"name": "duel", "num_envs": 4096, "device": "cuda"},
         "total_env_steps": 2 * 64 * 4096,
         "policy": {
             "strategy": {"layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 33},
             "recurrent": {"size": 64},
             "bfloat16": True,
         },
-        "ppo": {"steps": 64, "chunk": 32, "batch_size": 32768, "epochs": 1},
+        "ppo": {"n_steps": 64, "sequence_length": 32, "batch_size": 32768, "n_epochs": 1},
         "opponents": {"self": 1, "rock": 1},
         "league": {"keep": 20, "snapshot_every_env_steps": 64 * 4096},
         "monitoring": {"console": "off", "tensorboard": False, "curves": False},
@@ -34,19 +33,19 @@ CONFIG = TrainConfig.model_validate(
 def test_all_checks_pass() -> None:
     lines = list(verify(CONFIG))
     assert [line.partition(":")[0] for line in lines] == [
-        "world", "players and rewards", "batch", "rollout", "gradients", "update", "checkpoint", "memory",
+        "world", "players and rewards", "batch", "rollout", "gradients", "update", "checkpoint", "time", "memory",
     ]  # fmt: skip
     assert "one more against a past self" in lines[3]
-    assert "free on cuda:0" in lines[-1]
+    assert "free on cuda" in lines[-1]
 
 
 def test_the_estimate_is_near_what_a_run_takes(tmp_path: Path) -> None:
     with make_env("duel", 1, "cuda") as env:
         spec = env.spec
-    with Workbench(small_copy(CONFIG, spec)) as bench:
-        bench.learner.collect()
-        _, activations = check_gradients(bench)
-        estimate = estimate_memory(CONFIG, bench, activations)
+    with Components(small_copy(CONFIG, spec)) as components:
+        components.learner.collect()
+        dry_run = CONFIG.method.dry_run(components.learner)
+        estimate = estimate_memory(CONFIG, components, dry_run)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()

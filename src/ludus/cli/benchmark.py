@@ -1,47 +1,37 @@
 """`ludus benchmark`: an agent in a suite of matches, against readiness tiers, and beside another agent if wanted."""
 
-import json as json_format
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Exit, Option
 
-from ludus.cli.console import ShareLine, print_ok, print_table, print_verdict, show_table
-from ludus.cli.options import AsJson, Deterministic, Device, Games, Seed
-from ludus.cli.plugins import Plugin, load_plugins
+from ludus.cli.console import ShareLine, echo, print_json, print_ok, print_table, print_verdict, show_table
+from ludus.cli.options import AgentName, AsJson, Deterministic, Device, Games, Plugin, Seed, load_agent_on, load_plugins
 from ludus.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ludus.evaluation.benchmark import Benchmark, Comparison, RowDifference
-    from ludus.evaluation.estimates import Estimate
-    from ludus.evaluation.readiness import Judgement, Readiness
+    from ludus.evaluation.benchmark import Benchmark, Comparison, Judgement, Readiness, RowDifference
+    from ludus.evaluation.results import Estimate
 
 EXIT_NOT_READY = 1
 
 # Title -> number, and whether its interval is shown; columns that the world does not have are left out.
 _COLUMNS: Mapping[str, tuple[str, bool]] = {
-    "won %": ("win_rate", True),
-    "return": ("mean_return", True),
-    "damage ratio": ("damage_ratio", False),
-    "knock outs": ("knockouts", False),
-    "stable": ("stable", False),
-    "distance m": ("distance_m", False),
-}
+    "won %": ("win_rate", True), "return": ("mean_return", True), "damage ratio": ("damage_ratio", False),
+    "knock outs": ("knockouts", False), "stable": ("stable", False), "distance m": ("distance_m", False),
+}  # fmt: skip
 _SHARES = ("win_rate", "stable", "survived")  # shown in per cent
 
 
 def benchmark(
-    agent: Annotated[str, typer.Argument(help="Folder of a run, whose best agent is meant, or of a checkpoint.")],
+    agent: AgentName = None,
     suite: Annotated[
-        str, typer.Option(help="Name of a suite of the agent's world, or the path of a YAML file.")
+        str, Option(help="Name of a suite of the agent's world, or the path of a YAML file.")
     ] = "standard",
-    against: Annotated[
-        str | None, typer.Option(help="Folder of another agent, which plays the same; says which one is better.")
-    ] = None,
-    matches: Annotated[int | None, typer.Option(min=1, help="Matches in every row, whatever the suite says.")] = None,
-    require: Annotated[
-        str | None, typer.Option(help="Tier; the exit code is 1 if the agent does not reach it.")
-    ] = None,
+    against: Annotated[str | None, Option(help="Folder of another agent to compare with in the same suite.")] = None,
+    matches: Annotated[int | None, Option(min=1, help="Matches per row; overrides the suite.")] = None,
+    require: Annotated[str | None, Option(help="Tier; the exit code is 1 if the agent does not reach it.")] = None,
     seed: Seed = 0,
     device: Device = "auto",
     games: Games = 4096,
@@ -51,37 +41,25 @@ def benchmark(
 ) -> None:
     """Play an agent in a suite and print a verdict for every target, and the readiness tier that is reached."""
     load_plugins(plugin)
-    from ludus.envs.registry import make_env, place_for
+    from ludus.envs.registry import make_env
     from ludus.evaluation.benchmark import compare_benchmarks, run_benchmark
-    from ludus.evaluation.contenders import load_agent
+    from ludus.evaluation.players import load_playable_agent
     from ludus.evaluation.suite import find_suite, load_suite
 
-    loaded = load_agent(agent)
+    agent, loaded, place = load_agent_on(agent, device)
     file = find_suite(loaded.spec.id, suite)
-    place = place_for(device, loaded.spec.id)
     with make_env(loaded.spec.id, 1, place, config=loaded.settings or None) as env:
         chosen = load_suite(file, env)
-        others = [] if against is None else [load_agent(against, place)]
+        others = [] if against is None else [load_playable_agent(against, place)]
         for other in others:
             other.check_world(env.spec)
     if require is not None and require not in chosen.tiers:
         raise ConfigError(f"--require {require}: {file} has no such tier; valid: {', '.join(chosen.tiers) or 'none'}")
-    if place != "cpu":
-        loaded = load_agent(agent, place)
     played = []
+    run = partial(run_benchmark, suite=chosen, matches=matches, seed=seed, deterministic=deterministic, max_envs=games)
     for number, player in enumerate([loaded, *others]):
         line = ShareLine("benchmark" if number == 0 else "benchmark of the other")
-        played.append(
-            run_benchmark(
-                player,
-                chosen,
-                matches=matches,
-                seed=seed,
-                deterministic=deterministic,
-                max_games=games,
-                progress=line.tell,
-            )
-        )
+        played.append(run(player, progress=line.tell))
         line.close()
     comparison = compare_benchmarks(played[0], played[1]) if against is not None else None
     if json:
@@ -89,7 +67,7 @@ def benchmark(
         document = asked | {"deterministic": deterministic or chosen.deterministic} | played[0].as_json()
         if comparison is not None:
             document["against"] = {"agent": against, **played[1].as_json(), "comparison": comparison.as_json()}
-        typer.echo(json_format.dumps(document, indent=2))
+        print_json(document)
     else:
         _show(played[0], f"{agent} in {played[0].world}, suite {suite}")
         if comparison is not None and against is not None:
@@ -98,7 +76,7 @@ def benchmark(
         print_ok(f"{count} matches in {sum(one.seconds for one in played):.1f} s on {place}")
     readiness = played[0].readiness
     if require is not None and readiness is not None and not readiness.reaches(require):
-        raise typer.Exit(EXIT_NOT_READY)
+        raise Exit(EXIT_NOT_READY)
 
 
 def _show(played: "Benchmark", title: str) -> None:
@@ -106,28 +84,23 @@ def _show(played: "Benchmark", title: str) -> None:
     columns = {title: part for title, part in _COLUMNS.items() if part[0] in names}
     if "won %" in columns or "stable" in columns:
         columns.pop("return", None)
-    cells = [
-        [
-            row.row.name,
-            str(row.numbers[row.outcome].matches),
-            *(_value(name, row.numbers[name], with_interval=ends, unit="") for name, ends in columns.values()),
-        ]
-        for row in played.rows
-    ]
+    cells = []
+    for row in played.rows:
+        values = (_value(name, row.numbers[name], with_interval=ends, unit="") for name, ends in columns.values())
+        cells.append([row.row.name, str(row.numbers[row.outcome].matches), *values])
     show_table(("row", "matches", *columns), cells, title=title)
-    overall = played.overall
     outcome = played.rows[0].outcome
-    typer.echo(f"mean over all rows: {_plain_name(outcome)} {_value(outcome, overall, with_interval=True)}")
+    echo(f"mean over all rows: {_plain_name(outcome)} {_value(outcome, played.overall, with_interval=True)}")
     if played.readiness is not None:
         _show_readiness(played.readiness)
 
 
 def _show_readiness(readiness: "Readiness") -> None:
     width = max((len(judgement.row) for judgement in readiness.judgements), default=0)
-    typer.echo("")
+    echo()
     for judgement in readiness.judgements:
         print_verdict(judgement.word, f"{judgement.row.ljust(width)}  {_sentence(judgement)}")
-    typer.echo("")
+    echo()
     tier = readiness.next_tier
     if tier is None:
         print_verdict(readiness.word, f"readiness: {readiness.reached}, the highest tier")
@@ -153,7 +126,7 @@ def _sentence(judgement: "Judgement") -> str:
 
 
 def _show_comparison(comparison: "Comparison", first: str, second: str) -> None:
-    typer.echo(f"\nfirst: {first}; second: {second}; differences with intervals that hold together with 95 %\n")
+    echo(f"\nfirst: {first}; second: {second}; differences with intervals that hold together with 95 %\n")
     header = ("row", "first", "second", "difference", "verdict on the first", "matches needed")
     # Plain columns on every terminal: a narrow one breaks long lines, and nothing of them is lost.
     print_table(header, [_difference_cells(row) for row in (*comparison.rows, comparison.overall)])
@@ -163,7 +136,7 @@ def _show_comparison(comparison: "Comparison", first: str, second: str) -> None:
     needed = found.matches_needed
     more = f"; to see one of this size takes about {needed:,} matches of each instead of {now:,}" if needed else ""
     unseen = len(verdicts) - better - worse
-    typer.echo(f"\nrow by row: better in {better}, worse in {worse}, no difference seen in {unseen}")
+    echo(f"\nrow by row: better in {better}, worse in {worse}, no difference seen in {unseen}")
     print_ok(f"{first} against {second} over all rows: {found.verdict}{more}")
 
 

@@ -1,50 +1,109 @@
-"""Printing for all commands: plain ASCII lines that survive any terminal and any file."""
+"""Printing for all commands: plain ASCII lines that survive any terminal and any file.
 
+Names, paths and messages may come from untrusted files. Everything that a command prints passes through `echo`, and
+everything that is logged through the formatter below, so that nothing in such a file can control the terminal.
+"""
+
+import json
+import logging
+import re
+import shutil
 import sys
+import textwrap
 import time
+import warnings
 from collections.abc import Sequence
 
 import typer
 
+from ludus.core.text import plain_text
+
+_NARROWEST = 20  # letters of a column that is worth wrapping
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print text as plain ASCII; control characters are escaped."""
+    typer.echo(plain_text(text), err=err)
+
+
+def print_json(document: object) -> None:
+    """Print a document as JSON."""
+    echo(json.dumps(document, indent=2))
+
 
 def print_ok(message: str) -> None:
-    """Prints a result."""
-    typer.echo(f"[OK] {_plain(message)}")
+    """Print a result."""
+    echo(f"[OK] {message}")
 
 
 def print_verdict(word: str, message: str) -> None:
-    """Prints a verdict, OK, WARN or FAIL, as a result; verdicts below each other line up."""
-    typer.echo(f"{f'[{word}]':6} {_plain(message)}")
+    """Print a verdict, OK, WARN or FAIL, as a result; verdicts below each other line up."""
+    echo(f"{f'[{word}]':6} {message}")
 
 
 def print_warning(message: str) -> None:
-    """Prints a warning on the error stream."""
-    typer.echo(f"[WARN] {_plain(message)}", err=True)
+    """Print a warning on the error stream."""
+    echo(f"[WARN] {message}", err=True)
 
 
 def print_error(message: str) -> None:
-    """Prints an error on the error stream."""
-    typer.echo(f"[ERROR] {_plain(message)}", err=True)
+    """Print an error on the error stream."""
+    echo(f"[ERROR] {message}", err=True)
+
+
+def set_up_logging() -> None:
+    """Send log messages and Python's warnings to the error stream, one plain line each."""
+    handler = _CurrentStderr()
+    handler.setFormatter(_PlainFormatter())
+    logging.basicConfig(handlers=[handler])
+    # Gymnasium colours its warnings and begins each of them with WARN.
+    warnings.showwarning = lambda message, *_: print_warning(_COLOUR.sub("", str(message)).removeprefix("WARN: "))
+
+
+class _PlainFormatter(logging.Formatter):
+    """Shows the message alone; its mark, such as [WARN], is part of it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record as plain ASCII."""
+        return plain_text(super().format(record))
+
+
+class _CurrentStderr(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to the current sys.stderr, which a live view replaces while it is shown."""
+
+    @property
+    def stream(self) -> object:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _: object) -> None:
+        pass
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints columns that line up; numbers stand at their right edge."""
-    table = [tuple(_plain(cell) for cell in row) for row in (header, *rows)]
+    """Print columns that line up; numbers stand at their right edge. A terminal wraps the last column."""
+    table = [tuple(map(_cell, row)) for row in (header, *rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     right = [
         bool(rows) and all(row[column].replace(".", "").replace(",", "").isdigit() for row in table[1:])
         for column in range(len(header))
     ]
+    indent = sum(widths[:-1]) + 2 * (len(header) - 1)
+    room = shutil.get_terminal_size().columns - indent if sys.stdout.isatty() else 0
     for row in table:
-        cells = (
+        cells = [
             cell.rjust(width) if is_number else cell.ljust(width)
             for cell, width, is_number in zip(row, widths, right, strict=True)
-        )
-        typer.echo("  ".join(cells).rstrip())
+        ]
+        line = "  ".join(cells).rstrip()
+        if room >= _NARROWEST:
+            line = line[:indent] + f"\n{' ' * indent}".join(textwrap.wrap(line[indent:], room) or [""])
+        echo(line)
 
 
 def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Prints a table for people on a terminal, and plain columns elsewhere."""
+    """Print a table for people on a terminal, and plain columns elsewhere."""
     if not sys.stdout.isatty():
         print_table(header, rows)
         return
@@ -53,12 +112,32 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str 
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(title) or None, title_justify="left", box=SIMPLE, pad_edge=False, collapse_padding=True)
+    def shown(text: str) -> str:
+        return escape(_cell(text))
+
+    table = Table(title=shown(title) or None, title_justify="left", box=SIMPLE, pad_edge=False, collapse_padding=True)
     for column, name in enumerate(header):
-        table.add_column(escape(name).replace(" ", "\n"), justify="left" if column == 0 else "right", no_wrap=True)
+        table.add_column(shown(name).replace(" ", "\n"), justify="left" if column == 0 else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*map(shown, row))
     Console().print(table)
+
+
+class StatusLine:
+    """A line on a terminal that says what is being done, and is gone afterwards; elsewhere nothing is shown."""
+
+    def __init__(self) -> None:
+        self._width = 0
+
+    def show(self, text: str) -> None:
+        """Show a text in the place of the one before."""
+        if sys.stderr.isatty():
+            typer.echo(plain_text(text).ljust(self._width) + "\r", err=True, nl=False)
+            self._width = len(text)
+
+    def close(self) -> None:
+        """Clear the line."""
+        self.show("")
 
 
 class ProgressLine:
@@ -70,22 +149,22 @@ class ProgressLine:
         self._shown, self._started = 0, time.perf_counter()
 
     def __call__(self, done: int) -> None:
-        """Shows that `done` of the total is done."""
+        """Show that `done` of the total is done."""
         part = 100 if self._terminal else 4
         share = done * part // self._total
         if share > self._shown:
             self._shown = share
             end = "\r" if self._terminal and share < part else "\n"
-            typer.echo(f"{self._task}: {self._text(done)}{end}", err=True, nl=False)
+            typer.echo(plain_text(f"{self._task}: {self._text(done)}") + end, err=True, nl=False)
 
     def _text(self, done: int) -> str:
         rate = done / max(time.perf_counter() - self._started, 1e-9)
         return f"{done}/{self._total} ({rate:.0f}/s)"
 
     def close(self) -> None:
-        """Ends the line if the task stopped before its total."""
+        """End the line if the task stopped before its total."""
         if self._terminal and 0 < self._shown < 100:
-            typer.echo("", err=True)
+            echo(err=True)
 
 
 class ShareLine(ProgressLine):
@@ -95,7 +174,7 @@ class ShareLine(ProgressLine):
         super().__init__(task, 100)
 
     def tell(self, share: float) -> None:
-        """Shows that this share, 0 to 1, is done."""
+        """Show that this share, 0 to 1, is done."""
         self(round(100 * share))
 
     def _text(self, done: int) -> str:
@@ -103,5 +182,6 @@ class ShareLine(ProgressLine):
         return f"{done:3} % ({left_s:.0f} s left)"
 
 
-def _plain(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode("ascii")
+def _cell(text: str) -> str:
+    """Return the text of a cell, in one line."""
+    return plain_text(text.replace("\n", " "))

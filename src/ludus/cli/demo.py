@@ -3,168 +3,167 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from ludus.cli.console import ProgressLine, print_ok, print_warning
-from ludus.cli.options import Deterministic, Fps, View
-from ludus.cli.plugins import Plugin, load_plugins
+from ludus.cli.options import ONE_BOT, Deterministic, Fps, Names, Plugin, View, find_latest, load_plugins
+from ludus.cli.play import save_replay, show_match
 from ludus.core.errors import ConfigError
+from ludus.core.files import make_folder
 
 if TYPE_CHECKING:
     from ludus.envs.base import BatchedEnv
-    from ludus.evaluation.contenders import Contender
-    from ludus.evaluation.exhibition import Exhibition
-    from ludus.evaluation.painting import Look
-    from ludus.evaluation.showcase import Showcase
+    from ludus.envs.display import Pictures
+    from ludus.evaluation.live_match import LiveMatch
+    from ludus.evaluation.players import Player
+    from ludus.evaluation.rendering import RenderOptions
     from ludus.policies.agent import Agent
 
 
 def demo(
     player: Annotated[
-        str, typer.Argument(metavar="AGENT_OR_WORLD", help="Folder or file of an agent, or a world to show bots in.")
-    ] = "brawl",
+        str | None,
+        Argument(
+            metavar="AGENT_OR_WORLD",
+            help="Folder or file of an agent, or a world to show bots in.",
+            show_default="runs/latest, or bots if there is no run",
+        ),
+    ] = None,
     left: Annotated[
         str | None,
-        typer.Option(
-            help="Who starts on the left, if not the agent: bot or folder. [brawl: aggressive, rocket: chaser]"
-        ),
+        Option(help="Player that starts on the left, if not the agent: bot or folder.", show_default=ONE_BOT),
     ] = None,
     right: Annotated[
         str | None,
-        typer.Option(
-            "--against",
-            "--right",
-            help="Who starts on the right: bot, or folder. [brawl: edge-guarder, rocket: shooter]",
-        ),
+        Option("--against", "--right", help="Player that starts on the right: bot or folder.", show_default=ONE_BOT),
     ] = None,
-    video: Annotated[Path | None, typer.Option(help="Video to write, .mp4 or .gif. [demo.mp4]")] = None,
-    window: Annotated[bool, typer.Option("--window", help="Show it in a window instead.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the match.")] = 0,
-    trial: Annotated[str | None, typer.Option(help="Trial of the world to show the agent in.")] = None,
+    video: Annotated[Path | None, Option(help="Video to write, .mp4 or .gif.", show_default="demo.mp4")] = None,
+    window: Annotated[bool, Option("--window", help="Show it in a window instead.")] = False,
+    seed: Annotated[int, Option(min=0, help="Seed of the match.")] = 0,
+    scenario: Annotated[str | None, Option("--scenario", help="Scenario of the world to show the agent in.")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Setting of the world as key=value, such as speed=1.2; repeat it.")
+        Names, Option("--set", help="World setting as key=value, such as speed=1.2; may be repeated.")
     ] = None,
     deterministic: Deterministic = False,
-    frames: Annotated[int | None, typer.Option(min=1, help="Stop after this many pictures.")] = None,
+    frames: Annotated[int | None, Option(min=1, help="Stop after this many frames.")] = None,
     view: View = None,
     fps: Fps = 30.0,
-    debug: Annotated[bool, typer.Option("--debug", help="Draw hit and hurt capsules and state names.")] = False,
-    record: Annotated[Path | None, typer.Option(help="Also write the match to this replay file.")] = None,
+    debug: Annotated[bool, Option("--debug", help="Draw hit and hurt capsules and state names.")] = False,
+    record: Annotated[Path | None, Option(help="Also write the match to this replay file.")] = None,
     plugin: Plugin = None,
 ) -> None:
     """Show an agent in its world: alone, or against a bot or another agent; or a world without any agent."""
-    load_plugins(plugin)
-    from ludus.evaluation.contenders import find_world, sit_by_team
-    from ludus.evaluation.exhibition import Exhibition
-    from ludus.evaluation.painting import Look
-    from ludus.evaluation.showcase import find_showcase
-    from ludus.evaluation.stage import make_stage, shown_settings, stage_settings
+    load_plugins(plugin, player or "")
+    from ludus.envs.display import display_of
+    from ludus.evaluation.display import display_settings, make_shown_env, shown_settings
+    from ludus.evaluation.live_match import LiveMatch
+    from ludus.evaluation.players import find_world, seat_by_team
+    from ludus.evaluation.rendering import RenderOptions
 
     if window and video is not None:
         raise ConfigError(f"--window shows the match and writes no video; leave --video {video} out, or --window")
+    player = player or str(find_latest() or _first_world())
     world, agent = find_world(player)
     if agent is not None and left is not None:
         raise ConfigError(f"the agent {player} starts on the left; leave --left {left} out, or name a world instead")
-    settings = stage_settings(world, shown_settings(world, agent.settings if agent else None), trial, set_ or ())
+    settings = display_settings(world, shown_settings(world, agent.settings if agent else None), scenario, set_ or ())
     target = None if window else video or Path("demo.mp4")
-    with make_stage(world, seed=seed, settings=settings, left_first=True) as env:
-        showcase = find_showcase(world) if agent is None and env.spec.seats == 1 else None
-        if showcase is not None:
+    with make_shown_env(world, seed=seed, settings=settings, left_first=True) as env:
+        pictures = display_of(world).pictures if agent is None else None
+        if pictures is not None:
             _refuse(env, {"--left": left, "--against": right, "--record": record, "--view": view})
-            _run_showcase(showcase, env, target, frames=frames)
+            print_ok(f"no agent is named, so {world} shows what it has without one; for an agent: ludus demo RUN")
+            _show_pictures(pictures, env, target, frames=frames)
             return
         contenders = _contenders(env, player, agent, left, right)
-        exhibition = Exhibition(env, sit_by_team(env, contenders, seed=seed, deterministic=deterministic))
-        look = Look(debug, view)
+        match = LiveMatch(env, seat_by_team(env, contenders, seed=seed, deterministic=deterministic))
+        render = RenderOptions(debug, view)
         if target is None:
-            _show(exhibition, look, frames=frames)
+            show_match(match, render, frames)
         else:
-            _film(exhibition, target, look, frames=frames, wish_hz=fps)
-        recorded = None if record is None else exhibition.replay()
-        if record is not None and recorded is not None:
-            record.parent.mkdir(parents=True, exist_ok=True)
-            recorded.save(record)
-            print_ok(f"replay of {recorded.steps} steps written to {record}")
+            _film(match, target, render, frames=frames, fps=fps)
+        save_replay(match, record)
+
+
+def _first_world() -> str:
+    """Return the first world with bots to watch."""
+    from ludus.envs.display import display_of
+    from ludus.envs.world import registered_worlds
+
+    return next(world.name for world in registered_worlds() if display_of(world.id).bots)
 
 
 def _contenders(
     env: "BatchedEnv", player: str, agent: "Agent | None", left: str | None, right: str | None
-) -> "list[Contender]":
-    """Finds who plays: an agent alone where there is one seat, else one for each of two sides."""
-    from ludus.evaluation.contenders import Contender, find_contender
-    from ludus.evaluation.stage import stage_of
+) -> "list[Player]":
+    """Find who plays: an agent or a bot alone where there is one seat, else one for each of two sides."""
+    from ludus.envs.display import display_of
+    from ludus.evaluation.players import Player, find_player
 
     if agent is not None:
         agent.check_world(env.spec)
+    display, known = display_of(env.spec.id), env.spec.bots
     if env.spec.seats == 1:
-        _refuse(env, {"--left": left, "--against": right})
-        if agent is None:
-            raise ConfigError(f"{env.spec.id} is played alone: name an agent instead of the world")
-        return [Contender(player, agent.policy)]
+        _refuse(env, {"--against": right})
+        if agent is not None:
+            return [Player(player, agent.policy)]
+        if not known:
+            raise ConfigError(
+                f"{env.spec.id} is played alone and has no bots to watch: name the folder of an agent, such as "
+                f"runs/latest, or train one with: ludus train {player}"
+            )
+        name = left or next((bot for bot in display.bots if bot in known), known[0])
+        print_ok(f"{name} plays {env.spec.id} alone; its bots, for --left: {', '.join(known)}")
+        return [find_player(name, env)]
     if len(set(env.spec.teams)) != 2:
         raise ConfigError(f"a demo is for one or two sides; {env.spec.id} has {len(set(env.spec.teams))}")
-    bots = stage_of(env.spec.id).bots or (env.spec.bots[0], env.spec.bots[-1])
-    first = find_contender(left or bots[0], env) if agent is None else Contender(player, agent.policy)
-    return [first, find_contender(right or bots[1], env)]
+    bots = display.bots or (known[0], known[-1])
+    first = find_player(left or bots[0], env) if agent is None else Player(player, agent.policy)
+    return [first, find_player(right or bots[1], env)]
 
 
 def _refuse(env: "BatchedEnv", options: dict[str, object]) -> None:
-    """Raises ConfigError if an option was given that means nothing where nobody else plays."""
+    """Raise ConfigError if an option was given that needs an opponent."""
     for name, value in options.items():
         if value is not None:
             raise ConfigError(f"{name} {value} means nothing here: {env.spec.id} is shown alone; leave it out")
 
 
-def _run_showcase(showcase: "Showcase", env: "BatchedEnv", target: Path | None, *, frames: int | None) -> None:
-    """Shows or films what the world shows without a player."""
-    from ludus.evaluation.pace import MOST_PICTURES_HZ, steps_a_picture
-    from ludus.evaluation.showcase import film_showcase, show_showcase
+def _show_pictures(pictures: "Pictures", env: "BatchedEnv", target: Path | None, *, frames: int | None) -> None:
+    """Show or film what the world shows without a player."""
+    from ludus.evaluation.display import film_pictures, show_pictures
+    from ludus.evaluation.rendering import MAX_FRAME_RATE_HZ, steps_per_frame
     from ludus.evaluation.window import Window
 
-    rate_hz = env.spec.rate_hz / steps_a_picture(env.spec.rate_hz)
+    rate_hz = env.spec.rate_hz / steps_per_frame(env.spec.rate_hz)
     if target is None:
         with Window(f"Ludus: {env.spec.id}") as window:
-            show_showcase(showcase, env, window, rate_hz, frames=frames)
+            show_pictures(pictures, env, window, rate_hz, frames=frames)
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    progress = ProgressLine("frames", frames or _pictures(env, MOST_PICTURES_HZ))
-    written = film_showcase(showcase, env, target, rate_hz, frames=frames, progress=progress)
+    make_folder(target.parent)
+    progress = ProgressLine("pictures", frames or _pictures(env, MAX_FRAME_RATE_HZ))
+    written = film_pictures(pictures, env, target, rate_hz, frames=frames, progress=progress)
     progress.close()
     print_ok(f"{written} frames of {env.spec.id} written to {target}")
 
 
-def _show(exhibition: "Exhibition", look: "Look", *, frames: int | None) -> None:
-    from ludus.evaluation.playback import play_in_window
-    from ludus.evaluation.window import Window
-
-    with Window(f"Ludus: {' against '.join(exhibition.sides)}") as window:
-        play_in_window(
-            exhibition,
-            None,
-            window,
-            frames=frames,
-            look=look,
-            on_outcome=lambda outcome: print_ok(outcome.describe(exhibition.sides)),
-        )
-
-
-def _film(exhibition: "Exhibition", video: Path, look: "Look", *, frames: int | None, wish_hz: float) -> None:
+def _film(match: "LiveMatch", video: Path, render: "RenderOptions", *, frames: int | None, fps: float) -> None:
     from ludus.evaluation.playback import film_match
 
-    video.parent.mkdir(parents=True, exist_ok=True)
-    progress = ProgressLine("frames", min(frames or 2**31, _pictures(exhibition.env, wish_hz)))
-    outcome = film_match(exhibition, video, frames=frames, look=look, wish_hz=wish_hz, progress=progress)
+    make_folder(video.parent)
+    progress = ProgressLine("pictures", min(frames or 2**31, _pictures(match.env, fps)))
+    outcome, written = film_match(match, video, frames=frames, render=render, fps=fps, progress=progress)
     progress.close()
     if outcome is None:
-        print_warning(f"stopped after {exhibition.steps} steps, before the end")
+        print_warning(f"stopped after {match.steps} steps, before the end")
     else:
-        print_ok(outcome.describe(exhibition.sides))
-    print_ok(f"video written to {video}")
+        print_ok(outcome.describe(match.sides))
+    print_ok(f"{written} frames written to {video}")
 
 
-def _pictures(env: "BatchedEnv", wish_hz: float) -> int:
-    """Returns how many pictures there are at most."""
-    from ludus.evaluation.pace import picture_steps
+def _pictures(env: "BatchedEnv", fps: float) -> int:
+    """Return how many pictures there are at most."""
+    from ludus.evaluation.rendering import frame_schedule
 
-    steps, parts = picture_steps(env, wish_hz)
+    steps, parts = frame_schedule(env, fps)
     return -(-(env.spec.step_limit or 2**31) // steps) * parts

@@ -1,13 +1,15 @@
-"""`ludus doctor`: names what is wrong with a run, or with the installation."""
+"""`ludus doctor`: name what is wrong with a run, or with the installation."""
 
-import json
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Exit, Option
 
-from ludus.cli.console import print_table
+from ludus.cli.console import echo, print_json, print_table
+from ludus.cli.options import RunFolder, find_latest
+from ludus.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from ludus.reports.doctor import Examination, Finding
@@ -16,18 +18,22 @@ EXIT_FOUND = 1
 
 
 def doctor(
-    run: Annotated[
-        Path | None, typer.Argument(help="Run folder to examine; without one the installation is checked.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a list of findings, or of checks, as JSON.")] = False,
+    run: RunFolder = None,
+    installation: Annotated[
+        bool, Option("--installation", help="Check the installation instead; also done if there is no run yet.")
+    ] = False,
+    as_json: Annotated[bool, Option("--json", help="Print a list of findings, or of checks, as JSON.")] = False,
 ) -> None:
     """Name what is wrong with a run and the setting to change, or check the installation.
 
     Exit code 0: nothing found. 1: something is wrong. 2: there is no such run.
     """
-    found = _check_installation(as_json) if run is None else _examine(run, as_json)
+    if installation and run is not None:
+        raise ConfigError(f"--installation examines no run; leave {run} or --installation out")
+    folder = None if installation else run or find_latest()
+    found = _check_installation(as_json) if folder is None else _examine(Path(folder), as_json)
     if found:
-        raise typer.Exit(EXIT_FOUND)
+        raise Exit(EXIT_FOUND)
 
 
 def _examine(run: Path, as_json: bool) -> bool:
@@ -37,7 +43,7 @@ def _examine(run: Path, as_json: bool) -> bool:
     data = read_run(run)
     examination = examine(data)
     if as_json:
-        typer.echo(json.dumps(examination.as_json(), indent=2))
+        print_json(examination.as_json())
     else:
         _show(run, str(data.setting("world.name", "")), examination)
     return bool(examination.findings)
@@ -47,15 +53,15 @@ def _show(run: Path, world: str, examination: "Examination") -> None:
     for name, finding in examination.findings:
         _show_finding(name, finding)
         if finding.changes and world:
-            typer.echo(_plain(f"       try: ludus train {world} --config {run}/config.yaml {finding.overrides()}"))
+            echo(f"       try: ludus train {world} --config {run}/config.yaml {finding.overrides()}")
     healthy, unknown = examination.healthy, examination.unknown
     if healthy:
-        typer.echo(f"[OK] no sign of {', '.join(healthy)}")
+        echo(f"[OK] no sign of {', '.join(healthy)}")
     if unknown:
-        typer.echo("[OK] too little to judge by:")
+        echo("[OK] too little to judge by:")
         print_table(("  diagnosis", "what is missing"), [(f"  {name}", reason) for name, reason in unknown.items()])
     count = len(examination.findings)
-    typer.echo(f"[OK] {run}: nothing found" if not count else f"[WARN] {run}: {count} found")
+    echo(f"[OK] {run}: nothing found" if not count else f"[WARN] {run}: {count} found")
 
 
 def _show_finding(name: str, finding: "Finding") -> None:
@@ -63,7 +69,7 @@ def _show_finding(name: str, finding: "Finding") -> None:
     lines += [f"       evidence: {text}" for text in finding.evidence]
     lines += [f"       remedy: {finding.remedy}"]
     lines += [f"       change: {change.line}" for change in finding.changes]
-    typer.echo(_plain("\n".join(lines)))
+    echo("\n".join(lines))
 
 
 def _check_installation(as_json: bool) -> bool:
@@ -71,14 +77,10 @@ def _check_installation(as_json: bool) -> bool:
 
     checks = list(check_installation(Path.cwd()))
     if as_json:
-        typer.echo(json.dumps([check.as_json() for check in checks], indent=2))
+        print_json([asdict(check) for check in checks])
     else:
         for check in checks:
-            typer.echo(_plain(f"{f'[{check.level}]':7} {check.name}: {check.text}"))
+            echo(f"{f'[{check.level}]':7} {check.name}: {check.text}")
         counts = Counter(check.level for check in checks)
-        typer.echo(f"{counts['OK']} fine, {counts['WARN']} to know of, {counts['ERROR']} to mend")
+        echo(f"{counts['OK']} ok, {counts['WARN']} warnings, {counts['ERROR']} errors")
     return any(check.level == "ERROR" for check in checks)
-
-
-def _plain(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode("ascii")

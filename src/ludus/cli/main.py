@@ -3,90 +3,209 @@
 Commands import what they need when they run, so that `ludus --help` never pays for torch.
 """
 
+import logging
+import os
 import sys
-from typing import Annotated
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
-import typer
+from typer import Exit, Option, Typer
+from typer.core import TyperGroup
 
 from ludus import __version__
 from ludus.cli.analyze import analyze
-from ludus.cli.audit import audit
 from ludus.cli.bench import bench
 from ludus.cli.benchmark import benchmark
 from ludus.cli.config import config
-from ludus.cli.console import print_error
+from ludus.cli.console import echo, print_error, set_up_logging
 from ludus.cli.demo import demo
 from ludus.cli.doctor import doctor
 from ludus.cli.envs import envs
 from ludus.cli.evaluate import evaluate
 from ludus.cli.export import export
-from ludus.cli.motion import motion
-from ludus.cli.play import play
+from ludus.cli.play import play, replay
 from ludus.cli.ratings import ratings
-from ludus.cli.replay import replay
 from ludus.cli.report import report
 from ludus.cli.tournament import tournament
-from ludus.cli.train import resume, train
-from ludus.cli.verify import verify
+from ludus.cli.train import resume, train, verify
 from ludus.core.errors import LudusError
+from ludus.core.files import DISK_ERRORS
+from ludus.core.text import blame
+from ludus.envs.world import registered_worlds, resolve
 
+IS_TERMINAL = sys.stdout.isatty()  # elsewhere rich is not even imported
+
+TRAIN, LOOK, MEASURE, SHARE = "Train", "Look", "Measure", "Share"
+
+PANEL = "Worlds"
+
+logger = logging.getLogger(__name__)
+
+EXIT_DEFECT = 1
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 
-app = typer.Typer(
+
+class CommandGroup(TyperGroup):
+    """Lists commands by group in plain text as rich does in colour, and cuts no description."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - Click's, which Typer may hold inside
+        """Write all commands, each below the title of its group."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                group = getattr(command, "rich_help_panel", None)
+                title = group if isinstance(group, str) else "Commands"
+                groups.setdefault(title, []).append((name, command.get_short_help_str(sys.maxsize)))
+        for title, rows in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def examples(*lines: str) -> str:
+    """Return examples for the end of a help, one per line."""
+    title = ("[bold]Examples[/bold]",) if IS_TERMINAL else ("\b", "Examples:")
+    return "\n".join((*title, *(f"  {line}" for line in lines)))
+
+
+def add_world_commands(app: Typer, groups: Mapping[str, Typer]) -> None:
+    """Add the commands of all worlds, also to groups by name; groups that worlds name are made."""
+    known = dict(groups)
+    for world in registered_worlds():
+        for path, part in world.commands.items():
+            group, _, name = path.rpartition(" ")
+            try:
+                command = resolve(part)
+            except Exception as error:  # a world of others can raise anything; the other commands still work
+                logger.warning("[WARN] the command %s of %s cannot be loaded: %s", path, world.id, blame(error))
+                continue
+            if group and group not in known:
+                known[group] = Typer(help=f"Commands of worlds, such as {path}.", no_args_is_help=True)
+                known[group].callback()(_group)
+                app.add_typer(known[group], name=group, rich_help_panel=PANEL)
+            target = known[group] if group else app
+            panel = PANEL if not group else None
+            if isinstance(command, Typer):
+                target.add_typer(command, name=name, rich_help_panel=panel)
+            else:
+                target.command(name, rich_help_panel=panel)(command)
+
+
+def _group() -> None:
+    """Make Typer treat an app with one command as a group."""
+
+
+app = Typer(
     name="ludus",
-    help="Trains agents that play games: thousands of games in one batch, on one device.",
+    cls=CommandGroup,
+    help="Train agents that play games: thousands of games in one batch, on one device.",
+    epilog=examples(
+        "ludus train brawl --preset quick        train a fighter; runs/latest then points to the run",
+        "ludus eval                              how often it wins against every bot",
+        "ludus demo --against aggressive         a match of it as demo.mp4",
+        "ludus resume total_env_steps=40_000_000 train it further",
+        "ludus report                            one HTML page about the run",
+        "ludus --install-completion              complete commands and options with the Tab key",
+    ),
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,  # plain ASCII on every terminal, and no import of rich
+    rich_markup_mode="rich" if IS_TERMINAL else None,
     pretty_exceptions_enable=False,
 )
-app.command()(train)
-app.command()(resume)
-app.command()(verify)
-app.command()(play)
-app.command()(replay)
-app.command()(demo)
-app.command()(doctor)
-app.command()(envs)
-app.command(name="eval")(evaluate)
-app.command()(analyze)
-app.command()(benchmark)
-app.command()(tournament)
-app.command()(ratings)
-app.command()(report)
-app.command()(export)
-app.add_typer(audit, name="audit")
-app.add_typer(bench, name="bench")
-app.add_typer(config, name="config")
-app.add_typer(motion, name="motion")
+
+
+def _add(command: Callable[..., None], panel: str, *lines: str, name: str | None = None) -> None:
+    """Add a command to a panel of the help, with examples of its use."""
+    app.command(name, rich_help_panel=panel, epilog=examples(*lines) if lines else None)(command)
+
+
+_add(
+    train,
+    TRAIN,
+    "ludus train brawl --preset quick",
+    "ludus train rocket --seed 3 total_env_steps=20_000_000 ppo.n_epochs=4",
+    "ludus train gym:CartPole-v1 --run-dir runs/cartpole",
+    "ludus train brawl --config mine.yaml",
+)
+_add(
+    resume,
+    TRAIN,
+    "ludus resume                                       the newest run",
+    "ludus resume runs/mine total_env_steps=40_000_000  train it further",
+    "ludus resume runs/mine --fork runs/other ppo.n_epochs=4",
+)
+_add(verify, TRAIN)
+app.add_typer(config, name="config", rich_help_panel=TRAIN)
+_add(
+    demo,
+    LOOK,
+    "ludus demo                                         the agent of the newest run",
+    "ludus demo runs/mine --against aggressive --video match.gif",
+    "ludus demo brawl --left aerial --right defensive   two bots",
+    "ludus demo rocket --set mode=2v2 --window",
+)
+_add(play, LOOK, "ludus play brawl --against runs/latest", "ludus play rocket --set mode=2v2", "ludus play city")
+_add(replay, LOOK)
+_add(envs, LOOK)
+_add(
+    evaluate,
+    MEASURE,
+    "ludus eval                                         the agent of the newest run against every bot",
+    "ludus eval runs/mine --against aggressive --against runs/other --matches 1000",
+    "ludus eval agent.ludus --json",
+    name="eval",
+)
+for _command in (doctor, benchmark, tournament, ratings, analyze):
+    _add(_command, MEASURE)
+app.add_typer(bench, name="bench", rich_help_panel=MEASURE)
+_add(report, SHARE)
+_add(export, SHARE, "ludus export --out agent.ludus --card agent.md", "ludus export runs/mine --onnx agent.onnx")
+add_world_commands(app, {"bench": bench})
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"ludus {__version__}")
-        raise typer.Exit
+        echo(f"ludus {__version__}")
+        raise Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Runs the command line; an error on purpose becomes one line and exit code 2."""
+    """Run the command line; a LudusError becomes one line and exit code 2, any other error a traceback and 1."""
+    set_up_logging()
     try:
-        app()
+        app(prog_name="ludus")
     except LudusError as error:
         print_error(str(error))
         sys.exit(EXIT_ERROR)
     except KeyboardInterrupt:
         print_error("interrupted")
         sys.exit(EXIT_INTERRUPTED)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:  # of the output, or of a file of a library
+            print_error(f"{error.filename or 'the output'} could not be written: {error.strerror}; free some space")
+            _drop_output()
+            sys.exit(EXIT_ERROR)
+        # A defect of ours; its traceback may quote a file too.
+        echo(traceback.format_exc().rstrip(), err=True)
+        sys.exit(EXIT_DEFECT)
+
+
+def _drop_output() -> None:
+    """Give up output that cannot be written, so that Python does not try again as it exits."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -1,22 +1,97 @@
-"""Options that several commands have in common, so that they are named, bounded and explained alike."""
+"""Options that several commands share, so that they are named, bounded and explained alike; plugins; the newest run."""
 
-from typing import Annotated
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-Seed = Annotated[int, typer.Option(min=0, help="Seed of all matches.")]
-Device = Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")]
-Games = Annotated[int, typer.Option(min=1, help="Most games in one batch.")]
+from ludus.cli.console import echo
+from ludus.core.errors import ConfigError
+from ludus.core.files import LATEST, RUNS_FOLDER
+
+if TYPE_CHECKING:
+    from ludus.policies.agent import Agent
+
+Names = list[str] | None  # of an option or argument that may be repeated
+ONE_BOT = "one of the world's bots"  # who plays if no one is named
+AgentName = Annotated[
+    str | None, Argument(help="Run folder (its best agent), checkpoint, or exported file.", show_default="runs/latest")
+]
+RunFolder = Annotated[str | None, Argument(help="Run folder.", show_default="runs/latest")]
+Seed = Annotated[int, Option(min=0, help="Seed of all matches.")]
+Device = Annotated[str, Option(help="Device: auto, cpu, cuda or cuda:N.")]
+Games = Annotated[int, Option(min=1, help="Most games in one batch.")]
 Deterministic = Annotated[
-    bool, typer.Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
+    bool, Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
 ]
 View = Annotated[
-    str | None,
-    typer.Option(
-        help="From where to look, where a world has several views; rocket: top, side, chase, ball, chase-2 ..."
-    ),
+    str | None, Option(help="Camera view, in a world that has several; rocket: top, side, chase, ball, chase-2 ...")
 ]
 Fps = Annotated[
-    float, typer.Option(min=1, max=120, help="Pictures a second of a video, if the world can be drawn so often.")
+    float, Option(min=1, max=120, help="Frames per second of a video, if the world can be drawn that often.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
+
+Plugin = Annotated[
+    Names,
+    Option(help="Your own Python file or module with bots, reward terms, worlds or environments; it is executed."),
+]
+
+
+def find_latest() -> Path | None:
+    """Return the link to the newest run, and print it to stderr; None if there is no run yet."""
+    from ludus.config import read_user_defaults
+
+    link = (read_user_defaults().runs_folder or RUNS_FOLDER) / LATEST
+    if not link.is_dir():
+        return None
+    echo(f"[OK] no run is named: using {link} ({link.resolve().name})", err=True)
+    return link
+
+
+def latest_run() -> str:
+    """Return the link to the newest run, and print it to stderr.
+
+    Raises:
+        ConfigError: There is no run yet.
+    """
+    link = find_latest()
+    if link is None:
+        raise ConfigError(
+            f"no run is named, and there is no {RUNS_FOLDER / LATEST} here; name the folder of a run, or train one: "
+            "ludus train brawl"
+        )
+    return str(link)
+
+
+def load_agent_on(agent: str | None, device: str) -> "tuple[str, Agent, str]":
+    """Load an agent, by default that of the newest run; return its name, the agent, and the device it is on."""
+    from ludus.envs.registry import place_for
+    from ludus.evaluation.players import load_playable_agent
+
+    agent = agent or latest_run()
+    loaded = load_playable_agent(agent)
+    place = place_for(device, loaded.spec.id)
+    return agent, loaded if place == "cpu" else load_playable_agent(agent, place), place
+
+
+def load_plugins(plugins: list[str] | None, world: str = "") -> str:
+    """Load what the user has typed, in order: plugins, and the module of a world such as `gym:module:ID`.
+
+    Returns:
+        The options that load the same in another command, each after a space.
+    """
+    from ludus.rewards.plugins import load_plugin
+
+    named = list(plugins or ())
+    if ":" in world:
+        from ludus.envs.registry import gymnasium_module  # imports torch, which other commands do without
+
+        named += filter(None, [gymnasium_module(world)])
+    if named and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # last, so that no file that happens to lie here replaces an installed module
+    for plugin in named:
+        load_plugin(plugin)
+    return "".join(f" --plugin {shlex.quote(plugin)}" for plugin in named)

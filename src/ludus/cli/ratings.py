@@ -1,71 +1,102 @@
-"""`ludus ratings`: who is how strong in a run, rebuilt from its table of matches alone."""
+"""`ludus ratings`: how strong a run's agent, its snapshots and the bots are, from the run's tables alone."""
 
-import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from ludus.cli.console import show_table
+from ludus.cli.console import print_json, print_ok, show_table
+from ludus.cli.options import RunFolder, latest_run
 from ludus.core.errors import ConfigError
+from ludus.core.files import MAX_TABLE_BYTES, read_regular_text, suggest_run
 
 if TYPE_CHECKING:
-    from ludus.league.payoffs import Payoffs
-    from ludus.league.standings import Standings
+    from ludus.core.intervals import Interval
+    from ludus.league.payoffs import Payoffs, Record
+    from ludus.league.ratings import RatingsTable
+    from ludus.reports.run_data import AgentResults
+
+_COUNTS = ("matches", "wins", "draws", "losses")
 
 
 def ratings(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    run: RunFolder = None, as_json: Annotated[bool, Option("--json", help="Print everything as JSON.")] = False
 ) -> None:
-    """Rate the learner's eras, its past selves and the bots of a run by their matches, each mode apart."""
-    from ludus.league.standings import Standings
-    from ludus.training.records import OPPONENTS, parse_table
+    """Rate a run's best agent, its snapshots and the bots by their matches, per mode."""
+    from ludus.core.tables import read_table
+    from ludus.league.ratings import RatingsTable
+    from ludus.reports.run_data import EVALUATIONS, read_agent_results
+    from ludus.training.loggers.csv_logger import OPPONENTS, naming_table, parse_table
+    from ludus.training.run_folder import CONFIG_FILE
 
-    file = run / OPPONENTS
-    if not file.is_file():
-        raise ConfigError(f"{run} has no {OPPONENTS}: pass the folder of a run with opponents")
-    rows = parse_table(file.read_text(encoding="utf-8"))
-    standings = Standings.from_rows(rows)
-    if not standings.modes:
+    folder = Path(run or latest_run())
+    file = folder / OPPONENTS
+    if not os.path.lexists(file):
+        other = "" if (folder / CONFIG_FILE).is_file() else suggest_run(folder)
+        raise ConfigError(f"{file} is missing: ratings need a run with opponents{other}")
+    with naming_table(file):
+        rows = parse_table(read_regular_text(file, limit=MAX_TABLE_BYTES))
+        ratings_table = RatingsTable.from_rows(rows)
+    if not ratings_table.modes:
         raise ConfigError(f"{file} has no matches yet; try again when the run has played some")
-    modes = {mode: _rate(standings, mode, rows) for mode in standings.modes}
+    evaluated = read_agent_results(folder, read_table(folder / EVALUATIONS))
+    found = dict.fromkeys((*(evaluated.records if evaluated else ()), *ratings_table.modes))
+    modes = {mode: _rate(folder, ratings_table, mode, rows, evaluated) for mode in found}
     if as_json:
         only = next(iter(modes.values())) if len(modes) == 1 else {}
-        typer.echo(json.dumps(only | {"modes": modes}))
-        return
-    _show(modes)
+        print_json(only | {"modes": modes})
+    else:
+        _show(modes)
 
 
-def _rate(standings: "Standings", mode: str, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Returns everything about the matches of a mode, as JSON."""
-    from ludus.league.payoffs import Payoffs
-    from ludus.league.ratings import bradley_terry
-    from ludus.league.standings import FIRST_MODE
+def _rate(
+    run: Path, table: "RatingsTable", mode: str, rows: Sequence[Mapping[str, str]], evaluated: "AgentResults | None"
+) -> dict[str, Any]:
+    """Return everything about the matches of a mode, as JSON."""
+    from ludus.league.payoffs import SELF_KIND, Payoffs
+    from ludus.league.ratings import FIRST_MODE, bradley_terry
 
-    payoffs, live = standings.payoffs(mode), standings.ratings(mode)
+    payoffs, live = table.payoffs(mode), table.ratings(mode)
     names, points = payoffs.matrix()
-    fitted = bradley_terry(names, points)
     played = [row for row in rows if (row.get("mode") or FIRST_MODE) == mode]
     sides = {side: Payoffs.from_rows(row for row in played if row.get("side") == side)
              for side in sorted({row.get("side") or "" for row in played})}  # fmt: skip
+    has_selves = len(payoffs.snapshot_ids) > 1 or SELF_KIND in payoffs.opponents.values()
+    snapshot_ids = [_player(name, rating) | {"elo": live.elo[name], "openskill": live.ordinal(name)}
+            for name, rating in bradley_terry(names, points).items()]  # fmt: skip
+    if evaluated is not None and mode in evaluated.records:
+        agent = f"{run} {evaluated.checkpoint}"
+        rated_by = f"its evaluation at {evaluated.env_steps:,} env steps"
+        players = _rate_agent(agent, evaluated.records[mode])
+    elif has_selves:
+        agent, rated_by, players = live.learner, "all training matches", snapshot_ids
+    else:
+        agent, rated_by = f"{run} learner", "its newest training matches"
+        players = _rate_agent(agent, {name: payoffs.recent(opponent=name) for name in payoffs.opponents})
     return {
-        "players": [
-            {
-                "name": name,
-                "rating": fitted[name].estimate,
-                "rating_low": fitted[name].low,
-                "rating_high": fitted[name].high,
-                "elo": live.elo[name],
-                "openskill": live.ordinal(name),
-            }
-            for name in names
-        ],
+        "agent": agent,
+        "rated_by": rated_by,
+        "players": players,
+        "eras": snapshot_ids if has_selves else [],
         "payoffs": {"names": list(names), "points": points.tolist()},
         "win_rates": _win_rates(payoffs),
         "sides": {side: _win_rates(each) for side, each in sides.items()} if len(sides) > 1 else {},
     }
+
+
+def _rate_agent(agent: str, records: "Mapping[str, Record]") -> list[dict[str, Any]]:
+    """Return an agent and its opponents with their ratings, and how the agent fared against each of them."""
+    from ludus.league.ratings import rate_by_results
+
+    fitted = rate_by_results(agent, {name: record.points for name, record in records.items()})
+    counts = {name: {"matches": record.matches, **record._asdict()} for name, record in records.items()}
+    return [_player(name, rating) | counts.get(name, {}) for name, rating in fitted.items()]
+
+
+def _player(name: str, rating: "Interval") -> dict[str, Any]:
+    return {"name": name, "rating": rating.estimate, "rating_low": rating.low, "rating_high": rating.high}
 
 
 def _win_rates(payoffs: "Payoffs") -> dict[str, Any]:
@@ -77,26 +108,35 @@ def _win_rates(payoffs: "Payoffs") -> dict[str, Any]:
 
 
 def _show(modes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Prints the tables; modes and sides have columns where there are several."""
-    players, matches = [], []
+    """Print the tables; modes and sides have columns where there are several."""
+    modal = ("mode",) if len(modes) > 1 else ()
+    agents, snapshot_ids, matches = [], [], []
     has_sides = any(document["sides"] for document in modes.values())
     for mode, document in modes.items():
-        where = (mode,) if len(modes) > 1 else ()
-        for player in sorted(document["players"], key=lambda player: -player["rating"]):
-            numbers = (f"{player[name]:.0f}" for name in ("rating", "rating_low", "rating_high", "elo"))
-            players.append((*where, player["name"], *numbers, f"{player['openskill']:.1f}"))
+        where = (mode,) if modal else ()
+        if document["players"] != document["eras"]:
+            print_ok(f"{', '.join([*where, document['agent']])}: rated by {document['rated_by']}")
+            agents += [(*where, *row) for row in _rows(document["players"], _COUNTS)]
+        snapshot_ids += [(*where, *row) for row in _rows(document["eras"], ("elo", "openskill"))]
         for side, rates in (document["sides"] or {mode: document["win_rates"]}).items():
             for kind, rate in rates.items():
-                counts = (str(rate[name]) for name in ("matches", "wins", "draws", "losses"))
+                counts = (str(rate[name]) for name in _COUNTS)
                 matches.append((*where, *((side,) if has_sides else ()), kind, *counts))
-    modal = ("mode",) if len(modes) > 1 else ()
-    show_table(
-        (*modal, "player", "rating", "from", "to", "elo", "openskill"),
-        players,
-        "Bradley-Terry over all matches, with 95 % intervals; live numbers beside it",
-    )
-    show_table(
-        (*modal, *(("side",) if has_sides else ()), "against", "matches", "won", "drawn", "lost"),
-        matches,
-        "The learner's matches by kind of opponent",
-    )
+    header = (*modal, "player", "rating", "from", "to")
+    if agents:
+        title = "Bradley-Terry ratings with 95 % intervals, and the agent's matches against each player"
+        show_table((*header, "matches", "won", "drawn", "lost"), agents, title)
+    if snapshot_ids:
+        title = "The learner until each snapshot, by all training matches; live Elo and openskill ratings beside it"
+        show_table((*header, "elo", "openskill"), snapshot_ids, title)
+    header = (*modal, *(("side",) if has_sides else ()), "in training against", "matches", "won", "drawn", "lost")
+    show_table(header, matches, "The learner's training matches by kind of opponent, from the first to the last")
+
+
+def _rows(players: Sequence[Mapping[str, Any]], others: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the cells of players with some other numbers of theirs, the strongest player first."""
+    shown = ("rating", "rating_low", "rating_high", *others)
+    return [
+        (player["name"], *(f"{player[name]:.{int(name == 'openskill')}f}" if name in player else "" for name in shown))
+        for player in sorted(players, key=lambda player: -player["rating"])
+    ]

@@ -1,15 +1,14 @@
 """`ludus report`: one self-contained HTML file about one or several runs."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from ludus.cli.console import print_ok, print_warning, show_table
-from ludus.cli.plugins import Plugin, load_plugins
-from ludus.core.errors import ConfigError, LudusError
+from ludus.cli.console import print_json, print_ok, print_warning, show_table
+from ludus.cli.options import Names, Plugin, latest_run, load_plugins
+from ludus.core.errors import ConfigError, LudusError, UnsupportedError
 
 if TYPE_CHECKING:
     from ludus.core.files import JSON
@@ -18,65 +17,103 @@ if TYPE_CHECKING:
 _HARDEST = 3  # opponents that are played if none is named
 _REPLAYS_FOLDER = "replays"
 _MOST_RECORDED = 20  # replay files of a run that are shown
+_MOST_RECORDED_STEPS = 60_000  # of all replay files together: a thousand are played again per second
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; seeds of one config are merged.")],
-    out: Annotated[Path | None, typer.Option(help="File to write. [RUN/report.html, or report.html here]")] = None,
+    runs: Annotated[
+        list[Path] | None,
+        Argument(metavar="RUN...", help="Run folders; seeds of one config are merged.", show_default="runs/latest"),
+    ] = None,
+    out: Annotated[
+        Path | None, Option(help="File to write.", show_default="RUN/report.html, or report.html here")
+    ] = None,
     replays: Annotated[
-        int, typer.Option(min=0, max=20, help="Matches to play of each group's best agent against each opponent.")
+        int, Option(min=0, max=20, help="Matches to play of each group's best agent against each opponent.")
     ] = 0,
     against: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Opponent or trial of the replays; repeat it. [the {_HARDEST} hardest of the evaluation]"),
+        Names,
+        Option(
+            help="Opponent or scenario of the replays; may be repeated.",
+            show_default=f"the {_HARDEST} hardest of the evaluation",
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print what was written as JSON.")] = False,
     plugin: Plugin = None,
 ) -> None:
     """Write one HTML file about runs: curves, evaluations, rewards, ratings, times, settings and replays."""
     load_plugins(plugin)
-    from ludus.reports.page.writing import default_file, read_groups, write_report
+    from ludus.reports.page.document import default_file, read_groups, write_report
 
     if against and not replays:
-        raise ConfigError(f"--against {against[0]} says whom to replay; say how many matches with --replays 1")
+        raise ConfigError(f"--against {against[0]} names the opponent of replays; set their number with --replays 1")
+    runs = runs or [Path(latest_run())]
     groups = read_groups(runs)
-    strips = [*_recorded(groups), *(_played(groups, replays, against or ()) if replays else ())]
-    written = write_report(groups, out or default_file(runs), strips)
-    for title in written.left_out:
-        print_warning(f"{title} is left out: the file would be larger than a page should be")
+    notes: list[str] = []  # why replays are missing, on the page too
+    strips = [*_recorded(groups, notes), *(_played(groups, replays, against or (), notes) if replays else ())]
+    painters = _painters({str(strip["world"]) for strip in strips})
+    written = write_report(groups, out or default_file(runs), strips, notes, painters)
+    for note in written.notes:
+        print_warning(note)
     if as_json:
-        typer.echo(json.dumps(written.describe()))
+        print_json(written.describe())
         return
-    show_table(
-        ("run", "seed", "state", "steps", "steps/s", "best score"),
-        [
-            (run.name, _shown(run.seed), run.state, f"{run.env_steps:,}", _shown(run.steps_per_s, "{:,.0f}"),
-             _shown(run.best_score, "{:.3f}"))
-            for group in groups for run in group.runs
-        ],
-    )  # fmt: skip
-    print_ok(f"report of {_count(len(runs), 'run')} written to {written.file} ({written.size_bytes / 1e6:.1f} MB)")
+    rows = []
+    for run in (run for group in groups for run in group.runs):
+        speed, best = _shown(run.steps_per_s, "{:,.0f}"), _shown(run.best_score, "{:.3f}")
+        rows.append((run.name, _shown(run.seed), run.state, f"{run.env_steps:,}", speed, best))
+    show_table(("run", "seed", "state", "steps", "steps/s", "best score"), rows)
+    count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
+    print_ok(f"report of {count} written to {written.file} ({written.size_bytes / 1e6:.1f} MB)")
 
 
-def _recorded(groups: "Sequence[Group]") -> "Iterator[dict[str, JSON]]":
-    """Gives the replay files that are in the run folders; one that cannot be played is reported."""
+def _recorded(groups: "Sequence[Group]", notes: list[str]) -> "Iterator[dict[str, JSON]]":
+    """Yield the replay files in the run folders; skip those that cannot be played, with a note."""
+    left = _MOST_RECORDED_STEPS
     for group in groups:
         for run in group.runs:
             files = sorted(path for path in (run.folder / _REPLAYS_FOLDER).glob("*") if path.is_file())
+            if len(files) > _MOST_RECORDED:
+                notes.append(f"{run.name}: {len(files) - _MOST_RECORDED} of {len(files)} replay files are left out")
             for file in files[:_MOST_RECORDED]:
-                from ludus.evaluation.strips import replay_strip
+                from ludus.envs.replay import Replay
+                from ludus.evaluation.trajectory import replay_trajectory
 
                 try:
-                    strip = replay_strip(file)
+                    steps = Replay.load(file).steps
+                    strip = replay_trajectory(file) if steps <= left else None
                 except LudusError as error:
-                    print_warning(str(error))
+                    notes.append(f"{run.name}: {file.name} is left out: {error}")
                     continue
-                if strip is not None:
+                if steps > left:
+                    most = f"replay files of {_MOST_RECORDED_STEPS:,} steps in all"
+                    notes.append(f"{run.name}: {file.name} is left out: its {steps:,} steps would be more than {most}")
+                    continue
+                left -= steps
+                if strip is None:
+                    notes.append(f"{run.name}: {file.name} is left out: {_drawn()} alone")
+                else:
                     yield strip | {"title": f"{run.name}: {file.name}"}
 
 
-def _played(groups: "Sequence[Group]", matches: int, against: Sequence[str]) -> "Iterator[dict[str, JSON]]":
-    """Plays matches of the best agent of each group."""
+def _painters(worlds: set[str]) -> list[str]:
+    """Return the scripts that draw the replays of some worlds."""
+    from ludus.evaluation.trajectory import replay_view_of
+
+    views = [replay_view_of(world) for world in sorted(worlds)]
+    return [view.source() for view in views if view is not None]
+
+
+def _drawn() -> str:
+    from ludus.evaluation.trajectory import drawn_worlds
+
+    return f"a page draws matches of {', '.join(drawn_worlds())}"
+
+
+def _played(
+    groups: "Sequence[Group]", matches: int, against: Sequence[str], notes: list[str]
+) -> "Iterator[dict[str, JSON]]":
+    """Play matches of the best agent of each group."""
     for group in groups:
         run = max(group.runs, key=lambda run: -1.0 if run.best_score is None else run.best_score)
         opponents = list(against) or _hardest(group)
@@ -85,39 +122,41 @@ def _played(groups: "Sequence[Group]", matches: int, against: Sequence[str]) -> 
         except LudusError as error:
             if against:
                 raise
-            print_warning(f"no replays of {run.name}: {error}")
+            notes.append(f"no replays of {run.name}: {error}")
 
 
 def _matches(run: "Run", opponents: Sequence[str], matches: int) -> "Iterator[dict[str, JSON]]":
-    from ludus.evaluation.contenders import Contender, find_contender, load_agent, sit_by_team
-    from ludus.evaluation.exhibition import Exhibition
-    from ludus.evaluation.stage import make_stage, shown_settings, stage_settings
-    from ludus.evaluation.strips import match_strip
+    from ludus.evaluation.display import display_settings, make_shown_env, shown_settings
+    from ludus.evaluation.live_match import LiveMatch
+    from ludus.evaluation.players import Player, find_player, load_playable_agent, seat_by_team
+    from ludus.evaluation.trajectory import match_trajectory
 
-    agent = load_agent(str(run.folder))
-    is_alone = agent.spec.seats == 1
-    for opponent in opponents or ([""] if is_alone else list(agent.spec.bots[:_HARDEST])):
+    agent = load_playable_agent(str(run.folder))
+    is_alone, shown = agent.spec.seats == 1, shown_settings(agent.spec.id, agent.settings)
+    if is_alone:
+        opponents = opponents or [""]
+    elif not opponents:  # it was never evaluated
+        with make_shown_env(agent.spec.id, settings=shown) as env:
+            opponents = env.spec.bots[:_HARDEST]
+    for opponent in opponents:
         for seed in range(matches):
-            shown = shown_settings(agent.spec.id, agent.settings)
-            settings = stage_settings(agent.spec.id, shown, (opponent or None) if is_alone else None)
-            with make_stage(agent.spec.id, seed=seed, settings=settings, left_first=True) as env:
-                contenders = [Contender(str(run.folder), agent.policy)]
+            settings = display_settings(agent.spec.id, shown, (opponent or None) if is_alone else None)
+            with make_shown_env(agent.spec.id, seed=seed, settings=settings, left_first=True) as env:
+                contenders = [Player(str(run.folder), agent.policy)]
                 if not is_alone:
-                    contenders.append(find_contender(opponent, env))
-                players = sit_by_team(env, contenders, seed=seed)
-                strip = match_strip(Exhibition(env, players), _title(run.name, opponent, is_alone, seed))
+                    contenders.append(find_player(opponent, env))
+                players = seat_by_team(env, contenders, seed=seed)
+                what = (f": {opponent}" if opponent else "") if is_alone else f" against {opponent}"
+                strip = match_trajectory(LiveMatch(env, players), f"{run.name}{what}, match {seed + 1}")
             if strip is None:
-                return
+                raise UnsupportedError(
+                    f"{_drawn()}, not {agent.spec.id}; film it with: ludus demo {run.folder} --video match.mp4"
+                )
             yield strip
 
 
-def _title(run: str, opponent: str, is_alone: bool, seed: int) -> str:
-    what = (f": {opponent}" if opponent else "") if is_alone else f" against {opponent}"
-    return f"{run}{what}, match {seed + 1}"
-
-
 def _hardest(group: "Group") -> list[str]:
-    """Returns the opponents of the last evaluation that won most, or the first trials; nobody if there was none."""
+    """Return the opponents that won most in the last evaluation, or the first scenarios; empty if there was none."""
     from ludus.reports.page.evaluations import WIN_RATE, read_evaluations
 
     found = read_evaluations(group)
@@ -132,7 +171,3 @@ def _hardest(group: "Group") -> list[str]:
 
 def _shown(value: float | None, form: str = "{}") -> str:
     return "-" if value is None else form.format(value)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

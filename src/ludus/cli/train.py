@@ -1,38 +1,45 @@
-"""`ludus train`, `ludus resume`: from one command to an agent."""
+"""`ludus train`, `ludus resume` and `ludus verify`."""
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from ludus.cli.console import print_ok, print_warning
-from ludus.cli.plugins import Plugin, load_plugins
+from ludus.cli.console import StatusLine, print_ok, print_warning
+from ludus.cli.options import Names, Plugin, RunFolder, latest_run, load_plugins
+from ludus.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from ludus.training.config import TrainConfig
 
-Overrides = Annotated[list[str] | None, typer.Argument(help="Settings as key=value, such as ppo.epochs=4.")]
+Overrides = Annotated[Names, Argument(help="Settings as key=value, such as ppo.n_epochs=4.")]
+
+Verbose = Annotated[bool, Option("--verbose", "-v", help="Print every check, and all of the run's settings.")]
+
+_FILE_ENDINGS = (".yaml", ".yml")
 
 
 def train(
-    world: Annotated[str, typer.Argument(help="World to train in, such as brawl or gym:CartPole-v1.")],
+    world: Annotated[str, Argument(help="World to train in, such as brawl or gym:CartPole-v1.")],
     overrides: Overrides = None,
-    preset: Annotated[str | None, typer.Option(help="Preset of the world; see `ludus config list`.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file of your own; it may extend a preset.")] = None,
-    run_dir: Annotated[Path | None, typer.Option(help="Run folder; a new one under runs/ by default.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed; short for seed=N.")] = None,
-    device: Annotated[str | None, typer.Option(help="Device; short for world.device=D.")] = None,
+    preset: Annotated[str | None, Option(help="Preset of the world; see `ludus config list`.")] = None,
+    config: Annotated[Path | None, Option(help="Your own configuration file; it may extend a preset.")] = None,
+    run_dir: Annotated[Path | None, Option(help="Run folder; a new one under runs/ by default.")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seed; short for seed=N.")] = None,
+    device: Annotated[str | None, Option(help="Device; short for world.device=D.")] = None,
     game: Annotated[
         str | None,
-        typer.Option(help="Game of a world that has several, such as micropolis or your own profile's file in city."),
+        Option(help="Game of a world that has several, such as micropolis or your own profile's file in city."),
     ] = None,
     plugin: Plugin = None,
+    verbose: Verbose = False,
 ) -> None:
-    """Train an agent. A run folder that holds an unfinished run with the same settings goes on."""
-    load_plugins(plugin)
+    """Train an agent. An unfinished run with the same settings in the run folder is resumed."""
+    options = load_plugins(plugin, world)
     from ludus.config import read_user_defaults
     from ludus.training.presets import load_run_config
     from ludus.training.run_folder import new_run_folder
@@ -47,83 +54,151 @@ def train(
     settings = load_run_config(world, preset, config, words)
     defaults = read_user_defaults()
     title = f"{world.replace(':', '-')}-{preset or (config.stem if config else 'run')}"
-    runs = defaults.runs_folder or Path("runs")
-    _run(settings, lambda: run_dir or new_run_folder(runs, title), title=title, user=defaults.name or "")
+    make_folder = partial(new_run_folder, defaults.runs_folder or Path("runs"), title)
+    _run(settings, run_dir, make_folder, title=title, user=defaults.name or "", options=options, verbose=verbose)
 
 
 def _preset_for(world: str, game: str) -> str | None:
-    """Returns the preset of a world that is named after a game, if there is one.
+    """Return the preset of a world that is named after a game, if there is one.
 
     Raises:
         ConfigError: The world has no games to choose among.
     """
-    from ludus.config import Shelf
-    from ludus.core.errors import ConfigError
-    from ludus.envs.registry import preset_package, settings_model
+    from ludus.config import PresetDirectory
+    from ludus.envs.registry import settings_model
+    from ludus.envs.world import find_world
 
     settings = settings_model(world)
     if settings is None or "game" not in settings.model_fields:
-        raise ConfigError(f"--game {game}: {world} has no games to choose among; leave --game out, or train city")
-    return game if game in Shelf(preset_package(world)).names() else None
+        raise ConfigError(f"--game {game}: {world} has no games to choose among; leave --game out")
+    return game if game in PresetDirectory(find_world(world).package).names() else None
 
 
 def resume(
-    run: Annotated[Path, typer.Argument(help="Run folder to go on in.")],
+    run: RunFolder = None,
     overrides: Overrides = None,
-    fork: Annotated[Path | None, typer.Option(help="Branch off a new run in this folder instead.")] = None,
+    fork: Annotated[Path | None, Option(help="Branch off a new run in this folder instead.")] = None,
     plugin: Plugin = None,
+    verbose: Verbose = False,
 ) -> None:
-    """Go on with a run that was cut off, to the same budget with the same schedules; or branch off with --fork."""
-    load_plugins(plugin)
+    """Resume a run that was cut off; extend it with total_env_steps=N; or branch off a new run with --fork."""
+    options = load_plugins(plugin)
     from ludus.config import read_user_defaults
-    from ludus.training.ranks import find_place
+    from ludus.training.distributed import find_process
     from ludus.training.run_folder import changed_config, fork_run, read_run_config
+    from ludus.training.session import describe_extension, extend, read_progress
 
-    settings = changed_config(read_run_config(run), overrides or ())
+    words = list(overrides or [])
+    if run is not None and "=" in run and not Path(run).exists():  # `ludus resume key=value`
+        words.insert(0, run)
+        run = None
+    folder = Path(run or latest_run())
+    began = read_run_config(folder)
+    settings = changed_config(began, words)
     user = read_user_defaults().name or ""
     if fork is None:
-        _run(settings, lambda: run, title=run.resolve().name, user=user)
+        env_steps = read_progress(began, folder).env_steps
+        settings = extend(began, settings, env_steps)
+        changes = describe_extension(settings, env_steps) if settings.extended_from != began.extended_from else ()
+        _run(settings, folder, title=folder.resolve().name, user=user, options=options, verbose=verbose, notes=changes)
         return
-    if find_place().rank == 0:
-        parent = fork_run(run, fork, settings, user=user)
-        print_ok(f"{fork} branches off {run} at env step {parent.env_steps:,}")
+    if find_process().rank == 0:
+        parent = fork_run(folder, fork, settings, user=user)
+        print_ok(f"{fork} branches off {folder} at env step {parent.env_steps:,}")
         for change in parent.changes:
             print_ok(f"changed {change}")
-    _run(settings, lambda: fork, title=fork.resolve().name, user=user)
+    _run(settings, fork, title=fork.resolve().name, user=user, options=options, verbose=verbose)
 
 
-def _run(config: "TrainConfig", make_folder: Callable[[], Path], *, title: str, user: str) -> None:
-    """Verifies the settings, and trains if they are right: only then a folder is made."""
-    from ludus.training.ranks import find_place
-    from ludus.training.session import run_training
-    from ludus.training.signals import ended_by_signals
-    from ludus.training.verification import summarise, verify
+def _run(
+    config: "TrainConfig",
+    folder: Path | None,
+    make_folder: Callable[[], Path] = Path,
+    *,
+    title: str,
+    user: str,
+    options: str,
+    verbose: bool,
+    notes: Iterable[str] = (),
+) -> None:
+    """Verify the settings, and train if they are right: only then a folder is made, unless one is given.
 
-    logging.basicConfig(format="%(message)s", handlers=[_CurrentStderr()])
+    `options` are those that the commands for this run need, such as ` --plugin mine.py`; `notes` are printed if the
+    settings are right.
+    """
+    from ludus.training.preflight import verify
+    from ludus.training.resolve import resolve
+    from ludus.training.session import ended_by_signals, read_progress, run_training
+    from ludus.training.summary import summarise
+
     logging.getLogger("ludus").setLevel(logging.INFO)
+    run = resolve(config)
+    is_first = run.is_writer  # of several processes the first one writes and speaks for all
+    progress = read_progress(config, folder)
+    if progress.is_finished:
+        if is_first:
+            print_ok(
+                f"nothing to do: the run is finished at {progress.env_steps:,} env steps; the agent is in {folder}; "
+                f"train it further with: ludus resume {folder}{options} total_env_steps=N"
+            )
+        return
     with ended_by_signals() as received:
-        for check in verify(config):
-            print_ok(check)
-        is_first = find_place().rank == 0  # of several processes the first one writes and speaks for all
-        folder = make_folder() if is_first else Path()
-        for line in summarise(config, folder, user):
+        _check(verify(run, progress.env_steps, folder), verbose=verbose)
+        for note in notes if is_first else ():
+            print_ok(note)
+        folder = (folder or make_folder()) if is_first else Path()
+        for line in summarise(run, folder, user, brief=not verbose):
             print_ok(line)
-        outcome = run_training(config, folder, received, title=title, user=user)
+        outcome = run_training(run, folder, received, title=title, user=user)
     if is_first and outcome.stop_reason:
         print_warning(f"ended at env step {outcome.counters.env_steps:,}: {outcome.stop_reason}")
-        print_ok(f"go on with: ludus resume {folder}")
+        print_ok(f"resume it with: ludus resume {folder}{options}")
     elif is_first:
-        print_ok(f"{outcome.counters.env_steps:,} env steps; the agent is in {folder}; try: ludus eval {folder}")
+        steps = f"{outcome.counters.env_steps:,} env steps"
+        print_ok(f"{steps}; the agent is in {folder}; try: ludus eval {folder}{options}")
     sys.exit(outcome.exit_code)
 
 
-class _CurrentStderr(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to what is the error stream at the time: a live view replaces it while it is shown."""
+def _check(checks: Iterator[str], *, verbose: bool) -> None:
+    """Make all checks; print each, or only the estimate of the time that the run will take."""
+    line = StatusLine()
+    line.show("checking the run")
+    try:
+        for check in checks:
+            name = check.partition(":")[0]
+            line.show(f"checking the run: {name} is right")
+            if verbose or name == "time":
+                line.close()
+                print_ok(check)
+    finally:
+        line.close()
 
-    @property
-    def stream(self) -> object:
-        return sys.stderr
 
-    @stream.setter
-    def stream(self, _: object) -> None:
-        pass
+def verify(
+    world: Annotated[str, Argument(help="World, such as brawl; or a configuration file that names its world.")],
+    overrides: Overrides = None,
+    preset: Annotated[str | None, Option(help="Preset of the world; see `ludus config list`.")] = None,
+    config: Annotated[Path | None, Option(help="Your own configuration file; it may extend a preset.")] = None,
+    plugin: Plugin = None,
+) -> None:
+    """Run preflight checks of a configuration, in seconds: world, players, rollout, update, checkpoint, memory."""
+    from ludus.config import read_user_defaults
+    from ludus.envs.registry import check_name_from_file
+    from ludus.training.preflight import verify as preflight_checks
+    from ludus.training.presets import load_run_config, world_of_file
+    from ludus.training.resolve import resolve
+    from ludus.training.summary import summarise
+
+    is_file = world.endswith(_FILE_ENDINGS)
+    load_plugins(plugin, "" if is_file else world)
+    if is_file:
+        if config is not None:
+            raise ConfigError(f"two configuration files are given, {world} and --config {config}; choose one")
+        world, config = world_of_file(Path(world)), Path(world)
+        check_name_from_file(world, f"{config}: world.name")
+    settings = load_run_config(world, preset, config, overrides or ())
+    run = resolve(settings)
+    for line in preflight_checks(run):
+        print_ok(line)
+    for line in summarise(run, None, read_user_defaults().name or ""):
+        print_ok(line)

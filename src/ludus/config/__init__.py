@@ -1,14 +1,18 @@
 """Configuration: YAML files and overrides with the place of every value, layers, presets and checked models."""
 
-from ludus.config.dump import dump_yaml
-from ludus.config.layers import merge_layers, read_layers
-from ludus.config.node import KeyPath, Node, Origin, Plain, show_path, single
-from ludus.config.overrides import read_overrides
-from ludus.config.reader import Document, parse_document, read_document, read_yaml
-from ludus.config.reading import Check, Origins, part_check, read_config, read_config_with_origins
-from ludus.config.shelf import Shelf
-from ludus.config.shown import list_faults, short, suggest
-from ludus.config.user_defaults import UserDefaults, read_user_defaults, user_defaults_file
+from ludus.config.layers import PresetDirectory, merge_layers, read_layers, read_overrides
+from ludus.config.nodes import KeyPath, Node, Origin, Plain, list_faults, short, show_path, single, suggest
+from ludus.config.validation import (
+    Check,
+    Origins,
+    UserDefaults,
+    part_check,
+    read_config,
+    read_config_with_origins,
+    read_user_defaults,
+    user_defaults_file,
+)
+from ludus.config.yaml import Document, dump_yaml, parse_document, read_document, read_yaml
 
 __all__ = [
     "Check",
@@ -18,7 +22,7 @@ __all__ = [
     "Origin",
     "Origins",
     "Plain",
-    "Shelf",
+    "PresetDirectory",
     "UserDefaults",
     "dump_yaml",
     "list_faults",

@@ -1,9 +1,24 @@
 """The typed error tree: every error names the bad value, the valid ones and the next step."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
-from ludus.core.faults import ConfigFault
+
+@dataclass(frozen=True, slots=True)
+class ConfigFault:
+    """What is wrong at one place."""
+
+    place: str  # `file:line:column`, or `command line: key=value`
+    key: str  # path of the key, such as `ppo.n_steps`
+    expectation: str  # what should be there
+    got: str = ""  # what is there, shortened; empty where nothing is, or where it must not be shown
+    hint: str = ""  # the nearest valid name and the valid ones, where there are names to choose from
+
+    def __str__(self) -> str:
+        got = f" (got {self.got})" if self.got else ""
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{self.place}: {self.key}: {self.expectation}{got}{hint}"
 
 
 class LudusError(Exception):
@@ -53,7 +68,7 @@ class StateError(LudusError, ValueError):
 
 
 class ConfigMismatchError(LudusError, ValueError):
-    """A run was asked to go on with other settings than it began with."""
+    """A run was resumed with other settings than it was started with."""
 
 
 class ObservationError(LudusError, ValueError):
@@ -77,11 +92,14 @@ class CheckpointError(LudusError, ValueError):
 
 
 class StoreError(LudusError, OSError):
-    """A checkpoint could not be written; the one before it is intact."""
+    """A file or a checkpoint could not be written; what was there before is intact."""
+
+    def __str__(self) -> str:
+        return self.strerror or super().__str__()
 
 
 class StoreFullError(StoreError):
-    """A checkpoint could not be written because the disk or a quota is full; saving can be tried again later."""
+    """A file or a checkpoint could not be written because the disk or a quota is full; try again with more space."""
 
 
 class ReplayError(LudusError, ValueError):
@@ -98,6 +116,14 @@ class VideoError(LudusError, RuntimeError):
 
 class WorkerError(LudusError, RuntimeError):
     """A worker process failed more often than is tolerated."""
+
+
+class EnvFaultError(LudusError, RuntimeError):
+    """An environment of the user's own raised an exception, or returned what Gymnasium's API does not allow."""
+
+
+class BotError(LudusError, RuntimeError):
+    """A bot of the user's own raised an exception, took too long, or returned what is no action."""
 
 
 class RankError(LudusError, RuntimeError):
@@ -132,16 +158,24 @@ class MissingDependencyError(LudusError, ImportError):
     """An optional library is not installed."""
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
-        super().__init__(f'{purpose} needs {library}; install it with: pip install "ludus[{extra}]"')
+        from ludus.core.distribution import install_command  # reads files, which no other error needs
+
+        super().__init__(f"{purpose} needs {library}; install it with: {install_command(extra)}")
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """Returns `` (did you mean 'x'?)`` for the nearest valid name, or nothing if none is near."""
+    """Return `` (did you mean 'x'?)`` for the nearest valid name, or nothing if none is near."""
     near = nearest_name(name, valid)
     return f" (did you mean {near!r}?)" if near is not None else ""
 
 
 def nearest_name(name: str, valid: Iterable[str]) -> str | None:
-    """Returns the valid name that a wrong one was probably meant to be, or None if none is near."""
+    """Return the valid name that a wrong one was probably meant to be, or None if none is near."""
     near = get_close_matches(name, list(valid), n=1, cutoff=0.5)
     return near[0] if near else None
+
+
+def brief(value: object) -> str:
+    """Return the plain ASCII form of an untrusted value, cut to what fits into a message."""
+    text = ascii(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."

@@ -1,21 +1,55 @@
 """Atomic files and folders: whatever happens in the middle, a reader finds the old content or the new.
 
+Everything that Ludus writes goes through here, or through `wrap_disk_errors`: a disk that is full or read-only is a
+typed error that names the file, the reason and the next step.
+
 The order is always: write under a temporary name in the same folder, fsync, rename, fsync of the parent folder.
 Temporary names start with `.ludus-tmp-` and say which process wrote them, so leftovers of a killed process can
 be told from work in progress. A folder that is being replaced waits under a name that starts with `.ludus-old-`
 until its successor is in place, because a rename cannot replace a folder that has content.
+
+Only regular files are opened: a folder, FIFO, socket or device in place of a file is an error, never a hang. Opening
+some devices has side effects (closing `/dev/watchdog` reboots the machine), so the kind is checked before the file is
+opened, and once more on the open descriptor, because the name may have changed hands in between.
 """
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import json
+import logging
 import os
 import re
 import shutil
-from collections.abc import Iterable
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, Any, TypeAlias
+
+from ludus.core.errors import FormatError, StoreError, StoreFullError
+
+logger = logging.getLogger(__name__)
+
+# Flags that a platform lacks (Windows) guard against something that it lacks too.
+_NO_WAITING = (
+    getattr(os, "O_NONBLOCK", 0)  # opening a FIFO would otherwise wait for its other end
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a symbolic link",
+}
+_CHUNK_BYTES = 1 << 20
+MAX_TABLE_BYTES = 1 << 30  # size of one table of a run, such as `monitor.csv`: some 20 million rows
+MAX_DOCUMENT_BYTES = 64 << 20  # size of one JSON document of a run, such as `run.json`
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 JSON: TypeAlias = "dict[str, JSON] | list[JSON] | str | int | float | bool | None"
@@ -26,32 +60,172 @@ ASIDE_PREFIX = ".ludus-old-"
 _TEMPORARY_NAME = re.compile(re.escape(TEMPORARY_PREFIX) + r"(\d{1,10})-\d+-.+")
 _counter = itertools.count()
 _active: set[str] = set()  # temporary paths that this process is writing now
-_CHUNK_BYTES = 1 << 20
+_FULL_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+DISK_ERRORS = (*_FULL_ERRORS, errno.EROFS)  # error numbers of a disk that takes nothing: it is full or read-only
+
+RUNS_FOLDER = Path("runs")
+LATEST = "latest"  # link beside the runs that points to the newest one
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY, *, follow_links: bool = True) -> int:
+    """Open a regular file without waiting and return its descriptor; `flags` are those of `os.open`.
+
+    Raise OSError, whose `strerror` says why, if it is no regular file or, unless `follow_links`, a link to one.
+    """
+    try:
+        _check_kind(path, path.stat(follow_symlinks=follow_links))
+    except FileNotFoundError:
+        if not flags & os.O_CREAT:
+            raise
+    if not follow_links:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags | _NO_WAITING, 0o666)
+    try:
+        _check_kind(path, os.fstat(descriptor))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_regular(path: Path, *, limit: int) -> bytes:
+    """Return the content of a regular file, or behind a link to one, of at most `limit` bytes; or raise FormatError."""
+    try:
+        descriptor = open_regular(path)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            size = os.fstat(descriptor).st_size
+            content = bytearray()
+            # The size is only announced: a file under /proc announces 0 bytes, and a log may grow meanwhile.
+            while size <= limit and (chunk := file.read(min(_CHUNK_BYTES, limit + 1 - len(content)))):
+                content += chunk
+                size = max(size, len(content))
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # a path with a null character
+        raise FormatError(f"{str(path)!r} cannot be read: {error}") from error
+    if size > limit:
+        raise FormatError(f"{path} has {size} bytes or more; at most {limit} are read")
+    return bytes(content)
+
+
+def read_if_possible(path: Path, *, limit: int) -> bytes | None:
+    """Return the content of a regular file; None if it is missing, or if it cannot be read, which is warned of."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        return read_regular(path, limit=limit)
+    except FormatError as error:
+        logger.warning("[WARN] %s; it is left out", error)
+        return None
+
+
+def read_regular_text(path: Path, *, limit: int) -> str:
+    """Return the UTF-8 text of a regular file, like `read_regular`; raise FormatError also if it is not UTF-8."""
+    try:
+        return read_regular(path, limit=limit).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+
+
+def read_json_object(path: Path, *, limit: int) -> dict[str, Any]:
+    """Return the JSON object in a regular file, like `read_regular_text`; raise FormatError also if it holds none."""
+    text = read_regular_text(path, limit=limit)
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        raise FormatError(f"{path} is nested too deeply") from None
+    except ValueError as error:
+        raise FormatError(f"{path} is not valid JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise FormatError(f"{path} must hold a JSON object, got {type(document).__name__}")
+    return document
+
+
+def _check_kind(path: Path, status: os.stat_result) -> None:
+    kind = stat.S_IFMT(status.st_mode)
+    if kind != stat.S_IFREG:
+        code = errno.EISDIR if kind == stat.S_IFDIR else errno.EINVAL
+        raise OSError(code, f"it is {_KINDS.get(kind, 'something else')}, not a regular file", str(path))
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a file, without lines that are none; a file that cannot be read is warned of."""
+    records = []
+    content = read_if_possible(path, limit=MAX_TABLE_BYTES) or b""
+    for line in content.decode("utf-8", errors="replace").split("\n"):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            records.append(record)
+    return records
+
+
+@contextlib.contextmanager
+def wrap_disk_errors(what: object) -> Iterator[None]:
+    """Turn an OSError into a StoreError, or into a StoreFullError if the disk is full.
+
+    Args:
+        what: What is being written, such as its path; the error names it, the reason and the next step. Of blocks
+            inside each other the outermost one names it: a user knows a folder, but not the temporary files in it.
+    """
+    try:
+        yield
+    except OSError as error:
+        cause = error.__cause__ if isinstance(error, StoreError) and isinstance(error.__cause__, OSError) else error
+        full = cause.errno in _FULL_ERRORS
+        advice = "free some space and try again" if full else "check the path, the disk and its permissions"
+        message = f"{what} could not be written: {cause.strerror or cause}; {advice}"
+        raise (StoreFullError if full else StoreError)(cause.errno, message) from cause
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents where they are missing; raise StoreError if that fails."""
+    with wrap_disk_errors(f"folder {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Make a folder among the system's temporary files, and remove it at the end; raise StoreError if that fails."""
+    with wrap_disk_errors("a temporary folder"):
+        folder = tempfile.TemporaryDirectory(prefix=prefix)
+    with folder as name:
+        yield Path(name)
+
+
+def temporary_file() -> IO[bytes]:
+    """Return a nameless temporary file that vanishes when it is closed; raise StoreError if it cannot be made."""
+    with wrap_disk_errors("a temporary file"):
+        return tempfile.TemporaryFile()
 
 
 def write_atomic(path: Path, data: Buffer) -> None:
-    """Writes a file so that after any fault it has either its old content or `data`."""
-    temporary = temporary_path(path)
-    try:
-        write_new_file(temporary, [data])
-        temporary.replace(path)
-        sync_folder(path.parent)
-    finally:
-        discard_temporary(temporary)
+    """Write a file, and its folder if missing; after a fault, a StoreError, it has its old content or `data`."""
+    write_chunks_atomic(path, [data])
+
+
+def write_chunks_atomic(path: Path, chunks: Iterable[Buffer]) -> None:
+    """Write a file in pieces, like `write_atomic`."""
+    with wrap_disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = temporary_path(path)
+        try:
+            write_new_file(temporary, chunks)
+            temporary.replace(path)
+            sync_folder(path.parent)
+        finally:
+            discard_temporary(temporary)
 
 
 def write_text_atomic(path: Path, text: str) -> None:
-    """Writes UTF-8 text like `write_atomic`."""
+    """Write UTF-8 text like `write_atomic`."""
     write_atomic(path, text.encode("utf-8"))
 
 
-def write_json_atomic(path: Path, document: JSON) -> None:
-    """Writes indented standard JSON (no NaN, no infinity) like `write_atomic`."""
-    write_text_atomic(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
-
-
 def write_new_file(path: Path, chunks: Iterable[Buffer]) -> tuple[str, int]:
-    """Writes and fsyncs a file that must not exist yet; returns its SHA-256 (hex) and its size in bytes."""
+    """Write and fsync a file that must not exist yet; return its SHA-256 (hex) and its size in bytes."""
     digest, size = hashlib.sha256(), 0
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
@@ -68,10 +242,13 @@ def write_new_file(path: Path, chunks: Iterable[Buffer]) -> tuple[str, int]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable; Windows offers no such call and orders its journal by itself."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
+    """Make the names in a folder durable; Windows offers no such call and orders its journal by itself."""
+    if os.name != "nt":
+        _sync(folder, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:
@@ -79,20 +256,20 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_temporary_folder(target: Path) -> Path:
-    """Makes an empty folder beside `target`, to be filled and then given to `replace_folder`."""
+    """Make an empty folder beside `target`, to be filled and then given to `replace_folder`."""
     temporary = temporary_path(target)
     temporary.mkdir()
     return temporary
 
 
 def replace_folder(temporary: Path, target: Path) -> None:
-    """Puts a flat, finished folder in the place of `target`, which may exist; both are in the same parent.
+    """Put a flat, finished folder in the place of `target`, which may exist; both are in the same parent.
 
     Every file, the folder and the parent are fsynced. If the process dies in the middle, `existing_folder` finds
     the old or the new content.
     """
     for file in sorted(temporary.iterdir()):
-        _sync_file(file)
+        _sync(file, os.O_RDWR)  # Windows refuses to fsync a file that is open for reading only
     sync_folder(temporary)
     recover_folder(target)
     aside = _aside_path(target)
@@ -110,7 +287,7 @@ def replace_folder(temporary: Path, target: Path) -> None:
 
 
 def recover_folder(target: Path) -> None:
-    """Ends a replacement that was cut off: puts the old folder back if the new one never came, else removes it."""
+    """End a replacement that was cut off: put the old folder back if the new one never came, else remove it."""
     aside = _aside_path(target)
     if not aside.is_dir():
         return
@@ -122,13 +299,15 @@ def recover_folder(target: Path) -> None:
 
 
 def existing_folder(target: Path) -> Path:
-    """Returns where the content of `target` is: set aside if a replacement was cut off, else under its own name."""
+    """Return where the content of `target` is: set aside if a replacement was cut off, else under its own name."""
+    if target.exists():  # also `.` and `/`, which have no name to rename from
+        return target
     aside = _aside_path(target)
-    return aside if not target.exists() and aside.is_dir() else target
+    return aside if aside.is_dir() else target
 
 
 def remove_folder(folder: Path) -> None:
-    """Removes a folder if it exists; renames it first, so that no half-emptied folder keeps a valid name."""
+    """Remove a folder if it exists; rename it first, so that no half-emptied folder keeps a valid name."""
     if not folder.exists():
         return
     doomed = temporary_path(folder)
@@ -140,7 +319,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def temporary_path(target: Path) -> Path:
-    """Returns an unused temporary name beside `target`; `clean_temporaries` spares it while this process lives."""
+    """Return an unused temporary name beside `target`; `clean_temporaries` spares it while this process lives."""
     name = f"{TEMPORARY_PREFIX}{os.getpid()}-{next(_counter)}-{target.name.removeprefix(ASIDE_PREFIX)}"
     path = target.with_name(name)
     _active.add(str(path))
@@ -148,31 +327,33 @@ def temporary_path(target: Path) -> Path:
 
 
 def discard_temporary(path: Path) -> None:
-    """Removes a temporary file or folder if it is still there, and forgets its name."""
+    """Remove a temporary file or folder if it is still there, and forget its name.
+
+    What cannot be removed stays for `clean_temporaries`: the write that failed raises the disk's error.
+    """
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+    except OSError:
+        pass
     finally:
         _active.discard(str(path))
 
 
 def clean_temporaries(folder: Path) -> list[Path]:
-    """Removes what killed processes left behind in `folder`, and returns the paths that were removed.
-
-    Work in progress of this or another living process stays.
-    """
+    """Remove what killed processes left behind in `folder`, not what living ones write; return the removed paths."""
     leftovers = [path for path in sorted(folder.glob(f"{TEMPORARY_PREFIX}*")) if _is_leftover(path)]
     for path in leftovers:
         discard_temporary(path)
-    return leftovers
+    return [path for path in leftovers if not os.path.lexists(path)]
 
 
 def sha256_file(path: Path) -> str:
-    """Returns the SHA-256 of a file's content in hex, read in pieces."""
+    """Return the SHA-256 of a regular file's content in hex, read in pieces."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
@@ -180,14 +361,6 @@ def sha256_file(path: Path) -> str:
 
 def _aside_path(target: Path) -> Path:
     return target.with_name(ASIDE_PREFIX + target.name)
-
-
-def _sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)  # Windows refuses to fsync a file that is open for reading only
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _is_leftover(path: Path) -> bool:
@@ -210,3 +383,11 @@ def _is_alive(process: int) -> bool:
     except PermissionError:  # it lives, and belongs to someone else
         return True
     return True
+
+
+def suggest_run(folder: Path) -> str:
+    """Return the end of an error about a folder that holds no run: the newest run in or near it, or what to pass."""
+    for near in (folder, folder / RUNS_FOLDER, folder.parent, RUNS_FOLDER):
+        if (near / LATEST).is_dir():
+            return f"; did you mean {near / LATEST}?"
+    return f"; pass the folder that `ludus train` named, such as {RUNS_FOLDER / LATEST}"

@@ -19,7 +19,7 @@ class Interval(NamedTuple):
 
 
 def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
-    """Returns the share of successes with Wilson's score interval, which is sound also near 0 and 1.
+    """Return the share of successes with Wilson's score interval, which is sound also near 0 and 1.
 
     Without any trial nothing is known: the estimate is NaN and the interval 0..1.
     """
@@ -40,10 +40,7 @@ def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> In
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Returns the mean of independent values with Student's t interval.
-
-    One value says nothing of the spread: its interval is infinite.
-    """
+    """Return the mean of independent values with Student's t interval, which is infinite for one value."""
     _check_confidence(confidence)
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
@@ -56,7 +53,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
 
 
 def t_quantile(probability: float, freedom: int) -> float:
-    """Returns the value below which Student's t lies with `probability` (0.5 < p < 1), for whole degrees of freedom."""
+    """Return the value below which Student's t lies with `probability` (0.5 < p < 1), for whole degrees of freedom."""
     if not 0.5 < probability < 1 or freedom < 1:
         raise ConfigError(f"t quantile of {probability} with {freedom} degrees of freedom; valid: 0.5..1, at least 1")
     z = NormalDist().inv_cdf(probability)
@@ -75,7 +72,7 @@ def t_quantile(probability: float, freedom: int) -> float:
 
 
 def _t_within(t: float, freedom: int) -> float:
-    """Returns the probability that |T| <= t, by the finite series for whole degrees of freedom."""
+    """Return the probability that |T| <= t, by the finite series for whole degrees of freedom."""
     angle = math.atan(t / math.sqrt(freedom))
     sine, cosine = math.sin(angle), math.cos(angle)
     odd = freedom % 2 == 1

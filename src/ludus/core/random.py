@@ -14,7 +14,6 @@ the place where they are mixed in. Always use the same number of keys in the sam
 stream number (the last key) of its own for each use of randomness.
 """
 
-import math
 from typing import overload
 
 import torch
@@ -37,7 +36,7 @@ def mix(h: Tensor, k: Tensor | int) -> Tensor: ...
 @overload
 def mix(h: int, k: Tensor) -> Tensor: ...
 def mix(h: Tensor | int, k: Tensor | int) -> Tensor | int:
-    """Mixes the key `k` into the hash `h`; both hold 0..2**32-1, tensors are int64 and broadcast together."""
+    """Mix the key `k` into the hash `h`; both hold 0..2**32-1, tensors are int64 and broadcast together."""
     h = ((h ^ k) * _MULTIPLIER_1) & _MASK
     h = h ^ (h >> 16)
     h = (h * _MULTIPLIER_2) & _MASK
@@ -47,12 +46,7 @@ def mix(h: Tensor | int, k: Tensor | int) -> Tensor | int:
 
 
 def stream_hash(seed: int, *keys: int) -> int:
-    """Returns the hash of whole numbers as 0..2**32-1.
-
-    Args:
-        seed: Used modulo 2**64.
-        keys: Such as game, episode, frame and stream; each is used modulo 2**32.
-    """
+    """Return the hash of whole numbers as 0..2**32-1: the seed modulo 2**64, each key modulo 2**32."""
     h = mix(seed & _MASK, (seed >> 32) & _MASK)
     for key in keys:
         h = mix(h, key & _MASK)
@@ -60,14 +54,10 @@ def stream_hash(seed: int, *keys: int) -> int:
 
 
 def stream_hash_tensor(seed: int, *keys: Tensor | int) -> Tensor:
-    """Returns the hashes of all combinations of keys; equal to `stream_hash` element by element.
+    """Return the hashes of all combinations of keys, int64; equal to `stream_hash` element by element.
 
-    Args:
-        seed: Used modulo 2**64.
-        keys: Numbers, or tensors of any integer type whose shapes broadcast together; each modulo 2**32.
-
-    Returns:
-        int64 of the broadcast shape, 0..2**32-1, on the device of the tensors (the CPU if there are none).
+    Keys are numbers, or tensors of any integer type whose shapes broadcast together; the result has the broadcast
+    shape and the device of the tensors (the CPU if there are none).
     """
     h: Tensor | int = mix(seed & _MASK, (seed >> 32) & _MASK)
     for position, key in enumerate(keys):
@@ -85,22 +75,7 @@ def uniform(hashed: int) -> float: ...
 @overload
 def uniform(hashed: Tensor) -> Tensor: ...
 def uniform(hashed: Tensor | int) -> Tensor | float:
-    """Turns hashes into uniform numbers in [0, 1): the top 24 bits, which float32 holds exactly."""
+    """Turn hashes into uniform numbers in [0, 1): the top 24 bits, which float32 holds exactly."""
     if isinstance(hashed, Tensor):
         return (hashed >> 8).to(torch.float32) * 2.0**-24
     return (hashed >> 8) * 2.0**-24
-
-
-def normal(seed: int, *keys: Tensor | int) -> Tensor:
-    """Returns standard normal numbers (float32) by Box-Muller, a pure function of seed and keys.
-
-    The keys' hash is mixed with 1 and with 2 for the two uniform numbers of the formula. The radius takes 1 - u,
-    which is never 0, so no value is infinite; the largest possible size is sqrt(2 * 24 * ln 2), about 5.77.
-
-    Args:
-        seed: As in `stream_hash_tensor`.
-        keys: As in `stream_hash_tensor`.
-    """
-    h = stream_hash_tensor(seed, *keys)
-    radius = torch.sqrt(-2.0 * torch.log(1.0 - uniform(mix(h, 1))))
-    return radius * torch.cos(2.0 * math.pi * uniform(mix(h, 2)))

@@ -1,17 +1,30 @@
-"""Schedules: numbers that change with training progress (0 at the start, 1 at the end), and the KL-adaptive rate.
+"""Numbers in configs: bounds that settings share, and schedules that change a number with training progress.
 
-A schedule is a frozen config object that can be asked for its value. In a config file a plain number is a
-constant: `clip: 0.2` and `clip: {kind: linear, start: 0.2, end: 0.05}` are both a `ScheduleConfig`.
+A schedule is a frozen config object that can be asked for its value at a progress of 0 (start) to 1 (end). In a config
+file a plain number is a constant: `clip_range: 0.2` and `clip_range: {kind: linear, start: 0.2, end: 0.05}` are both a
+`ScheduleConfig`.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from functools import partial
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.core.errors import ConfigError
 
+# Bounds far beyond any sensible value, so that a typo is refused before it costs a night.
+MAX_ENV_STEPS = 10**15  # a year at 30 million steps per second
+MAX_ITERATIONS = 10**12
+MAX_ENVS = 2**31 - 1  # kernels number them with int32
+MAX_MATCHES = 10**6
+MAX_STEPS = 10**6  # of one rollout, segment or window of decisions
+MAX_WIDTH = 2**16  # of one layer
+MAX_LAYERS = 64
+MAX_FACTOR = 1e6  # of a loss or a reward
+
+Width: TypeAlias = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
+Widths: TypeAlias = Annotated[tuple[Width, ...], Field(max_length=MAX_LAYERS)]
 Fraction: TypeAlias = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
@@ -25,8 +38,8 @@ class ConstantSchedule(_Schedule):
     kind: Literal["constant"] = "constant"
     level: float
 
-    def value(self, progress: float) -> float:  # noqa: ARG002 - every schedule is asked in the same way
-        """Returns the level, whatever the progress."""
+    def value(self, progress: float) -> float:
+        """Return the level, whatever the progress."""
         return self.level
 
 
@@ -38,19 +51,19 @@ class _Ramp(_Schedule):
     until: Fraction = 1.0
 
     def _share(self, progress: float) -> float:
-        """Returns how much of the way is done, 0..1."""
+        """Return how much of the way is done, 0..1."""
         return min(max(progress / self.until, 0.0), 1.0)
+
+    def value(self, progress: float) -> float:
+        """Return the value at `progress`, which is clamped to 0..1."""
+        share = self._share(progress)
+        return (1.0 - share) * self.start + share * self.end
 
 
 class LinearSchedule(_Ramp):
     """A straight line from `start` to `end`, reached at progress `until`."""
 
     kind: Literal["linear"] = "linear"
-
-    def value(self, progress: float) -> float:
-        """Returns the value at `progress`, which is clamped to 0..1."""
-        share = self._share(progress)
-        return (1.0 - share) * self.start + share * self.end
 
 
 class ExponentialSchedule(_Ramp):
@@ -65,7 +78,7 @@ class ExponentialSchedule(_Ramp):
         return self
 
     def value(self, progress: float) -> float:
-        """Returns the value at `progress`, which is clamped to 0..1."""
+        """Return the value at `progress`, which is clamped to 0..1."""
         share = self._share(progress)
         return self.end if share == 1.0 else self.start * (self.end / self.start) ** share
 
@@ -75,10 +88,8 @@ class CosineSchedule(_Ramp):
 
     kind: Literal["cosine"] = "cosine"
 
-    def value(self, progress: float) -> float:
-        """Returns the value at `progress`, which is clamped to 0..1."""
-        share = 0.5 - 0.5 * math.cos(math.pi * self._share(progress))
-        return (1.0 - share) * self.start + share * self.end
+    def _share(self, progress: float) -> float:
+        return 0.5 - 0.5 * math.cos(math.pi * super()._share(progress))
 
 
 class KlAdaptiveConfig(_Schedule):
@@ -110,10 +121,7 @@ class KlAdaptiveRate:
         self.rate = config.start
 
     def update(self, kl: float) -> float:
-        """Takes the KL divergence of the last update and returns the rate for the next one.
-
-        NaN leaves the rate as it is: finding the cause is not the rate's business.
-        """
+        """Take the KL divergence of the last update and return the next one's rate; NaN leaves it as it is."""
         config = self.config
         if kl > config.target * config.band:
             self.rate = max(self.rate / config.factor, config.minimum)
@@ -122,17 +130,16 @@ class KlAdaptiveRate:
         return self.rate
 
     def load(self, rate: float) -> None:
-        """Takes the rate of an earlier run; it must lie within the configured bounds."""
+        """Take the rate of an earlier run; it must lie within the configured bounds."""
         if not self.config.minimum <= rate <= self.config.maximum:
             raise ConfigError(
-                f"saved learning rate {rate} is outside {self.config.minimum}..{self.config.maximum}; "
+                f"saved adaptive_rate {rate} is outside {self.config.minimum}..{self.config.maximum}; "
                 "widen minimum and maximum"
             )
         self.rate = rate
 
 
 Schedule: TypeAlias = ConstantSchedule | LinearSchedule | ExponentialSchedule | CosineSchedule
-SCHEDULE_KINDS = ("constant", "linear", "exponential", "cosine")
 
 
 def _number_is_constant(raw: object) -> object:
@@ -144,27 +151,37 @@ def _number_is_constant(raw: object) -> object:
 ScheduleConfig = Annotated[Schedule, Field(discriminator="kind"), BeforeValidator(_number_is_constant)]
 """A config field that takes a number or a mapping with `kind`."""
 
-LearningRateConfig = Annotated[
-    Schedule | KlAdaptiveConfig, Field(discriminator="kind"), BeforeValidator(_number_is_constant)
-]
-"""A config field that takes what `ScheduleConfig` takes, or `kind: kl_adaptive`."""
 
-_adapter: TypeAdapter[Schedule] = TypeAdapter(ScheduleConfig)
+def check_ends(schedule: Schedule, low: float, high: float = math.inf) -> Schedule:
+    """Return a schedule whose values all lie between two bounds; raise ValueError for any other.
 
-
-def make_schedule(config: Schedule | Mapping[str, Any] | float) -> Schedule:
-    """Makes a schedule of a number (a constant), a mapping with `kind`, or a schedule.
-
-    Raises:
-        UnknownNameError: The kind is unknown.
-        ConfigError: A value is missing, superfluous or out of range.
+    Schedules go straight from their first value to their last, so that these two decide.
     """
-    if isinstance(config, Mapping):
-        kind = config.get("kind")
-        if kind not in SCHEDULE_KINDS:
-            raise UnknownNameError("schedule kind", str(kind), SCHEDULE_KINDS)
-    try:
-        return _adapter.validate_python(config)
-    except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'value'}: {fault['msg']}" for fault in error.errors())
-        raise ConfigError(f"schedule {config!r} cannot be used: {faults}") from error
+    first, last = schedule.value(0.0), schedule.value(1.0)
+    if not (low <= min(first, last) and max(first, last) <= high):
+        limits = f"{low:g} or more" if high == math.inf else f"between {low:g} and {high:g}"
+        raise ValueError(f"must be {limits} at all times, got {first:g} to {last:g}")
+    return schedule
+
+
+NonNegativeScheduleConfig = Annotated[ScheduleConfig, AfterValidator(partial(check_ends, low=0.0))]
+"""A `ScheduleConfig` that is never negative."""
+
+ShareScheduleConfig = Annotated[ScheduleConfig, AfterValidator(partial(check_ends, low=0.0, high=1.0))]
+"""A `ScheduleConfig` from 0 to 1."""
+
+LearningRateConfig = Annotated[
+    Schedule | KlAdaptiveConfig,
+    Field(discriminator="kind"),
+    BeforeValidator(_number_is_constant),
+    AfterValidator(lambda rate: rate if isinstance(rate, KlAdaptiveConfig) else check_ends(rate, 0.0)),
+]
+"""A config field that takes what `NonNegativeScheduleConfig` takes, or `kind: kl_adaptive`."""
+
+
+def describe_schedule(schedule: BaseModel) -> str:
+    """Describe a schedule in a few words: `0.001`, or `linear start 0.001 end 0`."""
+    fields = schedule.model_dump()
+    if fields["kind"] == "constant":
+        return f"{fields['level']:g}"
+    return " ".join([str(fields["kind"]), *(f"{name} {fields[name]:g}" for name in ("start", "end") if name in fields)])

@@ -21,14 +21,14 @@ class Stopwatch:
         self._spare: list[torch.cuda.Event] = []
 
     def start(self) -> None:
-        """Begins to measure from here."""
+        """Begin to measure from here."""
         if self._is_cuda:
             self._mark("")
         else:
             self._last_s = time.perf_counter()
 
     def lap(self, name: str) -> None:
-        """Counts the time since the last mark for `name`."""
+        """Count the time since the last mark for `name`."""
         if self._is_cuda:
             self._mark(name)
             return
@@ -37,7 +37,7 @@ class Stopwatch:
         self._last_s = now_s
 
     def read(self) -> dict[str, float]:
-        """Returns the seconds by name since the last reading; the device must have done all that was marked."""
+        """Return the seconds by name since the last reading; the device must have done all that was marked."""
         for (_, before), (name, after) in zip(self._marks, self._marks[1:], strict=False):
             if name:
                 self._sums[name] += before.elapsed_time(after) / 1000.0

@@ -1,1 +1,1 @@
-"""Curricula: stages with their own opponents and rewards, and the rules by which a run goes from one to the next."""
+"""Curricula: phases with their own opponents and rewards, and the rules by which a run goes from one to the next."""

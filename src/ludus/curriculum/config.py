@@ -1,13 +1,16 @@
-"""The settings of a curriculum's stages."""
+"""The settings of a curriculum: its phases, and what a run adapts to the results of its games."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ludus.core.schedules import MAX_ENV_STEPS, MAX_ENVS, MAX_FACTOR, MAX_ITERATIONS, MAX_MATCHES, MAX_STEPS
 from ludus.policies.config import ExplorationConfig
 from ludus.rewards.weights import RewardConfig
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+Name = Annotated[str, Field(min_length=1)]
 
 
 class _Frozen(BaseModel):
@@ -15,35 +18,35 @@ class _Frozen(BaseModel):
 
 
 class PromotionConfig(_Frozen):
-    """When a stage is passed. What is given must all hold; `at_latest_env_steps` passes it in any case.
+    """When a phase is passed. All rules that are given must hold; `at_latest_env_steps` passes it in any case.
 
     Attributes:
         win_rate: Share of the last `matches` matches that must have been won.
         matches: How many of the last matches count; fewer than that decide nothing.
         against: Only matches against these opponents count; all if None.
-        rating: Live Elo rating that the learner must have in the stage's mode; all begin with 1,000.
-        after_env_steps: Env steps that the stage lasts at least.
-        at_latest_env_steps: Env steps after which the stage is passed whatever the win rate and rating.
+        rating: Live Elo rating that the learner must have in the phase's mode; all begin with 1,000.
+        after_env_steps: Env steps that the phase lasts at least.
+        at_latest_env_steps: Env steps after which the phase is passed whatever the win rate and rating.
     """
 
     win_rate: Share | None = None
-    matches: int = Field(default=200, ge=1)
+    matches: int = Field(default=200, ge=1, le=MAX_MATCHES)
     against: tuple[str, ...] | None = None
-    rating: float | None = None
-    after_env_steps: int | None = Field(default=None, ge=0)
-    at_latest_env_steps: int | None = Field(default=None, ge=1)
+    rating: float | None = Field(default=None, ge=-100_000.0, le=100_000.0)
+    after_env_steps: int | None = Field(default=None, ge=0, le=MAX_ENV_STEPS)
+    at_latest_env_steps: int | None = Field(default=None, ge=1, le=MAX_ENV_STEPS)
 
     @model_validator(mode="after")
     def _can_be_passed(self) -> Self:
         if all(rule is None for rule in (self.win_rate, self.rating, self.after_env_steps, self.at_latest_env_steps)):
             raise ValueError(
-                "needs win_rate, rating, after_env_steps or at_latest_env_steps, or the stage would never end"
+                "needs win_rate, rating, after_env_steps or at_latest_env_steps, or the phase would never end"
             )
         return self
 
 
 class DemotionConfig(_Frozen):
-    """When a run falls back to the stage before.
+    """When a run falls back to the phase before.
 
     Attributes:
         win_rate: It does when fewer than this share of the last matches were won.
@@ -52,54 +55,145 @@ class DemotionConfig(_Frozen):
     """
 
     win_rate: Share
-    matches: int = Field(default=200, ge=1)
+    matches: int = Field(default=200, ge=1, le=MAX_MATCHES)
     against: tuple[str, ...] | None = None
 
 
-class StageWorldConfig(_Frozen):
-    """In which a stage's games differ from the run's.
+class PhaseWorldConfig(_Frozen):
+    """In which a phase's games differ from the run's.
 
     Attributes:
-        num_games: Games in the batch; None keeps the run's.
+        num_envs: Games in the batch; None keeps the run's.
         settings: The world's own settings in the place of the run's: what is not named stays.
     """
 
-    num_games: int | None = Field(default=None, ge=1)
+    num_envs: int | None = Field(default=None, ge=1, le=MAX_ENVS)
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
-class StageConfig(_Frozen):
-    """One stage.
+class PhaseConfig(_Frozen):
+    """One phase.
 
     Attributes:
         name: What people are shown.
-        opponents: Share of each opponent, `self` for past selves, `mirror` for games that the learner plays alone.
+        opponents: Share of each opponent, `self` for snapshots, `mirror` for games that the learner plays alone.
         world: In which its games differ from the run's; None not at all. What is seen and done must be the same.
         rewards: What is rewarded in it; None keeps the run's own.
         exploration: How the policy explores in it; None keeps the run's own, `policy.exploration`.
-        promotion: When it is passed; None in a stage that lasts to the end.
-        demotion: When the run falls back to the stage before; None never.
+        promotion: When it is passed; None in a phase that lasts to the end.
+        demotion: When the run falls back to the phase before; None never.
     """
 
     name: str = Field(min_length=1)
-    opponents: dict[str, Annotated[float, Field(ge=0.0)]]
-    world: StageWorldConfig | None = None
+    opponents: dict[str, Annotated[float, Field(ge=0.0, le=MAX_FACTOR)]]
+    world: PhaseWorldConfig | None = None
     rewards: RewardConfig | None = None
     exploration: ExplorationConfig | None = None
     promotion: PromotionConfig | None = None
     demotion: DemotionConfig | None = None
 
 
-def check_stages(stages: tuple[StageConfig, ...]) -> None:
-    """Raises ValueError unless the stages make a curriculum: different names, and all but the last can be passed."""
-    idle = [stage.name for stage in stages if not any(stage.opponents.values())]
+def check_phases(phases: tuple[PhaseConfig, ...]) -> None:
+    """Raise ValueError unless the phases make a curriculum: different names, and all but the last can be passed."""
+    idle = [phase.name for phase in phases if not any(phase.opponents.values())]
     if idle:
-        raise ValueError(f"stage {idle[0]!r} needs an opponent with a weight above 0")
-    names = [stage.name for stage in stages]
+        raise ValueError(f"phase {idle[0]!r} needs an opponent with a weight above 0")
+    names = [phase.name for phase in phases]
     if len(set(names)) != len(names):
-        raise ValueError(f"stages need different names, got {', '.join(names)}")
-    stuck = [stage.name for stage in stages[:-1] if stage.promotion is None]
+        raise ValueError(f"phases need different names, got {', '.join(names)}")
+    stuck = [phase.name for phase in phases[:-1] if phase.promotion is None]
     if stuck:
-        raise ValueError(f"stage {stuck[0]!r} needs a promotion rule, since others come after it")
-    if stages and stages[0].demotion is not None:
-        raise ValueError(f"stage {stages[0].name!r} is the first one, so it cannot have a demotion rule")
+        raise ValueError(f"phase {stuck[0]!r} needs a promotion rule, since others come after it")
+    if phases and phases[0].demotion is not None:
+        raise ValueError(f"phase {phases[0].name!r} is the first one, so it cannot have a demotion rule")
+
+
+class AdaptiveConfig(_Frozen):
+    """Explores more while the games are stuck and less while they get on.
+
+    Attributes:
+        kind: `adaptive`.
+        measure: The measure of the world that has to grow.
+        patience: Decisions without growth after which a game is stuck; fewer than `ppo.n_steps`.
+        explore_above: Share of stuck games at which the run begins to explore.
+        build_below: Share of stuck games below which it goes back to building.
+        lowest: Exploration frequency that building falls to, and that the run begins with.
+        highest: Exploration frequency that exploring rises to.
+        step: By how much the frequency changes in an iteration.
+        exploring: Factors of reward terms while the run explores.
+    """
+
+    kind: Literal["adaptive"] = "adaptive"
+    measure: Name
+    patience: int = Field(default=30, ge=1, le=MAX_STEPS)
+    explore_above: Share = 0.6
+    build_below: Share = 0.4
+    lowest: Share = 0.05
+    highest: Share = 0.6
+    step: Annotated[float, Field(gt=0.0, le=1.0)] = 0.05
+    exploring: dict[str, Annotated[float, Field(ge=0.0, le=MAX_FACTOR)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.build_below > self.explore_above:
+            raise ValueError(f"build_below {self.build_below:g} must not exceed explore_above {self.explore_above:g}")
+        if self.lowest > self.highest:
+            raise ValueError(f"lowest {self.lowest:g} must not exceed highest {self.highest:g}")
+        return self
+
+
+class StrategicConfig(_Frozen):
+    """Measures which kind of action moves which number, and turns to the goals that are furthest behind.
+
+    A goal NAME of a world is a measure `goal_NAME`, how far it is reached from 0 to 1, and a reward term of that name.
+
+    Attributes:
+        kind: `strategic`.
+        goals: Names of goals.
+        metrics: Measures of the world whose effects are measured beside those of the goals.
+        ahead: Decisions over which an effect is measured, the decision itself among them; fewer than `ppo.n_steps`.
+        against: The kind of action that others are compared with, or `others` for all others.
+        confidence: Of the intervals.
+        fewest: Rollouts of a game in which a kind must have been played, and what it is compared with, before its
+            effect counts.
+        lean: Share of exploring that goes to kinds with effects that help; 0 only measures.
+        most: Factor by which the reward of a goal grows or shrinks at most.
+        inertia: Share of the old factors in the new ones, an iteration.
+        half_life_env_steps: Env steps after which an observation counts half; None lets all count alike.
+        sample: Decisions of an iteration that are looked at; more cost time.
+        every_iterations: How often `effects.csv` gets rows.
+    """
+
+    kind: Literal["strategic"] = "strategic"
+    goals: Annotated[tuple[Name, ...], Field(min_length=1)]
+    metrics: tuple[Name, ...] = ()
+    ahead: int = Field(default=10, ge=1, le=MAX_STEPS)
+    against: Name = "wait"
+    confidence: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.95
+    fewest: int = Field(default=50, ge=2, le=10**9)
+    lean: Share = 0.5
+    most: Annotated[float, Field(ge=1.0, le=MAX_FACTOR)] = 4.0
+    inertia: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
+    half_life_env_steps: int | None = Field(default=None, ge=1, le=MAX_ENV_STEPS)
+    sample: int = Field(default=4096, ge=1, le=10**9)
+    every_iterations: int = Field(default=10, ge=1, le=MAX_ITERATIONS)
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        names = self.state_metrics()
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} named more than once; name each once")
+        return self
+
+    def state_metrics(self) -> tuple[str, ...]:
+        """Return the state metrics whose effects are measured, those of goals first."""
+        return (*map(goal_term, self.goals), *self.metrics)
+
+
+AdaptiveCurriculumConfig = Annotated[AdaptiveConfig | StrategicConfig, Field(discriminator="kind")]
+
+
+def goal_term(goal: str) -> str:
+    """Return the name of a goal's measure and reward term."""
+    return f"goal_{goal}"

@@ -1,67 +1,81 @@
-"""How far a run is in its curriculum: the present stage, and the matches that decide about it."""
+"""How far a run is in its curriculum: the present phase, and the matches that decide about it."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
-from ludus.core.errors import StateError
-from ludus.curriculum.config import DemotionConfig, PromotionConfig, StageConfig
+from ludus.core.state import Count, StateModel, check_index, check_names
+from ludus.curriculum.config import DemotionConfig, PhaseConfig, PromotionConfig
+
+
+class CurriculumState(StateModel):
+    """What `Curriculum` saves as JSON.
+
+    Attributes:
+        index: The present phase.
+        since: Env steps at which it began.
+        results: 1 for every match won and 0 for every other one, by the rule that it counts for.
+    """
+
+    index: Count
+    since: Count
+    results: dict[Literal["promotion", "demotion"], list[Literal[0, 1]]]
 
 
 class Curriculum:
-    """Counts matches and moves between stages.
+    """Counts matches and moves between phases.
 
     Attributes:
-        stages: All stages.
+        phases: All phases.
         index: The present one.
     """
 
-    def __init__(self, stages: tuple[StageConfig, ...]) -> None:
-        self.stages = stages
+    def __init__(self, phases: tuple[PhaseConfig, ...]) -> None:
+        self.phases = phases
         self.index = 0
         self._since = 0
         self._results: dict[str, list[int]] = {"promotion": [], "demotion": []}
 
     @property
-    def stage(self) -> StageConfig:
-        """The present stage."""
-        return self.stages[self.index]
+    def phase(self) -> PhaseConfig:
+        """The present phase."""
+        return self.phases[self.index]
 
     def win_rate(self) -> float | None:
-        """Returns the share of the matches that count for promotion that were won; None without any."""
+        """Return the share of the matches that count for promotion that were won; None without any."""
         results = self._results["promotion"]
         return sum(results) / len(results) if results else None
 
     def record(self, matches: Iterable[tuple[str, bool]], env_steps: int, rating: float | None = None) -> str | None:
-        """Takes the matches of an iteration, and moves on or back if the rules say so.
+        """Record the matches of an iteration; promote or demote if the rules are met.
 
         Args:
             matches: Opponent and whether it was beaten, in the order in which the matches ended.
             env_steps: Env steps of the run so far.
-            rating: The learner's live rating in the stage's mode; None before its first match there.
+            rating: The learner's live rating in the phase's mode; None before its first match there.
 
         Returns:
             Why it moved, in words; None if it stays.
         """
-        stage = self.stage
-        rules = {"promotion": stage.promotion, "demotion": stage.demotion}
+        phase = self.phase
+        rules = {"promotion": phase.promotion, "demotion": phase.demotion}
         for opponent, won in matches:
             for kind, rule in rules.items():
                 if rule is not None and (rule.against is None or opponent in rule.against):
                     results = self._results[kind]
                     results.append(int(won))
                     del results[: -rule.matches]
-        if self.index + 1 < len(self.stages) and stage.promotion is not None:
-            reason = self._passed(stage.promotion, env_steps - self._since, rating)
+        if self.index + 1 < len(self.phases) and phase.promotion is not None:
+            reason = self._passed(phase.promotion, env_steps - self._since, rating)
             if reason is not None:
                 return self._move(self.index + 1, env_steps, reason)
-        if stage.demotion is not None and self.index > 0:
-            reason = self._failed(stage.demotion)
+        if phase.demotion is not None and self.index > 0:
+            reason = self._failed(phase.demotion)
             if reason is not None:
                 return self._move(self.index - 1, env_steps, reason)
         return None
 
     def _passed(self, rule: PromotionConfig, inside: int, rating: float | None) -> str | None:
-        """Returns why the stage is passed after so many env steps inside it, or None."""
+        """Return why the phase is passed after so many env steps inside it, or None."""
         if rule.at_latest_env_steps is not None and inside >= rule.at_latest_env_steps:
             return f"{inside:,} env steps are its longest time"
         if rule.after_env_steps is not None and inside < rule.after_env_steps:
@@ -89,22 +103,23 @@ class Curriculum:
         return f"won only {rate:.0%} of the last {rule.matches} matches"
 
     def _move(self, index: int, env_steps: int, reason: str) -> str:
-        old, self.index, self._since = self.stage.name, index, env_steps
+        old, self.index, self._since = self.phase.name, index, env_steps
         self._results = {"promotion": [], "demotion": []}
-        return f"from stage {old!r} to {self.stage.name!r}: {reason}"
+        return f"from phase {old!r} to {self.phase.name!r}: {reason}"
 
     def state(self) -> dict[str, Any]:
-        """Returns where it stands, for JSON."""
+        """Return where it stands, for JSON."""
         results = {kind: list(values) for kind, values in self._results.items()}
         return {"index": self.index, "since": self._since, "results": results}
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes what `state` gave.
+    def load_state(self, state: object) -> None:
+        """Restore the state returned by `state()`.
 
         Raises:
-            StateError: It is not of these stages.
+            StateError: It is not of these phases.
         """
-        if not 0 <= int(state["index"]) < len(self.stages) or set(state["results"]) != set(self._results):
-            raise StateError(f"the curriculum's state does not fit its {len(self.stages)} stages; use the same config")
-        self.index, self._since = int(state["index"]), int(state["since"])
-        self._results = {kind: [int(won) for won in values] for kind, values in state["results"].items()}
+        saved = CurriculumState.read(state, "course.curriculum")
+        check_index(saved.index, len(self.phases), "course.curriculum.index")
+        check_names(saved.results, self._results, "course.curriculum.results")
+        self.index, self._since = saved.index, saved.since
+        self._results = {kind: list(values) for kind, values in saved.results.items()}

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from ludus.core.lazy import lazy_names
+from ludus.core import lazy_names
 
 if TYPE_CHECKING:
     from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Mirror, Observations, Reflection, StepResult
     from ludus.envs.check import check_env
-    from ludus.envs.registry import make_env, register_env, registered_envs
+    from ludus.envs.registry import make_env, register_env, register_world
+    from ludus.envs.world import World, registered_envs
 
 __all__ = [
     "BatchedEnv",
@@ -18,17 +19,19 @@ __all__ = [
     "Observations",
     "Reflection",
     "StepResult",
+    "World",
     "check_env",
     "make_env",
     "register_env",
+    "register_world",
     "registered_envs",
 ]
 
 _BASE = ("BatchedEnv", "Bots", "EnvRequest", "EnvSpec", "Mirror", "Observations", "Reflection", "StepResult")
-_REGISTRY = ("make_env", "register_env", "registered_envs")
+_REGISTRY = ("make_env", "register_env", "register_world")
 __getattr__ = lazy_names(
     __name__,
     dict.fromkeys(_BASE, "ludus.envs.base")
     | dict.fromkeys(_REGISTRY, "ludus.envs.registry")
-    | {"check_env": "ludus.envs.check"},
+    | {"check_env": "ludus.envs.check", "World": "ludus.envs.world", "registered_envs": "ludus.envs.world"},
 )

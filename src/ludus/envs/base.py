@@ -3,7 +3,7 @@
 Every world implements `BatchedEnv`. The learner, the league, the adapters and the conformance kit know
 nothing else of a world. The contract covers worlds of very different kinds:
 
-- one or several seats a game, in teams of any size (`EnvSpec.teams`);
+- one or several seats per game, in teams of any size (`EnvSpec.teams`);
 - observations that are a dict of tensors (vectors, pixels), each `(games, seats, ...)`;
 - worlds that live on any device, on the host only, or as one real-time screen (`EnvSpec` says which).
 
@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError, DeviceError, SnapshotError, UnsupportedError
-from ludus.envs.choices import Choices, choice_faults, choices_of
-from ludus.envs.choices import Places as Places  # a world's spec is written with this module alone
-from ludus.envs.mirror import Mirror as Mirror
-from ludus.envs.mirror import Reflection as Reflection
-from ludus.envs.mirror import mirror_faults
+from ludus.core.state import Range, check_tensors
+from ludus.envs.spaces import ActionFactors, action_factors_of, choice_faults, mirror_faults
+from ludus.envs.spaces import ActionGrid as ActionGrid  # a world's spec is written with this module alone
+from ludus.envs.spaces import Mirror as Mirror
+from ludus.envs.spaces import Reflection as Reflection
 
 Observations: TypeAlias = dict[str, Tensor]
 Blocks: TypeAlias = Mapping[str, Mapping[str, tuple[int, int]]]
@@ -47,12 +47,14 @@ class EnvSpec:
         rate_hz: Decisions a second of game time.
         step_limit: Steps after which a game ends, or None.
         events: Names in `StepResult.events`.
-        measures: Names in `StepResult.measures`.
+        state_metrics: Names in `StepResult.state_metrics`.
         bots: Names of the scripted players that `BatchedEnv.bots` can make.
         blocks: For an observation entry, named `(start, stop)` ranges of its last axis, so that a network can be
             fed one part alone (`{"vector": {"opponent": (40, 80)}}`).
+        fields: For an observation entry, the name of every value of its last axis, such as `opponent.x`, so that bots
+            can read `observation.opponent.x`.
         device_types: Device types the world can live on.
-        max_games: Most games in one batch, or None.
+        max_envs: Most games in one batch, or None.
         realtime: Whether a step takes its time on the wall clock (a screen) whatever the machine's speed.
         snapshots: Whether `snapshot` and `restore` work.
         truncates: Whether a game can be cut off (`StepResult.truncated`); where none ever is, a learner on a GPU saves
@@ -81,11 +83,12 @@ class EnvSpec:
     rate_hz: float
     step_limit: int | None
     events: tuple[str, ...] = ()
-    measures: tuple[str, ...] = ()
+    state_metrics: tuple[str, ...] = ()
     bots: tuple[str, ...] = ()
     blocks: Blocks = field(default_factory=lambda: MappingProxyType({}))
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     device_types: tuple[str, ...] = ("cpu", "cuda")
-    max_games: int | None = None
+    max_envs: int | None = None
     realtime: bool = False
     snapshots: bool = True
     truncates: bool = True
@@ -93,7 +96,7 @@ class EnvSpec:
     action_mask: str | None = None
     action_uses: tuple[tuple[bool, ...], ...] = ()
     exploratory_kinds: tuple[int, ...] = ()
-    action_places: Places | None = None
+    action_places: ActionGrid | None = None
     kind_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -106,6 +109,11 @@ class EnvSpec:
                 f"{self.id} has {self.choices.counts[0]} kinds of action; kind_names must be as many different names, "
                 f"got {', '.join(self.kind_names)}"
             )
+        for entry, names in self.fields.items():
+            space = self.observation_space.spaces.get(entry)
+            groups = {name.rpartition(".")[0] for name in names}
+            if space is None or space.shape is None or space.shape[-1:] != (len(set(names)),) or groups & {*names}:
+                raise ConfigError(f"the fields of {self.id} must name every value of an entry once, got {entry!r}")
         if self.mirror is None:
             return
         fault = next(mirror_faults(self.mirror, self.observation_space, self.action_space), None)
@@ -115,9 +123,9 @@ class EnvSpec:
             raise ConfigError(f"the mirror of {self.id} does not fit: factors that count for some kinds change places")
 
     @property
-    def choices(self) -> Choices:
+    def choices(self) -> ActionFactors:
         """What an action is made of, in a world of Discrete or MultiDiscrete actions; others raise UnsupportedError."""
-        return choices_of(self.action_space, self.action_uses, self.exploratory_kinds)
+        return action_factors_of(self.action_space, self.action_uses, self.exploratory_kinds)
 
     @property
     def seats(self) -> int:
@@ -135,17 +143,13 @@ class EnvSpec:
         return "v".join(map(str, sorted(self.teams.count(team) for team in set(self.teams))))
 
     def side(self, team: int) -> str:
-        """Returns the sizes as a team sees them, its own first: in mode `1v2` the pair's side is `2v1`."""
+        """Return the sizes as a team sees them, its own first: in mode `1v2` the pair's side is `2v1`."""
         others = sorted(self.teams.count(other) for other in set(self.teams) if other != team)
         return "v".join(map(str, (self.teams.count(team), *others)))
 
 
 class Columns(Mapping[str, Tensor]):
-    """Named columns of one tensor: a mapping to read by name, one block to read at once.
-
-    Attributes:
-        packed: `(games, seats, names)`, all columns side by side.
-    """
+    """Named columns of one tensor: a mapping by name, and `packed` `(games, seats, names)` to read all at once."""
 
     __slots__ = ("_views", "packed")
 
@@ -166,7 +170,7 @@ class Columns(Mapping[str, Tensor]):
 
 
 def packed(columns: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
-    """Returns the named columns side by side, `(games, seats, names)`.
+    """Return the named columns side by side, `(games, seats, names)`.
 
     `Columns` of just these names in this order give their own tensor, live and without a copy; of anything else the
     chosen entries are stacked.
@@ -181,12 +185,12 @@ class StepResult:
     """What one step of all games gave.
 
     Attributes:
-        observations: `(games, seats, ...)` an entry; of games that ended, the first of the next episode.
+        observations: `(games, seats, ...)` per entry; of games that ended, the first of the next episode.
         terminated: `(games,)` bool, the game is over by its own rules.
-        truncated: `(games,)` bool, the game was cut off; its value goes on from `final_observations`.
-        final_observations: `(games, seats, ...)` an entry; rows are valid only for games that ended in this step.
-        events: `(games, seats)` float32 a name: what happened in this step (damage, knockouts, goals, reward).
-        measures: `(games, seats)` float32 a name: where things stood after this step, before any restart.
+        truncated: `(games,)` bool, the game was cut off; bootstrap its value from `final_observations`.
+        final_observations: `(games, seats, ...)` per entry; rows are valid only for games that ended in this step.
+        events: `(games, seats)` float32 per name: what happened in this step (damage, knockouts, goals, reward).
+        state_metrics: `(games, seats)` float32 per name: where things stood after this step, before any restart.
             Worlds that have either in one tensor give it as `Columns`.
     """
 
@@ -195,31 +199,23 @@ class StepResult:
     truncated: Tensor
     final_observations: Observations
     events: Mapping[str, Tensor]
-    measures: Mapping[str, Tensor]
+    state_metrics: Mapping[str, Tensor]
 
     @property
     def ended(self) -> Tensor:
-        """`(games,)` bool, games that ended for whichever reason and started anew within the step."""
+        """`(games,)` bool, games that ended for any reason and restarted within the step."""
         return self.terminated | self.truncated
 
 
 @dataclass(frozen=True, slots=True)
 class EnvRequest:
-    """What a world's factory is given.
+    """What a world's factory is given."""
 
-    Attributes:
-        num_games: Games in the batch.
-        device: Device name, such as `cpu` or `cuda:0`.
-        seed: Seed of all random streams.
-        first_game: Index of the first game; parts of a larger batch are made with it.
-        config: The world's own settings; its factory checks them.
-    """
-
-    num_games: int = 1
-    device: str | torch.device = "cpu"
-    seed: int = 0
-    first_game: int = 0
-    config: Mapping[str, Any] | None = None
+    num_envs: int = 1  # games in the batch
+    device: str | torch.device = "cpu"  # device name, such as `cpu` or `cuda:0`
+    seed: int = 0  # seed of all random streams
+    first_game: int = 0  # index of the first game; parts of a larger batch are made with it
+    config: Mapping[str, Any] | None = None  # the world's own settings; its factory checks them
 
 
 class Bots(Protocol):
@@ -228,7 +224,7 @@ class Bots(Protocol):
     names: tuple[str, ...]
 
     def act(self, assignment: Tensor, actions: Tensor) -> None:
-        """Writes the bots' actions for the current state.
+        """Write the bots' actions for the current state.
 
         Args:
             assignment: `(games, seats)` int32, index into `names`, or -1 for a seat that no bot plays.
@@ -241,68 +237,64 @@ class BatchedEnv(ABC):
 
     Randomness is a pure function of (seed, game index, episode, frame): a game's future depends neither on the
     size of the batch nor on the number of threads. Game `i` of the batch has index `first_game + i`.
+
+    `warnings` says what people should know about games with these settings before they trust their numbers.
     """
 
     spec: EnvSpec
-    num_games: int
+    num_envs: int
     device: torch.device
     seed: int
     first_game: int
+    warnings: tuple[str, ...] = ()
     _action_form: tuple[tuple[int, ...], tuple[torch.dtype, ...]] | None = None  # shape and types, once they are needed
+
+    def _take_request(self, spec: EnvSpec, request: EnvRequest) -> None:
+        """Set what every batch has; raise DeviceError if the device is not here or not for this world."""
+        self.spec, self.num_envs = spec, request.num_envs
+        self.seed, self.first_game = request.seed, request.first_game
+        self.device = resolve_device(request.device, spec.id, spec.device_types)
 
     @abstractmethod
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
-        """Starts a new episode.
+        """Start a new episode in `games` `(games,)` bool, or in all; return observations of all games.
 
-        Args:
-            games: `(games,)` bool, which games start anew; all if None.
-            seed: Replaces the seed and sets all episode counters back, so that equal seeds give equal games. Only
-                for all games at once.
-
-        Returns:
-            Observations of all games, `(games, seats, ...)` an entry.
+        A seed, which is only for all games at once, replaces the seed and sets all episode counters back, so that equal
+        seeds give equal games.
         """
 
     def step(self, actions: Tensor) -> StepResult:
-        """Advances every game by one step; games that end start anew within it.
+        """Advance every game by one step with actions `(games, seats, ...)`; games that end restart within it.
 
-        Args:
-            actions: `(games, seats, ...)` on the device of the environment.
-
-        Raises:
-            ActionError: The shape, type or device is wrong.
+        Raise ActionError if their shape, type or device is wrong.
         """
         self._check_actions(actions)
         return self._advance(actions)
 
     @abstractmethod
     def _advance(self, actions: Tensor) -> StepResult:
-        """Does the work of `step` on actions whose shape, type and device are right."""
+        """Do the work of `step` on actions whose shape, type and device are right."""
 
     def snapshot(self) -> dict[str, Tensor]:
-        """Returns the whole state as tensors that later steps do not touch."""
+        """Return the whole state as tensors that later steps do not touch."""
         raise UnsupportedError(f"{self.spec.id} cannot take snapshots (spec.snapshots is False)")
 
     def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
-        """Takes the state of `snapshot` and returns its observations.
-
-        Raises:
-            SnapshotError: It was taken of another world, version or number of games.
-        """
+        """Take the state of `snapshot` and return its observations; raise SnapshotError if it is of other games."""
         raise UnsupportedError(
             f"{self.spec.id} cannot restore a snapshot of {', '.join(snapshot)} (spec.snapshots is False)"
         )
 
     def bots(self, names: Sequence[str]) -> Bots:
-        """Makes scripted players of the given names; `EnvSpec.bots` lists the valid ones."""
+        """Make scripted players of the given names; `EnvSpec.bots` lists the valid ones."""
         raise UnsupportedError(f"{self.spec.id} has no scripted players, asked for {', '.join(names)}")
 
     def render(self, game: int = 0) -> NDArray[np.uint8]:
-        """Draws one game as an RGB picture `(height, width, 3)`."""
+        """Draw one game as an RGB picture `(height, width, 3)`."""
         raise UnsupportedError(f"{self.spec.id} cannot be drawn, asked for game {game}")
 
     def close(self) -> None:  # noqa: B027 - most worlds have nothing to release
-        """Releases threads, processes and windows; may be called twice."""
+        """Release threads, processes and windows; may be called twice."""
 
     def __enter__(self) -> Self:
         return self
@@ -310,13 +302,22 @@ class BatchedEnv(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _check_reset(self, games: Tensor | None, seed: int | None) -> None:
+        """Raise ConfigError unless the games to reset, if any are named, are a mask without a seed."""
+        if games is not None and seed is not None:
+            raise ConfigError("a seed is for all games at once: call reset(seed=...) without games")
+        if games is not None and (games.shape != (self.num_envs,) or games.dtype != torch.bool):
+            raise ConfigError(
+                f"games must be bool of shape ({self.num_envs},), got {games.dtype} of shape {tuple(games.shape)}"
+            )
+
     def _check_actions(self, actions: Tensor) -> None:
-        """Raises ActionError unless shape, type and device fit; reads no value, so it never waits for a GPU."""
+        """Raise ActionError unless shape, type and device fit; no value is read, so it never waits for a GPU."""
         if not isinstance(actions, Tensor):
             raise ActionError(f"actions must be a torch.Tensor, got {type(actions).__name__}; use torch.as_tensor")
         if self._action_form is None:
             space = self.spec.action_space
-            self._action_form = (self.num_games, self.spec.seats, *(space.shape or ())), action_dtypes(space)
+            self._action_form = (self.num_envs, self.spec.seats, *(space.shape or ())), action_dtypes(space)
         expected, valid = self._action_form
         if actions.shape != expected:
             raise ActionError(
@@ -330,7 +331,7 @@ class BatchedEnv(ABC):
 
 
 def action_dtypes(space: spaces.Space[object]) -> tuple[torch.dtype, ...]:
-    """Returns the tensor types that actions of `space` may have; the first one is the preferred."""
+    """Return the tensor types that actions of `space` may have; the first one is the preferred."""
     if isinstance(space, spaces.MultiBinary):
         return (torch.int8, torch.uint8, torch.bool)
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
@@ -341,7 +342,7 @@ def action_dtypes(space: spaces.Space[object]) -> tuple[torch.dtype, ...]:
 
 
 def resolve_device(device: str | torch.device, spec_id: str, device_types: Sequence[str]) -> torch.device:
-    """Returns the device with its index, or raises DeviceError if it is not here or not for this world."""
+    """Return the device with its index, or raises DeviceError if it is not here or not for this world."""
     try:
         resolved = torch.device(device)
     except RuntimeError as error:
@@ -355,19 +356,40 @@ def resolve_device(device: str | torch.device, spec_id: str, device_types: Seque
     return torch.device("cpu")
 
 
-def check_snapshot(snapshot: Mapping[str, Tensor], state: Mapping[str, Tensor], spec_id: str) -> None:
-    """Raises SnapshotError unless `snapshot` has the names, shapes and types of `state`."""
+def check_snapshot(
+    snapshot: Mapping[str, Tensor],
+    state: Mapping[str, Tensor],
+    spec_id: str,
+    ranges: Mapping[str, Range] = MappingProxyType({}),
+) -> None:
+    """Raise SnapshotError unless `snapshot` has the names, shapes and types of `state`, and values within `ranges`."""
     if not isinstance(snapshot, Mapping) or not all(isinstance(tensor, Tensor) for tensor in snapshot.values()):
         raise SnapshotError(f"a snapshot of {spec_id} is a mapping of names to tensors; use what `snapshot` returned")
-    if set(snapshot) != set(state):
-        raise SnapshotError(
-            f"snapshot does not fit {spec_id}: it has {', '.join(sorted(snapshot)) or 'nothing'}; "
-            f"expected {', '.join(sorted(state))}"
+    advice = "use the same number of games, settings and version"
+    check_tensors(snapshot, state, spec_id, ranges=ranges, advice=advice, error=SnapshotError)
+
+
+def check_fits(spec: EnvSpec, other: EnvSpec, what: str) -> None:
+    """Raise ConfigError unless a policy of `spec` can play in `other`, the games of `what` (`phase '2v2'`)."""
+    found = list(_differences(spec, other))
+    if found:
+        raise ConfigError(
+            f"{what} changes what is seen or done in {spec.id}: {'; '.join(found)}; give it other settings"
         )
-    for name, tensor in state.items():
-        given = snapshot[name]
-        if given.shape != tensor.shape or given.dtype != tensor.dtype:
-            raise SnapshotError(
-                f"snapshot of {spec_id}: {name!r} is {tuple(given.shape)} {given.dtype}, "
-                f"expected {tuple(tensor.shape)} {tensor.dtype}; use the same number of games and version"
-            )
+
+
+def _differences(spec: EnvSpec, other: EnvSpec) -> Iterator[str]:
+    if spec.id != other.id:
+        yield f"the world is {other.id}, not {spec.id}"
+    before, after = spec.observation_space.spaces, other.observation_space.spaces
+    for name in dict.fromkeys((*before, *after)):
+        if before.get(name) != after.get(name):
+            yield f"observation {name!r} is {after.get(name, 'missing')}, not {before.get(name, 'missing')}"
+    if spec.action_space != other.action_space:
+        yield f"the action space is {other.action_space}, not {spec.action_space}"
+    for kind in ("events", "state_metrics", "blocks"):
+        if getattr(spec, kind) != getattr(other, kind):
+            yield f"the {kind} are {', '.join(getattr(other, kind))}, not {', '.join(getattr(spec, kind))}"
+    for name in ("action_mask", "action_uses", "exploratory_kinds", "action_places"):
+        if getattr(spec, name) != getattr(other, name):
+            yield f"{name} is {getattr(other, name)!r}, not {getattr(spec, name)!r}"

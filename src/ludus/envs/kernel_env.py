@@ -1,30 +1,25 @@
-"""What worlds share whose games are advanced by prepared Warp kernels: resets, steps, snapshots."""
+"""Worlds of prepared Warp kernels: resets, steps and snapshots, and scripted players that are kernels."""
 
-from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError
-from ludus.envs.base import BatchedEnv, Observations, StepResult, check_snapshot
+from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, action_dtypes, check_snapshot
 from ludus.envs.warp_tools import Launcher, Prepared, copy_quietly
 
 
 class KernelEnv(BatchedEnv):
-    """A world of kernels; its constructor sets every attribute below and ends with `_start`.
+    """A world of kernels; its constructor sets every attribute below and ends with `_start`."""
 
-    Attributes:
-        launcher: Prepares its launches.
-        rules: Settings that kernels read, with the seed among them.
-    """
-
-    launcher: Launcher
-    rules: Any
+    launcher: Launcher  # prepares its launches
+    rules: Any  # settings that kernels read, with the seed among them
     _untouched: bool  # no episode has been played since the environment was made
     _seed: Tensor  # `()` int64 on the host, the bits of the seed: part of the state
-    _chosen: Tensor  # `(games,)` bool, games that a reset begins anew
+    _chosen: Tensor  # `(games,)` bool, games that a reset restarts
     _actions: Tensor  # where actions are copied to that kernels cannot read where they are
     _observations: Observations
     _result: StepResult
@@ -33,14 +28,14 @@ class KernelEnv(BatchedEnv):
     _run_observe: Prepared
 
     def _start(self) -> None:
-        """Begins the first episodes; the first reset by somebody else begins the same ones."""
+        """Begin the first episodes; the caller's first reset begins the same ones."""
         self._prepare()
         self._untouched = True
         self.reset()
         self._untouched = True
 
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
-        """Starts new episodes; see `BatchedEnv.reset`."""
+        """Start new episodes; see `BatchedEnv.reset`."""
         if games is not None and seed is not None:
             raise ActionError("reset takes a seed only for all games at once; leave `games` out")
         if games is not None:
@@ -62,16 +57,16 @@ class KernelEnv(BatchedEnv):
 
     def _check_mask(self, games: Tensor) -> None:
         if not isinstance(games, Tensor):
-            raise ActionError(f"reset takes a bool tensor of the games to start anew, got {type(games).__name__}")
-        if games.shape != (self.num_games,) or games.dtype != torch.bool or games.device != self.device:
+            raise ActionError(f"reset takes a bool tensor of the games to restart, got {type(games).__name__}")
+        if games.shape != (self.num_envs,) or games.dtype != torch.bool or games.device != self.device:
             raise ActionError(
-                f"reset takes a bool mask of shape ({self.num_games},) on {self.device}, "
+                f"reset takes a bool mask of shape ({self.num_envs},) on {self.device}, "
                 f"got {games.dtype} of shape {tuple(games.shape)} on {games.device}"
             )
 
     def _check_game(self, game: int) -> None:
-        if not 0 <= game < self.num_games:
-            raise ConfigError(f"game {game} does not exist; valid: 0 to {self.num_games - 1}")
+        if not 0 <= game < self.num_envs:
+            raise ConfigError(f"game {game} does not exist; valid: 0 to {self.num_envs - 1}")
 
     def _advance(self, actions: Tensor) -> StepResult:
         self._untouched = False
@@ -84,11 +79,11 @@ class KernelEnv(BatchedEnv):
         return self._result
 
     def snapshot(self) -> dict[str, Tensor]:
-        """Returns the whole state as tensors that later steps do not touch."""
+        """Return the whole state as tensors that later steps do not touch."""
         return {name: tensor.clone() for name, tensor in self._state().items()}
 
     def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
-        """Takes the state of `snapshot`; see `BatchedEnv.restore`."""
+        """Take the state of `snapshot`; see `BatchedEnv.restore`."""
         state = self._state()
         check_snapshot(snapshot, state, self.spec.id)
         self._check_state(snapshot)
@@ -106,20 +101,107 @@ class KernelEnv(BatchedEnv):
 
     @abstractmethod
     def _make_rules(self) -> Any:  # noqa: ANN401 - a Warp struct has no static type
-        """Returns the settings that kernels read, for the present seed."""
+        """Return the settings that kernels read, for the present seed."""
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Makes the launches ready, with the present rules."""
+        """Make the launches ready, with the present rules."""
 
     @abstractmethod
     def _state(self) -> dict[str, Tensor]:
-        """Returns all live tensors of the state, `_seed` among them."""
+        """Return all live tensors of the state, `_seed` among them."""
 
     @abstractmethod
     def _check_state(self, snapshot: Mapping[str, Tensor]) -> None:
-        """Raises if a snapshot of the right shapes cannot be a state of this world."""
+        """Raise if a snapshot of the right shapes cannot be a state of this world."""
 
     @abstractmethod
     def _forget_episodes(self) -> None:
-        """Lets the next restart of every game begin its first episode."""
+        """Let the next restart of every game begin its first episode."""
+
+
+class Arena(Protocol):
+    """What a roster needs of the environment that it plays in."""
+
+    spec: EnvSpec
+    num_envs: int
+    device: torch.device
+
+    @property
+    def rules(self) -> object:
+        """A Warp struct; another object after every change of the seed."""
+
+
+class KernelBots(ABC):
+    """A roster of scripted players whose kernels read an assignment and write actions; see `ludus.envs.base.Bots`.
+
+    A subclass prepares a launch with array arguments `assignment` and `actions`, over `self._assignment` and
+    `self._actions`; it is prepared again when the environment's rules are other ones.
+    """
+
+    def __init__(self, env: Arena, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        shape = (env.num_envs, env.spec.seats)
+        space = env.spec.action_space
+        self._action_types = action_dtypes(space)
+        self._arena = env
+        self._assignment = torch.full(shape, -1, dtype=torch.int32, device=env.device)
+        full_shape = (*shape, *(space.shape or ()))
+        self._actions = torch.zeros(full_shape, dtype=self._action_types[0], device=env.device)
+        self._checked: tuple[Tensor | None, int] = (None, -1)  # assignment of the last call, and its version
+        self._rules: object = None
+        self._run: Prepared | None = None
+
+    @abstractmethod
+    def _prepare(self) -> Prepared:
+        """Prepare the launch."""
+
+    def act(self, assignment: Tensor, actions: Tensor) -> None:
+        """Write the bots' actions for the current state; see `ludus.envs.base.Bots.act`."""
+        self._check(assignment, actions)
+        if self._run is None or self._rules is not self._arena.rules:  # the environment got another seed
+            self._rules = self._arena.rules
+            self._run = self._prepare()
+        direct = assignment.dtype == torch.int32 and assignment.is_contiguous()
+        if not direct:
+            copy_quietly(self._assignment, assignment)
+        self._run.point("assignment", assignment if direct else self._assignment)
+        if actions.is_contiguous() and actions.element_size() == self._actions.element_size():
+            self._run.point("actions", actions)
+            self._run()
+        else:
+            copy_quietly(self._actions, actions)
+            self._run.point("actions", self._actions)
+            self._run()
+            copy_quietly(actions, self._actions)
+
+    def _check(self, assignment: Tensor, actions: Tensor) -> None:
+        _check_form("assignment", assignment, self._assignment, (torch.int32, torch.int64))
+        _check_form("actions", actions, self._actions, self._action_types)
+        if assignment.device.type == "cpu":  # on a GPU looking at values would wait for the device
+            self._check_names(assignment)
+
+    def _check_names(self, assignment: Tensor) -> None:
+        """Look at the values, unless they are those of the last call; the kernel passes over a bot that is not."""
+        version = -1 if assignment.is_inference() else assignment._version  # noqa: SLF001 - torch names it so
+        if self._checked[0] is assignment and self._checked[1] == version >= 0:
+            return
+        highest = int(assignment.numpy().max())
+        if highest >= len(self.names):
+            raise ActionError(
+                f"assignment names bot {highest}; valid: -1 for no bot, or 0 to {len(self.names) - 1}: "
+                f"{', '.join(self.names)}"
+            )
+        self._checked = (assignment, version)
+
+
+def _check_form(name: str, given: Tensor, like: Tensor, types: tuple[torch.dtype, ...]) -> None:
+    """Raise ActionError unless a tensor has the shape and device of another and one of the types."""
+    if not isinstance(given, Tensor):
+        raise ActionError(f"{name} must be a torch.Tensor, got {type(given).__name__}")
+    if given.shape != like.shape or given.dtype not in types or given.device != like.device:
+        valid = " or ".join(str(dtype) for dtype in types)
+        raise ActionError(
+            f"{name} must be {valid} of shape {tuple(like.shape)} on {like.device}, "
+            f"got {given.dtype} of shape {tuple(given.shape)} on {given.device}"
+        )

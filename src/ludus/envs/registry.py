@@ -1,56 +1,39 @@
 """The registry: versioned world names and `make_env`, the one way to get a batched environment."""
 
 import importlib
-import re
-from collections.abc import Callable, Mapping
+import logging
+import sys
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import torch
 
+from ludus.config.layers import as_model, child_annotation
 from ludus.core.errors import ConfigError, DeviceError, UnknownNameError
 from ludus.envs.base import BatchedEnv, EnvRequest
 from ludus.envs.settings import EnvSettings
+from ludus.envs.world import (
+    GYMNASIUM_PREFIX,
+    EnvFactory,
+    Lazy,
+    World,
+    find_world,
+    known_world,
+    known_worlds,
+    registered_envs,
+    resolve,
+)
+from ludus.envs.world_parts import merge_settings
+from ludus.rewards.plugins import note_world
 
-EnvFactory = Callable[[EnvRequest], BatchedEnv]
-
-# Name -> "module:function". Strings, so that listing the worlds imports none of them.
-_FACTORIES: dict[str, str | EnvFactory] = {
-    "brawl-v1": "ludus.envs.brawl.env:make",
-    "city-v1": "ludus.envs.city.env:make",
-    "dig-v1": "ludus.envs.tiny.dig:make",
-    "duel-v1": "ludus.envs.tiny.duel:make",
-    "endless-v1": "ludus.envs.tiny.endless:make",
-    "identity-v1": "ludus.envs.tiny.identity:make",
-    "mimic-v1": "ludus.envs.mimic.env:make",
-    "point-v1": "ludus.envs.tiny.point:make",
-    "recall-v1": "ludus.envs.tiny.recall:make",
-    "rocket-v1": "ludus.envs.rocket.env:make",
-    "rps-v1": "ludus.envs.tiny.rps:make",
-    "tug-v1": "ludus.envs.tiny.tug:make",
-}
-# Name -> "module:class" of the model that checks the world's own settings.
-_SETTINGS: dict[str, str | type[EnvSettings]] = {
-    "brawl-v1": "ludus.envs.brawl.config:BrawlConfig",
-    "city-v1": "ludus.envs.city.config:CityConfig",
-    "dig-v1": "ludus.envs.tiny.dig:DigSettings",
-    "duel-v1": "ludus.envs.tiny.duel:DuelSettings",
-    "endless-v1": "ludus.envs.tiny.endless:EndlessSettings",
-    "identity-v1": "ludus.envs.tiny.identity:IdentitySettings",
-    "mimic-v1": "ludus.envs.mimic.config:MimicConfig",
-    "point-v1": "ludus.envs.tiny.point:PointSettings",
-    "recall-v1": "ludus.envs.tiny.recall:RecallSettings",
-    "rocket-v1": "ludus.envs.rocket.config:RocketConfig",
-    "rps-v1": "ludus.envs.tiny.rps:RpsSettings",
-    "tug-v1": "ludus.envs.tiny.tug:TugSettings",
-}
-GYMNASIUM_PREFIX = "gym:"  # before the id of any Gymnasium environment
 AUTO = "auto"  # in the place of a device: a GPU if there is one
-_GYMNASIUM_PACKAGE = "ludus.envs.adapters"
-_GYMNASIUM_SETTINGS = "ludus.envs.adapters.gymnasium_games:GymnasiumSettings"
+
+logger = logging.getLogger(__name__)
 
 
-def register_env(env_id: str, factory: str | EnvFactory, settings: str | type[EnvSettings] | None = None) -> None:
-    """Adds a world under a versioned name such as `mygame-v1`.
+def register_env(env_id: str, factory: Lazy[EnvFactory], settings: Lazy[type[EnvSettings]] | None = None) -> None:
+    """Add a world under a versioned name such as `mygame-v1`; see `register_world` for one with more parts.
 
     Args:
         env_id: Name with version.
@@ -58,35 +41,32 @@ def register_env(env_id: str, factory: str | EnvFactory, settings: str | type[En
         settings: The model of the world's settings, or `package.module:Model`; with it, a configuration file that
             has a wrong setting is refused with its line. Without it, the factory alone checks them.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9_-]*-v\d+", env_id):
-        raise ConfigError(f"world name {env_id!r} must look like 'name-v1': lower case, ending in its version")
-    if env_id in _FACTORIES:
-        raise ConfigError(f"world {env_id!r} is registered already; raise the version or choose another name")
-    _FACTORIES[env_id] = factory
-    if settings is not None:
-        _SETTINGS[env_id] = settings
+    register_world(World(id=env_id, env=factory, config=settings))
 
 
-def registered_envs() -> tuple[str, ...]:
-    """Returns the versioned names of all worlds."""
-    return tuple(sorted(_FACTORIES))
+def register_world(world: World) -> None:
+    """Add a world while the program runs; installed packages use entry points. Raise ConfigError if the id is taken."""
+    if world.id in known_worlds():
+        raise ConfigError(f"world {world.id!r} is registered already; raise the version or choose another name")
+    known_worlds()[world.id] = world
+    note_world(world.id)
 
 
 def make_env(
     name: str,
-    num_games: int = 1,
+    num_envs: int = 1,
     device: str | torch.device = "cpu",
     *,
     seed: int = 0,
     first_game: int = 0,
     config: Mapping[str, Any] | None = None,
 ) -> BatchedEnv:
-    """Makes a batch of games.
+    """Make a batch of games, and log its warnings, each once per process.
 
     Args:
         name: A world (`brawl`, its newest version; `brawl-v1`, that version) or `gym:ID` for any Gymnasium
-            environment.
-        num_games: Games in the batch.
+            environment; `gym:module:ID` imports the module that registers it.
+        num_envs: Games in the batch.
         device: Device that all tensors live on.
         seed: Seed of all random streams.
         first_game: Index of the first game, to make parts of a larger batch.
@@ -97,34 +77,36 @@ def make_env(
         ConfigError: A setting is wrong.
         DeviceError: The device is not here, or not for this world.
     """
-    if isinstance(num_games, bool) or not isinstance(num_games, int) or num_games < 1:
-        raise ConfigError(f"num_games must be a whole number of at least 1, got {num_games!r}")
+    if not isinstance(name, str):
+        raise ConfigError(
+            f"a world is named by text such as 'brawl', got {name!r}; valid: {', '.join(registered_envs())}"
+        )
+    if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
+        raise ConfigError(f"num_envs must be a whole number of at least 1, got {num_envs!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
-    if isinstance(first_game, bool) or not isinstance(first_game, int) or not 0 <= first_game < 2**31 - num_games:
-        raise ConfigError(f"first_game must be a whole number from 0 to 2**31 - num_games - 1, got {first_game!r}")
+    if isinstance(first_game, bool) or not isinstance(first_game, int) or not 0 <= first_game < 2**31 - num_envs:
+        raise ConfigError(f"first_game must be a whole number from 0 to 2**31 - num_envs - 1, got {first_game!r}")
     if config is not None and not isinstance(config, Mapping):
         raise ConfigError(f"config must be a mapping of the world's settings, got {type(config).__name__}")
-    request = EnvRequest(num_games, device, seed, first_game, config)
-    if name.startswith(GYMNASIUM_PREFIX):
-        gymnasium_batch = importlib.import_module("ludus.envs.adapters.gymnasium_batch")
-        env: BatchedEnv = gymnasium_batch.make(name.removeprefix(GYMNASIUM_PREFIX), request)
-        return env
-    return _factory(name)(request)
+    request = EnvRequest(num_envs, device, seed, first_game, config)
+    world = find_world(name)
+    made = resolve(world.env)(request)
+    for text in made.warnings:
+        _warn_once(text)
+    return made
+
+
+@cache
+def _warn_once(text: str) -> None:
+    logger.warning("[WARN] %s", text)
 
 
 def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -> str:
-    """Returns the device that is meant: for `auto` a GPU if there is one and the world can live on it.
+    """Return the device that is meant: for `auto` a GPU if there is one and the world can live on it.
 
-    Where it is not the CPU, on which every world can live, one game is made there to find out.
-
-    Args:
-        device: `auto`, or a device.
-        name: The world.
-        config: The world's own settings.
-
-    Raises:
-        DeviceError: The device that was asked for is not here, or not for this world.
+    Where it is not the CPU, on which every world can live, one game is made there to find out. Raise DeviceError if
+    the device that was asked for is not here, or not for this world.
     """
     if device == AUTO and not torch.cuda.is_available():
         return "cpu"
@@ -139,71 +121,62 @@ def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -
     return place
 
 
-def world_package(name: str) -> str:
-    """Returns the package that a world lives in, without importing it; empty if it lives in none.
+def gymnasium_module(name: str) -> str:
+    """Return the module of `gym:module:ID`; an empty string for any other name."""
+    gym_id = name.removeprefix(GYMNASIUM_PREFIX)
+    return gym_id.rpartition(":")[0] if gym_id != name else ""
 
-    Raises:
-        UnknownNameError: No such world.
-    """
+
+def check_name_from_file(name: str, owner: str) -> None:
+    """Raise ConfigError if making a world named by a file of `owner` would import a module that is not imported yet."""
+    module = gymnasium_module(name)
+    if module and module not in sys.modules:
+        raise ConfigError(
+            f"{owner} {name!r} imports the module {module!r}, which no file may ask for; if you trust it, name it "
+            f"yourself: --plugin {module} on the command line, import {module} in Python"
+        )
+
+
+def is_registered(name: str) -> bool:
+    """Return whether a world or a Gymnasium environment can be made by this name without importing a module."""
     if name.startswith(GYMNASIUM_PREFIX):
-        return ""
-    entry = _entry(name)
-    module = entry.partition(":")[0] if isinstance(entry, str) else getattr(entry, "__module__", "")
-    return module.rpartition(".")[0]
-
-
-def preset_package(name: str) -> str:
-    """Returns the package whose folder `presets` holds a world's presets; `gym:ID` have theirs in common.
-
-    Raises:
-        UnknownNameError: No such world.
-    """
-    return _GYMNASIUM_PACKAGE if name.startswith(GYMNASIUM_PREFIX) else world_package(name)
+        known: bool = importlib.import_module("ludus.envs.adapters.gymnasium_factory").is_registered(name)
+        return known
+    return known_world(name) is not None
 
 
 def world_id(name: str) -> str:
-    """Returns the versioned name of a world: `brawl-v1` for `brawl`; `gym:ID` stays as it is.
-
-    Raises:
-        UnknownNameError: No such world.
-    """
-    if name.startswith(GYMNASIUM_PREFIX):
-        return name
-    _entry(name)
-    return name if name in _FACTORIES else _newest(name)
+    """Return the versioned name of a world, by default its newest version; `gym:ID` stays as it is."""
+    return find_world(name).id
 
 
 def settings_model(name: str) -> type[EnvSettings] | None:
-    """Returns the model that checks a world's own settings, or None if the world was registered without one.
-
-    Raises:
-        UnknownNameError: No such world.
-    """
-    is_gymnasium = name.startswith(GYMNASIUM_PREFIX)
-    entry = _GYMNASIUM_SETTINGS if is_gymnasium else _SETTINGS.get(world_id(name))
-    if isinstance(entry, str):
-        module, _, model = entry.partition(":")
-        found: type[EnvSettings] = getattr(importlib.import_module(module), model)
-        return found
-    return entry
+    """Return the model of a world's own settings, or None; raise UnknownNameError if there is no such world."""
+    config = find_world(name).config
+    return None if config is None else resolve(config)
 
 
-def _entry(name: str) -> str | EnvFactory:
-    entry = _FACTORIES.get(name) or _FACTORIES.get(_newest(name))
-    if entry is None:
-        raise UnknownNameError("world", name, registered_envs())
-    return entry
+def with_overrides(world: str, settings: Mapping[str, Any], *overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a world's settings with overrides, the last word counting; without a model, all mappings are merged."""
+    merged = dict(settings)
+    for override in overrides:
+        if override:
+            model = _model(world)
+            merged = merge_settings(merged, override) if model is None else _replaced(model, merged, override)
+    return merged
 
 
-def _factory(name: str) -> EnvFactory:
-    entry = _entry(name)
-    if isinstance(entry, str):
-        module, _, function = entry.partition(":")
-        factory: EnvFactory = getattr(importlib.import_module(module), function)
-        return factory
-    return entry
+def _replaced(annotation: Any, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+    merged = dict(lower)
+    for name, value in upper.items():
+        inner, before = child_annotation(annotation, name), merged.get(name)
+        is_part = as_model(inner) is not None and isinstance(before, Mapping) and isinstance(value, Mapping)
+        merged[name] = _replaced(inner, before or {}, value) if is_part else value
+    return merged
 
 
-def _newest(name: str) -> str:
-    versions = [int(env_id.rpartition("-v")[2]) for env_id in _FACTORIES if env_id.rpartition("-v")[0] == name]
-    return f"{name}-v{max(versions)}" if versions else name
+def _model(world: str) -> Any:  # noqa: ANN401 - a model, as an annotation
+    try:
+        return settings_model(world)
+    except UnknownNameError:
+        return None

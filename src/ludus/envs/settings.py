@@ -1,28 +1,40 @@
-"""Turns the `config` mapping of an `EnvRequest` into a world's own settings model, or says all that is wrong."""
+"""Turn the `config` mapping of an `EnvRequest` into a world's own settings model, or report all that is wrong."""
 
+import os
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ludus.core.errors import ConfigError, did_you_mean
 
+CORES = os.cpu_count() or 1
+MOST_WORKERS = max(32, 4 * CORES)  # worker processes of a batch: more would only be in each other's way
+
+EpisodeSteps: TypeAlias = Annotated[int, Field(ge=1, le=100_000)]
+"""A setting for the length of an episode in a toy world."""
+
 
 class EnvSettings(BaseModel):
-    """Base of settings models: frozen, no unknown keys, no silent conversion between types."""
+    """Base of settings models: frozen, no unknown keys, no silent conversion between types.
+
+    An agent's file holds the settings of its world, so every number has bounds and every list a length: an untrusted
+    file cannot ask for an episode without end or a million processes. A test goes through all models.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def host_threads(asked: int | None) -> int:
+    """Return how many host threads to use: one per core, or fewer if fewer are asked for."""
+    return CORES if asked is None else min(asked, CORES)
 
 
 SettingsT = TypeVar("SettingsT", bound=EnvSettings)
 
 
 def read_settings(model: type[SettingsT], config: Mapping[str, Any] | None, owner: str) -> SettingsT:
-    """Returns the checked settings of `owner`, such as `recall-v1`.
-
-    Raises:
-        ConfigError: Keys are unknown or values are wrong; all of them are listed at once.
-    """
+    """Return the checked settings of `owner`, such as `recall-v1`; raise a ConfigError that lists all faults."""
     try:
         return model.model_validate(dict(config or {}))
     except ValidationError as error:

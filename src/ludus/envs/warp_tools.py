@@ -4,7 +4,6 @@ import ctypes
 import logging
 import os
 import sys
-import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +20,10 @@ import warp as wp
 from torch import Tensor
 from warp.types import type_size_in_bytes
 
-from ludus.core.errors import UnsupportedError
+from ludus.core.errors import SnapshotError, UnsupportedError
+from ludus.core.files import temporary_file, wrap_disk_errors
+from ludus.core.state import Range, check_range
+from ludus.envs.settings import host_threads
 
 logger = logging.getLogger(__name__)
 
@@ -31,15 +33,18 @@ COMPILE_NOTE_AFTER_S = 0.8
 wp.config.log_level = wp.LOG_ERROR  # the command line says what the user needs to know
 wp.config.enable_backward = False  # nothing is differentiated; compiles a third faster
 
+_CACHE = "Warp's cache of compiled kernels, which WARP_CACHE_PATH can put into another folder,"
+
 
 def _start_quietly() -> None:
-    """Starts Warp without its warning that there is no CUDA driver: on a machine without a GPU that is no news."""
+    """Start Warp without its warning that there is no CUDA driver: on a machine without a GPU that is no news."""
     saved = os.dup(2)
-    with tempfile.TemporaryFile() as said:
+    with temporary_file() as said:
         os.dup2(said.fileno(), 2)
         try:
             start: Callable[[], None] = wp.init  # Warp leaves it untyped
-            start()
+            with wrap_disk_errors(_CACHE):
+                start()
         finally:
             os.dup2(saved, 2)
             os.close(saved)
@@ -56,7 +61,7 @@ EXACT = {"fuse_fp": False, "enable_backward": False, "optimization_level": 3}
 
 
 def copy_quietly(into: Tensor, source: Tensor) -> None:
-    """Copies a tensor without waking torch's own threads.
+    """Copy a tensor without waking torch's own threads.
 
     On a CPU those wait for more work by spinning, on the very cores that the simulation threads are about to need:
     with `Tensor.copy_` two threads ran 4,096 games 1.2 times as fast as one, without it 1.5 times.
@@ -68,7 +73,7 @@ def copy_quietly(into: Tensor, source: Tensor) -> None:
 
 
 def struct_fields(struct: Any) -> tuple[str, ...]:  # noqa: ANN401 - a Warp struct has no static type
-    """Names of the fields of a Warp struct."""
+    """Return the names of the fields of a Warp struct."""
     return tuple(struct.vars)
 
 
@@ -78,7 +83,7 @@ def struct_words(struct: Any) -> int:  # noqa: ANN401 - a Warp struct has no sta
 
 
 def struct_array(tensor: Tensor, struct: Any) -> Any:  # noqa: ANN401 - Warp arrays of structs have no static type
-    """Views a tensor `(..., words)` of 32-bit numbers as a Warp array `(...)` of structs; both share the memory."""
+    """View a tensor `(..., words)` of 32-bit numbers as a Warp array `(...)` of structs; both share the memory."""
     words = struct_words(struct)
     if tensor.element_size() != 4 or tensor.shape[-1] != words or not tensor.is_contiguous():
         raise TypeError(f"expected a contiguous 32-bit tensor (..., {words}), got {tensor.dtype} {tuple(tensor.shape)}")
@@ -88,10 +93,7 @@ def struct_array(tensor: Tensor, struct: Any) -> Any:  # noqa: ANN401 - Warp arr
 
 
 def struct_views(tensor: Tensor, struct: Any) -> dict[str, Tensor]:  # noqa: ANN401 - a Warp struct has no static type
-    """Gives each field of an int32 struct tensor `(..., words)` as a view of its own type.
-
-    A number is `(...)`, a vector of n numbers `(..., n)`.
-    """
+    """Return a view of each field of an int32 struct tensor `(..., words)`: a number `(...)`, a vector `(..., n)`."""
     floats, views, column = tensor.view(torch.float32), {}, 0
     for name, field in struct.vars.items():
         words = type_size_in_bytes(field.type) // 4
@@ -102,14 +104,29 @@ def struct_views(tensor: Tensor, struct: Any) -> dict[str, Tensor]:  # noqa: ANN
     return views
 
 
+def check_struct(tensor: Tensor, struct: Any, ranges: Mapping[str, Range], what: str) -> None:  # noqa: ANN401
+    """Raise SnapshotError unless every field of the structs in a tensor `(..., words)` int32 lies within its range.
+
+    All fields have a range: a kernel checks nothing. `what` names the struct in the error, such as `brawl: player`.
+    """
+    for name, values in struct_views(tensor.contiguous(), struct).items():
+        check_state_range(values, *ranges[name], f"{what} {name}")
+
+
+def check_state_range(values: Tensor, low: float, high: float, what: str) -> None:
+    """Raise SnapshotError unless all values of a snapshot lie within a range; `what` says of what they are."""
+    advice = "restore it in an environment with the settings it was taken with"
+    check_range(values, low, high, f"snapshot of {what}", advice=advice, error=SnapshotError)
+
+
 def fill_struct(instance: Any, values: Mapping[str, float]) -> None:  # noqa: ANN401 - a Warp struct has no static type
-    """Sets fields of a Warp struct that is passed to kernels by value."""
+    """Set fields of a Warp struct that is passed to kernels by value."""
     for name, value in values.items():
         setattr(instance, name, value)
 
 
 def pack_struct(struct: Any, rows: Sequence[dict[str, float]]) -> Tensor:  # noqa: ANN401
-    """Packs rows of field values into an int32 tensor `(rows, words)` with the layout of `struct`."""
+    """Pack rows of field values into an int32 tensor `(rows, words)` with the layout of `struct`."""
     packed = torch.zeros((len(rows), struct_words(struct)), dtype=torch.int32)
     floats = packed.view(torch.float32)
     for index, row in enumerate(rows):
@@ -119,7 +136,7 @@ def pack_struct(struct: Any, rows: Sequence[dict[str, float]]) -> Tensor:  # noq
 
 
 def load_kernels(module: ModuleType, device: torch.device) -> None:
-    """Loads the kernels of a Python module; says so if they have to be compiled first, which a machine does once."""
+    """Load the kernels of a Python module; log a message if they must be compiled first, once per machine."""
     name = module.__name__.rpartition(".")[2]
     note = threading.Timer(
         COMPILE_NOTE_AFTER_S,
@@ -128,29 +145,23 @@ def load_kernels(module: ModuleType, device: torch.device) -> None:
     )
     note.start()
     try:
-        wp.load_module(module, device=str(device))
+        with wrap_disk_errors(_CACHE):
+            wp.load_module(module, device=str(device))
     finally:
         note.cancel()
 
 
 @dataclass(frozen=True, slots=True)
 class TiledKernel:
-    """A kernel whose threads work together in tiles of `block` elements.
+    """A kernel whose threads work together in tiles of `block` elements."""
 
-    Attributes:
-        kernel: The kernel; `wp.tid()` gives it tile and lane.
-        inputs: Its arguments.
-        elements: How many elements there are; the last tile may be partly empty.
-        block: Threads in a tile.
-    """
-
-    kernel: Any
-    inputs: Sequence[Any]
-    elements: int
-    block: int
+    kernel: Any  # the kernel; `wp.tid()` gives it tile and lane
+    inputs: Sequence[Any]  # its arguments
+    elements: int  # how many elements there are; the last tile may be partly empty
+    block: int  # threads in a tile
 
     def record(self, device: torch.device) -> Any:  # noqa: ANN401 - a Warp launch has no static type
-        """Records the launch."""
+        """Record the launch."""
         return _launch_tiled(
             self.kernel,
             dim=-(-self.elements // self.block),
@@ -163,22 +174,15 @@ class TiledKernel:
 
 @dataclass(frozen=True, slots=True)
 class SizedKernel:
-    """A kernel over any number of elements, such as the cars of all games.
+    """A kernel over any number of elements, such as the cars of all games."""
 
-    Attributes:
-        kernel: The kernel; its last argument is the index of its first element.
-        inputs: Its other arguments.
-        elements: How many elements there are.
-        block: Threads that a multiprocessor starts and ends together.
-    """
-
-    kernel: Any
-    inputs: Sequence[Any]
-    elements: int
-    block: int = 256
+    kernel: Any  # the kernel; its last argument is the index of its first element
+    inputs: Sequence[Any]  # its other arguments
+    elements: int  # how many elements there are
+    block: int = 256  # threads that a multiprocessor starts and ends together
 
     def record(self, device: torch.device) -> Any:  # noqa: ANN401 - a Warp launch has no static type
-        """Records the launch."""
+        """Record the launch."""
         inputs = [*self.inputs, 0]
         return wp.launch(
             self.kernel, self.elements, inputs=inputs, device=str(device), block_dim=self.block, record_cmd=True
@@ -194,16 +198,16 @@ class Prepared(ABC):
     """Kernels that are ready to run over all games, made by `Launcher.prepare`; calling it runs them."""
 
     def __init__(self, arguments: Iterable[tuple[str, Any]]) -> None:
-        """Notes where each argument of each launch lies, by name."""
+        """Note where each argument of each launch lies, by name."""
         self._places: dict[str, list[Any]] = {}
         for name, place in arguments:
             self._places.setdefault(name, []).append(place)
         self._addresses: dict[str, int] = {}
 
     def point(self, argument: str, tensor: Tensor) -> None:
-        """Lets an array argument use the memory of another contiguous tensor of the same shape and element size.
+        """Let an array argument use the memory of another contiguous tensor of the same shape and element size.
 
-        Takes about a microsecond, so that the tensors of a caller need neither a copy nor a launch prepared anew.
+        Takes about a microsecond, so that the tensors of a caller need neither a copy nor a launch prepared again.
         """
         address = tensor.data_ptr()
         if self._addresses.get(argument) != address:
@@ -213,7 +217,7 @@ class Prepared(ABC):
 
     @abstractmethod
     def __call__(self) -> None:
-        """Runs the kernels; returns when the work is done (CPU) or queued on torch's current stream (CUDA)."""
+        """Run the kernels; return when the work is done (CPU) or queued on torch's current stream (CUDA)."""
 
 
 class Launcher:
@@ -228,19 +232,19 @@ class Launcher:
 
     def __init__(self, device: torch.device, threads: int | None = None) -> None:
         self.device = device
-        self.threads = max(1, threads or os.cpu_count() or 1) if device.type == "cpu" else 1
+        self.threads = host_threads(threads) if device.type == "cpu" else 1
         self._team = _Team(self.threads - 1)
 
     def prepare(
         self, games: int, *kernels: tuple[Any, Sequence[Any]] | SizedKernel | TiledKernel, min_slice: int | None = None
     ) -> Prepared:
-        """Makes kernels ready to run one after the other over all games.
+        """Make kernels ready to run one after the other over all games.
 
         Args:
             games: How many games there are.
             kernels: Kernels, each with its arguments. Sized kernels are not shared among threads of
                 a CPU, tiled kernels are for CUDA devices alone.
-            min_slice: In place of `MIN_SLICE`, for kernels that take much more or less time a game than others.
+            min_slice: In place of `MIN_SLICE`, for kernels that take much more or less time per game than others.
         """
 
         def record(first: int, last: int) -> list[Any]:
@@ -262,12 +266,12 @@ class Launcher:
         return _HostPrepared([record(first, last) for first, last in pairwise(bounds)], self._team, sharers - 1)
 
     def close(self) -> None:
-        """Ends the threads; may be called twice, and nothing can be run any more on several threads."""
+        """End the threads; may be called twice, and nothing can be run any more on several threads."""
         self._team.end()
 
 
 def shrinking_parts(games: int, sharers: int, smallest: int) -> list[int]:
-    """Bounds of parts for whoever is free next: large at first, small at the end, so that all end together."""
+    """Return bounds of parts for the next free thread: large at first, small at the end, so that all end together."""
     bounds = [0, games] if sharers == 1 else [0]
     while bounds[-1] < games:
         left = games - bounds[-1]
@@ -291,7 +295,7 @@ class _CudaPrepared(Prepared):
 class _HostPrepared(Prepared):
     """Launches of parts, by the calling thread and helpers.
 
-    Warp packs the arguments of a CPU launch anew every time, which takes longer than to advance ten games; here they
+    Warp repacks the arguments of a CPU launch every time, which takes longer than to advance ten games; here they
     are packed once.
     """
 
@@ -319,7 +323,7 @@ class _HostPrepared(Prepared):
 
 
 def _named_arguments(command: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - a Warp launch has no static type
-    """Arguments of a recorded launch as Warp packed them; the first packed value is the size of the launch."""
+    """Return the arguments of a recorded launch as Warp packed them; the first value is the size of the launch."""
     return [
         (argument.label, value) for argument, value in zip(command.kernel.adj.args, command.params[1:], strict=True)
     ]
@@ -332,7 +336,7 @@ def _run_parts(parts: Iterable[Sequence[Callable[[], None]]]) -> None:
 
 
 class _Job:
-    """Parts of work that several threads take from one iterator: whoever is free takes the next."""
+    """Parts of work that several threads take from one iterator: each free thread takes the next."""
 
     def __init__(self, parts: Sequence[Sequence[Callable[[], None]]], helpers: int) -> None:
         self.parts, self.places = iter(parts), iter(range(helpers))
@@ -352,7 +356,7 @@ class _Team:
             thread.start()
 
     def share(self, parts: Sequence[Sequence[Callable[[], None]]], helpers: int) -> None:
-        """Runs all parts together with so many helpers; returns when all are done and raises what went wrong."""
+        """Run all parts together with so many helpers; return when all are done and raise what went wrong."""
         if self._ended:
             raise UnsupportedError("this environment is closed; make a new one")
         job = _Job(parts, helpers)
@@ -361,14 +365,14 @@ class _Team:
         try:
             _run_parts(job.parts)
         finally:
-            late = sum(1 for _ in job.places)  # their places are gone: nobody waits for a thread that was not woken yet
+            late = sum(1 for _ in job.places)  # their places are gone: no one waits for a thread that was not woken yet
             errors = [job.replies.get() for _ in range(helpers - late)]
         for error in errors:
             if error is not None:
                 raise error
 
     def end(self) -> None:
-        """Ends the threads."""
+        """End the threads."""
         self._ended = True
         for inbox, thread in zip(self._inboxes, self._threads, strict=True):
             inbox.put(None)

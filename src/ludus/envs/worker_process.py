@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from ludus.core.errors import UnsupportedError
+from ludus.core.files import temporary_file, wrap_disk_errors
 from ludus.envs import worker_program
 from ludus.envs.worker_program import Code, Fields, block_bytes, receive, send
 
@@ -28,38 +28,26 @@ _LEAST_WAIT_S = 0.01  # for an answer that lies there already
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a worker gave no answer.
+    """Why a worker gave no answer."""
 
-    Attributes:
-        kind: It died (the process is gone), raised (an exception) or hung (no answer in time).
-        reason: In a few words.
-        game: The game that it was busy with, if it could say so.
-        traceback: Where it was, if that is known.
-    """
-
+    # It died (the process is gone), raised (an exception) or hung (no answer in time).
     kind: Literal["died", "raised", "hung"]
-    reason: str
-    game: int | None = None
-    traceback: str = ""
+    reason: str  # in a few words
+    game: int | None = None  # the game that it was busy with, if it could say so
+    traceback: str = ""  # where it was, if that is known
 
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """What the workers of a batch host.
+    """What the workers of a batch host."""
 
-    Attributes:
-        file: File with the function `host`; see `ludus.envs.worker_program.Host`.
-        plan: What it is told, as JSON values.
-        fields: Shapes and types of the arrays that all share.
-        memory_file: Where those lie.
-        environment: Variables of the workers beside our own.
-    """
-
-    file: Path
-    plan: Mapping[str, Any]
-    fields: Fields
-    memory_file: int
-    environment: Mapping[str, str]
+    file: Path  # file with the function `host`; see `ludus.envs.worker_program.Host`
+    plan: Mapping[str, Any]  # what it is to do, as JSON values
+    fields: Fields  # shapes and types of the arrays that all share
+    memory_file: int  # where those lie
+    environment: Mapping[str, str]  # variables of the workers beside our own
+    # Files and modules of the user's own that the workers load first; see `ludus.rewards.plugins`.
+    plugins: Sequence[str] = ()
 
 
 class Request(NamedTuple):
@@ -71,17 +59,11 @@ class Request(NamedTuple):
 
 
 class WorkerProcess:
-    """A process that hosts games `first ... last - 1`; it can be started anew after it was stopped.
-
-    Attributes:
-        first: Its first game.
-        last: The game behind its last one.
-        answer: What came with the last answer.
-    """
+    """A process that hosts games `first ... last - 1`; it can be restarted after it was stopped."""
 
     def __init__(self, hosting: Hosting, first: int, last: int) -> None:
         self.first, self.last = first, last
-        self.answer = b""
+        self.answer = b""  # what came with the last answer
         self._hosting = hosting
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: socket.socket | None = None
@@ -94,9 +76,9 @@ class WorkerProcess:
         return None if self._process is None else self._process.pid
 
     def start(self) -> Failure | None:
-        """Starts the process and tells it what to host; `wait` then waits until the games are made."""
+        """Start the process and tell it what to host; `wait` then waits until the games are made."""
         self._connection, theirs = socket.socketpair()
-        self._report = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        self._report = temporary_file()
         hosting = self._hosting
         files = (theirs.fileno(), hosting.memory_file, self._report.fileno())
         # -P keeps this folder out of the worker's module path; its standard output must not mix with ours.
@@ -116,11 +98,12 @@ class WorkerProcess:
             "first": self.first,
             "last": self.last,
             "path": sys.path,
+            "plugins": list(hosting.plugins),
         }
         return self.ask(Request(Code.PLAN, payload=json.dumps(job).encode()))
 
     def ask(self, request: Request) -> Failure | None:
-        """Sends a request; the answer comes through `wait`."""
+        """Send a request; the answer comes through `wait`."""
         if self._connection is None:
             return Failure("died", "it is not running")
         self._connection.settimeout(_SEND_WAIT_S)
@@ -132,7 +115,7 @@ class WorkerProcess:
         return None
 
     def wait(self, timeout_s: float) -> Failure | None:
-        """Waits for the answer to the last request; returns at once if none is due."""
+        """Wait for the answer to the last request; return at once if none is due."""
         if not self._awaiting or self._connection is None:
             return None
         self._connection.settimeout(timeout_s)
@@ -150,19 +133,19 @@ class WorkerProcess:
         return None
 
     def stop(self) -> None:
-        """Ends the process at once and for certain."""
+        """End the process at once and for certain."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
         self._release()
 
     def begin_close(self) -> None:
-        """Asks the process to end; `stop_politely` then waits for it."""
+        """Ask the process to end; `stop_politely` then waits for it."""
         if self._connection is not None and not self._awaiting:
             self.ask(Request(Code.CLOSE))
 
     def stop_politely(self) -> None:
-        """Ends the process, giving it a moment to do so by itself."""
+        """End the process, giving it a moment to do so by itself."""
         if self._process is not None and self._connection is not None:
             self._connection.close()  # it leaves on the end of the connection, too
             try:
@@ -181,7 +164,7 @@ class WorkerProcess:
         self._awaiting = False
 
     def _post_mortem(self) -> Failure:
-        """Says how a process that closed its connection ended."""
+        """Return how a process that closed its connection ended."""
         if self._process is None:
             return Failure("died", "it is not running")
         try:
@@ -192,7 +175,7 @@ class WorkerProcess:
         return Failure("died", reason, None, self._read_report())
 
     def _where_it_hangs(self) -> str:
-        """Asks the process for its stack, which the fault handler writes even in the middle of a call."""
+        """Ask the process for its stack, which the fault handler writes even in the middle of a call."""
         if self._process is None:
             return ""
         self._process.send_signal(signal.SIGUSR1)
@@ -208,51 +191,44 @@ class WorkerProcess:
         return os.pread(self._report.fileno(), _REPORT_BYTES, 0).decode(errors="backslashreplace")
 
 
-def make_workers(hosting: Hosting, num_games: int, workers: int) -> list[WorkerProcess]:
-    """Returns processes, not yet started, that share games about equally."""
-    bounds = [num_games * number // workers for number in range(workers + 1)]
+def make_workers(hosting: Hosting, num_envs: int, workers: int) -> list[WorkerProcess]:
+    """Return processes, not yet started, that share games about equally."""
+    bounds = [num_envs * number // workers for number in range(workers + 1)]
     return [WorkerProcess(hosting, first, last) for first, last in itertools.pairwise(bounds)]
 
 
 def ask_workers(
     workers: Sequence[WorkerProcess], requests: Mapping[int, Request], timeout_s: float
 ) -> dict[int, Failure]:
-    """Sends requests to workers, by number, and waits for all answers; returns which of them failed."""
+    """Send requests to workers, by number, and wait for all answers; return which of them failed."""
     failures: dict[int, Failure] = {}
     for number, request in requests.items():
         # An answer is still due if the last request was interrupted, say by Ctrl-C.
-        failure = workers[number].wait(timeout_s) or workers[number].ask(request)
-        if failure is not None:
+        if failure := workers[number].wait(timeout_s) or workers[number].ask(request):
             failures[number] = failure
     deadline_s = time.monotonic() + timeout_s
-    for number in requests:
-        if number in failures:
-            continue
-        failure = workers[number].wait(max(deadline_s - time.monotonic(), _LEAST_WAIT_S))
-        if failure is not None:
+    for number in [number for number in requests if number not in failures]:
+        if failure := workers[number].wait(max(deadline_s - time.monotonic(), _LEAST_WAIT_S)):
             failures[number] = failure
     return failures
 
 
 def make_memory_file(fields: Fields) -> int:
-    """Returns an unnamed file for arrays of these shapes; it is gone with the last process that has it open.
-
-    Raises:
-        UnsupportedError: This system cannot hand files to a worker.
-    """
+    """Return an unnamed file, gone with the last process that has it open; raise UnsupportedError on other systems."""
     if os.name != "posix":
         raise UnsupportedError("worker processes need Linux or macOS; use config={'workers': 0}")
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("ludus-games")
     else:
-        with tempfile.TemporaryFile() as temporary:
+        with temporary_file() as temporary:
             file = os.dup(temporary.fileno())
-    os.ftruncate(file, block_bytes(fields))
+    with wrap_disk_errors("the memory that is shared with workers"):
+        os.ftruncate(file, block_bytes(fields))
     return file
 
 
 def close_workers(workers: Sequence[WorkerProcess], memory_file: int) -> None:
-    """Ends all workers; none is left when this returns."""
+    """End all workers; none is left when this returns."""
     for worker in workers:
         worker.begin_close()
     for worker in workers:

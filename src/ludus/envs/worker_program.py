@@ -1,9 +1,9 @@
 """The program that a worker process runs, and what it shares with its parent: messages and a block of memory.
 
-This file imports nothing of the package and is started by its path, so that a worker of small games is up in a fraction
-of a second. What it hosts is the business of another file, which the parent names and which has a function `host` (see
-`Host`). Large arrays lie in memory that both have mapped; over a socket go messages: a header (code, slot, size) and a
-payload, which is mostly empty.
+This file is started by its path and imports nothing of the package, except to load plugins, so that a worker of small
+games is up in a fraction of a second. What it hosts is the business of another file, which the parent names and which
+has a function `host` (see `Host`). Large arrays lie in memory that both have mapped. Messages go over a socket: a
+header (code, slot, size) and a payload, which is mostly empty.
 """
 
 import contextlib
@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 HEADER = struct.Struct("<BBI")
-FIRST_OWN_CODE = 16  # smaller ones mean the same for all hosts
 _MAX_MESSAGE_BYTES = 1 << 31
 _ALIGNMENT_BYTES = 64
 _PARENT_POLL_S = 0.5
@@ -37,7 +36,7 @@ Fields = Mapping[str, tuple[tuple[int, ...], "np.dtype[Any]"]]
 
 
 class Code(IntEnum):
-    """Messages that every worker knows."""
+    """Messages that every worker knows; codes of a host's own begin at 16."""
 
     PLAN = 1  # parent: what to host, as JSON
     CLOSE = 2  # parent: end
@@ -53,19 +52,16 @@ class Host(Protocol):
         """The game that is being played, for error messages; None if that is not known."""
 
     def answer(self, code: int, slot: int, payload: bytes) -> bytes:
-        """Does what a message with a code of its own asks for, and returns what to answer."""
-
-
-# --- memory ---
+        """Do what a message with its own code asks for, and return what to answer."""
 
 
 def block_bytes(fields: Fields) -> int:
-    """Returns how much memory arrays of these shapes and types take, one after another."""
+    """Return how much memory arrays of these shapes and types take, one after another."""
     return sum(_padded_bytes(shape, dtype) for shape, dtype in fields.values())
 
 
 def block_arrays(fields: Fields, memory: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    """Returns arrays of these shapes and types that lie in `memory`, `(block_bytes(fields),)`."""
+    """Return arrays of these shapes and types that lie in `memory`, `(block_bytes(fields),)`."""
     arrays: dict[str, NDArray[Any]] = {}
     offset = 0
     for name, (shape, dtype) in fields.items():
@@ -76,7 +72,7 @@ def block_arrays(fields: Fields, memory: NDArray[np.uint8]) -> dict[str, NDArray
 
 
 def map_block(fields: Fields, memory_file: int) -> dict[str, NDArray[Any]]:
-    """Returns arrays of these shapes and types that lie in a file, shared with all who map it."""
+    """Return arrays of these shapes and types that lie in a file, shared with all who map it."""
     return block_arrays(fields, np.frombuffer(mmap.mmap(memory_file, block_bytes(fields)), np.uint8))
 
 
@@ -84,11 +80,8 @@ def _padded_bytes(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> int:
     return -(-int(np.prod(shape)) * dtype.itemsize // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
 
-# --- messages ---
-
-
 def receive(connection: socket.socket) -> tuple[int, int, bytes]:
-    """Reads one message: code, slot and payload; EOFError if the other side is gone."""
+    """Read one message: code, slot and payload; EOFError if the other side is gone."""
     code, slot, size = HEADER.unpack(_receive_bytes(connection, HEADER.size))
     if size > _MAX_MESSAGE_BYTES:
         raise EOFError(f"a message of {size} bytes is longer than {_MAX_MESSAGE_BYTES}")
@@ -96,7 +89,7 @@ def receive(connection: socket.socket) -> tuple[int, int, bytes]:
 
 
 def send(connection: socket.socket, code: int, slot: int = 0, payload: bytes = b"") -> None:
-    """Writes one message."""
+    """Write one message."""
     connection.sendall(HEADER.pack(code, slot, len(payload)) + payload)
 
 
@@ -111,12 +104,14 @@ def _receive_bytes(connection: socket.socket, count: int) -> bytes:
     return bytes(buffer)
 
 
-# --- the program ---
-
-
 def _open(job: dict[str, Any], memory_file: int) -> Host:
-    """Loads the file that is to be hosted and lets it make its games."""
+    """Load the file that is to be hosted and let it make its games."""
     sys.path[:] = job["path"]
+    if job["plugins"]:
+        from ludus.rewards.plugins import load_plugin  # the one import of the package, and only for those who need it
+
+        for plugin in job["plugins"]:
+            load_plugin(plugin)
     file = Path(job["file"])
     spec = importlib.util.spec_from_file_location(f"hosted_{file.stem}", file)
     if spec is None or spec.loader is None:
@@ -130,7 +125,7 @@ def _open(job: dict[str, Any], memory_file: int) -> Host:
 
 
 def _serve(connection: socket.socket, memory_file: int) -> None:
-    """Answers the parent's messages until it closes the connection."""
+    """Answer the parent's messages until it closes the connection."""
     hosted: Host | None = None
     try:
         _, _, payload = receive(connection)  # the plan is always the first
@@ -150,14 +145,14 @@ def _serve(connection: socket.socket, memory_file: int) -> None:
 
 
 def _leave_with_parent(parent: int) -> None:
-    """Ends this process when the parent is gone, also in the middle of a step that never returns."""
+    """End this process when the parent is gone, also in the middle of a step that never returns."""
     while os.getppid() == parent:
         time.sleep(_PARENT_POLL_S)
     os._exit(1)
 
 
 def main(arguments: list[str]) -> None:
-    """Runs a worker; the arguments are file descriptors (socket, memory, crash report) and the parent's id."""
+    """Run a worker; the arguments are file descriptors (socket, memory, crash report) and the parent's id."""
     connection_file, memory_file, report_file, parent = map(int, arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     faulthandler.enable(file=report_file)

@@ -1,7 +1,5 @@
-"""How fast a world runs: steps a second, beside a yardstick measured in the same run."""
+"""How fast a world runs: steps per second, beside a reference workload measured in the same run."""
 
-import importlib
-import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,11 +9,10 @@ import torch
 from torch import Tensor
 
 from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
-from ludus.envs.measuring import Measuring, cartpole
-from ludus.envs.registry import make_env, world_package
-from ludus.envs.reward_sets import reward_sets
+from ludus.envs.registry import make_env
+from ludus.envs.world_parts import bench_of, reward_sets
 from ludus.rewards.manager import RewardManager
-from ludus.rewards.moment import Moment
+from ludus.rewards.step_info import StepInfo
 from ludus.rewards.weights import RewardConfig
 
 WINDOWS = 5
@@ -24,7 +21,7 @@ WINDOWS = 5
 def run_sim_bench(
     world: str, games: int, device: str = "cpu", threads: int | None = None, seconds: float = 5.0
 ) -> dict[str, Any]:
-    """Measures a world and the yardstick, one after the other in short windows, so that noise meets both.
+    """Measure a world and the reference workload alternately in short windows, so that noise affects both.
 
     A step includes observations, events and the random keys of all seats, made on the device; in worlds of teams the
     rewards too. `unit` says whether it is a step of a game or of every seat in it.
@@ -41,15 +38,15 @@ def run_sim_bench(
         compilation included where there was one) and what was measured.
     """
     started = time.perf_counter()
-    measuring = _measuring(world)
+    bench = bench_of(world)
     config = {"threads": threads} if threads is not None else None
     with make_env(world, games, device, config=config) as env, _torch_threads(threads):
-        play = random_play(env, measuring.rewards)
+        play = random_play(env, bench.rewards)
         play()
         _wait(env.device)
         start_s = time.perf_counter() - started
-        yardstick = measuring.yardstick(env.spec)
-        steps = games * (env.spec.seats if measuring.agent_steps else 1)
+        yardstick = bench.yardstick(env.spec)
+        steps = games * (env.spec.seats if bench.agent_steps else 1)
         rates, yardstick_rates = [], []
         for _ in range(WINDOWS):
             rates.append(steps * _rate(play, seconds / WINDOWS, env.device))
@@ -61,7 +58,7 @@ def run_sim_bench(
             "games": games,
             "device": _device_name(env.device),
             "threads": threads,
-            "unit": "step of a seat" if measuring.agent_steps else "step of a game",
+            "unit": "step of a seat" if bench.agent_steps else "step of a game",
             "steps_per_s": rate,
             "steps_per_s_low": min(rates),
             "steps_per_s_high": max(rates),
@@ -72,17 +69,8 @@ def run_sim_bench(
         }
 
 
-def _measuring(world: str) -> Measuring:
-    package = world_package(world)
-    name = f"{package}.measuring"
-    if not package or importlib.util.find_spec(name) is None:
-        return Measuring(cartpole)
-    found: Measuring = importlib.import_module(name).MEASURING
-    return found
-
-
 def random_play(env: BatchedEnv, rewards: str | None) -> Callable[[], object]:
-    """Returns a function that lets random players play a step, and computes the rewards of a named set."""
+    """Return a function that lets random players play a step, and computes the rewards of a named set."""
     play = _random_step(env)
     if rewards is None:
         return play
@@ -91,13 +79,13 @@ def random_play(env: BatchedEnv, rewards: str | None) -> Callable[[], object]:
 
     def rewarded() -> None:
         result = play()
-        manager.contributions(Moment(result.events, result.measures, 1.0 / spec.rate_hz))
+        manager.contributions(StepInfo(result.events, result.state_metrics, 1.0 / spec.rate_hz))
 
     return rewarded
 
 
 def _random_step(env: BatchedEnv) -> Callable[[], StepResult]:
-    shape = (env.num_games, env.spec.seats, *(env.spec.action_space.shape or ()))
+    shape = (env.num_envs, env.spec.seats, *(env.spec.action_space.shape or ()))
     actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
     if "random" in env.spec.bots:
         bots = env.bots(["random"])
@@ -127,7 +115,7 @@ def _sampled(env: BatchedEnv, shape: tuple[int, ...]) -> Tensor:
 
 @contextmanager
 def _torch_threads(threads: int | None) -> Iterator[None]:
-    """Lets torch, in which some worlds compute a part of their step, use no more threads than asked for."""
+    """Let torch, in which some worlds compute a part of their step, use no more threads than asked for."""
     before = torch.get_num_threads()
     torch.set_num_threads(min(threads or before, before))
     try:
@@ -137,7 +125,7 @@ def _torch_threads(threads: int | None) -> Iterator[None]:
 
 
 def _rate(step: Callable[[], object], seconds: float, device: torch.device) -> float:
-    """Calls a second over at least `seconds`."""
+    """Return calls per second, measured over at least `seconds`."""
     _wait(device)
     calls, started = 0, time.perf_counter()
     while time.perf_counter() - started < seconds:

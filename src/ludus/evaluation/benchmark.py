@@ -1,35 +1,179 @@
-"""Plays a benchmark suite: rows that are hindered alike and have equally many matches share their batches."""
+"""Benchmarks: play a suite, hold its numbers against the readiness tiers, and compare two agents row by row.
 
+Rows with the same perturbation and number of matches share their batches.
+"""
+
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ludus.envs.base import BatchedEnv
-from ludus.envs.behaviour import behaviour_of
 from ludus.envs.registry import make_env
-from ludus.envs.trials import laid_over, trials_of
-from ludus.evaluation.comparison import Difference, compare, mean_over_rows
-from ludus.evaluation.contenders import find_contender
-from ludus.evaluation.duels import MOST_GAMES, Duels
-from ludus.evaluation.estimates import Estimate, estimates
-from ludus.evaluation.first_matches import ShareDone
-from ludus.evaluation.hindrances import Hindrance
-from ludus.evaluation.readiness import Readiness, judge
+from ludus.envs.world_parts import merge_settings, metrics_of, scenarios_of
+from ludus.evaluation.evaluate import PolicyEvaluator
+from ludus.evaluation.matches import MAX_ENVS, Progress
+from ludus.evaluation.players import Perturbation, find_player
+from ludus.evaluation.results import Difference, Estimate, compare, estimates, mean_over_rows
 from ludus.evaluation.suite import Suite, SuiteRow
 from ludus.policies.agent import Agent
 
-_OUTCOMES = ("win_rate", "mean_return", "mean_length")  # the first that a world has is what agents are compared by
+Word: TypeAlias = Literal["OK", "WARN", "FAIL"]
+
+_OUTCOMES = ("win_rate", "mean_return", "mean_length")  # agents are compared by the first that a world has
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One number of one row, held against all tiers that have a target for it.
+
+    Attributes:
+        row: Name of the row.
+        number: Name of the number.
+        estimate: The measurement.
+        more_is_better: Whether the targets are lower bounds, else upper bounds.
+        targets: Target of each tier, the lowest tier first.
+    """
+
+    row: str
+    number: str
+    estimate: Estimate
+    more_is_better: bool
+    targets: Mapping[str, float]
+
+    def meets(self, tier: str) -> bool:
+        """Return whether the number meets the target of a tier; a tier without a target is met."""
+        target = self.targets.get(tier)
+        return target is None or self._margin(self.estimate.value, target) >= 0.0
+
+    def within_reach(self, tier: str) -> bool:
+        """Return whether the interval reaches the target, so that more matches might show that it is met."""
+        low, high = self.estimate.interval()
+        end = high if self.more_is_better else low
+        return math.isfinite(end) and self._margin(end, self.targets[tier]) >= 0.0
+
+    @property
+    def reached(self) -> str | None:
+        """The highest of the tiers with a target up to which all targets are met."""
+        best = None
+        for tier in self.targets:
+            if not self.meets(tier):
+                break
+            best = tier
+        return best
+
+    @property
+    def missed(self) -> str | None:
+        """The lowest tier whose target is not met."""
+        return next((tier for tier in self.targets if not self.meets(tier)), None)
+
+    @property
+    def word(self) -> Word:
+        """OK if all targets are met, FAIL if the lowest one is significantly missed, WARN between."""
+        if self.missed is None:
+            return "OK"
+        return "FAIL" if self.reached is None and not self.within_reach(self.missed) else "WARN"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        return {
+            "row": self.row,
+            "number": self.number,
+            **self.estimate.as_json(),
+            "at_least" if self.more_is_better else "at_most": dict(self.targets),
+            "reached": self.reached,
+            "missed": self.missed,
+            "verdict": self.word,
+        }
+
+    def _margin(self, value: float, target: float) -> float:
+        return value - target if self.more_is_better else target - value
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """The readiness tiers that an agent reaches.
+
+    Attributes:
+        tiers: All tiers, the lowest first.
+        judgements: Every number with a target, in the order of the suite.
+    """
+
+    tiers: tuple[str, ...]
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def reached(self) -> str | None:
+        """The highest tier whose targets, and those of all tiers below it, are met; None if there is none."""
+        best = None
+        for tier in self.tiers:
+            if not all(judgement.meets(tier) for judgement in self.judgements):
+                break
+            best = tier
+        return best
+
+    @property
+    def next_tier(self) -> str | None:
+        """The lowest tier that is not reached."""
+        place = 0 if self.reached is None else self.tiers.index(self.reached) + 1
+        return self.tiers[place] if place < len(self.tiers) else None
+
+    def missing(self, tier: str) -> tuple[Judgement, ...]:
+        """Return the judgements that miss a tier's target."""
+        return tuple(judgement for judgement in self.judgements if not judgement.meets(tier))
+
+    def reaches(self, tier: str) -> bool:
+        """Return whether a tier is reached."""
+        return self.reached is not None and self.tiers.index(self.reached) >= self.tiers.index(tier)
+
+    @property
+    def word(self) -> Word:
+        """OK at the highest tier, FAIL below the lowest, WARN between."""
+        if self.next_tier is None:
+            return "OK"
+        return "FAIL" if self.reached is None else "WARN"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        counts = {
+            tier: {
+                "targets": sum(tier in judgement.targets for judgement in self.judgements),
+                "missed": len(self.missing(tier)),
+            }
+            for tier in self.tiers
+        }
+        return {
+            "tiers": counts,
+            "reached": self.reached,
+            "verdict": self.word,
+            "judgements": [judgement.as_json() for judgement in self.judgements],
+        }
+
+
+def judge(suite: Suite, numbers: Sequence[tuple[SuiteRow, Mapping[str, Estimate]]]) -> Readiness | None:
+    """Hold the numbers of all rows against the suite's tiers; None if it has none."""
+    if not suite.tiers:
+        return None
+    judgements = tuple(judgement for row, found in numbers for judgement in _judge_row(suite, row, found))
+    return Readiness(suite.tiers, judgements)
+
+
+def _judge_row(suite: Suite, row: SuiteRow, found: Mapping[str, Estimate]) -> Iterator[Judgement]:
+    for more_is_better, asked in ((True, row.at_least), (False, row.at_most)):
+        for number, targets in asked.items():
+            in_order = {tier: targets[tier] for tier in suite.tiers if tier in targets}
+            yield Judgement(row.name, number, found[number], more_is_better, in_order)
 
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """What came of one row.
+    """Results of one row.
 
     Attributes:
-        row: What was played.
-        numbers: Every number of the world with its interval.
+        row: The row of the suite.
+        numbers: Every metric of the world with its interval.
     """
 
     row: SuiteRow
@@ -37,15 +181,15 @@ class RowResult:
 
     @property
     def outcome(self) -> str:
-        """The number that agents are compared by."""
+        """Name of the number that agents are compared by."""
         return next(name for name in _OUTCOMES if name in self.numbers)
 
     def as_json(self) -> dict[str, Any]:
-        """Returns everything as JSON values."""
-        said = {"opponent": self.row.opponent, "trial": self.row.trial}
+        """Return everything as JSON values."""
+        keys = {"opponent": self.row.opponent, "trial": self.row.scenario}
         return {
             "row": self.row.name,
-            **{name: value for name, value in said.items() if value is not None},
+            **{name: value for name, value in keys.items() if value is not None},
             "delay_frames": self.row.delay_frames,
             "noise": self.row.noise,
             "matches": self.numbers[self.outcome].matches,
@@ -55,13 +199,13 @@ class RowResult:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A suite that was played.
+    """Results of a suite.
 
     Attributes:
-        world: Where.
+        world: The world.
         rows: In the order of the suite.
-        readiness: Which tier is reached; None if the suite has no tiers.
-        seconds: Time it took.
+        readiness: Which tier the agent reaches; None if the suite has no tiers.
+        seconds: Wall time.
     """
 
     world: str
@@ -71,11 +215,11 @@ class Benchmark:
 
     @property
     def overall(self) -> Estimate:
-        """Mean of the outcome, such as the win rate, over all rows, each counted alike."""
+        """Mean outcome, such as the win rate, over all rows with equal weight."""
         return mean_over_rows([row.numbers[row.outcome] for row in self.rows])
 
     def as_json(self) -> dict[str, Any]:
-        """Returns everything as JSON values."""
+        """Return everything as JSON values."""
         return {
             "world": self.world,
             "rows": [row.as_json() for row in self.rows],
@@ -86,7 +230,7 @@ class Benchmark:
 
 
 class RowDifference(NamedTuple):
-    """One number of one row, of two agents."""
+    """One number of one row for two agents."""
 
     row: str
     number: str
@@ -95,7 +239,7 @@ class RowDifference(NamedTuple):
     difference: Difference
 
     def as_json(self) -> dict[str, Any]:
-        """Returns everything as JSON values."""
+        """Return everything as JSON values."""
         both = {"first": self.first.as_json(), "second": self.second.as_json()}
         return {"row": self.row, "number": self.number, **both, **self.difference.as_json()}
 
@@ -105,8 +249,8 @@ class Comparison:
     """Two agents in the same suite, row by row.
 
     Attributes:
-        rows: Outcome, and every number with a target, of each row. The intervals hold for all of them together with
-            95 %: each one alone with more.
+        rows: Outcome and every number with a target, per row. The intervals hold jointly with 95 %, each one alone
+            with more.
         overall: Difference of the mean outcome over all rows.
     """
 
@@ -114,7 +258,7 @@ class Comparison:
     overall: RowDifference
 
     def as_json(self) -> dict[str, Any]:
-        """Returns everything as JSON values."""
+        """Return everything as JSON values."""
         return {"overall": self.overall.as_json(), "rows": [row.as_json() for row in self.rows]}
 
 
@@ -125,57 +269,57 @@ def run_benchmark(
     matches: int | None = None,
     seed: int = 0,
     deterministic: bool = False,
-    max_games: int = MOST_GAMES,
-    progress: ShareDone = lambda _: None,
+    max_envs: int = MAX_ENVS,
+    progress: Progress = lambda _: None,
 ) -> Benchmark:
-    """Plays a suite; equal seeds give equal numbers on the CPU.
+    """Play a suite; equal seeds give equal numbers on the CPU.
 
     Args:
-        agent: Who is tested, on the device where the games shall be.
+        agent: The agent, on the device of the games.
         suite: See `ludus.evaluation.suite.load_suite`.
-        matches: In every row, whatever the suite says; as it says if None.
-        seed: Of everything.
-        deterministic: Whether agents take the most likely action even if the suite does not say so.
-        max_games: Most games in a batch.
-        progress: Is told the share that is done.
+        matches: Matches in every row instead of what the suite says.
+        seed: Seed of everything.
+        deterministic: Whether agents take the most likely action even if the suite does not ask for it.
+        max_envs: Largest batch.
+        progress: Called with the fraction that is done.
 
     Raises:
-        StateError: The agent does not fit the world as it is now.
+        StateError: The agent does not fit the current version of the world.
     """
     started_s = time.perf_counter()
     with make_env(agent.spec.id, 1, agent.device, config=agent.settings or None) as env:
         agent.check_world(env.spec)
-        rows, most = suite.rows or _every_row(env), min(max_games, env.spec.max_games or max_games)
+        rows, most = suite.rows or _every_row(env), min(max_envs, env.spec.max_envs or max_envs)
     parts = _group(rows, suite.matches, matches)
     found: dict[int, RowResult] = {}
     done, total = 0, sum(part.matches * len(part.rows) for part in parts)
     for part in parts:
         size = part.matches * len(part.rows)
-        tell = partial(_tell, progress, done / total, size / total)
-        results = _play(agent, part, seed, min(size, most), tell, deterministic=deterministic or suite.deterministic)
+        report = partial(_report, progress, done / total, size / total)
+        results = _play(agent, part, seed, min(size, most), report, deterministic=deterministic or suite.deterministic)
         found |= dict(zip(part.rows, results, strict=True))
         done += size
-    in_order = tuple(found[place] for place in range(len(rows)))
+    in_order = tuple(found[index] for index in range(len(rows)))
     readiness = judge(suite, [(result.row, result.numbers) for result in in_order])
     return Benchmark(agent.spec.id, in_order, readiness, time.perf_counter() - started_s)
 
 
 def compare_benchmarks(first: Benchmark, second: Benchmark, confidence: float = 0.95) -> Comparison:
-    """Compares two agents that played the same suite.
+    """Compare two agents that played the same suite.
 
-    Many rows give many chances to see a difference that is none; so each interval is made wider (Bonferroni), until
-    all rows together are wrong as seldom as a single one would be.
+    With many rows some differ by chance, so each interval is made wider (Bonferroni): the chance of any error is that
+    of a single test.
     """
     pairs = [
         (mine, theirs, number, better)
         for mine, theirs in zip(first.rows, second.rows, strict=True)
         for number, better in _compared(mine)
     ]
-    sharpened = 1.0 - (1.0 - confidence) / len(pairs)
+    stricter = 1.0 - (1.0 - confidence) / len(pairs)
     rows = []
     for mine, theirs, number, better in pairs:
         both = mine.numbers[number], theirs.numbers[number]
-        difference = compare(*both, confidence=sharpened, more_is_better=better)
+        difference = compare(*both, confidence=stricter, more_is_better=better)
         rows.append(RowDifference(mine.row.name, number, *both, difference))
     means = first.overall, second.overall
     overall = RowDifference("all rows", first.rows[0].outcome, *means, compare(*means, confidence=confidence))
@@ -183,54 +327,58 @@ def compare_benchmarks(first: Benchmark, second: Benchmark, confidence: float = 
 
 
 class _Part(NamedTuple):
-    """Rows that share their batches, by their places in the suite."""
+    """Rows that share their batches, by their index in the suite."""
 
     rows: Mapping[int, SuiteRow]
     matches: int
-    hindrance: Hindrance
-    trial: str | None
+    perturbation: Perturbation
+    scenario: str | None
 
 
 def _group(rows: Sequence[SuiteRow], usual: int, fixed: int | None) -> list[_Part]:
-    groups: dict[tuple[int, Hindrance, str | None], dict[int, SuiteRow]] = {}
-    for place, row in enumerate(rows):
+    groups: dict[tuple[int, Perturbation, str | None], dict[int, SuiteRow]] = {}
+    for index, row in enumerate(rows):
         matches = fixed or row.matches or usual
-        groups.setdefault((matches, row.hindrance, row.trial), {})[place] = row
+        groups.setdefault((matches, row.perturbation, row.scenario), {})[index] = row
     return [_Part(some, *key) for key, some in groups.items()]
 
 
 def _play(
-    agent: Agent, part: _Part, seed: int, games: int, progress: ShareDone, *, deterministic: bool
+    agent: Agent, part: _Part, seed: int, games: int, progress: Progress, *, deterministic: bool
 ) -> list[RowResult]:
     world = agent.spec.id
-    settings = agent.settings if part.trial is None else laid_over(agent.settings, trials_of(world)[part.trial])
+    settings = (
+        agent.settings if part.scenario is None else merge_settings(agent.settings, scenarios_of(world)[part.scenario])
+    )
     with make_env(world, games, agent.device, seed=seed, config=settings or None) as env:
         rows = tuple(part.rows.values())
-        opponents = [find_contender(row.opponent, env) for row in rows if row.opponent is not None]
-        duels = Duels(
+        opponents = [find_player(row.opponent, env) for row in rows if row.opponent is not None]
+        evaluator = PolicyEvaluator(
             env,
             opponents,
             matches=part.matches,
             seed=seed,
             deterministic=deterministic,
-            hindrance=part.hindrance,
+            perturbation=part.perturbation,
         )
-        played = duels.play_matches(agent.policy, progress=progress)
-        behaviour, rate_hz = behaviour_of(world), env.spec.rate_hz
-    return [RowResult(row, estimates(played.of(place), behaviour, rate_hz)) for place, row in enumerate(rows)]
+        played = evaluator.play_matches(agent.policy, progress=progress)
+        episode_metrics, rate_hz = metrics_of(world), env.spec.rate_hz
+    return [
+        RowResult(row, estimates(played.against(index), episode_metrics, rate_hz)) for index, row in enumerate(rows)
+    ]
 
 
 def _every_row(env: BatchedEnv) -> tuple[SuiteRow, ...]:
     if len(set(env.spec.teams)) > 1:
         return tuple(SuiteRow(opponent=bot) for bot in env.spec.bots)
-    return tuple(SuiteRow(trial=trial) for trial in trials_of(env.spec.id)) or (SuiteRow(),)
+    return tuple(SuiteRow(scenario=scenario) for scenario in scenarios_of(env.spec.id)) or (SuiteRow(),)
 
 
 def _compared(result: RowResult) -> list[tuple[str, bool]]:
-    """Returns the numbers of a row that are compared, and whether more of each is better."""
+    """Return the numbers of a row that are compared, and whether more of each is better."""
     numbers = {result.outcome: True} | dict.fromkeys(result.row.at_least, True)
     return list((numbers | dict.fromkeys(result.row.at_most, False)).items())
 
 
-def _tell(progress: ShareDone, before: float, part: float, share: float) -> None:
-    progress(before + part * share)
+def _report(progress: Progress, before: float, part: float, fraction: float) -> None:
+    progress(before + part * fraction)

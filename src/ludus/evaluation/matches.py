@@ -1,88 +1,202 @@
-"""Matches between scripted players: thousands in one batch, and what happened in each."""
+"""Play matches in batches: the match loop, and any pairs of players side by side in as few batches as possible.
 
-from collections.abc import Mapping, Sequence
+Only the first match of a game counts. Counting every match that ends within some time would count short matches,
+which are often the decided ones, more often than long ones.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from ludus.core.errors import ConfigError
-from ludus.envs.base import StepResult
+from ludus.core.random import stream_hash
+from ludus.envs.base import BatchedEnv, EnvSpec, StepResult, action_dtypes
 from ludus.envs.registry import make_env
-from ludus.evaluation.first_matches import play_first_matches
-from ludus.evaluation.players import BotRoster
+from ludus.evaluation.players import BatchActor, Player, seat_in_batch
+from ludus.league.payoffs import Record
+
+MAX_ENVS = 4_096  # default size of a batch
+
+StepCallback: TypeAlias = Callable[[StepResult, Tensor], None]
+"""Called with every step, and `(games,)` bool: the games whose first match it belongs to."""
+Progress: TypeAlias = Callable[[float], None]
+"""Called with the fraction of the work that is done, 0 to 1."""
+
+_CHECK_EVERY = 16  # steps between queries of the device, each of which waits for it
+_DROP_BELOW = 0.75  # drop finished games when fewer than this fraction of the seated ones is left
+_MAX_STEPS = 27_000  # of a match in a world without a step limit
+
+_STREAM_GAMES = 0x7A11  # seeds of batches
+_STREAM_AGENT = 0x7A12  # seeds of the agents' sampled actions
+
+logger = logging.getLogger(__name__)
+
+
+def play_first_matches(
+    env: BatchedEnv,
+    actors: Sequence[BatchActor],
+    on_step: StepCallback,
+    *,
+    seed: int,
+    counted: Tensor | None = None,
+    progress: Progress = lambda _: None,
+) -> Tensor:
+    """Play every game from its start until its first match is over.
+
+    Args:
+        env: The games; they are reset with `seed`.
+        actors: Together they play all seats of the games that count.
+        on_step: Called with every step.
+        seed: Seed of the games.
+        counted: `(games,)` bool, games that count; all if None.
+        progress: Called now and then.
+
+    Returns:
+        Length of each match in steps, `(games,)` int64; 0 where none was played. Matches of a world without a step
+        limit are cut off after 27,000 steps, with a warning.
+    """
+    space = env.spec.action_space
+    shape = (env.num_envs, env.spec.seats, *(space.shape or ()))
+    actions = torch.zeros(shape, dtype=action_dtypes(space)[0], device=env.device)
+    observations = env.reset(seed=seed)
+    everyone = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
+    playing = everyone if counted is None else counted.clone()
+    steps = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
+    limit = env.spec.step_limit or _MAX_STEPS
+    total = left = seated = int(playing.sum())
+    for step in range(limit):
+        for actor in actors:
+            actor.act(observations, actions, first=step == 0)
+        result = env.step(actions)
+        on_step(result, playing)
+        steps += playing
+        playing &= ~result.ended
+        observations = result.observations
+        if step % _CHECK_EVERY == _CHECK_EVERY - 1 or step == limit - 1:
+            left = int(playing.sum())
+            progress(max(1.0 - left / total, (step + 1) / limit))
+            if left == 0:
+                break
+            # A large batch costs a GPU hardly more than a small one, and its graphs have a fixed size.
+            if env.device.type == "cpu" and left < _DROP_BELOW * seated:
+                seated = left
+                for actor in actors:
+                    actor.keep(playing)
+    if left:
+        logger.warning("[WARN] %d of %d matches were cut off after %d steps", left, total, limit)
+    return steps
+
+
+def check_two_sides(spec: EnvSpec) -> None:
+    """Raise ConfigError unless two sides play in a world and one of them wins."""
+    sides = len(set(spec.teams))
+    if sides != 2 or "wins" not in spec.events:
+        raise ConfigError(
+            f"a tournament needs two sides and a winner; {spec.id} has {sides} side{'s' if sides > 1 else ''} and "
+            f"{'winners' if 'wins' in spec.events else 'no winners'}; compare its agents by ludus benchmark --against"
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class MatchTable:
-    """Results of a cross table of players.
+class MatchSchedule:
+    """Plays matches between pairs of players, each player equally often on either side.
 
     Attributes:
-        names: The players.
-        events: For each event, its sum over a match: `(players, players, matches, seats)`; first index is the
-            player in all seats of the first team, second the one in those of the other.
-        measures: For each measure, its mean over a match, same shape.
-        steps: Steps a match took, `(players, players, matches)`.
+        world: The world.
+        players: All players.
+        device: Device of the games and of all agents.
+        config: Settings of the world; its defaults if None.
+        seed: Seed of everything.
+        deterministic: Whether agents take the most likely action.
+        max_envs: Largest batch.
     """
 
-    names: tuple[str, ...]
-    events: Mapping[str, Tensor]
-    measures: Mapping[str, Tensor]
-    steps: Tensor
+    world: str
+    players: Sequence[Player]
+    device: torch.device | str = "cpu"
+    config: Mapping[str, Any] | None = None
+    seed: int = 0
+    deterministic: bool = False
+    max_envs: int = MAX_ENVS
 
-    def scores(self) -> Tensor:
-        """Score of the row player: 1 for a win, a half for a draw; `(players, players, matches)`."""
-        return self.events["wins"][..., 0] + 0.5 * self.events["draws"][..., 0]
+    def play(
+        self,
+        pairs: Sequence[tuple[int, int]],
+        matches: int,
+        *,
+        round_number: int = 0,
+        progress: Progress = lambda _: None,
+    ) -> list[Record]:
+        """Play pairs of players and return the record of each from the side of its first player.
+
+        Args:
+            pairs: Two different indices into `players` each.
+            matches: Matches per pair; the players switch sides after every match.
+            round_number: Part of the seed, so that the same pair plays other matches in another round.
+            progress: Called with the fraction that is done.
+
+        Raises:
+            ConfigError: `matches` is below 1, or the world does not have two sides and a winner.
+        """
+        if matches < 1:
+            raise ConfigError(f"matches must be at least 1, got {matches}")
+        total = len(pairs) * matches
+        if total == 0:
+            return []
+        seed = stream_hash(self.seed, round_number, _STREAM_GAMES)
+        with make_env(self.world, min(total, self.max_envs), self.device, seed=seed, config=self.config) as env:
+            check_two_sides(env.spec)
+            batches = math.ceil(total / env.num_envs)
+            both = [
+                self._play_batch(env, pairs, matches, batch, seed, partial_progress(progress, batch, batches))
+                for batch in range(batches)
+            ]
+        won, lost = (torch.cat(parts)[:total].view(len(pairs), matches) for parts in zip(*both, strict=True))
+        counts = torch.stack([won.sum(1), (~won & ~lost).sum(1), lost.sum(1)], dim=1).tolist()
+        return [Record(*row) for row in counts]
+
+    def _play_batch(
+        self,
+        env: BatchedEnv,
+        pairs: Sequence[tuple[int, int]],
+        matches: int,
+        batch: int,
+        seed: int,
+        progress: Progress,
+    ) -> tuple[Tensor, Tensor]:
+        """Return `(games,)` bool twice, on the host: whether the first of the pair won, and whether it lost."""
+        number = batch * env.num_envs + torch.arange(env.num_envs, device=env.device)
+        counted = number < len(pairs) * matches
+        swapped = number % matches % 2 == 1
+        sides = sorted(set(env.spec.teams))
+        seating = torch.where(counted.unsqueeze(1), self._seating(env.spec, pairs, number // matches, swapped), -1)
+        leaders = [env.spec.teams.index(side) for side in sides]
+        wins = torch.zeros((env.num_envs, 2), dtype=torch.bool, device=env.device)
+
+        def count_wins(result: StepResult, playing: Tensor) -> None:
+            wins.logical_or_((result.events["wins"][:, leaders] > 0) & playing.unsqueeze(1))
+
+        match_seed = stream_hash(seed, batch, _STREAM_GAMES)
+        agent_seed = partial(stream_hash, stream_hash(seed, batch, _STREAM_AGENT))
+        actors = seat_in_batch(env, self.players, seating, agent_seed, deterministic=self.deterministic)
+        play_first_matches(env, actors, count_wins, seed=match_seed, counted=counted, progress=progress)
+        from_first = torch.where(swapped.unsqueeze(1), wins.flip(1), wins).cpu()
+        return from_first[:, 0], from_first[:, 1]
+
+    def _seating(self, spec: EnvSpec, pairs: Sequence[tuple[int, int]], pair: Tensor, swapped: Tensor) -> Tensor:
+        """Return `(games, seats)` indices into `players`; `pair` `(games,)` is each game's index into `pairs`."""
+        players = torch.tensor(pairs, device=pair.device)[pair.clamp(max=len(pairs) - 1)]
+        by_side = torch.where(swapped.unsqueeze(1), players.flip(1), players)
+        sides = sorted(set(spec.teams))
+        return by_side[:, torch.tensor([sides.index(team) for team in spec.teams], device=pair.device)]
 
 
-def play_cross_table(
-    world: str,
-    names: Sequence[str],
-    matches: int,
-    *,
-    seed: int = 0,
-    device: str = "cpu",
-    config: Mapping[str, Any] | None = None,
-) -> MatchTable:
-    """Plays every ordered pair of bots against each other, one batch for all.
-
-    Args:
-        world: A world with two teams and scripted players.
-        names: Bot names; each also meets itself.
-        matches: Matches of every ordered pair.
-        seed: Seed of all matches.
-        device: Where to play.
-        config: Settings of the world.
-
-    Raises:
-        ConfigError: The world has not two teams, or `matches` is below 1.
-    """
-    if matches < 1:
-        raise ConfigError(f"matches must be at least 1, got {matches}")
-    players = len(names)
-    with make_env(world, players * players * matches, device, seed=seed, config=config) as env:
-        teams = tuple(dict.fromkeys(env.spec.teams))
-        if len(teams) != 2:
-            raise ConfigError(f"a cross table needs a world with 2 teams, {env.spec.id} has {len(teams)}")
-        games, seats = env.num_games, env.spec.seats
-        pair = torch.arange(games, device=env.device) // matches
-        of_team = {teams[0]: pair // players, teams[1]: pair % players}
-        roster = BotRoster(env, names, torch.stack([of_team[team] for team in env.spec.teams], dim=1).int())
-        events = {name: torch.zeros((games, seats), device=env.device) for name in env.spec.events}
-        measures = {name: torch.zeros((games, seats), device=env.device) for name in env.spec.measures}
-
-        def add(result: StepResult, playing: Tensor) -> None:
-            weight = playing.float()[:, None]
-            for totals, values in ((events, result.events), (measures, result.measures)):
-                for name, total in totals.items():
-                    total.addcmul_(values[name], weight)
-
-        steps = play_first_matches(env, [roster], add, seed=seed)
-        table = (players, players, matches)
-        return MatchTable(
-            names=tuple(names),
-            events={name: total.view(*table, seats).cpu() for name, total in events.items()},
-            measures={name: (total / steps[:, None]).view(*table, seats).cpu() for name, total in measures.items()},
-            steps=steps.view(table).float().cpu(),
-        )
+def partial_progress(progress: Progress, done: int, parts: int) -> Progress:
+    """Return the progress callback of one of several equal parts of the work."""
+    return lambda fraction: progress((done + fraction) / parts)

@@ -1,84 +1,107 @@
-"""Who sits in a seat: scripted players, agents and people."""
+"""Players: bots by name, agents by path, people at the keyboard, and the actors that play their seats in a batch."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
-from ludus.algorithms.ppo.stepping import Stepper
-from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.native_mlp import supports
+from ludus.algorithms.ppo.update import Updater
+from ludus.core.errors import ConfigError, UnsupportedError, did_you_mean
+from ludus.core.files import suggest_run
 from ludus.envs.base import BatchedEnv, Observations
-from ludus.envs.stage import Thought
-from ludus.evaluation.stage import playable, stage_of
-from ludus.policies.choosing import kind_shares
-from ludus.policies.memory import Memory
-from ludus.policies.policy import Policy
+from ludus.envs.bot_roster import BotRoster
+from ludus.envs.bots import PythonBot, as_bot, bot_names, is_bot
+from ludus.envs.display import PolicyOutput, display_of
+from ludus.envs.registry import check_name_from_file, is_registered
+from ludus.envs.world import GYMNASIUM_PREFIX, registered_envs
+from ludus.evaluation.display import playable
+from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent, build_policy
+from ludus.policies.description import PolicyDescription
+from ludus.policies.export import EXPORT_SUFFIX
+from ludus.policies.policy import Policy, RecurrentState, kind_shares
+from ludus.rollout.inference import InferenceBackend, make_inference
+
+_AGENT_PATHS = "the folder of a run or a checkpoint, or a file of `ludus export`"
 
 
 class Actor(Protocol):
     """Plays some seats of the games of a batch."""
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
-        """Writes the actions of its seats.
+        """Write the actions of its own seats.
 
         Args:
-            observations: `(games, seats, ...)` an entry.
-            actions: `(games, seats, ...)`; all seats but its own stay as they are.
-            first: Whether this is the first frame of a match, so that memory has to be forgotten.
+            observations: One `(games, seats, ...)` tensor per entry.
+            actions: `(games, seats, ...)`; the other seats are left unchanged.
+            first: Whether this is the first step of a match, at which recurrent state is reset.
         """
 
 
-class Player(Actor, Protocol):
+class NamedActor(Actor, Protocol):
     """Plays one seat of every game of a batch.
 
     Attributes:
-        name: What people are shown.
+        name: Display name.
     """
 
     name: str
 
 
-class BotRoster:
-    """Scripted players of the world, any of them in any seat."""
+class BatchActor(Actor, Protocol):
+    """An actor that can drop games that are over."""
 
-    def __init__(self, env: BatchedEnv, names: Sequence[str], assignment: Tensor) -> None:
-        """Seats them.
+    def keep(self, games: Tensor) -> None:
+        """Keep playing only the games of this mask `(games,)`; the others cost nothing from now on."""
+
+
+class BotActor:
+    """Bots, any of them in any seat."""
+
+    def __init__(self, env: BatchedEnv, bots: Sequence[str | PythonBot], assignment: Tensor) -> None:
+        """Seat the bots.
 
         Args:
             env: The games.
-            names: The bots.
-            assignment: `(games, seats)` int32, index into `names`, or -1 for a seat that no bot plays.
+            bots: The bots.
+            assignment: `(games, seats)` int32, index into `bots`, or -1 for a seat that no bot plays.
         """
-        self._bots, self._assignment = env.bots(names), assignment
+        self._bots, self._assignment = BotRoster(env, bots), assignment
+        self._everyone = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
 
-    def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:  # noqa: ARG002 - bots see all
-        """Writes the bots' actions; see `Actor.act`."""
-        self._bots.act(self._assignment, actions)
+    def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
+        """Write the bots' actions; see `Actor.act`."""
+        if first:
+            self._bots.begin(self._everyone)
+        self._bots.act(observations, self._assignment, actions)
 
     def keep(self, games: Tensor) -> None:
-        """Goes on in the games of this mask `(games,)` alone, so that the others cost nothing."""
+        """Drop the other games; see `BatchActor.keep`."""
         self._assignment = torch.where(games.unsqueeze(1), self._assignment, -1)
 
 
 class BotPlayer:
     """A scripted player of the world, in the same seat of every game."""
 
-    def __init__(self, env: BatchedEnv, seat: int, bot: str) -> None:
-        self.name = bot
-        self._roster = BotRoster(env, [bot], one_seat(env, seat).int() - 1)
+    def __init__(self, env: BatchedEnv, seat: int, bot: str | PythonBot) -> None:
+        self.name = bot if isinstance(bot, str) else bot.name
+        self._actor = BotActor(env, [bot], one_seat(env, seat).int() - 1)
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
-        """Writes the bot's actions; see `Actor.act`."""
-        self._roster.act(observations, actions, first=first)
+        """Write the bot's actions; see `Actor.act`."""
+        self._actor.act(observations, actions, first=first)
 
 
 class AgentPlayer:
-    """A policy, with a memory of its own for every seat that it plays; its statistics do not change.
+    """A policy with separate recurrent state for every seat that it plays; its normalization statistics are frozen.
 
     Attributes:
-        name: What people are shown.
-        hear: Is told before every step what it thinks in the first of its seats; None if nobody listens.
+        name: Display name.
+        show_policy: Called before every step with the action probabilities and value of its first seat, or None.
     """
 
     def __init__(
@@ -90,18 +113,18 @@ class AgentPlayer:
         name: str = "agent",
         seed: int = 0,
         deterministic: bool = False,
-        stepper: Stepper | None = None,
+        inference: InferenceBackend | None = None,
     ) -> None:
-        """Seats the policy.
+        """Seat the policy.
 
         Args:
             env: The games.
-            seats: `(games, seats)` bool, which seats it plays; `one_seat` gives the same one of all games.
-            policy: Who plays, on the device of the games.
-            name: What people are shown.
-            seed: Of actions that are drawn.
-            deterministic: Whether the most likely action is taken instead.
-            stepper: Who steps the policy where actions are drawn; plain calls if None.
+            seats: `(games, seats)` bool, which seats it plays; see `one_seat`.
+            policy: The policy, on the device of the games.
+            name: Display name.
+            seed: Seed of the sampled actions.
+            deterministic: Whether to take the most likely action instead of sampling.
+            inference: Inference backend for sampled actions; the policy itself if None.
 
         Raises:
             ConfigError: The policy is on another device than the games.
@@ -109,46 +132,46 @@ class AgentPlayer:
         if policy.device.type != env.device.type:
             raise ConfigError(f"the agent is on {policy.device}, the games are on {env.device}; load it there")
         self.name = name
-        self.hear: Callable[[Thought], None] | None = None
-        self._policy, self._stepper, self._deterministic = policy, stepper or policy, deterministic
+        self.show_policy: Callable[[PolicyOutput], None] | None = None
+        self._policy, self._inference, self._deterministic = policy, inference or policy, deterministic
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self._seats = env.spec.seats
         self._index = seats.flatten().nonzero().squeeze(1)
-        self._memory: Memory = {}
+        self._memory: RecurrentState = {}
         self._noise: Tensor | None = None
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
-        """Writes the policy's actions; see `Actor.act`."""
+        """Write the policy's actions; see `Actor.act`."""
         if first:
             self._memory, self._noise = self._policy.initial(len(self._index)), None
         rows = {name: tensor.flatten(0, 1).index_select(0, self._index) for name, tensor in observations.items()}
-        starts = torch.full(self._index.shape, first, dtype=torch.bool, device=self._index.device)
-        if self.hear is not None:
-            self.hear(self._think(rows, starts))
+        episode_starts = torch.full(self._index.shape, first, dtype=torch.bool, device=self._index.device)
+        if self.show_policy is not None:
+            self.show_policy(self._policy_output(rows, episode_starts))
         noise = self._draw()
         if noise is None:
-            step = self._policy.step(rows, self._memory, starts)
+            step = self._policy.step(rows, self._memory, episode_starts)
         else:
-            step = self._stepper.step(rows, self._memory, starts, noise)
+            step = self._inference.step(rows, self._memory, episode_starts, noise)
         self._memory = step.memory
         chosen = self._policy.clip_actions(step.actions).to(actions.dtype)
         actions.flatten(0, 1).index_copy_(0, self._index, chosen)
 
     def keep(self, games: Tensor) -> None:
-        """Goes on in the games of this mask `(games,)` alone, so that the others cost nothing."""
+        """Drop the other games; see `BatchActor.keep`."""
         kept = games[self._index.div(self._seats, rounding_mode="floor")]
         self._index = self._index[kept]
         self._memory = {name: tensor[kept] for name, tensor in self._memory.items()}
         self._noise = None
 
-    def _think(self, rows: Observations, starts: Tensor) -> Thought:
-        memory = {name: tensor.clone() for name, tensor in self._memory.items()}  # the step itself will use it up
+    def _policy_output(self, rows: Observations, episode_starts: Tensor) -> PolicyOutput:
+        memory = {name: tensor.clone() for name, tensor in self._memory.items()}  # the step itself overwrites it
         one = {name: tensor.unsqueeze(0) for name, tensor in rows.items()}
-        shares = kind_shares(self._policy, one, memory, starts.unsqueeze(0), explores=False)
-        return Thought(tuple(shares[0, 0].tolist()), float(self._policy.value(rows, memory, starts)[0]))
+        shares = kind_shares(self._policy, one, memory, episode_starts.unsqueeze(0), explores=False)
+        return PolicyOutput(tuple(shares[0, 0].tolist()), float(self._policy.value(rows, memory, episode_starts)[0]))
 
     def _draw(self) -> Tensor | None:
-        """Draws noise for every step, or for as long as the same games are played if the head holds it."""
+        """Draw noise at every step, or once per set of games if the head holds its noise (gSDE)."""
         if not self._deterministic and (self._noise is None or not self._policy.head.hold_noise):
             self._noise = self._policy.draw_noise(1, len(self._index), self._generator)[0]
         return self._noise
@@ -158,29 +181,346 @@ class KeyboardPlayer:
     """A person at the keyboard, in a batch of one game."""
 
     def __init__(self, env: BatchedEnv, seat: int, name: str = "you") -> None:
-        """Seats the person.
+        """Seat the person.
 
         Raises:
             UnsupportedError: The world cannot be played with a keyboard.
         """
-        maker = stage_of(env.spec.id).keyboard
+        maker = display_of(env.spec.id).keyboard
         if maker is None:
-            raise UnsupportedError(f"{env.spec.id} cannot be played with a keyboard; valid: {', '.join(playable())}")
+            raise UnsupportedError(
+                f"{env.spec.id} cannot be played with a keyboard; valid: {', '.join(playable())}; "
+                "watch an agent of it: ludus demo RUN"
+            )
         self.name = name
         self._keyboard, self._seat = maker(env, seat), seat
         self._held: frozenset[str] = frozenset()
 
     def press(self, held: Collection[str]) -> None:
-        """Takes the names of the keys that are held from now on."""
+        """Set the names of the keys that are held from now on."""
         self._held = frozenset(held)
 
-    def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:  # noqa: ARG002 - people look
-        """Writes what the held keys ask for; see `Actor.act`."""
+    def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
+        """Write the action of the held keys; see `Actor.act`."""
         actions[0, self._seat] = self._keyboard.action(self._held)
 
 
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """What an agent observes instead of the true state, for robustness tests.
+
+    Attributes:
+        delay_frames: Steps by which observations are delayed; until then the agent sees the first frame of the match.
+        noise: Standard deviation of Gaussian noise on every continuous entry of an observation, in its own units:
+            worlds scale observations to the order of 1.
+    """
+
+    delay_frames: int = 0
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.delay_frames < 0 or not 0.0 <= self.noise < float("inf"):
+            raise ConfigError(
+                f"delay_frames and noise must be 0 or more and finite, got {self.delay_frames} and {self.noise}"
+            )
+
+
+class PerturbedPlayer:
+    """An actor whose observations are perturbed; see `Perturbation`."""
+
+    def __init__(self, player: BatchActor, perturbation: Perturbation, seed: int, device: torch.device) -> None:
+        """Wrap a player.
+
+        Args:
+            player: The player.
+            perturbation: What is done to its observations.
+            seed: Seed of the noise.
+            device: Device of the games.
+        """
+        self._player, self._perturbation = player, perturbation
+        self._generator = torch.Generator(device).manual_seed(seed)
+        self._past: list[Observations] = []
+
+    def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
+        """Let the player act on perturbed observations; see `Actor.act`."""
+        seen = self._delayed(observations, first=first)
+        if self._perturbation.noise > 0.0:
+            seen = {name: self._noisy(tensor) for name, tensor in seen.items()}
+        self._player.act(seen, actions, first=first)
+
+    def keep(self, games: Tensor) -> None:
+        """Drop the other games; see `BatchActor.keep`."""
+        self._player.keep(games)
+
+    def _delayed(self, observations: Observations, *, first: bool) -> Observations:
+        delay = self._perturbation.delay_frames
+        if delay == 0:
+            return observations
+        if first:
+            self._past = []
+        # The environment overwrites its tensors at the next step.
+        self._past.append({name: tensor.clone() for name, tensor in observations.items()})
+        return self._past.pop(0) if len(self._past) > delay else self._past[0]
+
+    def _noisy(self, tensor: Tensor) -> Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        drawn = torch.randn(tensor.shape, generator=self._generator, dtype=tensor.dtype, device=tensor.device)
+        return tensor + self._perturbation.noise * drawn
+
+
+def perturb(player: BatchActor, perturbation: Perturbation | None, seed: int, device: torch.device) -> BatchActor:
+    """Return the player, wrapped in a `PerturbedPlayer` if there is something to perturb."""
+    if perturbation is None or perturbation == Perturbation():
+        return player
+    return PerturbedPlayer(player, perturbation, seed, device)
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """Someone who can take a seat.
+
+    Attributes:
+        name: As given by the user: a bot's name or an agent's path.
+        policy: The agent's policy; None for a bot.
+        bot: A bot in Python that is not registered; without it, and without a policy, it is the bot of that name.
+    """
+
+    name: str
+    policy: Policy | None = None
+    bot: PythonBot | None = None
+
+    def seat(
+        self, env: BatchedEnv, seat: int, *, seed: int = 0, deterministic: bool = False
+    ) -> AgentPlayer | BotPlayer:
+        """Take the same seat in every game."""
+        if self.policy is None:
+            return BotPlayer(env, seat, self.bot or self.name)
+        label = short_name(self.name)
+        return AgentPlayer(env, one_seat(env, seat), self.policy, name=label, seed=seed, deterministic=deterministic)
+
+
+Contender: TypeAlias = str | Path | Agent | Player | Callable[..., Any]
+"""Who can play: a bot's name, an agent or its path, or a function or class that is a bot."""
+
+
+def as_player(given: Contender) -> str | Player:
+    """Return someone as a player: agents, and functions and classes that are bots; a name or a path stays text."""
+    if isinstance(given, Player):
+        return given
+    if isinstance(given, Agent):
+        return Player("agent", given.policy)
+    if isinstance(given, str | Path):
+        return str(given)
+    bot = as_bot(given)
+    return Player(bot.name, bot=bot)
+
+
+def seat_by_team(
+    env: BatchedEnv, sides: Sequence[Player], *, seed: int = 0, deterministic: bool = False
+) -> list[AgentPlayer | BotPlayer]:
+    """Seat players, each in all seats of its team.
+
+    Args:
+        env: The games.
+        sides: One player per team, in the order of the teams' first seats.
+        seed: Seed of the first seat's sampled actions; each later seat adds 1.
+        deterministic: Whether agents take the most likely action instead.
+
+    Raises:
+        ConfigError: There are more or fewer teams.
+    """
+    teams = list(dict.fromkeys(env.spec.teams))
+    if len(sides) != len(teams):
+        raise ConfigError(f"{env.spec.id} has {len(teams)} sides, got {len(sides)} players")
+    return [
+        sides[teams.index(team)].seat(env, seat, seed=seed + seat, deterministic=deterministic)
+        for seat, team in enumerate(env.spec.teams)
+    ]
+
+
+def seat_in_batch(
+    env: BatchedEnv, players: Sequence[Player], seating: Tensor, seed_of: Callable[[int], int], *, deterministic: bool
+) -> list[BatchActor]:
+    """Seat players anywhere in a batch: one roster for all bots, one actor per agent that has a seat.
+
+    Args:
+        env: The games.
+        players: All players.
+        seating: `(games, seats)`, index into `players`, or -1 for a seat that none of them plays.
+        seed_of: Returns the seed of an agent's sampled actions by its index.
+        deterministic: Whether agents take the most likely action instead.
+    """
+    actors: list[BatchActor] = []
+    bots = [index for index, player in enumerate(players) if player.policy is None]
+    if bots:
+        # The extra last entry is that of index -1.
+        numbers = torch.full((len(players) + 1,), -1, dtype=torch.int32, device=env.device)
+        numbers[bots] = torch.arange(len(bots), dtype=torch.int32, device=env.device)
+        actors.append(BotActor(env, [players[index].bot or players[index].name for index in bots], numbers[seating]))
+    for index, player in enumerate(players):
+        seats = seating == index
+        if player.policy is not None and bool(seats.any()):
+            actors.append(seat_policy(env, seats, player.policy, seed_of(index), deterministic=deterministic))
+    return actors
+
+
+def seat_policy(env: BatchedEnv, seats: Tensor, policy: Policy, seed: int, *, deterministic: bool) -> AgentPlayer:
+    """Seat a policy in the seats of a mask `(games, seats)`, with the fastest inference backend."""
+    inference = None if deterministic else make_playing_inference(policy, int(seats.sum()))
+    return AgentPlayer(env, seats, policy, seed=seed, deterministic=deterministic, inference=inference)
+
+
+def make_playing_inference(policy: Policy, rows: int) -> InferenceBackend:
+    """Return the fastest inference backend for sampled actions: CUDA graphs, compiled CPU functions or plain calls.
+
+    Args:
+        policy: The policy as it is now; it does not change.
+        rows: Rows of every step; on a CPU later steps may have fewer.
+    """
+    if not supports(policy):
+        return make_inference(policy, rows, cuda_graphs=True)
+    # The compiled functions move the parameters to their own memory, and a learner may hold this policy: give them a
+    # copy. Building it draws initial parameters, which must not advance the global random state.
+    with torch.random.fork_rng(devices=[]):
+        own = build_policy(PolicyDescription.of(policy.spec, policy.config), policy.state(), policy.device)
+    return Updater(own, PpoConfig()).native or own
+
+
+def find_player(name: str, env: BatchedEnv) -> Player:
+    """Find a bot of the world, or load an agent onto the device of the games.
+
+    Args:
+        name: A bot such as `based` or `aggressive:delay=8`, the folder of a run (its best agent) or of a checkpoint,
+            or a file of `ludus export`. A bot takes precedence over a folder of the same name; `./based` is the folder.
+        env: The games to play.
+
+    Raises:
+        ConfigError: There is neither a bot nor a folder or file of this name, or the bot's settings are wrong.
+        CheckpointError: The folder holds no agent.
+        StateError: The agent is for another world.
+    """
+    if is_bot(name, env.spec):
+        BotRoster(env, [name])  # raises if the settings are wrong
+        return Player(name)
+    check_player_name(name, env)
+    agent = Agent.load(name, env.device)
+    agent.check_world(env.spec)
+    return Player(name, agent.policy)
+
+
+def find_players(names: Sequence[str | Player], env: BatchedEnv) -> tuple[Player, ...]:
+    """Find several players, see `find_player`; those that are found already stay.
+
+    Raises:
+        ConfigError: A name is listed twice, or see `find_player`.
+    """
+    check_no_duplicates([each if isinstance(each, str) else each.name for each in names])
+    return tuple(find_player(each, env) if isinstance(each, str) else each for each in names)
+
+
+def check_player_name(name: str, env: BatchedEnv) -> None:
+    """Raise ConfigError if a name is neither a bot of the world nor a file or folder."""
+    if is_bot(name, env.spec) or Path(name).exists():
+        return
+    bots = bot_names(env.spec)
+    raise ConfigError(
+        f"unknown player {name!r}{did_you_mean(name.partition(':')[0], bots)}: not a bot of {env.spec.id}, and "
+        f"there is no folder or file {Path(name).absolute()}; valid: {', '.join(bots) or 'no bots'}, or {_AGENT_PATHS}"
+        "; a bot of your own needs --plugin FILE"
+    )
+
+
+def check_no_duplicates(names: Sequence[str]) -> None:
+    """Raise ConfigError if a player is listed twice."""
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise ConfigError(f"listed more than once: {', '.join(twice)}; list every player once")
+
+
+def load_agent(name: str | Path, device: str | torch.device = "cpu") -> Agent:
+    """Load an agent; nothing in its files can run code, and every byte is verified.
+
+    Args:
+        name: The folder of a run (its best agent) or of a checkpoint, or a file of `ludus export`.
+        device: Where to load it.
+
+    Raises:
+        ConfigError: There is no such folder or file, or making the agent's world would import a module.
+        CheckpointError: It holds no agent.
+        DeviceError: The device is not available.
+    """
+    if not Path(name).exists():
+        raise ConfigError(
+            f"unknown agent {str(name)!r}: there is no folder or file {Path(name).absolute()}; valid: {_AGENT_PATHS}"
+            f"{suggest_run(Path(name))}"
+        )
+    agent = Agent.load(name, device)
+    check_name_from_file(agent.spec.name, "the agent's world")
+    return agent
+
+
+def load_playable_agent(name: str | Path, device: str | torch.device = "cpu") -> Agent:
+    """Load an agent like `load_agent` to play in its own world.
+
+    Raises:
+        ConfigError: Its world is not registered; the error names the plugins with which it was trained.
+    """
+    agent = load_agent(name, device)
+    check_registered(agent)
+    return agent
+
+
+def check_registered(agent: Agent) -> None:
+    """Raise ConfigError if the agent's world is not registered, with the plugins that probably register it."""
+    if is_registered(agent.spec.id):
+        return
+    name = agent.spec.id.rpartition("-v")[0]
+    known = [world for world in registered_envs() if world.rpartition("-v")[0] == name]
+    if known:
+        raise ConfigError(
+            f"the agent's world is {agent.spec.id}, but this version has {known[-1]}, whose rules differ; train the "
+            "agent again, or use the version that trained it"
+        )
+    options = " ".join(f"--plugin {name}" for name in agent.plugins)
+    trained = f"the agent was trained with {options}: pass that again" if options else "pass --plugin FILE"
+    raise ConfigError(
+        f"the agent's world {agent.spec.id!r} is not registered; {trained}, or in Python import what registers it"
+    )
+
+
+def find_world(name: str) -> tuple[str, Agent | None]:
+    """Resolve a name that may be a world's or an agent's; return the world, and the agent if it is one.
+
+    A world takes precedence over a folder of the same name; `./brawl` is the folder.
+
+    Raises:
+        ConfigError: There is neither a world nor a folder of this name.
+        CheckpointError: The folder holds no agent.
+    """
+    worlds = registered_envs()
+    names = {*worlds, *(world.rpartition("-v")[0] for world in worlds)}
+    if name in names or name.startswith(GYMNASIUM_PREFIX):
+        return name, None
+    if not Path(name).exists():
+        raise ConfigError(
+            f"unknown world or agent {name!r}{did_you_mean(name, names)}: there is no folder or file "
+            f"{Path(name).absolute()}; valid: {', '.join(worlds)}, or {_AGENT_PATHS}"
+        )
+    agent = load_playable_agent(name)
+    return agent.spec.id, agent
+
+
+def short_name(name: str) -> str:
+    """Return the display name of a path: `runs/a/checkpoints/best` is `a/best`, `runs/a` and `a.ludus` are `a`."""
+    parts = Path(name).absolute().parts
+    if len(parts) > 3 and parts[-2] == CHECKPOINTS_FOLDER:
+        return f"{parts[-3]}/{parts[-1]}"
+    return parts[-1].removesuffix(EXPORT_SUFFIX)
+
+
 def one_seat(env: BatchedEnv, seat: int) -> Tensor:
-    """Returns the mask `(games, seats)` of one seat of every game."""
-    seats = torch.zeros((env.num_games, env.spec.seats), dtype=torch.bool, device=env.device)
+    """Return the mask `(games, seats)` of one seat of every game."""
+    seats = torch.zeros((env.num_envs, env.spec.seats), dtype=torch.bool, device=env.device)
     seats[:, seat] = True
     return seats

@@ -1,4 +1,4 @@
-"""A real-time window: shows pictures at a steady rate and says which keys are held."""
+"""A real-time window that shows frames at a steady rate and reads the keyboard."""
 
 import os
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from typing import Self
 import numpy as np
 
 from ludus.core.errors import DeviceError
+from ludus.envs.display import Image
 from ludus.envs.pygame_tools import pygame
-from ludus.envs.stage import Image
 
 _HEADLESS = ("dummy", "offscreen")
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What happened at the keyboard since the last look.
+    """Keyboard input since the last call of `look`.
 
     Attributes:
-        held: Names of keys that are held, or were pressed and released since: no tap is lost.
-        pressed: Names of keys that went down since.
+        held: Names of keys that are held, or were pressed and released since, so that no tap is lost.
+        pressed: Names of keys that were pressed since.
         closed: Whether the window was closed.
     """
 
@@ -30,13 +30,13 @@ class Input:
 
 
 class Window:
-    """A window that can be resized; its content keeps its proportions."""
+    """A resizable window; its content keeps its aspect ratio."""
 
     def __init__(self, title: str, size: tuple[int, int] = (1280, 720)) -> None:
-        """Opens the window.
+        """Open the window.
 
         Raises:
-            DeviceError: There is no screen.
+            DeviceError: There is no display.
         """
         try:
             self._surface = _open(size)
@@ -48,7 +48,7 @@ class Window:
         self._down: set[str] = set()
 
     def look(self) -> Input:
-        """Returns what happened at the keyboard since the last call."""
+        """Return the keyboard input since the last call."""
         pressed: set[str] = set()
         closed = False
         for event in pygame.event.get():
@@ -59,15 +59,15 @@ class Window:
                 self._down.add(pygame.key.name(event.key))
             elif event.type == pygame.KEYUP:
                 self._down.discard(pygame.key.name(event.key))
-            elif event.type == pygame.WINDOWFOCUSLOST:  # releases that happen elsewhere are never told
+            elif event.type == pygame.WINDOWFOCUSLOST:  # key releases in other windows are not reported
                 self._down.clear()
         return Input(frozenset(self._down | pressed), frozenset(pressed), closed)
 
     def show(self, picture: Image) -> None:
-        """Shows a picture `(height, width, 3)`, as large as the window allows."""
+        """Show a picture `(height, width, 3)`, as large as the window allows."""
         height, width = picture.shape[:2]
         surface = pygame.image.frombuffer(np.ascontiguousarray(picture).tobytes(), (width, height), "RGB")
-        screen = pygame.display.get_surface() or self._surface  # a new one after the window was resized
+        screen = pygame.display.get_surface() or self._surface  # a new one after a resize
         scale = min(screen.get_width() / width, screen.get_height() / height)
         fitted = (max(round(width * scale), 1), max(round(height * scale), 1))
         if fitted != (width, height):
@@ -78,16 +78,16 @@ class Window:
         pygame.display.flip()
 
     def wait(self, rate_hz: float) -> float:
-        """Waits until the next picture is due, so that they come at this rate; returns the seconds since the last."""
+        """Wait until the next frame is due at this rate; return the seconds since the last."""
         return float(self._clock.tick(rate_hz)) / 1000.0
 
     @property
     def busy_s(self) -> float:
-        """Seconds between the last two waits that were not spent waiting."""
+        """Seconds of work between the last two waits."""
         return float(self._clock.get_rawtime()) / 1000.0
 
     def close(self) -> None:
-        """Closes the window; may be called twice."""
+        """Close the window; idempotent."""
         pygame.display.quit()
 
     def __enter__(self) -> Self:
@@ -98,12 +98,12 @@ class Window:
 
 
 def _open(size: tuple[int, int]) -> pygame.Surface:
-    # SDL would keep a GL context of its own current in this thread, beside which worlds that draw with GL cannot open
-    # theirs; and to show finished pictures it is of no use.
+    # SDL would make its own GL context current in this thread, and worlds that draw with GL could not open
+    # theirs; showing finished frames does not need it.
     os.environ.setdefault("SDL_FRAMEBUFFER_ACCELERATION", "0")
     try:
         pygame.display.init()
-        # Without a screen SDL draws into memory and says nothing; only who asks for that gets it.
+        # Without a display SDL silently draws into memory; allow that only on request.
         if pygame.display.get_driver() not in _HEADLESS or os.environ.get("SDL_VIDEODRIVER"):
             return pygame.display.set_mode(size, pygame.RESIZABLE)
     except pygame.error as error:

@@ -4,6 +4,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ludus.core.schedules import MAX_ENV_STEPS
+
+_MOST_SNAPSHOTS = 100_000
 _GAMES_A_SNAPSHOT = 16  # fewer games for each of the live snapshots would make their groups of rows too small
 
 
@@ -19,12 +22,12 @@ class ExploiterConfig(_Frozen):
         env_steps: Steps that an exploiter trains for.
     """
 
-    every_env_steps: int = Field(default=1_000_000, ge=1)
-    env_steps: int = Field(default=200_000, ge=1)
+    every_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
+    env_steps: int = Field(default=200_000, ge=1, le=MAX_ENV_STEPS)
 
 
 class LeagueConfig(_Frozen):
-    """How past selves become opponents.
+    """How snapshots become opponents.
 
     Attributes:
         snapshot_every_env_steps: Steps of learner seats between snapshots.
@@ -42,18 +45,18 @@ class LeagueConfig(_Frozen):
         exploiter: Exploiters, or None.
     """
 
-    snapshot_every_env_steps: int = Field(default=50_000, ge=1)
-    keep: int = Field(default=200, ge=2)
+    snapshot_every_env_steps: int = Field(default=50_000, ge=1, le=MAX_ENV_STEPS)
+    keep: int = Field(default=200, ge=2, le=_MOST_SNAPSHOTS)
     add: Literal["all", "better"] = "all"
     sampler: Literal["latest", "uniform", "recent", "pfsp", "rating"] = "recent"
     recent_share: float = Field(default=0.99, ge=0.0, le=1.0)
-    recent_window: int = Field(default=10, ge=1)
+    recent_window: int = Field(default=10, ge=1, le=_MOST_SNAPSHOTS)
     pfsp_weighting: Literal["hard", "even"] = "hard"
-    pfsp_power: float = Field(default=2.0, gt=0.0)
-    rating_width: float = Field(default=200.0, gt=0.0)
-    live: int = Field(default=32, ge=1)
+    pfsp_power: float = Field(default=2.0, gt=0.0, le=100.0)
+    rating_width: float = Field(default=200.0, gt=0.0, le=10_000.0)
+    live: int = Field(default=32, ge=1, le=_MOST_SNAPSHOTS)
     exploiter: ExploiterConfig | None = None
 
     def live_for(self, games: int) -> int:
-        """Returns how many snapshots may be live in a batch of games: `live`, but at most one in 16 games."""
+        """Return how many snapshots may be live in a batch of games: `live`, but at most one in 16 games."""
         return max(1, min(self.live, games // _GAMES_A_SNAPSHOT))

@@ -1,32 +1,137 @@
-"""The mix of opponents: the share of each bot and of past selves, the chance of each of these, and the draw."""
+"""The mix of opponents: the share of each bot and of snapshots, the chance of each of these, and the draw.
+
+The samplers are pure functions of whole columns: entry i of everything belongs to snapshot i, oldest first. They give
+the chance of each snapshot from its age, the learner's win rate against it, and ratings.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.random import stream_hash, uniform
+from ludus.core.state import check_range, check_tensors
 from ludus.league.config import LeagueConfig
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND, Payoffs
-from ludus.league.pool import SnapshotPool
 from ludus.league.ratings import bradley_terry
-from ludus.league.samplers import sample, thin_out
+from ludus.league.snapshots import SnapshotPool
+
+Chances = NDArray[np.float64]
+_UNKNOWN = 0.5  # win rate against an opponent that was not met yet
 
 _STREAM_LIVE = 0x11FE
+_ROUNDING = 1e-9
 
 
-class Mix:
+def latest(count: int) -> Chances:
+    """Give everything to the newest of `count` snapshots."""
+    return _normalised(np.eye(1, count, count - 1)[0])
+
+
+def evenly(count: int) -> Chances:
+    """Give the same to all."""
+    return _normalised(np.ones(count))
+
+
+def mostly_recent(count: int, share: float, window: int) -> Chances:
+    """Give `share` to the newest `window` snapshots and the rest to the older ones; all where there are no older."""
+    recent = min(window, count)
+    weights = np.full(count, share / recent)
+    if count > recent:
+        weights[:-recent] = (1.0 - share) / (count - recent)
+    return _normalised(weights)
+
+
+def by_win_rate(win_rates: Sequence[float | None], weighting: str, power: float) -> Chances:
+    """Prioritised fictitious self-play: weighs snapshots by the learner's win rate p against them.
+
+    Args:
+        win_rates: Of each snapshot, draws as half a win; None counts as 0.5.
+        weighting: `hard` is `(1 - p) ** power`, `even` is `p (1 - p)`.
+        power: Of `hard`.
+    """
+    rates = np.array([_UNKNOWN if rate is None else rate for rate in win_rates])
+    return _normalised((1.0 - rates) ** power if weighting == "hard" else rates * (1.0 - rates))
+
+
+def by_rating(ratings: Sequence[float | None], learner: float, width: float) -> Chances:
+    """Weigh snapshots by a bell curve over their distance from the learner's rating.
+
+    Args:
+        ratings: Of each snapshot, in Elo points; None counts as the learner's own.
+        learner: The learner's.
+        width: Standard deviation of the curve.
+    """
+    distances = np.array([0.0 if rating is None else (rating - learner) / width for rating in ratings])
+    # Relative to the nearest, so that a learner far above all of them does not round every weight to 0.
+    exponents = -0.5 * distances**2
+    return _normalised(np.exp(exponents - exponents.max(initial=-np.inf)))
+
+
+def sample(
+    config: LeagueConfig,
+    win_rates: Sequence[float | None],
+    ratings: Sequence[float | None],
+    learner: float,
+) -> Chances:
+    """Return the chance of each snapshot by the sampler that the config names; they add up to 1."""
+    count = len(win_rates)
+    if config.sampler == "latest":
+        return latest(count)
+    if config.sampler == "uniform":
+        return evenly(count)
+    if config.sampler == "recent":
+        return mostly_recent(count, config.recent_share, config.recent_window)
+    if config.sampler == "pfsp":
+        return by_win_rate(win_rates, config.pfsp_weighting, config.pfsp_power)
+    return by_rating(ratings, learner, config.rating_width)
+
+
+def thin_out(chances: Chances, live: int, offset: float) -> Chances:
+    """Leave a chance to at most `live` snapshots; on average over offsets everyone keeps its own.
+
+    Systematic resampling: `live` points, evenly spaced from `offset / live` on, fall on the snapshots laid end to end;
+    the chance of each is its share of the points. So a snapshot above `1 / live` is never left out.
+
+    Args:
+        chances: Of each snapshot.
+        live: Most that may have one.
+        offset: From 0 to 1, drawn evenly.
+    """
+    if np.count_nonzero(chances) <= live:
+        return chances
+    ends = np.cumsum(chances)
+    ends[np.flatnonzero(chances)[-1] :] = np.inf  # rounding must not let the last point fall off the end
+    points = (np.arange(live) + offset) / live
+    hits = np.bincount(np.searchsorted(ends, points, side="right"), minlength=len(chances))
+    return hits / live
+
+
+def _normalised(weights: Chances) -> Chances:
+    """Make weights add up to 1; where all are 0, because every snapshot is beaten always, all are alike."""
+    if weights.size == 0:
+        raise ConfigError("there is no snapshot to draw from; add one first")
+    total = weights.sum()
+    if not total > 0.0:
+        return np.full(weights.size, 1.0 / weights.size)
+    normalised: Chances = weights / total
+    return normalised
+
+
+class OpponentMix:
     """Cuts the numbers from 0 to 1 into a part for every opponent: the bots first, and then the slots of snapshots.
 
-    Until there is a snapshot the bots share what is due to past selves.
+    Until there is a snapshot the bots share what is due to snapshots.
     """
 
     def __init__(
         self, bots: Sequence[str], pool: SnapshotPool | None, config: LeagueConfig, *, live: int, seed: int
     ) -> None:
-        """Begins with nothing; `set` comes next.
+        """Begin with nothing; `set` comes next.
 
         Args:
             bots: Their names.
@@ -42,7 +147,7 @@ class Mix:
         self._chances = torch.zeros(self.slots, dtype=torch.float64)
 
     def set(self, weights: Mapping[str, float]) -> None:
-        """Takes the share of each opponent; those not named get none.
+        """Take the share of each opponent; those not named get none.
 
         Raises:
             ConfigError: The weights are no shares.
@@ -59,7 +164,7 @@ class Mix:
         self._shares.copy_(shares / shares.sum())
 
     def refresh(self, payoffs: Payoffs, generation: int) -> None:
-        """Gives every snapshot its chance by the config's sampler, and lets some of many be live.
+        """Give every snapshot its chance by the config's sampler, and let some of many be live.
 
         Args:
             payoffs: How the learner fared.
@@ -73,7 +178,7 @@ class Mix:
             self._config,
             [payoffs.recent(opponent=snapshot.name).score for snapshot in snapshots],
             [ratings[snapshot.name].estimate if snapshot.name in ratings else None for snapshot in snapshots],
-            ratings[payoffs.eras[-1]].estimate if ratings else 0.0,
+            ratings[payoffs.snapshot_ids[-1]].estimate if ratings else 0.0,
         )
         offset = uniform(stream_hash(self._seed, generation, _STREAM_LIVE))
         self._chances.zero_()
@@ -81,16 +186,16 @@ class Mix:
             self._chances[snapshot.slot] = float(chance)
 
     def clear(self, slot: int) -> None:
-        """Takes the chance from a slot whose snapshot left or came."""
+        """Take the chance from a slot whose snapshot left or came."""
         self._chances[slot] = 0.0
 
     @property
     def has_nobody(self) -> bool:
-        """Whether there is no opponent that could play: all is due to past selves, and there is none."""
+        """Whether no opponent can play: the whole mix is snapshots, and there is none."""
         return not self._parts().sum() > 0.0
 
     def thresholds(self) -> Tensor:
-        """Returns where the parts end, `(opponents,)` float32; see `cut`."""
+        """Return where the parts end, `(opponents,)` float32; see `cut`."""
         return cut(self._parts())
 
     def _parts(self) -> Tensor:
@@ -105,17 +210,26 @@ class Mix:
         return torch.cat((bots, selves * chances))
 
     def state(self) -> dict[str, Tensor]:
-        """Returns copies of what later draws depend on beside the snapshots."""
+        """Return copies of what later draws depend on beside the snapshots."""
         return {"shares": self._shares.clone(), "chances": self._chances.clone()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Takes what `state` gave, whose names and shapes were checked."""
-        self._shares.copy_(state["shares"])
+        """Restore the state returned by `state()`.
+
+        Raises:
+            StateError: Its names, shapes or types differ, or it has numbers that are no shares.
+        """
+        check_tensors(state, self.state(), "the mix", ranges={"shares": (0, 1), "chances": (0, 1)})
+        shares = state["shares"]
+        if bool(self._shares.any()):  # someone is met, so that someone must have a share
+            check_range(shares.sum().reshape(1), 1.0 - _ROUNDING, 1.0 + _ROUNDING, "the sum of the mix's 'shares'")
+        check_range(shares[-1:], 0, int(self._pool is not None), f"the mix's share of {SELF_KIND!r}")
+        self._shares.copy_(shares)
         self._chances.copy_(state["chances"])
 
 
 def mirrored_games(weights: Mapping[str, float], games: int) -> int:
-    """Returns in how many of a batch's games the learner plays all seats: the share of `mirror`, rounded.
+    """Return in how many of a batch's games the learner plays all seats: the share of `mirror`, rounded.
 
     Where others have a share too, at least one game is left to them, and at least one to the mirror.
 
@@ -139,10 +253,10 @@ def _check_weights(weights: Mapping[str, float]) -> None:
 
 
 def cut(parts: Tensor) -> Tensor:
-    """Returns the numbers that cut [0, 1) into parts of the given sizes, `(parts,)` float32.
+    """Return the numbers that cut [0, 1) into parts of the given sizes, `(parts,)` float32.
 
     Part i holds the numbers x with `cuts[i - 1] <= x < cuts[i]`. From the last part that is not empty on they are 2,
-    so that rounding gives nobody a share that has none.
+    so that rounding gives no share to an opponent without one.
 
     Args:
         parts: `(parts,)` float64, none negative, one positive at least.

@@ -1,4 +1,4 @@
-"""The payoff table: how the learner of each era fared against each opponent, in all and lately."""
+"""The payoff table: how the learner fared against each opponent, by snapshot id, in total and recently."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError, StateError
 
-SELF_KIND = "self"  # past selves
+SELF_KIND = "self"  # snapshots
 MIRROR_KIND = "mirror"  # the learner as it is now, in all seats; no opponent, and no match for any table
+MOST_MATCHES = 1_000_000  # of one row: one iteration's against one opponent
 COLUMNS = ("learner", "opponent", "kind", "matches", "wins", "draws", "losses")
 
 
@@ -36,8 +37,13 @@ class Record(NamedTuple):
         """The same with draws as half a win."""
         return (self.wins + 0.5 * self.draws) / self.matches if self.matches else None
 
+    @property
+    def points(self) -> tuple[float, float]:
+        """Points of the learner and of the opponent; a draw is half a point for both."""
+        return self.wins + 0.5 * self.draws, self.losses + 0.5 * self.draws
+
     def plus(self, other: "Record") -> "Record":
-        """Returns both together."""
+        """Return both together."""
         return Record(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
 
 
@@ -54,23 +60,17 @@ class _Recent:
             old = self._batches.popleft()
             self.record = self.record.plus(Record(-old.wins, -old.draws, -old.losses))
 
-    def batches(self) -> list[list[int]]:
-        return [list(batch) for batch in self._batches]
-
 
 class Payoffs:
-    """Wins, draws and losses of the learner by era and opponent.
+    """Wins, draws and losses of the learner by snapshot id and opponent.
 
-    An era is the time in which the learner becomes one snapshot, and has its name: the learner of era `s3` plays until
-    it is stored as snapshot `s3`. So eras and snapshots are the same players, once learning and once standing still.
-    Lately means over the newest matches, at least `window` of them where there were as many.
+    The learner plays under the id of the snapshot that it becomes next: as `s3` until it is stored as snapshot `s3`.
+    So an id names one player, first learning and then frozen.
+    Recent matches are the newest ones, at least `window` of them where there were as many.
     """
 
     def __init__(self, window: int = 200) -> None:
-        """Begins empty; `window` is how many of the newest matches count as recent."""
-        self._clear(window)
-
-    def _clear(self, window: int) -> None:
+        """Begin empty; `window` is how many of the newest matches count as recent."""
         if window < 1:
             raise ConfigError(f"the window of recent matches is {window}; use 1 or more")
         self._window = window
@@ -79,11 +79,13 @@ class Payoffs:
         self._recent: dict[str, _Recent] = {}
         self._recent_kinds: dict[str, _Recent] = {}
 
-    def record(self, era: str, opponent: str, wins: int, draws: int, losses: int, *, kind: str | None = None) -> None:
-        """Adds matches.
+    def record(
+        self, snapshot_id: str, opponent: str, wins: int, draws: int, losses: int, *, kind: str | None = None
+    ) -> None:
+        """Add matches.
 
         Args:
-            era: Name of the snapshot that the learner becomes next.
+            snapshot_id: Name of the snapshot that the learner becomes next.
             opponent: Name of a bot or a snapshot.
             wins: Of the learner.
             draws: Matches without a winner.
@@ -92,69 +94,69 @@ class Payoffs:
         """
         batch = Record(wins, draws, losses)
         if min(batch) < 0:
-            raise ConfigError(f"matches of {era!r} against {opponent!r} cannot be negative, got {tuple(batch)}")
+            raise ConfigError(f"matches of {snapshot_id!r} against {opponent!r} cannot be negative, got {tuple(batch)}")
         if batch.matches == 0:
             return
         kind = kind or opponent
         self._kinds[opponent] = kind
-        self._table[era, opponent] = self._table.get((era, opponent), Record()).plus(batch)
+        self._table[snapshot_id, opponent] = self._table.get((snapshot_id, opponent), Record()).plus(batch)
         self._recent.setdefault(opponent, _Recent(self._window)).add(batch)
         self._recent_kinds.setdefault(kind, _Recent(self._window)).add(batch)
 
     @property
-    def eras(self) -> tuple[str, ...]:
-        """Eras in which there were matches, oldest first."""
-        return tuple(dict.fromkeys(era for era, _ in self._table))
+    def snapshot_ids(self) -> tuple[str, ...]:
+        """Ids under which the learner played, oldest first."""
+        return tuple(dict.fromkeys(snapshot_id for snapshot_id, _ in self._table))
 
     @property
     def opponents(self) -> Mapping[str, str]:
         """Kind of every opponent that was met."""
         return dict(self._kinds)
 
-    def total(self, *, era: str | None = None, opponent: str | None = None, kind: str | None = None) -> Record:
-        """Returns all matches, or those of one era, against one opponent, or against one kind of opponent."""
+    def total(self, *, snapshot_id: str | None = None, opponent: str | None = None, kind: str | None = None) -> Record:
+        """Return all matches, or those under one snapshot id, against one opponent, or against one kind of opponent."""
         total = Record()
         for (then, name), record in self._table.items():
-            if era in (None, then) and opponent in (None, name) and kind in (None, self._kinds[name]):
+            if snapshot_id in (None, then) and opponent in (None, name) and kind in (None, self._kinds[name]):
                 total = total.plus(record)
         return total
 
     def recent(self, *, opponent: str | None = None, kind: str | None = None) -> Record:
-        """Returns the newest matches against one opponent, or against one kind of opponent."""
+        """Return the newest matches against one opponent, or against one kind of opponent."""
         if (opponent is None) == (kind is None):
             raise ConfigError(f"recent matches are asked for by opponent or by kind, got {opponent!r} and {kind!r}")
         found = self._recent.get(opponent) if opponent is not None else self._recent_kinds.get(kind or "")
         return found.record if found else Record()
 
     def matrix(self) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-        """Returns all players, eras and opponents, and `(players, players)` points of the row against the column.
+        """Return all players (ids and opponents) and `(players, players)` points of the row against the column.
 
         A win is a point, a draw half a point for both.
         """
-        names = tuple(dict.fromkeys((*self.eras, *self._kinds)))
+        names = tuple(dict.fromkeys((*self.snapshot_ids, *self._kinds)))
         places = {name: place for place, name in enumerate(names)}
         points = np.zeros((len(names), len(names)))
-        for (era, opponent), record in self._table.items():
-            points[places[era], places[opponent]] += record.wins + 0.5 * record.draws
-            points[places[opponent], places[era]] += record.losses + 0.5 * record.draws
+        for (snapshot_id, opponent), record in self._table.items():
+            points[places[snapshot_id], places[opponent]] += record.wins + 0.5 * record.draws
+            points[places[opponent], places[snapshot_id]] += record.losses + 0.5 * record.draws
         return names, points
 
     def rows(self) -> list[dict[str, str | int]]:
-        """Returns one row for each era and opponent, with the columns `COLUMNS`."""
+        """Return one row per snapshot id and opponent, with the columns `COLUMNS`."""
         return [
             {
-                "learner": era,
+                "learner": snapshot_id,
                 "opponent": opponent,
                 "kind": self._kinds[opponent],
                 "matches": record.matches,
                 **record._asdict(),
             }
-            for (era, opponent), record in self._table.items()
+            for (snapshot_id, opponent), record in self._table.items()
         ]
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, Any]], window: int = 200) -> Self:
-        """Rebuilds the table from rows in the order in which they were played, such as those of `opponents.csv`.
+        """Rebuild the table from rows in the order in which they were played, such as those of `opponents.csv`.
 
         Raises:
             StateError: A row has not the columns `COLUMNS`, or numbers that do not add up.
@@ -164,7 +166,7 @@ class Payoffs:
         return payoffs
 
     def add_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Adds the matches of rows; see `from_rows`."""
+        """Add the matches of rows; see `from_rows`."""
         for number, row in enumerate(rows, 1):
             try:
                 counts = [int(row[name]) for name in ("wins", "draws", "losses")]
@@ -174,36 +176,8 @@ class Payoffs:
                 raise StateError(
                     f"row {number} of the payoffs is {dict(row)}; it needs {', '.join(COLUMNS)}"
                 ) from error
+            if matches > MOST_MATCHES:
+                raise StateError(f"row {number} of the payoffs has {matches} matches; valid: at most {MOST_MATCHES}")
             if sum(counts) != matches or min(counts) < 0:
                 raise StateError(f"row {number} of the payoffs has {matches} matches, but {counts} won, drawn and lost")
             self.record(names[0], names[1], *counts, kind=names[2])
-
-    def state(self) -> dict[str, Any]:
-        """Returns everything as JSON."""
-        return {
-            "window": self._window,
-            "rows": [[row[name] for name in COLUMNS] for row in self.rows()],
-            "recent": {name: recent.batches() for name, recent in self._recent.items()},
-            "recent_kinds": {name: recent.batches() for name, recent in self._recent_kinds.items()},
-        }
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes what `state` gave in the place of everything.
-
-        Raises:
-            StateError: It is no such state.
-        """
-        try:
-            rows = [dict(zip(COLUMNS, row, strict=True)) for row in state["rows"]]
-            self._clear(int(state["window"]))
-            self.add_rows(rows)
-            self._recent, self._recent_kinds = (self._restored(state[name]) for name in ("recent", "recent_kinds"))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StateError(f"this is no state of a payoff table: {error}; use what `state` gave") from error
-
-    def _restored(self, stored: Mapping[str, Any]) -> dict[str, _Recent]:
-        found = {name: _Recent(self._window) for name in stored}
-        for name, batches in stored.items():
-            for batch in batches:
-                found[name].add(Record(*map(int, batch)))
-        return found

@@ -15,19 +15,22 @@ from openskill.models import PlackettLuce
 
 from ludus.core.errors import ConfigError, StateError
 from ludus.core.intervals import Interval
+from ludus.league.payoffs import Payoffs
 
 ELO_START = 1000.0
 ELO_STEP = 16.0  # points that one match can move a rating by
 _POINTS = 400.0 / math.log(10.0)  # Elo points of one unit of log odds
 _NEWTON_STEPS = 100
-# openskill takes 0.1 ms a match: of a larger batch as many matches count as this, in the same proportion.
+# openskill takes 0.1 ms per match: of a larger batch as many matches count as this, in the same proportion.
 _MOST_RATED = 16
+
+FIRST_MODE = "1v1"  # of the matches of tables that name no mode
 
 
 def bradley_terry(
     names: Sequence[str], points: NDArray[np.float64], *, prior_points: float = 800.0, confidence: float = 0.95
 ) -> dict[str, Interval]:
-    """Fits ratings whose mean is 0 to a payoff matrix.
+    """Fit ratings whose mean is 0 to a payoff matrix.
 
     The chance that i beats j is `1 / (1 + 10 ** ((r_j - r_i) / 400))`. A normal prior around 0 keeps the ratings of
     players that won or lost every match finite. Intervals come from the inverse of the Hessian, for each player's
@@ -66,16 +69,33 @@ def bradley_terry(
     }
 
 
+def rate_by_results(agent: str, results: Mapping[str, tuple[float, float]]) -> dict[str, Interval]:
+    """Rate an agent and its opponents by the agent's own matches alone.
+
+    Opponents that met no one else are as far from the agent as their matches say, so it is above those that it
+    took more than half of the points, and below the others.
+
+    Args:
+        agent: Its name.
+        results: By opponent, the points of the agent and of the opponent; a draw is half a point for both.
+    """
+    names = [agent, *results]
+    points = np.zeros((len(names), len(names)))
+    for place, (won, lost) in enumerate(results.values(), 1):
+        points[0, place], points[place, 0] = won, lost
+    return bradley_terry(names, points)
+
+
 class LiveRatings:
     """Elo and openskill numbers that follow the matches, a batch at a time.
 
-    A new era begins with the numbers of the one before it: it is the same learner. The snapshot of an era goes on with
-    those that the era ended with.
+    A new snapshot id begins with the numbers of the one before it: it is the same learner. The snapshot itself
+    continues with those that the learner had when it was taken.
 
     Attributes:
         elo: Elo rating of every player, from 1,000.
         skill: openskill's mean and deviation of every player, from 25 and 25 / 3.
-        learner: The present era; empty before the first match.
+        learner: The present snapshot id; empty before the first match.
     """
 
     def __init__(self) -> None:
@@ -84,41 +104,41 @@ class LiveRatings:
         self.skill: dict[str, tuple[float, float]] = {}
         self.learner = ""
 
-    def record(self, era: str, opponent: str, wins: int, draws: int, losses: int) -> None:
-        """Moves the numbers of both by a batch of matches, which count as one after the other."""
+    def record(self, snapshot_id: str, opponent: str, wins: int, draws: int, losses: int) -> None:
+        """Move the numbers of both by a batch of matches, which count as one after the other."""
         matches = wins + draws + losses
         if matches == 0:
             return
         fresh = (self._model.mu, self._model.sigma)
-        if era not in self.elo:
-            self.elo[era] = self.elo.get(self.learner, ELO_START)
-            self.skill[era] = self.skill.get(self.learner, fresh)
-        self.learner = era
+        if snapshot_id not in self.elo:
+            self.elo[snapshot_id] = self.elo.get(self.learner, ELO_START)
+            self.skill[snapshot_id] = self.skill.get(self.learner, fresh)
+        self.learner = snapshot_id
         self.elo.setdefault(opponent, ELO_START)
         self.skill.setdefault(opponent, fresh)
         score = (wins + 0.5 * draws) / matches
-        ours, theirs = self.elo[era], self.elo[opponent]
+        ours, theirs = self.elo[snapshot_id], self.elo[opponent]
         for _ in range(matches):
             step = ELO_STEP * (score - expected_score(ours - theirs))
             ours, theirs = ours + step, theirs - step
-        self.elo[era], self.elo[opponent] = ours, theirs
-        self._rate(era, opponent, _in_turns((wins, draws, losses), min(matches, _MOST_RATED)))
+        self.elo[snapshot_id], self.elo[opponent] = ours, theirs
+        self._rate(snapshot_id, opponent, _in_turns((wins, draws, losses), min(matches, _MOST_RATED)))
 
     def ordinal(self, name: str) -> float:
-        """Returns openskill's careful number: mean less three deviations."""
+        """Return openskill's careful number: mean less three deviations."""
         mean, deviation = self.skill[name]
         return mean - 3.0 * deviation
 
-    def _rate(self, era: str, opponent: str, results: Iterable[int]) -> None:
-        ours, theirs = (self._model.rating(*self.skill[name]) for name in (era, opponent))
+    def _rate(self, snapshot_id: str, opponent: str, results: Iterable[int]) -> None:
+        ours, theirs = (self._model.rating(*self.skill[name]) for name in (snapshot_id, opponent))
         for result in results:
             # The lower rank is the better one; equal ranks are a draw.
             [[ours], [theirs]] = self._model.rate([[ours], [theirs]], ranks=[result, 1])
-        self.skill[era], self.skill[opponent] = (ours.mu, ours.sigma), (theirs.mu, theirs.sigma)
+        self.skill[snapshot_id], self.skill[opponent] = (ours.mu, ours.sigma), (theirs.mu, theirs.sigma)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
-        """Rebuilds the numbers from rows in the order in which they were played; see `Payoffs.from_rows`."""
+        """Rebuild the numbers from rows in the order in which they were played; see `Payoffs.from_rows`."""
         ratings = cls()
         for number, row in enumerate(rows, 1):
             try:
@@ -128,33 +148,14 @@ class LiveRatings:
                 raise StateError(f"row {number} of the matches cannot be used: {dict(row)}") from error
         return ratings
 
-    def state(self) -> dict[str, Any]:
-        """Returns everything as JSON."""
-        skill = {name: list(pair) for name, pair in self.skill.items()}
-        return {"elo": dict(self.elo), "skill": skill, "learner": self.learner}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes what `state` gave in the place of everything.
-
-        Raises:
-            StateError: It is no such state.
-        """
-        try:
-            elo = {str(name): float(value) for name, value in state["elo"].items()}
-            skill = {str(name): (float(mean), float(spread)) for name, (mean, spread) in state["skill"].items()}
-            learner = str(state["learner"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StateError(f"this is no state of live ratings: {error}; use what `state` gave") from error
-        self.elo, self.skill, self.learner = elo, skill, learner
-
 
 def expected_score(difference: float) -> float:
-    """Returns the chance to win of a player that is rated `difference` Elo points above the other."""
+    """Return the chance to win of a player that is rated `difference` Elo points above the other."""
     return 1.0 / (1.0 + math.pow(10.0, -difference / 400.0))
 
 
 def _in_turns(counts: tuple[int, int, int], total: int) -> list[int]:
-    """Spreads results 0, 1 and 2 evenly over `total` matches in the proportion of their counts."""
+    """Spread results 0, 1 and 2 evenly over `total` matches in the proportion of their counts."""
     matches = sum(counts)
     owed, results = [0.0, 0.0, 0.0], []
     for _ in range(total):
@@ -163,3 +164,57 @@ def _in_turns(counts: tuple[int, int, int], total: int) -> list[int]:
         owed[result] -= 1.0
         results.append(result)
     return results
+
+
+class RatingsTable:
+    """A payoff table and live ratings for every mode, such as `1v1` or `2v2`."""
+
+    def __init__(self) -> None:
+        self._payoffs: dict[str, Payoffs] = {}
+        self._ratings: dict[str, LiveRatings] = {}
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Modes in which there were matches, in the order of the first ones."""
+        return tuple(self._payoffs)
+
+    def payoffs(self, mode: str) -> Payoffs:
+        """Return the payoff table of a mode; an empty one before its first match."""
+        return self._payoffs.get(mode) or Payoffs()
+
+    def ratings(self, mode: str) -> LiveRatings:
+        """Return the live ratings of a mode; empty ones before its first match."""
+        return self._ratings.get(mode) or LiveRatings()
+
+    def elo(self, mode: str) -> float | None:
+        """Return the learner's Elo rating in a mode; None before its first match there."""
+        ratings = self.ratings(mode)
+        return ratings.elo[ratings.learner] if ratings.learner else None
+
+    def record(
+        self, mode: str, snapshot_id: str, opponent: str, wins: int, draws: int, losses: int, *, kind: str | None = None
+    ) -> None:
+        """Add matches; see `Payoffs.record`."""
+        self._payoffs.setdefault(mode, Payoffs()).record(snapshot_id, opponent, wins, draws, losses, kind=kind)
+        self._ratings.setdefault(mode, LiveRatings()).record(snapshot_id, opponent, wins, draws, losses)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
+        """Rebuild all tables from rows in the order in which they were played, such as those of `opponents.csv`.
+
+        Rows without a mode, as older tables have them, are of 1v1.
+
+        Raises:
+            StateError: A row lacks a column, or has numbers that do not add up.
+        """
+        by_mode: dict[str, list[Mapping[str, Any]]] = {}
+        for row in rows:
+            by_mode.setdefault(str(row.get("mode") or FIRST_MODE), []).append(row)
+        ratings_table = cls()
+        for mode, played in by_mode.items():
+            try:
+                ratings_table._payoffs[mode] = Payoffs.from_rows(played)
+                ratings_table._ratings[mode] = LiveRatings.from_rows(played)
+            except StateError as error:
+                raise StateError(f"matches of {mode}: {error}") from error
+        return ratings_table

@@ -1,4 +1,4 @@
-"""Which seats of every game the learner plays: a team that is drawn anew for every episode, or all seats."""
+"""Which seats of every game the learner plays: a team that is redrawn for every episode, or all seats."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from ludus.envs.base import BatchedEnv, EnvSpec
 _STREAM_TEAM = 0x5EA7  # keeps these draws apart from the world's own and from those of opponents
 
 
-class Seating:
+class TeamAssignment:
     """The learner's seats and the others'.
 
     In the first `mirrored` games the learner plays all seats. In every other game it plays all seats of one team. Teams
@@ -29,7 +29,7 @@ class Seating:
     """
 
     def __init__(self, env: BatchedEnv, seed: int, mirrored: int = 0) -> None:
-        """Seats everyone for the first episodes.
+        """Seat everyone for the first episodes.
 
         Args:
             env: The games.
@@ -48,26 +48,26 @@ class Seating:
         owners = torch.tensor([teams.index(team) for team in spec.teams])
         members = owners == torch.arange(len(teams)).unsqueeze(1)
         lists = [[teams.index(team) for team in group] for group in by_size]
-        if mirrored:  # a choice is a team by its place, or everybody, who comes last
+        if mirrored:  # a choice is a team by its place, or all seats, which come last
             members = torch.cat((members, torch.ones_like(members[:1])))
             lists.append([len(teams)])
         self._members = members.to(device)
         self._choices = _padded(lists).to(device)
         self._counts = torch.tensor([len(each) for each in lists], device=device)
-        self.all_games = torch.arange(env.num_games, device=device)
+        self.all_games = torch.arange(env.num_envs, device=device)
         turns = (self.all_games - mirrored) % len(by_size)
         self._lists = torch.where(self.all_games < mirrored, len(by_size), turns)
         names = [*(spec.side(group[0]) for group in by_size), ""]
         self.sides = tuple(names[place] for place in self._lists.tolist())
         self.episodes = torch.zeros_like(self.all_games)
-        self.learner = torch.zeros((env.num_games, spec.seats), dtype=torch.bool, device=device)
+        self.learner = torch.zeros((env.num_envs, spec.seats), dtype=torch.bool, device=device)
         self._own, self._others = (_Places(seats, lists, self._lists) for seats in (members, ~members))
         self.learner_index, self.other_index = self._own.index, self._others.index
         self.other_games = self._others.games
         self.seat(self.all_games)
 
     def seat(self, games: Tensor) -> None:
-        """Takes the seats of the present episodes of `games` `(any,)` int64; for one that goes on nothing changes."""
+        """Take the seats of the present episodes of `games` `(any,)` int64; episodes in progress do not change."""
         lists = self._lists.index_select(0, games)
         drawn = self.hashes(games, _STREAM_TEAM) % self._counts.index_select(0, lists)
         choices = self._choices[lists, drawn]
@@ -77,7 +77,7 @@ class Seating:
         self._others.put(games, choices, base)
 
     def hashes(self, games: Tensor, stream: int) -> Tensor:
-        """Returns one random number of 32 bits for the present episode of each of `games`, on the given stream."""
+        """Return one random number of 32 bits for the present episode of each of `games`, on the given stream."""
         return stream_hash_tensor(self._seed, self._first_game + games, self.episodes.index_select(0, games), 0, stream)
 
 
@@ -90,7 +90,7 @@ class _Places:
     """
 
     def __init__(self, members: Tensor, lists: list[list[int]], lists_of_games: Tensor) -> None:
-        """Makes room.
+        """Make room.
 
         Args:
             members: `(choices, seats)` bool, the seats of each choice.
@@ -109,14 +109,14 @@ class _Places:
         self.index = self._wide.view(-1) if self._taken is None else torch.zeros_like(self.games)
 
     def put(self, games: Tensor, choices: Tensor, base: Tensor) -> None:
-        """Takes the choices `(any,)` of `games` `(any,)`, whose first seats have the index `base` `(any, 1)`."""
+        """Take the choices `(any,)` of `games` `(any,)`, whose first seats have the index `base` `(any, 1)`."""
         self._wide.index_copy_(0, games, base + self._table.index_select(0, choices))
         if self._taken is not None:
             torch.index_select(self._wide.view(-1), 0, self._taken, out=self.index)
 
 
 def learner_seats(spec: EnvSpec, games: int, mirrored: int) -> int:
-    """Returns how many seats of a number of games a `Seating` gives to the learner."""
+    """Return how many seats of a number of games a `TeamAssignment` gives to the learner."""
     sizes = _sizes(spec)
     # No loop over games: a run that is far too large shall be refused at once.
     rounds, rest = divmod(games - mirrored, len(sizes))
@@ -124,7 +124,7 @@ def learner_seats(spec: EnvSpec, games: int, mirrored: int) -> int:
 
 
 def check_teams(spec: EnvSpec) -> None:
-    """Raises ConfigError unless a world has several teams, so that somebody can play against the learner."""
+    """Raise ConfigError unless a world has several teams, so that an opponent can play against the learner."""
     if len(set(spec.teams)) < 2:
         seats = "one seat" if spec.seats == 1 else f"{spec.seats} seats in one team"
         raise ConfigError(f"{spec.id} has {seats}, so no opponent can play in it; leave opponents out")
@@ -135,6 +135,6 @@ def _sizes(spec: EnvSpec) -> list[int]:
 
 
 def _padded(lists: list[list[int]]) -> Tensor:
-    """Returns lists of different lengths as one table, `(lists, longest)` int64, with -1 where a list is over."""
+    """Return lists of different lengths as one table, `(lists, longest)` int64, with -1 where a list is over."""
     longest = max(map(len, lists))
     return torch.tensor([[*each, *[-1] * (longest - len(each))] for each in lists]).view(len(lists), longest)

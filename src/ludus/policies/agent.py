@@ -1,7 +1,9 @@
 """An agent to play with: a policy from a checkpoint alone, asked for actions as users of Stable-Baselines3 know it."""
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -19,35 +21,83 @@ from ludus.core.errors import (
     StateError,
     UnsupportedError,
 )
+from ludus.core.files import existing_folder, suggest_run
 from ludus.envs.base import EnvSpec, action_dtypes
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
-from ludus.policies.finding import CHECKPOINTS_FOLDER, DOCUMENT, TENSORS, find_checkpoint
-from ludus.policies.memory import Memory, clone_memory
-from ludus.policies.policy import Policy
-from ludus.store import Checkpoint
+from ludus.policies.policy import Policy, RecurrentState, clone_recurrent_state
+from ludus.store import Checkpoint, CheckpointStore, load_checkpoint, read_manifest, read_single_file
+from ludus.store.checkpoint import MANIFEST_NAME
 
-__all__ = ["CHECKPOINTS_FOLDER", "DOCUMENT", "TENSORS", "Agent", "AnyObservation", "agent_checkpoint", "build_policy"]
+TENSORS = "policy"  # group of tensors in a checkpoint that holds `Policy.state()`
+DOCUMENT = "agent"  # document in a checkpoint that holds the policy's description
+ORIGIN = "origin"  # document in an exported file that says where it comes from
+CHECKPOINTS_FOLDER = "checkpoints"  # where a run folder keeps its checkpoints
 
-_FEW_LAYERS = 64  # are built in no time, and may be settings of a part that this policy does not have
+_PREFERRED = ("best", "final")
 _CHOICES = ("action_mask", "action_uses", "exploratory_kinds", "action_places")
-_MAX_MEMORY_ELEMENTS = 1 << 28  # of one row; the largest encoder of the presets remembers some 200,000 numbers
 
 AnyObservation: TypeAlias = NDArray[Any] | Tensor | Mapping[str, NDArray[Any]] | Mapping[str, Tensor]
 _Given: TypeAlias = AnyObservation | Mapping[str, NDArray[Any] | Tensor]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCheckpoint:
+    """A checkpoint that holds an agent."""
+
+    path: Path  # its folder or file
+    name: str  # of the checkpoint in its run, such as `best`
+    env_steps: int | None  # at which it was taken; None if an exported file does not say
+    checkpoint: Checkpoint  # at least its parts `TENSORS` and `DOCUMENT`
+
+
+def find_checkpoint(path: Path) -> FoundCheckpoint:
+    """Return the checkpoint meant by a run's folder, a checkpoint's, or a file; raise CheckpointError if none is."""
+    found = _from_file(path) if path.is_file() else _from_folder(path)
+    missing = {TENSORS} - set(found.checkpoint.tensors) | {DOCUMENT} - set(found.checkpoint.documents)
+    if missing:
+        raise CheckpointError(found.path, "manifest.json", f"no agent: it has no part {', '.join(sorted(missing))}")
+    return found
+
+
+def _from_file(path: Path) -> FoundCheckpoint:
+    checkpoint = read_single_file(path)
+    origin = checkpoint.documents.get(ORIGIN)
+    said = origin if isinstance(origin, Mapping) else {}
+    name, env_steps = said.get("checkpoint"), said.get("env_steps")
+    return FoundCheckpoint(
+        path,
+        name if isinstance(name, str) else path.stem,
+        env_steps if type(env_steps) is int and env_steps >= 0 else None,
+        checkpoint,
+    )
+
+
+def _from_folder(path: Path) -> FoundCheckpoint:
+    root = path / CHECKPOINTS_FOLDER if (path / CHECKPOINTS_FOLDER).is_dir() else path
+    store = CheckpointStore(root, keep=1, report=lambda text: logger.warning("[WARN] %s", text))
+    names = store.names()
+    for name in _PREFERRED:
+        if name in names:
+            stored = store.load(name, parts=(TENSORS, DOCUMENT))
+            if name == "best" or stored.step >= store.newest_step():  # else the run was extended since
+                return FoundCheckpoint(root / name, name, stored.step, stored.checkpoint)
+    newest = store.latest_valid() if names else None
+    if newest is not None:
+        return FoundCheckpoint(root / newest.name, newest.name, newest.step, newest.checkpoint)
+    folder = existing_folder(path)
+    if folder.is_dir() and not (folder / MANIFEST_NAME).exists():
+        raise CheckpointError(path, MANIFEST_NAME, f"is missing{suggest_run(path)}")
+    checkpoint = load_checkpoint(path, parts=(TENSORS, DOCUMENT))
+    return FoundCheckpoint(path, path.resolve().name, read_manifest(folder).step, checkpoint)
 
 
 def agent_checkpoint(
     spec: EnvSpec, config: PolicyConfig, tensors: Mapping[str, Tensor], settings: Mapping[str, Any] | None = None
 ) -> Checkpoint:
-    """Returns the parts that make a checkpoint an agent's: the tensors of `Policy.state` and what they are for.
-
-    Args:
-        spec: The world.
-        config: Of the policy.
-        tensors: What `Policy.state` gave.
-        settings: Of the world, as JSON values.
-    """
+    """Return what makes a checkpoint an agent's: tensors of `Policy.state`, and the world with its JSON settings."""
     description = PolicyDescription.of(spec, config, settings)
     return Checkpoint({TENSORS: tensors}, {DOCUMENT: json.loads(description.model_dump_json())})
 
@@ -56,15 +106,15 @@ class Agent:
     """Plays with a policy whose statistics stand still.
 
     Attributes:
-        policy: The networks.
-        spec: The world it was trained in.
-        device: Where it lives.
-        settings: Settings of that world, with which it was trained.
+        settings: Settings of the world `spec`, with which it was trained.
+        plugins: Names of the user's own files and modules with which it was trained.
     """
 
-    def __init__(self, policy: Policy, *, seed: int = 0, settings: Mapping[str, Any] | None = None) -> None:
-        """Takes a policy, which from now on learns no statistics; `seed` is for actions that are drawn."""
-        self.settings = dict(settings or {})
+    def __init__(
+        self, policy: Policy, *, seed: int = 0, settings: Mapping[str, Any] | None = None, plugins: Sequence[str] = ()
+    ) -> None:
+        """Take a policy, which from now on learns no statistics; `seed` is for actions that are drawn."""
+        self.settings, self.plugins = dict(settings or {}), tuple(plugins)
         self.policy, self.spec, self.device = policy.eval(), policy.spec, policy.device
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self._shapes = {name: space.shape or () for name, space in policy.spec.observation_space.items()}
@@ -72,7 +122,7 @@ class Agent:
 
     @classmethod
     def load(cls, path: str | Path, device: str | torch.device = "cpu", *, seed: int = 0) -> Self:
-        """Loads an agent; nothing in the file can run, and every byte is verified.
+        """Load an agent; nothing in the file can run, and every byte is verified.
 
         Args:
             path: A checkpoint folder; or a run folder, of which `best` is taken, else `final`, else the newest one; or
@@ -90,17 +140,17 @@ class Agent:
             policy = build_policy(description, found.checkpoint.tensors[TENSORS], _available(device))
         except (ConfigError, StateError, UnsupportedError) as error:
             raise CheckpointError(found.path, f"{DOCUMENT}.json", str(error)) from error
-        return cls(policy, seed=seed, settings=description.settings)
+        return cls(policy, seed=seed, settings=description.settings, plugins=description.plugins)
 
     def predict(
         self,
         observation: AnyObservation,
-        state: Memory | None = None,
+        state: RecurrentState | None = None,
         episode_start: NDArray[np.bool_] | Tensor | bool | None = None,
         deterministic: bool = False,
         action_masks: NDArray[Any] | Tensor | None = None,
-    ) -> tuple[Any, Memory | None]:
-        """Returns actions and the state to pass to the next call.
+    ) -> tuple[Any, RecurrentState | None]:
+        """Return actions and the state to pass to the next call.
 
         Args:
             observation: What one seat sees, or a batch `(rows, ...)` of it: a mapping with all entries, or a plain
@@ -109,23 +159,23 @@ class Agent:
                 rows first and stay on the agent's device.
             episode_start: `(rows,)` bool, rows whose observation is the first of an episode; none by default.
             deterministic: Whether the most likely action is taken instead of one that is drawn.
-            action_masks: Which choices are allowed, in the place of the entry of the observation that says so.
+            action_masks: Which choices are allowed, instead of the mask entry of the observation.
 
         Raises:
             ObservationError: The names, shape or type do not fit the world that the agent was trained in.
         """
         entries, as_numpy, single = self._entries(self._masked(observation, action_masks))
         rows = next(iter(entries.values())).shape[0]
-        starts = self._starts(rows, episode_start, fresh=state is None)
+        episode_starts = self._episode_starts(rows, episode_start, fresh=state is None)
         memory = self.policy.initial(rows) if state is None else self._memory(state, rows)
         noise = None if deterministic else self.policy.draw_noise(1, rows, self._generator)[0]
-        step = self.policy.step(entries, memory, starts, noise)
+        step = self.policy.step(entries, memory, episode_starts, noise)
         actions = self.policy.clip_actions(step.actions).to(self._action_dtype)
         actions = actions[0] if single else actions
         return (actions.cpu().numpy() if as_numpy else actions), (step.memory or None)
 
     def check_world(self, spec: EnvSpec) -> None:
-        """Raises StateError unless the agent can play in the world: same name, version, shapes and actions."""
+        """Raise StateError unless the agent can play in the world: same name, version, shapes and actions."""
         own, other = (PolicyDescription.of(each, self.policy.config).model_dump() for each in (self.spec, spec))
         faults = [
             f"its {name} is {other[name]}, the agent's {own[name]}"
@@ -136,7 +186,7 @@ class Agent:
             raise StateError(f"the agent does not fit the world: {'; '.join(faults)}; use the world it was made for")
 
     def _masked(self, observation: AnyObservation, masks: NDArray[Any] | Tensor | None) -> _Given:
-        """Returns the observation with the mask that was given apart from it, if one was."""
+        """Return the observation with the mask that was given apart from it, if one was."""
         if masks is None:
             return observation
         name = self.spec.action_mask
@@ -150,7 +200,7 @@ class Agent:
         return {others[0]: observation, name: masks}
 
     def _entries(self, observation: _Given) -> tuple[dict[str, Tensor], bool, bool]:
-        """Returns all entries as `(rows, ...)`, whether they came as NumPy, and whether it was a single one."""
+        """Return all entries as `(rows, ...)`, whether they came as NumPy, and whether it was a single one."""
         if isinstance(observation, Mapping):
             given: dict[str, Any] = dict(observation)
         elif len(self._shapes) == 1:
@@ -173,28 +223,24 @@ class Agent:
         single = leading == {()}
         return {name: tensor.unsqueeze(0) if single else tensor for name, tensor in entries.items()}, as_numpy, single
 
-    def _starts(self, rows: int, given: NDArray[np.bool_] | Tensor | bool | None, *, fresh: bool) -> Tensor:
+    def _episode_starts(self, rows: int, given: NDArray[np.bool_] | Tensor | bool | None, *, fresh: bool) -> Tensor:
         if fresh or given is None:
             return torch.full((rows,), fresh, dtype=torch.bool, device=self.device)
-        starts = torch.as_tensor(given, device=self.device).bool().reshape(-1)
-        if starts.shape != (rows,):
-            raise ObservationError(f"episode_start must have shape ({rows},), got {tuple(starts.shape)}")
-        return starts
+        episode_starts = torch.as_tensor(given, device=self.device).bool().reshape(-1)
+        if episode_starts.shape != (rows,):
+            raise ObservationError(f"episode_start must have shape ({rows},), got {tuple(episode_starts.shape)}")
+        return episode_starts
 
-    def _memory(self, state: Memory, rows: int) -> Memory:
+    def _memory(self, state: RecurrentState, rows: int) -> RecurrentState:
         expected = {name: tuple(tensor.shape[1:]) for name, tensor in self.policy.initial(1).items()}
         got = {name: tuple(tensor.shape) for name, tensor in state.items()}
         if got != {name: (rows, *shape) for name, shape in expected.items()}:
             raise ObservationError(f"the state is not that of {rows} rows of this agent; pass what predict returned")
-        return clone_memory(state)
+        return clone_recurrent_state(state)
 
 
 def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], device: torch.device | str) -> Policy:
-    """Builds a policy and gives it its state; sizes are compared before any memory is taken.
-
-    Raises:
-        StateError: Description and tensors do not fit together.
-    """
+    """Build a policy from its state, comparing sizes before memory is taken; raise StateError if it does not fit."""
     try:
         return _build(description, state, device)
     except LudusError:
@@ -209,10 +255,6 @@ def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], de
 
 def _build(description: PolicyDescription, state: Mapping[str, Tensor], device: torch.device | str) -> Policy:
     spec, config = description.spec(), description.config
-    layers = [config.net_arch.pi, config.net_arch.vf, config.encoder, config.cnn.channels]
-    most = max(*map(len, layers), config.strategy.layers if config.strategy is not None else 0)
-    if most > max(len(state), _FEW_LAYERS):  # so many would take long to build, only to find out that they do not fit
-        raise StateError(f"{most} layers need more than {len(state)} tensors")
     with torch.device("meta"):
         shell = Policy(spec, config, "meta")
     for name, parameter in shell.named_parameters():
@@ -220,9 +262,6 @@ def _build(description: PolicyDescription, state: Mapping[str, Tensor], device: 
         if given is None or given.shape != parameter.shape:
             found = "missing" if given is None else f"{tuple(given.shape)}"
             raise StateError(f"parameter {name} is {found}, but the description asks for {tuple(parameter.shape)}")
-    remembered = sum(tensor.numel() for tensor in shell.initial(1).values())
-    if remembered > _MAX_MEMORY_ELEMENTS:
-        raise StateError(f"a memory of {remembered} numbers a row; at most {_MAX_MEMORY_ELEMENTS} are allowed")
     policy = Policy(spec, config, device)
     policy.load_state(state)
     return policy

@@ -1,30 +1,28 @@
 """The settings of a policy."""
 
-from typing import Self
+from pydantic import BaseModel, ConfigDict, Field
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-from ludus.core.schedules import ConstantSchedule, ScheduleConfig
-from ludus.networks.cnn import CnnConfig
-from ludus.networks.layers import ActivationName
-from ludus.networks.places import PlacesConfig
-from ludus.networks.recurrent import RecurrentConfig
-from ludus.networks.squashed import Squash
-from ludus.networks.strategy import StrategyConfig
+from ludus.core.schedules import ConstantSchedule, ShareScheduleConfig, Widths
+from ludus.nn.cnn import CnnConfig
+from ludus.nn.distributions import Squash
+from ludus.nn.heads import SpatialConfig
+from ludus.nn.mlp import ActivationName
+from ludus.nn.recurrent import RecurrentConfig
+from ludus.nn.strategy import StrategyConfig
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class NetArch(_Frozen):
     """Hidden layers of the actor (`pi`) and of the critic (`vf`)."""
 
-    pi: tuple[int, ...] = (64, 64)
-    vf: tuple[int, ...] = (64, 64)
+    pi: Widths = (64, 64)
+    vf: Widths = (64, 64)
 
 
-class NormalisationConfig(_Frozen):
+class NormalizationConfig(_Frozen):
     """What is normalised by running statistics.
 
     Attributes:
@@ -50,18 +48,8 @@ class ExplorationConfig(_Frozen):
             world names for exploring (`EnvSpec.exploratory_kinds`), all kinds if it names none.
     """
 
-    frequency: ScheduleConfig = ConstantSchedule(level=0.3)
-    random_frequency: ScheduleConfig = ConstantSchedule(level=0.2)
-
-    @model_validator(mode="after")
-    def _are_shares(self) -> Self:
-        for name in ("frequency", "random_frequency"):
-            ends = [
-                getattr(self, name).value(progress) for progress in (0.0, 1.0)
-            ]  # schedules go straight to their end
-            if not all(0.0 <= end <= 1.0 for end in ends):
-                raise ValueError(f"{name} must lie between 0 and 1 at all times, got {ends[0]:g} to {ends[1]:g}")
-        return self
+    frequency: ShareScheduleConfig = ConstantSchedule(level=0.3)
+    random_frequency: ShareScheduleConfig = ConstantSchedule(level=0.2)
 
 
 class PolicyConfig(_Frozen):
@@ -72,7 +60,7 @@ class PolicyConfig(_Frozen):
         activation: Activation of all hidden layers.
         encoder: Hidden layers that each vector entry of the observation passes first; none by default.
         cnn: The network for pictures.
-        places: The networks for a map whose cells actions are aimed at, in worlds that have one
+        spatial: The networks for a map whose cells actions are aimed at, in worlds that have one
             (`EnvSpec.action_places`); None sees it as any other picture and chooses cells by their numbers.
         strategy: The opponent-strategy encoder, or None.
         recurrent: The recurrent memory, or None.
@@ -84,23 +72,28 @@ class PolicyConfig(_Frozen):
         exploration: Actions that are not the policy's own, now and then, where experience is collected; for Discrete
             and MultiDiscrete actions. None plays the policy's own alone.
         sees_action_mask: Whether the mask of allowed actions, where the world has one, is also fed to the networks.
-        normalise: Running normalisation of observations and returns.
+        normalize: Running normalisation of observations and returns.
         bfloat16: Whether matrix products and caches on a CUDA device use bfloat16 (`torch.autocast`); parameters stay
             float32, and so does everything on a CPU.
     """
 
     net_arch: NetArch = NetArch()
     activation: ActivationName = "tanh"
-    encoder: tuple[int, ...] = ()
+    encoder: Widths = ()
     cnn: CnnConfig = CnnConfig()
-    places: PlacesConfig | None = PlacesConfig()
+    spatial: SpatialConfig | None = SpatialConfig()
     strategy: StrategyConfig | None = None
     recurrent: RecurrentConfig | None = None
     orthogonal: bool = True
-    log_std: float = 0.0
+    log_std: float = Field(default=0.0, ge=-20.0, le=20.0)
     state_dependent_exploration: bool = False
     squash: Squash | None = None
     exploration: ExplorationConfig | None = None
     sees_action_mask: bool = False
-    normalise: NormalisationConfig = NormalisationConfig()
+    normalize: NormalizationConfig = NormalizationConfig()
     bfloat16: bool = False
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether the policy remembers anything from step to step."""
+        return self.strategy is not None or self.recurrent is not None

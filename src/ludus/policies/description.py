@@ -10,18 +10,19 @@ from gymnasium import spaces
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ludus.core.errors import ConfigError, UnsupportedError
-from ludus.envs.base import EnvSpec, Places
+from ludus.envs.base import ActionGrid, EnvSpec
 from ludus.policies.config import PolicyConfig
+from ludus.rewards.plugins import plugins_needed
 
 _Size = Annotated[int, Field(ge=1, le=1_000_000)]
-_MAX_ELEMENTS = (
-    1 << 24
-)  # of one space: a picture of 2,048 x 2,048 in four colours; Gymnasium keeps arrays of that shape
+# Numbers of one space: a picture of 2,048 x 2,048 in four colours; Gymnasium keeps arrays of that shape.
+_MAX_ELEMENTS = 1 << 24
 _MAX_ENTRIES = 1_000
+_MAX_NAME = 255  # letters
 _MAX_ROWS = 100_000  # kinds of action
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
-# 2 knows masks, factors that do not always count, and exploratory kinds; 3 knows places; 4 knows recognised bots.
-_FORMAT = 4
+# 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins.
+_FORMAT = 5
 
 
 class _Frozen(BaseModel):
@@ -29,23 +30,15 @@ class _Frozen(BaseModel):
 
 
 class SpaceDescription(_Frozen):
-    """One space.
+    """One space."""
 
-    Attributes:
-        kind: Which space.
-        shape: Of a box or of buttons.
-        dtype: Of a box.
-        counts: Alternatives of each choice.
-        low: Lower bounds of a continuous action, one an axis; empty for observations, which are not clipped.
-        high: Upper bounds likewise.
-    """
-
-    kind: Literal["box", "discrete", "multi_discrete", "multi_binary"]
-    shape: tuple[_Size, ...] = ()
-    dtype: Literal["float32", "float64", "uint8", "int8", "bool"] = "float32"
-    counts: tuple[_Size, ...] = ()
+    kind: Literal["box", "discrete", "multi_discrete", "multi_binary"]  # which space
+    shape: tuple[_Size, ...] = ()  # of a box or of buttons
+    dtype: Literal["float32", "float64", "uint8", "int8", "bool"] = "float32"  # of a box
+    counts: tuple[_Size, ...] = ()  # alternatives of each choice
+    # Lower bounds of a continuous action, one an axis; empty for observations, which are not clipped.
     low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()  # upper bounds likewise
 
     @model_validator(mode="after")
     def _is_small(self) -> Self:
@@ -56,7 +49,7 @@ class SpaceDescription(_Frozen):
 
     @classmethod
     def of(cls, space: spaces.Space[Any], *, bounds: bool = False) -> Self:
-        """Describes a space; `bounds` keeps those of a box."""
+        """Describe a space; `bounds` keeps those of a box."""
         if isinstance(space, spaces.Discrete):
             return cls(kind="discrete", counts=(int(space.n),))
         if isinstance(space, spaces.MultiDiscrete):
@@ -70,7 +63,7 @@ class SpaceDescription(_Frozen):
         raise UnsupportedError(f"space {space} cannot be described; valid: Box, Discrete, MultiDiscrete, MultiBinary")
 
     def space(self) -> spaces.Space[Any]:
-        """Builds the space."""
+        """Build the space."""
         if self.kind == "discrete":
             return spaces.Discrete(self.counts[0])
         if self.kind == "multi_discrete":
@@ -85,44 +78,37 @@ class SpaceDescription(_Frozen):
 
 
 class PolicyDescription(_Frozen):
-    """What a checkpoint says of its policy.
+    """What a checkpoint says of its policy."""
 
-    Attributes:
-        world: Versioned name of the world.
-        rate_hz: Decisions a second of game time.
-        teams: Team of each seat.
-        observation_space: Entries of one seat's observation, in order.
-        action_space: Actions of one seat.
-        blocks: Named ranges of observation entries.
-        config: Settings of the policy.
-        settings: Settings of the world that it was trained in, so that it can be evaluated in the same.
-        action_mask: Observation entry that says which choices are allowed, or None; see `EnvSpec`.
-        action_uses: For each kind of action, which of the other factors count.
-        exploratory_kinds: Kinds of action that are there for exploring.
-        action_places: The observation entry, rows and columns of the grid that actions are aimed at, or None.
-        bots: The world's bots, where the policy learns to recognise them, else none.
-        format: Version of this form; descriptions that do not tell it are of the first.
-    """
-
-    world: str
-    rate_hz: float
-    teams: tuple[int, ...]
+    world: str  # versioned name of the world
+    rate_hz: float  # decisions a second of game time
+    teams: tuple[int, ...]  # team of each seat
+    # Entries of one seat's observation, in order.
     observation_space: tuple[tuple[str, SpaceDescription], ...] = Field(max_length=_MAX_ENTRIES)
-    action_space: SpaceDescription
-    blocks: dict[str, dict[str, tuple[int, int]]]
-    config: PolicyConfig
+    action_space: SpaceDescription  # actions of one seat
+    blocks: dict[str, dict[str, tuple[int, int]]]  # named ranges of observation entries
+    config: PolicyConfig  # settings of the policy
+    # Settings of the world that it was trained in, so that it can be evaluated in the same.
     settings: dict[str, Any] = Field(default_factory=dict)
-    action_mask: str | None = None
+    action_mask: str | None = None  # observation entry that says which choices are allowed, or None; see `EnvSpec`
+    # For each kind of action, which of the other factors count.
     action_uses: tuple[tuple[bool, ...], ...] = Field(default=(), max_length=_MAX_ROWS)
+    # Kinds of action that are there for exploring.
     exploratory_kinds: tuple[int, ...] = Field(default=(), max_length=_MAX_ROWS)
+    # The observation entry, rows and columns of the grid that actions are aimed at, or None.
     action_places: tuple[str, _Size, _Size] | None = None
+    # The world's bots, where the policy learns to classify them, else none.
     bots: tuple[str, ...] = Field(default=(), max_length=_MAX_ENTRIES)
+    # Names of the user's own files and modules that its world needs. They are shown where its world is not found, and
+    # never loaded because of this.
+    plugins: tuple[Annotated[str, Field(max_length=_MAX_NAME)], ...] = Field(default=(), max_length=_MAX_ENTRIES)
+    # Version of this form; descriptions that do not tell it are of the first.
     format: int = Field(default=1, ge=1, le=_FORMAT)
 
     @classmethod
     def of(cls, spec: EnvSpec, config: PolicyConfig, settings: Mapping[str, Any] | None = None) -> Self:
-        """Describes a policy of a world."""
-        recognises = config.strategy is not None and config.strategy.recognise > 0.0
+        """Describe a policy of a world."""
+        classifies = config.strategy is not None and config.strategy.classify > 0.0
         return cls(
             world=spec.id,
             rate_hz=spec.rate_hz,
@@ -136,17 +122,14 @@ class PolicyDescription(_Frozen):
             action_uses=spec.action_uses,
             exploratory_kinds=spec.exploratory_kinds,
             action_places=None if spec.action_places is None else astuple(spec.action_places),
-            bots=spec.bots if recognises else (),
+            bots=spec.bots if classifies else (),
+            plugins=plugins_needed(spec.id),
             format=_FORMAT,
         )
 
     @classmethod
     def read(cls, document: object) -> Self:
-        """Checks a JSON value that came from a file.
-
-        Raises:
-            ConfigError: It is no description of a policy.
-        """
+        """Check a JSON value that came from a file; raise ConfigError if it is no description of a policy."""
         try:
             return cls.model_validate_json(document) if isinstance(document, str) else cls.model_validate(document)
         except ValidationError as error:
@@ -157,7 +140,7 @@ class PolicyDescription(_Frozen):
             ) from error
 
     def spec(self) -> EnvSpec:
-        """Builds what a policy needs to know of its world."""
+        """Build what a policy needs to know of its world."""
         name, _, version = self.world.rpartition("-v")
         return EnvSpec(
             name=name,
@@ -172,5 +155,5 @@ class PolicyDescription(_Frozen):
             action_mask=self.action_mask,
             action_uses=self.action_uses,
             exploratory_kinds=self.exploratory_kinds,
-            action_places=None if self.action_places is None else Places(*self.action_places),
+            action_places=None if self.action_places is None else ActionGrid(*self.action_places),
         )

@@ -1,12 +1,12 @@
 """Rows grouped by the parameters they need, so that one product of stacked matrices serves many policies.
 
-A grouping has a layout of its own, in which the rows of a slot lie side by side: `enter` brings rows there, `leave`
+A grouping has its own layout, in which the rows of a slot lie side by side: `enter` brings rows there, `leave`
 brings them back, and `multiply` works in between. There are three, for what each device does well:
 
-- `HostGrouping`, on a CPU: one matrix product a slot on its segment of sorted rows or, where torch has several threads
-  and the groups are nearly even, groups filled up to the largest and one `baddbmm`, whose threads meet once instead of
-  once a slot. With 2,048 rows, 32 slots and 156 x 128 on an ARM core segments take 3.3 ms, `baddbmm` 3.6 and one matrix
-  for all rows 2.5; with two threads 2.4, 2.2 and 1.4.
+- `HostGrouping`, on a CPU: one matrix product per slot on its segment of sorted rows or, where torch has several
+  threads and the groups are nearly even, groups filled up to the largest and one `baddbmm`, whose threads meet once
+  instead of once per slot. With 2,048 rows, 32 slots and 156 x 128 on an ARM core segments take 3.3 ms, `baddbmm` 3.6
+  and one matrix for all rows 2.5; with two threads 2.4, 2.2 and 1.4.
 - `OffsetGrouping`: `grouped_mm` with the groups' ends on the device, for bfloat16 on a GPU.
 - `BlockGrouping`: blocks of rows that share a slot, each with a copy of its matrix, for other types on a GPU.
 
@@ -34,7 +34,7 @@ class StackedMatrix:
         self._grouping, self.inputs, self.outputs = grouping, inputs, outputs
         multiple = grouping.multiple
         shape = (grouping.slots, -(-inputs // multiple) * multiple, -(-outputs // multiple) * multiple)
-        # Zeros, since rows that nobody asks for may meet a slot that was never filled, and must stay finite.
+        # Zeros, since unused rows may meet a slot that was never filled, and must stay finite.
         self.weight = torch.zeros(shape, dtype=grouping.dtype, device=grouping.device)
         self.bias = torch.zeros((grouping.slots, outputs), dtype=grouping.dtype, device=grouping.device)
         self.pairs = tuple(zip(self.weight.unbind(0), self.bias.unbind(0), strict=True))
@@ -42,7 +42,7 @@ class StackedMatrix:
         self._chosen: tuple[tuple[int, ...], Tensor, Tensor] = ((), self.weight, self.bias)
 
     def load(self, slot: int, tensors: Mapping[str, Tensor]) -> None:
-        """Takes `weight` `(outputs, inputs)` and `bias` `(outputs,)` of a linear layer into a slot."""
+        """Take `weight` `(outputs, inputs)` and `bias` `(outputs,)` of a linear layer into a slot."""
         place = self.weight[slot].zero_()
         place[: self.inputs, : self.outputs].copy_(tensors["weight"].reshape(self.outputs, self.inputs).t())
         if self._has_bias:
@@ -50,30 +50,23 @@ class StackedMatrix:
         self._chosen = ((), self.weight, self.bias)
 
     def of(self, slots: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Returns weights and biases of some slots side by side; a copy, which stays for the next time."""
+        """Return weights and biases of some slots side by side; a copy, which stays for the next time."""
         if self._chosen[0] != slots:
             index = torch.tensor(slots, device=self.weight.device)
             self._chosen = (slots, self.weight.index_select(0, index), self.bias.index_select(0, index))
         return self._chosen[1:]
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Maps `(places, ..., inputs)` in the grouping's layout to `(places, ..., outputs)`."""
+        """Map `(places, ..., inputs)` in the grouping's layout to `(places, ..., outputs)`."""
         return self._grouping.multiply(inputs, self)
 
 
 class Grouping(ABC):
-    """Which slot every row uses, and the layout that goes with it.
+    """Which slot every row uses, and the layout that goes with it."""
 
-    Attributes:
-        slots: Number of slots.
-        dtype: Type of the matrices.
-        multiple: Of which the matrices' sizes are filled up with zeros to be multiples.
-        row_slots: `(rows,)` int64, slot of every row; 0 for rows that nobody asks for.
-    """
-
-    dtype = torch.float32
-    multiple = 1
-    row_slots: Tensor
+    dtype = torch.float32  # of the matrices
+    multiple = 1  # the matrices' sizes are filled up with zeros to be multiples of it
+    row_slots: Tensor  # `(rows,)` int64, slot of every row; 0 for unused rows
 
     def __init__(self, slots: int, device: torch.device) -> None:
         if not 1 <= slots <= _MAX_SLOTS:
@@ -84,37 +77,33 @@ class Grouping(ABC):
 
     @abstractmethod
     def choose(self, slots: Tensor) -> None:
-        """Takes the slot of every row, `(rows,)` int64; -1 for rows that nobody asks for: they get any finite value."""
+        """Take the slot of every row, `(rows,)` int64; -1 for unused rows: they get any finite value."""
 
     def enter(self, rows: Tensor) -> Tensor:
-        """Brings `(rows, ...)` into the layout: `(places, ...)`."""
+        """Bring `(rows, ...)` into the layout: `(places, ...)`."""
         return rows.to(self.dtype).index_select(0, self._order)
 
     def leave(self, places: Tensor) -> Tensor:
-        """Brings `(places, ...)` back: `(rows, ...)`."""
+        """Bring `(places, ...)` back: `(rows, ...)`."""
         return places.index_select(0, self._inverse)
 
     def vectors(self, stacked: Tensor, like: Tensor) -> Tensor:
-        """Returns each row's own of the vectors `(slots, size)`, shaped to go with `like` `(rows, ..., size)`."""
+        """Return each row's own of the vectors `(slots, size)`, shaped to go with `like` `(rows, ..., size)`."""
         chosen = stacked.index_select(0, self.row_slots)
         return chosen.view(chosen.shape[0], *(1,) * (like.dim() - 2), chosen.shape[1])
 
     @abstractmethod
     def multiply(self, inputs: Tensor, matrix: StackedMatrix) -> Tensor:
-        """Maps `(places, ..., inputs)` to `(places, ..., outputs)`, each with the matrix and bias of its slot."""
+        """Map `(places, ..., inputs)` to `(places, ..., outputs)`, each with the matrix and bias of its slot."""
 
 
 class HostGrouping(Grouping):
-    """Rows sorted by slot, only those that somebody asks for, in segments or in groups of equal size."""
+    """Rows sorted by slot, only those in use, in segments or in groups of equal size."""
 
     def __init__(self, slots: int, device: torch.device, most_filling: float | None = None) -> None:
-        """Makes a grouping.
+        """Fill groups up to be equal as long as that multiplies the rows by at most `most_filling`.
 
-        Args:
-            slots: Number of slots.
-            device: A CPU.
-            most_filling: Up to which size, as a multiple of the rows, groups are filled up to be equal; None fills
-                them up only where torch has several threads.
+        None fills them up only where torch has several threads.
         """
         super().__init__(slots, device)
         self._most_filling = most_filling
@@ -125,7 +114,7 @@ class HostGrouping(Grouping):
         order = torch.from_numpy(small.argsort(kind="stable"))
         unasked, *counts = torch.bincount(slots + 1, minlength=self.slots + 1).tolist()
         if unasked == slots.numel():
-            unasked, counts[0] = unasked - 1, 1  # one row computes for nobody, so that there is something to give
+            unasked, counts[0] = unasked - 1, 1  # one row computes an unused result, so that there is something to give
         asked = order[unasked:]
         self._used = tuple(slot for slot, count in enumerate(counts) if count)
         self._counts = [counts[slot] for slot in self._used]
@@ -168,10 +157,10 @@ class HostGrouping(Grouping):
 
 
 class OffsetGrouping(Grouping):
-    """Rows sorted by slot, with the groups' ends on the device; those that nobody asks for come last.
+    """Rows sorted by slot, with the groups' ends on the device; unused ones come last.
 
     The kernel wants rows of a multiple of 16 bytes. A copy of row 0 comes before all others, in slot 0: there is
-    always something that was computed for the rows that nobody asks for to take.
+    always something that was computed for the unused rows to take.
     """
 
     multiple = 8
@@ -229,7 +218,7 @@ class BlockGrouping(Grouping):
             self._ranks, self._block_numbers = (torch.arange(n, device=self.device) for n in (rows, blocks))
             self._block_slots = torch.zeros_like(self._block_numbers)
             self._inverse, self.row_slots = torch.zeros_like(self._ranks), torch.zeros_like(self._ranks)
-            # One place more than the blocks have, where the rows that nobody asks for go.
+            # One place more than the blocks have, where the unused rows go.
             self._order_and_rest = self._ranks.new_zeros(blocks * block + 1)
             self._order = self._order_and_rest[:-1]
         unasked = slots < 0
@@ -257,7 +246,7 @@ class BlockGrouping(Grouping):
 
 
 def make_grouping(slots: int, device: torch.device, *, bfloat16: bool) -> Grouping:
-    """Returns the grouping that suits the device and the precision."""
+    """Return the grouping that suits the device and the precision."""
     if device.type == "cpu":
         return HostGrouping(slots, device)
     return OffsetGrouping(slots, device) if bfloat16 else BlockGrouping(slots, device)

@@ -1,53 +1,115 @@
-"""The policy: observation encoder, optional strategy encoder and recurrent memory, actor and critic heads."""
+"""The policy: observation encoder, optional strategy encoder and recurrent network, actor and critic heads.
+
+Its recurrent state is one dict of tensors for LSTM and GRU states, key/value caches and history windows. The rule of
+ownership: a state that was given to `step` belongs to it (a cache is written in place); continue with the one that it
+returns, and `clone_recurrent_state` what has to be kept.
+"""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from ludus.core.errors import ConfigError, StateError
+from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.core.state import MAX_COUNT, Range, check_tensors
 from ludus.envs.base import EnvSpec
-from ludus.envs.choices import Choices
-from ludus.networks.choices import ChoiceHead
-from ludus.networks.distributions import bounded
-from ludus.networks.heads import make_head
-from ludus.networks.layers import make_linear
-from ludus.networks.mixture import NOISE_SIZE, Mixture
-from ludus.networks.mlp import HIDDEN_GAIN, Mlp
-from ludus.networks.normaliser import Normaliser
-from ludus.networks.recurrent import Gru, Lstm, make_recurrent, step_all, unroll_all
-from ludus.networks.strategy import StrategyConfig
-from ludus.networks.streaming import StreamingEncoder
-from ludus.networks.window import WindowEncoder
-from ludus.policies.compiling import compiled
+from ludus.envs.spaces import ActionFactors
+from ludus.nn.distributions import bounded
+from ludus.nn.heads import NOISE_SIZE, ExplorationMixture, MaskedCategoricalHead, make_head
+from ludus.nn.mlp import HIDDEN_GAIN, Mlp, make_linear
+from ludus.nn.normalizer import Normalizer
+from ludus.nn.recurrent import Gru, Lstm, make_recurrent, step_all, unroll_all
+from ludus.nn.recurrent import RecurrentState as RecurrentState
+from ludus.nn.strategy import StrategyConfig, StreamingEncoder, WindowEncoder
 from ludus.policies.config import ExplorationConfig, PolicyConfig
-from ludus.policies.latent_heads import ask, make_prediction, make_recognition
-from ludus.policies.memory import Memory, part_of, with_prefix
-from ludus.policies.observations import ObservationEncoder, seen_space
-from ludus.policies.outputs import Evaluation as Evaluation
-from ludus.policies.outputs import Step as Step
-from ludus.policies.outputs import Trunk
+from ludus.policies.modules import (
+    ObservationEncoder,
+    ask,
+    compiled,
+    make_opponent_classifier,
+    make_prediction,
+    seen_space,
+)
+
+Entries: TypeAlias = Mapping[str, Tensor]  # observations by entry, with the rows first
 
 MEMORY_PARTS = ("strategy", "recurrent", "critic_recurrent")  # what remembers, by the names of `Policy`'s parts
 
 
+def reset_recurrent_state(memory: RecurrentState, initial: RecurrentState, mask: Tensor) -> RecurrentState:
+    """Return the memory with the rows of `mask` `(rows,)` set back to `initial`."""
+    return {
+        name: torch.where(mask.view(-1, *(1,) * (tensor.dim() - 1)), initial[name], tensor)
+        for name, tensor in memory.items()
+    }
+
+
+def clone_recurrent_state(memory: Mapping[str, Tensor]) -> RecurrentState:
+    """Return a copy that later steps do not touch."""
+    return {name: tensor.clone() for name, tensor in memory.items()}
+
+
+def memory_ranges(memory: Mapping[str, Tensor]) -> dict[str, Range]:
+    """Return the valid range of every whole number in a memory: positions in rings, and frames seen."""
+    return {name: (0, MAX_COUNT) for name, tensor in memory.items() if tensor.dtype == torch.int64}
+
+
+def with_prefix(prefix: str, memory: Mapping[str, Tensor]) -> RecurrentState:
+    """Return the memory with `prefix.` before each name."""
+    return {f"{prefix}.{name}": tensor for name, tensor in memory.items()}
+
+
+def part_of(memory: Mapping[str, Tensor], prefix: str) -> RecurrentState:
+    """Return the entries under `prefix.` without it."""
+    start = len(prefix) + 1
+    return {name[start:]: tensor for name, tensor in memory.items() if name.startswith(f"{prefix}.")}
+
+
+class Step(NamedTuple):
+    """What `Policy.step` gives: actions, log probabilities `(rows,)`, values `(rows,)` and the next memory."""
+
+    actions: Tensor
+    log_probs: Tensor
+    values: Tensor
+    memory: RecurrentState
+
+
+class Evaluation(NamedTuple):
+    """What `Policy.unroll` gives, `(steps, rows)` each."""
+
+    # Of the actions, under the behaviour that rollouts are collected with: with exploration, the mixture.
+    log_probs: Tensor
+    entropies: Tensor  # of the policy alone, without exploration
+    values: Tensor  # of the observations
+    # `(steps, rows, inputs)`, what the strategy encoder will read some frames later, made of its latent; None where
+    # nothing is predicted.
+    predictions: Tensor | None = None
+    # `(steps, rows, bots)`, logits of which of the world's bots the opponent is, made of the same latent; None without
+    # opponent classification.
+    opponent_logits: Tensor | None = None
+
+
+class Trunk(NamedTuple):
+    """Features of actor and critic before their own layers; the same tensor where they share their memory."""
+
+    actor: Tensor  # `(..., features)`
+    critic: Tensor  # likewise
+    # `(..., cells, features)`, what is seen of each place where actions have places, else None.
+    places: Tensor | None = None
+
+
 class Policy(nn.Module):
-    """Sees rows of observations (every learner seat of every game is a row) and gives actions and values.
+    """Actor-critic policy: maps rows of observations (one per learner seat of every game) to actions and values.
 
     The features of the current observation always reach the heads: directly, or as the input of the recurrent
     memory beside the strategy latent, which alone comes from the opponent's history.
 
     Attributes:
-        spec: The world it plays.
-        config: What it is made of.
-        device: Where it lives.
-        strategy: The strategy encoder, or None.
-        recurrent: The recurrent memory, or None.
-        head: The action distribution.
         mixture: The behaviour that explores, or None.
         prediction: What predicts the opponent from the strategy latent, or None.
-        recognition: What tells from the strategy latent which bot the opponent is, or None.
+        recognition: Opponent classifier: logits of the bots from the strategy latent; None without.
         is_compiled: Whether `use_compiler` was called.
     """
 
@@ -55,7 +117,7 @@ class Policy(nn.Module):
         super().__init__()
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.is_compiled = False
-        places = spec.action_places if config.places is not None else None
+        places = spec.action_places if config.spatial is not None else None
         self.observations = ObservationEncoder(seen_space(spec, config), config, self.device, places)
         self.strategy = self._make_strategy(config.strategy)
         if self.strategy is not None:
@@ -68,7 +130,7 @@ class Policy(nn.Module):
             size = config.recurrent.size + (size if config.recurrent.skip else 0)
         self.actor = Mlp(size, config.net_arch.pi, config.activation, orthogonal=config.orthogonal)
         self.critic = Mlp(size, config.net_arch.vf, config.activation, orthogonal=config.orthogonal)
-        if config.recurrent is not None and config.recurrent.skip and config.recurrent.skip_scale < 1.0:
+        if config.recurrent is not None and config.recurrent.skip and config.recurrent.memory_feature_scale < 1.0:
             self._begin_without_memory()
         self.head = make_head(
             spec.action_space,
@@ -78,30 +140,30 @@ class Policy(nn.Module):
             squash=config.squash,
             choices=self._choices(),
             place_size=self.observations.place_size,
-            place_hidden=config.places.hidden if config.places is not None else 0,
+            place_hidden=config.spatial.hidden if config.spatial is not None else 0,
         )
-        self.mixture = Mixture(spec.choices) if config.exploration is not None else None
+        self.mixture = ExplorationMixture(spec.choices) if config.exploration is not None else None
         self.value_head = make_linear(self.critic.output_size, 1, 1.0 if config.orthogonal else None)
-        self.returns = Normaliser(1, config.normalise.clip, self.device) if config.normalise.returns else None
+        self.returns = Normalizer(1, config.normalize.clip, self.device) if config.normalize.returns else None
         self._bounds = bounded(spec.action_space)
         # The last to be drawn, so that all other parameters begin the same with them and without.
         self.prediction = make_prediction(config.strategy, self._block[1] - self._block[0])
-        self.recognition = make_recognition(config.strategy, spec)
+        self.recognition = make_opponent_classifier(config.strategy, spec)
         self.to(self.device)
         if self._bounds is not None:
             self._bounds = (self._bounds[0].to(self.device), self._bounds[1].to(self.device))
         self.explore(config.exploration, 0.0)
 
-    def _choices(self) -> Choices | None:
-        """Returns what actions are made of, if the head has to know more of it than the action space says."""
+    def _choices(self) -> ActionFactors | None:
+        """Return what actions are made of, if the head has to know more of it than the action space says."""
         spec = self.spec
-        places = self.config.places is not None and spec.action_places is not None
+        places = self.config.spatial is not None and spec.action_places is not None
         if spec.action_mask is None and not spec.action_uses and self.config.exploration is None and not places:
             return None
         return spec.choices
 
     def _begin_without_memory(self) -> None:
-        """Lets actor and critic start as those of a policy without memory, and grow to use it as far as it helps.
+        """Let actor and critic start as those of a policy without memory, and grow to use it as far as it helps.
 
         What comes out of the memory and of the strategy encoder changes with every update. With random weights on these
         many features beside few of the observation, most of what actor and critic see at first is noise.
@@ -143,7 +205,7 @@ class Policy(nn.Module):
         return encoder
 
     def use_compiler(self) -> None:
-        """Lets `torch.compile` take the strategy encoder, whose many small operations it joins into few kernels.
+        """Let `torch.compile` take the strategy encoder, whose many small operations it joins into few kernels.
 
         The rest gains nothing: matrix products and the hand-written recurrence stay as they are.
         """
@@ -162,9 +224,9 @@ class Policy(nn.Module):
         """Whether anything is remembered from step to step."""
         return self.strategy is not None or self.recurrent is not None
 
-    def initial(self, rows: int) -> Memory:
-        """Returns the memory of `rows` rows that have seen nothing; empty without memory."""
-        memory: Memory = {}
+    def initial(self, rows: int) -> RecurrentState:
+        """Return the memory of `rows` rows that have seen nothing; empty without memory."""
+        memory: RecurrentState = {}
         parts = (self.strategy, self.recurrent, self.critic_recurrent)
         for name, part in zip(MEMORY_PARTS, parts, strict=True):
             if part is not None:
@@ -173,19 +235,19 @@ class Policy(nn.Module):
 
     @torch.no_grad()
     def step(
-        self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor, noise: Tensor | None = None
+        self, observations: Entries, memory: RecurrentState, episode_starts: Tensor, noise: Tensor | None = None
     ) -> Step:
-        """Acts on one frame.
+        """Act on one frame.
 
         Args:
-            observations: `(rows, ...)` an entry.
+            observations: `(rows, ...)` per entry.
             memory: What it remembers, from `initial` or the last step; it belongs to this call from now on.
-            starts: `(rows,)` bool, rows whose frame is the first of an episode.
+            episode_starts: `(rows,)` bool, rows whose frame is the first of an episode.
             noise: `(rows, ...)` from `draw_noise`; None takes the most likely action. With the noise of exploration
                 the action and its probability are those of the mixture, else those of the policy alone.
         """
         with self._precision():
-            trunk, memory = self._trunk_step(observations, memory, starts)
+            trunk, memory = self._trunk_step(observations, memory, episode_starts)
         latent = self.actor(trunk.actor.float())  # the heads are small and stay in float32: ratios depend on them
         parameters, values = self._restricted(latent, trunk, observations), self._value(trunk.critic)
         actions = self.head.mode(parameters) if noise is None else self.head.sample(parameters, noise, latent)
@@ -198,48 +260,46 @@ class Policy(nn.Module):
         return Step(actions, log_probs, values, memory)
 
     @torch.no_grad()
-    def value(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
-        """Returns values `(rows,)` of a frame without moving on: `memory` is as good as before for the next `step`."""
+    def value(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
+        """Return values `(rows,)` of a frame without moving on: `memory` is as good as before for the next `step`."""
         with self._precision():
-            trunk, _ = self._trunk_step(observations, memory, starts)
+            trunk, _ = self._trunk_step(observations, memory, episode_starts)
         return self._value(trunk.critic)
 
-    def unroll(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor, actions: Tensor) -> Evaluation:
-        """Evaluates actions over whole segments.
+    def unroll(
+        self, observations: Entries, memory: RecurrentState, episode_starts: Tensor, actions: Tensor
+    ) -> Evaluation:
+        """Evaluate actions over whole segments.
 
         Args:
-            observations: `(steps, rows, ...)` an entry.
+            observations: `(steps, rows, ...)` per entry.
             memory: The memory before the first frame of each segment.
-            starts: `(steps, rows)` bool, frames that are the first of an episode.
+            episode_starts: `(steps, rows)` bool, frames that are the first of an episode.
             actions: `(steps, rows, *head.action_shape)`.
         """
         with self._precision():
-            trunk, latent = self._trunk_unroll(observations, memory, starts)
+            trunk, latent = self._trunk_unroll(observations, memory, episode_starts)
         parameters = self._restricted(self.actor(trunk.actor.float()), trunk, observations)
         values = self._value(trunk.critic)
         log_probs, entropies = self.head.log_prob_and_entropy(parameters, actions)
         if self.mixture is not None:
             log_probs = self.mixture.log_probs(self._choice_logits(parameters), actions, log_probs)
-        predictions, recognitions = ask(self.prediction, latent), ask(self.recognition, latent)
-        return Evaluation(log_probs, entropies, values, predictions, recognitions)
+        predictions, opponent_logits = ask(self.prediction, latent), ask(self.recognition, latent)
+        return Evaluation(log_probs, entropies, values, predictions, opponent_logits)
 
-    def action_parameters(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
-        """Returns the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""
-        trunk, _ = self._trunk_unroll(observations, memory, starts)
+    def action_parameters(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
+        """Return the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""
+        trunk, _ = self._trunk_unroll(observations, memory, episode_starts)
         return self._restricted(self.actor(trunk.actor.float()), trunk, observations)
 
-    def restrict(self, parameters: Tensor, observations: Mapping[str, Tensor]) -> Tensor:
-        """Returns the action distribution's parameters, restricted to what the observations allow."""
+    def restrict(self, parameters: Tensor, observations: Entries) -> Tensor:
+        """Return the action distribution's parameters, restricted to what the observations allow."""
         if self.spec.action_mask is None:
             return parameters
         return self.head.restrict(parameters, observations[self.spec.action_mask])
 
     def explore(self, config: ExplorationConfig | None, progress: float) -> None:
-        """Takes how often it explores from now on, at a share of the training that is done, 0 to 1; None is never.
-
-        Raises:
-            ConfigError: It was made without exploration.
-        """
+        """Take how often it explores at a training progress of 0 to 1; ConfigError if made without exploration."""
         if self.mixture is not None:
             rates = (0.0, 0.0)
             if config is not None:
@@ -248,33 +308,26 @@ class Policy(nn.Module):
         elif config is not None:
             raise ConfigError("the policy was made without exploration; set policy.exploration, frequency 0 for none")
 
-    def opponent_frames(self, observations: Mapping[str, Tensor]) -> Tensor:
-        """Returns what the strategy encoder reads of observations `(..., *shape)`: `(..., inputs)`."""
+    def opponent_frames(self, observations: Entries) -> Tensor:
+        """Return what the strategy encoder reads of observations `(..., *shape)`: `(..., inputs)`."""
         if self.strategy is None:
             raise ConfigError("this policy has no strategy encoder; set policy.strategy")
         return self._opponent(self.observations.flatten(dict(observations)))
 
-    def strategy_latent(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> Tensor:
-        """Returns the strategy latent `(steps, rows, latent)` over segments, for analysis."""
+    def strategy_latent(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
+        """Return the strategy latent `(steps, rows, latent)` over segments, for analysis."""
         frames = self.opponent_frames(observations)
         assert self.strategy is not None  # noqa: S101 - for the type checker
-        return self.strategy.unroll(frames, part_of(memory, "strategy"), starts)
+        return self.strategy.unroll(frames, part_of(memory, "strategy"), episode_starts)
 
-    def attention(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> dict[str, Tensor]:
-        """Returns the strategy encoder's attention weights over segments; see the encoders for the shapes."""
+    def attention(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> dict[str, Tensor]:
+        """Return the strategy encoder's attention weights over segments; see the encoders for the shapes."""
         frames = self.opponent_frames(observations)
         assert self.strategy is not None  # noqa: S101 - for the type checker
-        return self.strategy.attention(frames, part_of(memory, "strategy"), starts)
+        return self.strategy.attention(frames, part_of(memory, "strategy"), episode_starts)
 
     def draw_noise(self, steps: int, rows: int, generator: torch.Generator, *, explore: bool = False) -> Tensor:
-        """Draws the noise of a whole rollout, `(steps, rows, *head.noise_shape)`.
-
-        Args:
-            steps: How many steps.
-            rows: How many rows.
-            generator: Draws it.
-            explore: Whether the policy's exploration is to be played, if it has any: the last axis is longer then.
-        """
+        """Draw a rollout's noise, `(steps, rows, *head.noise_shape)`; to `explore`, the last axis is longer."""
         shape = (steps, rows, *self.head.noise_shape)
         if explore and self.mixture is not None:
             shape = (*shape[:-1], shape[-1] + NOISE_SIZE)
@@ -282,15 +335,15 @@ class Policy(nn.Module):
         return draw(shape, generator=generator, device=self.device)
 
     def clip_actions(self, actions: Tensor) -> Tensor:
-        """Returns what goes to the world: continuous actions cut to the action space's bounds."""
+        """Return what goes to the world: continuous actions cut to the action space's bounds."""
         return actions if self._bounds is None else actions.clamp(*self._bounds)
 
-    def observe(self, observations: Mapping[str, Tensor]) -> None:
-        """Adds a rollout's observations `(..., *shape)` to the running statistics, if there are any."""
+    def observe(self, observations: Entries) -> None:
+        """Add a rollout's observations `(..., *shape)` to the running statistics, if there are any."""
         self.observations.observe(dict(observations))
 
     def state(self) -> dict[str, Tensor]:
-        """Returns all parameters and statistics, by name, as copies."""
+        """Return all parameters and statistics, by name, as copies."""
         tensors = {f"parameter.{name}": tensor.detach().clone() for name, tensor in self.named_parameters()}
         for name, normaliser in self._normalisers().items():
             tensors |= {f"normaliser.{name}.{key}": value for key, value in normaliser.state().items()}
@@ -298,88 +351,78 @@ class Policy(nn.Module):
 
     @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Takes what `state` gave, from any device.
-
-        Raises:
-            StateError: A name is missing or superfluous, or a shape differs.
-        """
-        own = self.state()
-        if set(state) != set(own):
-            wrong = sorted(set(state) ^ set(own))
-            raise StateError(
-                f"the policy's state does not fit: {', '.join(wrong[:5])} in one only; use the same config"
-            )
+        """Restore the state returned by `state()`, from any device; raise StateError if it does not fit."""
+        check_tensors(state, self.state(), "the policy")
         for name, parameter in self.named_parameters():
-            given = state[f"parameter.{name}"]
-            if given.shape != parameter.shape:
-                raise StateError(f"parameter {name} is {tuple(given.shape)}, expected {tuple(parameter.shape)}")
-            parameter.copy_(given)
+            parameter.copy_(state[f"parameter.{name}"])
         for name, normaliser in self._normalisers().items():
             normaliser.load_state(part_of(state, f"normaliser.{name}"))
 
-    def _normalisers(self) -> dict[str, Normaliser]:
-        return {name: module for name, module in self.named_modules() if isinstance(module, Normaliser)}
+    def _normalisers(self) -> dict[str, Normalizer]:
+        return {name: module for name, module in self.named_modules() if isinstance(module, Normalizer)}
 
     def _opponent(self, flat: Mapping[str, Tensor]) -> Tensor:
         assert self.config.strategy is not None  # noqa: S101 - for the type checker
         return flat[self.config.strategy.entry][..., self._block[0] : self._block[1]]
 
     def _precision(self) -> AbstractContextManager[object]:
-        """Returns the context of encoders and memories: bfloat16 where the config asks for it."""
+        """Return the context of encoders and memories: bfloat16 where the config asks for it."""
         if not self.uses_bfloat16:
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
 
-    def _restricted(self, latent: Tensor, trunk: Trunk, observations: Mapping[str, Tensor]) -> Tensor:
-        """Returns the action distribution's parameters, restricted to what is allowed, in float32."""
+    def _restricted(self, latent: Tensor, trunk: Trunk, observations: Entries) -> Tensor:
+        """Return the action distribution's parameters, restricted to what is allowed, in float32."""
         parameters = self.head(latent) if trunk.places is None else self.head(latent, trunk.places.float())
         return self.restrict(parameters.float(), observations)
 
     def _choice_logits(self, parameters: Tensor) -> Tensor:
-        assert isinstance(self.head, ChoiceHead)  # noqa: S101 - whatever explores has one; for the type checker
+        assert isinstance(self.head, MaskedCategoricalHead)  # noqa: S101 - whatever explores has one; for the type checker
         return self.head.choice_logits(parameters)
 
     def _value(self, features: Tensor) -> Tensor:
         values: Tensor = self.value_head(self.critic(features.float()))
         return values.squeeze(-1).float()
 
-    def _trunk_step(self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor) -> tuple[Trunk, Memory]:
+    def _trunk_step(
+        self, observations: Entries, memory: RecurrentState, episode_starts: Tensor
+    ) -> tuple[Trunk, RecurrentState]:
         flat = self.observations.flatten(dict(observations))
         features, places = self.observations.see(flat)
-        following: Memory = {}
+        following: RecurrentState = {}
         if self.strategy is not None:
-            latent, part = self._strategy_step(self._opponent(flat), part_of(memory, "strategy"), starts)
+            latent, part = self._strategy_step(self._opponent(flat), part_of(memory, "strategy"), episode_starts)
             features = torch.cat((features, latent), dim=-1)
             following |= with_prefix("strategy", part)
         if self.recurrent is None:
             return Trunk(features, features, places), following
         cells = self._recurrent_cells()
-        steps = step_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
+        steps = step_all(list(cells.values()), features, [part_of(memory, name) for name in cells], episode_starts)
         for name, (_, part) in zip(cells, steps, strict=True):
             following |= with_prefix(name, part)
         return self._beside(features, Trunk(steps[0][0], steps[-1][0], places)), following
 
     def _trunk_unroll(
-        self, observations: Mapping[str, Tensor], memory: Memory, starts: Tensor
+        self, observations: Entries, memory: RecurrentState, episode_starts: Tensor
     ) -> tuple[Trunk, Tensor | None]:
-        """Returns the features of whole segments, and the strategy latent if there is one."""
+        """Return the features of whole segments, and the strategy latent if there is one."""
         flat = self.observations.flatten(dict(observations))
         features, places = self.observations.see(flat)
         latent = None
         if self.strategy is not None:
-            latent = self._strategy_unroll(self._opponent(flat), part_of(memory, "strategy"), starts)
+            latent = self._strategy_unroll(self._opponent(flat), part_of(memory, "strategy"), episode_starts)
             features = torch.cat((features, latent), dim=-1)
         if self.recurrent is None:
             return Trunk(features, features, places), latent
         cells = self._recurrent_cells()
-        outputs = unroll_all(list(cells.values()), features, [part_of(memory, name) for name in cells], starts)
+        outputs = unroll_all(list(cells.values()), features, [part_of(memory, name) for name in cells], episode_starts)
         return self._beside(features, Trunk(outputs[0], outputs[-1], places)), latent
 
     def _beside(self, features: Tensor, remembered: Trunk) -> Trunk:
-        """Returns what is remembered, with what went into the memory beside it where the config asks for that."""
+        """Return what is remembered, with what went into the memory beside it where the config asks for that."""
         if self.config.recurrent is None or not self.config.recurrent.skip:
             return remembered
-        scale, size = self.config.recurrent.skip_scale, self.observations.output_size
+        scale, size = self.config.recurrent.memory_feature_scale, self.observations.output_size
         if scale != 1.0:
             remembered = Trunk(remembered.actor * scale, remembered.critic * scale, remembered.places)
             features = torch.cat((features[..., :size], features[..., size:] * scale), dim=-1)
@@ -387,6 +430,27 @@ class Policy(nn.Module):
         return Trunk(actor, critic, remembered.places)
 
     def _recurrent_cells(self) -> dict[str, Lstm | Gru]:
-        """Returns the recurrent memories of actor and critic, or the one that they share, by name."""
+        """Return the recurrent memories of actor and critic, or the one that they share, by name."""
         cells = {"recurrent": self.recurrent, "critic_recurrent": self.critic_recurrent}
         return {name: cell for name, cell in cells.items() if cell is not None}
+
+
+@torch.no_grad()
+def kind_shares(
+    policy: Policy, observations: Entries, memory: RecurrentState, episode_starts: Tensor, *, explores: bool = True
+) -> Tensor:
+    """Return the probability of every kind of action, `(steps, rows, kinds)`, over segments as in `Policy.unroll`.
+
+    It is that of the mixture with which experience is collected or, unless `explores`, the policy's own. Raise
+    UnsupportedError if its actions have no kinds.
+    """
+    head = policy.head
+    if not isinstance(head, MaskedCategoricalHead):
+        raise UnsupportedError(
+            f"actions of {policy.spec.id} have no kinds that the policy knows of; valid: Discrete and MultiDiscrete "
+            "actions with a mask, with factors that do not always count, or with policy.exploration"
+        )
+    logits = head.choice_logits(policy.action_parameters(observations, memory, episode_starts))
+    if explores and policy.mixture is not None:
+        return policy.mixture.kind_shares(logits)
+    return torch.softmax(logits[..., : head.choices.counts[0]], -1)

@@ -1,6 +1,6 @@
-"""The model card: what an agent is, how it was trained, what was measured of it and by which command, in Markdown.
+"""The model card in Markdown: what an agent is, how it was trained, its results and how to reproduce them.
 
-Every number comes from the run's own files; what they do not say is called not measured.
+Every number comes from the run's own files; what is not in them is called not measured.
 """
 
 import hashlib
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ludus.reports.run_data import CONFIG, RUN, RunData, Table, read_run
+from ludus.core.files import MAX_DOCUMENT_BYTES, read_if_possible
+from ludus.core.tables import Table
+from ludus.reports.run_data import CONFIG, RUN, RunData, read_run
 
 MISSING = "not measured"
 
@@ -21,29 +23,19 @@ _TITLES = {"win_rate": "won", "mean_return": "mean return", "mean_length": "mean
 
 @dataclass(frozen=True, slots=True)
 class CardSubject:
-    """The agent that a card is about.
-
-    Attributes:
-        title: What it is called.
-        path: Its file, or whatever else people shall name to use it.
-        sha256: Of that file; empty if it is no file.
-        description: The policy's description as JSON: world, spaces, settings.
-        parameters: How many numbers were learned.
-        checkpoint: Of its run.
-        env_steps: At which it was taken; None if nobody knows.
-    """
+    """The agent that a card is about."""
 
     title: str
-    path: str
-    sha256: str
-    description: Mapping[str, Any]
+    path: str  # its file, or the path by which it is used
+    sha256: str  # hash of that file; empty if it is not a file
+    description: Mapping[str, Any]  # the policy's description as JSON: world, spaces, settings
     parameters: int
-    checkpoint: str
-    env_steps: int | None
+    checkpoint: str  # checkpoint of its run
+    env_steps: int | None  # env steps at that checkpoint; None if unknown
 
 
 def run_folder_of(agent: Path) -> Path | None:
-    """Returns the folder of the run that an agent's path belongs to; None if it lies alone."""
+    """Return the folder of the run that an agent's path belongs to; None if there is none."""
     for folder in (agent, agent.absolute().parent.parent):
         if (folder / RUN).is_file() and (folder / CONFIG).is_file():
             return folder
@@ -51,14 +43,10 @@ def run_folder_of(agent: Path) -> Path | None:
 
 
 def write_model_card(subject: CardSubject, run_folder: Path | None) -> str:
-    """Returns the card.
-
-    Args:
-        subject: The agent.
-        run_folder: Of the run that it comes from; without one, nothing is known of training and results.
+    """Return the card of an agent; without the folder of its run, training and results are unknown.
 
     Raises:
-        ConfigError: The folder is no run folder.
+        ConfigError: The folder is not a run folder.
     """
     run = None if run_folder is None else read_run(run_folder)
     evaluated = _evaluation(subject, run)
@@ -79,10 +67,10 @@ def _identity(subject: CardSubject) -> list[tuple[str, str]]:
     entries = ", ".join(f"{name} {tuple(space['shape']) or ''}".strip() for name, space in said["observation_space"])
     settings = ", ".join(f"{name}={value}" for name, value in said["settings"].items())
     return [
-        ("world", f"`{said['world']}`, {said['rate_hz']:g} decisions a second"),
-        ("settings of the world", f"`{settings}`" if settings else "the world's own"),
-        ("sees", entries),
-        ("acts by", _actions(said["action_space"])),
+        ("world", f"`{said['world']}`, {said['rate_hz']:g} decisions per second"),
+        ("settings of the world", f"`{settings}`" if settings else "defaults"),
+        ("observations", entries),
+        ("actions", _actions(said["action_space"])),
         ("policy", _policy(said["config"])),
         ("parameters", f"{subject.parameters:,}"),
         ("file", f"`{subject.path}`" + (f", SHA-256 `{subject.sha256}`" if subject.sha256 else "")),
@@ -109,35 +97,40 @@ def _training(subject: CardSubject, run: RunData | None) -> list[tuple[str, str]
     steps = MISSING if subject.env_steps is None else f"{subject.env_steps:,}"
     rows = [("env steps of this agent", f"{steps} (checkpoint `{subject.checkpoint}`)")]
     if run is None:
-        return [*rows, ("budget, time, seed, settings, hardware", f"{MISSING}: the agent came without its run")]
-    sessions = [session for session in run.run.get("sessions", []) if isinstance(session, Mapping)]
+        return [*rows, ("budget, time, seed, settings, hardware", f"{MISSING}: the agent has no run folder")]
+    listed = run.run.get("sessions")
+    sessions = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
     budget = run.setting("total_env_steps")
-    config_file = run.folder / CONFIG
-    digest = hashlib.sha256(config_file.read_bytes()).hexdigest() if config_file.is_file() else MISSING
+    settings = read_if_possible(run.folder / CONFIG, limit=MAX_DOCUMENT_BYTES)
+    digest = MISSING if settings is None else hashlib.sha256(settings).hexdigest()
+    parent = run.run.get("parent")
+    if isinstance(parent, Mapping):
+        rows.append(("forked from", f"`{parent.get('folder')}`, after {parent.get('env_steps')} env steps"))
     return [
         *rows,
         ("budget of the run", f"{budget:,} env steps" if isinstance(budget, int) else MISSING),
-        ("training time of the run", _seconds(sessions)),
+        ("wall time of the run", _seconds(sessions, "wall_s")),
+        ("training time, a part of it", _seconds(sessions, "training_s")),
         ("algorithm", str(run.setting("algorithm", MISSING))),
         ("seed", str(run.setting("seed", MISSING))),
         (f"`{CONFIG}`, SHA-256", f"`{digest}`"),
         ("command", _each(sessions, lambda session: f"`{shlex.join(map(str, session['command']))}`")),
-        ("hardware", _each(sessions, _machine) + f"; device `{run.setting('world.device', MISSING)}`"),
+        ("hardware", _each(sessions, _machine)),
         ("versions", _each(sessions, lambda session: ", ".join(f"{k} {v}" for k, v in session["versions"].items()))),
         ("code", _each(sessions, _code)),
     ]
 
 
-def _seconds(sessions: Sequence[Mapping[str, Any]]) -> str:
-    known = [session["training_s"] for session in sessions if isinstance(session.get("training_s"), int | float)]
+def _seconds(sessions: Sequence[Mapping[str, Any]], name: str) -> str:
+    known = [session[name] for session in sessions if isinstance(session.get(name), int | float)]
     if not known:
         return MISSING
     cut_off = len(sessions) - len(known)
-    return f"{sum(known):,.1f} s" + (f", and {cut_off} sessions that were cut off, {MISSING}" if cut_off else "")
+    return f"{sum(known):,.1f} s" + (f", and {cut_off} interrupted sessions, {MISSING}" if cut_off else "")
 
 
 def _each(sessions: Sequence[Mapping[str, Any]], say: Any) -> str:  # noqa: ANN401 - a function of a session
-    """Returns what the sessions of a run say, each different answer once."""
+    """Return what the sessions of a run report, each distinct answer once."""
     said: dict[str, None] = {}
     for session in sessions:
         try:
@@ -148,16 +141,19 @@ def _each(sessions: Sequence[Mapping[str, Any]], say: Any) -> str:  # noqa: ANN4
 
 
 def _machine(session: Mapping[str, Any]) -> str:
-    return f"{session['machine']['system']}, {session['machine']['cores']} cores"
+    machine = session["machine"]
+    return f"{machine['system']}, {machine['cores']} cores, device {machine.get('device', MISSING)}"
 
 
 def _code(session: Mapping[str, Any]) -> str:
     git = session["git"]
-    return f"commit `{git['commit']}`" + ("" if git["clean"] else " with changes")
+    if git is None:
+        return f"Ludus {session['versions']['ludus']}, not run from a git checkout"
+    return f"commit `{git['commit']}`" + ("" if git["clean"] else " with uncommitted changes")
 
 
 def _evaluation(subject: CardSubject, run: RunData | None) -> Table | None:
-    """Returns the rows of the evaluation of this very checkpoint, if there was one."""
+    """Return the rows of the evaluation of this checkpoint, if there was one."""
     if run is None or subject.env_steps is None or not len(run.evaluations):
         return None
     rows = run.evaluations.rows(run.evaluations.numbers("env_steps") == subject.env_steps)
@@ -171,20 +167,15 @@ def _results(subject: CardSubject, run: RunData | None, rows: Table | None) -> s
     shown = [outcome for outcome in _OUTCOMES if outcome in rows]
     modal = [column for column in ("mode", "side") if column in rows]
     header = (name, *modal, "matches", *(f"{_TITLES[outcome]} (95 % interval)" for outcome in shown))
-    cells = [
-        (
-            rows.texts(name)[row] or "alone",
-            *(rows.texts(column)[row] for column in modal),
-            rows.texts("matches")[row],
-            *(_cell(rows, outcome, row) for outcome in shown),
-        )
-        for row in range(len(rows))
-    ]
+    cells = []
+    for row in range(len(rows)):
+        who, *texts = (str(rows.texts(column)[row]) for column in (name, *modal, "matches"))
+        cells.append((who or "alone", *texts, *(_cell(rows, outcome, row) for outcome in shown)))
     return (
         f"{_table(header, cells)}\n\n"
-        "These rows of `evaluation_results.csv` were measured in training, on games and seeds of their own. This "
-        "measures them again: on a CPU, if the run was trained on one, it gives the same numbers, elsewhere such as "
-        f"lie within the intervals.\n\n```sh\n{_command(subject, run)}\n```"
+        "These rows of `evaluation_results.csv` were measured during training, on separate games and seeds. This "
+        "command reproduces them: the same numbers on a CPU, if the run was trained on one, elsewhere numbers within "
+        f"the intervals.\n\n```sh\n{_command(subject, run)}\n```"
     )
 
 
@@ -198,15 +189,14 @@ def _cell(rows: Table, outcome: str, row: int) -> str:
 
 
 def _command(subject: CardSubject, run: RunData) -> str:
-    """Returns the command that repeats the run's own evaluation."""
-    if run.setting("evaluation.trials") == []:  # the world as the run had it, without any trial
-        options = {name: run.setting(f"evaluation.{name}") for name in ("matches", "seed", "deterministic")}
-        said = ", ".join(f"{name}={value!r}" for name, value in options.items())
-        return shlex.join(
-            ["python", "-c", f"import ludus; print(ludus.evaluate({subject.path!r}, trials=[], {said}).rows)"]
-        )
+    """Return the command that repeats the run's own evaluation."""
+    if run.setting("evaluation.scenarios") == []:  # the world with the run's settings, without any scenario
+        options = ("matches", "seed", "deterministic")
+        said = ", ".join(f"{name}={run.setting(f'evaluation.{name}')!r}" for name in options)
+        code = f"import ludus; print(ludus.evaluate({subject.path!r}, scenarios=[], {said}).rows)"
+        return shlex.join(["python", "-c", code])
     words = ["ludus", "eval", subject.path]
-    for option, key in (("--against", "opponents"), ("--trial", "trials")):
+    for option, key in (("--against", "opponents"), ("--scenario", "scenarios")):
         for name in run.setting(f"evaluation.{key}") or ():
             words += [option, str(name)]
     words += ["--matches", str(run.setting("evaluation.matches")), "--seed", str(run.setting("evaluation.seed"))]
@@ -216,18 +206,18 @@ def _command(subject: CardSubject, run: RunData) -> str:
 
 def _limitations(subject: CardSubject, run: RunData | None, rows: Table | None) -> list[str]:
     world = subject.description["world"]
-    lines = [f"It fits `{world}` with these observations and actions alone; another version of the world refuses it."]
+    lines = [f"It plays only `{world}` with these observations and actions; another version of the world rejects it."]
     if rows is None:
-        lines.append("Nothing is known of its strength: measure it with the command above before relying on it.")
+        lines.append("Its strength is unknown: evaluate it with the command above before relying on it.")
     else:
         met = rows.texts("trial" if "trial" in rows else "opponent").tolist()
         against = ", ".join(dict.fromkeys(name for name in met if name))
-        lines.append(f"It was measured {f'with {against}' if against else 'alone'}, and nowhere else.")
+        lines.append(f"It was measured {f'with {against}' if against else 'alone'}, and not elsewhere.")
     if run is not None:
-        lines.append(f"It is one run with seed {run.setting('seed', MISSING)}: other seeds may do better or worse.")
-    drawn = run is not None and rows is not None and not run.setting("evaluation.deterministic")
-    if drawn:
-        lines.append("The numbers are those of drawn actions; the most likely ones (`--deterministic`) may differ.")
+        seed = run.setting("seed", MISSING)
+        lines.append(f"It is a single run with seed {seed}: other seeds may do better or worse.")
+    if run is not None and rows is not None and not run.setting("evaluation.deterministic"):
+        lines.append("The numbers are those of sampled actions; deterministic ones (`--deterministic`) may differ.")
     return lines
 
 

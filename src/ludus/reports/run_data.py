@@ -1,131 +1,64 @@
-"""Reads a run folder, the one way for everything that reports on runs: whatever is missing or cut off is left out.
+"""Read a run folder, the one way for everything that reports on runs: whatever is missing or cut off is left out.
 
-A run that is still going is read as it stands: a line of which only a part is written does not count yet.
+A running run is read as it is: a partially written line does not count yet.
 """
 
-import csv
-import json
-import math
-from collections.abc import Mapping, Sequence
+import logging
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ludus.config import read_document
-from ludus.core.errors import ConfigError
-from ludus.core.json_lines import read_json_lines
+from ludus.core.errors import ConfigError, FormatError
+from ludus.core.files import MAX_DOCUMENT_BYTES, read_json_object, suggest_run
+from ludus.core.tables import Table, read_lines, read_table
+from ludus.league.payoffs import Record
+from ludus.league.ratings import FIRST_MODE
 
-Numbers: TypeAlias = NDArray[np.float64]
-Texts: TypeAlias = NDArray[np.str_]
+logger = logging.getLogger(__name__)
 
 METRICS = "metrics.jsonl"
 EPISODES = "monitor.csv"
-BEHAVIOUR = "behavior_metrics.csv"
+EPISODE_METRICS = "behavior_metrics.csv"
 REWARDS = "reward_breakdown.csv"
 EVALUATIONS = "evaluation_results.csv"
 OPPONENTS = "opponents.csv"
 STRATEGY = "strategy_analysis.csv"
-RESOURCES = "resources.csv"  # times and memory; unlike all others, equal runs do not write equal bytes
+RESOURCES = "resources.csv"  # times and memory; the only file that differs between equal runs
 CONFIG = "config.yaml"
 RUN = "run.json"
-
-
-class Table:
-    """The columns of one file, read as numbers or as texts; empty if the file is not there or has no rows."""
-
-    def __init__(self, columns: Mapping[str, Sequence[Any]], file: str = "") -> None:
-        """Takes columns of equal length.
-
-        Args:
-            columns: Values by name, as text or as what JSON holds.
-            file: Name of the file that they come from.
-        """
-        self.file = file
-        self._columns = columns
-        self._numbers: dict[str, Numbers] = {}
-        self._texts: dict[str, Texts] = {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Columns in the file's order."""
-        return tuple(self._columns)
-
-    def __len__(self) -> int:
-        return len(next(iter(self._columns.values()), ()))
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._columns
-
-    def numbers(self, name: str) -> Numbers:
-        """Returns `(rows,)` of a column; NaN where there is no number, or no such column."""
-        if name not in self._numbers:
-            values = self._columns.get(name)
-            numbers = [math.nan] * len(self) if values is None else [_number(value) for value in values]
-            self._numbers[name] = np.array(numbers, dtype=np.float64)
-        return self._numbers[name]
-
-    def texts(self, name: str) -> Texts:
-        """Returns `(rows,)` of a column; empty texts if there is no such column."""
-        if name not in self._texts:
-            values = self._columns.get(name)
-            texts = [""] * len(self) if values is None else [_text(value) for value in values]
-            self._texts[name] = np.array(texts, dtype=np.str_)
-        return self._texts[name]
-
-    def last(self, name: str) -> float:
-        """Returns the last number of a column; NaN if there is none."""
-        found = self.numbers(name)
-        found = found[np.isfinite(found)]
-        return float(found[-1]) if len(found) else math.nan
-
-    def rows(self, chosen: NDArray[np.bool_]) -> "Table":
-        """Returns the rows in which `chosen`, `(rows,)`, is set; the table itself if it is set in all."""
-        if chosen.all():
-            return self
-        places = np.flatnonzero(chosen).tolist()
-        return Table({name: [values[place] for place in places] for name, values in self._columns.items()}, self.file)
-
-
-_NO_TABLE = Table({})
+TABLES = {  # attribute of `RunData` -> file
+    "metrics": METRICS, "episodes": EPISODES, "episode_metrics": EPISODE_METRICS, "rewards": REWARDS,
+    "evaluations": EVALUATIONS, "opponents": OPPONENTS, "strategy": STRATEGY, "resources": RESOURCES,
+}  # fmt: skip
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_BEST = Path("checkpoints") / "best" / "manifest.json"
+_NO_TABLE = Table({})
 
 
 @dataclass(frozen=True, slots=True)
 class RunData:
-    """Everything that the files of a run folder say.
-
-    Attributes:
-        folder: Where they are.
-        config: `config.yaml` as plain data.
-        run: `run.json` likewise.
-        metrics: `metrics.jsonl`, a row an iteration: losses, entropy, KL and so on.
-        episodes: `monitor.csv`, a row an episode: `reward`, `length`, `outcome` (won, drawn, lost), `opponent`.
-        behaviour: `behavior_metrics.csv`, a row an iteration in which episodes ended.
-        rewards: `reward_breakdown.csv`, a row an iteration: `total`, then the terms.
-        evaluations: `evaluation_results.csv`, a row an opponent or trial and evaluation.
-        opponents: `opponents.csv`, a row an iteration and opponent: `learner`, `opponent`, `kind`, `wins`...
-        strategy: `strategy_analysis.csv`, a row every few iterations.
-        resources: `resources.csv`, a row every now and then: memory, and where the time went since the row before.
-    """
+    """Content of the files of a run folder; see `TABLES` for the files of the tables."""
 
     folder: Path
-    config: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    run: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    metrics: Table = _NO_TABLE
-    episodes: Table = _NO_TABLE
-    behaviour: Table = _NO_TABLE
-    rewards: Table = _NO_TABLE
-    evaluations: Table = _NO_TABLE
-    opponents: Table = _NO_TABLE
-    strategy: Table = _NO_TABLE
-    resources: Table = _NO_TABLE
+    config: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)  # `config.yaml` as plain data
+    run: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)  # `run.json` likewise
+    metrics: Table = _NO_TABLE  # one row per iteration: losses, entropy, KL and so on
+    episodes: Table = _NO_TABLE  # one row per episode: `reward`, `length`, `outcome` (won, drawn, lost), `opponent`
+    episode_metrics: Table = _NO_TABLE  # one row per iteration in which episodes ended
+    rewards: Table = _NO_TABLE  # one row per iteration: `total`, then the terms
+    evaluations: Table = _NO_TABLE  # one row per evaluation and opponent or scenario
+    opponents: Table = _NO_TABLE  # one row per iteration and opponent: `learner`, `opponent`, `kind`, `wins`...
+    strategy: Table = _NO_TABLE  # one row every few iterations
+    resources: Table = _NO_TABLE  # one row now and then: memory, and where the time went since the previous row
 
     def setting(self, path: str, default: Any = None) -> Any:  # noqa: ANN401 - as the setting
-        """Returns a setting by its path, such as `ppo.entropy`; the default if the run has none."""
+        """Return a setting by its path, such as `ppo.ent_coef`; the default if the run has none."""
         found: Any = self.config
         for part in path.split("."):
             if not isinstance(found, Mapping) or part not in found:
@@ -133,80 +66,81 @@ class RunData:
             found = found[part]
         return found
 
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm; the section of its name holds its settings."""
+        return str(self.setting("algorithm", "ppo"))
+
+    @property
+    def is_off_policy(self) -> bool:
+        """Whether the algorithm learns from a replay buffer."""
+        section = self.setting(self.algorithm, {})
+        return isinstance(section, Mapping) and not section.keys().isdisjoint(("buffer_size", "learning_starts"))
+
 
 def read_run(folder: Path) -> RunData:
-    """Reads a run folder.
+    """Read a run folder.
 
     Raises:
-        ConfigError: It holds neither settings nor metrics, so it is no run folder.
+        ConfigError: It holds neither settings nor metrics, so it is not a run folder.
     """
     if not (folder / CONFIG).is_file() and not (folder / METRICS).is_file():
-        raise ConfigError(
-            f"{folder} is no run folder: it has neither {CONFIG} nor {METRICS}; pass the folder that `ludus train` "
-            "named, such as runs/latest"
-        )
-    return RunData(
-        folder,
-        config=read_settings(folder / CONFIG),
-        run=_read_json(folder / RUN),
-        metrics=read_lines(folder / METRICS),
-        episodes=read_table(folder / EPISODES),
-        behaviour=read_table(folder / BEHAVIOUR),
-        rewards=read_table(folder / REWARDS),
-        evaluations=read_table(folder / EVALUATIONS),
-        opponents=read_table(folder / OPPONENTS),
-        strategy=read_table(folder / STRATEGY),
-        resources=read_table(folder / RESOURCES),
-    )
+        raise ConfigError(f"{folder} is not a run folder: it has neither {CONFIG} nor {METRICS}{suggest_run(folder)}")
+    return RunData(folder, **read_parts(folder, TABLES))
 
 
-def read_table(path: Path) -> Table:
-    """Reads a CSV file with a header; rows of another width than the header, and a last one cut off, are left out."""
-    if not path.is_file():
-        return Table({}, path.name)
-    whole = path.read_bytes()
-    text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")
-    reader = csv.reader(text.splitlines())
-    header = next(reader, [])
-    rows = [row for row in reader if len(row) == len(header)]
-    columns = zip(*rows, strict=True) if rows else (() for _ in header)
-    return Table(dict(zip(header, columns, strict=True)), path.name)
-
-
-def read_lines(path: Path) -> Table:
-    """Reads a file of JSON objects, one a line; lines that are none are left out."""
-    records = read_json_lines(path)
-    names = dict.fromkeys(name for record in records for name in record)
-    return Table({name: [record.get(name) for record in records] for name in names}, path.name)
+def read_parts(folder: Path, tables: Iterable[str]) -> dict[str, Any]:
+    """Return attributes of `RunData`: the settings, the document and some tables."""
+    readers = {name: read_lines if name == "metrics" else read_table for name in tables}
+    found = {name: read(folder / TABLES[name]) for name, read in readers.items()}
+    return {"config": read_settings(folder / CONFIG), "run": read_json(folder / RUN), **found}
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Reads a YAML file as plain data; empty if it is not there or damaged."""
-    if not path.is_file():
+    """Read a YAML file as plain data; empty if it is missing, or with a warning if it is unreadable."""
+    if not os.path.lexists(path):
         return {}
     document = read_document(path)
+    if not document.readable:
+        logger.warning("[WARN] %s; it is left out", document.faults[0])
     plain = document.root.plain() if document.readable else {}
     return plain if isinstance(plain, dict) else {}
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, ValueError, RecursionError):
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object; empty if it is missing, or with a warning if it is unreadable."""
+    if not os.path.lexists(path):
         return {}
-    return document if isinstance(document, dict) else {}
+    try:
+        return read_json_object(path, limit=MAX_DOCUMENT_BYTES)
+    except FormatError as error:
+        logger.warning("[WARN] %s; it is left out", error)
+        return {}
 
 
-def _number(value: object) -> float:
-    if isinstance(value, int | float):
-        return float(value)
-    if isinstance(value, str) and value:
-        try:
-            return float(value)
-        except ValueError:
-            return math.nan
-    return math.nan
+@dataclass(frozen=True, slots=True)
+class AgentResults:
+    """Evaluation matches of one agent."""
+
+    checkpoint: str  # `best`; `last` if the best one is unknown
+    env_steps: int
+    records: Mapping[str, Mapping[str, Record]]  # by mode and opponent
 
 
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
+def read_agent_results(folder: Path, evaluations: Table) -> AgentResults | None:
+    """Return the matches of the best agent, else of the one evaluated last; None if no matches were evaluated."""
+    counts = np.stack([evaluations.numbers(name) for name in ("wins", "draws", "losses")], axis=1)
+    played = evaluations.rows((np.isfinite(counts) & (counts >= 0.0)).all(1) & (evaluations.texts("opponent") != ""))
+    steps = played.numbers("env_steps")
+    if not np.isfinite(steps).any():
+        return None
+    best = read_json(folder / _BEST).get("step")
+    is_known = isinstance(best, int) and best in steps
+    when = int(steps[steps == best][0] if is_known else steps[np.isfinite(steps)][-1])
+    chosen = played.rows(steps == when)
+    records: dict[str, dict[str, Record]] = {}
+    for row, (mode, opponent) in enumerate(zip(chosen.texts("mode"), chosen.texts("opponent"), strict=True)):
+        won, drawn, lost = (int(chosen.numbers(name)[row]) for name in ("wins", "draws", "losses"))
+        found = records.setdefault(str(mode) or FIRST_MODE, {})
+        found[str(opponent)] = found.get(str(opponent), Record()).plus(Record(won, drawn, lost))
+    return AgentResults("best" if is_known else "last", when, records)

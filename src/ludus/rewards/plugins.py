@@ -1,34 +1,102 @@
-"""Loads a user's own file of reward terms, and only one that the user has named."""
+"""Load the user's own Python files and modules, and only those that the user has named."""
 
+import importlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
 from ludus.core.errors import ConfigError
+from ludus.core.text import blame
+
+_LOADED: dict[str, str] = {}  # name in sys.modules -> absolute path of the file, or the name itself
+_WORLDS: set[str] = set()  # worlds that are not the package's own
 
 
-def load_plugin(file: Path) -> None:
-    """Runs a Python file, whose decorated functions become reward terms (and whatever else it registers).
+def load_plugin(plugin: str | Path) -> None:
+    """Run a Python file or import a module, which registers reward terms, worlds or Gymnasium environments.
 
-    This executes the file: it is called only for what the user names on the command line, never for a path that a
-    config, a checkpoint or a run folder holds. A file that was loaded already is left alone.
+    This executes code. Call it only for what the user has typed, never for a name that a config, a checkpoint or a run
+    folder holds. A plugin that is loaded already is left alone.
+
+    Args:
+        plugin: Path of a `.py` file, or name of a module.
 
     Raises:
-        ConfigError: There is no such Python file, or running it failed.
+        ConfigError: There is no such file or module, or running it failed.
     """
-    path = file.resolve()
-    name = f"ludus_plugin_{path.stem}_{abs(hash(str(path))):x}"
-    if name in sys.modules:
+    if isinstance(plugin, Path) or plugin.endswith(".py") or os.sep in plugin:
+        _run_file(Path(plugin).resolve(), str(plugin))
+    else:
+        _import_module(plugin)
+
+
+def loaded_plugins() -> tuple[str, ...]:
+    """Return the plugins that were loaded, in order: absolute paths of files, and names of modules."""
+    return tuple(_LOADED.values())
+
+
+def note_world(world: str) -> None:
+    """Remember that a world was registered from outside the package, so that its agents need what registers it."""
+    _WORLDS.add(world)
+
+
+def plugins_needed(world: str) -> tuple[str, ...]:
+    """Return the loaded plugins that an agent of `world` needs, as its file records them: without folders.
+
+    A world of the package needs none, and neither does an environment of Gymnasium's own: plugins with reward terms
+    matter to a run, not to its agent.
+    """
+    import gymnasium  # a command that only loads plugins does without
+
+    gym_id = world.removeprefix("gym:")
+    if gym_id == world:
+        is_foreign = world in _WORLDS
+    else:
+        spec = gymnasium.registry.get(gym_id)
+        is_foreign = spec is None or not str(spec.entry_point).startswith("gymnasium.")
+    return tuple(Path(plugin).name for plugin in loaded_plugins()) if is_foreign else ()
+
+
+def _import_module(name: str) -> None:
+    if name in _LOADED:
+        return
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise ConfigError(f"module {name!r} failed: {blame(error)}; install what it imports") from error
+        raise ConfigError(
+            f"there is no module {name!r}; valid: an installed module, a module in the current folder, or the path of "
+            "a .py file with --plugin"
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"module {name!r} failed: {blame(error)}; fix it and try again") from error
+    _LOADED[name] = name
+
+
+def _run_file(path: Path, plugin: str) -> None:
+    if str(path) in _LOADED.values():
         return
     if path.suffix != ".py" or not path.is_file():
-        raise ConfigError(f"plugin {str(file)!r} is not a Python file; pass the path of an existing .py file")
+        raise ConfigError(f"plugin {plugin!r} is not a Python file; pass the path of an existing .py file")
+    name = path.stem if _is_free(path.stem, path) else f"ludus_plugin_{path.stem}_{len(_LOADED)}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"plugin {str(file)!r} cannot be loaded; check that it is a readable .py file")
+        raise ConfigError(f"plugin {plugin!r} cannot be loaded; check that it is a readable .py file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise ConfigError(f"plugin {file} failed: {type(error).__name__}: {error}; mend the file") from error
+        raise ConfigError(f"plugin {plugin!r} failed: {blame(error)}; fix the file") from error
+    _LOADED[name] = str(path)
+
+
+def _is_free(stem: str, path: Path) -> bool:
+    """Say whether a file can have its own name as a module, so that `entry_point="stem:Class"` finds it."""
+    if stem in sys.modules or not stem.isidentifier():
+        return False
+    other = importlib.util.find_spec(stem)
+    return other is None or (other.origin is not None and Path(other.origin).resolve() == path)

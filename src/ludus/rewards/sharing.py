@@ -1,6 +1,6 @@
 """Rewards that are shared in a team and taken from the other teams, term by term, so that the account still adds up.
 
-A seat's part of a term is mixed with the mean of its team (team spirit), and the mean of everybody who is not in its
+A seat's part of a term is mixed with the mean of its team (team spirit), and the mean of all seats that are not in its
 team is taken off (zero-sum). With `c` a term's contributions, `n` the size of the seat's team, `S` the team's sum, and
 `m` and `R` the number and the sum of all others, the seat gets
 
@@ -34,7 +34,7 @@ class Sharing:
         return self.team_spirit != 0.0 or self.zero_sum != 0.0
 
     def toward(self, goal: "Sharing", share: float) -> "Sharing":
-        """Returns what lies between this and a goal; `share` 0 is this, 1 the goal."""
+        """Return what lies between this and a goal; `share` 0 is this, 1 the goal."""
         return Sharing(
             (1.0 - share) * self.team_spirit + share * goal.team_spirit,
             (1.0 - share) * self.zero_sum + share * goal.zero_sum,
@@ -42,7 +42,7 @@ class Sharing:
 
 
 def check_teams(sharing: Sharing, teams: Sequence[int], world: str) -> None:
-    """Raises ConfigError if there is nobody to share with or to take from."""
+    """Raise ConfigError if no seat can share or take rewards."""
     if sharing and not teams:
         raise ConfigError(f"{world} gives rewards without teams; leave out team_spirit and zero_sum")
     if sharing.zero_sum and len(set(teams)) == 1:
@@ -50,7 +50,7 @@ def check_teams(sharing: Sharing, teams: Sequence[int], world: str) -> None:
 
 
 def share_rewards(parts: Tensor, teams: Sequence[int], sharing: Sharing) -> Tensor:
-    """Shares contributions among the seats of every game.
+    """Share contributions among the seats of every game.
 
     Args:
         parts: `(terms, ..., rows)`, all seats of a game beside each other, game after game.

@@ -7,17 +7,17 @@ from typing import TypeAlias
 from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
-from ludus.rewards.moment import Moment
+from ludus.rewards.step_info import StepInfo
 
-RewardTerm: TypeAlias = Callable[[Moment], Tensor]
+RewardTerm: TypeAlias = Callable[[StepInfo], Tensor]
 
 _TERMS: dict[str, dict[str, RewardTerm]] = {}
 
 
 def reward_term(world: str, name: str | None = None) -> Callable[[RewardTerm], RewardTerm]:
-    """Registers the function below it as a reward term.
+    """Register the function below it as a reward term.
 
-    The term is a pure function of a moment: it gives one number for every element of the moment's tensors, at weight
+    The term is a pure function of a step: it gives one number for every element of the step's tensors, at weight
     1, and keeps nothing, so nothing can survive an episode's end.
 
     Args:
@@ -40,12 +40,12 @@ def reward_term(world: str, name: str | None = None) -> Callable[[RewardTerm], R
 
 
 def terms_of(world: str) -> Mapping[str, RewardTerm]:
-    """Returns the terms that are registered for a world, by name."""
+    """Return the terms that are registered for a world, by name."""
     return MappingProxyType(_TERMS.get(world, {}))
 
 
 def find_terms(world: str, names: tuple[str, ...], events: tuple[str, ...]) -> dict[str, RewardTerm]:
-    """Returns the terms of the given names: registered ones, or else events of the world, which are terms too.
+    """Return the terms of the given names: registered ones, or else events of the world, which are terms too.
 
     Raises:
         UnknownNameError: A name is neither.
@@ -60,4 +60,4 @@ def find_terms(world: str, names: tuple[str, ...], events: tuple[str, ...]) -> d
 
 
 def _event(name: str) -> RewardTerm:
-    return lambda moment: moment.events[name]
+    return lambda info: info.events[name]

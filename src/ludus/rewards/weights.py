@@ -7,7 +7,11 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-Point: TypeAlias = tuple[Annotated[int, Field(ge=0)], float]
+from ludus.core.schedules import MAX_ENV_STEPS, MAX_FACTOR
+
+Point: TypeAlias = tuple[
+    Annotated[int, Field(ge=0, le=MAX_ENV_STEPS)], Annotated[float, Field(ge=-MAX_FACTOR, le=MAX_FACTOR)]
+]
 
 
 class WeightPath(BaseModel):
@@ -36,7 +40,7 @@ class WeightPath(BaseModel):
         return max(weight for _, weight in self.points)
 
     def value(self, env_steps: int) -> float:
-        """Returns the weight after so many env steps."""
+        """Return the weight after so many env steps."""
         place = bisect_right([step for step, _ in self.points], env_steps)
         if place in (0, len(self.points)):
             return self.points[max(place - 1, 0)][1]
@@ -65,7 +69,7 @@ class RewardConfig(BaseModel):
         weights: Weight of each term, added to the set or in place of what it says; 0 takes a term out.
         team_spirit: Share of the team's mean in the reward of each of its seats, from 0 to 1.
         zero_sum: Whether the mean reward of all seats of other teams is taken off a seat's own.
-        glide_env_steps: Over how many env steps weights go from the old to the new ones when a stage changes them.
+        glide_env_steps: Over how many env steps weights go from the old to the new ones when a phase changes them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -74,7 +78,7 @@ class RewardConfig(BaseModel):
     weights: dict[str, Weight] = Field(default_factory=dict)
     team_spirit: Weight = WeightPath(points=((0, 0.0),))
     zero_sum: bool = False
-    glide_env_steps: int = Field(default=0, ge=0)
+    glide_env_steps: int = Field(default=0, ge=0, le=MAX_ENV_STEPS)
 
     @field_validator("team_spirit")
     @classmethod

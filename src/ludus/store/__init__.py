@@ -1,10 +1,17 @@
 """Store: checkpoints as folders of tensors, JSON and a manifest; atomic to write, verified and harmless to read."""
 
-from ludus.store.checkpoint import Checkpoint, load_checkpoint, save_checkpoint, verify_checkpoint
+from ludus.store.checkpoint import (
+    Checkpoint,
+    Manifest,
+    load_checkpoint,
+    read_manifest,
+    read_single_file,
+    save_checkpoint,
+    verify_checkpoint,
+    write_single_file,
+)
 from ludus.store.checkpoints import NAMED, CheckpointStore, StoredCheckpoint, step_name
-from ludus.store.limits import DEFAULT_LIMITS, Limits
-from ludus.store.manifest import Manifest, read_manifest
-from ludus.store.single_file import read_single_file, write_single_file
+from ludus.store.documents import DEFAULT_LIMITS, Limits
 
 __all__ = [
     "Checkpoint",

@@ -5,25 +5,22 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ludus.core import files
 from ludus.core.errors import CheckpointError, ConfigError, UnknownNameError
-from ludus.core.files import (
-    ASIDE_PREFIX,
-    clean_temporaries,
-    existing_folder,
-    recover_folder,
-    remove_folder,
-    sync_folder,
+from ludus.store.checkpoint import (
+    MANIFEST_NAME,
+    TENSOR_SUFFIX,
+    Checkpoint,
+    Manifest,
+    load_with_manifest,
+    read_manifest,
+    save_checkpoint,
+    verify_checkpoint,
 )
-from ludus.store.checkpoint import Checkpoint, load_with_manifest, save_checkpoint, verify_checkpoint
-from ludus.store.limits import DEFAULT_LIMITS, Limits
-from ludus.store.manifest import MANIFEST_NAME, TENSOR_SUFFIX, Manifest, read_manifest
+from ludus.store.documents import DEFAULT_LIMITS
 
-NAMED = ("init", "best", "final", "interrupted")
-"""Checkpoints with a meaning of their own, which retention never deletes."""
-
-OWN_LIMITS = replace(DEFAULT_LIMITS, total_bytes=1 << 50)
-"""A run may be as large as it likes; the bound is for strangers' files."""
-
+NAMED = ("init", "best", "final", "interrupted")  # with a meaning of their own: retention never deletes them
+OWN_LIMITS = replace(DEFAULT_LIMITS, total_bytes=1 << 50)  # a run may be large; the bound is for untrusted files
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -44,41 +41,26 @@ class CheckpointStore:
         keep: How many checkpoints stay besides `NAMED` and protected ones.
     """
 
-    def __init__(self, root: Path, *, keep: int, report: Callable[[str], None], limits: Limits = OWN_LIMITS) -> None:
-        """Opens a store without touching the disk.
-
-        Args:
-            root: Folder of the checkpoints.
-            keep: At least 1.
-            report: Is told in one sentence of every checkpoint that is damaged and every leftover that is removed.
-            limits: What the files may ask of this machine.
-        """
+    def __init__(self, root: Path, *, keep: int, report: Callable[[str], None]) -> None:
+        """Open a store without touching the disk; `report` is told of damaged checkpoints and removed leftovers."""
         if keep < 1:
             raise ConfigError(f"keep is {keep}; at least 1 checkpoint must be kept")
         self.root = root
         self.keep = keep
         self._report = report
-        self._limits = limits
         self._sequence = 0  # remembered, so that the order holds also if a manifest cannot be read for a moment
 
     def names(self) -> list[str]:
-        """Returns the names of all checkpoints, also damaged ones, in alphabetical order; foreign files are ignored."""
+        """Return the names of all checkpoints, also damaged ones, in alphabetical order; foreign files are ignored."""
         if not self.root.is_dir():
             return []
-        found = {path.name.removeprefix(ASIDE_PREFIX) for path in self.root.iterdir() if not path.is_symlink()}
+        found = {path.name.removeprefix(files.ASIDE_PREFIX) for path in self.root.iterdir() if not path.is_symlink()}
         return sorted(name for name in found if _NAME.fullmatch(name) and _looks_like_checkpoint(self._folder(name)))
 
     def save(self, name: str, step: int, checkpoint: Checkpoint, *, protected: Iterable[str] = ()) -> Path:
-        """Saves a checkpoint under `name`, replacing an earlier one, and then deletes old ones.
+        """Save a checkpoint, replacing an earlier one of the name, delete old ones, and return the folder.
 
-        Args:
-            name: One of `NAMED`, or a name such as `step_name(step)`.
-            step: Environment steps done.
-            checkpoint: The content.
-            protected: Names that must not be deleted, such as those the league refers to.
-
-        Returns:
-            The folder of the checkpoint.
+        `name` is one of `NAMED`, or such as `step_name(step)`; `protected` names, such as the league's, stay.
 
         Raises:
             FormatError: The content cannot be stored.
@@ -95,19 +77,14 @@ class CheckpointStore:
         return target
 
     def load(self, name: str, *, parts: Collection[str] | None = None) -> StoredCheckpoint:
-        """Reads one checkpoint, verified.
-
-        Raises:
-            UnknownNameError: There is none of this name.
-            CheckpointError: It cannot be used.
-        """
+        """Read one checkpoint, verified; raise UnknownNameError or, if it cannot be used, CheckpointError."""
         names = self.names()
         if name not in names:
             raise UnknownNameError("checkpoint", name, names)
         return self._load(name, parts)
 
     def latest_valid(self) -> StoredCheckpoint | None:
-        """Reads the checkpoint that was saved last; reports damaged ones and goes on to the next older one."""
+        """Read the checkpoint that was saved last; report damaged ones and try the next older one."""
         for name, _ in self._readable(report=self._report):
             try:
                 return self._load(name, None)
@@ -115,8 +92,13 @@ class CheckpointStore:
                 self._report(f"{error}; trying the next older one")
         return None
 
+    def newest_step(self) -> int:
+        """Return the environment steps of the checkpoint that was saved last, by its manifest; 0 if there is none."""
+        readable = self._readable()
+        return readable[0][1].step if readable else 0
+
     def prune(self, keep: int, *, protected: Iterable[str] = ()) -> list[str]:
-        """Deletes old checkpoints to free space, after reading the newest valid one in full; returns their names.
+        """Delete old checkpoints to free space, after reading the newest valid one in full; return their names.
 
         Never deletes that one, `NAMED` or protected ones; without any valid checkpoint, deletes nothing.
         """
@@ -124,7 +106,7 @@ class CheckpointStore:
             raise ConfigError(f"keep is {keep}; at least 1 checkpoint must be kept")
         for name, _ in self._readable():
             try:
-                verify_checkpoint(self._folder(name), limits=self._limits)
+                verify_checkpoint(self._folder(name), limits=OWN_LIMITS)
             except CheckpointError as error:
                 self._report(str(error))
             else:
@@ -132,35 +114,35 @@ class CheckpointStore:
         return []
 
     def _load(self, name: str, parts: Collection[str] | None) -> StoredCheckpoint:
-        manifest, checkpoint = load_with_manifest(self.root / name, parts, self._limits)
+        manifest, checkpoint = load_with_manifest(self.root / name, parts, OWN_LIMITS)
         return StoredCheckpoint(name, manifest.step, checkpoint)
 
     def _folder(self, name: str) -> Path:
-        return existing_folder(self.root / name)
+        return files.existing_folder(self.root / name)
 
     def _readable(self, report: Callable[[str], None] | None = None) -> list[tuple[str, Manifest]]:
-        """Returns the checkpoints whose manifest is whole, the one saved last first."""
+        """Return the checkpoints whose manifest is whole, the one saved last first."""
         readable = []
         for name in self.names():
             try:
-                readable.append((name, read_manifest(self._folder(name), self._limits)))
+                readable.append((name, read_manifest(self._folder(name), OWN_LIMITS)))
             except CheckpointError as error:
                 if report is not None:
                     report(str(error))
         return sorted(readable, key=lambda item: (item[1].sequence, item[1].step, item[0]), reverse=True)
 
     def _tidy(self) -> None:
-        """Removes what a killed save left behind and ends replacements that it began."""
+        """Remove what a killed save left behind and end replacements that it began."""
         try:
             for name in self.names():
-                recover_folder(self.root / name)
-            for path in clean_temporaries(self.root):
+                files.recover_folder(self.root / name)
+            for path in files.clean_temporaries(self.root):
                 self._report(f"removed {path}, left behind by a save that was cut off")
         except OSError as error:  # the save that follows says whether the disk can still be used
             self._report(f"leftovers in {self.root} could not be removed: {error.strerror or error}")
 
     def _delete_old(self, newest: str, keep: int, protected: set[str]) -> list[str]:
-        """Deletes all but the newest `keep` checkpoints that are whole by manifest and sizes; spares damaged ones."""
+        """Delete all but the newest `keep` checkpoints that are whole by manifest and sizes; spares damaged ones."""
         candidates = [
             name for name, manifest in self._readable() if name not in NAMED and self._has_sizes(name, manifest)
         ]
@@ -170,8 +152,8 @@ class CheckpointStore:
             if name in spared:
                 continue
             try:
-                remove_folder(self.root / name)
-                sync_folder(self.root)
+                files.remove_folder(self.root / name)
+                files.sync_folder(self.root)
                 deleted.append(name)
             except OSError as error:
                 self._report(f"old checkpoint {self.root / name} could not be deleted: {error.strerror or error}")
@@ -186,12 +168,12 @@ class CheckpointStore:
 
 
 def step_name(step: int) -> str:
-    """Returns the usual name of a periodic checkpoint, such as `step-000000640000`."""
+    """Return the usual name of a periodic checkpoint, such as `step-000000640000`."""
     return f"step-{step:012d}"
 
 
 def _looks_like_checkpoint(folder: Path) -> bool:
-    """Whether a folder was meant to be a checkpoint, also if its manifest is lost."""
+    """Return whether a folder was meant to be a checkpoint, also if its manifest is lost."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     return (folder / MANIFEST_NAME).exists() or any(folder.glob(f"*{TENSOR_SUFFIX}"))

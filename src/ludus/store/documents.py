@@ -1,23 +1,122 @@
-"""Strict JSON: what is written comes back equal, and what is read is bounded in size, depth and number of values."""
+"""Untrusted files and strict JSON: bounded in size, depth and number of values, hashed while they are read.
 
+No links, no pipes, no more bytes than announced. What is written comes back equal.
+"""
+
+import hashlib
 import json
 import math
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
-from ludus.core.errors import FormatError
-from ludus.core.files import JSON
-from ludus.store.limits import Limits
+from ludus.core.errors import FormatError, brief
+from ludus.core.files import JSON, open_regular
 
 _MAX_INTEGER_BITS = 4096  # Python refuses to read numbers of more than 4300 digits
 
 
-def encode_document(document: JSON, limits: Limits) -> bytes:
-    """Returns the bytes of a document that `decode_document` will take and give back equal.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds that are checked before memory is spent; a saved checkpoint keeps to the same ones."""
 
-    Raises:
-        FormatError: A value is not JSON (NaN, a tuple, a key that is no string) or the document is too large.
-    """
+    manifest_bytes: int = 1 << 20  # size of the manifest; 1 MiB lists some 8,000 files
+    document_bytes: int = 8 << 20  # size of one JSON document
+    # Values in one JSON document; a million small ones take about 100 MB once they are read.
+    document_values: int = 1_000_000
+    document_depth: int = 64  # lists and mappings within each other
+    header_bytes: int = 4 << 20  # size of the table of tensors in one file; 4 MiB is some 40,000 tensors
+    tensor_axes: int = 16  # axes of one tensor
+    tensor_elements: int = 1 << 48  # product of a tensor's axes that are not 0
+    total_bytes: int = 8 << 30  # size of all files that are read together; a run's own store has no such bound
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class HashedReader:
+    """Reads a regular file front to back and hashes the very bytes that it hands out."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self.size = size
+        self.position = 0
+        self._descriptor = descriptor
+        self._digest = hashlib.sha256()
+
+    @property
+    def rest(self) -> int:
+        """Bytes that have not been read yet."""
+        return self.size - self.position
+
+    def check_size(self, expected: int) -> None:
+        """Raise FormatError unless the file has exactly the expected size in bytes."""
+        if self.size != expected:
+            raise FormatError(f"has {self.size} bytes; the manifest says {expected}")
+
+    def check_limit(self, limit: int) -> None:
+        """Raise FormatError if the file is larger than `limit` bytes."""
+        if self.size > limit:
+            raise FormatError(f"has {self.size} bytes; at most {limit} are allowed")
+
+    def read(self, count: int) -> bytes:
+        """Return the next `count` bytes; raise FormatError if there are fewer."""
+        if count > self.rest:
+            raise FormatError(f"ends after {self.size} bytes; {self.position + count} are needed")
+        buffer = bytearray(count)
+        self.read_into(memoryview(buffer))
+        return bytes(buffer)
+
+    def read_into(self, buffer: memoryview) -> None:
+        """Fill a flat buffer of bytes; raise FormatError if the file is shorter than when it was opened."""
+        rest = buffer
+        while rest.nbytes:
+            count = os.readv(self._descriptor, [rest]) if hasattr(os, "readv") else self._read_copy(rest)
+            if count == 0:
+                raise FormatError(f"became shorter while it was read, at byte {self.position}")
+            self._digest.update(rest[:count])
+            self.position += count
+            rest = rest[count:]
+
+    def hash_as(self, begun: bytes) -> None:
+        """Let the hash be that of `begun` in the place of what was read so far, and of all that follows."""
+        self._digest = hashlib.sha256(begun)
+
+    def check_end(self, sha256: str) -> None:
+        """Raise FormatError unless everything was read and has the given SHA-256."""
+        if self.rest:
+            raise FormatError(f"{self.rest} bytes follow the content")
+        if self._digest.hexdigest() != sha256:
+            raise FormatError("its SHA-256 is not the recorded one: it was changed after it was written")
+
+    def _read_copy(self, buffer: memoryview) -> int:
+        data = os.read(self._descriptor, min(buffer.nbytes, 1 << 24))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@contextmanager
+def open_untrusted(path: Path) -> Iterator[HashedReader]:
+    """Open a regular file for reading; raise FormatError if it is missing, of another kind or unreadable."""
+    try:
+        descriptor = open_regular(path, follow_links=False)
+    except FileNotFoundError:
+        raise FormatError("is missing") from None
+    except OSError as error:
+        raise FormatError(f"cannot be opened: {error.strerror}") from None
+    try:
+        try:
+            yield HashedReader(descriptor, os.fstat(descriptor).st_size)
+        finally:
+            os.close(descriptor)
+    except OSError as error:  # of `close` too
+        raise FormatError(f"cannot be read: {error.strerror}") from error
+
+
+def encode_document(document: JSON, limits: Limits) -> bytes:
+    """Return bytes that `decode_document` gives back equal; raise FormatError if a value is not JSON, or too large."""
     check_document(document, limits)
     raw = json.dumps(document, indent=1, allow_nan=False).encode("ascii") + b"\n"
     _check_size(raw, limits)
@@ -25,11 +124,7 @@ def encode_document(document: JSON, limits: Limits) -> bytes:
 
 
 def decode_document(raw: bytes, limits: Limits) -> JSON:
-    """Returns the document in `raw`.
-
-    Raises:
-        FormatError: It is not strict JSON, has a key twice, or is too large, too deep or too full.
-    """
+    """Return the document in `raw`; raise FormatError unless it is strict JSON without double keys, in the limits."""
     _check_size(raw, limits)
     try:
         document: JSON = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
@@ -46,10 +141,10 @@ def decode_document(raw: bytes, limits: Limits) -> JSON:
 
 
 def check_document(document: JSON, limits: Limits) -> None:
-    """Raises FormatError unless every value is plain, finite JSON within the limits; names where it is not."""
+    """Raise FormatError unless every value is plain, finite JSON within the limits; names where it is not."""
     values = 0
     path: list[object] = []
-    # One iterator a level instead of recursion or a list of all values: memory grows with the depth alone.
+    # One iterator per level instead of recursion or a list of all values: memory grows with the depth alone.
     levels: list[Iterator[tuple[object, Any]]] = [iter([("document", document)])]
     while levels:
         item = next(levels[-1], None)
@@ -71,12 +166,6 @@ def check_document(document: JSON, limits: Limits) -> None:
             levels.append(iter(enumerate(value)))
         else:
             _check_leaf(path, value)
-
-
-def brief(value: object) -> str:
-    """Returns the plain ASCII form of an untrusted value, cut to what fits into a message."""
-    text = ascii(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def _where(path: list[object]) -> str:

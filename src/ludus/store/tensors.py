@@ -16,11 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ludus.core.errors import FormatError
+from ludus.core.errors import FormatError, brief
 from ludus.core.files import Buffer
-from ludus.store.documents import brief, decode_document
-from ludus.store.limits import Limits
-from ludus.store.reading import HashedReader
+from ludus.store.documents import HashedReader, Limits, decode_document
 
 _DTYPES: dict[str, torch.dtype] = {
     "F64": torch.float64,
@@ -54,11 +52,7 @@ class _Entry:
 
 
 def encode_header(tensors: Mapping[str, Tensor], limits: Limits, metadata: Mapping[str, str] | None = None) -> bytes:
-    """Returns the beginning of the file that holds `tensors`: the length and the table, with `metadata` before it.
-
-    Raises:
-        FormatError: A name or tensor cannot be stored, or the table is too large.
-    """
+    """Return the beginning of a file: the length and the table, with `metadata` before it; or raise FormatError."""
     table: dict[str, object] = {METADATA: dict(metadata)} if metadata else {}
     position = 0
     for name, tensor in _in_file_order(tensors):
@@ -71,11 +65,7 @@ def encode_header(tensors: Mapping[str, Tensor], limits: Limits, metadata: Mappi
             )
         _check_shape(name, list(tensor.shape), limits)
         stop = position + tensor.numel() * tensor.element_size()
-        table[name] = {
-            "dtype": _NAMES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [position, stop],
-        }
+        table[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [position, stop]}
         position = stop
     text = json.dumps(table, separators=(",", ":")).encode("ascii")
     text += b" " * (-len(text) % 8)  # the data starts at a multiple of 8
@@ -85,25 +75,22 @@ def encode_header(tensors: Mapping[str, Tensor], limits: Limits, metadata: Mappi
 
 
 def encode_data(tensors: Mapping[str, Tensor]) -> Iterator[Buffer]:
-    """Yields the bytes of each tensor in the order of the header; brings one at a time to the host."""
+    """Yield the bytes of each tensor in the order of the header; copy one at a time to the host."""
     for _, tensor in _in_file_order(tensors):
         host = tensor.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
         yield host.flatten().view(torch.uint8).numpy().data
 
 
 def decode_tensors(reader: HashedReader, limits: Limits) -> Iterator[tuple[str, Tensor]]:
-    """Yields the tensors of a file one by one; the caller checks the hash at the end, before any is used.
+    """Yield the tensors of a file one by one; the caller checks the hash at the end, before any is used.
 
-    The whole header is checked against the file's size before memory for any tensor is taken.
-
-    Raises:
-        FormatError: The header is too large, malformed, or contradicts the size of the file.
+    The whole header is checked against the file's size before memory for any tensor is taken; or FormatError is raised.
     """
     yield from decode_data(reader, decode_document(read_header(reader, limits), limits), limits)
 
 
 def read_header(reader: HashedReader, limits: Limits) -> bytes:
-    """Returns the JSON text at the beginning of a file; raises FormatError if it is too large or not all there."""
+    """Return the JSON text at the beginning of a file; raise FormatError if it is too large or not all there."""
     length = int.from_bytes(reader.read(8), "little")
     if length > limits.header_bytes:
         raise FormatError(f"announces a header of {length} bytes; at most {limits.header_bytes} are allowed")
@@ -111,7 +98,7 @@ def read_header(reader: HashedReader, limits: Limits) -> bytes:
 
 
 def decode_data(reader: HashedReader, header: object, limits: Limits) -> Iterator[tuple[str, Tensor]]:
-    """Does the work of `decode_tensors` once the header was read."""
+    """Do the work of `decode_tensors` once the header was read."""
     for entry in _check_table(header, reader.rest, limits):
         data = _allocate(entry)
         reader.read_into(data.numpy().data)

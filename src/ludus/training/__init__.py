@@ -1,7 +1,7 @@
 """Training: the loop, its settings, callbacks, checkpoints and guards."""
 
-from ludus.training.callbacks import Callback, Counters, Iteration, QuietCallback
+from ludus.training.callbacks import BaseCallback, Counters, Iteration
 from ludus.training.config import TrainConfig
 from ludus.training.loop import Trainer, train
 
-__all__ = ["Callback", "Counters", "Iteration", "QuietCallback", "TrainConfig", "Trainer", "train"]
+__all__ = ["BaseCallback", "Counters", "Iteration", "TrainConfig", "Trainer", "train"]

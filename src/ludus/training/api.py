@@ -1,7 +1,6 @@
 """`ludus.train` and `ludus.resume`: whole runs for programs and notebooks, as the command line does them."""
 
 import logging
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -11,14 +10,16 @@ from typing import Any
 
 from ludus.config import dump_yaml
 from ludus.core.errors import ConfigError
-from ludus.evaluation.contenders import load_agent
+from ludus.core.files import temporary_folder, write_text_atomic
+from ludus.envs.registry import check_name_from_file
+from ludus.evaluation.players import load_agent
 from ludus.policies.agent import Agent
 from ludus.training.config import TrainConfig
+from ludus.training.preflight import verify
 from ludus.training.presets import load_run_config, world_of_file
+from ludus.training.resolve import resolve
 from ludus.training.run_folder import changed_config, new_run_folder, read_run_config
-from ludus.training.session import run_training
-from ludus.training.signals import Received, ended_by_signals
-from ludus.training.verification import verify
+from ludus.training.session import Received, ended_by_signals, extend, read_progress, run_training
 
 _FILE_ENDINGS = (".yaml", ".yml")
 
@@ -42,7 +43,7 @@ class TrainedRun:
     stop_reason: str
 
     def agent(self) -> Agent:
-        """Loads its best agent, or the last one where nothing was evaluated."""
+        """Load its best agent, or the last one where nothing was evaluated."""
         return load_agent(self.folder)
 
 
@@ -53,7 +54,7 @@ def train(
     overrides: Sequence[str] = (),
     folder: str | Path | None = None,
 ) -> TrainedRun:
-    """Trains an agent until the budget of its settings, and returns the run.
+    """Train an agent until the budget of its settings, and return the run.
 
     The settings are checked for real before anything else: a run that cannot work makes no folder. The first SIGTERM or
     Ctrl-C saves `interrupted` and returns, if this is the main thread.
@@ -62,8 +63,8 @@ def train(
         config: A world such as `brawl` or `gym:CartPole-v1`; or the path of a YAML file that names its world; or the
             settings as a mapping of the same form.
         preset: Preset of the world, if `config` is a world; its first one if None.
-        overrides: Settings as `key=value`, laid over all others.
-        folder: Run folder; a new one under `runs/` if None. An unfinished run in it with the same settings goes on.
+        overrides: Settings as `key=value` that override all others.
+        folder: Run folder; a new one under `runs/` if None. An unfinished run in it with the same settings is resumed.
 
     Raises:
         ConfigError: A setting is wrong; all faults are listed.
@@ -78,19 +79,22 @@ def train(
 
 
 def resume(folder: str | Path, *, overrides: Sequence[str] = ()) -> TrainedRun:
-    """Goes on with a run that was cut off, to the same budget with the same schedules.
+    """Resume a run that was cut off, with the same schedules; or extend it, see `ludus.training.session`.
 
     Args:
         folder: The run folder.
-        overrides: Settings that do not decide the course of learning, as `key=value`, such as `monitoring.console=off`.
+        overrides: Settings that do not decide the course of learning, as `key=value`, such as `monitoring.console=off`;
+            and `total_env_steps=N` for a larger budget.
 
     Raises:
-        ConfigError: The folder holds no run.
+        ConfigError: The folder holds no run, or the larger budget is used up already.
         ConfigMismatchError: An override would change the course of learning.
         RunLockedError: Another process is training in the folder.
     """
     folder = Path(folder)
-    return _run(changed_config(read_run_config(folder), overrides), folder, folder.resolve().name)
+    began = read_run_config(folder)
+    config = extend(began, changed_config(began, overrides), read_progress(began, folder).env_steps)
+    return _run(config, folder, folder.resolve().name)
 
 
 def _read(
@@ -98,22 +102,24 @@ def _read(
 ) -> TrainConfig:
     is_world = isinstance(config, str) and not config.endswith(_FILE_ENDINGS)
     if preset is not None and not is_world:
-        raise ConfigError(f"preset {preset!r} is for a world by its name; let the settings extend {preset} instead")
+        raise ConfigError(f"preset {preset!r} needs a world given by name; let the settings extend {preset} instead")
     if isinstance(config, TrainConfig):
         return changed_config(config, overrides)
     if isinstance(config, Mapping):
-        with tempfile.TemporaryDirectory(prefix="ludus-") as place:  # a mapping can do what a file can, also extend
-            file = Path(place) / "settings.yaml"
-            file.write_text(dump_yaml(_plain(config)), encoding="utf-8")
+        with temporary_folder("ludus-") as place:  # a mapping can do what a file can, also extend
+            file = place / "settings.yaml"
+            write_text_atomic(file, dump_yaml(_plain(config)))
             return load_run_config(world_of_file(file), None, file, overrides)
     if is_world:
         return load_run_config(str(config), preset, None, overrides)
     file = Path(config)
-    return load_run_config(world_of_file(file), None, file, overrides)
+    world = world_of_file(file)
+    check_name_from_file(world, f"{file}: world.name")
+    return load_run_config(world, None, file, overrides)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - settings of any depth
-    """Returns settings as YAML can hold them: mappings and sequences of any kind become plain ones."""
+    """Return settings as YAML can hold them: mappings and sequences of any kind become plain ones."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -124,16 +130,21 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - settings of any depth
 
 
 def _run(config: TrainConfig, folder: Path | None, title: str) -> TrainedRun:
-    for line in verify(config):
+    progress = read_progress(config, folder)
+    if folder is not None and progress.is_finished:
+        logger.info("[OK] %s is finished at %d env steps; nothing is left to do", folder, progress.env_steps)
+        return TrainedRun(folder, config, progress.env_steps, "")
+    run = resolve(config)
+    for line in verify(run, progress.env_steps, folder):
         logger.info("[OK] %s", line)
     chosen = new_run_folder(Path("runs"), title) if folder is None else folder
     with _signals() as received:
-        outcome = run_training(config, chosen, received, title=title)
+        outcome = run_training(run, chosen, received, title=title)
     return TrainedRun(chosen, config, outcome.counters.env_steps, outcome.stop_reason)
 
 
 def _signals() -> AbstractContextManager[Received]:
-    """Returns the answer to signals; Python lets the main thread alone change it."""
+    """Return the answer to signals; Python lets the main thread alone change it."""
     if threading.current_thread() is threading.main_thread():
         return ended_by_signals()
     return nullcontext(Received())

@@ -1,148 +1,175 @@
-"""How fast we learn: env steps a second of whole iterations, beside peers and this machine's limit, in one run."""
+"""How fast we learn: env steps per second of whole iterations, beside peers and this machine's limit, in one run."""
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import torch
 
-from ludus.core.errors import ConfigError
+from ludus.core.errors import ConfigError, MissingDependencyError
 from ludus.envs.base import action_dtypes
+from ludus.envs.world_parts import LearnCase, bench_of
 from ludus.policies.policy import Policy
-from ludus.training.bench_peers import sb3_ppo, sb3_ppo_on, sb3_recurrent_ppo
+from ludus.training.components import Components
 from ludus.training.config import TrainConfig
-from ludus.training.devices import choose_device
 from ludus.training.presets import load_run_config
-from ludus.training.workbench import Workbench
-
-_MLP = {"net_arch": {"pi": [128, 128], "vf": [128, 128]}, "activation": "tanh"}
-_LSTM = {"net_arch": {"pi": [64, 64], "vf": [64, 64]}, "recurrent": {"kind": "lstm", "size": 256}}
-_FULL = {"net_arch": {"pi": [96, 96], "vf": [96, 96]}, "strategy": {}, "recurrent": {"kind": "lstm", "size": 512}}
-
-# Batch shapes that suit the device; networks and epochs are the same everywhere.
-_BRAWL: dict[str, dict[str, tuple[int, dict[str, Any], dict[str, Any]]]] = {
-    "cpu": {
-        "mlp": (1024, _MLP, {"steps": 64, "batch_size": 8192, "epochs": 4}),
-        "lstm": (64, _LSTM, {"steps": 64, "batch_size": 1024, "epochs": 4, "chunk": 16}),
-        "strategy": (8, _FULL, {"steps": 32, "batch_size": 256, "epochs": 10, "chunk": 32}),
-    },
-    "cuda": {
-        "mlp": (32768, _MLP, {"steps": 64, "batch_size": 524288, "epochs": 4}),
-        "lstm": (8192, _LSTM | {"bfloat16": True}, {"steps": 64, "batch_size": 65536, "epochs": 4, "chunk": 16}),
-        "strategy": (
-            8192,
-            _FULL | {"bfloat16": True},
-            {"steps": 64, "batch_size": 65536, "epochs": 10, "chunk": 64, "compile": True},
-        ),
-    },
-}
-
 
 _PEER_GAMES = 8  # environments of Stable-Baselines3
+_SB3_SETTINGS = ("n_steps", "batch_size", "n_epochs")  # that have the same names there
 
 
-def run_learn_bench(device: str = "cpu", repeats: int = 3, *, peers: bool = True) -> dict[str, Any]:
-    """Measures our learner beside its peers and beside the limit of the machine.
+def _sb3_on_cartpole(settings: Mapping[str, int], *, recurrent: bool) -> Callable[[], None]:
+    """Make Stable-Baselines3's PPO with its default 64x64 network, or sb3-contrib's RecurrentPPO with its two LSTMs.
 
-    Args:
-        device: Where brawl is learned; CartPole always runs on the CPU.
-        repeats: Iterations of each kind that are timed; medians are reported.
-        peers: Whether Stable-Baselines3 and sb3-contrib are measured too.
+    Each call runs one iteration.
+
+    Raises:
+        MissingDependencyError: The library is not installed.
     """
-    report: dict[str, Any] = {"device": _device_name(device), "threads": torch.get_num_threads()}
+    library, name = ("sb3-contrib", "RecurrentPPO") if recurrent else ("stable-baselines3", "PPO")
+    try:
+        from stable_baselines3.common.env_util import make_vec_env
+
+        algorithm = getattr(import_module(library.replace("-", "_")), name)
+    except ImportError as error:
+        raise MissingDependencyError(library, "sb3", f"the comparison with its {name}") from error
+    kind, sizes = "MlpLstmPolicy" if recurrent else "MlpPolicy", {key: settings[key] for key in _SB3_SETTINGS}
+    model = algorithm(kind, make_vec_env("CartPole-v1", _PEER_GAMES, seed=0), **sizes, seed=0, device="cpu")
+    return _iteration(model, _PEER_GAMES * settings["n_steps"])
+
+
+def sb3_ppo_on(world: str, games: int, config: TrainConfig) -> Callable[[], None]:
+    """Make SB3's PPO on a world of ours of one seat with continuous actions, with the networks and recipe of a config.
+
+    Each call runs one iteration of as many env steps as an iteration of `config` has.
+
+    Raises:
+        MissingDependencyError: Stable-Baselines3 is not installed.
+    """
+    try:
+        from stable_baselines3 import PPO
+        from stable_baselines3.common.vec_env import DummyVecEnv
+    except ImportError as error:
+        raise MissingDependencyError("stable-baselines3", "sb3", "the comparison with its PPO") from error
+    from torch import nn
+
+    from ludus.envs.adapters.gymnasium_env import LudusEnv
+    from ludus.envs.registry import make_env
+
+    env_steps = config.world.num_envs * config.hyperparameters.n_steps
+    arch = config.policy.net_arch
+    activation = nn.Tanh if config.policy.activation == "tanh" else nn.ReLU
+    # A single event as reward: all terms for one game per step would slow SB3 down, and are no part of its learning.
+    reward = {make_env(world).spec.events[0]: 1.0}
+    envs = DummyVecEnv([lambda: LudusEnv(world, reward=reward) for _ in range(games)])
+    model = PPO(
+        "MlpPolicy", envs, n_steps=env_steps // games,
+        batch_size=config.hyperparameters.batch_size, n_epochs=config.hyperparameters.n_epochs,
+        policy_kwargs={"net_arch": {"pi": list(arch.pi), "vf": list(arch.vf)}, "activation_fn": activation},
+        seed=0, device="cpu",
+    )  # fmt: skip
+    return _iteration(model, env_steps)
+
+
+def _iteration(model: Any, env_steps: int) -> Callable[[], None]:  # noqa: ANN401 - the peers' types are optional
+    model.learn(env_steps)
+
+    def run() -> None:
+        model.learn(env_steps, reset_num_timesteps=False)
+
+    return run
+
+
+def run_learn_bench(world: str, device: str, repeats: int, *, peers: bool) -> dict[str, Any]:
+    """Measure the learners that a world declares in its `bench`, beside peers and beside the limit of the machine.
+
+    Medians of `repeats` iterations are reported. The peers are Stable-Baselines3 and sb3-contrib on CartPole, always on
+    the CPU.
+    """
+    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
+    report: dict[str, Any] = {"device": name, "threads": torch.get_num_threads()}
     if peers:
         report |= _against_peers(repeats)
     flops = matrix_flops(device)
     report["matrix_product_flops"] = flops
-    for name, (games, policy, ppo) in _BRAWL["cuda" if device.startswith("cuda") else "cpu"].items():
-        measured = _brawl(device, games, policy, ppo, repeats, flops)
-        report |= {f"brawl_{name}_{key}": value for key, value in measured.items()}
+    for name, case in bench_of(world).learn["cuda" if device.startswith("cuda") else "cpu"].items():
+        measured = _measure(world, device, case, repeats, flops)
+        report |= {f"{world}_{name}_{key}": value for key, value in measured.items()}
     return report
 
 
-def run_world_learn_bench(world: str, repeats: int = 3, *, peers: bool = True) -> dict[str, Any]:
-    """Measures our learner on a world of one seat with its own preset, beside SB3's PPO with eight environments.
+def run_world_learn_bench(world: str, repeats: int, *, peers: bool) -> dict[str, Any]:
+    """Measure our learner on a world of one seat with its own preset, beside SB3's PPO with eight environments.
 
-    Args:
-        world: Name of the world.
-        repeats: Iterations of each that are timed, in turns; medians are reported.
-        peers: Whether Stable-Baselines3 is measured too.
+    Medians of `repeats` iterations of each, in turns, are reported.
 
     Raises:
         ConfigError: The world has opponents.
     """
     config = load_run_config(world)
     report: dict[str, Any] = {"world": world, "device": "cpu", "threads": torch.get_num_threads()}
-    with Workbench(choose_device(config)) as bench:
-        if bench.env.spec.seats != 1:
-            raise ConfigError(f"{world} has {bench.env.spec.seats} seats; valid: worlds of one seat, and brawl")
-        steps = config.world.num_games * config.ppo.steps
-        learner = bench.ppo
-        peer_iterate = sb3_ppo_on(world, _PEER_GAMES, config) if peers else None
+    with Components(config) as components:
+        if components.env.spec.seats != 1:
+            raise ConfigError(
+                f"{world} has {components.env.spec.seats} seats; valid: worlds of one seat, and those whose "
+                "`bench` declares learners"
+            )
+        steps = config.world.num_envs * (config.method.rollout_steps(config.hyperparameters) or 1)
+        learner = components.learner
+        peer_iterate = sb3_ppo_on(world, _PEER_GAMES, config) if peers else lambda: None
         learner.iterate()
         learner.times_s()
-        ours, theirs = [], []
-        for _ in range(repeats):
-            ours.append(_seconds(learner.iterate, "cpu"))
-            if peer_iterate is not None:
-                theirs.append(_seconds(peer_iterate, "cpu"))
+        ours_s, theirs_s = _in_turns(learner.iterate, peer_iterate, repeats)
         times = learner.times_s()
-        report |= {"games": config.world.num_games, "steps_per_s": steps / statistics.median(ours)}
+        report |= {"games": config.world.num_envs, "steps_per_s": steps / ours_s}
         report |= {f"{name}_share": seconds / sum(times.values()) for name, seconds in times.items()}
-        if theirs:
-            report |= {
-                "peer": f"Stable-Baselines3 PPO, DummyVecEnv({_PEER_GAMES}), the same networks and recipe",
-                "peer_steps_per_s": steps / statistics.median(theirs),
-                "ratio": statistics.median(theirs) / statistics.median(ours),
-            }
+        if peers:
+            peer = f"Stable-Baselines3 PPO, DummyVecEnv({_PEER_GAMES}), the same networks and recipe"
+            report |= {"peer": peer, "peer_steps_per_s": steps / theirs_s, "ratio": theirs_s / ours_s}
     return report
 
 
 def _against_peers(repeats: int) -> dict[str, Any]:
-    ppo = {"steps": 512, "batch_size": 256, "epochs": 10}
-    recurrent = {"steps": 32, "batch_size": 256, "epochs": 10, "chunk": 16}
+    ppo = {"n_steps": 512, "batch_size": 256, "n_epochs": 10}
+    recurrent = {"n_steps": 32, "batch_size": 256, "n_epochs": 10, "sequence_length": 16}
     lstm = {"recurrent": {"kind": "lstm", "size": 256, "critic": "separate"}}
     report: dict[str, Any] = {}
-    for name, policy, settings, peer in (
-        ("ppo", {}, ppo, sb3_ppo),
-        ("lstm", lstm, recurrent, sb3_recurrent_ppo),
-    ):
-        with Workbench(_config("gym:CartPole-v1", 8, "cpu", policy, settings)) as bench:
-            learner = bench.ppo
-            peer_iterate = peer(8, int(settings["steps"]), int(settings["batch_size"]), int(settings["epochs"]))
+    for name, policy, settings in (("ppo", {}, ppo), ("lstm", lstm, recurrent)):
+        with Components(_config("gym:CartPole-v1", _PEER_GAMES, "cpu", policy, settings)) as components:
+            learner, peer_iterate = components.learner, _sb3_on_cartpole(settings, recurrent=bool(policy))
             learner.iterate()
-            ours, theirs = [], []
-            for _ in range(repeats):  # in turns, so that noise of the machine meets both
-                ours.append(_seconds(learner.iterate, "cpu"))
-                theirs.append(_seconds(peer_iterate, "cpu"))
-            steps = 8 * int(settings["steps"])
+            ours_s, theirs_s = _in_turns(learner.iterate, peer_iterate, repeats)
+            steps = _PEER_GAMES * settings["n_steps"]
             report |= {
-                f"cartpole_{name}_steps_per_s": steps / statistics.median(ours),
-                f"cartpole_{name}_peer_steps_per_s": steps / statistics.median(theirs),
-                f"cartpole_{name}_ratio": statistics.median(theirs) / statistics.median(ours),
+                f"cartpole_{name}_steps_per_s": steps / ours_s,
+                f"cartpole_{name}_peer_steps_per_s": steps / theirs_s,
+                f"cartpole_{name}_ratio": theirs_s / ours_s,
             }
     return report
 
 
-def _brawl(
-    device: str, games: int, policy: dict[str, Any], ppo: dict[str, Any], repeats: int, flops: float
-) -> dict[str, Any]:
-    with Workbench(_config("brawl", games, device, policy, ppo, opponents="random")) as bench:
-        learner, steps = bench.ppo, int(ppo["steps"])
-        started = time.perf_counter()
-        learner.iterate()
-        _wait(device)
-        first_s = time.perf_counter() - started
+def _in_turns(ours: Callable[[], object], theirs: Callable[[], object], repeats: int) -> tuple[float, float]:
+    """Return the median seconds of both, measured in turns, so that noise of the machine meets both."""
+    times = [(_seconds(ours, "cpu"), _seconds(theirs, "cpu")) for _ in range(repeats)]
+    return statistics.median(own for own, _ in times), statistics.median(other for _, other in times)
+
+
+def _measure(world: str, device: str, case: LearnCase, repeats: int, flops: float) -> dict[str, Any]:
+    games, policy, ppo = case
+    with Components(_config(world, games, device, policy, ppo, opponents="random")) as components:
+        learner, steps = components.learner, int(ppo["n_steps"])
+        first_s = _seconds(learner.iterate, device)
         learner.iterate()
         times: dict[str, list[float]] = {"collect": [], "update": [], "simulation": []}
         for _ in range(repeats):
             times["collect"].append(_seconds(learner.collect, device))
-            times["update"].append(_seconds(lambda: _update(bench), device))
-            times["simulation"].append(_seconds(lambda: _simulate(bench, steps), device))
+            times["update"].append(_seconds(lambda: _update(components), device))
+            times["simulation"].append(_seconds(lambda: _simulate(components, steps), device))
         collect, update, simulation = (statistics.median(times[name]) for name in ("collect", "update", "simulation"))
         rate = games * steps / (collect + update)
-        needed = flops_per_env_step(bench.policy, int(ppo["epochs"]))
+        needed = flops_per_env_step(components.policy, int(ppo["n_epochs"]))
         return {
             "steps_per_s": rate,
             "fraction_of_limit": rate * needed / flops,
@@ -155,19 +182,19 @@ def _brawl(
         }
 
 
-def _update(bench: Workbench) -> None:
-    bench.learner.update()
-    bench.learner.metrics()
+def _update(components: Components) -> None:
+    components.learner.update()
+    components.learner.metrics()
 
 
-def _simulate(bench: Workbench, steps: int) -> None:
+def _simulate(components: Components, steps: int) -> None:
     """The games alone, with opponents, for as many steps as a rollout has."""
-    env = bench.env
-    shape = (env.num_games, env.spec.seats, *(env.spec.action_space.shape or ()))
+    env = components.env
+    shape = (env.num_envs, env.spec.seats, *(env.spec.action_space.shape or ()))
     actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
     for _ in range(steps):
-        if bench.opponents is not None:
-            bench.opponents.act({}, actions)
+        if components.opponents is not None:
+            components.opponents.act({}, actions)
         env.step(actions)
 
 
@@ -183,10 +210,9 @@ def flops_per_env_step(policy: Policy, epochs: int) -> float:
     return forward * (1 + 3 * epochs)
 
 
-def matrix_flops(device: str, size: int = 2048) -> float:
-    """Measures the device's matrix products a second: float32 on a CPU, bfloat16 on a GPU."""
-    dtype = torch.bfloat16 if device.startswith("cuda") else torch.float32
-    size = size if dtype == torch.float32 else 4 * size
+def matrix_flops(device: str) -> float:
+    """Measure the device's matrix products per second: float32 on a CPU, bfloat16 on a GPU."""
+    size, dtype = (8192, torch.bfloat16) if device.startswith("cuda") else (2048, torch.float32)
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     out = torch.empty_like(left)
     best = min(_seconds(lambda: torch.mm(left, right, out=out), device) for _ in range(7))
@@ -194,21 +220,10 @@ def matrix_flops(device: str, size: int = 2048) -> float:
 
 
 def _config(
-    world: str,
-    games: int,
-    device: str,
-    policy: dict[str, Any],
-    ppo: dict[str, Any],
-    opponents: str | None = None,
+    world: str, games: int, device: str, policy: Mapping[str, Any], ppo: Mapping[str, Any], opponents: str | None = None
 ) -> TrainConfig:
-    return TrainConfig.model_validate(
-        {
-            "world": {"name": world, "num_games": games, "device": device},
-            "policy": policy,
-            "ppo": ppo,
-            "opponents": opponents,
-        }
-    )
+    where = {"name": world, "num_envs": games, "device": device}
+    return TrainConfig.model_validate({"world": where, "policy": policy, "ppo": ppo, "opponents": opponents})
 
 
 def _seconds(work: Callable[[], object], device: str) -> float:
@@ -222,7 +237,3 @@ def _seconds(work: Callable[[], object], device: str) -> float:
 def _wait(device: str) -> None:
     if device.startswith("cuda"):
         torch.cuda.synchronize(device)
-
-
-def _device_name(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device

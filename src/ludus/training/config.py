@@ -1,23 +1,25 @@
-"""The settings of a training run: the world, the policy, PPO, the budget, checkpoints, rewards and opponents."""
+"""The settings of a training run: world, policy, algorithm, budget, checkpoints, rewards, opponents and monitoring."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
-from ludus.algorithms.off_policy.config import OffPolicyConfig, playing_policy, refused_settings
-from ludus.algorithms.ppo.config import PpoConfig
-from ludus.core.errors import ConfigError, ConfigMismatchError
+from ludus.algorithms.algorithm import Algorithm, Feature, algorithms, find_algorithm, on_registration
+from ludus.core.errors import ConfigError, ConfigMismatchError, UnknownNameError
 from ludus.core.files import JSON
-from ludus.curriculum.config import StageConfig, check_stages
-from ludus.curriculum.steering_config import SteeringConfig
-from ludus.envs.overrides import with_overrides
+from ludus.core.schedules import MAX_ENV_STEPS, MAX_ENVS, MAX_FACTOR, MAX_ITERATIONS, MAX_MATCHES
+from ludus.curriculum.config import AdaptiveCurriculumConfig, PhaseConfig, check_phases
+from ludus.envs.registry import with_overrides
 from ludus.league.config import LeagueConfig
 from ludus.policies.config import PolicyConfig
 from ludus.rewards.weights import RewardConfig
-from ludus.training.sinks.config import MonitoringConfig
 
 MEAN_WIN_RATE, LOWEST_WIN_RATE = "mean_win_rate", "lowest_win_rate"  # scores that are no number of a row
+
+ConsoleKind: TypeAlias = Literal["auto", "rich", "plain", "off"]
+VariableName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class _Frozen(BaseModel):
@@ -29,13 +31,13 @@ class WorldConfig(_Frozen):
 
     Attributes:
         name: Registered world, such as `brawl` or `gym:CartPole-v1`.
-        num_games: Games in the batch.
+        num_envs: Games in the batch.
         device: Where games, policy and learner live; `auto` is a CUDA device if there is one that the world can use.
         settings: The world's own settings.
     """
 
     name: str
-    num_games: int = Field(default=64, ge=1)
+    num_envs: int = Field(default=64, ge=1, le=MAX_ENVS)
     device: str = "auto"
     settings: dict[str, Any] = Field(default_factory=dict)
 
@@ -49,9 +51,9 @@ class CheckpointConfig(_Frozen):
         keep: Periodic checkpoints that stay.
     """
 
-    every_env_steps: int | None = Field(default=500_000, ge=1)
-    every_iterations: int | None = Field(default=None, ge=1)
-    keep: int = Field(default=3, ge=1)
+    every_env_steps: int | None = Field(default=500_000, ge=1, le=MAX_ENV_STEPS)
+    every_iterations: int | None = Field(default=None, ge=1, le=MAX_ITERATIONS)
+    keep: int = Field(default=3, ge=1, le=1_000_000)
 
 
 class PlateauConfig(_Frozen):
@@ -63,7 +65,7 @@ class PlateauConfig(_Frozen):
         action: `warn` says so once for each plateau; `stop` ends the run with the checkpoint `interrupted`.
     """
 
-    evaluations: int = Field(default=10, ge=1)
+    evaluations: int = Field(default=10, ge=1, le=1_000_000)
     improvement: float = Field(default=0.0, ge=0.0)
     action: Literal["warn", "stop"] = "warn"
 
@@ -72,7 +74,7 @@ class GuardConfig(_Frozen):
     """What a run watches for; a limit that is None is not watched.
 
     Attributes:
-        max_faults_in_a_row: Numbers that are not finite, without a good iteration between them, after which it stops.
+        max_faults_in_a_row: Iterations in a row with NaN or Inf after which it stops.
         memory_gib: Resident memory of the process, with the processes that it started, at which it saves and stops;
             None is nine tenths of the machine's.
         folder_gib: Size of the run folder at which old checkpoints go; if that does not help, it saves and stops.
@@ -81,12 +83,12 @@ class GuardConfig(_Frozen):
         every_s: Seconds between looks at memory and disk.
     """
 
-    max_faults_in_a_row: int = Field(default=3, ge=1)
+    max_faults_in_a_row: int = Field(default=3, ge=1, le=1_000_000)
     memory_gib: float | None = Field(default=None, gt=0.0)
     folder_gib: float | None = Field(default=20.0, gt=0.0)
     free_disk_gib: float | None = Field(default=0.5, ge=0.0)
     plateau: PlateauConfig | None = PlateauConfig()
-    every_s: float = Field(default=2.0, ge=0.0)
+    every_s: float = Field(default=2.0, ge=0.0, le=86_400.0)
 
 
 class SoonerConfig(_Frozen):
@@ -99,7 +101,7 @@ class SoonerConfig(_Frozen):
     """
 
     number: str
-    steps: tuple[tuple[float, Annotated[int, Field(ge=1)]], ...] = Field(min_length=1)
+    steps: tuple[tuple[float, Annotated[int, Field(ge=1, le=MAX_ENV_STEPS)]], ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _bounds_rise(self) -> Self:
@@ -110,19 +112,19 @@ class SoonerConfig(_Frozen):
 
 
 class EvaluationConfig(_Frozen):
-    """Evaluation during training, on games of its own with seeds of its own.
+    """Evaluation during training, on its own games with its own seeds.
 
     Attributes:
         every_env_steps: It is done whenever a multiple of this is passed, and at the end.
         opponents: Bots and agents to play against; None is every bot of the world.
-        trials: In a world of one team that has trials: which of them; None is all. The first one decides over score,
+        scenarios: In a world of one team: in which of its scenarios; None is all. The first one decides over score,
             `sooner` and `converged`.
-        settings: Settings of the world that are laid over those of the games that are learned in, for matches that are
+        settings: World settings that override those of the training games, for matches that are
             longer or begin otherwise. What is seen and done must be the same.
-        modes: Named settings that are laid over the run's own and over `settings`, in each of which all matches are
-            played, all run long; None plays in the games of the present stage, and then the best agent is chosen anew
-            in every stage with games of its own.
-        matches: Matches against each of them in each mode; episodes in each trial, or in a world without opponents.
+        modes: Named settings that override the run's own and `settings`, in each of which all matches are
+            played, all run long; None plays in the games of the present phase, and then the best agent is chosen again
+            in every phase with its own games.
+        matches: Matches against each of them in each mode; episodes in each scenario, or in a world without opponents.
         seed: Of its games, the same every time, so that numbers can be compared.
         deterministic: Whether the most likely actions are taken instead of drawn ones.
         score: By which the best agent is kept: `mean_win_rate` over all rows, or `lowest_win_rate`; in a world
@@ -135,12 +137,12 @@ class EvaluationConfig(_Frozen):
             count as converged; the env steps of the first such evaluation are noted as `steps_to_convergence`.
     """
 
-    every_env_steps: int = Field(default=1_000_000, ge=1)
+    every_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
     opponents: tuple[str, ...] | None = None
-    trials: tuple[str, ...] | None = None
+    scenarios: tuple[str, ...] | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
     modes: dict[Annotated[str, Field(min_length=1)], dict[str, Any]] | None = Field(default=None, min_length=1)
-    matches: int = Field(default=50, ge=1)
+    matches: int = Field(default=50, ge=1, le=MAX_MATCHES)
     seed: int = Field(default=1_000_003, ge=0, lt=2**63)
     deterministic: bool = False
     score: str = Field(default=MEAN_WIN_RATE, min_length=1)
@@ -149,17 +151,83 @@ class EvaluationConfig(_Frozen):
     converged: dict[str, float] | None = Field(default=None, min_length=1)
 
     def numbers(self) -> tuple[str, ...]:
-        """Returns the numbers of rows that it names."""
+        """Return the numbers of rows that it names."""
         named = () if self.score in (MEAN_WIN_RATE, LOWEST_WIN_RATE) else (self.score,)
         sooner = () if self.sooner is None else (self.sooner.number,)
         return (*named, *sooner, *(self.converged or {}))
+
+
+class _Secretive(_Frozen):
+    # An address that was put in the place of a variable's name is refused, and must not be repeated in the error.
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+
+class WandbConfig(_Secretive):
+    """Reporting to Weights & Biases; the key comes from the environment or from `wandb login`.
+
+    Attributes:
+        project: Where runs are gathered.
+        mode: `offline` writes into the run folder and uses no network; `wandb sync` uploads it later.
+            The variable WANDB_MODE can make an online run `offline` or `disabled`, never the other way.
+        entity: User or team; None takes the account's usual one.
+        tags: Labels of the run.
+    """
+
+    project: str = Field(default="ludus", min_length=1)
+    mode: Literal["offline", "online"] = "offline"
+    entity: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+class WebhookConfig(_Secretive):
+    """Messages to a chat, by a Discord-compatible webhook.
+
+    Attributes:
+        address_env: Name of the environment variable that holds the address. The address itself is a secret and
+            has no place in a file.
+        timeout_s: Time that one message may take.
+    """
+
+    address_env: VariableName = "LUDUS_WEBHOOK"
+    timeout_s: float = Field(default=5.0, gt=0.0, le=60.0)
+
+
+class MonitoringConfig(_Secretive):
+    """What a run shows and where it reports to; nothing here changes what it learns.
+
+    Attributes:
+        console: `auto` is a live view on a terminal and plain lines elsewhere; `rich` and `plain` ask for one of
+            them; `off` is silent.
+        tensorboard: Whether curves are written for TensorBoard.
+        wandb: Reporting to Weights & Biases; None switches it off.
+        webhook: Messages to a chat; None switches them off.
+        resources: Whether memory and times are written to `resources.csv`, for `ludus doctor`.
+        curves: Whether `training_curves.png` is drawn at the end.
+        strategy_every_iterations: Iterations between rows of `strategy_analysis.csv`, for policies with a strategy
+            encoder.
+    """
+
+    console: ConsoleKind = "auto"
+    tensorboard: bool = True
+    wandb: WandbConfig | None = None
+    webhook: WebhookConfig | None = None
+    resources: bool = True
+    curves: bool = True
+    strategy_every_iterations: int = Field(default=10, ge=1, le=MAX_ITERATIONS)
+
+
+def _known_algorithm(name: str) -> str:
+    try:
+        return find_algorithm(name).name
+    except UnknownNameError as error:
+        raise ValueError(str(error)) from error
 
 
 def _one_bot(raw: object) -> object:
     return {raw: 1.0} if isinstance(raw, str) else raw
 
 
-Weight = Annotated[float, Field(ge=0.0)]
+Weight = Annotated[float, Field(ge=0.0, le=MAX_FACTOR)]
 
 
 class TrainConfig(_Frozen):
@@ -168,19 +236,19 @@ class TrainConfig(_Frozen):
     Attributes:
         world: The games.
         total_env_steps: Budget in steps of learner seats; training ends with the iteration that reaches it.
+        extended_from: Budgets that the run had before; `ludus resume RUN total_env_steps=N` writes them.
         seed: Of everything random: first parameters, games, seats, opponents, exploration, minibatches.
         policy: The networks.
-        algorithm: How the policy is learned: by PPO, or off-policy by SAC or TD3, for continuous actions in a world
-            without opponents, with the optional Stable-Baselines3.
-        ppo: Settings of PPO.
-        off_policy: Settings of SAC and TD3.
-        rewards: What is rewarded; without any term the world's set `dense`, or else its usual events.
+        algorithm: How the policy is learned: by `ppo`, or off-policy by `sac` or `td3`, for continuous actions in a
+            world without opponents, with the optional Stable-Baselines3; or by one that was registered. Its settings
+            are the section of its name.
+        rewards: What is rewarded; without any term what `default_rewards` of the world gives.
         opponents: Who plays the seats that are not the learner's, as a name or a mapping of names to weights: bots,
             `self` for past selves, and `mirror` for games in which the learner plays every seat. In all others it plays
             one team. None lets the learner play every seat of every game.
         league: How past selves become opponents.
-        curriculum: Stages with opponents, rewards and games of their own, in place of `opponents`; none by default.
-        steering: What changes exploring and rewards by what the games show; None leaves both to their schedules.
+        curriculum: Phases with opponents, rewards and games of their own, in place of `opponents`; none by default.
+        adaptive_curriculum: Adapts exploration and rewards to the games; None leaves both to their schedules.
         evaluation: When the agent is evaluated; None never.
         checkpoints: When to save.
         guard: What the run watches for.
@@ -188,17 +256,16 @@ class TrainConfig(_Frozen):
     """
 
     world: WorldConfig
-    total_env_steps: int = Field(default=1_000_000, ge=1)
+    total_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
+    extended_from: tuple[Annotated[int, Field(ge=1)], ...] = ()
     seed: int = Field(default=0, ge=0, lt=2**63)
     policy: PolicyConfig = PolicyConfig()
-    algorithm: Literal["ppo", "sac", "td3"] = "ppo"
-    ppo: PpoConfig = PpoConfig()
-    off_policy: OffPolicyConfig = OffPolicyConfig()
+    algorithm: Annotated[str, AfterValidator(_known_algorithm)] = "ppo"
     rewards: RewardConfig = RewardConfig()
     opponents: Annotated[dict[str, Weight] | None, BeforeValidator(_one_bot)] = None
     league: LeagueConfig = LeagueConfig()
-    curriculum: tuple[StageConfig, ...] = ()
-    steering: SteeringConfig | None = None
+    curriculum: tuple[PhaseConfig, ...] = ()
+    adaptive_curriculum: AdaptiveCurriculumConfig | None = None
     evaluation: EvaluationConfig | None = None
     checkpoints: CheckpointConfig = CheckpointConfig()
     guard: GuardConfig = GuardConfig()
@@ -209,57 +276,71 @@ class TrainConfig(_Frozen):
         if self.opponents is not None and not any(self.opponents.values()):
             raise ValueError("opponents needs a weight above 0; leave it out to let the learner play every seat")
         if self.curriculum and self.opponents is not None:
-            raise ValueError("opponents are given by each stage of the curriculum; leave out one of the two")
-        check_stages(self.curriculum)
-        exploring = [stage.name for stage in self.curriculum if stage.exploration is not None]
+            raise ValueError("opponents are given by each phase of the curriculum; leave out one of the two")
+        check_phases(self.curriculum)
+        exploring = [phase.name for phase in self.curriculum if phase.exploration is not None]
         if exploring and self.policy.exploration is None:
             raise ValueError(
-                f"stage {exploring[0]!r} has an exploration of its own, for which the policy has to be made: set "
-                "policy.exploration, with frequency 0 if the other stages do not explore"
+                f"phase {exploring[0]!r} has its own exploration, which the policy must support: set "
+                "policy.exploration, with frequency 0 if the other phases do not explore"
             )
-        if self.steering is not None and self.policy.exploration is None:
-            raise ValueError("steering changes how the policy explores, for which it has to: set policy.exploration")
-        if self.ppo.mirror and (self.policy.recurrent is not None or self.policy.strategy is not None):
-            raise ValueError(
-                "ppo.mirror is for policies without memory; leave out policy.recurrent and policy.strategy"
-            )
+        if self.adaptive_curriculum is not None and self.policy.exploration is None:
+            raise ValueError("adaptive_curriculum adapts the policy's exploration: set policy.exploration")
         return self
 
     @model_validator(mode="after")
     def _algorithm_can_do_it(self) -> Self:
         if self.policy.squash is not None:
-            raise ValueError("policy.squash follows from the algorithm; leave it out")
-        if self.algorithm == "ppo":
-            return self
-        others = {"opponents": self.opponents is not None, "curriculum": self.curriculum, "ppo.mirror": self.ppo.mirror}
-        others["steering"] = self.steering is not None
-        refused = [*refused_settings(self.policy), *(name for name, is_set in others.items() if is_set)]
+            raise ValueError("policy.squash is set by the algorithm; leave it out")
+        asked: dict[Feature, bool] = {
+            "opponents": self.opponents is not None,
+            "curriculum": bool(self.curriculum),
+            "adaptive_curriculum": self.adaptive_curriculum is not None,
+        }
+        refused = [
+            *self.method.refused(self.hyperparameters, self.policy),
+            *(name for name, is_set in asked.items() if is_set and name not in self.method.features),
+        ]
         if refused:
             raise ValueError(
-                f"algorithm {self.algorithm} cannot do {', '.join(refused)}; leave that out, or use algorithm ppo"
+                f"algorithm {self.algorithm} cannot do {', '.join(refused)}; leave that out, or use another algorithm"
             )
         return self
 
-    def playing_policy(self) -> PolicyConfig:
-        """Returns the settings of the policy that plays and that checkpoints hold: of an off-policy run, the actor."""
-        return self.policy if self.algorithm == "ppo" else playing_policy(self.policy, self.algorithm)
+    @property
+    def method(self) -> Algorithm[Any]:
+        """The algorithm, by its name."""
+        return find_algorithm(self.algorithm)
 
-    def stages(self) -> tuple[StageConfig, ...]:
-        """Returns the curriculum's stages; none if the learner plays every seat."""
+    @property
+    def hyperparameters(self) -> Any:  # noqa: ANN401 - the config model of the algorithm
+        """The settings of the algorithm: the section of its name."""
+        return getattr(self, self.algorithm)
+
+    def with_hyperparameters(self, settings: BaseModel) -> Self:
+        """Return a copy with other settings of the algorithm."""
+        return self.model_copy(update={self.algorithm: settings})
+
+    def playing_policy(self) -> PolicyConfig:
+        """Return the settings of the policy that plays and that checkpoints hold: of SAC and TD3, the actor."""
+        return self.method.policy_config(self.policy)
+
+    def phases(self) -> tuple[PhaseConfig, ...]:
+        """Return the curriculum's phases; none if the learner plays every seat."""
         if self.curriculum or self.opponents is None:
             return self.curriculum
-        return (StageConfig(name="all", opponents=self.opponents),)
+        return (PhaseConfig(name="all", opponents=self.opponents),)
 
-    def at_stage(self, index: int) -> Self:
-        """Returns the settings with the world and the exploration of a stage in the place of the run's own."""
-        stages = self.stages()
-        if not stages:
+    def at_phase(self, index: int) -> Self:
+        """Return the settings with the world and the exploration of a phase in the place of the run's own."""
+        phases = self.phases()
+        if not phases:
             return self
-        own, exploration = stages[index].world, stages[index].exploration
+        own, exploration = phases[index].world, phases[index].exploration
         whole: dict[str, Any] = {}
         if own is not None:
             changes: dict[str, Any] = {"settings": with_overrides(self.world.name, self.world.settings, own.settings)}
-            changes |= {} if own.num_games is None else {"num_games": own.num_games}
+            changes |= {} if own.num_envs is None else {"num_envs": own.num_envs}
             whole["world"] = self.world.model_copy(update=changes)
         if exploration is not None:
             whole["policy"] = self.policy.model_copy(update={"exploration": exploration})
@@ -268,15 +349,15 @@ class TrainConfig(_Frozen):
     @property
     def names_modes(self) -> bool:
         """Whether there can be several modes, so that numbers and rows say of which they are."""
-        return any(stage.world is not None for stage in self.stages())
+        return any(phase.world is not None for phase in self.phases())
 
-    def judged_settings(self, stage: int) -> dict[str, Any]:
-        """Returns the world's settings in which the agent of a stage is evaluated: its games, as evaluations play."""
+    def judged_settings(self, phase: int) -> dict[str, Any]:
+        """Return the world's settings in which the agent of a phase is evaluated: its games, as evaluations play."""
         over = {} if self.evaluation is None else self.evaluation.settings
-        return with_overrides(self.world.name, self.at_stage(stage).world.settings, over)
+        return with_overrides(self.world.name, self.at_phase(phase).world.settings, over)
 
     def judged_modes(self) -> dict[str, dict[str, Any]]:
-        """Returns the settings of all modes in which the agent is evaluated, by name; none where there are no modes."""
+        """Return the settings of all modes in which the agent is evaluated, by name; none where there are no modes."""
         evaluation = self.evaluation
         if evaluation is None or evaluation.modes is None:
             return {}
@@ -286,16 +367,17 @@ class TrainConfig(_Frozen):
             for name, settings in evaluation.modes.items()
         }
 
-    def to_json(self) -> JSON:
-        """Returns the settings as JSON that `from_json` gives back equal.
+    def to_json(self) -> dict[str, JSON]:
+        """Return the settings as JSON that `from_json` gives back equal.
 
         Raises:
             ConfigError: A setting of the world is nothing that JSON can hold.
         """
-        document: JSON = self.model_dump(mode="json")
-        if TrainConfig.model_validate(document) != self:
-            stages = range(max(len(self.stages()), 1))
-            given = [*map(self.judged_settings, stages), *self.judged_modes().values()]
+        document: dict[str, JSON] = self.model_dump(mode="json", exclude=_unused_sections(self))
+        again = TrainConfig.model_validate(document)
+        if again.model_dump(exclude=_unused_sections(again)) != self.model_dump(exclude=_unused_sections(self)):
+            phases = range(max(len(self.phases()), 1))
+            given = [*map(self.judged_settings, phases), *self.judged_modes().values()]
             raise ConfigError(
                 f"the settings of {self.world.name} must be JSON values, got {', '.join(map(repr, given))}"
             )
@@ -303,7 +385,7 @@ class TrainConfig(_Frozen):
 
     @classmethod
     def from_json(cls, document: JSON) -> Self:
-        """Returns the settings that `to_json` was asked for.
+        """Return the settings that `to_json` was asked for.
 
         Raises:
             ConfigError: They are not valid settings.
@@ -315,31 +397,60 @@ class TrainConfig(_Frozen):
             raise ConfigError(f"stored settings cannot be used: {'; '.join(faults)}") from error
 
 
-# What may change when a run goes on: where it runs, what it shows and keeps; the course of learning stays the same.
+def _add_section(algorithm: Algorithm[Any]) -> None:
+    """Give `TrainConfig` the section of an algorithm."""
+    TrainConfig.__pydantic_fields__[algorithm.name] = FieldInfo(annotation=algorithm.config, default=algorithm.config())
+    TrainConfig.__annotations__[algorithm.name] = algorithm.config
+    TrainConfig.model_rebuild(force=True)
+
+
+def _unused_sections(config: TrainConfig) -> set[str]:
+    """Return the sections of other algorithms that say nothing: a run must not need an algorithm it does not use."""
+    # An algorithm that was registered since has no section in settings that were made before.
+    others = {name: section for name, section in config if name in algorithms() and name != config.algorithm}
+    return {name for name, section in others.items() if section == type(section)()}
+
+
+on_registration(_add_section)
+
+# What may change when a run is resumed: where it runs, what it shows and keeps, but not how it learns.
 _FREE = ("world.device", "checkpoints.", "guard.", "monitoring.")
+_BUDGET = ("extended_from.", "total_env_steps.")
 
 
 def differences(began: JSON, asked: JSON) -> list[str]:
-    """Returns `key: then -> now` for everything in which settings differ that decide the course of a run.
+    """Return `key: then -> now` for everything in which settings differ that decide the course of a run.
 
-    Settings that did not exist yet when the run began count as their defaults, which change nothing.
+    Settings that did not exist yet when the run began count as their defaults, which change nothing. A budget that
+    extends the one before it, see `TrainConfig.extended_from`, is no difference.
     """
     old, new = _flat(_complete(began)), _flat(asked)
+    budgets, extended = _budgets(old), _budgets(new)
+    free = (*_FREE, *(_BUDGET if extended[: len(budgets)] == budgets else ()))
     return [
         f"{key}: {_shown(old, key)} -> {_shown(new, key)}"
         for key in sorted({*old, *new})
-        if _shown(old, key) != _shown(new, key) and not f"{key}.".startswith(_FREE)
+        if _shown(old, key) != _shown(new, key) and not f"{key}.".startswith(free)
     ]
 
 
 def check_same(began: JSON, asked: JSON) -> None:
-    """Raises ConfigMismatchError with every difference if a run would go on with other settings than it began with."""
+    """Raise ConfigMismatchError with every difference if a run would resume with changed settings."""
     lines = differences(began, asked)
     if lines:
+        listed = "".join(f"  {line}\n" for line in lines)
+        if any(line.startswith("total_env_steps:") for line in lines):
+            listed += "extend a run with: ludus resume RUN total_env_steps=N\n"
         raise ConfigMismatchError(
-            "the run began with other settings (then -> now):\n" + "\n".join(f"  {line}" for line in lines) + "\n"
+            f"the run began with other settings (then -> now):\n{listed}"
             "use the settings it began with, or branch off a new run with --fork"
         )
+
+
+def _budgets(flat: Mapping[str, JSON]) -> list[JSON]:
+    """Return all budgets of a run, the present one last."""
+    before = flat.get("extended_from")
+    return [*(before if isinstance(before, list) else ()), flat.get("total_env_steps")]
 
 
 def _complete(document: JSON) -> JSON:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from ludus.config import (
     Node,
     Origin,
     Origins,
-    Shelf,
+    PresetDirectory,
     UserDefaults,
     merge_layers,
     part_check,
@@ -27,15 +27,13 @@ from ludus.config import (
     single,
     suggest,
 )
-from ludus.config.schema import as_model, child_annotation
-from ludus.config.user_defaults import user_defaults_document
-from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
-from ludus.core.faults import ConfigFault
-from ludus.envs.registry import preset_package, settings_model, world_id
+from ludus.config.layers import as_model, child_annotation
+from ludus.config.validation import user_defaults_document
+from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError, UnknownNameError
+from ludus.envs.registry import settings_model, world_id
 from ludus.envs.settings import EnvSettings
+from ludus.envs.world import find_world
 from ludus.training.config import TrainConfig
-
-FIRST_PRESETS = ("quick", "walk", "default")  # taken in this order when none is named
 
 _NAME, _SETTINGS = ("world", "name"), ("world", "settings")
 _USER_DEFAULTS = {  # key of the user's file -> key of a run
@@ -45,26 +43,17 @@ _USER_DEFAULTS = {  # key of the user's file -> key of a run
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RunConfig:
-    """A run's settings, and where each of them comes from."""
-
-    config: TrainConfig
-    origins: Origins
-
-
 def load_run_config(
     world: str, preset: str | None = None, file: Path | None = None, overrides: Sequence[str] = ()
 ) -> TrainConfig:
-    """Returns the settings of a run.
+    """Return the settings of a run.
 
     Each layer wins over those before it: the user's defaults, the preset or the file with all that it
     extends, and the overrides.
 
     Args:
         world: A world, such as `brawl` or `gym:CartPole-v1`; it becomes `world.name` unless a layer says so itself.
-        preset: Name of a preset of the world; None takes `quick`, `walk` or `default`, the first there is, if no file
-            is given.
+        preset: Name of a preset of the world; None takes the world's `default_preset` if no file is given.
         file: A file of the user's own, which may extend a preset.
         overrides: `key.path=value` each, in YAML.
 
@@ -73,66 +62,60 @@ def load_run_config(
         ConfigError: Both a preset and a file are given.
         ConfigFileError: Files or overrides have faults; all of them are listed.
     """
-    return load_run_config_with_origins(world, preset, file, overrides).config
+    return load_run_config_with_origins(world, preset, file, overrides)[0]
 
 
 def load_run_config_with_origins(
-    world: str, preset: str | None = None, file: Path | None = None, overrides: Sequence[str] = ()
-) -> RunConfig:
-    """Does what `load_run_config` does, and also says where each setting comes from."""
+    world: str, preset: str | None, file: Path | None, overrides: Sequence[str]
+) -> tuple[TrainConfig, Origins]:
+    """Do what `load_run_config` does, and also return where each setting comes from."""
     if preset is not None and file is not None:
         raise ConfigError(
             f"both preset {preset!r} and file {file} are given; choose one, or let the file extend {preset}"
         )
-    shelf = Shelf(preset_package(world))
-    start = file if file is not None else _preset_file(shelf, world, preset)
-    layers = [
-        _world_layer(world),
-        *(read_layers(start, shelf) if start is not None else ()),
-        *read_overrides(overrides),
-    ]
+    directory = PresetDirectory(find_world(world).package)
+    start = file if file is not None else _preset_file(directory, world, preset)
+    files = read_layers(start, directory) if start is not None else ()
+    layers = [_world_layer(world), *files, *read_overrides(overrides)]
     layers = [*_user_layers(layers), *layers]
     checks: list[Check] = [partial(_check_world, world), _check_finite]
     settings = settings_model(world)
     if settings is not None:
         checks.append(partial(_check_settings, settings))
-    return RunConfig(*read_config_with_origins(TrainConfig, layers, checks))
+    return read_config_with_origins(TrainConfig, layers, checks)
 
 
 def world_of_file(file: Path) -> str:
-    """Returns the world that a configuration file, or one that it extends, says it is for.
+    """Return the world that a configuration file, or one that it extends, says it is for.
 
     Raises:
         ConfigFileError: The file cannot be read.
         ConfigError: It does not say.
     """
-    *_, own = documents = read_layers(file, Shelf(""))  # its presets are not known before its world is
+    *_, own = documents = read_layers(file, PresetDirectory(""))  # its presets are not known before its world is
     if own.root.content is None and own.faults:
         raise ConfigFileError(own.faults)
-    names = (document.root.find(_NAME) for document in reversed(documents))
-    for name in names:
+    for name in (document.root.find(_NAME) for document in reversed(documents)):
         if name is not None and isinstance(name.content, str):
             return name.content
     raise ConfigError(f"{file} does not say its world; give it world.name, or use: ludus verify WORLD --config {file}")
 
 
-def _preset_file(shelf: Shelf, world: str, preset: str | None) -> Path | None:
-    """Returns the file of a preset; None for a world that has none, whose runs then begin with the plain defaults."""
-    names = shelf.names()
+def _preset_file(directory: PresetDirectory, world: str, preset: str | None) -> Path | None:
+    """Return the file of a preset; None for a world that has none, whose runs then begin with the plain defaults."""
+    names = directory.names()
     if preset is not None:
-        return shelf.file(preset)
-    for name in FIRST_PRESETS:
-        if name in names:
-            return shelf.file(name)
+        return directory.file(preset)
+    default = find_world(world).default_preset
+    if default in names:
+        return directory.file(default)
     if names:
-        raise ConfigError(
-            f"{world} has no preset {' or '.join(FIRST_PRESETS)}; choose one with --preset: {', '.join(names)}"
-        )
+        raise ConfigError(f"{world} has no preset {default}; choose one with --preset: {', '.join(names)}")
     return None
 
 
 def _user_layers(layers: Sequence[Document]) -> list[Document]:
-    """Returns the user's defaults that a run takes, below all its layers.
+    """Return the user's defaults, the lowest layer of a run.
 
     A default fills in what a part needs that is there anyway; it never switches on a report to the network.
     """
@@ -153,7 +136,7 @@ def _world_layer(world: str) -> Document:
 
 
 def _check_world(world: str, root: Node) -> Sequence[ConfigFault]:
-    """Refuses a file that is for another world than the one that was asked for."""
+    """Raise if a file is for another world than the requested one."""
     node = root.find(_NAME)
     if node is None or not isinstance(node.content, str):
         return ()
@@ -166,11 +149,11 @@ def _check_world(world: str, root: Node) -> Sequence[ConfigFault]:
 
 
 def _check_settings(model: type[EnvSettings], root: Node) -> Sequence[ConfigFault]:
-    """Finds faults of the world's own settings, and of those that are laid over them somewhere in the run."""
+    """Find faults of the world's own settings, and of the overrides anywhere in the run."""
     faults = part_check(_SETTINGS, model)(root)
     base = root.find(_SETTINGS)
     if faults:
-        return faults  # they would come again with everything that is laid over them
+        return faults  # every override would repeat them
     found: list[ConfigFault] = []
     for path, parts in _laid_over_settings(root):
         layers = [node for node in (base, *parts) if node is not None and isinstance(node.content, dict)]
@@ -180,7 +163,7 @@ def _check_settings(model: type[EnvSettings], root: Node) -> Sequence[ConfigFaul
 
 
 def _with_overrides(annotation: Any, lower: Node, upper: Node) -> Node:  # noqa: ANN401 - whatever a model says
-    """Does to the nodes of a document what `ludus.envs.overrides` does to settings."""
+    """Do to the nodes of a document what `ludus.envs.registry` does to settings."""
     if as_model(annotation) is None or not isinstance(lower.content, dict) or not isinstance(upper.content, dict):
         return upper
     merged = dict(lower.content)
@@ -191,14 +174,11 @@ def _with_overrides(annotation: Any, lower: Node, upper: Node) -> Node:  # noqa:
 
 
 def _laid_over_settings(root: Node) -> Iterator[tuple[KeyPath, list[Node]]]:
-    """Gives the path of every part of a run that changes the world's settings, and what is laid over them there."""
+    """Yield the path of every part of a run that overrides the world's settings, and the overrides."""
     curriculum, common = root.child("curriculum"), root.find(("evaluation", "settings"))
-    paths: list[KeyPath] = [
-        ("curriculum", place, "world", "settings")
-        for place in range(len(curriculum.content) if curriculum and isinstance(curriculum.content, list) else 0)
-    ]
-    paths += [("evaluation", "settings")]
-    for path in paths:
+    phases = len(curriculum.content) if curriculum and isinstance(curriculum.content, list) else 0
+    paths: list[KeyPath] = [("curriculum", place, "world", "settings") for place in range(phases)]
+    for path in (*paths, ("evaluation", "settings")):
         part = root.find(path)
         if part is not None:
             yield path, [part]
@@ -208,7 +188,7 @@ def _laid_over_settings(root: Node) -> Iterator[tuple[KeyPath, list[Node]]]:
 
 
 def _check_finite(root: Node, path: KeyPath = ()) -> Sequence[ConfigFault]:
-    """Refuses numbers that are not finite, wherever they are: no file of a run can hold them."""
+    """Raise on NaN or Inf anywhere in the settings: no file of a run can hold them."""
     content = root.content
     if isinstance(content, float) and not math.isfinite(content):
         return [ConfigFault(str(root.origin), show_path(path), "should be a finite number", short(content))]

@@ -4,8 +4,8 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -15,14 +15,8 @@ GIB = 1024.0**3
 _SHARE_OF_MACHINE = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
-    """A limit that is reached.
-
-    Attributes:
-        text: Which one, in words.
-        is_disk: Whether deleting old checkpoints could help.
-    """
+class Shortage(NamedTuple):
+    """A limit that is reached, in words, and whether deleting old checkpoints could help."""
 
     text: str
     is_disk: bool
@@ -37,7 +31,7 @@ class ResourceWatch:
         self._next_s = -1.0
 
     def look(self) -> Shortage | None:
-        """Returns the first limit that is reached; looks at most every `every_s` seconds."""
+        """Return the first limit that is reached; look at most every `every_s` seconds."""
         now_s = self._clock()
         if now_s < self._next_s:
             return None
@@ -45,7 +39,7 @@ class ResourceWatch:
         return self.memory() or self.disk()
 
     def memory(self) -> Shortage | None:
-        """Compares the resident memory of the whole process tree with its limit."""
+        """Compare the resident memory of the whole process tree with its limit."""
         limit_gib = self._config.memory_gib
         if limit_gib is None:
             limit_gib = _SHARE_OF_MACHINE * psutil.virtual_memory().total / GIB
@@ -59,27 +53,19 @@ class ResourceWatch:
         )
 
     def disk(self) -> Shortage | None:
-        """Compares the run folder's size and the free space with their limits."""
-        config = self._config
-        if config.folder_gib is not None:
-            size_gib = folder_bytes(self._folder) / GIB
-            if size_gib > config.folder_gib:
-                return Shortage(
-                    f"the run folder holds {size_gib:.2f} GiB, guard.folder_gib allows {config.folder_gib:.2f}",
-                    is_disk=True,
-                )
-        if config.free_disk_gib is not None:
-            free_gib = shutil.disk_usage(self._folder).free / GIB
-            if free_gib < config.free_disk_gib:
-                return Shortage(
-                    f"the disk has {free_gib:.2f} GiB left, guard.free_disk_gib asks for {config.free_disk_gib:.2f}",
-                    is_disk=True,
-                )
+        """Compare the run folder's size and the free space with their limits."""
+        allowed_gib, least_gib = self._config.folder_gib, self._config.free_disk_gib
+        if allowed_gib is not None and (size_gib := folder_bytes(self._folder) / GIB) > allowed_gib:
+            text = f"the run folder holds {size_gib:.2f} GiB, guard.folder_gib allows {allowed_gib:.2f}"
+            return Shortage(text, is_disk=True)
+        if least_gib is not None and (free_gib := shutil.disk_usage(self._folder).free / GIB) < least_gib:
+            text = f"the disk has {free_gib:.2f} GiB left, guard.free_disk_gib asks for {least_gib:.2f}"
+            return Shortage(text, is_disk=True)
         return None
 
 
 def tree_bytes(process: psutil.Process) -> int:
-    """Returns the resident memory of a process and of all that it started: workers, screens, games.
+    """Return the resident memory of a process and of all that it started: workers, screens, games.
 
     Pages that a child shares with others count once, with the process itself. A child that ends meanwhile does not.
     """
@@ -94,7 +80,7 @@ def tree_bytes(process: psutil.Process) -> int:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Returns the bytes of all files in a folder; one that vanishes meanwhile does not count."""
+    """Return the bytes of all files in a folder; one that vanishes meanwhile does not count."""
     total = 0
     for root, _, names in os.walk(folder):
         for name in names:

@@ -1,88 +1,165 @@
 """The run folder: where it is, what it says of the run, and how one branches off another."""
 
+import fcntl
 import json
 import logging
 import os
 import platform
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Self
 
 from ludus.config import dump_yaml, parse_document, read_config, read_document, read_overrides
-from ludus.core.errors import CheckpointError, ConfigError
-from ludus.core.files import JSON, write_atomic
+from ludus.core import __version__
+from ludus.core.errors import CheckpointError, ConfigError, FormatError, RunLockedError, StoreError
+from ludus.core.files import (
+    JSON,
+    LATEST,
+    MAX_DOCUMENT_BYTES,
+    MAX_TABLE_BYTES,
+    open_regular,
+    read_json_object,
+    read_regular,
+    suggest_run,
+    wrap_disk_errors,
+    write_atomic,
+    write_text_atomic,
+)
+from ludus.envs.registry import check_name_from_file
 from ludus.policies.agent import CHECKPOINTS_FOLDER
 from ludus.store import Checkpoint, CheckpointStore
 from ludus.training.callbacks import Counters
-from ludus.training.checkpointing import stored_config
+from ludus.training.checkpointing import SNAPSHOTS_FOLDER, stored_config
 from ludus.training.config import TrainConfig, differences
-from ludus.training.lock import RunLock
-from ludus.training.records import FILES
-from ludus.training.snapshots import SNAPSHOTS_FOLDER
+from ludus.training.loggers.csv_logger import FILES
+from ludus.training.loop import Trainer
+from ludus.training.resolve import ResolvedRun, device_name, resolve
 
 logger = logging.getLogger(__name__)
 
 CONFIG_FILE = "config.yaml"
 RUN_FILE = "run.json"
-LATEST = "latest"
+LOCK_FILE = "run.lock"
 BEST = "best"
 
-_LIBRARIES = ("ludus", "torch", "numpy", "warp-lang", "gymnasium", "safetensors")
+_LIBRARIES = ("torch", "numpy", "warp-lang", "gymnasium", "safetensors")
 _TRIES = 100
+_SOURCE = Path(__file__).resolve().parent
+
+
+class RunLock:
+    """Holds a run folder for this process.
+
+    The lock is the kernel's, not the file's: it ends with the process, however that ends, so a file that was left
+    behind blocks no other run. Its content is for people to read. Without file locks there is only a warning.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Take the lock.
+
+        Raises:
+            RunLockedError: Another process holds it.
+            StoreError: The folder or the lock's file cannot be written.
+        """
+        path = folder / LOCK_FILE
+        with wrap_disk_errors(path):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = _lock_holder(self._descriptor)
+            os.close(self._descriptor)
+            raise RunLockedError(
+                f"another process{holder} is training in {folder}; wait for it, stop it, or use another folder"
+            ) from error
+        except OSError as error:
+            logger.warning("[WARN] %s cannot be locked (%s): keep other processes out of it", folder, error.strerror)
+        note = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+        try:
+            with wrap_disk_errors(path):
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, note.encode(), 0)
+        except StoreError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Release the lock; may be called twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _lock_holder(descriptor: int) -> str:
+    try:
+        note = json.loads(os.pread(descriptor, 1000, 0))
+        return f" (pid {int(note['pid'])} on {str(note['host'])[:60]})"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The run that another one branched off.
-
-    Attributes:
-        folder: Where it is.
-        checkpoint: From which of its checkpoints.
-        env_steps: How far it was.
-        changes: In which settings the new one differs.
-    """
+    """The run that another one branched off."""
 
     folder: str
-    checkpoint: str
-    env_steps: int
-    changes: tuple[str, ...]
+    checkpoint: str  # from which of its checkpoints
+    env_steps: int  # how far it was
+    changes: tuple[str, ...]  # in which settings the new one differs
 
 
 def new_run_folder(runs: Path, title: str) -> Path:
-    """Makes a new folder under `runs`, named by title and time, and lets `latest` beside it point to it."""
-    runs.mkdir(parents=True, exist_ok=True)
+    """Make a new folder under `runs`, named by title and time, and let `latest` beside it point to it.
+
+    Raises:
+        StoreError: It cannot be made.
+        ConfigError: No name is free.
+    """
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    for number in range(_TRIES):
-        folder = runs / (f"{title}-{stamp}" + (f"-{number + 1}" if number else ""))
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
-        _point_latest(runs, folder)
-        return folder
+    name = re.sub(r"[^a-zA-Z0-9_.-]+", "-", title)
+    with wrap_disk_errors(f"folder {runs}"):
+        runs.mkdir(parents=True, exist_ok=True)
+        for number in range(_TRIES):
+            folder = runs / (f"{name}-{stamp}" + (f"-{number + 1}" if number else ""))
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            _point_latest(runs, folder)
+            return folder
     raise ConfigError(f"{runs} has {_TRIES} runs of this second already; name one with --run-dir")
 
 
-def describe_run(folder: Path, config: TrainConfig, *, user: str = "") -> None:
-    """Writes `config.yaml` and `run.json`; a run that goes on keeps its own and notes that it did.
+def describe_run(folder: Path, run: TrainConfig | ResolvedRun, counters: Counters, *, user: str = "") -> None:
+    """Write `config.yaml` and `run.json`; a resumed run keeps its own and gets another session from `counters` on.
 
-    Args:
-        folder: The run folder.
-        config: Of the run, resolved.
-        user: Who started it.
+    Raises:
+        StoreError: They cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    resolved = resolve(run)
+    config = resolved.config
     session: dict[str, JSON] = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "command": list(sys.argv),
         "versions": _versions(),
-        "machine": {"system": platform.platform(), "cores": os.cpu_count()},
+        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "device": device_name(resolved.device)},
         "git": _git_state(),
+        "start_env_steps": counters.env_steps,
     }
     document = _read_run(folder) or _new_run(config, user)
     sessions = document.get("sessions")
@@ -90,42 +167,46 @@ def describe_run(folder: Path, config: TrainConfig, *, user: str = "") -> None:
     _write(folder, document, config)
 
 
-def describe_end(
-    folder: Path, counters: Counters, training_s: float, milestones: Mapping[str, int | None] | None = None
-) -> None:
-    """Notes in `run.json` how far the present session of a run got, and in what time.
+def describe_end(folder: Path, trainer: Trainer) -> None:
+    """Note in `run.json` how far the present session of a run got, in what time, its milestones and its warnings.
 
-    Args:
-        folder: The run folder.
-        counters: How far it got.
-        training_s: In what time.
-        milestones: Env steps at which something was reached first, by name; None where it was not yet.
+    A file that cannot be read or written is only warned of: the checkpoints hold everything that counts.
     """
-    path = folder / RUN_FILE
-    document = json.loads(path.read_text(encoding="utf-8"))
-    document["sessions"][-1] |= {
-        "ended": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "env_steps": counters.env_steps,
-        "training_s": round(training_s, 3),
-    }
-    document |= milestones or {}
-    write_atomic(path, (json.dumps(document, indent=2) + "\n").encode())
+    path, warnings = folder / RUN_FILE, trainer.warnings
+    try:
+        document = read_json_object(path, limit=MAX_DOCUMENT_BYTES)
+        document["sessions"][-1] |= {
+            "ended": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "env_steps": trainer.counters.env_steps,
+            "wall_s": round(trainer.wall_s, 3),
+            "training_s": round(trainer.training_s, 3),
+        }
+        document |= trainer.evaluator.milestones | ({"warnings": warnings} if warnings else {})
+        write_text_atomic(path, _encode(document))
+    except (FormatError, StoreError) as error:
+        _warn(str(error))
+    except (LookupError, TypeError) as error:
+        _warn(f"{path} lists no sessions, so the end of this one is not noted: {error!r}")
+
+
+def has_ended(folder: Path) -> bool:
+    """Return whether the last session of a run ended by itself; False if there was none."""
+    sessions = (_read_run(folder) or {}).get("sessions")
+    last = sessions[-1] if isinstance(sessions, list) and sessions else None
+    return isinstance(last, dict) and "ended" in last
 
 
 def fork_run(source: Path, target: Path, config: TrainConfig, *, user: str = "") -> Parent:
-    """Begins a new run with the newest valid state of another one and settings that may differ.
+    """Start a new run from the newest valid state of another one, with settings that may differ.
 
-    The checkpoint `init` comes last: before it is there, the target holds no run, and this can be done again.
-
-    Args:
-        source: The run folder to branch off; it stays as it is.
-        target: The new run folder; it must not hold a run.
-        config: Of the new run.
-        user: Who branches off.
+    The source stays as it is. The checkpoint `init` comes last: before it is there, the target holds no run, and this
+    can be done again.
 
     Raises:
         ConfigError: There is nothing to branch off, or the target holds a run already.
         RunLockedError: Another process is training in the target.
+        FormatError: A table of the source cannot be read.
+        StoreError: The target cannot be written.
     """
     with RunLock(target):
         return _fork(source, target, config, user)
@@ -138,38 +219,43 @@ def _fork(source: Path, target: Path, config: TrainConfig, user: str) -> Parent:
     origin = CheckpointStore(source / CHECKPOINTS_FOLDER, keep=1, report=_warn)
     stored = origin.latest_valid()
     if stored is None:
-        raise ConfigError(f"{source} has no valid checkpoint to branch off; pass the folder of a run")
+        raise ConfigError(f"{source} has no valid checkpoint to branch off{suggest_run(source)}")
     changes = tuple(differences(stored.checkpoint.documents.get("config"), config.to_json()))
     for name in FILES:
-        if (source / name).exists():
-            shutil.copyfile(source / name, target / name)
-    if (source / SNAPSHOTS_FOLDER).is_dir():
-        shutil.copytree(source / SNAPSHOTS_FOLDER, target / SNAPSHOTS_FOLDER, dirs_exist_ok=True)
+        if os.path.lexists(source / name):
+            write_atomic(target / name, read_regular(source / name, limit=MAX_TABLE_BYTES))
+    snapshots = CheckpointStore(source / SNAPSHOTS_FOLDER, keep=1, report=_warn)
+    kept = CheckpointStore(target / SNAPSHOTS_FOLDER, keep=1 << 30, report=_warn)
+    for name in snapshots.names():
+        _copy(name, snapshots, kept)
     parent = Parent(str(source.resolve()), stored.name, stored.step, changes)
     _write(target, _new_run(config, user) | {"parent": asdict(parent)}, config)
-    _copy_best(origin, store, config)
+    if BEST in origin.names():  # whose score the new run has to beat
+        _copy(BEST, origin, store, config)
     store.save("init", stored.step, _with_config(stored.checkpoint, config))
     return parent
 
 
 def read_run_config(folder: Path) -> TrainConfig:
-    """Reads the settings of a run: its `config.yaml`, or what its newest valid checkpoint began with.
+    """Read the settings of a run: its `config.yaml`, or those in its newest valid checkpoint.
 
     A file that was edited since is refused by the loop, with the differences.
 
     Raises:
-        ConfigError: The folder holds no run, or its settings are not of this version.
+        ConfigError: The folder holds no run, its settings are not of this version, or its world would import a module.
     """
     if (folder / CONFIG_FILE).is_file():
-        return read_config(TrainConfig, [read_document(folder / CONFIG_FILE)])
-    config = stored_config(folder) if folder.is_dir() else None
+        config: TrainConfig | None = read_config(TrainConfig, [read_document(folder / CONFIG_FILE)])
+    else:
+        config = stored_config(folder) if folder.is_dir() else None
     if config is None:
-        raise ConfigError(f"{folder} holds no run with a valid checkpoint; pass the folder that `ludus train` named")
+        raise ConfigError(f"{folder} holds no run with a valid checkpoint{suggest_run(folder)}")
+    check_name_from_file(config.world.name, "the run's world")
     return config
 
 
 def changed_config(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
-    """Returns settings with some of them changed by `key.path=value` each.
+    """Return settings with some of them changed by `key.path=value` each.
 
     Raises:
         ConfigFileError: An override has a fault; all of them are listed.
@@ -181,16 +267,14 @@ def changed_config(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig
     )
 
 
-def _copy_best(origin: CheckpointStore, target: CheckpointStore, config: TrainConfig) -> None:
-    """Copies the best agent so far, whose score the new run has to beat; one that is damaged is reported."""
-    if BEST not in origin.names():
-        return
+def _copy(name: str, origin: CheckpointStore, target: CheckpointStore, config: TrainConfig | None = None) -> None:
+    """Copy a checkpoint, with another config if one is given; warn of one that is damaged, and leave it out."""
     try:
-        best = origin.load(BEST)
+        stored = origin.load(name)
     except CheckpointError as error:
-        _warn(f"the best agent is not taken along: {error}")
+        _warn(f"{name} is not copied: {error}")
     else:
-        target.save(BEST, best.step, _with_config(best.checkpoint, config))
+        target.save(name, stored.step, stored.checkpoint if config is None else _with_config(stored.checkpoint, config))
 
 
 def _with_config(checkpoint: Checkpoint, config: TrainConfig) -> Checkpoint:
@@ -202,22 +286,31 @@ def _new_run(config: TrainConfig, user: str) -> dict[str, JSON]:
 
 
 def _read_run(folder: Path) -> dict[str, JSON] | None:
-    """Returns what `run.json` says; None if there is none, or if it is damaged, which is reported."""
+    """Return the content of `run.json`; None if there is none, or if it is damaged, which is warned of."""
     path = folder / RUN_FILE
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        _warn(f"{path} cannot be read and is written anew: {error}")
+        return read_json_object(path, limit=MAX_DOCUMENT_BYTES)
+    except FormatError as error:
+        _warn(f"{error}; a new one is written in its place")
         return None
-    return document if isinstance(document, dict) else None
 
 
 def _write(folder: Path, document: dict[str, JSON], config: TrainConfig) -> None:
-    write_atomic(folder / RUN_FILE, (json.dumps(document, indent=2) + "\n").encode())
-    if not (folder / CONFIG_FILE).exists():
-        write_atomic(folder / CONFIG_FILE, dump_yaml(config.to_json()).encode())
+    write_text_atomic(folder / RUN_FILE, _encode(document))
+    file = folder / CONFIG_FILE
+    if file.exists():  # what a session changes beside the budget is for that session alone
+        kept = read_config(TrainConfig, [read_document(file)])
+        if kept.extended_from == config.extended_from:
+            return
+        budget = {"total_env_steps": config.total_env_steps, "extended_from": config.extended_from}
+        config = kept.model_copy(update=budget)
+    write_text_atomic(file, dump_yaml(config.to_json()))
+
+
+def _encode(document: dict[str, JSON]) -> str:
+    return json.dumps(document, indent=2) + "\n"  # with the NaN or Infinity that a file edited by hand may hold
 
 
 def _point_latest(runs: Path, folder: Path) -> None:
@@ -232,7 +325,7 @@ def _point_latest(runs: Path, folder: Path) -> None:
 
 
 def _versions() -> dict[str, JSON]:
-    found: dict[str, JSON] = {"python": platform.python_version()}
+    found: dict[str, JSON] = {"python": platform.python_version(), "ludus": __version__}
     for name in _LIBRARIES:
         try:
             found[name] = version(name)
@@ -242,17 +335,21 @@ def _versions() -> dict[str, JSON]:
 
 
 def _git_state() -> dict[str, JSON] | None:
-    """Returns commit and cleanliness of the working folder; None without git or outside a checkout."""
-    commit, status = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--untracked-files=no")
+    """Return commit and cleanliness of the checkout that Ludus runs from, else of the working folder; None without."""
+    is_checkout = bool(_git(_SOURCE, "ls-files"))  # an environment inside another checkout has no tracked files
+    folder = _SOURCE if is_checkout else Path.cwd()
+    commit, status = _git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain", "--untracked-files=no")
     return None if commit is None else {"commit": commit, "clean": status == ""}
 
 
-def _git(*arguments: str) -> str | None:
+def _git(folder: Path, *arguments: str) -> str | None:
     git = shutil.which("git")
     if git is None:
         return None
     try:
-        done = subprocess.run([git, *arguments], capture_output=True, text=True, timeout=5, check=True)  # noqa: S603 - fixed arguments
+        done = subprocess.run(  # noqa: S603 - fixed arguments
+            [git, *arguments], cwd=folder, capture_output=True, text=True, timeout=5, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

@@ -13,9 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ludus.core.errors import StateError
+from ludus.core.state import StateModel
 from ludus.training.callbacks import Counters
-from ludus.training.records import Cell
-from ludus.training.workbench import Workbench
+from ludus.training.components import Components
+from ludus.training.loggers.csv_logger import Cell
 
 _MOST_SEGMENTS = 256
 _FEWEST_SEGMENTS = 8
@@ -26,35 +28,30 @@ _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Latents of some segments, on the host.
+    """Latents of some segments, on the host."""
 
-    Attributes:
-        latents: `(steps, segments, latent)` float64.
-        whole: `(segments,)` bool, segments in which no episode starts after the first frame.
-        opponents: For each segment, the name of the opponent at its first frame.
-    """
+    latents: Tensor  # `(steps, segments, latent)` float64
+    whole: Tensor  # `(segments,)` bool, segments in which no episode starts after the first frame
+    opponents: tuple[str, ...]  # for each segment, the name of the opponent at its first frame
 
-    latents: Tensor
-    whole: Tensor
-    opponents: tuple[str, ...]
+
+class StrategyState(StateModel):
+    """What `StrategyLog` saves as JSON: the mean latent of each opponent."""
+
+    means: dict[str, list[float]]
 
 
 class StrategyLog:
     """Makes the rows; what it remembers is the mean latent of each opponent in the last one."""
 
-    def __init__(self, bench: Workbench, every_iterations: int) -> None:
-        """Looks at a workbench.
-
-        Args:
-            bench: Whose policy and rollouts are analysed; without a strategy encoder there are no rows.
-            every_iterations: A row is made after the first iteration and then after every so many.
-        """
-        self._bench, self._every = bench, every_iterations
+    def __init__(self, components: Components, every_iterations: int) -> None:
+        """Make a row after the first iteration and then after every so many; none without a strategy encoder."""
+        self._components, self._every = components, every_iterations
         self._means: dict[str, list[float]] = {}
 
     def look(self, counters: Counters) -> list[dict[str, Cell]]:
-        """Returns the row of the last rollout if one is due after it, and nothing otherwise; waits for the device."""
-        if self._bench.policy.strategy is None or (counters.iterations - 1) % self._every:
+        """Return the row of the last rollout if one is due after it, and nothing otherwise; wait for the device."""
+        if self._components.policy.strategy is None or (counters.iterations - 1) % self._every:
             return []
         sample, entropy = self._take()
         means = mean_latents(sample)
@@ -78,42 +75,54 @@ class StrategyLog:
 
     @torch.no_grad()
     def _take(self) -> tuple[Sample, float]:
-        """Encodes a sample of segments; returns it and the entropy of the attention over frames."""
-        policy, buffer = self._bench.policy, self._bench.ppo.rollout
+        """Encode a sample of segments; return it and the entropy of the attention over frames."""
+        policy, buffer = self._components.policy, self._components.buffer
         chosen = spread(sample_size(buffer.segments), buffer.segments).to(policy.device)
         batch = buffer.minibatch(chosen)
-        latents = policy.strategy_latent(batch.observations, batch.memory, batch.starts)
+        latents = policy.strategy_latent(batch.observations, batch.memory, batch.episode_starts)
         few = min(_ATTENTION_SEGMENTS, len(chosen))
         weights = policy.attention(
             {name: tensor[:, :few] for name, tensor in batch.observations.items()},
             {name: tensor[:few] for name, tensor in batch.memory.items()},
-            batch.starts[:, :few],
+            batch.episode_starts[:, :few],
         )
-        opponents, bench = self._bench.trace.opponents, self._bench.opponents
+        opponents, components = self._components.trace.opponents, self._components.opponents
         chunks = chosen.div(buffer.rows, rounding_mode="floor")
-        against = opponents[chunks * buffer.chunk, chosen.remainder(buffer.rows)].tolist()
-        kinds = (*(bench.kinds if bench is not None else ()), "")  # -1 is nobody
+        against = opponents[chunks * buffer.sequence_length, chosen.remainder(buffer.rows)].tolist()
+        kinds = (*(components.kinds if components is not None else ()), "")  # -1: no opponent
         sample = Sample(
-            latents.double().cpu(), ~batch.starts[1:].any(0).cpu(), tuple(kinds[index] for index in against)
+            latents.double().cpu(), ~batch.episode_starts[1:].any(0).cpu(), tuple(kinds[index] for index in against)
         )
         return sample, float(entropy_of(weights["pooling"].double()))
 
     def state(self) -> dict[str, Any]:
-        """Returns what it remembers, for JSON."""
+        """Return the state as JSON."""
         return {"means": {name: list(mean) for name, mean in self._means.items()}}
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes what `state` gave."""
-        self._means = {str(name): [float(number) for number in mean] for name, mean in state["means"].items()}
+    def load_state(self, state: object) -> None:
+        """Restore the state returned by `state()`.
+
+        Raises:
+            StateError: It is not of this policy's strategy encoder.
+        """
+        means = StrategyState.read(state, "course.strategy").means
+        strategy = self._components.policy.config.strategy
+        size = 0 if strategy is None else strategy.latent
+        for name, mean in means.items():
+            if len(mean) != size:
+                raise StateError(
+                    f"course.strategy.means.{name} has {len(mean)} numbers, expected {size}; use the same policy config"
+                )
+        self._means = means
 
 
 def sample_size(segments: int) -> int:
-    """Returns how many of a rollout's segments are looked at."""
+    """Return how many of a rollout's segments are looked at."""
     return min(segments, max(_FEWEST_SEGMENTS, min(_MOST_SEGMENTS, segments // _SHARE_OF_ROLLOUT)))
 
 
 def spread(count: int, total: int) -> Tensor:
-    """Returns `(count,)` different numbers below `total`, int64, spread evenly however long the rows of a grid are.
+    """Return `(count,)` different numbers below `total`, int64, spread evenly however long the rows of a grid are.
 
     Steps of equal length would fall on the same rows again and again if the length divided their number; these are of
     the golden section of the total, which the next number without a common divisor stands for.
@@ -125,17 +134,17 @@ def spread(count: int, total: int) -> Tensor:
 
 
 def entropy_of(weights: Tensor) -> Tensor:
-    """Returns the mean entropy in nats, `()`, of distributions over the last axis: 0 where one frame has all."""
+    """Return the mean entropy in nats, `()`, of distributions over the last axis: 0 where one frame has all."""
     return -torch.xlogy(weights, weights).sum(-1).mean()
 
 
 def mean_latents(sample: Sample) -> dict[str, list[float]]:
-    """Returns the mean latent of each opponent over its whole segments."""
+    """Return the mean latent of each opponent over its whole segments."""
     return {name: vectors.mean(0).tolist() for name, vectors in _by_opponent(sample).items()}
 
 
 def drift_within(sample: Sample) -> float | None:
-    """Returns the mean distance between the latents of a segment's first and last frame, over whole segments."""
+    """Return the mean distance between the latents of a segment's first and last frame, over whole segments."""
     if not sample.whole.any():
         return None
     latents = sample.latents[:, sample.whole]
@@ -143,13 +152,13 @@ def drift_within(sample: Sample) -> float | None:
 
 
 def drift_between(before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]]) -> float | None:
-    """Returns the mean distance that the opponents' mean latents have moved; None if no opponent is in both."""
+    """Return the mean distance that the opponents' mean latents have moved; None if no opponent is in both."""
     both = [math.dist(before[name], mean) for name, mean in after.items() if name in before]
     return sum(both) / len(both) if both else None
 
 
 def separation(sample: Sample) -> float | None:
-    """Returns how far the opponents' segments lie apart: the variance between opponents over that within them.
+    """Return how far the opponents' segments lie apart: the variance between opponents over that within them.
 
     Each whole segment is its mean latent; squared distances are averaged over segments. Where the encoder sees no
     difference it is about (opponents - 1) / segments. None with fewer than two opponents, or with no variance within.
@@ -164,7 +173,7 @@ def separation(sample: Sample) -> float | None:
 
 
 def _by_opponent(sample: Sample) -> dict[str, Tensor]:
-    """Returns for each opponent the mean latents `(segments, latent)` of its whole segments."""
+    """Return for each opponent the mean latents `(segments, latent)` of its whole segments."""
     vectors, whole = sample.latents.mean(0), sample.whole.tolist()
     places: dict[str, list[int]] = {}
     for place, name in enumerate(sample.opponents):

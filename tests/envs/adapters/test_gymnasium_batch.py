@@ -11,7 +11,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError, DeviceError, UnsupportedError
-from ludus.envs.adapters.gymnasium_workers import WorkerBatch
+from ludus.envs.adapters.gymnasium_batch import WorkerBatch
 from ludus.envs.base import BatchedEnv
 from ludus.envs.check import CheckOptions, EnvMaker, check_env
 from ludus.envs.registry import make_env
@@ -19,26 +19,26 @@ from ludus.envs.registry import make_env
 ECHO = "gym:echo_games:Echo-v2"
 
 
-def echo(num_games: int = 2, workers: int = 0, **env_kwargs: Any) -> BatchedEnv:
-    return make_env(ECHO, num_games, config={"workers": workers, "env_kwargs": env_kwargs})
+def echo(num_envs: int = 2, workers: int = 0, **env_kwargs: Any) -> BatchedEnv:
+    return make_env(ECHO, num_envs, config={"workers": workers, "env_kwargs": env_kwargs})
 
 
 def maker(name: str, workers: int = 0) -> EnvMaker:
-    def make(num_games: int, seed: int, first_game: int, /) -> BatchedEnv:
-        config = {"workers": min(workers, num_games)}
-        return make_env(name, num_games, seed=seed, first_game=first_game, config=config)
+    def make(num_envs: int, seed: int, first_game: int, /) -> BatchedEnv:
+        config = {"workers": min(workers, num_envs)}
+        return make_env(name, num_envs, seed=seed, first_game=first_game, config=config)
 
     return make
 
 
 @pytest.mark.parametrize("name", ["gym:CartPole-v1", "gym:Pendulum-v1", "gym:FrozenLake-v1"])
 def test_gymnasiums_own_environments_conform(name: str) -> None:
-    report = check_env(maker(name), CheckOptions(num_games=3, steps=15, end_steps=250))
+    report = check_env(maker(name), CheckOptions(num_envs=3, steps=15, end_steps=250))
     assert {"restart", "partial_reset", "batch", "equal_seeds"} <= set(report.passed)
 
 
 def test_environments_in_workers_conform() -> None:
-    check_env(maker("gym:CartPole-v1", workers=2), CheckOptions(num_games=2, steps=15, end_steps=250))
+    check_env(maker("gym:CartPole-v1", workers=2), CheckOptions(num_envs=2, steps=15, end_steps=250))
 
 
 def test_the_spec_says_what_the_environment_is() -> None:
@@ -113,7 +113,7 @@ def trace(env: BatchedEnv, steps: int) -> Iterator[Tensor]:
     generator = torch.Generator().manual_seed(1)
     yield env.reset()["vector"].clone()
     for _ in range(steps):
-        result = env.step(torch.randint(0, 2, (env.num_games, 1), generator=generator))
+        result = env.step(torch.randint(0, 2, (env.num_envs, 1), generator=generator))
         for tensor in (result.observations["vector"], result.events["reward"], result.terminated, result.truncated):
             yield tensor.clone()
         yield result.final_observations["vector"][result.ended].clone()
@@ -168,9 +168,9 @@ def test_wrong_devices_masks_and_actions_are_refused() -> None:
         make_env("gym:CartPole-v1", 2, "cuda")
     env = make_env("gym:CartPole-v1", 2)
     env.reset()
-    with pytest.raises(ConfigError, match=r"bool of shape \(2,\)"):
+    with pytest.raises(ConfigError, match=r"bool.*\(2,\)"):
         env.reset(torch.tensor([1, 0]))
-    with pytest.raises(ConfigError, match="all games at once"):
+    with pytest.raises(ConfigError, match="seed"):
         env.reset(torch.tensor([True, False]), seed=1)
     with pytest.raises(ActionError, match="must have shape"):
         env.step(torch.zeros(2, dtype=torch.int64))

@@ -18,5 +18,5 @@ def test_a_missing_library_is_named(adapter: str, library: str, extra: str, monk
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(sys.modules, f"ludus.envs.adapters.{adapter}", raising=False)
-    with pytest.raises(MissingDependencyError, match=rf'pip install "ludus\[{extra}\]"'):
+    with pytest.raises(MissingDependencyError, match=rf'pip install -e ".*\[{extra}\]"'):
         importlib.import_module(f"ludus.envs.adapters.{adapter}")

@@ -37,8 +37,8 @@ def test_unseeded_games_differ() -> None:
 def test_a_missing_or_late_action_is_refused() -> None:
     env = LudusParallelEnv("duel-v1", config={"rounds": 1})
     env.reset(seed=1)
-    with pytest.raises(ActionError, match=r"actions are for \['seat_0'\], the agents are"):
+    with pytest.raises(ActionError, match=r"\['seat_0'\].*agents"):
         env.step({"seat_0": 1})
     env.step({"seat_0": 1, "seat_1": 1})
-    with pytest.raises(ActionError, match="the game is over"):
+    with pytest.raises(ActionError, match="over"):
         env.step({"seat_0": 1, "seat_1": 1})

@@ -171,10 +171,10 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
         folder = tmp_path / name
         folder.mkdir(parents=True)
         total = 100 * iterations
-        settings = f"world: {{name: duel, num_games: 4}}\ntotal_env_steps: {total}\nseed: {seed}\nppo: {{steps: 8}}\n"
+        settings = f"world: {{name: duel, num_envs: 4}}\ntotal_env_steps: {total}\nseed: {seed}\nppo: {{steps: 8}}\n"
         (folder / "config.yaml").write_text(settings + config)
         session = {"started": "2026-01-01T00:00:00+0000", "ended": "2026-01-01T00:01:00+0000", "command": ["ludus"],
-                   "env_steps": total, "training_s": 4.0, "versions": {"ludus": "0.1.0"},
+                   "env_steps": total, "wall_s": 5.0, "training_s": 4.0, "versions": {"ludus": "0.1.0"},
                    "git": {"commit": "ab" * 20}}  # fmt: skip
         (folder / "run.json").write_text(json.dumps({"world": "duel", "seed": seed, "sessions": [session]}))
         steps = [100 * (i + 1) for i in range(iterations)]

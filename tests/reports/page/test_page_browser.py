@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ludus.reports.page.writing import read_groups, write_report
+from ludus.evaluation.trajectory import replay_view_of
+from ludus.reports.page.document import read_groups, write_report
 
 MakeRun = Callable[..., Path]
 SECTIONS = ["overview", "notices", "learning", "evaluation", "replays", "rewards", "ratings", "behaviour", "optimiser",
@@ -74,7 +75,9 @@ def page(make_run: MakeRun, tmp_path: Path) -> Path:
         "iteration,env_steps,elapsed_s,resident_mib,update_s\n1,100,1,500,1\n2,200,2,510,1\n3,300,3,520,1\n"
     )
     strips = [_brawl_strip("first"), _walker_strip(), _brawl_strip(HOSTILE), _rocket_strip()]
-    return write_report(read_groups(folders), tmp_path / "page.html", strips).file
+    views = [replay_view_of(world) for world in ("brawl", "mimic", "rocket")]
+    painters = [view.source() for view in views if view is not None]
+    return write_report(read_groups(folders), tmp_path / "page.html", strips, painters=painters).file
 
 
 def _is_clean(browser: Any) -> bool:
@@ -236,6 +239,33 @@ def test_a_run_of_which_one_file_is_left(browser: Any, make_run: MakeRun, tmp_pa
     assert _is_clean(browser)
     assert browser.run("document.querySelectorAll('.missing').length") > 3
     assert "There is no strategy_analysis.csv" in browser.run("document.querySelector('#strategy').textContent")
+
+
+def test_one_run_with_one_evaluation_and_many_terms(browser: Any, make_run: MakeRun, tmp_path: Path) -> None:
+    folder = make_run("run", config="policy: {strategy: null}\nopponents: null\ncurriculum: []\n")
+    terms = [f"term {letter}" for letter in "abcdefghijklmnopq"]
+    rewards = f"iteration,env_steps,total,{','.join(terms)}\n1,100,17{',1' * 17}\n2,200,17{',1' * 17}\n"
+    (folder / "reward_breakdown.csv").write_text(rewards)
+    (folder / "evaluation_results.csv").write_text(
+        "iteration,env_steps,opponent,matches,survival_s,score\n8,800,,4,15,0.5\n"
+    )
+    (folder / "opponents.csv").unlink()
+    browser.open(write_report(read_groups([folder]), tmp_path / "page.html", notes=["a note"]).file)
+    assert _is_clean(browser)
+    for chart in ("score", "evaluation"):
+        ticks = f"[...document.querySelectorAll('[data-chart={chart}] .tick[text-anchor=middle]')]"
+        assert browser.run(f"{ticks}.map(each => each.textContent)") == ["800"]
+    swatches = "[...document.querySelectorAll('#rewards .legend .swatch')]"
+    colours = browser.run(f"{swatches}.map(each => getComputedStyle(each).backgroundColor)")
+    assert len(set(colours)) == len(terms)
+    text = browser.run("document.body.innerText")
+    assert "seeds" not in text
+    assert "by opponent" not in text
+    assert "Survival time at the last evaluation" in text
+    assert "a note" in browser.run("document.querySelector('#replays').textContent")
+    left = [each for each in SECTIONS if each not in ("strategy", "ratings")]
+    assert browser.run("[...document.querySelectorAll('section')].map(each => each.id)") == left
+    assert browser.run("[...document.querySelectorAll('nav a')].map(each => each.hash.slice(1))") == left
 
 
 def test_numbers_that_never_change_are_not_finite_or_few(browser: Any, make_run: MakeRun, tmp_path: Path) -> None:

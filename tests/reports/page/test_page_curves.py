@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from ludus.core.tables import Table
 from ludus.reports.page.curves import MOST_POINTS, curve_of, merge_lines
-from ludus.reports.run_data import Table
 
 
 def _table(steps: list[float], values: list[object]) -> Table:

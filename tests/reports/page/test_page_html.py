@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from ludus.core.errors import ConfigError
+from ludus.core.errors import StoreError
 from ludus.core.files import JSON
-from ludus.reports.page.html import embedded, make_page
-from ludus.reports.page.writing import MOST_BYTES, default_file, read_groups, write_report
+from ludus.reports.page.document import MOST_BYTES, default_file, embedded, make_page, read_groups, write_report
 
 MakeRun = Callable[..., Path]
 HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>{{data}}&amp;\u2028'\""
@@ -100,13 +99,13 @@ def test_where_a_report_goes(tmp_path: Path, make_run: MakeRun) -> None:
     assert default_file([tmp_path]) == tmp_path / "report.html"
     assert default_file([tmp_path, tmp_path / "other"]) == Path("report.html")
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot be written: File exists; name another file with --out"):
+    with pytest.raises(StoreError, match=r"page\.html.*File exists"):
         write_report(read_groups([make_run("run")]), tmp_path / "file" / "page.html")
 
 
 def test_reports_never_import_torch(make_run: MakeRun, tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from ludus.reports.page.writing import read_groups, write_report; "
+        "import sys; from pathlib import Path; from ludus.reports.page.document import read_groups, write_report; "
         "write_report(read_groups([Path(sys.argv[1])]), Path(sys.argv[2])); "
         "sys.exit(sorted({'torch', 'ludus.training'} & set(sys.modules)) or 0)"
     )

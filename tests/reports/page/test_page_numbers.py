@@ -13,14 +13,11 @@ from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-
 
 from ludus.core.intervals import wilson_interval
 from ludus.reports.doctor import Change, Examination, Finding
-from ludus.reports.page import notices
-from ludus.reports.page.evaluations import read_evaluations
-from ludus.reports.page.latents import read_latents
-from ludus.reports.page.notices import notices_of
-from ludus.reports.page.panels import make_panels, stage_starts
-from ludus.reports.page.payoffs import read_payoffs
+from ludus.reports.page import document as page_document
+from ludus.reports.page.curves import make_panels, phase_starts, read_times, title_of
+from ludus.reports.page.document import notices_of
+from ludus.reports.page.evaluations import read_evaluations, read_latents, read_payoffs
 from ludus.reports.page.runs import Group, group_runs, read_runs
-from ludus.reports.page.times import read_times
 
 MakeRun = Callable[..., Path]
 
@@ -107,6 +104,21 @@ def test_few_matches_are_few_phases(make_run: MakeRun) -> None:
     assert all(rating is not None for rating in found.learner)
 
 
+def test_the_best_agent_is_rated_by_its_evaluation_alone(make_run: MakeRun) -> None:
+    folder = make_run("run")
+    best = folder / "checkpoints" / "best"
+    best.mkdir(parents=True)
+    (best / "manifest.json").write_text('{"step": 400}')  # where it won 5 of 10 and 1 of 10
+    [found] = read_payoffs(_group(folder))
+    ratings = {name: rating.estimate for name, rating in found.agent.items()}
+    assert list(ratings) == ["best agent", "rock", "paper"]
+    assert ratings["paper"] - ratings["best agent"] == pytest.approx(400 * math.log10(9), rel=0.1)  # the prior: less
+    assert abs(ratings["rock"] - ratings["best agent"]) < 10
+    (best / "manifest.json").write_text('{"step"')  # then the last evaluation counts: 9 of 10 and 5 of 10
+    [found] = read_payoffs(_group(folder))
+    assert found.agent["best agent"].estimate > found.agent["rock"].estimate + 300
+
+
 def test_modes_are_rated_apart(make_run: MakeRun) -> None:
     folder = make_run("run")
     header = "iteration,env_steps,learner,opponent,kind,matches,wins,draws,losses,mode,side"
@@ -122,6 +134,21 @@ def test_numbers_of_a_mode_are_titled_by_it(make_run: MakeRun) -> None:
     (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     [panel] = [panel for panel in make_panels([_group(folder)]) if panel.name == "rating_elo/2v2"]
     assert (panel.section, panel.title) == ("learning", "Elo rating, live, 2v2")
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "unit"),
+    [
+        ("survival_s", "Survival time", "s"),
+        ("speed_m_s", "Speed", "m/s"),
+        ("distance_min_m", "Distance min", "m"),
+        ("touches_a_minute", "Touches", "per min"),
+        ("attacks", "Attacks", ""),
+        ("episode_length", "Episode length", "steps"),
+    ],
+)
+def test_a_unit_stands_beside_the_title_and_not_in_it(name: str, title: str, unit: str) -> None:
+    assert title_of(name) == (title, unit)
 
 
 def test_no_opponents_no_payoffs(make_run: MakeRun) -> None:
@@ -178,7 +205,7 @@ def test_panels_have_titles_and_counts_of_faults_only_where_there_were_any(make_
     assert curve is not None
     assert (curve.y.tolist()[:2], curve.low.tolist()[:2], curve.high.tolist()[:2]) == ([2, 3], [1, 2], [3, 4])
     assert (panels["entropy"].section, panels["hits"].section) == ("optimiser", "behaviour")
-    assert stage_starts(group) == [(100, "easy"), (500, "hard")]
+    assert phase_starts(group) == [(100, "easy"), (500, "hard")]
 
 
 def test_alarms_tell_what_went_wrong(make_run: MakeRun) -> None:
@@ -189,23 +216,27 @@ def test_alarms_tell_what_went_wrong(make_run: MakeRun) -> None:
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "reward_breakdown.csv").unlink()
     (folder / "evaluation_results.csv").unlink()
-    document = {"sessions": [{"started": "monday"}, {"ended": "tuesday"}], "converged": 500,
+    document = {"sessions": [{"started": "monday"}, {"ended": "tuesday"}], "converged": 500, "warnings": ["too fast"],
                 "parent": {"folder": "runs/old", "checkpoint": "best", "env_steps": 9,
                            "changes": ["a: 1 -> 2"]}}  # fmt: skip
     (folder / "run.json").write_text(json.dumps(document))
     [run] = read_runs([folder])
-    said = [(notice.level, notice.text, notice.env_steps) for notice in notices_of(run) if not notice.details]
-    assert said == [
-        ("alarm", "Numbers were not finite: training went back to a checkpoint", 300),
-        ("warning", "3 updates were skipped in 1 iterations", 500),
-        ("warning", "reward_breakdown.csv is not there or has no rows yet; what it would show is left out", None),
-        ("warning", "evaluation_results.csv is not there or has no rows yet; what it would show is left out", None),
-        ("warning", "Session 1, begun monday, was cut off before its end", None),
-        ("warning", "Stopped at 600 of 800 env steps", 600),
-        ("info", "Trained in 2 sessions", None),
-        ("info", "Branched off runs/old, checkpoint best with changes: a: 1 -> 2", 9),
-        ("info", "Converged reached", 500),
+    expected = [
+        ("alarm", "NaN", 300),
+        ("warning", "too fast", None),
+        ("warning", "3 updates", 500),
+        ("warning", "reward_breakdown.csv", None),
+        ("warning", "evaluation_results.csv", None),
+        ("warning", "Session 1, started monday", None),
+        ("warning", "600 of 800 env steps", 600),
+        ("info", "2 sessions", None),
+        ("info", "runs/old, checkpoint best with changes: a: 1 -> 2", 9),
+        ("info", "Converged", 500),
     ]
+    found = [notice for notice in notices_of(run) if not notice.details]
+    for notice, (level, words, env_steps) in zip(found, expected, strict=True):
+        assert (notice.level, notice.env_steps) == (level, env_steps)
+        assert words in notice.text
 
 
 def test_only_a_run_that_did_not_finish_is_said_not_to_have_ended(make_run: MakeRun) -> None:
@@ -220,16 +251,16 @@ def test_only_a_run_that_did_not_finish_is_said_not_to_have_ended(make_run: Make
         (folder / name).write_text("\n".join(table[:3]) + "\n")
     [run] = read_runs([folder])
     [notice] = notices_of(run)
-    assert notice.text == "Session 1, begun monday, has not ended: it is still running, or it was killed"
+    assert notice.text.startswith("Session 1, started monday, has not ended")
 
 
 def test_what_the_doctor_finds_stands_among_the_alarms(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    finding = Finding("It is ill", ("fever 39 (metrics.jsonl)",), "Rest", (Change("ppo.steps", 8, 16),))
-    monkeypatch.setattr(notices, "examine", lambda _: Examination((("flu", finding),), (), {}))
+    finding = Finding("It is ill", ("fever 39 (metrics.jsonl)",), "Rest", (Change("ppo.n_steps", 8, 16),))
+    monkeypatch.setattr(page_document, "examine", lambda _: Examination((("flu", finding),), (), {}))
     [run] = read_runs([make_run("run")])
     [notice] = notices_of(run)
     assert (notice.level, notice.text) == ("warning", "It is ill (flu)")
-    assert notice.details == ("fever 39 (metrics.jsonl)", "Rest", "Change ppo.steps: 8 -> 16")
+    assert notice.details == ("fever 39 (metrics.jsonl)", "Rest", "Change ppo.n_steps: 8 -> 16")
 
 
 def test_a_doctor_who_cannot_read_a_run_does_not_end_the_report(
@@ -238,7 +269,7 @@ def test_a_doctor_who_cannot_read_a_run_does_not_end_the_report(
     def confused(_: object) -> Examination:
         raise ValueError("cannot convert float NaN to integer")
 
-    monkeypatch.setattr(notices, "examine", confused)
+    monkeypatch.setattr(page_document, "examine", confused)
     [run] = read_runs([make_run("run")])
     [notice] = notices_of(run)
     assert (notice.level, notice.details) == ("warning", ())

@@ -1,61 +1,99 @@
-"""The auxiliary losses of the strategy encoder, weighed and added up: what it predicts, and whom it recognises."""
+"""Auxiliary losses of the strategy encoder: predict the opponent's frames ahead, and classify which bot it is."""
+
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ludus.algorithms.ppo.buffer import Minibatch
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.algorithms.ppo.prediction import minibatch_error, predicting
-from ludus.algorithms.ppo.recognition import recognition_loss
+from ludus.core.errors import ConfigError
 from ludus.policies.policy import Evaluation, Policy
+from ludus.rollout.buffer import Minibatch
 
-_PREDICTION_LOSS, _RECOGNITION_LOSS, _RIGHT, _LABELLED = range(4)
+_PREDICTION_LOSS, _CLASSIFICATION_LOSS, _RIGHT, _LABELLED = range(4)
 
 
 class AuxiliaryLosses:
     """Adds to the loss of minibatches what a policy learns beside playing; nothing for a policy without such heads.
 
     Attributes:
-        sums: `(4,)`, over minibatches: both losses, frames recognised, frames with a bot; changed in place.
+        sums: `(4,)`, over minibatches: both losses, frames classified correctly, frames with a bot; changed in place.
         names: Metrics that `metrics` gives.
     """
 
     def __init__(self, policy: Policy, config: PpoConfig) -> None:
-        """Takes the weights of the policy's settings.
-
-        Raises:
-            ConfigError: Segments are too short for what shall be predicted.
-        """
+        """Read the loss weights from the policy's settings; raise ConfigError if sequences are too short to predict."""
         strategy = policy.config.strategy
-        self._policy = policy
-        self._predicts = predicting(policy, config) is not None
-        self._recognises = policy.recognition is not None
-        self._weights = (0.0, 0.0) if strategy is None else (strategy.predict, strategy.recognise)
+        self._policy, self._predicts = policy, policy.prediction is not None
+        if policy.prediction is not None and strategy is not None and config.sequence_length <= strategy.predict_ahead:
+            raise ConfigError(
+                f"policy.strategy predicts {strategy.predict_ahead} frames ahead, but ppo.sequence_length is "
+                f"{config.sequence_length}: no sequence holds both frames; "
+                "use a longer ppo.sequence_length, or predict: 0 to switch it off"
+            )
+        self._classifies = policy.recognition is not None
+        self._weights = (0.0, 0.0) if strategy is None else (strategy.predict, strategy.classify)
         self.sums = torch.zeros(4, device=policy.device)
         self.names = (
             *(("prediction_loss",) if self._predicts else ()),
-            *(("recognition_loss", "recognition_accuracy") if self._recognises else ()),
+            *(("recognition_loss", "recognition_accuracy") if self._classifies else ()),
         )
 
     def add_to(self, loss: Tensor, evaluation: Evaluation, batch: Minibatch) -> Tensor:
-        """Returns a minibatch's loss `()` with the weighed auxiliary ones; they join the sums."""
-        error = minibatch_error(self._policy, evaluation, batch)
-        if error is not None:
+        """Return a minibatch's loss `()` with the weighed auxiliary ones; they join the sums."""
+        strategy = self._policy.config.strategy
+        if evaluation.predictions is not None and strategy is not None:
+            frames = self._policy.opponent_frames(batch.observations)
+            error = prediction_loss(evaluation.predictions, frames, batch.episode_starts, strategy.predict_ahead)
             self.sums[_PREDICTION_LOSS].add_(error.detach())
             loss = loss + self._weights[0] * error
-        if evaluation.recognitions is not None and batch.bots is not None:
-            found = recognition_loss(evaluation.recognitions, batch.bots)
-            self.sums[_RECOGNITION_LOSS:].add_(torch.stack(found).detach())
+        if evaluation.opponent_logits is not None and batch.bots is not None:
+            found = opponent_classification_loss(evaluation.opponent_logits, batch.bots)
+            self.sums[_CLASSIFICATION_LOSS:].add_(torch.stack(found).detach())
             loss = loss + self._weights[1] * found.loss
         return loss
 
     def metrics(self, means: Tensor) -> Tensor:
-        """Returns the metrics `(names,)` of the sums' means `(4,)` over minibatches and processes.
-
-        Without any frame with a bot the accuracy is NaN.
-        """
+        """Return the metrics `(names,)` of the sums' means `(4,)`; without any frame with a bot the accuracy is NaN."""
         parts = [means[_PREDICTION_LOSS : _PREDICTION_LOSS + 1]] if self._predicts else []
-        if self._recognises:
+        if self._classifies:
             accuracy = means[_RIGHT] / means[_LABELLED]
-            parts.append(torch.stack((means[_RECOGNITION_LOSS], accuracy)))
+            parts.append(torch.stack((means[_CLASSIFICATION_LOSS], accuracy)))
         return torch.cat(parts) if parts else means[:0]
+
+
+def prediction_loss(predictions: Tensor, frames: Tensor, episode_starts: Tensor, ahead: int) -> Tensor:
+    """Return the mean squared error `()` over pairs of frames of one episode; 0 where there is no pair.
+
+    Args:
+        predictions: `(steps, rows, inputs)`, made at each frame.
+        frames: `(steps, rows, inputs)`, what there was to see, without gradient.
+        episode_starts: `(steps, rows)` bool, frames that are the first of an episode.
+        ahead: How many frames after a prediction its frame comes, below the number of steps.
+    """
+    episodes = episode_starts.cumsum(0)
+    same = (episodes[ahead:] == episodes[:-ahead]).to(predictions.dtype)
+    errors = (predictions[:-ahead] - frames[ahead:].detach()).square().mean(-1)
+    # A sum over pairs instead of a selection: shapes stay the same whatever the flags, as CUDA graphs need it.
+    return (errors * same).sum() / torch.clamp(same.sum(), min=1.0)
+
+
+_NOBODY = -1  # the label of games without a bot
+
+
+class ClassificationLoss(NamedTuple):
+    """How well bots were told apart, `()` each."""
+
+    loss: Tensor  # mean cross entropy over frames with a bot, in nats; 0 where there is none
+    right: Tensor  # frames whose bot was the most likely one
+    labelled: Tensor  # frames with a bot
+
+
+def opponent_classification_loss(logits: Tensor, bots: Tensor) -> ClassificationLoss:
+    """Compare logits `(steps, rows, bots)` with who played, `(steps, rows)` int64; -1, no bot, counts nothing."""
+    flat, labels = logits.flatten(0, -2), bots.flatten()
+    labelled = (labels != _NOBODY).sum().to(flat.dtype)
+    # A sum over labels instead of a selection: shapes stay the same whatever the labels, as CUDA graphs need it.
+    total = nn.functional.cross_entropy(flat, labels, ignore_index=_NOBODY, reduction="sum")
+    right = (flat.argmax(-1) == labels).sum().to(flat.dtype)
+    return ClassificationLoss(total / labelled.clamp(min=1.0), right, labelled)

@@ -1,38 +1,37 @@
 """The learner: one object that collects and updates, and whose whole state can be taken and given back."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ludus.algorithms.learner import Part
-from ludus.algorithms.ppo.buffer import RolloutBuffer
-from ludus.algorithms.ppo.collector import COLLECT_METRICS, Collector
+from ludus.algorithms.learner import Gather, Groups, Learner, LearnerCounters, Part
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.algorithms.ppo.mirroring import MirroredRollout, check_mirror
-from ludus.algorithms.ppo.rewarding import RewardFunction, RolloutReward, reward_event
-from ludus.algorithms.ppo.seats import Opponents, Rows
+from ludus.algorithms.ppo.symmetry import SymmetryAugmentation, check_symmetry
 from ludus.algorithms.ppo.update import Updater
-from ludus.core.errors import StateError
-from ludus.envs.base import BatchedEnv
-from ludus.policies.memory import part_of, with_prefix
+from ludus.core.state import check_names, load_generator
+from ludus.envs.base import BatchedEnv, Observations
 from ludus.policies.policy import Policy
+from ludus.rollout.buffer import RolloutBuffer
+from ludus.rollout.collector import Collector
+from ludus.rollout.episodes import EpisodeStatistics
+from ludus.rollout.learner_batch import LearnerBatch, Opponents
+from ludus.rollout.rewards import RewardFunction, RolloutReward, reward_event
 
 
-class PpoLearner:
+class PpoCounters(LearnerCounters):
+    """What `PpoLearner` saves as JSON; the KL-adaptive learning rate is None for other schedules."""
+
+    adaptive_rate: float | None
+
+
+class PpoLearner(Learner):
     """PPO on one batch of games.
 
     An iteration is `collect`, `update` and one reading of the metrics, which is the only time the host waits for the
-    device. Equal seeds give equal numbers on the CPU.
-
-    Attributes:
-        policy: What is learned.
-        collector: The running games.
-        updater: The optimiser and its epochs.
-        exploration: How the policy explores while it collects; that of its config, until something else is set.
-        iterations: Iterations done.
-        env_steps: Steps of learner rows done.
+    device. Equal seeds give equal numbers on the CPU. `exploration` is the policy's own until another is set.
     """
 
     def __init__(
@@ -46,38 +45,28 @@ class PpoLearner:
         learner: Tensor | None = None,
         opponents: Opponents | None = None,
     ) -> None:
-        """Starts all games; see `Collector` for the arguments.
-
-        Raises:
-            ConfigError: Settings do not fit each other, the world or the policy.
-        """
-        if config.mirror:
-            check_mirror(env.spec, has_memory=policy.has_memory)
-        config = config.sized(Rows(env, learner).count)
+        """Start all games; see `Collector` for the arguments. Raise ConfigError if settings do not fit each other."""
+        if config.symmetry_augmentation:
+            check_symmetry(env.spec, has_memory=policy.has_memory)
+        config = config.sized(LearnerBatch(env, learner).count)
         self.policy, self.config = policy, config
         self.exploration = policy.config.exploration
         self.updater = Updater(policy, config)
         self.collector = Collector(
-            env,
-            policy,
-            config,
-            reward=reward,
-            learner=learner,
-            opponents=opponents,
-            stepper=self.updater.native,
+            env, policy, config, reward=reward, learner=learner, opponents=opponents, inference=self.updater.native
         )
-        self._mirrored = MirroredRollout(env.spec, policy, self.collector.buffer) if config.mirror else None
+        self._mirrored = (
+            SymmetryAugmentation(env.spec, policy, self.collector.buffer) if config.symmetry_augmentation else None
+        )
         self._generator = torch.Generator(policy.device).manual_seed(seed)
-        self.iterations = 0
-        self.env_steps = 0
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Names of the groups of tensors that `state` gives."""
-        return ("policy", "optimiser", "collector")
+        """Names of the groups of tensors that `state` returns."""
+        return ("policy", "optimiser", "collector", "random")
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> LearnerBatch:
         """Which seats of which games are learned from."""
         return self.collector.rows
 
@@ -92,24 +81,14 @@ class PpoLearner:
         losses = ("policy_loss", "value_loss", "entropy", "prediction_loss", "recognition_loss")
         return tuple(name for name in losses if name in self.updater.metric_names)
 
-    def iterate(self, progress: float = 0.0) -> dict[str, float]:
-        """Collects a rollout, learns from it and returns the metrics.
-
-        Args:
-            progress: Share of the training that is done, 0 to 1, for the schedules.
-        """
-        self.collect(progress)
-        self.update(progress)
-        return self.metrics()
-
     def collect(self, progress: float = 0.0) -> None:
-        """Collects one rollout, exploring as `exploration` says at a share of the training that is done, 0 to 1."""
+        """Collect one rollout, exploring as `exploration` says at a share of the training that is done, 0 to 1."""
         self.policy.explore(self.exploration, progress)
         self.collector.collect(self._generator)
         self.env_steps += self.collector.buffer.steps * self.collector.buffer.rows
 
     def update(self, progress: float = 0.0) -> None:
-        """Learns from the last rollout; then its observations, mirrored ones too, join the running statistics."""
+        """Update from the last rollout; then add its observations, mirrored ones too, to the running statistics."""
         buffer = self.collector.buffer
         if self._mirrored is not None:
             buffer = self._mirrored.fill(buffer)
@@ -119,11 +98,11 @@ class PpoLearner:
         self.collector.stopwatch.lap("update")
 
     def metrics(self) -> dict[str, float]:
-        """Reads the metrics of the last iteration: the one synchronisation with the device."""
+        """Read the metrics of the last iteration: the one synchronisation with the device."""
         buffer = self.collector.buffer
         explained = 1.0 - (buffer.returns - buffer.values).var() / buffer.returns.var()
         parts = [self.collector.device_metrics(), self.updater.device_metrics(), explained.reshape(1)]
-        names = [*COLLECT_METRICS, *self.updater.metric_names, "explained_variance"]
+        names = [*EpisodeStatistics.METRICS, *self.updater.metric_names, "explained_variance"]
         if self.policy.mixture is not None:
             parts.append(self.policy.mixture.rates[:1])
             names.append("exploration_frequency")
@@ -132,11 +111,11 @@ class PpoLearner:
         return metrics
 
     def times_s(self) -> dict[str, float]:
-        """Returns where the time since the last call went; after `metrics`, which waits for the device."""
+        """Return where the time since the last call went; after `metrics`, which waits for the device."""
         return self.collector.stopwatch.read()
 
     def outputs(self) -> list[Part]:
-        """Returns what the last rollout consists of beside observations and rewards, causes before effects."""
+        """Return what the last rollout consists of beside observations and rewards, causes before effects."""
         buffer = self.collector.buffer
         return [
             Part("policy output", "values", buffer.values),
@@ -147,47 +126,66 @@ class PpoLearner:
         ]
 
     def learned(self) -> list[Part]:
-        """Returns everything that an update changes, the parameters first."""
+        """Return everything that an update changes, the parameters first."""
         parameters, *averages = self.updater.optimiser.tensors()
         return [
             Part("parameter", "parameters", parameters),
             *(Part("parameter", "optimiser", average) for average in averages),
         ]
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Returns everything but the games: tensors and what JSON can hold, to go on bit by bit from here."""
-        tensors = with_prefix("policy", self.policy.state())
-        tensors |= with_prefix("optimiser", self.updater.optimiser.state())
-        tensors |= with_prefix("collector", self.collector.state())
-        tensors["random"] = self._generator.get_state()
-        counters = {
-            "iterations": self.iterations,
-            "env_steps": self.env_steps,
-            "adaptive_rate": self.updater.adaptive_rate,
+    def join_metrics(self, metrics: Mapping[str, float], gather: Gather) -> dict[str, float]:
+        """Return the metrics of all processes' rollouts; what the update measured is of the whole batch already."""
+        buffer = self.rollout
+        missed = buffer.returns - buffer.values
+        moments = torch.stack((missed.mean(), missed.var(), buffer.returns.mean(), buffer.returns.var())).tolist()
+        rows = gather([*(metrics[name] for name in EpisodeStatistics.METRICS), *moments])
+        episodes = sum(row[0] for row in rows)
+        sums = [sum(row[0] * row[column] for row in rows if row[0]) for column in (1, 2)]
+        size = buffer.steps * buffer.rows
+        spread = _joined_variance([(row[6], row[7]) for row in rows], size)
+        left = _joined_variance([(row[4], row[5]) for row in rows], size)
+        return {
+            **metrics,
+            "episodes": episodes,
+            "episode_return": sums[0] / episodes if episodes else math.nan,
+            "episode_length": sums[1] / episodes if episodes else math.nan,
+            "reward": sum(row[3] for row in rows) / len(rows),
+            "explained_variance": 1.0 - left / spread if spread else math.nan,
         }
-        return tensors, counters
+
+    def state(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+        """Return everything but the games, to continue bit by bit from here."""
+        groups = {
+            "policy": self.policy.state(),
+            "optimiser": self.updater.optimiser.state(),
+            "collector": self.collector.state(),
+            "random": {"learner": self._generator.get_state()},
+        }
+        counters = PpoCounters(
+            iterations=self.iterations, env_steps=self.env_steps, adaptive_rate=self.updater.adaptive_rate
+        )
+        return groups, counters.model_dump()
 
     def load_state(
-        self, tensors: Mapping[str, Tensor], counters: Mapping[str, Any], observations: dict[str, Tensor]
+        self, groups: Groups, counters: Mapping[str, Any], observations: Observations, *, games_restarted: bool = False
     ) -> None:
-        """Takes what `state` gave, and the observations that restoring the games' snapshot gave.
+        """Restore the state returned by `state()`; see `Learner`."""
+        check_names(groups, self.groups, "the learner's state")
+        self.load_learned(groups, counters)
+        self.collector.load_state(groups["collector"], observations, games_restarted=games_restarted)
 
-        Raises:
-            StateError: Something is missing or does not fit.
-        """
-        self.load_learned(tensors, counters)
-        self.collector.load_state(part_of(tensors, "collector"), observations)
+    def load_learned(self, groups: Groups, counters: Mapping[str, Any]) -> None:
+        """Restore all but the games; see `Learner`."""
+        saved = PpoCounters.read(counters, "learner")
+        self.policy.load_state(groups["policy"])
+        self.updater.optimiser.load_state(groups["optimiser"])
+        load_generator(self._generator, groups["random"], "the learner", name="learner")
+        self.updater.load_adaptive_rate(saved.adaptive_rate)
+        self.iterations, self.env_steps = saved.iterations, saved.env_steps
 
-    def load_learned(self, tensors: Mapping[str, Tensor], counters: Mapping[str, Any]) -> None:
-        """Takes from what `state` gave all but the games: another learner goes on in games of its own.
 
-        Raises:
-            StateError: Something is missing or does not fit.
-        """
-        if "random" not in tensors or not {"iterations", "env_steps", "adaptive_rate"} <= set(counters):
-            raise StateError("the learner's state needs 'random', 'iterations', 'env_steps' and 'adaptive_rate'")
-        self.policy.load_state(part_of(tensors, "policy"))
-        self.updater.optimiser.load_state(part_of(tensors, "optimiser"))
-        self._generator.set_state(tensors["random"].cpu())
-        self.updater.load_adaptive_rate(counters["adaptive_rate"])
-        self.iterations, self.env_steps = int(counters["iterations"]), int(counters["env_steps"])
+def _joined_variance(groups: list[tuple[float, float]], size: int) -> float:
+    """Return the variance over groups of `size` numbers each, of which mean and variance are known."""
+    mean = sum(group_mean for group_mean, _ in groups) / len(groups)
+    squares = sum((size - 1) * variance + size * (group_mean - mean) ** 2 for group_mean, variance in groups)
+    return squares / (size * len(groups) - 1)

@@ -1,4 +1,8 @@
-"""The clipped loss."""
+"""The clipped PPO loss.
+
+Its native twin, for plain MLP policies on the CPU, is the C++ in `native_source.py` (`LEARNING`): change both together.
+The tests in `tests/algorithms/test_native.py` fail when only one of them is edited.
+"""
 
 from typing import NamedTuple
 
@@ -6,17 +10,9 @@ import torch
 from torch import Tensor, distributed
 
 from ludus.policies.policy import Evaluation
+from ludus.rollout.buffer import Targets
 
 METRICS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "ratio_error")
-
-
-class Targets(NamedTuple):
-    """What a minibatch is learned from, `(steps, rows)` each."""
-
-    log_probs: Tensor
-    values: Tensor
-    advantages: Tensor
-    returns: Tensor
 
 
 class Coefficients(NamedTuple):
@@ -29,7 +25,7 @@ class Coefficients(NamedTuple):
 
 
 def normalise_advantages(advantages: Tensor) -> Tensor:
-    """Shifts to mean 0 and scales to deviation 1 over the minibatch of all ranks."""
+    """Shift to mean 0 and scale to deviation 1 over the minibatch of all ranks."""
     if not distributed.is_initialized():
         return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
     sums = torch.stack((advantages.sum(), advantages.new_tensor(float(advantages.numel()))))
@@ -43,7 +39,7 @@ def normalise_advantages(advantages: Tensor) -> Tensor:
 def ppo_loss(
     evaluation: Evaluation, targets: Targets, coefficients: Coefficients, value_weight: float
 ) -> tuple[Tensor, Tensor]:
-    """Returns the loss to descend and a vector of `METRICS`, without gradient.
+    """Return the loss to descend and a vector of `METRICS`, without gradient.
 
     loss = -mean(min(r A, clip(r, 1 - c, 1 + c) A)) + value_weight * mean((R - V)^2) - entropy_weight * mean(H)
     """

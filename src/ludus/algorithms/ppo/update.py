@@ -6,15 +6,14 @@ import torch
 from torch import Tensor, distributed
 
 from ludus.algorithms.ppo.auxiliary import AuxiliaryLosses
-from ludus.algorithms.ppo.buffer import Minibatch, RolloutBuffer
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.algorithms.ppo.graphs import GraphedCall
 from ludus.algorithms.ppo.loss import METRICS, Coefficients, normalise_advantages, ppo_loss
-from ludus.algorithms.ppo.native.job import Number
-from ludus.algorithms.ppo.native.mlp import NativeMlp, supports
-from ludus.algorithms.ppo.optimiser import FlatAdam
+from ludus.algorithms.ppo.native_mlp import NativeMlp, Number, supports
+from ludus.algorithms.ppo.optimizer import FlatAdam
 from ludus.core.schedules import KlAdaptiveConfig, KlAdaptiveRate
 from ludus.policies.policy import Policy
+from ludus.rollout.buffer import Minibatch, RolloutBuffer
+from ludus.rollout.cuda_graphs import GraphedCall
 
 UPDATE_METRICS = (*METRICS, "gradient_norm", "updates", "skipped_updates")
 _KL_TOLERANCE = 1.5  # an update stops when its KL divergence is this many times the target
@@ -23,15 +22,10 @@ _RATIO_ERROR = METRICS.index("ratio_error")
 
 
 class Updater:
-    """Learns from rollouts.
+    """Learns from rollouts; `native` holds the compiled functions, where they know the policy, for rollouts too.
 
     Nothing is read back to the host while it works, except on the CPU, where reading is free: metrics add up on the
-    device, and an update that has reached its target KL goes on with steps that do nothing.
-
-    Attributes:
-        optimiser: Adam over all parameters.
-        auxiliary: What the strategy encoder learns beside.
-        native: The compiled functions, where the policy is one that they know; it can step the rollouts too.
+    device, and an update that has reached its target KL continues with steps that do nothing.
     """
 
     def __init__(self, policy: Policy, config: PpoConfig) -> None:
@@ -40,7 +34,7 @@ class Updater:
         rate = config.learning_rate
         self._adaptive = KlAdaptiveRate(rate) if isinstance(rate, KlAdaptiveConfig) else None
         device = policy.device
-        value_clip = torch.zeros((), device=device) if config.value_clip is not None else None
+        value_clip = torch.zeros((), device=device) if config.clip_range_vf is not None else None
         self._coefficients = Coefficients(
             self.optimiser.learning_rate, torch.zeros((), device=device), torch.zeros((), device=device), value_clip
         )
@@ -56,13 +50,7 @@ class Updater:
         self._graph: GraphedCall | None = None
 
     def update(self, buffer: RolloutBuffer, progress: float, generator: torch.Generator) -> None:
-        """Runs all epochs; ask `metrics` afterwards.
-
-        Args:
-            buffer: A finished rollout with advantages and returns.
-            progress: Share of the training that is done, for the schedules.
-            generator: Draws the order of the segments.
-        """
+        """Run all epochs over a finished rollout, in an order of segments drawn by `generator`; then ask `metrics`."""
         self._set_coefficients(progress)
         self._sums.zero_()
         self.auxiliary.sums.zero_()
@@ -71,7 +59,7 @@ class Updater:
             self._native_epochs(self.native, buffer, generator)
             return
         first = True
-        for _ in range(self.config.epochs):
+        for _ in range(self.config.n_epochs):
             order = torch.randperm(buffer.segments, generator=generator, device=self.policy.device)
             for segments in order.chunk(buffer.size // self.config.batch_size):
                 self._step(buffer, segments)
@@ -91,11 +79,11 @@ class Updater:
             Number.KL_LIMIT: -1.0 if target_kl is None else _KL_TOLERANCE * target_kl,
         }
         native.begin(buffer, self._sums, self._first_ratio_error, self._stopped)
-        for _ in range(self.config.epochs):
+        for _ in range(self.config.n_epochs):
             native.epoch(torch.randperm(buffer.segments, generator=generator), numbers)
 
     def _step(self, buffer: RolloutBuffer, segments: Tensor) -> None:
-        """Steps on a minibatch, by a CUDA graph where that is possible."""
+        """Step on a minibatch, by a CUDA graph where that is possible."""
         if not self._graphable:
             self._minibatch_step(buffer, segments)
             return
@@ -116,10 +104,10 @@ class Updater:
 
     def _loss(self, batch: Minibatch) -> tuple[Tensor, Tensor]:
         targets = batch.targets
-        if self.config.normalise_advantages:
+        if self.config.normalize_advantage:
             targets = targets._replace(advantages=normalise_advantages(targets.advantages))
-        evaluation = self.policy.unroll(batch.observations, batch.memory, batch.starts, batch.actions)
-        loss, metrics = ppo_loss(evaluation, targets, self._coefficients, self.config.value)
+        evaluation = self.policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
+        loss, metrics = ppo_loss(evaluation, targets, self._coefficients, self.config.vf_coef)
         return self.auxiliary.add_to(loss, evaluation, batch), metrics
 
     def _whether_to_skip(self, metrics: Tensor, norm: Tensor) -> Tensor:
@@ -136,10 +124,10 @@ class Updater:
         rate = self.config.learning_rate
         level = rate.value(progress) if self._adaptive is None and not isinstance(rate, KlAdaptiveConfig) else None
         self._coefficients.learning_rate.fill_(self._adaptive.rate if self._adaptive else level or 0.0)
-        self._coefficients.clip.fill_(self.config.clip.value(progress))
-        self._coefficients.entropy.fill_(self.config.entropy.value(progress))
-        if self._coefficients.value_clip is not None and self.config.value_clip is not None:
-            self._coefficients.value_clip.fill_(self.config.value_clip.value(progress))
+        self._coefficients.clip.fill_(self.config.clip_range.value(progress))
+        self._coefficients.entropy.fill_(self.config.ent_coef.value(progress))
+        if self._coefficients.value_clip is not None and self.config.clip_range_vf is not None:
+            self._coefficients.value_clip.fill_(self.config.clip_range_vf.value(progress))
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -147,7 +135,7 @@ class Updater:
         return (*UPDATE_METRICS, "learning_rate", *self.auxiliary.names)
 
     def device_metrics(self) -> Tensor:
-        """Returns the means over minibatches and ranks, the counts and the learning rate, on the device."""
+        """Return the means over minibatches and ranks, the counts and the learning rate, on the device."""
         count = self._sums[len(METRICS) + 1] + self._sums[len(METRICS) + 2]
         means = self._sums / count.clamp(min=1.0)
         means[-2:] = self._sums[-2:]
@@ -161,7 +149,7 @@ class Updater:
         return torch.cat((means[:known], rate, self.auxiliary.metrics(means[known:])))
 
     def learn_from(self, metrics: Mapping[str, float]) -> None:
-        """Lets the KL-adaptive learning rate follow the metrics of the last update."""
+        """Let the KL-adaptive learning rate follow the metrics of the last update."""
         if self._adaptive is not None:
             self._adaptive.update(metrics["approx_kl"])
 
@@ -171,6 +159,6 @@ class Updater:
         return self._adaptive.rate if self._adaptive else None
 
     def load_adaptive_rate(self, rate: float | None) -> None:
-        """Takes what `adaptive_rate` gave."""
+        """Restore the rate returned by `adaptive_rate()`."""
         if self._adaptive is not None and rate is not None:
             self._adaptive.load(rate)

@@ -1,11 +1,12 @@
-"""Steps a slice of Gymnasium games: in our own process, or hosted by a worker process.
+"""Step a slice of Gymnasium games: in our own process, or hosted by a worker process.
 
 This file imports nothing of the package and is loaded by its path, so that a worker needs no torch: it is small and up
 in a fraction of a second. The parent and its workers share observations, actions, rewards and flags.
 """
 
+import reprlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -13,6 +14,16 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+
+# Types that need no closer look, which costs more than the step of a small environment.
+_NUMBERS = frozenset({float, int, bool, np.float32, np.float64})
+_FLAGS = frozenset({bool, np.bool_, int})
+# What a method must return.
+FORMS = {"step": "(observation, reward, terminated, truncated, info)", "reset": "(observation, info)"}
+
+
+class ContractError(Exception):
+    """An environment returned what Gymnasium's API does not allow."""
 
 
 class Ask(IntEnum):
@@ -24,58 +35,36 @@ class Ask(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of the observations and how it is filled.
+    """One entry of the observations and how it is filled."""
 
-    Attributes:
-        name: Its name in our observation space.
-        key: Its key in the environment's dict observation, or None if the observation is no dict.
-        shape: Shape of one observation.
-        dtype: Type it is stored as.
-        one_hot_start: Smallest value of a Discrete space, which is stored one-hot; None for arrays.
-    """
-
-    name: str
-    key: str | None
-    shape: tuple[int, ...]
-    dtype: str
-    one_hot_start: int | None = None
+    name: str  # its name in our observation space
+    key: str | None  # its key in the environment's dict observation, or None if the observation is no dict
+    shape: tuple[int, ...]  # shape of one observation
+    dtype: str  # type it is stored as
+    one_hot_start: int | None = None  # smallest value of a Discrete space, which is stored one-hot; None for arrays
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What games to host and how the memory is laid out; it travels to the workers as JSON.
+    """What games to host and how the memory is laid out; it travels to the workers as JSON."""
 
-    Attributes:
-        env_id: Gymnasium id, also of the form `module:Name-v0`.
-        env_kwargs: Arguments of `gymnasium.make`.
-        num_games: Games of the whole batch.
-        slots: Sets of observations, written in turn, so that a worker that dies leaves the last ones whole.
-        entries: Observation entries.
-        action_shape: Shape of one action.
-        action_dtype: Type that actions are stored as.
-    """
-
-    env_id: str
-    env_kwargs: dict[str, Any]
-    num_games: int
-    slots: int
-    entries: tuple[Entry, ...]
-    action_shape: tuple[int, ...]
-    action_dtype: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the plan as JSON values."""
-        return asdict(self)
+    env_id: str  # Gymnasium id, also of the form `module:Name-v0`
+    env_kwargs: dict[str, Any]  # arguments of `gymnasium.make`
+    num_envs: int  # games of the whole batch
+    slots: int  # sets of observations, written in turn, so that a worker that dies leaves the last ones whole
+    entries: tuple[Entry, ...]  # observation entries
+    action_shape: tuple[int, ...]  # shape of one action
+    action_dtype: str  # type that actions are stored as
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Plan":
-        """Returns the plan that `to_json` described."""
+        """Return the plan whose fields came as JSON values."""
         entries = tuple(Entry(**(entry | {"shape": tuple(entry["shape"])})) for entry in data["entries"])
         return cls(**(data | {"entries": entries, "action_shape": tuple(data["action_shape"])}))
 
     def fields(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Returns shape and type of every array of the block, in order."""
-        games = self.num_games
+        """Return shape and type of every array of the block, in order."""
+        games = self.num_envs
         fields = {
             "actions": ((games, *self.action_shape), np.dtype(self.action_dtype)),
             "rewards": ((games, 1), np.dtype(np.float32)),
@@ -94,7 +83,7 @@ class Block:
     """The batch's memory as arrays with the games first."""
 
     def __init__(self, plan: Plan, views: Mapping[str, NDArray[Any]]) -> None:
-        """Takes arrays of the shapes and types of `plan.fields()`, which may be shared with other processes."""
+        """Take arrays of the shapes and types of `plan.fields()`, which may be shared with other processes."""
         self.actions, self.rewards = views["actions"], views["rewards"]
         self.terminated, self.truncated = views["terminated"], views["truncated"]
         self.resets, self.next_seeds = views["resets"], views["next_seeds"]
@@ -106,11 +95,11 @@ class Block:
 class Games:
     """Games `first ... last - 1` of a batch, played one after another.
 
-    This is the hot path of small environments: no dict, no tensor and no allocation a game.
+    This is the hot path of small environments: no dict, no tensor and no allocation per game.
     """
 
     def __init__(self, plan: Plan, block: Block, first: int, last: int) -> None:
-        self.current = first  # the game that is being played, for error messages
+        self.current, self.calling = first, "__init__"  # game and method that are being played, for errors
         self.envs: list[gym.Env[Any, Any]] = []
         for game in range(first, last):
             self.current = game
@@ -120,6 +109,7 @@ class Games:
         self._steps = [env.step for env in self.envs]
         self._entries = plan.entries
         self._plain = len(plan.entries) == 1 and plan.entries[0].key is None and plan.entries[0].one_hot_start is None
+        self._dtypes = [_dtypes_for(entry) for entry in plan.entries]
         part = slice(first, last)
         self._actions, self._resets, self._seeds = block.actions[part], block.resets[part], block.next_seeds[part]
         self._rewards, self._terminated = block.rewards[part, 0], block.terminated[part]
@@ -129,57 +119,103 @@ class Games:
         self._space = self.envs[0].action_space
 
     def reset(self, slot: int) -> None:
-        """Starts the games that are marked, each with its next seed, and writes what they see into a slot."""
+        """Start the games that are marked, each with its next seed, and write what they see into a slot."""
         for index in np.flatnonzero(self._resets).tolist():
             self.current = self._first + index
             self._write(self._seen[slot], index, self._start(index))
 
     def step(self, slot: int) -> list[int]:
-        """Plays the block's actions; games that end start anew with their next seed.
-
-        Returns:
-            The games that ended, counted from 0 in this slice.
-        """
+        """Play the block's actions, restart games that end, and return these, counted from 0 in this slice."""
         ended: list[int] = []
         seen, plain, rewards = self._seen[slot], self._plain, self._rewards
-        target = seen[0]
+        target, shape, dtypes, array = seen[0], self._entries[0].shape, self._dtypes[0], np.ndarray
         self._terminated.fill(False)
         self._truncated.fill(False)
+        self.calling = "step"
         for index, (step, action) in enumerate(zip(self._steps, self._decoded(), strict=True)):
             self.current = self._first + index
-            observation, rewards[index], terminated, truncated, _ = step(action)
+            result = step(action)
+            try:
+                observation, reward, terminated, truncated, _ = result
+            except (TypeError, ValueError):
+                raise self._broken(result, FORMS["step"]) from None
+            rewards[index] = reward if reward.__class__ in _NUMBERS else self._number(reward)
+            if terminated.__class__ not in _FLAGS or truncated.__class__ not in _FLAGS:
+                terminated, truncated = self._flag("terminated", terminated), self._flag("truncated", truncated)
             if terminated or truncated:
                 ended.append(index)
                 self._terminated[index] = terminated
                 self._truncated[index] = not terminated  # ended by its own rules counts, if both are said
                 self._write(self._final, index, observation)
                 observation = self._start(index)
-            if plain:
+                self.calling = "step"
+            if plain and type(observation) is array and observation.shape == shape and observation.dtype in dtypes:
                 target[index] = observation
             else:
                 self._write(seen, index, observation)
         return ended
 
-    def close(self) -> None:
-        """Closes all games."""
-        for env in self.envs:
-            env.close()
+    def answer(self, code: int, slot: int, _payload: bytes) -> bytes:
+        """Start or step games of a worker process; see `ludus.envs.worker_program.Host`."""
+        if code == Ask.RESET:
+            self.reset(slot)
+        else:
+            self.step(slot)
+        return b""
+
+    def definition(self) -> str:
+        """Return file and line where the environment defines the method that is being called."""
+        method = getattr(type(self.envs[self.current - self._first].unwrapped), self.calling, None)
+        code = getattr(method, "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no Python code"
 
     def _start(self, index: int) -> Any:  # noqa: ANN401 - an observation of any kind
-        observation, _ = self.envs[index].reset(seed=int(self._seeds[index]))
-        return observation
+        self.calling = "reset"
+        result = self.envs[index].reset(seed=int(self._seeds[index]))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise self._broken(result, FORMS["reset"])
+        return result[0]
 
     def _write(self, targets: list[NDArray[Any]], index: int, observation: Any) -> None:  # noqa: ANN401
-        for entry, target in zip(self._entries, targets, strict=True):
-            value = observation if entry.key is None else observation[entry.key]
-            if entry.one_hot_start is None:
-                target[index] = value
-            else:
+        for entry, target, dtypes in zip(self._entries, targets, self._dtypes, strict=True):
+            value, name = observation, "observation"
+            if entry.key is not None:
+                if not isinstance(observation, Mapping) or entry.key not in observation:
+                    raise self._broken(observation, f"a dict with the key {entry.key!r}", name)
+                value, name = observation[entry.key], f"observation[{entry.key!r}]"
+            array = np.asarray(value)
+            if entry.one_hot_start is not None:
+                choice = array.item() - entry.one_hot_start if array.size == 1 and array.dtype.kind in "biu" else -1
+                if not 0 <= choice < entry.shape[0]:
+                    last = entry.one_hot_start + entry.shape[0] - 1
+                    raise self._broken(value, f"an integer from {entry.one_hot_start} to {last}", name)
                 target[index] = 0
-                target[index, int(value) - entry.one_hot_start] = 1
+                target[index, choice] = 1
+            elif array.shape != entry.shape or array.dtype not in dtypes:
+                kind = "of uint8" if entry.dtype == "uint8" else "of numbers"
+                raise self._broken(value, f"an array of shape {entry.shape} {kind}", name)
+            else:
+                target[index] = array
+
+    def _number(self, reward: Any) -> Any:  # noqa: ANN401 - whatever an environment returns
+        array = np.asarray(reward)
+        if array.size != 1 or array.dtype.kind not in "biuf":
+            raise self._broken(reward, "a number", "reward")
+        return array.item()
+
+    def _flag(self, name: str, value: Any) -> bool:  # noqa: ANN401 - likewise
+        array = np.asarray(value)
+        if array.size != 1 or array.dtype.kind not in "biu":
+            raise self._broken(value, "a bool", name)
+        return bool(array.item())
+
+    def _broken(self, returned: object, expected: str, name: str = "") -> ContractError:
+        """Return the error for a value that Gymnasium does not allow."""
+        what = f"{_described(returned)} as {name}" if name else _described(returned)
+        return ContractError(f"{self.calling}() returned {what}, expected {expected} ({self.definition()})")
 
     def _decoded(self) -> Iterable[Any]:
-        """Returns each game's action in the form that its environment expects, safe to keep."""
+        """Return each game's action in the form that its environment expects, safe to keep."""
         space = self._space
         if isinstance(space, spaces.Discrete):
             # Numbers of numpy's own type: many environments ask `Discrete.contains`, which is slower for an int.
@@ -191,27 +227,24 @@ class Games:
         return list(self._actions.astype(space.dtype))
 
 
-class HostedGames:
-    """Games of a worker process; see `ludus.envs.worker_program.Host`."""
-
-    def __init__(self, games: Games) -> None:
-        self._games = games
-
-    @property
-    def current(self) -> int:
-        """The game that is being played."""
-        return self._games.current
-
-    def answer(self, code: int, slot: int, _payload: bytes) -> bytes:
-        """Starts or steps games."""
-        if code == Ask.RESET:
-            self._games.reset(slot)
-        else:
-            self._games.step(slot)
-        return b""
+def _dtypes_for(entry: Entry) -> frozenset[np.dtype[Any]]:
+    """Return the types of arrays that an entry takes: float32 takes all numbers, uint8 only what fits into it."""
+    numbers = np.typecodes["AllInteger"] + np.typecodes["Float"]
+    return frozenset(np.dtype(code) for code in ("?B" if entry.dtype == "uint8" else f"?{numbers}"))
 
 
-def host(plan: dict[str, Any], arrays: Mapping[str, NDArray[Any]], first: int, last: int) -> HostedGames:
-    """Makes games `first ... last - 1` of a plan."""
+def _described(value: object) -> str:
+    """Return what a value is, in a few words."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} of {value.dtype}"
+    if isinstance(value, tuple | list | dict):
+        return f"a {type(value).__name__} of {len(value)}"
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return reprlib.repr(value)
+    return f"an object of type {type(value).__name__}"
+
+
+def host(plan: dict[str, Any], arrays: Mapping[str, NDArray[Any]], first: int, last: int) -> Games:
+    """Make games `first ... last - 1` of a plan."""
     whole = Plan.from_json(plan)
-    return HostedGames(Games(whole, Block(whole, arrays), first, last))
+    return Games(whole, Block(whole, arrays), first, last)

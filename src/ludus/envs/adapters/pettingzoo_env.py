@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import ActionError, MissingDependencyError
 from ludus.envs.adapters.gymnasium_env import checked_render_mode, render_metadata
-from ludus.envs.adapters.rewards import RewardWeights
-from ludus.envs.adapters.seating import ActionStyle, flat_observation_space, mask_info, presented_action_space
+from ludus.envs.adapters.seating import (
+    ActionStyle,
+    SeatRewards,
+    flat_observation_space,
+    mask_info,
+    presented_action_space,
+)
 from ludus.envs.base import Observations, action_dtypes
 from ludus.envs.registry import make_env
 
@@ -26,7 +31,7 @@ except ImportError as error:
 class LudusParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo has no annotations
     """One game of any world; the agents are `seat_0`, `seat_1`, ... and all leave when the game ends.
 
-    `infos[agent]` holds the step's `events` and `measures` by name.
+    `infos[agent]` holds the step's `events` and `state_metrics` by name.
     """
 
     def __init__(
@@ -38,18 +43,10 @@ class LudusParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # Pet
         config: Mapping[str, Any] | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """Makes the game.
-
-        Args:
-            world: Registered name, such as `brawl-v1`.
-            reward: Weight of each event; a default for the world if None.
-            actions: `multi_discrete` presents on/off keys as MultiDiscrete.
-            config: The world's own settings.
-            render_mode: `rgb_array` or None.
-        """
+        """Make the game; see `ludus.envs.adapters.gymnasium_env.LudusEnv` for the arguments."""
         env = make_env(world, 1, config=config)
         self._env = env
-        self._weights = RewardWeights(env.spec, reward)
+        self._rewards = SeatRewards(env.spec, reward)
         self._seeded = False
         self.metadata = render_metadata(env) | {"name": env.spec.id.replace("-", "_"), "is_parallelizable": True}
         self.render_mode = checked_render_mode(env, render_mode)
@@ -63,17 +60,17 @@ class LudusParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # Pet
         }
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Returns the space of one agent, always the same object."""
+        """Return the space of one agent, always the same object."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Returns the space of one agent, always the same object."""
+        """Return the space of one agent, always the same object."""
         return self.action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Starts an episode; without a seed the first one is drawn by chance. There are no options."""
+        """Start an episode; without a seed the first one is drawn by chance. There are no options."""
         del options
         if seed is None and not self._seeded:
             seed = secrets.randbits(63)
@@ -86,11 +83,7 @@ class LudusParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # Pet
     def step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Plays one step of all agents.
-
-        Raises:
-            ActionError: An agent has no action, or one of wrong shape.
-        """
+        """Play one step of all agents; raise ActionError if an agent has no action, or one of wrong shape."""
         if not self.agents:
             raise ActionError("the game is over; call reset() first")
         if set(actions) != set(self.agents):
@@ -99,17 +92,17 @@ class LudusParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # Pet
         rows = np.stack([np.asarray(actions[agent]) for agent in self.possible_agents])
         given = torch.as_tensor(rows, dtype=action_dtypes(spec.action_space)[0]).unsqueeze(0)
         result = self._env.step(given)
-        events = {name: _values(tensor) for name, tensor in result.events.items()}
-        measures = {name: _values(tensor) for name, tensor in result.measures.items()}
-        rewards = self._weights.total(events, spec.seats)
+        events = {name: tensor[0].tolist() for name, tensor in result.events.items()}
+        state_metrics = {name: tensor[0].tolist() for name, tensor in result.state_metrics.items()}
+        rewards = self._rewards.total(result)[0].tolist()
         terminated, truncated = bool(result.terminated[0]), bool(result.truncated[0])
         agents, ended = self.agents, terminated or truncated
         seen = self._seen(result.final_observations if ended else result.observations)
         infos: dict[str, dict[str, Any]] = {
             agent: mask_info(spec, seen[agent])
             | {
-                "events": {name: float(values[seat]) for name, values in events.items()},
-                "measures": {name: float(values[seat]) for name, values in measures.items()},
+                "events": {name: values[seat] for name, values in events.items()},
+                "state_metrics": {name: values[seat] for name, values in state_metrics.items()},
             }
             for seat, agent in enumerate(agents)
         }
@@ -117,7 +110,7 @@ class LudusParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # Pet
             self.agents = []
         return (
             seen,
-            {agent: float(rewards[seat]) for seat, agent in enumerate(agents)},
+            dict(zip(agents, rewards, strict=True)),
             dict.fromkeys(agents, terminated),
             dict.fromkeys(agents, truncated),
             infos,
@@ -133,14 +126,9 @@ class LudusParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # Pet
         }
 
     def render(self) -> NDArray[np.uint8] | None:
-        """Draws the game, if a render mode was asked for."""
+        """Draw the game, if a render mode was asked for."""
         return None if self.render_mode is None else self._env.render(0)
 
     def close(self) -> None:
-        """Releases what the world holds."""
+        """Release what the world holds."""
         self._env.close()
-
-
-def _values(tensor: torch.Tensor) -> NDArray[np.float32]:
-    values: NDArray[np.float32] = tensor[0].numpy().copy()
-    return values

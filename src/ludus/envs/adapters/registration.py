@@ -1,4 +1,4 @@
-"""Makes the worlds known to Gymnasium as `ludus/Name-v1`; this alone imports no world, no torch and no Gymnasium."""
+"""Register the worlds with Gymnasium as `ludus/Name-v1`; this alone imports no world, no torch and no Gymnasium."""
 
 import importlib.util
 import sys
@@ -7,43 +7,28 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-# Gymnasium name -> world, and the opponent unless the caller names another. None: a world of one seat.
-_WORLDS: dict[str, tuple[str, str | None]] = {
-    "Brawl-v1": ("brawl-v1", "based"),
-    "City-v1": ("city-v1", None),
-    "Dig-v1": ("dig-v1", None),
-    "Duel-v1": ("duel-v1", "random"),
-    "Endless-v1": ("endless-v1", None),
-    "Identity-v1": ("identity-v1", None),
-    "Mimic-v1": ("mimic-v1", None),
-    "Point-v1": ("point-v1", None),
-    "Recall-v1": ("recall-v1", None),
-    "Rocket-v1": ("rocket-v1", "chaser"),
-    "Rps-v1": ("rps-v1", None),
-}
 _NAMESPACE = "ludus"
 
 
 def register_gymnasium() -> None:
-    """Registers all worlds with Gymnasium; may be called again."""
+    """Register all worlds with Gymnasium; may be called again."""
     import gymnasium as gym
 
-    for name, (world, opponent) in _WORLDS.items():
-        env_id = f"{_NAMESPACE}/{name}"
+    from ludus.envs.world import registered_worlds
+
+    for world in registered_worlds():
+        env_id = f"{_NAMESPACE}/{world.id[0].upper()}{world.id[1:]}"
         if env_id not in gym.registry:
             gym.register(
                 id=env_id,
                 entry_point="ludus.envs.adapters.gymnasium_env:LudusEnv",
-                vector_entry_point="ludus.envs.adapters.gymnasium_vector:LudusVectorEnv",
-                kwargs={"world": world, "opponent": opponent},
+                vector_entry_point="ludus.envs.adapters.gymnasium_env:LudusVectorEnv",
+                kwargs={"world": world.id, "opponent": world.default_opponent},
             )
 
 
 def register_when_gymnasium_loads() -> None:
-    """Registers all worlds now if Gymnasium has been imported, else as soon as it is.
-
-    Importing Gymnasium takes longer than everything that `ludus --help` needs.
-    """
+    """Register all worlds as soon as Gymnasium is imported, which takes longer than all that `ludus --help` needs."""
     if "gymnasium" in sys.modules:
         register_gymnasium()
     else:
@@ -56,7 +41,7 @@ class _GymnasiumWatch(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Finds Gymnasium the usual way and has the worlds registered after it has run."""
+        """Find Gymnasium the usual way and have the worlds registered after it has run."""
         del path, target
         if fullname != "gymnasium":
             return None
@@ -74,10 +59,10 @@ class _RegisteringLoader(Loader):
         self._loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Leaves it to the other loader."""
+        """Leave it to the other loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Runs the module, then registers the worlds."""
+        """Run the module, then registers the worlds."""
         self._loader.exec_module(module)
         register_gymnasium()

@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError
 from ludus.envs.adapters.gymnasium_env import checked_render_mode, render_metadata
-from ludus.envs.adapters.seating import (
-    ActionStyle,
-    HostObservations,
-    SeatedBatch,
-    SeatedStep,
-    Seating,
-    mask_of,
-    rows,
-)
+from ludus.envs.adapters.seating import ActionStyle, HostObservations, SeatedBatch, SeatedStep, Seating, mask_of, rows
 from ludus.envs.registry import make_env
 
 try:
@@ -42,7 +34,7 @@ class LudusVecEnv(VecEnv):
     def __init__(
         self,
         world: str,
-        num_games: int,
+        num_envs: int,
         *,
         opponent: str | None = None,
         seat: int | None = None,
@@ -52,34 +44,22 @@ class LudusVecEnv(VecEnv):
         device: str | torch.device = "cpu",
         render_mode: str | None = None,
     ) -> None:
-        """Makes the games.
-
-        Args:
-            world: Registered name, such as `brawl-v1`.
-            num_games: Games in the batch.
-            opponent: Bot in every seat but the learner's.
-            seat: The learner's seat; a random one every episode if None.
-            reward: Weight of each event; a default for the world if None.
-            actions: `native` keeps on/off keys as MultiBinary.
-            config: The world's own settings.
-            device: Device that the games live on.
-            render_mode: `rgb_array` or None.
-        """
-        env = make_env(world, num_games, device, config=config)
+        """Make the games, on any device; see `ludus.envs.adapters.gymnasium_env.LudusEnv` for the other arguments."""
+        env = make_env(world, num_envs, device, config=config)
         self._batch = SeatedBatch(env, Seating(opponent, seat, reward, actions))
         self.render_mode = checked_render_mode(env, render_mode)
-        super().__init__(num_games, self._batch.observation_space, self._batch.action_space)
+        super().__init__(num_envs, self._batch.observation_space, self._batch.action_space)
         self.metadata = render_metadata(env)
         self.events: Mapping[str, NDArray[np.float32]] = {}
         self._seeded = False
         self._waiting: NDArray[Any] | None = None
         self._masks: NDArray[np.bool_] | None = None
-        self._returns = np.zeros(num_games, dtype=np.float64)
-        self._lengths = np.zeros(num_games, dtype=np.int64)
+        self._returns = np.zeros(num_envs, dtype=np.float64)
+        self._lengths = np.zeros(num_envs, dtype=np.int64)
         self._started_s = time.monotonic()
 
     def reset(self) -> HostObservations:
-        """Starts new episodes in all games; `seed` counts for the next reset only."""
+        """Start new episodes in all games; `seed` counts for the next reset only."""
         seed = self._seeds[0]
         if seed is None and not self._seeded:
             seed = secrets.randbits(63)
@@ -93,11 +73,11 @@ class LudusVecEnv(VecEnv):
         return observations
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Keeps the actions for `step_wait`."""
+        """Keep the actions for `step_wait`."""
         self._waiting = actions
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Plays the step that `step_async` was given."""
+        """Play the step that `step_async` was given."""
         if self._waiting is None:
             raise ConfigError("step_wait without step_async: call step(actions), or step_async(actions) first")
         step = self._batch.step(self._waiting)
@@ -126,16 +106,16 @@ class LudusVecEnv(VecEnv):
         return infos
 
     def close(self) -> None:
-        """Releases what the world holds."""
+        """Release what the world holds."""
         self._batch.env.close()
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
-        """Draws all games, if a render mode was asked for."""
+        """Draw all games, if a render mode was asked for."""
         drawn = self.render_mode is not None
         return [self._batch.env.render(game) if drawn else None for game in range(self.num_envs)]
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Returns an attribute of the batch once for each game, since games have none of their own."""
+        """Return an attribute of the batch once for each game, since games have none of their own."""
         if attr_name == "action_masks" and self._batch.env.spec.action_mask is None:
             raise AttributeError(f"{self._batch.env.spec.id} has no mask of allowed actions")  # how sb3-contrib asks
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
@@ -147,9 +127,9 @@ class LudusVecEnv(VecEnv):
     def env_method(
         self,
         method_name: str,
-        *method_args: Any,  # noqa: ANN401, ARG002
+        *method_args: Any,  # noqa: ANN401
         indices: VecEnvIndices = None,
-        **method_kwargs: Any,  # noqa: ANN401, ARG002
+        **method_kwargs: Any,  # noqa: ANN401
     ) -> list[Any]:
         """Games have no methods of their own, but sb3-contrib asks for their masks in this way."""
         if method_name == "action_masks":
@@ -158,19 +138,11 @@ class LudusVecEnv(VecEnv):
         raise UnsupportedError(f"cannot call {method_name!r} of {indices}: the games are one batch")
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Returns which choices are allowed now, `(games, choices)`.
-
-        Raises:
-            UnsupportedError: The world has no mask, or no game was started.
-        """
+        """Return which choices are allowed, `(games, choices)`; UnsupportedError without a mask or a started game."""
         if self._masks is None:
             raise UnsupportedError(f"{self._batch.env.spec.id} has no mask of allowed actions, or reset was not called")
         return self._masks
 
-    def env_is_wrapped(
-        self,
-        wrapper_class: type[gym.Wrapper],  # noqa: ARG002
-        indices: VecEnvIndices = None,
-    ) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         """No game is wrapped in anything; SB3 asks this about its Monitor, whose work `episode` does."""
         return [False for _ in self._get_indices(indices)]

@@ -1,4 +1,4 @@
-"""Checks of who plays and who watches: refused actions, bots, drawing and closing."""
+"""Checks of what players rely on: seats and bots, mirror images, and the choices that actions are made of."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -9,9 +9,9 @@ from gymnasium import spaces
 from torch import Tensor
 
 from ludus.core.errors import ActionError, LudusError, UnknownNameError, UnsupportedError
-from ludus.envs.base import BatchedEnv, EnvSpec, action_dtypes
-from ludus.envs.check.probe import Frame, Probe, host, record_difference
-from ludus.envs.check.report import NotApplicableError
+from ludus.envs.base import BatchedEnv, EnvSpec, Observations, Reflection, action_dtypes
+from ludus.envs.check.probe import Frame, NotApplicableError, Probe, host, named, record_difference, sample_actions
+from ludus.envs.spaces import action_bounds, are_allowed, mirror_faults
 
 
 def check_actions(probe: Probe) -> Iterator[str]:
@@ -28,11 +28,7 @@ def check_actions(probe: Probe) -> Iterator[str]:
             else:
                 yield f"actions {kind} are accepted"
         after = probe.record(env, 0, probe.options.steps)
-    if probe.spec.realtime:
-        return
-    difference = record_difference(_plain_record(probe), after)
-    if difference is not None:
-        yield f"refused actions have changed the games: {difference}"
+    yield from _changes(probe, after, "refused actions have changed the games")
 
 
 def _wrong_actions(probe: Probe, env: BatchedEnv) -> dict[str, Tensor]:
@@ -47,10 +43,12 @@ def _wrong_actions(probe: Probe, env: BatchedEnv) -> dict[str, Tensor]:
     }
 
 
-def _plain_record(probe: Probe) -> list[Frame]:
-    with probe.open() as env:
-        env.reset()
-        return probe.record(env, 0, probe.options.steps)
+def _changes(probe: Probe, after: list[Frame], fault: str) -> Iterator[str]:
+    """Yield the fault if a record of a new batch, with nothing before it, is another one."""
+    if not probe.spec.realtime:
+        with probe.open() as env:
+            env.reset()
+            yield from named(fault, record_difference(probe.record(env, 0, probe.options.steps), after))
 
 
 def check_bots(probe: Probe) -> Iterator[str]:
@@ -79,7 +77,7 @@ def _bot_faults(probe: Probe, env: BatchedEnv, name: str) -> Iterator[str]:
         return
     if tuple(bots.names) != (name,):
         yield f"bots([{name!r}]).names is {bots.names}"
-    seats = torch.arange(env.num_games * env.spec.seats, device=env.device).view(env.num_games, env.spec.seats)
+    seats = torch.arange(env.num_envs * env.spec.seats, device=env.device).view(env.num_envs, env.spec.seats)
     for step in range(min(probe.options.steps, 10)):
         assignment = torch.where((seats + step) % 2 == 0, 0, -1).to(torch.int32)
         actions = probe.actions(env, step)
@@ -99,17 +97,10 @@ def _bot_faults(probe: Probe, env: BatchedEnv, name: str) -> Iterator[str]:
 
 
 def _valid_actions(spec: EnvSpec, actions: Tensor) -> bool:
-    """Says whether actions `(games, seats, ...)` lie in the action space."""
-    if actions.dtype not in action_dtypes(spec.action_space):
-        return False
-    values, space = host(actions).astype(np.float64), spec.action_space
-    if isinstance(space, spaces.Discrete):
-        return bool(((values >= space.start) & (values < space.start + space.n)).all())
-    if isinstance(space, spaces.MultiDiscrete):
-        return bool(((values >= space.start) & (values < space.start + space.nvec)).all())
-    if isinstance(space, spaces.Box):
-        return bool(((values >= space.low) & (values <= space.high)).all())
-    return bool(np.isin(values, (0, 1)).all())
+    """Return whether actions `(games, seats, ...)` lie in the action space."""
+    low, high = action_bounds(spec.action_space)
+    inside = (actions.cpu() >= low) & (actions.cpu() <= high)
+    return actions.dtype in action_dtypes(spec.action_space) and bool(inside.all())
 
 
 def check_render(probe: Probe) -> Iterator[str]:
@@ -125,11 +116,7 @@ def check_render(probe: Probe) -> Iterator[str]:
         elif picture.ndim != 3 or picture.shape[2] != 3:
             yield f"render() gives a picture of shape {picture.shape}, expected (height, width, 3)"
         after = probe.record(env, 0, probe.options.steps)
-    if probe.spec.realtime:
-        return
-    difference = record_difference(_plain_record(probe), after)
-    if difference is not None:
-        yield f"drawing has changed the games: {difference}"
+    yield from _changes(probe, after, "drawing has changed the games")
 
 
 def check_close(probe: Probe) -> Iterator[str]:
@@ -144,3 +131,90 @@ def check_close(probe: Probe) -> Iterator[str]:
                 env.close()
             except Exception as error:
                 yield f"the second close() raises {type(error).__name__}: {error}"
+
+
+def check_mirror(probe: Probe) -> Iterator[str]:
+    """Mirror images of observations and actions lie in their spaces, and mirrored again they are the originals."""
+    mirror = probe.spec.mirror
+    if mirror is None:
+        raise NotApplicableError("the world has no mirror")
+    yield from mirror_faults(mirror, probe.spec.observation_space, probe.spec.action_space)
+    steps, spec = probe.options.steps, probe.spec
+    actions = torch.from_numpy(sample_actions(spec, steps, probe.num_envs, probe.options.seed))
+    yield from _faults(mirror.actions, actions, spec.action_space, "the action")
+    with probe.open() as env:
+        env.reset()
+        for _, result in probe.play(env, 0, steps):
+            # Entries of other names and numbers outside their space are what the check of steps is for.
+            for name, reflection in mirror.observations.items():
+                if name not in result.observations:
+                    continue
+                space = spec.observation_space[name]
+                faults = list(_faults(reflection, result.observations[name], space, f"observation {name!r}"))
+                yield from faults
+                if faults:
+                    return
+
+
+def _faults(reflection: Reflection, values: Tensor, space: spaces.Space[object], what: str) -> Iterator[str]:
+    image = reflection.apply(values)
+    if not torch.equal(reflection.apply(image), values):
+        yield f"the mirror image of the mirror image of {what} is not the original"
+    if not isinstance(space, spaces.Box) or _outside(values, space).any():
+        return
+    outside = _outside(image, space)
+    if outside.any():
+        first = tuple(outside.nonzero()[0].tolist())
+        yield (
+            f"the mirror image of {what} leaves its space: {image[first].item()} at place {first[-1]} of the last "
+            f"axis, which comes from place {reflection.source[first[-1]]}"
+        )
+
+
+def _outside(values: Tensor, space: spaces.Box) -> Tensor:
+    low, high = (torch.from_numpy(end).to(values.device) for end in (space.low, space.high))
+    return (values < low) | (values > high)
+
+
+def check_choices(probe: Probe) -> Iterator[str]:
+    """The mask allows something of every factor; bots play what is allowed, and 0 where a factor does not count."""
+    spec = probe.spec
+    if spec.action_mask is None and not spec.action_uses:
+        raise NotApplicableError("the world has neither a mask nor factors that do not always count")
+    with probe.open() as env:
+        faults = list(mask_faults(spec, env.reset()))
+        for _, result in probe.play(env, 0, probe.options.steps):
+            faults = faults or list(mask_faults(spec, result.observations))
+        yield from faults
+    for name in spec.bots:
+        with probe.open() as env:
+            yield from _masked_bot_faults(probe, env, name)
+
+
+def mask_faults(spec: EnvSpec, observations: Observations) -> Iterator[str]:
+    """Yield what is wrong with the mask among observations `(games, seats, ...)`."""
+    if spec.action_mask is None:
+        return
+    mask = host(observations[spec.action_mask]).astype(np.float64)
+    if not np.isin(mask, (0.0, 1.0)).all():
+        yield f"the mask {spec.action_mask!r} has numbers other than 0 and 1"
+    ends = np.cumsum(spec.choices.counts)
+    for factor, part in enumerate(np.split(mask, ends[:-1], axis=-1)):
+        if not part.any(-1).all():
+            yield f"the mask {spec.action_mask!r} allows nothing of factor {factor}, so everything counts as allowed"
+
+
+def _masked_bot_faults(probe: Probe, env: BatchedEnv, name: str) -> Iterator[str]:
+    bots, observations = env.bots([name]), env.reset()
+    everyone = torch.zeros((env.num_envs, env.spec.seats), dtype=torch.int32, device=env.device)
+    for step in range(probe.options.steps):
+        actions = probe.actions(env, step)
+        bots.act(everyone, actions)
+        if not are_allowed(env.spec.choices, _mask(env.spec, observations), actions).all():
+            yield f"bot {name!r} plays what the mask does not allow, or a factor that does not count, in step {step}"
+            return
+        observations = env.step(actions).observations
+
+
+def _mask(spec: EnvSpec, observations: Observations) -> Tensor | None:
+    return None if spec.action_mask is None else observations[spec.action_mask]

@@ -1,1 +1,18 @@
-"""Tiny worlds with known best play: what a learner must be able to solve, in plain torch."""
+"""Toy worlds with known best play: what a learner must be able to solve, in plain torch."""
+
+from ludus.envs.world import World
+
+
+def _toy(name: str, file: str, opponent: str | None = None) -> World:
+    place = f"ludus.envs.tiny.{file}:{name.capitalize()}"
+    return World(id=f"{name}-v1", env=f"{place}Env", config=f"{place}Settings", default_opponent=opponent)
+
+
+DIG = _toy("dig", "single_player")
+DUEL = _toy("duel", "two_player", opponent="random")
+ENDLESS = _toy("endless", "single_player")
+IDENTITY = _toy("identity", "single_player")
+POINT = _toy("point", "single_player")
+RECALL = _toy("recall", "single_player")
+RPS = _toy("rps", "two_player")
+TUG = _toy("tug", "two_player", opponent="random")

@@ -1,14 +1,15 @@
-"""What a run costs, from `resources.csv`: where its time goes and whether its memory grows."""
+"""Diagnoses of costs, from `resources.csv`: where the time goes and whether memory grows."""
 
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ludus.reports.doctor.finding import Change, Finding, Unknown, Verdict
-from ludus.reports.run_data import Numbers, RunData, Table
+from ludus.core.tables import Numbers, Table
+from ludus.reports.doctor.finding import Change, Finding, Unknown, Verdict, finite
+from ludus.reports.run_data import RunData
 
-SHORTEST_S = 3.0  # before that kernels are compiled and caches filled
-BEARABLE_S = 60.0  # a whole run that takes no longer needs no advice
+SHORTEST_S = 3.0  # shorter runs mostly compile kernels and fill caches
+BEARABLE_S = 60.0  # a run that takes no longer needs no advice
 PARTS = ("simulation", "inference", "opponents", "update", "other", "evaluation", "checkpoints", "logging")
 EVALUATION_SHARE = 0.3
 CHECKPOINTS_SHARE = 0.15
@@ -17,7 +18,7 @@ UPDATE_SHARE = 0.7
 COLLECT_SHARE = 0.6
 OPPONENTS_SHARE = 0.5
 FEW_GAMES = 64
-MANY_MINIBATCHES = 64  # an epoch
+MANY_MINIBATCHES = 64  # per epoch
 MANY_EPOCHS = 5
 IDLE_GPU = 0.3
 
@@ -28,7 +29,7 @@ FEWEST_ROWS = 10
 
 
 def slow(data: RunData) -> Verdict:
-    """Time that goes where a setting could save it."""
+    """Time that a setting could save."""
     table = data.resources
     if not len(table):
         return Unknown("no resources.csv (monitoring.resources=true writes it)")
@@ -38,7 +39,7 @@ def slow(data: RunData) -> Verdict:
         return Unknown(f"less than {SHORTEST_S:g} s were measured")
     steps = _steps_done(table.numbers("env_steps"))
     if steps == 0.0:
-        return Unknown("no iteration was finished")
+        return Unknown("no finished iteration")
     speed = steps / total_s
     whole_s = float(data.setting("total_env_steps", 0)) / speed
     if whole_s < BEARABLE_S:
@@ -50,39 +51,36 @@ def slow(data: RunData) -> Verdict:
     listed = ", ".join(f"{part} {share:.0%}" for part, share in sorted(shares.items(), key=lambda item: -item[1]))
     evidence = (
         f"of {total_s:.0f} s: {listed} (resources.csv)",
-        f"{speed:,.0f} env steps a second, so {whole_s / 60.0:,.0f} minutes for the whole run",
+        f"{speed:,.0f} env steps per second, so {whole_s / 60.0:,.0f} minutes for the whole run",
     )
     remedy = "; ".join(text for text, _ in advice)
-    return [Finding("it is slower than it need be", evidence, remedy, tuple(change for _, change in advice))]
+    return [Finding("it is slower than necessary", evidence, remedy, tuple(change for _, change in advice))]
 
 
 def _advice(data: RunData, shares: Mapping[str, float]) -> Iterator[tuple[str, Change]]:
     yield from _advice_around(data, shares)
-    games = int(data.setting("world.num_games", 1))
+    games = int(data.setting("world.num_envs", 1))
     is_gym = str(data.setting("world.name", "")).startswith("gym:")
     collecting = shares["simulation"] + shares["inference"] + shares["opponents"]
     if collecting > COLLECT_SHARE and games < FEW_GAMES and not is_gym:
-        text = f"a step of {games} games costs nearly as much as one of many: play more games"
-        yield text, Change("world.num_games", games, 8 * FEW_GAMES)
-    use = data.resources.numbers("gpu_use")
-    use = use[np.isfinite(use)]
+        text = f"a step of {games} games costs nearly as much as one of many: use more games"
+        yield text, Change("world.num_envs", games, 8 * FEW_GAMES)
+    use = finite(data.resources.numbers("gpu_use"))
     if len(use) and np.median(use) < IDLE_GPU and games >= FEW_GAMES:
-        text = f"the GPU is busy {np.median(use):.0%} of the time: play more games"
-        yield text, Change("world.num_games", games, 4 * games)
+        text = f"the GPU is busy {np.median(use):.0%} of the time: use more games"
+        yield text, Change("world.num_envs", games, 4 * games)
     if shares["opponents"] > OPPONENTS_SHARE and "self" in (data.setting("opponents") or {}):
         live = int(data.setting("league.live", 32))
-        yield (
-            "past selves take half of the time: let fewer play at once",
-            Change("league.live", live, max(live // 4, 1)),
-        )
+        text = "snapshots take half of the time: keep fewer of them live"
+        yield text, Change("league.live", live, max(live // 4, 1))
     if data.setting("policy.strategy.kind") == "window":
         yield "the window encoder encodes every frame many times", Change("policy.strategy.kind", "window", "streaming")
-    if shares["update"] > UPDATE_SHARE and data.setting("algorithm", "ppo") == "ppo":
+    if shares["update"] > UPDATE_SHARE and not data.is_off_policy:
         yield from _advice_on_updates(data, games)
 
 
 def _advice_around(data: RunData, shares: Mapping[str, float]) -> Iterator[tuple[str, Change]]:
-    """Advises on what is done beside training."""
+    """Advise on work besides training."""
     if shares["evaluation"] > EVALUATION_SHARE:
         every = int(data.setting("evaluation.every_env_steps", 0))
         factor = int(np.ceil(shares["evaluation"] / (1.0 - shares["evaluation"]) / 0.1))
@@ -93,60 +91,55 @@ def _advice_around(data: RunData, shares: Mapping[str, float]) -> Iterator[tuple
             if every:
                 yield "save less often", Change(f"checkpoints.{name}", every, 10 * every)
     if shares["logging"] > LOGGING_SHARE:
-        yield "write less: TensorBoard's files take time", Change("monitoring.tensorboard", True, False)
+        yield "log less: TensorBoard files take time", Change("monitoring.tensorboard", True, False)
 
 
 def _advice_on_updates(data: RunData, games: int) -> Iterator[tuple[str, Change]]:
-    steps, batch, epochs = (int(data.setting(f"ppo.{name}", 1)) for name in ("steps", "batch_size", "epochs"))
+    steps, batch, epochs = (int(data.setting(f"ppo.{name}", 1)) for name in ("n_steps", "batch_size", "n_epochs"))
     rollout = steps * games
-    if data.setting("ppo.minibatch_count") is None and rollout // max(batch, 1) > MANY_MINIBATCHES:
-        yield (
-            f"{rollout // batch} minibatches an epoch are many: make them larger",
-            Change("ppo.batch_size", batch, batch * max(rollout // batch // 16, 1)),
-        )
+    if data.setting("ppo.n_minibatches") is None and rollout // max(batch, 1) > MANY_MINIBATCHES:
+        text = f"{rollout // batch} minibatches per epoch are many: make them larger"
+        yield text, Change("ppo.batch_size", batch, batch * max(rollout // batch // 16, 1))
     if epochs > MANY_EPOCHS:
-        yield f"{epochs} epochs learn little more than 4", Change("ppo.epochs", epochs, 4)
+        yield f"{epochs} epochs learn little more than 4", Change("ppo.n_epochs", epochs, 4)
     if not data.setting("ppo.native", True) and not data.setting("policy.recurrent"):
-        yield "let the compiled functions do the updates", Change("ppo.native", False, True)
+        yield "use the compiled updates", Change("ppo.native", False, True)
 
 
 def memory_growth(data: RunData) -> Verdict:
-    """Memory that grows steadily and does not stop."""
+    """Memory that grows steadily."""
     session = _last_session(data.resources)
-    elapsed_s, resident = session.numbers("elapsed_s"), session.numbers("resident_mib")
     if not len(session):
         return Unknown("no resources.csv (monitoring.resources=true writes it)")
-    late = elapsed_s >= 0.5 * elapsed_s[-1]
+    # Half of the steps, not of the time: a machine that slept for an hour near the end has few rows in that half.
+    elapsed_s, resident, steps = (session.numbers(name) for name in ("elapsed_s", "resident_mib", "env_steps"))
+    late = steps >= 0.5 * (steps[0] + steps[-1])
     if late.sum() < FEWEST_ROWS:
         return Unknown(f"fewer than {FEWEST_ROWS} rows in the last half of resources.csv")
-    if data.setting("algorithm", "ppo") != "ppo" and session.last("env_steps") < data.setting(
-        "off_policy.buffer_size", 0
-    ):
-        return Unknown("the replay buffer is still being filled")
-    seconds, memory = elapsed_s[late], resident[late]
+    if session.last("env_steps") < data.setting(f"{data.algorithm}.buffer_size", 0):
+        return Unknown("the replay buffer is still filling")
+    seconds, memory, steps = elapsed_s[late], resident[late], steps[late]
     growth_mib = float(memory[-1] - memory[0])
-    if growth_mib < max(GROWTH_MIB, GROWTH_SHARE * float(memory[0])) or _correlation(seconds, memory) < STEADY:
+    if growth_mib < max(GROWTH_MIB, GROWTH_SHARE * float(memory[0])) or _correlation(steps, memory) < STEADY:
         return []
     rate = growth_mib / max(float(seconds[-1] - seconds[0]), 1e-9) * 60.0
-    steps = session.numbers("env_steps")[late]
     per_million = growth_mib / max(float(steps[-1] - steps[0]), 1.0) * 1e6
     evidence = (
         f"resident memory {memory[0]:,.0f} MiB in the middle of the session, {memory[-1]:,.0f} MiB at its end: "
-        f"{rate:,.0f} MiB a minute, {per_million:,.0f} MiB for a million env steps (resources.csv)",
+        f"{rate:,.0f} MiB per minute, {per_million:,.0f} MiB per million env steps (resources.csv)",
     )
     limit = data.setting("guard.memory_gib")
     bound = round(2.0 * float(memory[-1]) / 1024.0, 2)
     changes = [] if limit is not None else [Change("guard.memory_gib", None, bound)]
     remedy = (
-        "something keeps what it should let go: look at plugins (a term that appends to a list), callbacks and worlds "
-        "of your own; until it is found, a limit lets the run save and stop before the system ends it"
+        "there is a leak: check plugins (a term that appends to a list), callbacks and your own worlds; until it is "
+        "found, a limit lets the run save and stop before the system kills it"
     )
     return [Finding("its memory grows", evidence, remedy, tuple(changes))]
 
 
 def _last_session(table: Table) -> Table:
-    elapsed_s = table.numbers("elapsed_s")
-    begins = np.flatnonzero(np.diff(elapsed_s) < 0)
+    begins = np.flatnonzero(np.diff(table.numbers("elapsed_s")) < 0)
     first = int(begins[-1]) + 1 if len(begins) else 0
     return table.rows(np.arange(len(table)) >= first)
 
@@ -158,6 +151,6 @@ def _correlation(one: Numbers, other: Numbers) -> float:
 
 
 def _steps_done(env_steps: Numbers) -> float:
-    """Returns the env steps that were done in all sessions; one that goes on may repeat some."""
+    """Return the env steps of all sessions; a resumed one may repeat some."""
     gains = np.diff(env_steps, prepend=0.0)
     return float(gains[gains > 0].sum())

@@ -1,33 +1,85 @@
-"""Curves over env steps: the mean of several seeds with a band, thinned to as many points as a page can show."""
+"""Charts over env steps with the mean and band of several seeds, and charts of speed, memory and time per part."""
 
+import logging
+import os
+import struct
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from ludus.reports.run_data import Numbers, Table
+from ludus.core.files import open_regular
+from ludus.core.tables import Numbers, Table
+from ludus.reports.page.runs import Group
 
 MOST_POINTS = 1000
+LEARNING, OPTIMISER, EPISODE_METRICS, STRATEGY = "learning", "optimiser", "behaviour", "strategy"
+_FEWEST_POINTS = 60
+_CURVE_BYTES = 2_400_000  # of all curves together
+_POINT_BYTES = 26  # of x, mean, lowest and highest as JSON
+# Section, title and note; other columns are shown under their own names.
+_KNOWN: dict[str, tuple[str, str, str]] = {
+    "episode_return": (LEARNING, "Episode return", "Sum of the weighted rewards, mean of the iteration's episodes"),
+    "episode_length": (LEARNING, "Episode length", "Mean of the iteration's episodes"),
+    "rating_elo": (LEARNING, "Elo rating, live", "Follows the training matches; starts at 1,000"),
+    "episodes": (LEARNING, "Episodes per iteration", "Episodes that ended"),
+    "reward": (LEARNING, "Reward per step", "Mean over the rollout"),
+    "rating_openskill": (LEARNING, "openskill rating, live", "Mean minus three standard deviations"),
+    "policy_loss": (OPTIMISER, "Policy loss", "Clipped surrogate objective; its size means little"),
+    "value_loss": (OPTIMISER, "Value loss", "Squared error of the value estimate"),
+    "entropy": (OPTIMISER, "Entropy", "Of the action distribution; near 0 exploration has ended"),
+    "approx_kl": (OPTIMISER, "KL divergence", "Between the policy before and after the update, estimated"),
+    "clip_fraction": (OPTIMISER, "Clip fraction", "Share of samples whose ratio was clipped"),
+    "explained_variance": (OPTIMISER, "Explained variance", "Of the returns, by the value estimate; 1 is perfect"),
+    "learning_rate": (OPTIMISER, "Learning rate", "As scheduled"),
+    "exploration_frequency": (OPTIMISER, "Exploration", "Probability of the exploration mixture"),
+    "gradient_norm": (OPTIMISER, "Gradient norm", "Before clipping"),
+    "ratio_error": (OPTIMISER, "Ratio error", "Deviation of the first ratios from 1; rounding only if all is well"),
+    "skipped_updates": (OPTIMISER, "Skipped updates", "Skipped because of the target KL, NaN or Inf"),
+    "rollbacks": (OPTIMISER, "Rollbacks", "Number of rollbacks to a checkpoint"),
+    "separation": (STRATEGY, "Separation of opponents", "Variance of latents between opponents over that within them"),
+    "attention_entropy": (STRATEGY, "Attention entropy", "Over frames; 0 where one frame has all of it"),
+    "latent_norm": (STRATEGY, "Size of the latent", "Mean length of the vector"),
+    "latent_std": (STRATEGY, "Spread of the latent", "Mean standard deviation of its parts"),
+    "latent_mean": (STRATEGY, "Mean of the latent", "Over all of its parts"),
+    "drift_within_episodes": (STRATEGY, "Drift within an episode", "From the first to the last frame of a segment"),
+    "survival_s": (EPISODE_METRICS, "Survival time", "Length of a match, however it ended"),
+    "game_s": (EPISODE_METRICS, "Game time", ""),
+    "drift_between_iterations": (STRATEGY, "Drift between rows", "How far the opponents' mean latents have moved"),
+}
+_SECTIONS = {"metrics": OPTIMISER, "episode_metrics": EPISODE_METRICS, "strategy": STRATEGY}  # of other columns
+_COUNTS_OF_FAULTS = ("skipped_updates", "rollbacks")  # worth a chart only where there were any
+_COUNTERS = ("iteration", "env_steps", "updates", "stage", "segments", "opponents")
+_UNITS = {"episode_length": "steps", "entropy": "nats", "attention_entropy": "nats", "attack_rate": "per s"}
+_UNIT_ENDINGS = {"_m_s": "m/s", "_s": "s", "_m": "m", "_deg": "degrees", "_a_minute": "per min"}  # the longest first
+
+_TRAINING = ("simulation_s", "inference_s", "opponents_s", "update_s", "other_s")
+_NO_PART = "elapsed_s"
+_MEMORY = {
+    "resident_mib": "Memory of the process, MiB", "gpu_mib": "Memory of the GPU, MiB", "gpu_use": "Use of the GPU",
+}  # fmt: skip
+logger = logging.getLogger(__name__)
+FOLDER = "tensorboard"
+_SPEED = "speed/env_steps_per_s"
+_SHARE = "speed/share_"
+_MOST_RECORD_BYTES = 4 << 20
+_MOST_FILE_BYTES = 512 << 20  # the rest is left out; a run of 100,000 iterations writes 170 MB
+_HEADER = struct.Struct("<QI")  # length of a record, and its checksum
+_FOOTER_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line of a chart.
+    """One line of a chart; all arrays are `(points,)`."""
 
-    Attributes:
-        x: `(points,)` env steps.
-        y: `(points,)` mean over seeds.
-        low: `(points,)` lowest of the seeds, and of all that was merged into a point.
-        high: `(points,)` highest likewise.
-        seeds: How many runs it is of.
-    """
-
-    x: Numbers
-    y: Numbers
-    low: Numbers
-    high: Numbers
-    seeds: int
+    x: Numbers  # env steps
+    y: Numbers  # mean over seeds
+    low: Numbers  # lowest of the seeds and of all values merged into a point
+    high: Numbers  # highest, likewise
+    seeds: int  # number of runs
 
     @property
     def has_band(self) -> bool:
@@ -36,16 +88,16 @@ class Curve:
 
 
 def curve_of(tables: Sequence[Table], column: str, most_points: int = MOST_POINTS) -> Curve | None:
-    """Returns the curve of a column over `env_steps`, of one table a seed; None where there is no number.
+    """Return the curve of a column over `env_steps`, from one table per seed; None where there is no number.
 
-    Seeds that ended sooner count as far as they go.
+    Seeds that ended sooner count as far as they reach.
     """
     lines = [_finite(table.numbers("env_steps"), table.numbers(column)) for table in tables if len(table)]
     return merge_lines([line for line in lines if len(line[0])], most_points)
 
 
 def merge_lines(lines: Sequence[tuple[Numbers, Numbers]], most_points: int = MOST_POINTS) -> Curve | None:
-    """Returns the curve of lines, each `(points,)` of x in order and of y; see `curve_of`."""
+    """Return the curve of lines, each `(points,)` of x in order and of y; see `curve_of`."""
     if not lines:
         return None
     longest = max(lines, key=lambda line: (len(line[0]), line[0][-1]))
@@ -78,9 +130,9 @@ def _binned(lines: Sequence[tuple[Numbers, Numbers]], bins: int) -> Curve:
 
 
 def _over_seeds(means: Numbers, lows: Numbers, highs: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Reduces `(seeds, points)` each to mean, lowest and highest, of the seeds that have the point."""
+    """Reduce `(seeds, points)` arrays to mean, minimum and maximum over the seeds that have the point."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a bin that no seed has anything in stays NaN
+        warnings.simplefilter("ignore", RuntimeWarning)  # a bin without values stays NaN
         return np.nanmean(means, 0), np.nanmin(lows, 0), np.nanmax(highs, 0)
 
 
@@ -88,3 +140,162 @@ def _finite(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
     known = np.isfinite(x) & np.isfinite(y)
     order = np.argsort(x[known], kind="stable")
     return x[known][order], y[known][order]
+
+
+class Panel(NamedTuple):
+    """One chart of lines; `name` is its column, the unit may be empty."""
+
+    name: str
+    section: str
+    title: str
+    note: str
+    unit: str
+    curves: tuple[Curve | None, ...]  # one per group, None where a group has none
+
+
+def make_panels(groups: Sequence[Group]) -> tuple[Panel, ...]:
+    """Return one panel per number that any run logs; those with a known title come first, in their order."""
+    found = list(_columns(groups))
+    curves = max(len(found) * len(groups), 1)
+    points = min(MOST_POINTS, max(_FEWEST_POINTS, _CURVE_BYTES // (_POINT_BYTES * curves)))
+    order = {name: place for place, name in enumerate(_KNOWN)}
+    panels = []
+    for table, name in sorted(found, key=lambda column: order.get(column[1].partition("/")[0], len(order))):
+        lines = tuple(curve_of([getattr(run, table) for run in group.runs], name, points) for group in groups)
+        if not any(lines) or (name in _COUNTS_OF_FAULTS and not any(line and line.high.any() for line in lines)):
+            continue
+        plain, _, mode = name.partition("/")  # numbers of a mode are named like rating_elo/1v1
+        section, _, note = _KNOWN.get(plain, (_SECTIONS[table], "", ""))
+        title, unit = title_of(plain)
+        panels.append(Panel(name, section, f"{title}, {mode}" if mode else title, note, unit, lines))
+    return tuple(panels)
+
+
+def title_of(name: str) -> tuple[str, str]:
+    """Return title and unit of a column; the unit may be empty."""
+    ending = next((ending for ending in _UNIT_ENDINGS if name.endswith(ending)), "")
+    title = _KNOWN[name][1] if name in _KNOWN else name.removesuffix(ending).replace("_", " ").capitalize()
+    return title, _UNITS.get(name, _UNIT_ENDINGS.get(ending, ""))
+
+
+def phase_starts(group: Group) -> list[tuple[int, str]]:
+    """Return the starts of the curriculum's phases in the first run of a group that has any: env steps and name."""
+    for run in group.runs:
+        if "stage" not in run.metrics:
+            continue
+        steps, names = run.metrics.numbers("env_steps"), run.metrics.texts("stage")
+        changes = np.flatnonzero(np.append(True, names[1:] != names[:-1]))[: len(names)]
+        return [(int(steps[place]), str(names[place])) for place in changes if names[place] and steps[place] >= 0]
+    return []
+
+
+def _columns(groups: Sequence[Group]) -> Iterator[tuple[str, str]]:
+    """Yield table and column of everything logged per iteration, once."""
+    runs = [run for group in groups for run in group.runs]
+    for table in _SECTIONS:
+        for name in dict.fromkeys(name for run in runs for name in getattr(run, table).names):
+            if name not in _COUNTERS and (name != "episodes" or table == "metrics"):
+                yield table, name
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Speed and resources of a group."""
+
+    speed: Curve | None  # env steps per second over env steps, while training
+    shares: dict[str, float]  # of the time by part, the largest first
+    memory: dict[str, Curve]  # and GPU use over env steps, by title
+
+
+def read_times(group: Group, most_points: int) -> Times | None:
+    """Return the times of a group's seeds; None if no run recorded them."""
+    tables = [run.resources for run in group.runs if len(run.resources)]
+    if tables:
+        return _of_resources(tables, most_points)
+    found = [_read_speeds(run.folder) for run in group.runs]
+    lines, shares = [line for line, _ in found if len(line[0])], _mean_shares([shares for _, shares in found])
+    return Times(merge_lines(lines, most_points), _largest_first(shares), {}) if lines or shares else None
+
+
+def _of_resources(tables: Sequence[Table], most_points: int) -> Times:
+    parts = [name for name in tables[0].names if name.endswith("_s") and name != _NO_PART]
+    sums = {name: float(sum(np.nansum(table.numbers(name)) for table in tables)) for name in parts}
+    total = sum(sums.values())
+    shares = {name.removesuffix("_s"): taken / total for name, taken in sums.items() if taken > 0.0}
+    curves = {title: curve_of(tables, name, most_points) for name, title in _MEMORY.items()}
+    memory = {title: curve for title, curve in curves.items() if curve is not None}
+    speed = curve_of([_with_speed(table) for table in tables], "speed", most_points)
+    return Times(speed, _largest_first(shares), memory)
+
+
+def _with_speed(table: Table) -> Table:
+    """Return env steps per second from row to row; every session starts over."""
+    steps = table.numbers("env_steps")
+    taken_s = np.nansum([table.numbers(name) for name in _TRAINING], axis=0)
+    made = np.diff(steps, prepend=0.0)
+    first = np.append(True, np.diff(table.numbers(_NO_PART)) < 0.0)  # the start of a session is unknown
+    known = (made > 0.0) & (taken_s > 0.0) & ~first
+    speed = np.where(known, made / np.where(known, taken_s, 1.0), np.nan)
+    return Table({"env_steps": steps.tolist(), "speed": speed.tolist()})
+
+
+def _largest_first(shares: dict[str, float]) -> dict[str, float]:
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
+
+
+def _mean_shares(found: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the mean of each share over all that are not empty."""
+    kept = [shares for shares in found if shares]
+    names = dict.fromkeys(name for shares in kept for name in shares)
+    return {name: float(np.mean([shares.get(name, 0.0) for shares in kept])) for name in names}
+
+
+def _read_speeds(run_folder: Path) -> tuple[tuple[Numbers, Numbers], dict[str, float]]:
+    """Return env steps and steps per second `(iterations,)` of a run, and the mean share of the time by part.
+
+    Of steps repeated after a resume the last counts. TensorBoard's own readers would load everything.
+    """
+    rows = sorted(dict(_scalars(run_folder / FOLDER)).items())
+    speeds = np.array([(step, values[_SPEED]) for step, values in rows if _SPEED in values]).reshape(-1, 2)
+    parts = [[(name, value) for name, value in values.items() if name.startswith(_SHARE)] for _, values in rows]
+    shares = _mean_shares([{name.removeprefix(_SHARE): value for name, value in part} for part in parts])
+    return (speeds[:, 0], speeds[:, 1]), shares
+
+
+def _scalars(folder: Path) -> Iterator[tuple[float, dict[str, float]]]:
+    """Yield step and speeds of every event, up to where a file is truncated or damaged."""
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+    from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
+
+    for path in sorted(folder.glob("events.out.tfevents.*")):
+        for record in _records(path):
+            try:
+                event = Event.FromString(record)
+            except DecodeError:
+                break
+            values = {value.tag: value.simple_value for value in event.summary.value if value.tag.startswith("speed/")}
+            finite = {name: float(value) for name, value in values.items() if np.isfinite(value)}
+            if finite:
+                yield float(event.step), finite
+
+
+def _records(path: Path) -> Iterator[bytes]:
+    read = 0
+    try:
+        descriptor = open_regular(path)
+    except OSError as error:
+        logger.warning("[WARN] %s cannot be read: %s; it is left out", path, error.strerror)
+        return
+    with os.fdopen(descriptor, "rb") as file:
+        while read < _MOST_FILE_BYTES:
+            header = file.read(_HEADER.size)
+            if len(header) < _HEADER.size:
+                return
+            length, _ = _HEADER.unpack(header)
+            if length > _MOST_RECORD_BYTES:
+                return
+            record = file.read(length + _FOOTER_BYTES)
+            if len(record) < length + _FOOTER_BYTES:
+                return
+            read += length
+            yield record[:length]

@@ -1,97 +1,224 @@
-"""Everything that a page shows as one JSON document, small and with nothing but numbers, text and lists."""
+"""The report: one JSON document of numbers, text and lists, written into one HTML file.
 
+The page holds the document, our own scripts and styles; it may load nothing and run nothing else. Everything that a
+run's files say is data: it stands in the page as JSON without a single `<`, and the scripts put it on the page as text.
+The content policy names the hashes of our script and style, so nothing else could run.
+"""
+
+import base64
+import hashlib
+import html
+import json
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
-from ludus.core.files import JSON
+from ludus.core.files import JSON, write_text_atomic
 from ludus.core.intervals import Interval
+from ludus.core.tables import Numbers, Table, read_table
 from ludus.reports import run_data as files
-from ludus.reports.page.curves import MOST_POINTS, Curve, curve_of
-from ludus.reports.page.evaluations import Evaluations, Line, read_evaluations
-from ludus.reports.page.latents import read_latents
-from ludus.reports.page.notices import notices_of
-from ludus.reports.page.panels import make_panels, stage_starts
-from ludus.reports.page.payoffs import Payoffs, read_payoffs
-from ludus.reports.page.runs import Group, Run
-from ludus.reports.page.settings import settings_by_part
-from ludus.reports.page.times import read_times
-from ludus.reports.run_data import Table
+from ludus.reports.doctor import examine
+from ludus.reports.page.curves import MOST_POINTS, Curve, curve_of, make_panels, phase_starts, read_times, title_of
+from ludus.reports.page.evaluations import Evaluations, Line, Payoffs, read_evaluations, read_latents, read_payoffs
+from ludus.reports.page.runs import Group, Run, group_runs, read_runs, settings_by_part
 
-if TYPE_CHECKING:
-    from ludus.reports.run_data import Numbers
+_STYLE = "page.css"
+# In the order in which they are read: each may use what those before it have.
+_SCRIPTS = ("elements.js", "chart.js", "marks.js", "player.js", "sections.js")
+_MAIN = "page.js"  # runs once everything else is defined, the painters of the worlds included
+_TEMPLATE = "page.html"
+
+ALARM, WARNING, INFO = "alarm", "warning", "info"
+_MOST_ROLLBACKS = 5
+_MOST_WARNINGS = 20
+# Many worlds and policies do not write these, and older runs have no resources.
+_NOT_ALWAYS = (files.STRATEGY, files.OPPONENTS, files.EPISODE_METRICS, files.RESOURCES)
+_MOST_EXAMINED_BYTES = 256 << 20  # of episodes; more would take too long
+_KNOWN_KEYS = ("world", "seed", "user", "sessions", "parent")
 
 _STACK_POINTS = 160
-_PER_STEPS = 1000.0  # reward terms are shown for so many env steps
+_PER_STEPS = 1000.0  # reward terms are shown per this many env steps
+MOST_BYTES = 5_000_000
+_SPARE_BYTES = 100_000  # for scripts and styles
 
 
-def make_document(groups: Sequence[Group], replays: Sequence[Mapping[str, JSON]] = ()) -> dict[str, JSON]:
-    """Returns what the page shows.
+def make_page(document: JSON, title: str, painters: Sequence[str] = ()) -> str:
+    """Return the whole HTML file.
 
-    Args:
-        groups: The runs.
-        replays: Matches as `ludus.evaluation.strips` gives them.
+    The painters are scripts that draw replays, one per world; they come with the worlds' packages, never from a run.
     """
+    style = _asset(_STYLE)
+    scripts = "\n".join((*(_asset(name) for name in _SCRIPTS), *painters, _asset(_MAIN)))
+    script = f'"use strict";\n(() => {{\n{scripts}\n}})();\n'
+    allowed = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    parts = {
+        "policy": html.escape(policy, quote=True),
+        "title": html.escape(title),
+        "style": style,
+        "data": embedded(document),
+        "script": script,
+    }
+    pieces = _asset(_TEMPLATE).split("{{")
+    # One pass over the template: what is put in is never looked at again, whatever it holds.
+    return pieces[0] + "".join(_filled(piece, parts) for piece in pieces[1:])
+
+
+def embedded(document: JSON) -> str:
+    """Return JSON that can stand inside a script element: nothing in it can end the element or begin another."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _filled(piece: str, parts: dict[str, str]) -> str:
+    name, _, rest = piece.partition("}}")
+    return parts[name] + rest
+
+
+def _asset(name: str) -> str:
+    return (resources.files("ludus.reports.page") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One line about a run."""
+
+    run: str
+    level: str  # `alarm`, `warning` or `info`
+    text: str
+    env_steps: int | None = None  # when it happened, if at some time
+    details: tuple[str, ...] = ()  # more lines: evidence and remedy
+
+
+def notices_of(run: Run) -> tuple[Notice, ...]:
+    """Return all notices of a run, the worst first."""
+    found = [Notice(run.name, *each) for each in (*_faults(run), *_sessions(run), *_history(run))]
+    found += _findings(run)
+    return tuple(sorted(found, key=lambda notice: (ALARM, WARNING, INFO).index(notice.level)))
+
+
+def _findings(run: Run) -> Iterator[Notice]:
+    """Yield the doctor's findings about a run."""
+    episodes = run.folder / files.EPISODES
+    if files.METRICS in run.missing:
+        return
+    if episodes.is_file() and episodes.stat().st_size > _MOST_EXAMINED_BYTES:
+        yield Notice(run.name, INFO, f"Not examined by the doctor: {files.EPISODES} is too large for a report")
+        return
+    try:
+        findings = examine(replace(run, episodes=read_table(episodes))).findings
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        # Files may be damaged in ways that no diagnosis expects; the rest of the page is still useful.
+        yield Notice(run.name, WARNING, f"The doctor cannot examine this run, whose files seem damaged: {error}")
+        return
+    for name, finding in findings:
+        changes = [f"Change {change.line}" for change in finding.changes]
+        details = (*finding.evidence, finding.remedy, *changes)
+        yield Notice(run.name, WARNING, f"{finding.what} ({name})", None, details)
+
+
+def _faults(run: Run) -> Iterator[tuple[str, str, int | None]]:
+    warnings = run.run.get("warnings")
+    for text in warnings[:_MOST_WARNINGS] if isinstance(warnings, list) else ():
+        yield WARNING, str(text), None
+    steps, rollbacks = run.metrics.numbers("env_steps"), np.nan_to_num(run.metrics.numbers("rollbacks"))
+    places = np.flatnonzero(np.diff(rollbacks, prepend=0.0) > 0.0)
+    for place in places[:_MOST_ROLLBACKS]:
+        yield ALARM, "NaN or Inf: training was rolled back to a checkpoint", _step(steps[place])
+    if len(places) > _MOST_ROLLBACKS:
+        yield ALARM, f"{len(places) - _MOST_ROLLBACKS} more rollbacks", None
+    skipped = np.nan_to_num(run.metrics.numbers("skipped_updates"))
+    if skipped.any():
+        text = f"{skipped.sum():,.0f} updates were skipped in {np.count_nonzero(skipped):,} iterations"
+        yield WARNING, text, _step(steps[np.flatnonzero(skipped)[0]])
+    for name in run.missing:
+        if name not in _NOT_ALWAYS:
+            yield (WARNING, f"{name} is missing, empty or unreadable; its charts are left out", None)
+
+
+def _sessions(run: Run) -> Iterator[tuple[str, str, int | None]]:
+    total, sessions = run.total_env_steps, run.sessions
+    for number, session in enumerate(sessions, 1):
+        last = number == len(sessions)
+        if "ended" not in session and not (last and run.state == "finished"):
+            text = "has not ended: it is running, or was killed" if last else "was interrupted"
+            yield WARNING, f"Session {number}, started {session.get('started', 'at an unknown time')}, {text}", None
+    if run.state == "stopped" and total is not None:
+        yield WARNING, f"Stopped at {run.env_steps:,} of {total:,} env steps", run.env_steps
+    if len(sessions) > 1:
+        yield INFO, f"Trained in {len(sessions)} sessions", None
+
+
+def _history(run: Run) -> Iterator[tuple[str, str, int | None]]:
+    parent = run.run.get("parent")
+    if isinstance(parent, dict):
+        changes = parent.get("changes")
+        listed = f" with changes: {'; '.join(map(str, changes))}" if isinstance(changes, list) and changes else ""
+        text = f"Forked from {parent.get('folder')}, checkpoint {parent.get('checkpoint')}{listed}"
+        reached = parent.get("env_steps")
+        yield INFO, text, reached if isinstance(reached, int) else None
+    for name, reached in run.run.items():
+        if name not in _KNOWN_KEYS and isinstance(reached, int):
+            yield INFO, f"{name.replace('_', ' ').capitalize()} reached", reached
+
+
+def _step(value: float) -> int | None:
+    return int(value) if np.isfinite(value) else None
+
+
+def make_document(groups: Sequence[Group]) -> dict[str, JSON]:
+    """Return the document of the page, without replays."""
     runs = [run for group in groups for run in group.runs]
     evaluated = [read_evaluations(group) for group in groups]
     return {
         "made": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "groups": [
-            {"label": group.label, "runs": [run.name for run in group.runs], "stages": _pairs(stage_starts(group))}
-            for group in groups
-        ],
+        "groups": [_group(group) for group in groups],
         "runs": [describe_run(run, group.label) for group in groups for run in group.runs],
         "notices": [asdict(notice) for run in runs for notice in notices_of(run)],
         "settings": {
             part: [[setting.path, list(setting.values), setting.differs] for setting in settings]
             for part, settings in settings_by_part([[run.config for run in group.runs] for group in groups]).items()
         },
-        "panels": [
-            {
-                "name": panel.name,
-                "section": panel.section,
-                "title": panel.title,
-                "note": panel.note,
-                "unit": panel.unit,
-                "curves": [_curve(curve) for curve in panel.curves],
-            }
-            for panel in make_panels(groups)
-        ],
+        "panels": [panel._asdict() | {"curves": list(map(_curve, panel.curves))} for panel in make_panels(groups)],
         "evaluations": [None if each is None else _evaluations(each) for each in evaluated],
         "rewards": [_rewards(group) for group in groups],
         "payoffs": [[_payoffs(found) for found in read_payoffs(group)] or None for group in groups],
         "times": [_times(group) for group in groups],
         "latents": [_latents(group) for group in groups],
-        "replays": [dict(replay) for replay in replays],
+        "replays": [],
+        "replay_notes": [],
     }
 
 
+def _group(group: Group) -> JSON:
+    phases: list[JSON] = [[env_steps, name] for env_steps, name in phase_starts(group)]
+    return {"label": group.label, "runs": [run.name for run in group.runs], "phases": phases}
+
+
 def describe_run(run: Run, group: str) -> dict[str, JSON]:
-    """Returns the few numbers and words that a run is told by."""
-    session = run.sessions[-1] if run.sessions else {}
-    git, versions, machine = (session.get(name) for name in ("git", "versions", "machine"))
-    commit = git.get("commit") if isinstance(git, dict) else None
+    """Return the summary of a run."""
+    first, last = (run.sessions[0], run.sessions[-1]) if run.sessions else ({}, {})
+    started, command = first.get("started"), last.get("command")
+    plain = ("world", "seed", "state", "env_steps", "parent_env_steps", "total_env_steps", "wall_s", "training_s")
     return {
         "name": run.name,
         "group": group,
-        "world": run.world,
-        "seed": run.seed,
-        "state": run.state,
-        "env_steps": run.env_steps,
-        "total_env_steps": run.total_env_steps,
-        "training_s": run.training_s,
-        "steps_per_s": _rounded(run.steps_per_s),
-        "best_score": _rounded(run.best_score),
-        "last_score": _rounded(run.last_score),
-        "started": _text(run.sessions[0].get("started")) if run.sessions else None,
-        "command": " ".join(map(str, command)) if isinstance(command := session.get("command"), list) else None,
-        "commit": _text(commit),
-        "versions": _words(versions),
-        "machine": _words(machine),
+        **{name: getattr(run, name) for name in plain},
+        **{name: _rounded(getattr(run, name)) for name in ("steps_per_s", "best_score", "last_score")},
+        "started": None if started is None else str(started),
+        "command": " ".join(map(str, command)) if isinstance(command, list) else None,
+        "commit": run.commit,
+        "versions": _words(last.get("versions")),
+        "machine": _words(last.get("machine")),
         "missing": list(run.missing),
     }
 
@@ -113,27 +240,23 @@ def _evaluations(found: Evaluations) -> JSON:
     return {
         "kind": found.kind,
         "labels": list(found.labels),
-        "numbers": list(found.numbers),
-        "lines": {
-            name: {label: _line(line) for label, line in lines.items()} for name, lines in found.lines.items()
-        },
+        "numbers": {name: list(title_of(name)) for name in found.numbers},
+        "lines": {name: {label: _line(each) for label, each in lines.items()} for name, lines in found.lines.items()},
         "score": _line(found.score),
-    }  # fmt: skip
+    }
 
 
 def _rewards(group: Group) -> JSON:
-    """Returns each term's part of the reward for a thousand env steps, mean over seeds."""
-    tables = [_per_step(run.tables[files.REWARDS]) for run in group.runs if len(run.tables[files.REWARDS])]
+    """Return each term's contribution to the reward per 1,000 env steps, mean over seeds."""
+    tables = [_per_step(run.rewards) for run in group.runs if len(run.rewards)]
     names = dict.fromkeys(name for table in tables for name in table.names if name != "env_steps")
     curves = {name: curve_of(tables, name, _STACK_POINTS) for name in names}
     known = {name: curve for name, curve in curves.items() if curve is not None}
     if not known:
         return None
     grid = max(known.values(), key=lambda curve: len(curve.x)).x
-    return {
-        "x": _steps(grid),
-        "terms": {name: _numbers(np.interp(grid, curve.x, curve.y)) for name, curve in known.items()},
-    }
+    terms: JSON = {name: _numbers(np.interp(grid, curve.x, curve.y)) for name, curve in known.items()}
+    return {"x": _steps(grid), "terms": terms}
 
 
 def _per_step(table: Table) -> Table:
@@ -153,6 +276,7 @@ def _payoffs(found: Payoffs) -> JSON:
         "matches": [_steps(row) for row in found.matches],
         "learner": [None if rating is None else _interval(rating) for rating in found.learner],
         "rated": {name: _interval(rating) for name, rating in found.rated.items()},
+        "agent": {name: _interval(rating) for name, rating in found.agent.items()},
     }
 
 
@@ -187,29 +311,90 @@ def _interval(interval: Interval) -> JSON:
     return [round(value) for value in interval]
 
 
-def _pairs(pairs: Iterable[tuple[int, str]]) -> JSON:
-    return [list(pair) for pair in pairs]
-
-
 def _words(mapping: object) -> JSON:
     return {str(name): str(value) for name, value in mapping.items()} if isinstance(mapping, dict) else {}
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _steps(values: "Numbers") -> list[JSON]:
+def _steps(values: Numbers) -> list[JSON]:
     return [int(value) for value in values]
 
 
-def _numbers(values: "Numbers") -> list[JSON]:
+def _numbers(values: Numbers) -> list[JSON]:
     return [_rounded(float(value)) for value in values]
 
 
 def _rounded(value: float | None) -> float | int | None:
-    """Returns a number of five digits, which is more than a chart shows; None for what is no number."""
+    """Return a number with five digits, enough for a chart; None for NaN or Inf."""
     if value is None or not math.isfinite(value):
         return None
     short = float(f"{value:.5g}")
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A written report."""
+
+    file: Path
+    size_bytes: int
+    groups: tuple[Group, ...]
+    left_out: tuple[str, ...]  # titles of replays that would have made it too large
+    notes: tuple[str, ...]  # why replays are missing
+
+    def describe(self) -> dict[str, JSON]:
+        """Return its content as JSON values."""
+        return {
+            "file": str(self.file),
+            "bytes": self.size_bytes,
+            "runs": [describe_run(run, group.label) for group in self.groups for run in group.runs],
+            "replays_left_out": list(self.left_out),
+            "notes": list(self.notes),
+        }
+
+
+def default_file(folders: Sequence[Path]) -> Path:
+    """Return the default path of a report: in the folder of its only run, else in the working directory."""
+    return folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
+
+
+def read_groups(folders: Sequence[Path]) -> tuple[Group, ...]:
+    """Read run folders and group those that differ only in their seed."""
+    return group_runs(read_runs(folders))
+
+
+def write_report(
+    groups: Sequence[Group],
+    file: Path,
+    replays: Sequence[Mapping[str, JSON]] = (),
+    notes: Sequence[str] = (),
+    painters: Sequence[str] = (),
+) -> Report:
+    """Write the report of some runs, see `read_groups`; the folder of the file is created.
+
+    Args:
+        groups: The runs.
+        file: Path of the report.
+        replays: Matches as `ludus.evaluation.trajectory` gives them; those that do not fit are left out.
+        notes: Why other replays are missing.
+        painters: Scripts that draw the replays, one per world.
+
+    Raises:
+        StoreError: The file cannot be written.
+    """
+    document = make_document(groups)
+    room = MOST_BYTES - _SPARE_BYTES - len(embedded(document)) - sum(len(script.encode()) for script in painters)
+    shown, left_out = [], []
+    for replay in replays:
+        size = len(embedded(dict(replay)))
+        if size <= room:
+            shown.append(dict(replay))
+            room -= size
+        else:
+            left_out.append(str(replay.get("title", "")))
+    too_large = f"the page would be larger than {MOST_BYTES / 1e6:.0f} MB"
+    told = (*notes, *(f"{title} is left out: {too_large}" for title in left_out))
+    document["replays"], document["replay_notes"] = list(shown), list(told)
+    title = ", ".join(group.label for group in groups)
+    page = make_page(document, f"Ludus report: {title}"[:200], painters)
+    write_text_atomic(file, page)
+    return Report(file, len(page.encode("utf-8")), tuple(groups), tuple(left_out), told)

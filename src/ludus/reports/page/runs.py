@@ -1,4 +1,4 @@
-"""What a report knows of its runs: their files, how far they came, and which of them are seeds of one configuration."""
+"""The runs of a report: their files, progress and settings, and which of them are seeds of one configuration."""
 
 import itertools
 import json
@@ -12,72 +12,89 @@ from typing import Any
 import numpy as np
 
 from ludus.core.errors import ConfigError
+from ludus.core.files import suggest_run
 from ludus.reports import run_data as files
-from ludus.reports.page.settings import learn_alike
-from ludus.reports.run_data import Table
 
-_TABLES = (files.METRICS, files.BEHAVIOUR, files.REWARDS, files.EVALUATIONS, files.OPPONENTS, files.STRATEGY,
-           files.RESOURCES)  # fmt: skip
+_TABLES = tuple(name for name in files.TABLES if name != "episodes")
 _SEED_AT_END = re.compile(r"[-_. ]*(seed|s)?[-_. ]*\d*$")
+GENERAL = "general"
+# May differ between seeds of one configuration: none of it affects learning.
+_NOT_LEARNING = ("seed", "monitoring", "checkpoints", "guard")
+_OFF = ("null", "false", "[]", "{}")  # a setting that an older version does not know counts as off
+_LONGEST = 400  # characters of a value that are shown
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One run, as far as its files are there.
+class Run(files.RunData):
+    """One run, as far as its files exist; without its episodes, whose rows are too many for a page."""
 
-    Attributes:
-        name: What people are shown; no two runs of a report have the same.
-        folder: Where it is.
-        config: `config.yaml` as plain data.
-        document: `run.json` as plain data.
-        tables: The tables by file name, without `monitor.csv`: a row an episode is more than a page can show.
-        missing: Files that are not there or empty.
-    """
-
-    name: str
-    folder: Path
-    config: Mapping[str, Any]
-    document: Mapping[str, Any]
-    tables: Mapping[str, Table]
-    missing: tuple[str, ...]
+    name: str = ""  # display name, unique in a report
+    missing: tuple[str, ...] = ()  # files that are missing, empty or unreadable
 
     @property
     def env_steps(self) -> int:
-        """How far it came."""
-        steps = [self.tables[name].numbers("env_steps") for name in (files.METRICS, files.REWARDS, files.EVALUATIONS)]
+        """Env steps reached."""
+        steps = [table.numbers("env_steps") for table in (self.metrics, self.rewards, self.evaluations)]
         return int(max((column[np.isfinite(column)].max() for column in steps if np.isfinite(column).any()), default=0))
 
     @property
     def total_env_steps(self) -> int | None:
-        """Its budget."""
+        """Budget in env steps."""
         total = self.config.get("total_env_steps")
         return total if isinstance(total, int) else None
 
     @property
     def sessions(self) -> tuple[Mapping[str, Any], ...]:
-        """How often it was begun or resumed, as `run.json` tells."""
-        sessions = self.document.get("sessions")
+        """Its sessions, from `run.json`: one per start or resume."""
+        sessions = self.run.get("sessions")
         return tuple(each for each in sessions if isinstance(each, dict)) if isinstance(sessions, list) else ()
 
     @property
+    def parent_env_steps(self) -> int:
+        """Env steps of the run it was forked from; 0 if it is not a fork."""
+        parent = self.run.get("parent")
+        steps = parent.get("env_steps") if isinstance(parent, dict) else 0
+        return steps if isinstance(steps, int) else 0
+
+    @property
     def training_s(self) -> float | None:
-        """Time that its sessions took; of sessions that were cut off nothing is known."""
-        taken = [each.get("training_s") for each in self.sessions]
+        """Time of its iterations, without interrupted sessions."""
+        return self._taken("training_s")
+
+    @property
+    def wall_s(self) -> float | None:
+        """Time of its sessions with evaluations; None if an older version wrote one of them."""
+        is_known = all("wall_s" in each for each in self.sessions if "training_s" in each)
+        return self._taken("wall_s") if is_known else None
+
+    def _taken(self, name: str) -> float | None:
+        taken = [each.get(name) for each in self.sessions]
         return sum(each for each in taken if isinstance(each, int | float)) or None
 
     @property
     def steps_per_s(self) -> float | None:
-        """Environment steps a second, over the sessions that ended."""
-        before, steps, taken_s = 0, 0, 0.0
+        """Env steps per second of the run itself, over the sessions that ended."""
+        before, steps, taken_s = self.parent_env_steps, 0, 0.0
         for session in self.sessions:
             reached, training_s = session.get("env_steps"), session.get("training_s")
             if isinstance(reached, int) and isinstance(training_s, int | float):
-                steps, taken_s, before = steps + reached - before, taken_s + training_s, reached
+                start = session.get("start_env_steps")
+                start = start if isinstance(start, int) else before  # older versions did not write it
+                steps, taken_s, before = steps + reached - start, taken_s + training_s, reached
         return steps / taken_s if steps > 0 and taken_s > 0.0 else None
 
     @property
+    def commit(self) -> str | None:
+        """Commit of the code in the last session that recorded one; None if none did."""
+        states = [session.get("git") for session in self.sessions]
+        known = [state for state in states if isinstance(state, dict) and state.get("commit")]
+        if not known:
+            return None
+        return str(known[-1]["commit"]) + (" with uncommitted changes" if known[-1].get("clean") is False else "")
+
+    @property
     def state(self) -> str:
-        """Says `finished`, `stopped` before its budget, or `not ended`: it is running, or was killed."""
+        """`finished`, `stopped` before its budget, or `not ended`: running, or killed."""
         if self.total_env_steps is not None and self.env_steps >= self.total_env_steps:
             return "finished"
         return "stopped" if self.sessions and "ended" in self.sessions[-1] else "not ended"
@@ -85,59 +102,53 @@ class Run:
     @property
     def best_score(self) -> float | None:
         """Highest score of an evaluation."""
-        scores = self.tables[files.EVALUATIONS].numbers("score")
+        scores = self.evaluations.numbers("score")
         return float(scores[np.isfinite(scores)].max()) if np.isfinite(scores).any() else None
 
     @property
     def last_score(self) -> float | None:
         """Score of the last evaluation."""
-        score = self.tables[files.EVALUATIONS].last("score")
+        score = self.evaluations.last("score")
         return score if math.isfinite(score) else None
 
     @property
     def world(self) -> str:
-        """Where it played; empty if nothing says so."""
+        """The world; empty if unknown."""
         world = self.config.get("world")
-        name = world.get("name") if isinstance(world, dict) else self.document.get("world")
-        return str(name or "")
+        return str((world.get("name") if isinstance(world, dict) else self.run.get("world")) or "")
 
     @property
     def seed(self) -> int | None:
         """Its seed."""
-        seed = self.config.get("seed", self.document.get("seed"))
+        seed = self.config.get("seed", self.run.get("seed"))
         return seed if isinstance(seed, int) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Runs that differ in their seed alone, or one run.
-
-    Attributes:
-        label: What people are shown; no two groups of a report have the same.
-        runs: Its runs.
-    """
+    """Runs that differ in their seed alone, or one run, under a label that is unique in a report."""
 
     label: str
     runs: tuple[Run, ...]
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
-    """Reads run folders.
+    """Read run folders.
 
     Raises:
-        ConfigError: There is none, one is no run folder, or one comes twice.
+        ConfigError: There is none, one is not a run folder, or one is listed twice.
     """
     if not folders:
         raise ConfigError("a report needs at least one run folder, such as runs/latest")
     resolved = [folder.resolve() for folder in folders]
     twice = sorted({str(folder) for folder in resolved if resolved.count(folder) > 1})
     if twice:
-        raise ConfigError(f"named more than once: {', '.join(twice)}; name every run once")
+        raise ConfigError(f"listed more than once: {', '.join(twice)}; list every run once")
     return tuple(_read(folder, name) for folder, name in zip(resolved, _names(resolved), strict=True))
 
 
 def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
-    """Puts runs together that differ in their seed alone; a run whose configuration is lost stands alone."""
+    """Group runs that differ only in their seed; a run without a configuration is its own group."""
     groups: list[list[Run]] = []
     for run in runs:
         same = next((group for group in groups if run.config and learn_alike(group[0].config, run.config)), None)
@@ -155,30 +166,18 @@ def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
 
 def _read(folder: Path, name: str) -> Run:
     if not folder.is_dir():
-        raise ConfigError(f"there is no folder {folder}; pass the folder that `ludus train` named, such as runs/latest")
-    known = (files.CONFIG, files.RUN, *_TABLES)
-    if not any((folder / each).is_file() for each in known):
-        raise ConfigError(f"{folder} is no run folder: it has none of {', '.join(known)}")
-    tables = {
-        each: files.read_lines(folder / each) if each == files.METRICS else files.read_table(folder / each)
-        for each in _TABLES
-    }
-    config, document = files.read_settings(folder / files.CONFIG), _read_json(folder / files.RUN)
-    missing = [each for each, table in tables.items() if not len(table)]
-    missing += [each for each, found in ((files.CONFIG, config), (files.RUN, document)) if not found]
-    return Run(name, folder, config, document, tables, tuple(missing))
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
+        raise ConfigError(f"there is no folder {folder}{suggest_run(folder)}")
+    known = {"config": files.CONFIG, "run": files.RUN} | {table: files.TABLES[table] for table in _TABLES}
+    if not any((folder / file).is_file() for file in known.values()):
+        listed = ", ".join(known.values())
+        raise ConfigError(f"{folder} is not a run folder: it has none of {listed}{suggest_run(folder)}")
+    parts = files.read_parts(folder, _TABLES)
+    missing = tuple(known[part] for part in (*_TABLES, "config", "run") if not len(parts[part]))
+    return Run(folder, **parts, name=name, missing=missing)
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """Returns the folders' names, with as much of the path before them as tells them apart."""
+    """Return the folders' names, with as much of their paths as makes them unique."""
     for parts in range(1, max(len(folder.parts) for folder in folders) + 1):
         names = [str(Path(*folder.parts[-parts:])) for folder in folders]
         if len(set(names)) == len(names):
@@ -196,3 +195,57 @@ def _label(names: Sequence[str]) -> str:
 def _common_start(names: Sequence[str]) -> str:
     letters = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*names, strict=False))
     return "".join(column[0] for column in letters)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting, by its path such as `ppo.learning_rate.start`."""
+
+    path: str
+    values: tuple[str | None, ...]  # in each group, as text; None where a group does not have it
+    differs: bool  # between groups
+
+
+def settings_by_part(groups: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[Setting]]:
+    """Return all settings of the groups' runs by top-level key; different ones in a group are listed as `0, 1, 2`."""
+    columns = [_merged([_flat(config) for config in configs]) for configs in groups]
+    paths = dict.fromkeys(path for column in columns for path in column)
+    parts: dict[str, list[Setting]] = {}
+    for path in paths:
+        values = tuple(column.get(path) for column in columns)
+        differs = len({_meant(value) for value, column in zip(values, columns, strict=True) if column}) > 1
+        part, _, rest = path.partition(".")
+        parts.setdefault(part if rest else GENERAL, []).append(Setting(path, values, differs))
+    return dict(sorted(parts.items(), key=lambda item: item[0] != GENERAL))
+
+
+def learn_alike(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Return whether two configurations differ only in the seed and in what does not affect learning."""
+    learning = ({name: config[name] for name in config if name not in _NOT_LEARNING} for config in (first, second))
+    ours, theirs = map(_flat, learning)
+    return all(_meant(ours.get(path)) == _meant(theirs.get(path)) for path in {**ours, **theirs})
+
+
+def _meant(value: str | None) -> str | None:
+    return None if value in _OFF else value
+
+
+def _merged(columns: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    paths = dict.fromkeys(path for column in columns for path in column)
+    return {path: ", ".join(dict.fromkeys(column[path] for column in columns if path in column)) for path in paths}
+
+
+def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in config.items():
+        path = f"{before}{name}"
+        if isinstance(value, Mapping) and value:
+            found |= _flat(value, f"{path}.")
+        else:
+            found[path] = _shown(value)
+    return found
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -32,6 +32,12 @@ function bandOf(x, low, high, toX, toY) {
   return `M${upper.join("L")}L${lower.join("L")}Z`;
 }
 
+// Both ends of an axis over some places, and its ticks; a single place is in the middle and the only tick.
+function across(xs, count) {
+  const first = Math.min(...xs), last = Math.max(...xs);
+  return first < last ? [first, last, ticks(first, last, count)] : [first - 1, first + 1, [first]];
+}
+
 function nearest(x, wanted) {
   let low = 0, high = x.length - 1;
   while (high - low > 1) {
@@ -41,7 +47,7 @@ function nearest(x, wanted) {
   return Math.abs(x[low] - wanted) <= Math.abs(x[high] - wanted) ? low : high;
 }
 
-// options: title, note, series [{label, cls, x, y, low, high}], stages [[x, name]], format, range [low, high], xUnit, big.
+// options: title, note, series [{label, cls, x, y, low, high}], phases [[x, name]], format, range [low, high], xUnit, big.
 function lineChart(given) {
   const format = given.format || ((value) => shortNumber(value));
   const at = (x) => (given.xUnit ? `${shortNumber(x)} ${given.xUnit}` : `${wholeNumber(x)} steps`);
@@ -85,7 +91,7 @@ function lineChart(given) {
     }));
     const [low, high] = limits(lines);
     const xs = given.series.flatMap((each) => [each.x[0], each.x[each.x.length - 1]]).filter(isNumber);
-    const first = Math.min(...xs), last = Math.max(...xs, first + 1);
+    const [first, last, marks] = across(xs, Math.min(5, Math.floor((width - MARGIN.left - MARGIN.right) / 70)));
     const inner = { w: width - MARGIN.left - MARGIN.right, h: height - MARGIN.top - MARGIN.bottom };
     const toX = (x) => MARGIN.left + (inner.w * (x - first)) / (last - first);
     const share = state.log ? (y) => Math.log(Math.max(y, low) / low) / Math.log(high / low) : (y) => (y - low) / (high - low);
@@ -100,13 +106,13 @@ function lineChart(given) {
       picture.append(draw("line", { class: "rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: y, y2: y }),
         draw("text", { class: "tick", x: MARGIN.left - 7, y: y + 4, "text-anchor": "end" }, format(value)));
     }
-    for (const value of ticks(first, last, Math.min(5, Math.floor(inner.w / 70)))) {
+    for (const value of marks) {
       picture.append(draw("text", { class: "tick", x: toX(value), y: height - 8, "text-anchor": "middle" }, shortNumber(value, 3)));
     }
-    for (const [start, name] of given.stages || []) {
+    for (const [start, name] of given.phases || []) {
       if (start <= first || start > last) continue;
-      picture.append(draw("line", { class: "stage", x1: toX(start), x2: toX(start), y1: MARGIN.top, y2: MARGIN.top + inner.h },
-        draw("title", {}, `stage ${name}`)));
+      picture.append(draw("line", { class: "phase", x1: toX(start), x2: toX(start), y1: MARGIN.top, y2: MARGIN.top + inner.h },
+        draw("title", {}, `phase ${name}`)));
     }
     if (low < 0 && high > 0 && !state.log) {
       picture.append(draw("line", { class: "zero", x1: MARGIN.left, x2: width - MARGIN.right, y1: toY(0), y2: toY(0) }));

@@ -44,12 +44,15 @@ const wholeNumber = (value) => (isNumber(value) ? Math.round(value).toLocaleStri
 const percent = (value) => (isNumber(value) ? `${Math.round(100 * value)} %` : "-");
 function duration(seconds) {
   if (!isNumber(seconds)) return "-";
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  if (seconds < 5400) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;  // as the console of a run shows it, see sinks/text.py
+  const whole = Math.round(seconds), two = (value) => String(Math.floor(value)).padStart(2, "0");
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
+  return `${Math.floor(whole / 3600)} h ${two((whole % 3600) / 60)} min`;
 }
 const readable = (name) => String(name).replaceAll("_", " ");
-const color = (index) => `c${index % 12}${index >= 12 ? " again" : ""}`;
+const COLORS = 24; // in page.css; lines beyond are dashed
+const color = (index) => `c${index % COLORS}${index >= COLORS ? " again" : ""}`;
 
 // Nice round ticks that cover about `count` steps between two numbers.
 function ticks(low, high, count) {

@@ -27,7 +27,9 @@ function stackChart(given) {
     const total = given.x.map((_, i) => layers.reduce((sum, layer) => sum + (layer.values[i] || 0), 0));
     const high = Math.max(...up, 1e-9) * 1.05, low = Math.min(...down, 0) * 1.05;
     const inner = { w: width - MARGIN.left - MARGIN.right, h: height - MARGIN.top - MARGIN.bottom };
-    const first = given.x[0], last = Math.max(given.x[given.x.length - 1], first + 1);
+    const [first, last, marks] = across(given.x, Math.min(6, Math.floor(inner.w / 70)));
+    const drawn = given.x.length > 1 ? (values) => values : (values) => [values[0], values[0]]; // one point is a block
+    const x = given.x.length > 1 ? given.x : [first, last];
     const toX = (x) => MARGIN.left + (inner.w * (x - first)) / (last - first);
     const toY = (y) => MARGIN.top + inner.h * (1 - (y - low) / (high - low));
     scale = { toX, first, last, inner, layers, total };
@@ -39,16 +41,16 @@ function stackChart(given) {
       picture.append(draw("line", { class: "rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: toY(value), y2: toY(value) }),
         draw("text", { class: "tick", x: MARGIN.left - 7, y: toY(value) + 4, "text-anchor": "end" }, shortNumber(value)));
     }
-    for (const value of ticks(first, last, Math.min(6, Math.floor(inner.w / 70)))) {
+    for (const value of marks) {
       picture.append(draw("text", { class: "tick", x: toX(value), y: height - 8, "text-anchor": "middle" }, shortNumber(value, 3)));
     }
     for (const layer of layers) {
       for (const { from, to } of layer.sides) {
-        picture.append(draw("path", { class: `area ${hue(layer.name)}`, d: bandOf(given.x, from, to, toX, toY) }));
+        picture.append(draw("path", { class: `area ${hue(layer.name)}`, d: bandOf(x, drawn(from), drawn(to), toX, toY) }));
       }
     }
     picture.append(draw("line", { class: "zero", x1: MARGIN.left, x2: width - MARGIN.right, y1: toY(0), y2: toY(0) }),
-      draw("path", { class: "line total", d: pathOf(given.x, total, toX, toY) }), draw("g", { class: "cursor" }));
+      draw("path", { class: "line total", d: pathOf(x, drawn(total), toX, toY) }), draw("g", { class: "cursor" }));
   }
   holder.addEventListener("pointermove", (event) => {
     const { toX, first, last, inner, layers, total } = scale;
@@ -103,7 +105,7 @@ function barChart(given) {
       return make("div", { class: "bar-line" }, lane, make("em", {}, bar.text));
     }))));
   return make("figure", { class: "card chart", "data-chart": given.name || given.title },
-    make("figcaption", {}, make("b", {}, given.title), given.note ? make("small", {}, given.note) : null), make("div", { class: "bars" }, rows));
+    make("figcaption", {}, make("b", {}, given.title), given.unit ? make("span", { class: "unit" }, given.unit) : null, given.note ? make("small", {}, given.note) : null), make("div", { class: "bars" }, rows));
 }
 
 // From red over neutral to blue, so that also those who cannot tell red from green can read it.

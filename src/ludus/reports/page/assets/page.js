@@ -32,18 +32,23 @@ function start() {
   page.append(make("header", {}, make("p", { class: "mark" }, "LUDUS"),
     make("h1", {}, data.groups.map((group) => group.label).join(", ")),
     make("p", { class: "sub" }, `${worlds ? `${worlds}, ` : ""}${count}, ${data.made}`)));
-  page.append(make("nav", {}, make("div", { class: "links" }, SECTIONS.map(([id, name]) => make("a", { href: `#${id}` }, name))), controls()));
-  for (const [id, , title, build] of SECTIONS) {
+  const links = make("div", { class: "links" });
+  page.append(make("nav", {}, links, controls()));
+  for (const [id, name, title, build] of SECTIONS) {
     const section = make("section", { id }, make("h2", {}, title));
-    page.append(section);
     try {
-      section.append(...[build(data)].flat(Infinity).filter(Boolean));
+      const content = build(data);
+      if (content === null) continue; // the run has nothing of the kind
+      section.append(...[content].flat(Infinity).filter(Boolean));
     } catch (error) { // the rest of the page is worth reading without it
       noteProblem(`${id}: ${error.stack || error}`);
       section.append(missing(`This section could not be drawn: ${error.message}`));
     }
+    links.append(make("a", { href: `#${id}` }, name));
+    page.append(section);
   }
-  page.append(make("footer", {}, "Made by ludus report. Bands reach from the lowest to the highest seed, and over all that was merged into a point."));
+  const seeds = data.groups.some((group) => group.runs.length > 1) ? "from the lowest to the highest seed, and " : "";
+  page.append(make("footer", {}, `Made by ludus report. Bands reach ${seeds}over all that was merged into a point.`));
   redrawAll();
   const wanted = location.hash && document.getElementById(location.hash.slice(1).replace(/^replay-\d+$/, "replays"));
   if (wanted) wanted.scrollIntoView();

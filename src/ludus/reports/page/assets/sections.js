@@ -2,6 +2,12 @@
 
 const missing = (text) => make("p", { class: "card missing" }, text);
 const grid = (...children) => make("div", { class: "grid" }, children);
+// Whether a setting is switched off in all runs; false where the configuration does not say.
+function isOff(data, path) {
+  const rows = data.settings[path.includes(".") ? path.split(".")[0] : "general"] || [];
+  const row = rows.find(([name]) => name === path);
+  return Boolean(row) && row[1].every((value) => value === "null" || value === "[]");
+}
 const known = (rows) => rows.map((row, group) => ({ row, group })).filter(({ row }) => row);
 
 function mean(values) {
@@ -21,11 +27,14 @@ function overview(data) {
   const tiles = [];
   if (data.groups.length === 1) {
     const [steps, stepsNote] = spread(runs.map((run) => run.env_steps), (value) => shortNumber(value));
-    tiles.push(tile("Env steps", steps, stepsNote));
-    const [took, tookNote] = spread(runs.map((run) => run.training_s), duration);
-    tiles.push(tile("Training time", took, tookNote));
+    const before = Math.max(...runs.map((run) => run.parent_env_steps));
+    tiles.push(tile("Env steps", steps, before ? `${shortNumber(before)} of them by the run it branched off` : stepsNote));
+    const [trained, trainedNote] = spread(runs.map((run) => run.training_s), duration);
+    const [took, tookNote] = spread(runs.map((run) => run.wall_s), duration);
+    if (took === "-") tiles.push(tile("Training time", trained, trainedNote));
+    else tiles.push(tile("Wall time", took, [tookNote, `training ${trained}`].filter(Boolean).join("; ")));
     const [speed, speedNote] = spread(runs.map((run) => run.steps_per_s), (value) => shortNumber(value, 3));
-    tiles.push(tile("Steps a second", speed, speedNote));
+    tiles.push(tile("Steps per second", speed, speedNote));
     const [best, bestNote] = spread(runs.map((run) => run.best_score), (value) => shortNumber(value, 3));
     tiles.push(tile("Best score", best, bestNote));
     const found = data.evaluations[0];
@@ -34,16 +43,17 @@ function overview(data) {
       last.sort((a, b) => a[1] - b[1]);
       if (last.length) tiles.push(tile("Hardest opponent", last[0][0] || "-", `${percent(last[0][1])} won`));
     }
-    const payoffs = (data.payoffs[0] || []).at(-1), rating = payoffs && payoffs.learner.filter(Boolean).at(-1);
-    const where = payoffs && payoffs.mode ? ` in ${payoffs.mode}` : "";
-    if (rating) tiles.push(tile(`Rating at the end${where}`, wholeNumber(rating[0]), `${rating[1]} to ${rating[2]}; 0 is the mean`));
+    const payoffs = (data.payoffs[0] || []).at(-1), evaluated = payoffs && Object.values(payoffs.agent)[0];
+    const rating = evaluated || (payoffs && payoffs.learner.filter(Boolean).at(-1));
+    const where = `${evaluated ? " of the best agent" : " at the end"}${payoffs && payoffs.mode ? ` in ${payoffs.mode}` : ""}`;
+    if (rating) tiles.push(tile(`Rating${where}`, wholeNumber(rating[0]), `${rating[1]} to ${rating[2]}; 0 is the mean`));
   }
-  const header = ["run", "group", "world", "seed", "state", "env steps", "time", "steps/s", "best score", "last score", "commit"];
+  const header = ["run", "group", "world", "seed", "state", "env steps", "wall time", "training", "steps/s", "best score", "last score", "commit"];
   const rows = runs.map((run) => make("tr", {},
     make("td", {}, make("i", { class: `swatch ${color(data.groups.findIndex((group) => group.label === run.group))}` }), run.name),
     make("td", {}, run.group), make("td", {}, run.world || "-"), make("td", { class: "number" }, run.seed === null ? "-" : run.seed),
     make("td", {}, make("span", { class: `state ${run.state.replace(" ", "-")}` }, run.state)),
-    make("td", { class: "number" }, wholeNumber(run.env_steps)), make("td", { class: "number" }, duration(run.training_s)),
+    make("td", { class: "number" }, wholeNumber(run.env_steps)), make("td", { class: "number" }, duration(run.wall_s)), make("td", { class: "number" }, duration(run.training_s)),
     make("td", { class: "number" }, wholeNumber(run.steps_per_s)), make("td", { class: "number" }, shortNumber(run.best_score)),
     make("td", { class: "number" }, shortNumber(run.last_score)), make("td", {}, run.commit ? run.commit.slice(0, 8) : "-")));
   return [
@@ -65,7 +75,7 @@ function panels(data, section, without) {
   const found = data.panels.filter((panel) => panel.section === section);
   if (!found.length) return missing(without);
   return grid(found.map((panel) => lineChart({
-    name: panel.name, title: panel.title, note: panel.note, unit: panel.unit, stages: data.groups.flatMap((group) => group.stages),
+    name: panel.name, title: panel.title, note: panel.note, unit: panel.unit, phases: data.groups.flatMap((group) => group.phases),
     series: known(panel.curves).map(({ row, group }) => ({ label: data.groups[group].label, cls: color(group), ...row })),
   })));
 }
@@ -73,7 +83,9 @@ function panels(data, section, without) {
 function evaluations(data) {
   const found = known(data.evaluations);
   if (!found.length) return missing("No evaluation was made: evaluation_results.csv is not there or has no rows yet.");
-  const numbers = [...new Set(found.flatMap(({ row }) => row.numbers))];
+  const titles = Object.assign({}, ...found.map(({ row }) => row.numbers));
+  const numbers = [...new Set(found.flatMap(({ row }) => Object.keys(row.numbers)))];
+  const severalSeeds = data.groups.some((group) => group.runs.length > 1);
   const state = { number: numbers[0], group: found[0].group };
   const holder = make("div", { class: "grid" });
   const isShare = () => /rate$|share$/.test(state.number) && state.number !== "attack_rate";
@@ -84,7 +96,7 @@ function evaluations(data) {
     const format = isShare() ? percent : (value) => shortNumber(value);
     const row = data.evaluations[state.group], kind = row.kind;
     const labels = row.labels, lines = row.lines[state.number] || {};
-    const title = readable(state.number).replace(/^./, (letter) => letter.toUpperCase());
+    const [title, unit] = titles[state.number];
     const every = [...new Set(found.flatMap((each) => each.row.labels))];
     const last = (each, label) => {
       const line = (each.row.lines[state.number] || {})[label];
@@ -92,7 +104,7 @@ function evaluations(data) {
       return i >= 0 && isNumber(line[1][i]) ? { value: line[1][i], low: line[2][i], high: line[3][i] } : null;
     };
     const rows = every.map((label) => ({
-      label: label || "all",
+      label: label || "the agent",
       bars: found.map((each) => {
         const bar = last(each, label);
         return bar && { cls: color(each.group), text: format(bar.value), ...bar,
@@ -101,16 +113,18 @@ function evaluations(data) {
     })).sort((a, b) => (b.bars[0] ? b.bars[0].value : -Infinity) - (a.bars[0] ? a.bars[0].value : -Infinity));
     const values = rows.flatMap((each) => each.bars.filter(Boolean).flatMap((bar) => [bar.value, bar.low, bar.high])).filter(isNumber);
     const limits = isShare() ? [0, 1] : [Math.min(0, ...values), Math.max(0, ...values)];
-    const pooled = state.number === "win_rate" ? "95 % intervals, matches of all seeds together" : "mean and range over seeds";
+    const hasRange = rows.some((each) => each.bars.some((bar) => bar && isNumber(bar.low)));
+    const pooled = severalSeeds ? (state.number === "win_rate" ? "95 % intervals, matches of all seeds together" : "mean and range over seeds")
+      : hasRange ? "95 % intervals" : "";
+    const note = [kind && `by ${kind}`, found.length > 1 && data.groups[state.group].label, labels.length < 5 && pooled].filter(Boolean).join(", ");
     holder.replaceChildren(
-      barChart({ title: `${title} at the last evaluation`, name: "last-evaluation", note: pooled, rows, limits }),
-      lineChart({ title: `${title} over time`, name: "evaluation", big: true, format, range: isShare() ? [0, 1] : null,
-        note: `by ${kind}${found.length > 1 ? `, ${data.groups[state.group].label}` : ""}${labels.length < 5 ? `; ${pooled}` : ""}`,
+      barChart({ title: `${title} at the last evaluation`, name: "last-evaluation", unit, note: pooled, rows, limits }),
+      lineChart({ title: `${title} over time`, name: "evaluation", unit, note, big: true, format, range: isShare() ? [0, 1] : null,
         series: labels.filter((label) => lines[label] && lines[label][1].some(isNumber)).map((label, index) => {
           const [x, y, low, high] = lines[label];
-          return { label: label || "all", cls: color(index), x, y, ...(labels.length < 5 ? { low, high } : {}) };
+          return { label: label || "the agent", cls: color(index), x, y, ...(labels.length < 5 ? { low, high } : {}) };
         }) }),
-      lineChart({ title: "Score", name: "score", note: "By which the best agent is kept; mean and range over seeds",
+      lineChart({ title: "Score", name: "score", note: `By which the best agent is kept${severalSeeds ? "; mean and range over seeds" : ""}`,
         series: found.map(({ row: each, group }) => {
           const [x, y, low, high] = each.score;
           return { label: data.groups[group].label, cls: color(group), x, y, ...(low.some(isNumber) ? { low, high } : {}) };
@@ -118,7 +132,7 @@ function evaluations(data) {
   }
   show();
   return [make("div", { class: "choices" },
-    choice("number", numbers, numbers.map(readable), (value) => { state.number = value; }),
+    choice("number", numbers, numbers.map((name) => titles[name].filter(Boolean).join(", ")), (value) => { state.number = value; }),
     found.length > 1 ? choice("runs", found.map(({ group }) => group), found.map(({ group }) => data.groups[group].label), (value) => { state.group = Number(value); }) : null),
   holder];
 }
@@ -130,7 +144,7 @@ function rewards(data) {
   return grid(found.map(({ row, group }) => stackChart({
     palette,
     title: `Reward terms${found.length > 1 ? `: ${data.groups[group].label}` : ""}`,
-    note: "Weighed, for 1,000 env steps; gains stack upward, costs downward, the line is their sum", ...row,
+    note: "Weighted, per 1,000 env steps; gains stack upward, costs downward, the line is their sum", ...row,
   })));
 }
 
@@ -138,6 +152,7 @@ function ratings(data) {
   const found = known(data.payoffs).flatMap(({ row, group }) => row.map((each) => ({ row: each, group })))
     .map((each, place) => ({ ...each, cls: color(data.groups.length > 1 ? each.group : place),
       label: [data.groups[each.group].label, each.row.mode].filter(Boolean).join(" ") }));
+  if (!found.length && isOff(data, "opponents") && isOff(data, "curriculum")) return null;
   if (!found.length) return missing("There is no opponents.csv, or no match was played yet: ratings and payoffs are made from it.");
   const ratingLines = found.map(({ row, cls, label: name }) => {
     const places = row.learner.map((rating, i) => [rating, i]).filter(([rating]) => rating);
@@ -145,14 +160,16 @@ function ratings(data) {
       y: places.map(([rating]) => rating[0]), low: places.map(([rating]) => rating[1]), high: places.map(([rating]) => rating[2]) };
   }).filter((line) => line.x.length);
   const bars = found.map(({ row, cls, label: name }) => {
-    const players = Object.entries(row.rated);
-    const last = row.learner.findLastIndex(Boolean), learner = `learner at ${shortNumber(row.ends[last], 3)}`;
-    if (last >= 0) players.push([learner, row.learner[last]]);
+    const evaluated = Object.keys(row.agent).length > 0;
+    const players = Object.entries(evaluated ? row.agent : row.rated);
+    const last = row.learner.findLastIndex(Boolean);
+    const learner = evaluated ? players[0][0] : `learner at ${shortNumber(row.ends[last], 3)}`;
+    if (!evaluated && last >= 0) players.push([learner, row.learner[last]]);
     if (players.length < 2) return null;
     players.sort((a, b) => b[1][0] - a[1][0]);
     const all = players.flatMap(([, rating]) => rating);
     return barChart({ title: `Ratings${found.length > 1 ? `: ${name}` : ""}`,
-      note: "Bradley-Terry over all training matches with 95 % intervals; 400 points are odds of ten to one",
+      note: `Bradley-Terry over ${evaluated ? "the best agent's evaluation" : "all training matches"} with 95 % intervals; 400 points are odds of ten to one`,
       limits: [Math.min(0, ...all), Math.max(0, ...all)],
       rows: players.map(([label, [value, low, high]]) => ({ label, bars: [{ cls: label === learner ? cls : "plain", value, low, high,
         text: wholeNumber(value), title: `${low} to ${high}` }] })) });
@@ -165,12 +182,13 @@ function ratings(data) {
       ? { share, title: `${label}: ${percent(share)} of ${wholeNumber(row.matches[i][k])} matches` } : null)) })),
   }));
   return grid(ratingLines.length ? lineChart({ title: "Rating over time", name: "rating",
-    note: "Bradley-Terry of the learner at each time, with 95 % intervals; the mean of all players is 0", series: ratingLines }) : null, bars, maps);
+    note: "Of the learner at each time, Bradley-Terry over all training matches with 95 % intervals; the mean of all players is 0", series: ratingLines }) : null, bars, maps);
 }
 
 function strategy(data) {
   const curves = data.panels.some((panel) => panel.section === "strategy");
   const found = known(data.latents);
+  if (!curves && !found.length && isOff(data, "policy.strategy")) return null;
   if (!curves && !found.length) return missing("There is no strategy_analysis.csv: the policy has no strategy encoder.");
   const maps = found.map(({ row, group }) => scatterChart({ title: `Map of latents: ${row.run}`,
     note: "What the encoder makes of what it sees; a point a frame or match, coloured by the opponent's style", ...row }));
@@ -192,15 +210,16 @@ function times(data) {
   return grid(
     speeds.length ? lineChart({ title: "Throughput", name: "throughput", unit: "env steps/s", note: "Of the learner's seats, without logging and evaluations",
       series: speeds.map(({ row, group }) => ({ label: data.groups[group].label, cls: color(group), ...row.speed })) }) : null,
-    shares.length ? shareBars({ title: "Where the time went", note: "Mean over all iterations",
+    shares.length ? shareBars({ title: "Where the time went", note: "Share of the time of all sessions",
       rows: shares.map(({ row, group }) => ({ label: data.groups[group].label, shares: row.shares })) }) : null,
     [...new Set(found.flatMap(({ row }) => Object.keys(row.memory)))].map((title) => lineChart({ title, name: title,
       series: found.filter(({ row }) => row.memory[title]).map(({ row, group }) => ({ label: data.groups[group].label, cls: color(group), ...row.memory[title] })) })));
 }
 
 function replays(data) {
-  if (!data.replays.length) return missing("No match was replayed; `ludus report RUN --replays 1` plays some against the hardest opponents, for worlds that a page can draw.");
-  return grid(replayPlayer(data.replays));
+  const notes = data.replay_notes.map(missing);
+  if (data.replays.length) return [grid(replayPlayer(data.replays)), notes];
+  return notes.length ? notes : missing("No match was replayed; `ludus report RUN --replays 1` plays some against the hardest opponents.");
 }
 
 function settings(data) {

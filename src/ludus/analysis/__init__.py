@@ -1,0 +1,1 @@
+"""Analysis of strategy encoders: recordings, probes, ablations and figures."""

@@ -1,0 +1,258 @@
+"""Record an agent's features over time while it plays every style side by side; features can be read and replaced."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ludus.core.errors import ConfigError
+from ludus.envs.base import BatchedEnv, Observations, action_dtypes
+from ludus.envs.world_parts import current_styles
+from ludus.evaluation.matches import Progress
+from ludus.evaluation.players import AgentPlayer, BotActor
+from ludus.policies.policy import Policy, RecurrentState, Step
+
+Floats = NDArray[np.float32]
+Features: TypeAlias = Literal["latent", "memory"]
+"""The strategy encoder's latent, or the hidden state of the LSTM or GRU."""
+Change: TypeAlias = Callable[[Tensor], Tensor]
+"""Maps features `(rows, size)` to those that the policy continues with."""
+
+HIDDEN_STYLE = "style"  # state metric by which a world without bots reveals its opponents' hidden styles
+HIDDEN_STYLES = 3  # games per match of a plan in such a world: it draws about that many styles
+_CLIPPED = 12
+_RECURRENT = ("recurrent.", "critic_recurrent.")
+_CHECK_EVERY = 32  # frames between checks whether any match is still being played
+
+
+def check_features(policy: Policy, features: Features) -> None:
+    """Raise ConfigError unless the policy has these features."""
+    has = {"latent": policy.strategy is not None, "memory": policy.recurrent is not None}
+    if has[features]:
+        return
+    if not any(has.values()):
+        raise ConfigError(
+            "the agent has no memory: neither a strategy encoder nor a recurrent network; train one with "
+            "policy.strategy or policy.recurrent"
+        )
+    if features == "latent":
+        raise ConfigError(
+            "the agent has no strategy encoder and so no latent; train one with policy.strategy, or analyse its "
+            "recurrent state: --features memory"
+        )
+    raise ConfigError("the agent has no recurrent network (policy.recurrent); analyse its latent: --features latent")
+
+
+class AnalysedPolicy(Policy):
+    """Shares the networks of a policy and plays like it, unless its features are changed."""
+
+    seen: Tensor  # `(rows, size)`, the features of the last step, before any change
+
+    def __init__(self, policy: Policy, features: Features, change: Change | None = None) -> None:
+        """Share the networks of a policy, and apply a change to its features in every step.
+
+        A latent is changed before actor, critic and recurrent network see it, a recurrent state before the next step.
+
+        Raises:
+            ConfigError: The policy has no such features.
+        """
+        check_features(policy, features)
+        with torch.random.fork_rng(devices=[]):  # its own parameters are replaced below
+            super().__init__(policy.spec, policy.config, policy.device)
+        for name, child in policy.named_children():
+            self.add_module(name, child)
+        self._features, self._change = features, change
+        if features == "latent":
+            self._strategy_step = self._watched_step  # the network's own step, which also stores its output
+
+    def _watched_step(
+        self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor
+    ) -> tuple[Tensor, RecurrentState]:
+        assert self.strategy is not None  # noqa: S101 - for the type checker
+        self.seen, following = self.strategy.step(inputs, memory, episode_starts)
+        return (self.seen if self._change is None else self._change(self.seen)), following
+
+    @torch.no_grad()
+    def step(
+        self,
+        observations: Mapping[str, Tensor],
+        memory: RecurrentState,
+        episode_starts: Tensor,
+        noise: Tensor | None = None,
+    ) -> Step:
+        """Act on one frame; see `Policy.step`."""
+        step = super().step(observations, memory, episode_starts, noise)
+        if self._features == "latent":
+            return step
+        self.seen = step.memory["recurrent.hidden"]
+        if self._change is None:
+            return step
+        changed = {name: self._change(state) for name, state in step.memory.items() if name.startswith(_RECURRENT)}
+        return step._replace(memory=step.memory | changed)
+
+
+def untrained_twin(policy: Policy) -> Policy:
+    """Return a policy of the same architecture with fresh parameters and the same observation normalization."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        twin = Policy(policy.spec, policy.config, policy.device)
+    known = {name: tensor for name, tensor in policy.state().items() if name.startswith("normaliser.")}
+    twin.load_state(twin.state() | known)
+    return twin
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Features of an agent over time, in many matches.
+
+    There are features of the agent, `trained`, those of the same networks with fresh parameters, `untrained`, and the
+    `observation` of that frame. Clips are the first frames of one match per style.
+    """
+
+    styles: tuple[str, ...]
+    labels: NDArray[np.int64]  # `(matches,)` index of each match's style
+    times_s: NDArray[np.float64]  # `(samples,)` seconds since the start of the match
+    valid: NDArray[np.bool_]  # `(samples, matches)`, whether the match was still being played
+    features: dict[str, Floats]  # `(samples, matches, size)` of each kind
+    styles_now: NDArray[np.int64]  # `(samples, matches)` index into the world's bots of the style of a switching bot
+    clips: dict[str, Tensor]  # observations, one `(frames, clips, ...)` tensor per entry
+    clip_labels: NDArray[np.int64]  # `(clips,)` their styles
+    clip_frames: NDArray[np.int64]  # `(clips,)` how many frames of each clip belong to the match
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to record."""
+
+    styles: tuple[str, ...]  # bots to play against; none in a world that reveals the hidden styles of its opponents
+    matches: int  # matches per style
+    seconds: float  # how much of the start of every match
+    every_s: float  # seconds between samples; at least every frame
+    clip_s: float = 0.0  # seconds of the clips
+    features: Features = "latent"  # which features of the policy
+    controls: bool = True  # whether features of untrained networks and observations are recorded too
+    seed: int = 0  # seed of games and actions
+
+
+def record(policy: Policy, env: BatchedEnv, plan: Plan, progress: Progress = lambda _: None) -> Recording:
+    """Play the first seconds of all matches at once and record them; actions of the policy are sampled.
+
+    There are as many games as the plan has matches, on the device of the policy. `progress` is told the share done.
+
+    Raises:
+        ConfigError: The policy has no such features, or the world has no styles.
+    """
+    return _Recorder(policy, env, plan).play(progress)
+
+
+class _Recorder:
+    """Seats and plays the players; lists grow by one entry per sample."""
+
+    def __init__(self, policy: Policy, env: BatchedEnv, plan: Plan) -> None:
+        self._env, self._plan = env, plan
+        self._policy = AnalysedPolicy(policy, plan.features)
+        twin = untrained_twin(policy) if plan.controls else None
+        self._twin = AnalysedPolicy(twin, plan.features) if twin is not None else None
+        rate = env.spec.rate_hz
+        self._every = max(1, round(plan.every_s * rate))
+        self._frames = max(1, round(plan.seconds * rate))
+        self._clip_frames = min(self._frames, round(plan.clip_s * rate))
+        self._seat()
+        self._notes: dict[str, list[Tensor]] = {}
+        self._times: list[int] = []
+        self._clips: dict[str, list[Tensor]] = {}
+        self._hidden: Tensor | None = None
+
+    def _seat(self) -> None:
+        env, plan = self._env, self._plan
+        teams = torch.tensor(env.spec.teams, device=env.device)
+        games = torch.arange(env.num_envs, device=env.device)
+        sides = torch.tensor(sorted(set(env.spec.teams)), device=env.device)
+        self._has_bots = len(sides) > 1
+        if not self._has_bots and HIDDEN_STYLE not in env.spec.state_metrics:
+            raise ConfigError(
+                f"{env.spec.id} has neither opponents nor a state metric {HIDDEN_STYLE!r} with hidden styles; analyse "
+                "an agent of a world with opponents"
+            )
+        own = teams == sides[games % plan.matches % len(sides)].unsqueeze(1)
+        self._agent = AgentPlayer(env, own, self._policy, seed=plan.seed)
+        self._twin_player = None if self._twin is None else AgentPlayer(env, own, self._twin, deterministic=True)
+        self._others: list[BotActor] = []
+        self._labels = games // plan.matches
+        if self._has_bots:
+            names = self._labels.to(torch.int32).unsqueeze(1)
+            self._others = [BotActor(env, plan.styles, torch.where(own, -1, names))]
+        # The first seat of either team stands for the agent and for its opponent.
+        rows_of_own = own.flatten().nonzero().squeeze(1)
+        game_of_row = rows_of_own.div(env.spec.seats, rounding_mode="floor")
+        self._leads = torch.ones_like(game_of_row, dtype=torch.bool)
+        self._leads[1:] = game_of_row[1:] != game_of_row[:-1]
+        self._lead_rows = rows_of_own[self._leads]
+        self._opponent_seats = ~own & ((~own).cumsum(1) == 1)
+        # Hidden styles are known only later, so a dozen games are clipped, and one per style is kept.
+        clipped = torch.arange(len(plan.styles)) * plan.matches if self._has_bots else torch.arange(_CLIPPED)
+        self._clip_games = clipped[clipped < env.num_envs].to(env.device)
+
+    def play(self, progress: Progress) -> Recording:
+        env = self._env
+        space = env.spec.action_space
+        shape = (env.num_envs, env.spec.seats, *(space.shape or ()))
+        actions = torch.zeros(shape, dtype=action_dtypes(space)[0], device=env.device)
+        ignored = actions.clone()
+        observations = env.reset(seed=self._plan.seed)
+        playing = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
+        clip_frames = torch.zeros(len(self._clip_games), dtype=torch.int64, device=env.device)
+        for frame in range(self._frames):
+            self._agent.act(observations, actions, first=frame == 0)
+            if self._twin_player is not None:
+                self._twin_player.act(observations, ignored, first=frame == 0)
+            for other in self._others:
+                other.act(observations, actions, first=frame == 0)
+            if frame % self._every == 0:
+                self._note(frame, observations, playing)
+            if frame < self._clip_frames:
+                self._clip(observations)
+                clip_frames += playing[self._clip_games]
+            result = env.step(actions)
+            if self._hidden is None and not self._has_bots:
+                self._hidden = result.state_metrics[HIDDEN_STYLE][:, 0].to(torch.int64).clone()
+            playing = playing & ~result.ended
+            observations = result.observations
+            if frame % _CHECK_EVERY == _CHECK_EVERY - 1:
+                progress((frame + 1) / self._frames)
+                if not bool(playing.any()):
+                    break
+        progress(1.0)
+        return self._finish(clip_frames)
+
+    def _note(self, frame: int, observations: Observations, playing: Tensor) -> None:
+        noted = {"valid": playing, "trained": self._policy.seen[self._leads].float()}
+        if self._twin is not None:
+            noted["untrained"] = self._twin.seen[self._leads].float()
+            rows = [tensor.flatten(0, 1)[self._lead_rows].flatten(1).float() for tensor in observations.values()]
+            noted["observation"] = torch.cat(rows, dim=1)
+        noted["styles_now"] = current_styles(self._env, self._opponent_seats) if self._has_bots else self._labels
+        for name, tensor in noted.items():
+            self._notes.setdefault(name, []).append(tensor.cpu().clone())
+        self._times.append(frame)
+
+    def _clip(self, observations: Observations) -> None:
+        rows = self._lead_rows[self._clip_games]
+        for name, tensor in observations.items():
+            self._clips.setdefault(name, []).append(tensor.flatten(0, 1)[rows].clone())
+
+    def _finish(self, clip_frames: Tensor) -> Recording:
+        stacked = {name: torch.stack(tensors).numpy() for name, tensors in self._notes.items()}
+        labels = self._labels if self._hidden is None else self._hidden
+        kinds = [name for name in ("trained", "untrained", "observation") if name in stacked]
+        clip_labels, kept = np.unique(labels[self._clip_games].cpu().numpy(), return_index=True)
+        names = self._plan.styles or tuple(f"style {index}" for index in range(int(labels.max()) + 1))
+        times_s = np.array(self._times) / self._env.spec.rate_hz
+        features: dict[str, Floats] = {name: stacked[name].astype(np.float32) for name in kinds}
+        clips = {name: torch.stack(frames)[:, torch.from_numpy(kept)] for name, frames in self._clips.items()}
+        seen = (labels.cpu().numpy(), times_s, stacked["valid"], features, stacked["styles_now"])
+        return Recording(names, *seen, clips, clip_labels, clip_frames.cpu().numpy()[kept])

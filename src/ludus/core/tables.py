@@ -1,0 +1,96 @@
+"""Tables of a run folder, the one way to read them: whatever is missing or cut off is left out."""
+
+import csv
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ludus.core.files import MAX_TABLE_BYTES, read_if_possible, read_json_lines
+
+logger = logging.getLogger(__name__)
+
+Numbers: TypeAlias = NDArray[np.float64]
+Texts: TypeAlias = NDArray[np.str_]
+
+
+class Table:
+    """Columns of one file, as numbers or as texts; empty if the file is missing or has no rows."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]], file: str = "") -> None:
+        """Take columns of equal length, text or JSON values by name, and the name of their file."""
+        self.file = file
+        self._columns = columns
+        self._numbers: dict[str, Numbers] = {}
+        self._texts: dict[str, Texts] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in the file's order."""
+        return tuple(self._columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
+    def numbers(self, name: str) -> Numbers:
+        """Return `(rows,)` of a column; NaN where there is no number, or no such column."""
+        if name not in self._numbers:
+            values = self._columns.get(name, [None] * len(self))
+            self._numbers[name] = np.array([_number(value) for value in values], dtype=np.float64)
+        return self._numbers[name]
+
+    def texts(self, name: str) -> Texts:
+        """Return `(rows,)` of a column; empty texts if there is no such column."""
+        if name not in self._texts:
+            values = self._columns.get(name, [None] * len(self))
+            self._texts[name] = np.array(["" if value is None else str(value) for value in values], dtype=np.str_)
+        return self._texts[name]
+
+    def last(self, name: str) -> float:
+        """Return the last number of a column; NaN if there is none."""
+        found = self.numbers(name)
+        found = found[np.isfinite(found)]
+        return float(found[-1]) if len(found) else math.nan
+
+    def rows(self, chosen: NDArray[np.bool_]) -> "Table":
+        """Return the rows selected by the mask `chosen` `(rows,)`; the table itself if all are."""
+        if chosen.all():
+            return self
+        places = np.flatnonzero(chosen).tolist()
+        return Table({name: [values[place] for place in places] for name, values in self._columns.items()}, self.file)
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV file with a header; leave out rows of another width, a truncated last one, an unreadable file."""
+    whole = read_if_possible(path, limit=MAX_TABLE_BYTES) or b""
+    text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")
+    reader = csv.reader(text.splitlines())
+    try:
+        header = next(reader, [])
+        rows = [row for row in reader if len(row) == len(header)]
+    except csv.Error as error:
+        logger.warning("[WARN] %s cannot be read: %s; it is left out", path, error)
+        return Table({}, path.name)
+    columns = zip(*rows, strict=True) if rows else (() for _ in header)
+    return Table(dict(zip(header, columns, strict=True)), path.name)
+
+
+def read_lines(path: Path) -> Table:
+    """Read a file of JSON objects, one per line; malformed lines are left out."""
+    records = read_json_lines(path)
+    names = dict.fromkeys(name for record in records for name in record)
+    return Table({name: [record.get(name) for record in records] for name in names}, path.name)
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):  # not a number, or an integer of hundreds of digits
+        return math.nan

@@ -1,0 +1,72 @@
+"""Text for people: safe to print whatever its source, labels of matches, and the user's line behind an error."""
+
+import sysconfig
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_STANDARD = sysconfig.get_path("stdlib")
+_INSTALLED = {"site-packages", "dist-packages", "gymnasium"}  # Gymnasium's wrappers, wherever they are installed
+_MOST_LETTERS = 500  # of an exception's message
+
+
+def plain_text(text: str) -> str:
+    """Return printable ASCII lines; everything else is escaped, so that no terminal obeys it.
+
+    Line feeds are kept, tabs become four spaces, and the escape character becomes four characters that show its code.
+    """
+    ascii_text = text.replace("\t", "    ").encode("ascii", "backslashreplace").decode("ascii")
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else f"\\x{ord(letter):02x}" for letter in ascii_text
+    )
+
+
+def match_label(opponent: str, side: str = "", mode: str = "") -> str:
+    """Return a name that tells matches apart: the opponent, and before it the side and the mode where they matter.
+
+    The side (`2v1`, the own team first) matters where the sizes are not alike, the mode where it is not just the sizes.
+    """
+    sizes = side.split("v")
+    parts = [side] if len(set(sizes)) > 1 else []
+    if mode and not (parts and mode == "v".join(sorted(sizes))):
+        parts.insert(0, mode)
+    return " ".join([*parts, opponent]) if opponent else " ".join(parts)
+
+
+def row_label(row: Mapping[str, Any]) -> str:
+    """Return what a row of an evaluation is of: its scenario, or else its opponent, mode and side; may be empty."""
+    if row.get("trial"):
+        return str(row["trial"])
+    return match_label(*(str(row.get(key) or "") for key in ("opponent", "side", "mode")))
+
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def blame(error: BaseException) -> str:
+    """Return `ValueError: no such level (myenv.py:12)` as printable text; the place only if it is known."""
+    message, place = str(error).strip(), user_place(error)
+    short = message if len(message) <= _MOST_LETTERS else f"{message[:_MOST_LETTERS]} ..."
+    return plain_text(type(error).__name__ + (f": {short}" if short else "") + (f" ({place})" if place else ""))
+
+
+def user_place(error: BaseException) -> str:
+    """Return file and line of the innermost frame of the user's own code, or else of an installed environment.
+
+    Empty if the exception passed through neither: then Ludus or Gymnasium raised it about a value.
+    """
+    if isinstance(error, SyntaxError) and error.filename:  # the code that it is in has not run
+        return f"{error.filename}:{error.lineno}"
+    frames = [
+        (Path(frame.filename), frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((_PACKAGE, "<"))
+    ]
+    own = [frame for frame in frames if not _is_library(frame[0])]
+    chosen = own or [frame for frame in frames if "gymnasium" not in frame[0].parts]
+    return "{}:{}".format(*chosen[-1]) if chosen else ""
+
+
+def _is_library(file: Path) -> bool:
+    return not _INSTALLED.isdisjoint(file.parts) or str(file).startswith(_STANDARD)

@@ -1,1 +1,0 @@
-"""Brawl: a two-player platform fighter."""

@@ -1,1 +1,0 @@
-"""Drawing Brawl: camera, scenery, fighters, effects, head-up display; `ludus.envs.brawl.render` puts it together."""

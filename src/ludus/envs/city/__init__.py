@@ -1,1 +1,0 @@
-"""City: a city builder that is played through the screen."""

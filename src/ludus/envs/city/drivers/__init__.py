@@ -1,1 +1,0 @@
-"""Drivers: how a game is started, seen, touched, reset and ended."""

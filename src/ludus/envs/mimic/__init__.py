@@ -1,1 +1,0 @@
-"""`mimic-v1`: a MuJoCo walker that imitates a reference gait."""

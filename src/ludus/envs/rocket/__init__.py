@@ -1,1 +1,0 @@
-"""Rocket: car soccer in teams of up to three."""

@@ -1,1 +1,0 @@
-"""Drawing Rocket: cameras, arena, cars, ball, effects, head-up display; `ludus.envs.rocket.render` puts it together."""

@@ -1,0 +1,341 @@
+"""Encoders of the opponent's strategy: a transformer over its last frames, streaming or window, and its config.
+
+The streaming encoder is a causal transformer that encodes every frame once. Each layer attends to a short window of its
+own, and the attention pooling to the last outputs of the top layer; together they look back exactly `window - 1` frames
+(see `StrategyConfig.look_back`). In rollouts a step costs one frame: keys and values of earlier frames lie in ring
+buffers. In training one banded pass encodes whole segments; the ring of the segment's first recurrent state comes
+before it, without gradient. The window encoder re-encodes the last frames at every step; it is the reference.
+"""
+
+from typing import Literal, Self
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ludus.core.errors import UnknownNameError
+from ludus.core.schedules import MAX_FACTOR, MAX_LAYERS, MAX_STEPS, MAX_WIDTH, Width
+from ludus.nn.recurrent import RecurrentState
+from ludus.nn.transformer import Band, Rotary, TransformerLayer, attend_one
+
+_SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"layers": 1, "heads": 2, "width": 32, "feedforward": 64, "window": 9},
+    "small": {"layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 33},
+    "medium": {"layers": 4, "heads": 4, "width": 128, "feedforward": 512, "window": 65},
+    "full": {"layers": 6, "heads": 8, "width": 256, "feedforward": 1024, "window": 65},
+}
+STRATEGY_SIZES: tuple[str, ...] = tuple(_SIZES)
+
+
+class StrategyConfig(BaseModel):
+    """An encoder of the opponent's last frames.
+
+    Both kinds see exactly `window` frames. The streaming encoder encodes each frame once and gives every layer, and
+    the attention pooling at the top, its own short window; these add up: `sum(w - 1) = window - 1`. The window
+    encoder re-encodes all frames at every step, each attending to all. Both pool the same number of last outputs.
+
+    Attributes:
+        kind: Which encoder.
+        entry: Observation entry that is read.
+        block: Block of that entry that is read (`EnvSpec.blocks`), or None for all of it.
+        layers: Transformer layers.
+        heads: Attention heads; they divide the width evenly, into even parts.
+        width: Features of a frame inside.
+        feedforward: Hidden features of the feed-forward part.
+        window: Frames that the latent depends on, the current one included.
+        pooling: Hidden features of the pooling's score.
+        latent: Size of the strategy latent.
+        predict: Weight in PPO's loss of predicting from the latent what the encoder will read `predict_ahead` frames
+            later, which makes the latent know the opponent also where rewards do not ask for it; 0 switches it off.
+        predict_ahead: How many frames ahead; `ppo.sequence_length` must be longer.
+        classify: Weight in PPO's loss of telling from the latent which of the world's bots the opponent is; games
+            against snapshots and mirror games count nothing. 0 switches it off.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    kind: Literal["streaming", "window"] = "streaming"
+    entry: str = "vector"
+    block: str | None = "opponent"
+    layers: int = Field(default=6, ge=1, le=MAX_LAYERS)
+    heads: int = Field(default=8, ge=1, le=1_024)
+    width: int = Field(default=256, ge=2, le=MAX_WIDTH)
+    feedforward: Width = 1024
+    window: int = Field(default=65, ge=3, le=10_000)
+    pooling: Width = 128
+    latent: Width = 64
+    predict: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
+    predict_ahead: int = Field(default=1, ge=1, le=MAX_STEPS)
+    classify: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.width % self.heads or (self.width // self.heads) % 2:
+            raise ValueError(f"width {self.width} must be {self.heads} heads times an even number")
+        if self.window < self.layers + 2:
+            raise ValueError(
+                f"window {self.window} is too short for {self.layers} layers and the pooling to look back one frame "
+                f"each; use at least {self.layers + 2} or fewer layers"
+            )
+        return self
+
+    @classmethod
+    def preset(cls, size: str, kind: Literal["streaming", "window"] = "streaming") -> Self:
+        """Return the settings of one of the sizes `STRATEGY_SIZES`."""
+        if size not in _SIZES:
+            raise UnknownNameError("strategy encoder size", size, STRATEGY_SIZES)
+        return cls.model_validate({"kind": kind} | _SIZES[size])
+
+    @property
+    def look_back(self) -> tuple[int, ...]:
+        """Frames that each layer and, last, the pooling looks back; they add up to `window - 1`."""
+        share, rest = divmod(self.window - 1, self.layers + 1)
+        return tuple(share + (i > self.layers - rest) for i in range(self.layers + 1))
+
+
+class StrategyEncoderBase(nn.Module):
+    """What the two encoders share: all their parameters, so that one can take the other's weights."""
+
+    def __init__(self, inputs: int, config: StrategyConfig) -> None:
+        super().__init__()
+        self.config, self.inputs, self.output_size = config, inputs, config.latent
+        self.cache_dtype = torch.float32  # of the key/value caches
+        self.embedding = nn.Linear(inputs, config.width)
+        self.embedding_norm = nn.LayerNorm(config.width)
+        self.layers = nn.ModuleList(
+            TransformerLayer(config.width, config.heads, config.feedforward) for _ in range(config.layers)
+        )
+        self.rotary = Rotary(config.width // config.heads)
+        self.final_norm = nn.LayerNorm(config.width)
+        # Attention pooling: a score per frame, softmax over the last frames, weighted sum of their outputs.
+        self.pooling_hidden = nn.Linear(config.width, config.pooling)
+        self.pooling_score = nn.Linear(config.pooling, 1, bias=False)
+        self.refine = nn.Linear(config.width, config.width)
+        self.latent = nn.Linear(config.width, config.latent)
+
+    def transformer_layers(self) -> list[TransformerLayer]:
+        """Return the layers from the bottom up."""
+        return [layer for layer in self.layers if isinstance(layer, TransformerLayer)]
+
+    def embed(self, frames: Tensor) -> Tensor:
+        """Map raw frames `(..., inputs)` to `(..., width)`."""
+        return torch.relu(self.embedding_norm(self.embedding(frames)))
+
+    def score(self, outputs: Tensor) -> Tensor:
+        """Return the pooling score `(...)` of outputs `(..., width)`."""
+        scores: Tensor = self.pooling_score(torch.tanh(self.pooling_hidden(outputs)))
+        return scores.squeeze(-1)
+
+    def to_latent(self, pooled: Tensor) -> Tensor:
+        """Map pooled outputs `(..., width)` to the strategy latent `(..., latent)`."""
+        latent: Tensor = self.latent(functional.gelu(self.refine(pooled)))
+        return latent
+
+
+class StreamingEncoder(StrategyEncoderBase):
+    """Encodes the opponent's frames as they come.
+
+    Its memory: for layer i the rings `keys{i}` and `values{i}` `(rows, heads, look_back + 1, head_size)`, for the
+    pooling the rings `outputs` `(rows, look_back + 1, width)` and `scores` `(rows, look_back + 1)`; `position`
+    `(rows,)`, frames since the memory was made, whose remainder is the ring slot of the next frame; `seen` `(rows,)`,
+    frames of the running episode. A ring has one slot more than it looks back, so the slot that the next frame will
+    take holds nothing of use: asking for a value writes there and changes nothing that matters.
+    """
+
+    def __init__(self, inputs: int, config: StrategyConfig) -> None:
+        super().__init__(inputs, config)
+        *self._look_back, self._pool_look_back = config.look_back
+
+    def initial(self, rows: int, device: torch.device) -> RecurrentState:
+        """Return the memory of `rows` rows that have seen nothing."""
+        width, heads = self.config.width, self.config.heads
+        memory = {name: torch.zeros(rows, dtype=torch.int64, device=device) for name in ("position", "seen")}
+        for i, look_back in enumerate(self._look_back):
+            for name in (f"keys{i}", f"values{i}"):
+                memory[name] = torch.zeros(
+                    (rows, heads, look_back + 1, width // heads), dtype=self.cache_dtype, device=device
+                )
+        memory["outputs"] = torch.zeros((rows, self._pool_look_back + 1, width), dtype=self.cache_dtype, device=device)
+        memory["scores"] = torch.zeros((rows, self._pool_look_back + 1), dtype=self.cache_dtype, device=device)
+        return memory
+
+    def step(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> tuple[Tensor, RecurrentState]:
+        """Encode one frame `(rows, inputs)`; `episode_starts` `(rows,)` bool forgets. Write to rings in `memory`."""
+        position = memory["position"]
+        seen = memory["seen"].masked_fill(episode_starts, 0)
+        rows = torch.arange(inputs.shape[0], device=inputs.device)
+        cosines, sines = self.rotary.angles(position)
+        angles = cosines.unsqueeze(1), sines.unsqueeze(1)
+        frames = self.embed(inputs)
+        for i, layer in enumerate(self.transformer_layers()):
+            queries, new_keys, new_values = layer.project(frames, angles)
+            keys, values = memory[f"keys{i}"], memory[f"values{i}"]
+            slot, mask = _ring(position, seen, keys.shape[2])
+            keys[rows, :, slot] = new_keys.to(keys.dtype)
+            values[rows, :, slot] = new_values.to(values.dtype)
+            frames = layer.finish(frames, self._attend(queries, keys, values, mask).to(frames.dtype))
+        newest = self.final_norm(frames)
+        outputs, scores = memory["outputs"], memory["scores"]
+        slot, mask = _ring(position, seen, outputs.shape[1])
+        outputs[rows, slot] = newest.to(outputs.dtype)
+        scores[rows, slot] = self.score(newest).to(scores.dtype)
+        weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1).to(outputs.dtype)
+        latent = self.to_latent(torch.bmm(weights.unsqueeze(1), outputs).squeeze(1))
+        return latent, memory | {"position": position + 1, "seen": seen + 1}
+
+    @staticmethod
+    def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """Attend with queries `(rows, heads, size)` to the rings; return `(rows, heads * size)`."""
+        if queries.is_cuda:
+            return attend_one(queries, keys, values, mask)
+        queries = queries.unsqueeze(2).to(keys.dtype)
+        return functional.scaled_dot_product_attention(queries, keys, values, mask[:, None, None, :]).flatten(1)
+
+    def unroll(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
+        """Encode segments `(steps, rows, inputs)` with episode starts `(steps, rows)` bool: `(steps, rows, latent)`."""
+        return self._banded(inputs, memory, episode_starts, None)
+
+    def attention(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> dict[str, Tensor]:
+        """Return attention weights of segments by age of the frame attended to (0 is the frame itself).
+
+        `layer{i}` is `(rows, heads, steps, look_back + 1)`, `pooling` `(rows, steps, look_back + 1)`.
+        """
+        weights: dict[str, Tensor] = {}
+        with torch.no_grad():
+            self._banded(inputs, memory, episode_starts, weights)
+        return weights
+
+    def _banded(
+        self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor, weights: dict[str, Tensor] | None
+    ) -> Tensor:
+        episode_starts, position, seen = episode_starts.t(), memory["position"], memory["seen"]
+        bands = {n: Band(episode_starts, seen, n) for n in {*self._look_back, self._pool_look_back}}
+        times = position.unsqueeze(1) + torch.arange(inputs.shape[0], device=inputs.device)
+        cosines, sines = self.rotary.angles(times)
+        angles = cosines.unsqueeze(2), sines.unsqueeze(2)
+        frames = self.embed(inputs.transpose(0, 1))
+        for i, layer in enumerate(self.transformer_layers()):
+            queries, keys, values = (part.transpose(1, 2) for part in layer.project(frames, angles))
+            keys = torch.cat((_before(memory[f"keys{i}"], position, 2).to(keys.dtype), keys), dim=2)
+            values = torch.cat((_before(memory[f"values{i}"], position, 2).to(values.dtype), values), dim=2)
+            band = bands[self._look_back[i]]
+            if weights is not None:
+                weights[f"layer{i}"] = band.weights(queries, keys)
+            frames = layer.finish(frames, band.attend(queries, keys, values))
+        newest = self.final_norm(frames)
+        outputs = torch.cat((_before(memory["outputs"], position, 1).to(newest.dtype), newest), dim=1)
+        new_scores = self.score(newest)
+        scores = torch.cat((_before(memory["scores"], position, 1).to(new_scores.dtype), new_scores), dim=1)
+        band = bands[self._pool_look_back]
+        if weights is not None:
+            weights["pooling"] = band.pool_weights(scores)
+        return self.to_latent(band.pool(scores, outputs)).transpose(0, 1)
+
+
+def _ring(position: Tensor, seen: Tensor, slots: int) -> tuple[Tensor, Tensor]:
+    """Return the slot `(rows,)` of the current frame and which slots `(rows, slots)` hold frames of its episode."""
+    slot = position.remainder(slots)
+    ages = (slot.unsqueeze(1) - torch.arange(slots, device=slot.device)).remainder(slots)
+    return slot, ages <= seen.unsqueeze(1)
+
+
+def _before(ring: Tensor, position: Tensor, axis: int) -> Tensor:
+    """Return all but the next frame's slot of a ring along `axis`, oldest first."""
+    slots = ring.shape[axis]
+    order = (position.unsqueeze(1) + torch.arange(1, slots, device=ring.device)).remainder(slots)
+    shape = [ring.shape[0]] + [1] * (ring.dim() - 1)
+    shape[axis] = slots - 1
+    return ring.gather(axis, order.view(shape).expand(*ring.shape[:axis], slots - 1, *ring.shape[axis + 1 :]))
+
+
+class WindowEncoder(StrategyEncoderBase):
+    """Re-encodes the opponent's last `window` frames, all attending to all, and pools the last outputs.
+
+    It has the parameters, the window and the pooling of the streaming encoder and costs `window` times as much: a
+    frame's representation here may use frames after it.
+
+    Its memory: `frames` `(rows, window - 1, inputs)`, oldest first, and `seen` `(rows,)`, frames of the running
+    episode.
+    """
+
+    def initial(self, rows: int, device: torch.device) -> RecurrentState:
+        """Return the memory of `rows` rows that have seen nothing."""
+        shape = (rows, self.config.window - 1, self.inputs)
+        return {
+            "frames": self.embedding.weight.new_zeros(shape, device=device),
+            "seen": torch.zeros(rows, dtype=torch.int64, device=device),
+        }
+
+    def step(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> tuple[Tensor, RecurrentState]:
+        """Encode the window that ends with the frame `(rows, inputs)`; `episode_starts` `(rows,)` bool forgets."""
+        seen = memory["seen"].masked_fill(episode_starts, 0)
+        frames = torch.cat((memory["frames"], inputs.unsqueeze(1)), dim=1)
+        latent = self._encode(self.embed(frames), seen, None)
+        return latent, {"frames": frames[:, 1:].contiguous(), "seen": seen + 1}
+
+    def unroll(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
+        """Encode segments `(steps, rows, inputs)` with episode starts `(steps, rows)` bool: `(steps, rows, latent)`."""
+        return self._all_windows(inputs, memory, episode_starts, None)
+
+    def attention(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> dict[str, Tensor]:
+        """Return attention weights of the newest frame by age of the frame attended to (0 is the frame itself).
+
+        `layer{i}` is `(rows, heads, steps, window)`, `pooling` `(rows, steps, pooled frames)`.
+        """
+        weights: dict[str, Tensor] = {}
+        with torch.no_grad():
+            self._all_windows(inputs, memory, episode_starts, weights)
+        steps, rows = episode_starts.shape
+        shaped = {name: part.reshape(rows, steps, *part.shape[1:]) for name, part in weights.items()}
+        return {name: part.transpose(1, 2) if part.dim() == 4 else part for name, part in shaped.items()}
+
+    def _all_windows(
+        self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor, weights: dict[str, Tensor] | None
+    ) -> Tensor:
+        steps, rows = episode_starts.shape
+        frames = torch.cat((memory["frames"], inputs.transpose(0, 1)), dim=1)
+        windows = self.embed(frames).unfold(1, self.config.window, 1).transpose(2, 3).flatten(0, 1)
+        latent = self._encode(windows, _frames_before(episode_starts.t(), memory["seen"]).flatten(), weights)
+        return latent.reshape(rows, steps, -1).transpose(0, 1)
+
+    def _encode(self, windows: Tensor, seen: Tensor, weights: dict[str, Tensor] | None) -> Tensor:
+        """Map embedded windows `(windows, window, width)` of which the last `seen + 1` frames count to latents."""
+        length = self.config.window
+        ages = torch.arange(length - 1, -1, -1, device=windows.device)
+        valid = ages <= seen.unsqueeze(1)
+        cosines, sines = self.rotary.angles(length - 1 - ages)
+        angles = cosines.unsqueeze(1), sines.unsqueeze(1)
+        for i, layer in enumerate(self.transformer_layers()):
+            windows = self._layer(layer, windows, valid, angles, i, weights)
+        last = self.config.look_back[-1] + 1
+        outputs = self.final_norm(windows[:, -last:])
+        scores = self.score(outputs).masked_fill(~valid[:, -last:], -torch.inf)
+        shares = torch.softmax(scores, dim=-1).to(outputs.dtype)
+        if weights is not None:
+            weights["pooling"] = shares.flip(-1)
+        return self.to_latent(torch.bmm(shares.unsqueeze(1), outputs).squeeze(1))
+
+    @staticmethod
+    def _layer(
+        layer: TransformerLayer,
+        windows: Tensor,
+        valid: Tensor,
+        angles: tuple[Tensor, Tensor],
+        index: int,
+        weights: dict[str, Tensor] | None,
+    ) -> Tensor:
+        queries, keys, values = (part.transpose(1, 2) for part in layer.project(windows, angles))
+        mask = valid[:, None, None, :]
+        if weights is not None:
+            scores = (queries[:, :, -1:] @ keys.transpose(-1, -2)).squeeze(2) / layer.head_size**0.5
+            weights[f"layer{index}"] = torch.softmax(scores.masked_fill(~mask[:, 0], -torch.inf), dim=-1).flip(-1)
+        attended = functional.scaled_dot_product_attention(queries, keys, values, mask)
+        return layer.finish(windows, attended.transpose(1, 2).flatten(2))
+
+
+def _frames_before(episode_starts: Tensor, seen: Tensor) -> Tensor:
+    """Return how many frames of its episode came before each frame, `(rows, steps)`."""
+    times = torch.arange(episode_starts.shape[1], device=episode_starts.device).expand_as(episode_starts)
+    last_start = torch.where(episode_starts, times, -1).cummax(dim=1).values
+    return torch.where(last_start < 0, times + seen.unsqueeze(1), times - last_start)

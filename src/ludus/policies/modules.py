@@ -1,0 +1,195 @@
+"""Parts of a policy: the observation encoder, heads of the auxiliary losses, and functions that are compiled."""
+
+import struct
+import time
+from collections.abc import Callable
+from functools import cache, wraps
+from math import prod
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.envs.base import ActionGrid, EnvSpec
+from ludus.nn.cnn import Cnn
+from ludus.nn.heads import SpatialEncoder
+from ludus.nn.mlp import Mlp, make_linear
+from ludus.nn.normalizer import Normalizer
+from ludus.nn.strategy import StrategyConfig
+from ludus.policies.config import PolicyConfig
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_ELF = b"\x7fELF\x02\x01"  # 64 bits, little endian: every system that Ludus runs on, save macOS
+_ELF_HEADER = struct.Struct("<40xQ10xHH2x")  # where the section headers begin, the size of one, and their number
+_LINKING_S = 2.0  # a library that was written to this recently may be another process's, which is still at work
+
+
+class ObservationEncoder(nn.Module):
+    """One network per entry, in the order of the space; `sizes` are the lengths of flat entries, not of pictures."""
+
+    def __init__(
+        self, space: spaces.Dict, config: PolicyConfig, device: torch.device, places: ActionGrid | None = None
+    ) -> None:
+        """Make the networks; `places` is the grid over a picture whose cells actions are aimed at, if each is seen."""
+        super().__init__()
+        self._places = places
+        self.sizes: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        self._axes = {name: len(entry.shape or ()) for name, entry in space.items()}
+        self.networks = nn.ModuleDict()
+        self.normalisers = nn.ModuleDict()
+        for name, entry in space.items():
+            self._add(name, entry, config, device)
+        self.output_size = sum(network.output_size for network in self._all_networks())
+
+    def _add(self, name: str, entry: spaces.Space[object], config: PolicyConfig, device: torch.device) -> None:
+        if isinstance(entry, spaces.Box) and len(entry.shape) == 3:
+            shape = (entry.shape[0], entry.shape[1], entry.shape[2])
+            if self._places is not None and config.spatial is not None and name == self._places.entry:
+                self.networks[name] = SpatialEncoder(shape, self._places, config.spatial, orthogonal=config.orthogonal)
+                return
+            self.networks[name] = Cnn(shape, config.cnn, orthogonal=config.orthogonal)
+            return
+        if isinstance(entry, spaces.Discrete):
+            self._counts[name] = self.sizes[name] = int(entry.n)
+        elif isinstance(entry, spaces.Box | spaces.MultiBinary):
+            self.sizes[name] = prod(entry.shape)
+            if config.normalize.observations and isinstance(entry, spaces.Box):
+                self.normalisers[name] = Normalizer(self.sizes[name], config.normalize.clip, device)
+        else:
+            raise UnsupportedError(
+                f"observation entry {name!r} is {entry}; valid: Box (pictures have 3 axes), MultiBinary, Discrete"
+            )
+        self.networks[name] = Mlp(self.sizes[name], config.encoder, config.activation, orthogonal=config.orthogonal)
+
+    def _all_networks(self) -> list[Mlp | Cnn | SpatialEncoder]:
+        return [network for network in self.networks.values() if isinstance(network, Mlp | Cnn | SpatialEncoder)]
+
+    @property
+    def place_size(self) -> int:
+        """Features of each place; 0 where places are not seen one by one."""
+        return next((net.place_size for net in self._all_networks() if isinstance(net, SpatialEncoder)), 0)
+
+    def flatten(self, observations: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return every entry as `(..., size)` floats, normalised; pictures stay as they are."""
+        flat = {}
+        for name, tensor in observations.items():
+            if name in self._counts:
+                flat[name] = functional.one_hot(tensor.long(), self._counts[name]).float()
+            elif name in self.sizes:
+                vector = tensor.float() if self._axes[name] == 1 else tensor.flatten(-self._axes[name]).float()
+                flat[name] = self.normalisers[name](vector) if name in self.normalisers else vector
+            else:
+                flat[name] = tensor
+        return flat
+
+    def forward(self, flat: dict[str, Tensor]) -> Tensor:
+        """Map what `flatten` gave to `(..., output_size)`."""
+        return self.see(flat)[0]
+
+    def see(self, flat: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+        """Map what `flatten` gave to `(..., output_size)` and, if places are seen, `(..., cells, place_size)`."""
+        features, places = [], None
+        for name, network in self.networks.items():
+            if isinstance(network, SpatialEncoder):
+                whole, places = network(flat[name])
+                features.append(whole)
+            else:
+                features.append(network(flat[name]))
+        return features[0] if len(features) == 1 else torch.cat(features, dim=-1), places
+
+    def observe(self, observations: dict[str, Tensor]) -> None:
+        """Add observations `(..., *shape)` to the running statistics."""
+        for name, normaliser in self.normalisers.items():
+            assert isinstance(normaliser, Normalizer)  # noqa: S101 - for the type checker
+            normaliser.update(observations[name].flatten(-self._axes[name]) if self._axes[name] else observations[name])
+
+
+def seen_space(spec: EnvSpec, config: PolicyConfig) -> spaces.Dict:
+    """Return the entries that the networks are fed, without an action mask that is not wanted; ConfigError if none."""
+    if spec.action_mask is None or config.sees_action_mask:
+        return spec.observation_space
+    seen = {name: entry for name, entry in spec.observation_space.items() if name != spec.action_mask}
+    if not seen:
+        raise ConfigError(
+            f"{spec.id} shows nothing but its mask of allowed actions, {spec.action_mask!r}; set "
+            "policy.sees_action_mask to feed that to the networks"
+        )
+    return spaces.Dict(seen)
+
+
+def make_prediction(config: StrategyConfig | None, inputs: int) -> nn.Sequential | None:
+    """Make what predicts the `inputs` numbers that the encoder reads some frames later; None where it is off."""
+    return None if config is None or config.predict == 0.0 else _make_head(config, inputs)
+
+
+def make_opponent_classifier(config: StrategyConfig | None, spec: EnvSpec) -> nn.Sequential | None:
+    """Make what tells which bot the opponent is, None where it is off; raise ConfigError in a world without bots."""
+    if config is None or config.classify == 0.0:
+        return None
+    if not spec.bots:
+        raise ConfigError(
+            f"policy.strategy.classify is {config.classify:g}, but {spec.id} has no scripted players that could be "
+            "classified; set it to 0, or let the latent predict: policy.strategy.predict"
+        )
+    return _make_head(config, len(spec.bots))
+
+
+def _make_head(config: StrategyConfig, outputs: int) -> nn.Sequential:
+    hidden = Mlp(config.latent, (config.width,), "relu")
+    return nn.Sequential(hidden, make_linear(hidden.output_size, outputs, 1.0))
+
+
+def ask(head: nn.Sequential | None, latent: Tensor | None) -> Tensor | None:
+    """Return what a head makes of a latent `(..., latent)`, in float32: `(..., outputs)`; None without either."""
+    if head is None or latent is None:
+        return None
+    output: Tensor = head(latent.float())
+    return output
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function as `torch.compile` makes it for tensors of fixed shapes, at the first call.
+
+    The compiler takes a library that is in its cache for finished. A run that is killed while one is being written
+    leaves a part of it, which no later run could load: such parts are removed first, and the libraries rebuilt.
+    """
+    fast = torch.compile(function, dynamic=False)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        _remove_torn_libraries()
+        return fast(*args, **kwargs)
+
+    return call
+
+
+@cache  # once per process: a process does not tear its own libraries
+def _remove_torn_libraries() -> None:
+    from torch._inductor.runtime.cache_dir_utils import cache_dir  # imports torch's compiler: two seconds
+
+    newest = time.time() - _LINKING_S
+    for library in Path(cache_dir()).rglob("*.so"):
+        try:
+            if library.stat().st_mtime < newest and _is_torn(library):
+                library.unlink()
+        except OSError:  # removed meanwhile, or another user's
+            continue
+
+
+def _is_torn(library: Path) -> bool:
+    """Return whether the end of a library is missing, where linkers write the section headers."""
+    size = library.stat().st_size
+    with library.open("rb") as file:
+        header = file.read(_ELF_HEADER.size)
+    if len(header) < _ELF_HEADER.size:
+        return True
+    if not header.startswith(_ELF):
+        return not any(header)  # space that was reserved and never written
+    first, each, number = _ELF_HEADER.unpack(header)
+    return int(first) == 0 or int(first) + int(each) * int(number) > size

@@ -1,1 +1,0 @@
-"""Scripts, styles and the frame of the page, all written for it."""

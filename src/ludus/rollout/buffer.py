@@ -1,0 +1,137 @@
+"""The rollout buffer: everything of one rollout, preallocated on the device."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ludus.policies.policy import Policy, RecurrentState
+
+
+class Targets(NamedTuple):
+    """What a minibatch is learned from, `(steps, rows)` each."""
+
+    log_probs: Tensor
+    values: Tensor
+    advantages: Tensor
+    returns: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Minibatch:
+    """Segments `(sequence_length, segments, ...)` with the memory `(segments, ...)` before their first frames."""
+
+    observations: dict[str, Tensor]
+    memory: RecurrentState
+    episode_starts: Tensor
+    actions: Tensor
+    targets: Targets
+    bots: Tensor | None = None
+
+
+class Frame(NamedTuple):
+    """Views of one step of the buffer, `(rows, ...)`, made once: with few rows, making them costs as much as using."""
+
+    observations: dict[str, Tensor]
+    actions: Tensor
+    log_probs: Tensor
+    values: Tensor
+    dones: Tensor
+    bootstraps: Tensor
+    bots: Tensor | None
+
+
+class RolloutBuffer:
+    """Steps first, then rows; memories only at the starts of sequences.
+
+    Attributes:
+        observations: `(steps, rows, ...)` an entry.
+        memory: `(steps / sequence_length, rows, ...)` an entry, the memory before each sequence's first frame.
+        actions: `(steps, rows, *action_shape)`.
+        episode_starts: `(steps, rows)` bool, frames that are the first of an episode.
+        dones: `(steps, rows)` bool, steps in which the episode ended.
+        rewards: `(steps, rows)`, as the world gave them.
+        bootstraps: `(steps, rows)`, value of the final observation where the episode was truncated, else 0.
+        last_values: `(rows,)`, values of the observations after the last step.
+        log_probs, values, advantages, returns: `(steps, rows)`.
+        bots: `(steps, rows)` int64, the bot that was played against (`EnvSpec.bots`), -1 for none; None for a policy
+            without opponent classification.
+        frames: The same, step by step.
+    """
+
+    def __init__(self, policy: Policy, steps: int, rows: int, sequence_length: int) -> None:
+        """Allocate the tensors; `sequence_length` divides `steps`, see `PpoConfig.sequence_length_for`."""
+        device = policy.device
+        self.steps, self.rows = steps, rows
+        self.sequence_length = sequence_length
+        self.observations = {
+            name: torch.zeros((steps, rows, *(space.shape or ())), dtype=_tensor_dtype(space.dtype), device=device)
+            for name, space in policy.spec.observation_space.items()
+        }
+        self.memory: RecurrentState = {
+            name: tensor.new_zeros((steps // self.sequence_length, *tensor.shape))
+            for name, tensor in policy.initial(rows).items()
+        }
+        head = policy.head
+        self.actions = torch.zeros((steps, rows, *head.action_shape), dtype=head.action_dtype, device=device)
+        flags = torch.zeros((2, steps, rows), dtype=torch.bool, device=device)
+        self.episode_starts, self.dones = flags[0], flags[1]
+        self._floats = torch.zeros((6, steps, rows), device=device)
+        self.rewards, self.bootstraps, self.log_probs, self.values, self.advantages, self.returns = self._floats
+        self.last_values = torch.zeros(rows, device=device)
+        self.bots: Tensor | None = None
+        if policy.recognition is not None:
+            self.bots = torch.full((steps, rows), -1, dtype=torch.int64, device=device)
+        bots = [None] * steps if self.bots is None else self.bots
+        views = zip(self.actions, self.log_probs, self.values, self.dones, self.bootstraps, bots, strict=True)
+        self.frames = [
+            Frame({name: tensor[t] for name, tensor in self.observations.items()}, *step)
+            for t, step in enumerate(views)
+        ]
+        self._offsets = torch.arange(self.sequence_length, device=device).unsqueeze(1) * rows
+
+    def recorded_bytes(self) -> int:
+        """Return the bytes of what is recorded per step and row, without the memories."""
+        recorded = (self.actions, self.episode_starts, self.dones, self._floats, *self.observations.values())
+        return sum(tensor.nbytes for tensor in recorded) + (0 if self.bots is None else self.bots.nbytes)
+
+    @property
+    def segments(self) -> int:
+        """Number of sequences in the buffer; single steps for a policy without memory."""
+        return self.steps // self.sequence_length * self.rows
+
+    @property
+    def size(self) -> int:
+        """Number of experiences in the buffer."""
+        return self.steps * self.rows
+
+    def store_memory(self, step: int, memory: Mapping[str, Tensor]) -> None:
+        """Keep the memory before `step` if a sequence starts there."""
+        if step % self.sequence_length == 0:
+            for name, tensor in memory.items():
+                self.memory[name][step // self.sequence_length].copy_(tensor)
+
+    def minibatch(self, segments: Tensor) -> Minibatch:
+        """Return segments `(segments,)` int64, numbered row by row within a sequence, and sequence after sequence."""
+        if self.sequence_length == 1:
+            frames = segments.unsqueeze(0)
+        else:
+            sequences = segments.div(self.rows, rounding_mode="floor")
+            frames = self._offsets + (sequences * (self.sequence_length * self.rows) + segments.remainder(self.rows))
+        _, _, *learned = self._floats.flatten(1)[:, frames]
+        return Minibatch(
+            observations={name: tensor.flatten(0, 1)[frames] for name, tensor in self.observations.items()},
+            memory={name: tensor.flatten(0, 1)[segments] for name, tensor in self.memory.items()},
+            episode_starts=self.episode_starts.flatten()[frames],
+            actions=self.actions.flatten(0, 1)[frames],
+            targets=Targets(*learned),
+            bots=None if self.bots is None else self.bots.flatten()[frames],
+        )
+
+
+def _tensor_dtype(dtype: object) -> torch.dtype:
+    """Return the tensor type of a NumPy type; double precision observations are kept as float32."""
+    name = str(dtype)
+    return torch.float32 if name.startswith("float") else getattr(torch, name)

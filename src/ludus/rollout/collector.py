@@ -1,0 +1,205 @@
+"""The collector: plays all games with the policy and fills the rollout buffer."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from ludus.core.errors import ConfigError
+from ludus.core.state import check_tensors
+from ludus.core.stopwatch import Stopwatch
+from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, action_dtypes
+from ludus.policies.policy import Policy, RecurrentState, memory_ranges, part_of, with_prefix
+from ludus.rollout.advantages import compute_gae
+from ludus.rollout.buffer import Frame, RolloutBuffer
+from ludus.rollout.episodes import EpisodeStatistics
+from ludus.rollout.inference import InferenceBackend, make_inference
+from ludus.rollout.learner_batch import LearnerBatch, NamedOpponents, Opponents
+from ludus.rollout.rewards import RewardFunction, RolloutReward, StepRewards, reward_event
+
+
+class RolloutConfig(Protocol):
+    """The settings of an on-policy algorithm that decide how a rollout is collected; `PpoConfig` has them."""
+
+    n_steps: int  # of every row in a rollout
+    gamma: float  # discount per step
+    gae_lambda: float  # decay of the advantage estimate per step
+    sde_sample_freq: int | None  # steps over which state-dependent exploration keeps its noise; None for a rollout
+    cuda_graphs: bool  # whether the inference step becomes a CUDA graph on a CUDA device
+
+    def sequence_length_for(self, *, has_memory: bool) -> int:
+        """Return the steps of a training sequence."""
+
+
+class Collector:
+    """Holds the running games: observations, memory, and what the next step needs; `collect` fills `buffer`."""
+
+    def __init__(
+        self,
+        env: BatchedEnv,
+        policy: Policy,
+        config: RolloutConfig,
+        *,
+        reward: RewardFunction | RolloutReward = reward_event,
+        learner: Tensor | None = None,
+        opponents: Opponents | None = None,
+        inference: InferenceBackend | None = None,
+    ) -> None:
+        """Start all games.
+
+        Args:
+            env: The games.
+            policy: Who plays the learner's seats, on the device of the games.
+            config: Settings of the algorithm.
+            reward: Gives `(games, seats)` float32 of a step, or the rewards of a whole rollout.
+            learner: `(games, seats)` bool, seats that the learner plays; all if None.
+            opponents: Who plays the others; needed unless the learner plays all and classifies no opponents.
+            inference: Who steps the policy; as plain calls or CUDA graphs if None.
+
+        Raises:
+            ConfigError: The seats do not fit the games, or there is no opponent to classify.
+        """
+        self.env, self.policy, self.config = env, policy, config
+        self.rows = LearnerBatch(env, learner)
+        if opponents is None and not self.rows.plays_all:
+            raise ConfigError("some seats are not the learner's: pass opponents, or learner=None to play all seats")
+        self.buffer = RolloutBuffer(
+            policy, config.n_steps, self.rows.count, config.sequence_length_for(has_memory=policy.has_memory)
+        )
+        self._reward = reward if isinstance(reward, RolloutReward) else StepRewards(reward)
+        self._reward.begin(config.n_steps, self.rows)
+        self._opponents = opponents
+        self._classified_opponents = classified_opponents(policy, env.spec, opponents)
+        self.stopwatch = Stopwatch(policy.device)
+        self._inference = inference or make_inference(policy, self.rows.count, cuda_graphs=config.cuda_graphs)
+        shape = (env.num_envs, env.spec.seats, *policy.head.action_shape)
+        self._actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
+        self._observations = env.reset()
+        self._episode_starts = torch.ones(self.rows.count, dtype=torch.bool, device=policy.device)
+        self._memory: RecurrentState = policy.initial(self.rows.count)
+        self._episodes = EpisodeStatistics(self.rows.count, policy.device)
+
+    def collect(self, generator: torch.Generator) -> None:
+        """Fill the buffer with one rollout and compute its advantages."""
+        buffer, head = self.buffer, self.policy.head
+        self.stopwatch.start()
+        buffer.bootstraps.zero_()
+        first_starts = self._episode_starts
+        held = self.config.sde_sample_freq or buffer.steps
+        noise = self.policy.draw_noise(1 if head.hold_noise else buffer.steps, buffer.rows, generator, explore=True)
+        for t, frame in enumerate(buffer.frames):
+            if head.hold_noise and t > 0 and t % held == 0:
+                noise = self.policy.draw_noise(1, buffer.rows, generator)
+            buffer.store_memory(t, self._memory)
+            self._step(t, frame, noise[0 if head.hold_noise else t])
+        buffer.episode_starts[1:].copy_(buffer.dones[:-1])
+        buffer.episode_starts[0].copy_(first_starts)
+        self._episode_starts = buffer.dones[-1].clone()
+        observations = {name: self.rows.take(tensor) for name, tensor in self._observations.items()}
+        buffer.rewards.copy_(self._reward.rewards())
+        buffer.last_values.copy_(self._inference.value(observations, self._memory, self._episode_starts))
+        self._finish()
+        self.stopwatch.lap("other")
+
+    def _step(self, t: int, frame: Frame, noise: Tensor) -> None:
+        for name, tensor in self._observations.items():
+            frame.observations[name].copy_(self.rows.take(tensor))
+        step = self._inference.step(frame.observations, self._memory, self._episode_starts, noise)
+        self._memory = step.memory
+        frame.actions.copy_(step.actions)
+        frame.log_probs.copy_(step.log_probs)
+        frame.values.copy_(step.values)
+        self.stopwatch.lap("inference")
+        if self._opponents is not None:
+            self._opponents.act(self._observations, self._actions)
+            self.stopwatch.lap("opponents")
+        self.rows.put(self.policy.clip_actions(step.actions), self._actions)
+        result = self.env.step(self._actions)
+        self.stopwatch.lap("simulation")
+        self._reward.record(t, result)
+        frame.dones.copy_(self.rows.take_games(result.ended))
+        self._bootstrap(frame, result)
+        self._episode_starts = frame.dones
+        # Those of this step: the next may be drawn below.
+        if frame.bots is not None and self._classified_opponents is not None:
+            frame.bots.copy_(self.rows.take_games(self._classified_opponents.bots_met()))
+        if self._opponents is not None:
+            self._opponents.after_step(result)
+        self._observations = result.observations
+        self.stopwatch.lap("other")
+
+    def _bootstrap(self, frame: Frame, result: StepResult) -> None:
+        """Store the values of final observations where episodes were cut off.
+
+        The memory is the one that the policy had then. On the host only steps with truncations cost anything; on
+        a CUDA device asking whether there are any would wait for it, so every step computes the values.
+        """
+        if not self.env.spec.truncates or (result.truncated.device.type == "cpu" and not result.truncated.any()):
+            return
+        truncated = self.rows.take_games(result.truncated)
+        final = {name: self.rows.take(tensor) for name, tensor in result.final_observations.items()}
+        values = self._inference.value(final, self._memory, torch.zeros_like(truncated))
+        frame.bootstraps.copy_(torch.where(truncated, values, 0.0))
+
+    def _finish(self) -> None:
+        """Add up episodes, normalise rewards and compute advantages and returns."""
+        buffer, gamma, normaliser = self.buffer, self.config.gamma, self.policy.returns
+        discounted = self._episodes.add(
+            buffer.rewards, buffer.episode_starts, buffer.dones, None if normaliser is None else gamma
+        )
+        rewards = buffer.rewards
+        if normaliser is not None:
+            normaliser.update(discounted.unsqueeze(-1))
+            rewards = (rewards * normaliser.scale).clamp(-normaliser.clip, normaliser.clip)
+        rewards = rewards + gamma * buffer.bootstraps
+        advantages, returns = compute_gae(
+            rewards, buffer.values, buffer.last_values, buffer.dones, gamma, self.config.gae_lambda
+        )
+        buffer.advantages.copy_(advantages)
+        buffer.returns.copy_(returns)
+
+    def device_metrics(self) -> Tensor:
+        """Return `EpisodeStatistics.METRICS` of the last rollout on the device; NaN where no episode ended."""
+        return self._episodes.metrics
+
+    def state(self) -> dict[str, Tensor]:
+        """Return copies of what the next rollout needs beside the games' own snapshot."""
+        fixed = {"starts": self._episode_starts, "running": self._episodes.running, "rows": self.rows.index}
+        return {name: tensor.clone() for name, tensor in (fixed | with_prefix("memory", self._memory)).items()}
+
+    def load_state(
+        self, state: Mapping[str, Tensor], observations: Observations, *, games_restarted: bool = False
+    ) -> None:
+        """Restore the state returned by `state()` with the games' observations; raise StateError if it does not fit."""
+        own = self.state()
+        ranges = memory_ranges(own) | {"rows": (0, self.env.num_envs * self.env.spec.seats - 1)}
+        check_tensors(state, own, "the collector", ranges=ranges, advice="use the same policy config, games and seats")
+        device = self.policy.device
+        self._episode_starts = state["starts"].to(device, copy=True)
+        self._episodes.running.copy_(state["running"])
+        self.rows.index.copy_(state["rows"])
+        self._memory = {name: tensor.to(device, copy=True) for name, tensor in part_of(state, "memory").items()}
+        self._observations = observations
+        if games_restarted:
+            self._episode_starts.fill_(True)
+            self._episodes.running.zero_()
+
+
+def classified_opponents(policy: Policy, spec: EnvSpec, opponents: Opponents | None) -> NamedOpponents | None:
+    """Return the opponents that a policy learns to classify, None if it does not; ConfigError if it cannot."""
+    if policy.recognition is None or policy.config.strategy is None:
+        return None
+    asked = f"policy.strategy.classify is {policy.config.strategy.classify:g}"
+    if not isinstance(opponents, NamedOpponents):
+        raise ConfigError(
+            f"{asked}, but there are no opponents to classify; set it to 0, or name bots of {spec.id} under "
+            f"opponents: {', '.join(spec.bots)}"
+        )
+    last = policy.recognition[-1]
+    if isinstance(last, nn.Linear) and last.out_features != len(spec.bots):
+        raise ConfigError(
+            f"{asked}, and the policy knows {last.out_features} bots, but {spec.id} has {len(spec.bots)} now: "
+            f"{', '.join(spec.bots) or 'none'}; use settings of the world that leave its bots as they are"
+        )
+    return opponents

@@ -1,0 +1,44 @@
+"""CUDA graphs: work that was recorded once and is replayed without the host issuing its kernels one by one."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+_WARM_UP_CALLS = 3  # lets lazy initialisation happen before the capture
+
+
+def capture(work: Callable[[], None], changed: Sequence[Tensor]) -> torch.cuda.CUDAGraph:
+    """Record `work` as a graph without any lasting effect.
+
+    Args:
+        work: Issues kernels over fixed tensors; it runs a few times before it is recorded.
+        changed: Tensors that it changes; they get back the values they had.
+    """
+    kept = [tensor.clone() for tensor in changed]
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(_WARM_UP_CALLS):
+            work()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    for tensor, value in zip(changed, kept, strict=True):
+        tensor.copy_(value)
+    return graph
+
+
+class GraphedCall:
+    """A function of one tensor as a graph; the tensor's shape is fixed by the first call."""
+
+    def __init__(self, function: Callable[[Tensor], None], argument: Tensor, changed: Sequence[Tensor]) -> None:
+        """Record the function; `changed` are the tensors that a call changes."""
+        self._argument = argument.clone()
+        self._graph = capture(lambda: function(self._argument), changed)
+
+    def __call__(self, argument: Tensor) -> None:
+        """Replay with the given values."""
+        self._argument.copy_(argument)
+        self._graph.replay()

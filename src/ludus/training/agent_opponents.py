@@ -1,0 +1,76 @@
+"""Agents among a run's opponents: loaded by path, and copied into the run folder, so that the run resumes exactly."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from ludus.core.files import make_folder
+from ludus.curriculum.config import PhaseConfig
+from ludus.envs.base import EnvSpec
+from ludus.envs.bots import is_bot
+from ludus.evaluation.players import load_agent, short_name
+from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
+from ludus.policies.agent import agent_checkpoint
+from ludus.policies.export import EXPORT_SUFFIX
+from ludus.policies.policy import Policy
+from ludus.store import write_single_file
+from ludus.training.config import TrainConfig
+
+AGENTS_FOLDER = "opponents"
+
+
+def agents_in(phase: PhaseConfig, spec: EnvSpec) -> list[str]:
+    """Return the opponents of a phase that are neither bots nor the learner itself."""
+    return [name for name in phase.opponents if name not in (SELF_KIND, MIRROR_KIND) and not is_bot(name, spec)]
+
+
+def load_agent_opponents(
+    config: TrainConfig, spec: EnvSpec, device: torch.device, folder: Path | None
+) -> dict[str, Policy]:
+    """Load the agents among the opponents of all phases, by name.
+
+    Args:
+        config: Of the run.
+        spec: Its world.
+        device: Device of the games.
+        folder: The run folder, whose copies are used where there are any.
+
+    Raises:
+        ConfigError: There is no such agent.
+        CheckpointError: It is damaged.
+        StateError: It is an agent of another world.
+    """
+    agents: dict[str, Policy] = {}
+    for name in dict.fromkeys(name for phase in config.phases() for name in agents_in(phase, spec)):
+        agent = load_agent(agent_file(name, folder), device)
+        agent.check_world(spec)
+        agents[name] = agent.policy
+    return agents
+
+
+def agent_file(name: str, folder: Path | None) -> Path:
+    """Return where an agent is loaded from: its copy in the run folder if there is one, else the path that names it."""
+    copy = None if folder is None else _copy_of(name, folder)
+    return copy if copy is not None and copy.is_file() else Path(name)
+
+
+def keep_agent_opponents(agents: Mapping[str, Policy], folder: Path) -> None:
+    """Copy agents into the run folder, unless they are there: a run that resumes meets the same ones.
+
+    Raises:
+        StoreError: A file could not be written.
+    """
+    for name, policy in agents.items():
+        copy = _copy_of(name, folder)
+        if not copy.is_file():
+            make_folder(copy.parent)
+            write_single_file(copy, agent_checkpoint(policy.spec, policy.config, policy.state()))
+
+
+def _copy_of(name: str, folder: Path) -> Path:
+    """Return the file of an agent's copy: a readable name, and a hash that tells equal ones apart."""
+    readable = re.sub(r"[^A-Za-z0-9_-]+", "-", short_name(name))[:40]
+    return folder / AGENTS_FOLDER / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}{EXPORT_SUFFIX}"

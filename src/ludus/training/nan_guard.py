@@ -1,0 +1,88 @@
+"""NaN guard: find NaN or Inf in the iteration in which it appears, and where it was first seen.
+
+Two passes. After every iteration a handful of sums is computed on the device: one NaN or Inf makes the sum NaN or Inf,
+and a sum costs a fifth of an exact test. Only if a sum is bad are all tensors examined, in the order of cause and
+effect: parameters from before, observations, rewards, the policy's outputs, loss, gradient, parameters. Sums that
+merely overflowed are recognised there.
+"""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from ludus.algorithms.learner import Fault, Part
+from ludus.training.components import Components
+
+_GRADIENT = "gradient_norm"
+
+
+class NanGuard:
+    """Watch a run: call `begin` before an iteration, `look` after its update, and `verdict` after the metrics."""
+
+    def __init__(self, components: Components) -> None:
+        self._components = components
+        self._before = torch.zeros(())
+        self._sums = torch.zeros(())
+
+    def begin(self) -> None:
+        """Record whether the parameters are finite before the iteration."""
+        self._before = self._components.learner.learned()[0].tensor.sum()
+        self._components.trace.truncated_final.zero_()
+
+    def look(self) -> None:
+        """Compute the sums on the device, without waiting for it."""
+        parts = (*self._rollout(), *self._components.learner.learned())
+        self._sums = torch.stack([self._before, *(part.tensor.sum(dtype=torch.float32) for part in parts)])
+
+    def verdict(self, metrics: Mapping[str, float]) -> Fault | None:
+        """Return the fault of this iteration, or None; reads the sums, which are ready once the metrics are."""
+        suspicious = not all(map(math.isfinite, self._sums.tolist()))
+        suspicious |= not all(math.isfinite(metrics[name]) for name in self._components.learner.loss_names)
+        suspicious |= not math.isfinite(metrics.get(_GRADIENT, 0.0))
+        return self._examine(metrics) if suspicious else None
+
+    def _examine(self, metrics: Mapping[str, float]) -> Fault | None:
+        learner = self._components.learner
+        learned = next((part.place for part in learner.learned() if not bool(part.tensor.isfinite().all())), None)
+        if learned is not None and not math.isfinite(self._before.item()):
+            return Fault("parameter", f"{self._parameter_name()}, already before the iteration")
+        for kind, place, tensor in self._rollout():
+            if not bool(tensor.isfinite().all()):
+                return Fault(kind, place + self._where(tensor))
+        for name in learner.loss_names:
+            if not math.isfinite(metrics[name]):
+                return Fault("loss", name)
+        if not math.isfinite(metrics.get(_GRADIENT, 0.0)):
+            return Fault("gradient", f"{int(metrics['skipped_updates'])} updates were skipped")
+        return None if learned is None else Fault("parameter", learned)
+
+    def _parameter_name(self) -> str:
+        parameters = self._components.policy.named_parameters()
+        return next((name for name, tensor in parameters if not bool(tensor.isfinite().all())), "optimiser")
+
+    def _rollout(self) -> list[Part]:
+        """Yield kind, name and tensor of everything in a rollout, causes before effects."""
+        rollout, last = self._components.learner.rollout, self._components.trace.last
+        found = [Part("observation", f"entry {name!r}", tensor) for name, tensor in rollout.observations.items()]
+        if last is not None:
+            found += [
+                Part("observation", f"entry {name!r} after the last step", tensor)
+                for name, tensor in last.observations.items()
+            ]
+        final_flag = self._components.trace.truncated_final.to(rollout.rewards.device, non_blocking=True)
+        found += [
+            Part("observation", "a final one of a truncated episode", final_flag),
+            Part("reward", "weighted terms", rollout.rewards),
+            *self._components.learner.outputs(),
+        ]
+        return [part for part in found if part.tensor.is_floating_point()]
+
+    def _where(self, tensor: Tensor) -> str:
+        """Return where in `(steps, rows, ...)`, `(rows, ...)` or `(games, seats, ...)` the first bad number is."""
+        index = (~tensor.isfinite()).nonzero()[0].tolist()
+        rollout = self._components.learner.rollout
+        if len(index) > 1 and tensor.shape[:2] == (rollout.steps, rollout.rows):
+            return f", first at step {index[0]} of the rollout, row {index[1]}"
+        return f", first at index {index[0]}" if index else ""

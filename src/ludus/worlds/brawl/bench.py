@@ -1,0 +1,31 @@
+"""What `ludus bench` measures of Brawl: game steps beside CartPole, and learning with three kinds of policy."""
+
+from ludus.envs.world_parts import LearnCase, SimBench, cartpole
+
+_MLP = {"net_arch": {"pi": [128, 128], "vf": [128, 128]}, "activation": "tanh"}
+_LSTM = {"net_arch": {"pi": [64, 64], "vf": [64, 64]}, "recurrent": {"kind": "lstm", "size": 256}}
+_FULL = {"net_arch": {"pi": [96, 96], "vf": [96, 96]}, "strategy": {}, "recurrent": {"kind": "lstm", "size": 512}}
+_BF16 = {"bfloat16": True}
+
+# Batch shapes that suit the device; networks and epochs are the same everywhere.
+BENCH = SimBench(
+    cartpole,
+    learn={
+        "cpu": {
+            "mlp": LearnCase(1024, _MLP, {"n_steps": 64, "batch_size": 8192, "n_epochs": 4}),
+            "lstm": LearnCase(64, _LSTM, {"n_steps": 64, "batch_size": 1024, "n_epochs": 4, "sequence_length": 16}),
+            "strategy": LearnCase(8, _FULL, {"n_steps": 32, "batch_size": 256, "n_epochs": 10, "sequence_length": 32}),
+        },
+        "cuda": {
+            "mlp": LearnCase(32768, _MLP, {"n_steps": 64, "batch_size": 524288, "n_epochs": 4}),
+            "lstm": LearnCase(
+                8192, _LSTM | _BF16, {"n_steps": 64, "batch_size": 65536, "n_epochs": 4, "sequence_length": 16}
+            ),
+            "strategy": LearnCase(
+                8192,
+                _FULL | _BF16,
+                {"n_steps": 64, "batch_size": 65536, "n_epochs": 10, "sequence_length": 64, "compile": True},
+            ),
+        },
+    },
+)

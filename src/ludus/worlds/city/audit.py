@@ -1,0 +1,184 @@
+"""The audit of perception: every reading is compared with the hidden truth, over states drawn at random."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.core.files import JSON
+from ludus.core.intervals import wilson_interval
+from ludus.worlds.city.drivers.city_games import CityGames
+from ludus.worlds.city.drivers.driver import Click, Frame, Point, Wait
+from ludus.worlds.city.drivers.micropolis import MicropolisTruth, made_up_evaluation, teach_letters
+from ludus.worlds.city.drivers.x11 import X11Driver
+from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
+from ludus.worlds.city.perception.embedded import DemandReader, embedded_reader, make_up_figures
+from ludus.worlds.city.perception.reader import ProfileReader, ScreenReader
+from ludus.worlds.city.perception.reading import Date, Reading, Value
+from ludus.worlds.city.profile import load_profile
+
+FIELDS = (
+    "date", "funds", "tax", "population", "migration", "assessed", "score", "score_change", "approval", "category",
+)  # fmt: skip
+_RUN_S = (0.02, 0.5)  # that the game runs for between states: up to a year of its time
+_SETTLE_S = 3.0
+_MAX_DIGITS = 7
+_SEEDS = 50  # of states on the land of one city
+GAMES = ("embedded", "micropolis")
+
+
+def _audit_micropolis(audit: "_Audit", states: int, seed: int, folder: Path | None) -> None:
+    """Compare readings with what the game's prompt says; letters are learned from states before those that count."""
+    profile = load_profile("micropolis")
+    perception = ProfileReader(profile, folder, use_ocr=False, names=FIELDS)
+    random = np.random.default_rng([seed, 2])
+    try:
+        with X11Driver(profile) as driver:
+            driver.launch()
+            truth = MicropolisTruth(lambda: driver.prompt)
+            teach_letters(driver, perception)
+            for state in range(states):
+                if state % _SEEDS == 0:
+                    driver.reset(seed + state // _SEEDS)
+                _change(driver, truth, random)
+                readings = perception.reader.settle(driver.capture, _SETTLE_S)
+                audit.count(perception.reader, driver.capture(), readings, _values(truth))
+    finally:
+        perception.close()
+
+
+def _change(driver: X11Driver, truth: MicropolisTruth, random: np.random.Generator) -> None:
+    """Set random figures, let the game run until they are drawn, and wait for that."""
+    truth.set_funds(int(10 ** random.uniform(0.0, _MAX_DIGITS)))
+    truth.set_year(int(random.integers(1900, 2100)))
+    truth.set_tax_rate(int(random.integers(0, 21)))
+    truth.set_evaluation(made_up_evaluation(int(random.integers(10**_MAX_DIGITS)), int(random.integers(100))))
+    driver.act([Wait(float(random.uniform(*_RUN_S)))])
+
+
+def _values(truth: MicropolisTruth) -> dict[str, Value]:
+    said = truth.evaluation()
+    numbers = {name: float(said[name].strip("$%").replace(",", "")) for name in said if name != "category"}
+    figures: dict[str, Value] = {"funds": float(truth.funds()), "tax": float(truth.tax_rate())}
+    return {"date": Date(truth.year(), truth.month()), "category": said["category"], **figures, **numbers}
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts of one field."""
+
+    right: int = 0
+    wrong: int = 0
+    unreadable: int = 0
+    times_s: list[float] = field(default_factory=list)
+    examples: list[str] = field(default_factory=list)
+
+    def count(self, reading: Reading, truth: Value) -> None:
+        """Count a reading; what is old was not read now."""
+        if not reading.is_readable or reading.age_s > 0.0:
+            self.unreadable += 1
+        elif reading.value == truth:
+            self.right += 1
+            return
+        else:
+            self.wrong += 1
+        if len(self.examples) < 3:
+            self.examples.append(f"{truth} read as {reading.text!r}")
+
+
+class _Audit:
+    def __init__(self) -> None:
+        self.tallies: dict[str, _Tally] = {}
+        self.states = 0
+
+    def count(self, reader: ScreenReader, frame: Frame, readings: dict[str, Reading], truth: dict[str, Value]) -> None:
+        self.states += 1
+        for name, reading in readings.items():
+            if name in truth:
+                crop = reader.fields[name].region.cut(frame)
+                start = time.perf_counter()
+                reader.bank.read(crop, reader.fields[name].alphabet)
+                self.note(reading, truth[name], time.perf_counter() - start)
+
+    def note(self, reading: Reading, truth: Value, taken_s: float) -> None:
+        """Count one reading, and how long it takes."""
+        tally = self.tallies.setdefault(reading.field, _Tally())
+        tally.count(reading, truth)
+        tally.times_s.append(taken_s)
+
+    def document(self, game: str) -> dict[str, JSON]:
+        fields: list[JSON] = []
+        for name, tally in self.tallies.items():
+            total = tally.right + tally.wrong + tally.unreadable
+            share = wilson_interval(tally.right, total)
+            examples: list[JSON] = [*tally.examples]
+            fields.append(
+                {
+                    "field": name,
+                    "accuracy": share.estimate,
+                    "low": share.low,
+                    "high": share.high,
+                    "unreadable": tally.unreadable / total,
+                    "wrong": tally.wrong / total,
+                    "latency_ms": float(np.median(tally.times_s)) * 1e3,
+                    "states": total,
+                    "examples": examples,
+                }
+            )
+        return {"game": game, "states": self.states, "fields": fields}
+
+
+def audit_city(game: str, states: int = 300, seed: int = 0, folder: Path | None = None) -> dict[str, JSON]:
+    """Compare every reading of a game with the truth and return accuracy by field with 95 % intervals.
+
+    The states cover all themes and sizes of the embedded game. `folder` caches learned letters; None relearns them.
+
+    Raises:
+        UnknownNameError: There is no such game.
+        GameNotFoundError: It is not installed.
+    """
+    if game not in GAMES:
+        raise UnknownNameError("game to audit", game, GAMES)
+    if states < 1:
+        raise ConfigError(f"{states} states cannot be compared; valid: at least 1")
+    audit = _Audit()
+    (_audit_embedded if game == "embedded" else _audit_micropolis)(audit, states, seed, folder)
+    return audit.document(game)
+
+
+def _audit_embedded(audit: _Audit, states: int, seed: int, folder: Path | None) -> None:
+    random = np.random.default_rng([seed, 1])  # other figures than those that letters are learned from
+    looks = [(theme, size) for theme in THEMES for size in RESOLUTIONS]
+    for number, (theme, (width, height)) in enumerate(looks):
+        count = states * (number + 1) // len(looks) - states * number // len(looks)
+        if count:
+            games = CityGames(1, display=CityDisplay(themes=(theme,), width=width, height=height), seed=seed)
+            try:
+                reader = embedded_reader(games, 0, folder)
+                bars = DemandReader(games.layout(0).demand, games.interfaces[0].theme)
+                for _ in _states(games, count, random):
+                    frame, said = games.capture(0), games.said(0)
+                    audit.count(reader, frame, reader.read(frame), said)
+                    start = time.perf_counter()
+                    demands = bars.read(frame)
+                    taken_s = (time.perf_counter() - start) / len(demands)
+                    for reading in demands:
+                        audit.note(reading, said[reading.field], taken_s)
+            finally:
+                games.close()
+
+
+def _states(games: CityGames, count: int, random: np.random.Generator) -> Iterator[None]:
+    """Go through states: half of them cities played by random clicks, half of them with made-up figures."""
+    for state in range(count):
+        if bool(games.over()[0]):
+            games.restart()
+        clicks = [Click(Point(float(random.random()), float(random.random()))) for _ in range(3)]
+        games.act(0, [*clicks, Wait(float(random.uniform(0.0, 2.0)))])
+        games.advance()
+        if state % 2:
+            make_up_figures(games, 0, random)
+        yield

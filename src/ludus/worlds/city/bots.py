@@ -1,0 +1,79 @@
+"""Scripted players of City: random, waiting and, in the embedded game, the strategies that see the truth."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ludus.core.errors import UnknownNameError
+from ludus.core.random import stream_hash, stream_hash_tensor, uniform
+from ludus.envs.spaces import draw_actions
+from ludus.worlds.city.backend import CityBackend
+from ludus.worlds.city.strategies import STRATEGIES, Advice, Question
+
+if TYPE_CHECKING:
+    from ludus.worlds.city.env import CityEnv
+
+# Name of a bot -> its strategy; `random` itself draws from all actions of the environment.
+STRATEGY_BOTS = {"random-tools" if name == "random" else name: name for name in STRATEGIES}
+_ANY_GAME = ("random", "wait")
+_WAIT = (0, 0)
+
+
+def bot_names(backend: CityBackend) -> tuple[str, ...]:
+    """Return the names of the scripted players of a backend."""
+    return (*_ANY_GAME, *STRATEGY_BOTS) if backend.advises else _ANY_GAME
+
+
+class CityBots:
+    """Scripted players of `city-v1`; what they remember lives in the environment."""
+
+    def __init__(self, env: "CityEnv", names: Sequence[str]) -> None:
+        valid = bot_names(env.backend)
+        for name in names:
+            if name not in valid:
+                raise UnknownNameError("bot of city-v1", name, valid)
+        self.names, self._env = tuple(names), env
+
+    def act(self, assignment: Tensor, actions: Tensor) -> None:
+        """Write the bots' actions; see `ludus.envs.base.Bots`."""
+        for index, name in enumerate(self.names):
+            chosen = assignment[:, 0] == index
+            if not bool(chosen.any()):
+                continue
+            if name == "random":
+                actions[chosen] = self._random()[chosen].to(actions.dtype)
+            elif name == "wait":
+                actions[chosen] = 0
+            else:
+                games = torch.nonzero(chosen).flatten().tolist()
+                advised = self._env.backend.advise([self._question(name, game) for game in games])
+                for game, advice in zip(games, advised, strict=True):
+                    actions[game, 0] = torch.tensor(self._decision(game, advice), dtype=actions.dtype)
+
+    def _random(self) -> Tensor:
+        env = self._env
+        games = torch.arange(env.num_envs)
+        keys = (env.first_game + games, torch.from_numpy(env.episode), torch.from_numpy(env.tracker.step))
+        drawn = stream_hash_tensor(env.seed, *(key.unsqueeze(1) for key in keys), torch.arange(2))
+        return draw_actions(env.spec.choices, env.mask(), uniform(drawn).unsqueeze(1))
+
+    def _question(self, name: str, game: int) -> Question:
+        env = self._env
+        keys = (env.first_game + game, int(env.episode[game]), int(env.tracker.step[game]))
+        column, row = env.town_middles[game].tolist()
+        return Question(STRATEGY_BOTS[name], game, stream_hash(env.seed, *keys), (column, row))
+
+    def _decision(self, game: int, advice: Advice) -> tuple[int, int]:
+        """Remember what a strategy wants to, and return its decision, or what makes it possible."""
+        env, catalogue = self._env, self._env.backend.catalogue
+        env.town_middles[game] = advice.middle
+        number = catalogue.number(advice.kind) if advice.kind in catalogue else 0
+        if bool(env.mask()[game, 0, number]) and not (number == 0 and self._is_covered(game)):
+            return number, advice.cell if catalogue.uses_cell[number] else 0
+        return (catalogue.number("escape"), 0) if self._is_covered(game) and "escape" in catalogue else _WAIT
+
+    def _is_covered(self, game: int) -> bool:
+        sight = self._env.backend.sight
+        return bool(sight.dialog[game] or sight.window[game] or sight.menu[game] >= 0)

@@ -1,0 +1,147 @@
+"""Settings of City's environment."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ludus.envs.settings import EnvSettings
+from ludus.worlds.city.game.rules import MAX_SIDE, MIN_SIDE, CityRules
+from ludus.worlds.city.interface.theme import CityDisplay
+
+AT_LEAST = ("population", "happiness", "funds", "balance", "land_value")  # higher is better
+AT_MOST = ("traffic", "pollution")  # percent; lower is better
+WORST = 100.0  # percent
+
+
+def goal_fault(name: str, target: float) -> str | None:
+    """Return the fault of a goal; None if it is valid."""
+    if name not in (*AT_LEAST, *AT_MOST):
+        return f"goals are for {', '.join((*AT_LEAST, *AT_MOST))}, got {name!r}"
+    if name in AT_MOST and not 0.0 <= target < WORST:
+        return f"the goal of {name} must be a percentage from 0 to below {WORST:g}, got {target:g}"
+    if name in AT_LEAST and target <= 0.0:
+        return f"the goal of {name} must be above 0, got {target:g}"
+    return None
+
+
+EMBEDDED = "embedded"
+Entry = Literal["frame", "map", "readings", "menu"]
+Group = Literal["build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore"]
+GROUPS: tuple[Group, ...] = ("build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore")
+CellGrid = Literal["tiles", "lots"]
+Side = Annotated[int, Field(ge=8, le=512)]
+Lots = Annotated[int, Field(ge=1, le=1_000)]
+
+
+class WorldRules(CityRules):
+    """The rules with a map that is small enough to be learned in minutes."""
+
+    columns: Annotated[int, Field(ge=MIN_SIDE, le=MAX_SIDE)] = 20
+    rows: Annotated[int, Field(ge=MIN_SIDE, le=MAX_SIDE)] = 14
+
+
+class GuideSettings(EnvSettings):
+    """A guide that is asked for advice; see `ludus.worlds.city.guide`.
+
+    Attributes:
+        name: Under which a `--plugin` file registers it.
+        every: Decisions from one question to the next.
+        observed: Whether its advice is an observation; else it can only be rewarded.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    every: Annotated[int, Field(ge=1, le=1_000_000)] = 25
+    observed: bool = True
+
+
+class CityConfig(EnvSettings):
+    """Settings of City's environment.
+
+    Attributes:
+        game: `embedded`, or the name of a profile or the path of its file.
+        rules: Of the embedded game.
+        display: How the embedded game looks.
+        wait_s: Game time that passes after the gestures of a decision; one second is ten days of the
+            embedded game. None for 1 s in the embedded game, and for what a profile says in others.
+        steps: Decisions per episode, after which it is truncated.
+        actions: Groups of kinds of action beside waiting; see `catalogue.Catalogue`.
+        kinds: Names of the kinds of action of those groups, beside waiting; None for all of them.
+        cells: Whether a cell of an action is a tile of the map, or a lot where a profile has them.
+        lots: Columns and rows of lots to use, in the middle of the visible map; None for all of them.
+        lands: Seeds of the lands of a real game, used in turn; by default every city has a new land.
+        observe: Entries of the observation.
+        frame: Height and width that the whole window is downscaled to.
+        stack: Pictures of the window that are stacked, the newest last.
+        cell_pixels: Side of a cell in the picture of the map.
+        metrics: `screen` reads figures off the picture; `truth` takes them from the game's state, for comparisons of
+            speed and for debugging, in the embedded game alone.
+        confirm: Whether a placement is judged by the funds before time passes; else over the whole decision.
+        closes: Whether kinds that need the map close what covers it first; else they are not allowed while a menu, a
+            dialog or a window is open, and the player has to close it.
+        menu_buffer: Discovered elements of the interface that are remembered.
+        goals: Targets of figures: at least, or at most for traffic and pollution; each adds a metric and a reward
+            term `goal_NAME`.
+        guide: The guide that is asked for advice; None for none.
+        learned: Folder for learned letters; None relearns those of the embedded game in every process,
+            and keeps those of real games in the user's cache.
+        ocr: Whether OCR reads, in the background, what the known letters of a real game do not cover.
+        workers: Processes that draw and read the embedded games; 0 does it in this one, None uses one per core where
+            there are enough games. The games do not depend on it.
+    """
+
+    game: Annotated[str, Field(min_length=1)] = EMBEDDED
+    rules: WorldRules = WorldRules()
+    display: CityDisplay = CityDisplay()
+    wait_s: Annotated[float, Field(gt=0.0, le=60.0, strict=False)] | None = None
+    steps: Annotated[int, Field(ge=1, le=1_000_000)] = 300
+    actions: Annotated[tuple[Group, ...], Field(min_length=1, strict=False)] = GROUPS
+    kinds: Annotated[tuple[str, ...], Field(min_length=1, max_length=1_000, strict=False)] | None = None
+    cells: CellGrid = "tiles"
+    lots: Annotated[tuple[Lots, Lots], Field(strict=False)] | None = None
+    lands: Annotated[tuple[Annotated[int, Field(ge=1, lt=2**31)], ...], Field(max_length=10_000, strict=False)] = ()
+    observe: Annotated[tuple[Entry, ...], Field(min_length=1, strict=False)] = ("map", "readings", "menu")
+    frame: Annotated[tuple[Side, Side], Field(strict=False)] = (84, 84)
+    stack: Annotated[int, Field(ge=1, le=16)] = 1
+    cell_pixels: Annotated[int, Field(ge=1, le=32)] = 4
+    metrics: Literal["screen", "truth"] = "screen"
+    confirm: bool = True
+    closes: bool = False
+    menu_buffer: Annotated[int, Field(ge=1, le=1000)] = 50
+    goals: dict[str, Annotated[float, Field(ge=0.0, le=1e12, strict=False)]] = Field(default_factory=dict)
+    guide: GuideSettings | None = None
+    learned: str | None = None
+    ocr: bool = True
+    workers: Annotated[int, Field(ge=0, le=1024)] | None = None
+
+    @field_validator("actions", "observe")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} named more than once; name each once")
+        return names
+
+    @field_validator("goals")
+    @classmethod
+    def _can_be_reached(cls, goals: dict[str, float]) -> dict[str, float]:
+        faults = [fault for name, target in goals.items() if (fault := goal_fault(name, target)) is not None]
+        if faults:
+            raise ValueError("; ".join(faults))
+        return goals
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if not self.closes and "explore" not in self.actions:
+            raise ValueError(
+                "with closes: false only the kinds of the group explore close dialogs and menus; "
+                "add explore to actions, or set closes: true"
+            )
+        named = [name for name in ("kinds", "lots", "lands") if getattr(self, name)]
+        named += ["cells"] if self.cells == "lots" else []
+        if self.game == EMBEDDED and named:
+            raise ValueError(f"{', '.join(named)} need a game with a profile, such as game: micropolis")
+        if self.game != EMBEDDED and self.workers:
+            raise ValueError(f"workers need game: {EMBEDDED}; {self.game!r} runs in separate processes")
+        if self.game != EMBEDDED and self.metrics == "truth":
+            raise ValueError(f"metrics: truth needs game: {EMBEDDED}; {self.game!r} is known by its screen alone")
+        return self

@@ -1,0 +1,1 @@
+"""Drivers: how a game is started, captured, controlled, reset and closed."""

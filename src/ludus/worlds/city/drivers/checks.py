@@ -1,0 +1,122 @@
+"""Learned pictures of a game, and checks that it is what it should be; each check raises `GameLostError`.
+
+No game art ships with Ludus. What a landmark, a date or a tool looks like is captured on the first launch, after the
+window, the process and the prompt have been checked, and must look the same from then on.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ludus.core.errors import GameLostError
+from ludus.core.files import read_if_possible, write_atomic
+from ludus.worlds.city.drivers.driver import Frame
+from ludus.worlds.city.drivers.launch import GamePrompt
+from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.profile_schema import GameProfile
+
+ENOUGH = 0.99  # share of equal pixels from which two pictures are the same
+_MAX_BYTES = 4_000_000
+
+
+def cache_folder() -> Path:
+    """Return where learned pictures are kept: `$XDG_CACHE_HOME/ludus/city`, else `~/.cache/ludus/city`."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "ludus" / "city"
+
+
+def likeness(first: Frame, second: Frame) -> float:
+    """Return the share of equal pixels of two pictures; 0 if they differ in size."""
+    if first.shape != second.shape:
+        return 0.0
+    return float(np.mean(np.all(first == second, axis=-1)))
+
+
+class LearnedPictures(dict[str, Frame]):
+    """The pictures of one profile by the name of their region.
+
+    Attributes:
+        folder: Where they are kept; one folder per fingerprint, so that an edited profile relearns them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Read what has been learned; invalid files are ignored."""
+        super().__init__()
+        self.folder = folder
+        if folder.is_dir():
+            for file in sorted(folder.glob("*.png")):
+                picture = _read_picture(file)
+                if picture is not None:
+                    self[file.stem] = picture
+
+    def learn(self, pictures: Mapping[str, Frame]) -> None:
+        """Save pictures, replacing those of the same names."""
+        for name, picture in pictures.items():
+            self[name] = picture.copy()
+            write_atomic(self.folder / f"{name}.png", _png(picture))
+
+    def check(self, name: str, seen: Frame) -> None:
+        """Raise GameLostError if a part of the screen does not look as it was learned."""
+        alike = likeness(self[name], seen)
+        if alike < ENOUGH:
+            raise GameLostError(
+                f"{name} does not look as expected: {alike:.1%} of its pixels match {self.folder / name}.png "
+                f"({ENOUGH:.0%} are required); if the game itself has changed, remove that folder to relearn it"
+            )
+
+
+def _png(picture: Frame) -> bytes:
+    cv2 = opencv("keeping pictures of a game")
+    encoded, content = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
+    if not encoded:
+        raise GameLostError(f"a picture of shape {picture.shape} could not be written as PNG")
+    return bytes(content)
+
+
+def _read_picture(file: Path) -> Frame | None:
+    cv2 = opencv("keeping pictures of a game")
+    content = np.frombuffer(read_if_possible(file, limit=_MAX_BYTES) or b"", np.uint8)
+    picture = cv2.imdecode(content, cv2.IMREAD_COLOR) if content.size else None
+    return None if picture is None else np.asarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB), np.uint8)
+
+
+LEAST_CONTRAST = 3.0  # standard deviation of a picture's values; an empty window has 0
+
+
+def check_picture(frame: Frame, what: str) -> None:
+    """Raise if a picture is empty or black."""
+    contrast = float(frame.std())
+    if contrast < LEAST_CONTRAST:
+        raise GameLostError(f"{what} is empty: the contrast is {contrast:.1f}, at least {LEAST_CONTRAST:g} is required")
+
+
+def check_landmarks(profile: GameProfile, pictures: LearnedPictures, frame: Frame) -> None:
+    """Raise if a landmark is not visible."""
+    for landmark in profile.landmarks.values():
+        pictures.check(landmark.region, profile.regions[landmark.region].cut(frame))
+
+
+def check_truth(profile: GameProfile, prompt: GamePrompt | None) -> None:
+    """Raise if the prompt gives a wrong answer in a new city."""
+    for truth in profile.reset.truth:
+        answer = prompt.ask(truth.ask).strip() if prompt is not None else "nothing"
+        if answer != truth.answer:
+            raise GameLostError(f"the prompt answers {answer!r} to {truth.ask!r} in a new city, not {truth.answer!r}")
+
+
+def check_fresh(profile: GameProfile, pictures: LearnedPictures, frame: Frame) -> None:
+    """Raise if the picture is not that of a new city."""
+    for name in (*profile.reset.fresh, *([profile.pause.region] if profile.pause.region else [])):
+        pictures.check(name, profile.regions[name].cut(frame))
+
+
+def check_terrain(seed: int, terrain: Frame, known: Mapping[int, Frame]) -> None:
+    """Raise if the land differs from that of the same seed, or equals that of another seed."""
+    check_picture(terrain, "the land of a new city")
+    if seed in known and likeness(known[seed], terrain) < ENOUGH:
+        raise GameLostError(f"the land of seed {seed} differs from before")
+    for other, land in known.items():
+        if other != seed and np.array_equal(land, terrain):
+            raise GameLostError(f"the land of seed {seed} is that of seed {other}: no new city was started")

@@ -1,0 +1,123 @@
+"""Gestures, positions and failures: the vocabulary between City and a game, embedded or on a real screen.
+
+Positions are fractions of the game's picture, `(0, 0)` its upper left corner and `(1, 1)` its lower right one, so that
+a profile holds at every size. Only pictures come back from a game; perception reads them.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Frame: TypeAlias = NDArray[np.uint8]  # (height, width, 3), RGB
+Button: TypeAlias = Literal["left", "middle", "right"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place in the picture, as fractions of its width and height."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A rectangle of the picture, as fractions of its width and height."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def middle(self) -> Point:
+        """The point in the middle of it."""
+        return Point((self.left + self.right) / 2.0, (self.top + self.bottom) / 2.0)
+
+    def pixels(self, width: int, height: int) -> tuple[int, int, int, int]:
+        """Return left, top, right and bottom in pixels of a picture of this size, at least one pixel each way."""
+        left, top = round(self.left * width), round(self.top * height)
+        return left, top, max(left + 1, round(self.right * width)), max(top + 1, round(self.bottom * height))
+
+    def cut(self, frame: Frame) -> Frame:
+        """Return this part of a picture, as a view of it."""
+        left, top, right, bottom = self.pixels(frame.shape[1], frame.shape[0])
+        return frame[top:bottom, left:right]
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """Moves the pointer to a place and clicks."""
+
+    at: Point
+    button: Button = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Moves the pointer to a place."""
+
+    at: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Drag:
+    """Presses a button at one place, moves to another and releases it."""
+
+    start: Point
+    end: Point
+    button: Button = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Presses and releases a key, by its X11 name such as `Escape`, `Return` or `a`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scroll:
+    """Turns the wheel at a place by a number of notches; positive is up."""
+
+    at: Point
+    notches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Lets the game run for some time, by its own clock where it has one, else by the wall clock."""
+
+    seconds: float
+
+
+Gesture: TypeAlias = Click | Move | Drag | Key | Scroll | Wait
+
+
+TroubleKind: TypeAlias = Literal["screen", "process", "window", "frozen", "over", "dialog", "layout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A failure of the game or its screen."""
+
+    # `screen`, `process` or `window` if that is gone, `frozen` if nothing moves any more, `over` if the city is over,
+    # `dialog` if a window covers the picture, `layout` if a landmark is not visible.
+    kind: TroubleKind
+    what: str  # in words, for people
+
+    @property
+    def loses_city(self) -> bool:
+        """Whether the city is lost, so that a new one must be started."""
+        return self.kind not in ("dialog", "layout")
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A failure, and whether the same city continued after it."""
+
+    trouble: Trouble
+    city_went_on: bool
+    seconds: float

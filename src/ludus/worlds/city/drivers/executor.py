@@ -1,0 +1,230 @@
+"""Execute gestures and steps of a profile in a running game, and wait until they have been drawn."""
+
+import functools
+import signal
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ludus.core.errors import GameLostError
+from ludus.worlds.city.drivers.checks import ENOUGH, LearnedPictures, likeness
+from ludus.worlds.city.drivers.driver import Click, Drag, Key, Move, Point, Region, Scroll, Wait
+from ludus.worlds.city.drivers.launch import GamePrompt
+from ludus.worlds.city.profile_schema import Ask, GameProfile, Operation, Ticks, operations
+from ludus.worlds.city.screen.capture import Box, wait_for_change, wait_until_still
+from ludus.worlds.city.screen.session import ScreenSession
+from ludus.worlds.city.screen.windows import Window
+
+_SIGN_TRIES = 3
+_CLOCK_TICK_S = 0.002  # games count in milliseconds
+_PAUSE_TRIES = 3
+_SLOWEST = 50.0  # times what its own time takes at best, on a busy machine
+_COVERED_CAPTURES = 5  # equal ones in a row when a dialog or a menu has come up
+_PATIENCE = 5  # times the game ran without any change, before a game without a sign counts as frozen
+
+
+class GestureExecutor:
+    """Acts on one running game, through its main window."""
+
+    def __init__(
+        self,
+        session: ScreenSession,
+        profile: GameProfile,
+        pictures: LearnedPictures,
+        window: Window,
+        prompt: GamePrompt | None,
+        clock_speed: float = 1.0,
+    ) -> None:
+        """Attach to a running game, whose clock runs at a multiple of the real one."""
+        self.window, self.prompt, self.frozen = window, prompt, False
+        self._session, self._profile, self._pictures = session, profile, pictures
+        self._toggle = operations(profile.pause.steps)
+        self._openers = frozenset(menu.at for menu in profile.menus.values())
+        self._turn, self._lag_s = 0, profile.settle.lag_s / clock_speed
+        self._missed = 0  # changes that were due in a row and did not come
+
+    def do(self, steps: Sequence[Operation], seed: int = 0) -> None:
+        """Do everything in order; return when it has been drawn and the game is paused again."""
+        if not self._toggle:
+            self._session.signal(signal.SIGCONT)
+        before = self._look(()) if self._profile.settle.sign is None or self.is_covered else None
+        times: list[float] = []
+        for number, step in enumerate(steps):
+            if number:
+                time.sleep(self._profile.input.between_s)
+            if not isinstance(step, Wait):
+                times.append(time.monotonic())
+            self._do_one(step, seed)
+        if self._profile.input.park is not None:
+            self._do_one(Move(self._profile.input.park), seed)
+        self._settle(times, before)
+        # A paused game shows the same picture for as long as it is paused: only after it ran is a change due.
+        if any(isinstance(step, Wait) for step in steps) and self._profile.settle.sign is None:
+            has_changed = before is None or not np.array_equal(before, self._look(()))
+            self._missed = 0 if has_changed else self._missed + 1
+        if self._missed >= _PATIENCE:
+            raise self._freeze(f"nothing changed while the game ran {_PATIENCE} times")
+        if self._toggle:
+            self._make_paused()
+        else:
+            self._session.signal(signal.SIGSTOP)
+        if self.prompt is not None:
+            self.prompt.drain()
+
+    def see(self, region: Region) -> NDArray[np.uint8]:
+        """Return a part of the picture, RGB."""
+        return self._session.capture.grab(self._box(region))
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether another window of the game covers its picture: a dialog or an open menu."""
+        return any(window.id != self.window.id for window in self._session.shown())
+
+    @property
+    def _has_dialog(self) -> bool:
+        return any(window.id != self.window.id and not window.popup for window in self._session.shown())
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the picture shows that the game is paused; True before that picture has been learned."""
+        name = self._profile.pause.region
+        if name is None:
+            return self._session.is_stopped
+        learned = self._pictures.get(name)
+        return learned is None or likeness(learned, self.see(self._profile.regions[name])) >= ENOUGH
+
+    def _do_one(self, step: Operation, seed: int = 0, ticks: int = 0) -> None:
+        hands, slow = self._session.input, self._profile.input
+        match step:
+            case Click():
+                before = self._look(()) if step.at in self._openers else None
+                hands.click(*self._pixel(step.at), step.button, slow.hold_s)
+                if before is not None:
+                    self._wait_for_menu(before)
+            case Move():
+                hands.move(*self._pixel(step.at))
+            case Drag():
+                hands.drag(self._pixel(step.start), self._pixel(step.end), step.button, slow.drag_s)
+            case Key():
+                hands.key(step.name, slow.hold_s)
+            case Scroll():
+                hands.scroll(*self._pixel(step.at), step.notches)
+            case Wait():
+                self._run_for(step.seconds)
+            case Ask():
+                if self.prompt is None:
+                    raise GameLostError(f"there is no prompt to ask {step.command!r}; the game does not run")
+                self.prompt.ask(step.command.replace("{seed}", str(seed)).replace("{ticks}", str(ticks)))
+
+    def _run_for(self, seconds: float) -> None:
+        """Let the game run, by its own clock or else by the wall clock."""
+        if self._profile.pause.ticks is not None:
+            self._run_ticks(self._profile.pause.ticks, seconds)
+            return
+        paused = self.is_paused
+        for toggle in self._toggle if paused else ():
+            self._do_one(toggle)
+        time.sleep(seconds)
+        for toggle in self._toggle:
+            self._do_one(toggle)
+
+    def _run_ticks(self, clock: Ticks, seconds: float) -> None:
+        """Let the game run until it pauses itself; it does not run while a dialog is open."""
+        give_up = time.monotonic() + (
+            seconds if self._has_dialog else self._profile.settle.timeout_s + _SLOWEST * seconds
+        )
+        for step in operations(clock.run):
+            self._do_one(step, ticks=max(1, round(seconds / clock.tick_s)))
+        while self.prompt is not None and self.prompt.ask(clock.ended.ask).strip() != clock.ended.answer:
+            if time.monotonic() < give_up:
+                time.sleep(self._profile.settle.poll_s)
+            elif self._has_dialog:
+                for step in operations(clock.run):
+                    self._do_one(step)
+                return
+            else:
+                raise self._freeze(f"it did not run for {seconds:g} s of its clock")
+
+    def _make_paused(self) -> None:
+        """Pause a game that an operation has started."""
+        for _ in range(_PAUSE_TRIES):
+            if self.is_paused or self.is_covered:
+                return
+            before = self._look(())
+            for toggle in self._toggle:
+                self._do_one(toggle)
+            self._settle((), before)
+        raise GameLostError(f"the game could not be paused in {_PAUSE_TRIES} tries")
+
+    def _wait_for_menu(self, before: NDArray[np.uint8]) -> None:
+        """Wait until an opened menu has been drawn: the next click would go through to what is below it."""
+        settle = self._profile.settle
+        wait_for_change(lambda: self._look(()), before, settle.timeout_s, settle.poll_s)
+        wait_until_still(lambda: self._look(()), settle.captures, self._lag_s, settle.poll_s)
+
+    def _settle(self, times: Sequence[float], before: NDArray[np.uint8] | None) -> None:
+        """Wait until everything that was done has been drawn and the picture is still.
+
+        `times` says when each operation was done; `before` is None if a new window is evidence enough.
+        """
+        settle = self._profile.settle
+        if settle.sign is not None:
+            self._session.wait_until_idle(settle.timeout_s)  # windows that come or go with it have done so then
+        if settle.sign is not None and not self.is_covered:
+            self._wait_for_sign(times)
+        elif before is not None:
+            wait_for_change(lambda: self._look(()), before, self._lag_s, settle.poll_s)
+        watched = [self._profile.regions[name] for name in settle.watch]
+        still_captures = settle.captures if before is not None or not self.is_covered else _COVERED_CAPTURES
+        wait_until_still(lambda: self._look(watched), still_captures, settle.timeout_s, settle.poll_s)
+
+    def _wait_for_sign(self, times: Sequence[float]) -> None:
+        """Give a sign and wait until it shows.
+
+        A game may delay the drawing of each change by the same time, and draw several changes at once. It is idle when
+        the sign is given, so everything before is drawn before the sign. But if something changed the region of the
+        sign shortly before, the sign is seen as early as that change. The rest may still be pending, for as long as the
+        sign was later; on a busy machine it may be drawn even later.
+        """
+        settle, sign = self._profile.settle, self._profile.settle.sign
+        if sign is None:
+            return
+        look = functools.partial(self._look, (self._profile.regions[sign.region],))
+        for attempt in range(_SIGN_TRIES):
+            given, before = time.monotonic(), look()
+            for step in operations(sign.second if self._turn % 2 else sign.first):
+                self._do_one(step)
+            self._turn += 1
+            # What was chosen last may be what the sign chooses: then nothing shows, and the other one must be tried.
+            seen = wait_for_change(look, before, settle.timeout_s if attempt else self._lag_s, settle.poll_s)
+            if not seen and not attempt and self._session.wait_until_idle(settle.timeout_s):
+                seen = not np.array_equal(look(), before)
+            if seen:
+                earlier = [given - moment for moment in times if given - moment <= self._lag_s]
+                if earlier:
+                    time.sleep(max(earlier) + _CLOCK_TICK_S)
+                    self._session.wait_until_idle(settle.timeout_s)
+                return
+        raise self._freeze(f"{_SIGN_TRIES} signs were not seen within {settle.timeout_s:g} s each")
+
+    def _freeze(self, why: str) -> GameLostError:
+        self.frozen = True
+        return GameLostError(f"the screen of {self._profile.title} is frozen: {why}")
+
+    def _look(self, regions: Sequence[Region]) -> NDArray[np.uint8]:
+        """Return the pixels of some regions in a row, or all of the picture, to compare."""
+        raw = self._session.capture.raw
+        if not regions:
+            return raw(self.window.box)
+        return np.concatenate([raw(self._box(region)).reshape(-1) for region in regions])
+
+    def _box(self, region: Region) -> Box:
+        left, top, right, bottom = region.pixels(self.window.width, self.window.height)
+        return left + self.window.left, top + self.window.top, right + self.window.left, bottom + self.window.top
+
+    def _pixel(self, point: Point) -> tuple[int, int]:
+        x = min(max(int(point.x * self.window.width), 0), self.window.width - 1)
+        y = min(max(int(point.y * self.window.height), 0), self.window.height - 1)
+        return self.window.left + x, self.window.top + y

@@ -1,0 +1,287 @@
+"""The driver of a real game on its own virtual screen, as its profile describes it.
+
+Several drivers run side by side, and evaluation never shares a screen with training. A driver is for one thread at a
+time; different drivers can be used by different threads.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Self
+
+from ludus.core.errors import GameLostError
+from ludus.worlds.city.drivers import checks
+from ludus.worlds.city.drivers.checks import ENOUGH, LearnedPictures, cache_folder, likeness
+from ludus.worlds.city.drivers.driver import Frame, Gesture, Incident, Trouble
+from ludus.worlds.city.drivers.executor import GestureExecutor
+from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, clock_speed, start_game
+from ludus.worlds.city.profile_schema import GameProfile, Operation, operations
+from ludus.worlds.city.screen.capture import wait_until_still
+from ludus.worlds.city.screen.session import ScreenSession
+from ludus.worlds.city.screen.windows import Window
+
+_STILL_S = 2.0  # how long a window may take to draw itself when it has come up; a game that runs is never still
+_UP_POLL_S = 0.05
+_LEARN_ROUNDS = 5
+
+
+class X11Driver:
+    """A real game, played through a screen.
+
+    Attributes:
+        pictures: What has been learned about how it looks.
+        incidents: All failures that were recovered from, in order.
+    """
+
+    def __init__(self, profile: GameProfile, pictures: LearnedPictures | None = None) -> None:
+        """Prepare a driver; `launch` starts the game."""
+        self.profile, self.width, self.height = profile, profile.width, profile.height
+        if pictures is None:
+            pictures = LearnedPictures(cache_folder() / f"{profile.name}-{profile.fingerprint}")
+        self.pictures = pictures
+        self.incidents: list[Incident] = []
+        self.seed = 0
+        self._session: ScreenSession | None = None
+        self._executor: GestureExecutor | None = None
+        self._terrains: dict[int, Frame] = {}
+
+    def launch(self) -> None:
+        """Start the screen and the game, learn its pictures if they are not known, and start a city."""
+        check_installed(self.profile)
+        self.close()
+        self._session = ScreenSession(*self.profile.screen)
+        try:
+            if set(self.profile.learned_regions) <= set(self.pictures):
+                self.reset(self.seed)
+            else:
+                self._check_new(self.seed, self._learn())
+        except BaseException:
+            self.close()
+            raise
+
+    def capture(self) -> Frame:
+        """Return a capture of the game's window."""
+        hands = self._checked_executor()
+        return self._running_session().capture.grab(hands.window.box)
+
+    def act(self, gestures: Sequence[Gesture]) -> None:
+        """Do the gestures, let the game run where they wait, and return when everything has been drawn."""
+        self.do(gestures)
+
+    def reset(self, seed: int) -> None:
+        """Start a new city and verify it by the prompt, the date, the funds and the land."""
+        failures: list[str] = []
+        for attempt in range(self.profile.reset.tries):
+            try:
+                if attempt or self.profile.reset.relaunch or self._lost() is not None:
+                    self._start(seed)
+                self._check_new(seed, self._begin(seed))
+            except GameLostError as error:
+                failures.append(str(error))
+            else:
+                return
+        raise GameLostError(f"no new city in {len(failures)} tries: {'; '.join(failures)}")
+
+    def close(self) -> None:
+        """End the game, the screen and everything started for them; may be called twice."""
+        if self._executor is not None and self._executor.prompt is not None:
+            self._executor.prompt.close()
+        if self._session is not None:
+            self._session.close()
+        self._executor = self._session = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def prompt(self) -> GamePrompt:
+        """The game's prompt, for truth and audits, never for an agent; raises GameLostError if there is none."""
+        if self._executor is None or self._executor.prompt is None:
+            raise GameLostError(f"{self.profile.title} has no prompt, or it does not run; call launch()")
+        return self._executor.prompt
+
+    def connect(self) -> None:
+        """Check the process, the window, the picture and the landmarks; raise GameLostError if a check fails."""
+        frame = self.capture()
+        checks.check_picture(frame, f"the window of {self.profile.title}")
+        checks.check_landmarks(self.profile, self.pictures, frame)
+
+    def trouble(self) -> Trouble | None:
+        """Return the worst present failure, or None; does not act."""
+        try:
+            return self._look_for_trouble()
+        except GameLostError as error:
+            return self._lost() or Trouble("screen", str(error))
+
+    def recover(self) -> bool:
+        """Recover from a failure, or raise GameLostError; return whether the same city continues."""
+        trouble, started = self.trouble(), time.monotonic()
+        if trouble is None:
+            return True
+        goes_on = not trouble.loses_city and self._mend()
+        if not goes_on:
+            if self._session is None or not self._session.screen.is_alive:
+                self.launch()
+            else:
+                self._start(self.seed)
+                self.reset(self.seed)
+        self.incidents.append(Incident(trouble, goes_on, time.monotonic() - started))
+        return goes_on
+
+    def open_dialogs(self) -> tuple[str, ...]:
+        """Return the dialogs that cover the picture: their names in the profile, or the titles of unknown ones."""
+        return tuple(self._dialog_name(window) or window.title for window in self._dialogs())
+
+    def has_menu(self) -> bool:
+        """Return whether a menu or a tooltip covers the picture."""
+        return self._executor is not None and any(window.popup for window in self._running_session().shown())
+
+    def do(self, steps: Sequence[Operation]) -> None:
+        """Do steps of the profile, such as those of `profile.camera["left"]`, like `act`."""
+        self._checked_executor().do(steps, self.seed)
+        self._checked_executor()  # a click can end the game
+
+    def _start(self, seed: int) -> None:
+        """Start the game's process and wait for its window."""
+        session, profile = self._running_session(), self.profile
+        if self._executor is not None and self._executor.prompt is not None:
+            self._executor.prompt.close()
+        self._executor = None
+        prompt = start_game(session, profile, seed)
+        try:
+            window = session.wait_for(self._is_main, f"the window of {profile.title}", profile.launch.timeout_s)
+            self._wait_until_up(session, window)
+        except BaseException:
+            if prompt is not None:
+                prompt.close()
+            raise
+        self._executor = GestureExecutor(session, profile, self.pictures, window, prompt, clock_speed(profile))
+
+    def _wait_until_up(self, session: ScreenSession, window: Window) -> None:
+        """Wait until a window shows something and stays still, or for a while if the game is animated."""
+        launch, poll_s = self.profile.launch, self.profile.settle.poll_s
+        give_up = time.monotonic() + launch.timeout_s
+        while session.capture.grab(window.box).std() < checks.LEAST_CONTRAST and time.monotonic() < give_up:
+            time.sleep(_UP_POLL_S)
+        captures = max(2, round(launch.still_s / poll_s))
+        wait_until_still(lambda: session.capture.raw(window.box), captures, _STILL_S + launch.still_s, poll_s)
+
+    def _begin(self, seed: int) -> Frame:
+        """Do the reset steps, check the prompt's truth and return the picture of the new city."""
+        hands = self._checked_executor()
+        hands.do(operations(self.profile.reset.steps), seed)
+        checks.check_truth(self.profile, hands.prompt)
+        return self.capture()
+
+    def _check_new(self, seed: int, frame: Frame) -> None:
+        """Check by its picture that a city has just started, on the land of its seed."""
+        land = self.profile.regions[self.profile.reset.terrain].cut(frame).copy()
+        checks.check_fresh(self.profile, self.pictures, frame)
+        checks.check_terrain(seed, land, self._terrains)
+        self._terrains[seed], self.seed = land, seed
+        self.connect()
+
+    def _learn(self) -> Frame:
+        """Learn the pictures of a fresh game, whose starts must look the same; return that of the new city."""
+        regions, last = self.profile.regions, dict[str, Frame]()
+        for _ in range(_LEARN_ROUNDS):
+            self._start(self.seed)
+            frame = self._begin(self.seed)
+            seen = {name: regions[name].cut(frame).copy() for name in self.profile.learned_regions}
+            for landmark in self.profile.landmarks.values():
+                checks.check_picture(seen[landmark.region], f"the landmark {landmark.region}")
+            if last and all(likeness(last[name], seen[name]) >= ENOUGH for name in seen):
+                self.pictures.learn(seen)
+                return frame
+            last = seen
+        raise GameLostError(
+            f"{self.profile.title} looks different after every start; choose landmarks that stay the same"
+        )
+
+    def _mend(self) -> bool:
+        """Close dialogs and restore landmarks; return whether that was enough."""
+        try:
+            for window in self._dialogs():
+                name = self._dialog_name(window)
+                if name is None:
+                    self._running_session().windows.ask_to_close(window)
+                else:
+                    self.do(operations(self.profile.dialogs[name].close))
+            frame = self.capture().copy()
+            for landmark in self.profile.landmarks.values():
+                if landmark.restore and not self._is_seen(landmark.region, frame):
+                    self.do(operations(landmark.restore))
+            self.do(())
+        except GameLostError:
+            return False
+        return self.trouble() is None
+
+    def _look_for_trouble(self) -> Trouble | None:
+        lost = self._lost()
+        if lost is not None or self._executor is None:
+            return lost
+        for window in self._dialogs():
+            name = self._dialog_name(window)
+            words = f"the dialog {name}" if name else f"an unexpected window {window.title!r}"
+            return Trouble("dialog", f"{words} covers the picture")
+        if not self._executor.is_covered:
+            frame = self._running_session().capture.grab(self._executor.window.box)
+            for name, landmark in self.profile.landmarks.items():
+                if not self._is_seen(landmark.region, frame):
+                    return Trouble("layout", f"the landmark {name} is not visible")
+        return None
+
+    def _lost(self) -> Trouble | None:
+        """Return an unrecoverable failure, if any."""
+        try:
+            return self._look_for_loss()
+        except GameLostError as error:
+            return Trouble("screen", str(error))
+
+    def _look_for_loss(self) -> Trouble | None:
+        if self._session is None or not self._session.screen.is_alive:
+            return Trouble("screen", "the virtual screen is gone")
+        if self._executor is None or not self._session.is_running:
+            return Trouble("process", f"the process of {self.profile.title} is gone")
+        if self._executor.frozen or (self.profile.pause.steps and self._session.is_stopped):
+            return Trouble("frozen", "the screen does not change any more")
+        shown = self._session.shown()
+        for window in shown:
+            name = self._dialog_name(window)
+            if name is not None and self.profile.dialogs[name].ends_game:
+                return Trouble("over", f"the city is over: {name}")
+        if all(window != self._executor.window for window in shown):
+            return Trouble("window", f"the window of {self.profile.title} is gone")
+        return None
+
+    def _is_main(self, window: Window) -> bool:
+        fits = (window.width, window.height) == (self.profile.width, self.profile.height)
+        return fits and self.profile.window.title.fullmatch(window.title) is not None
+
+    def _dialogs(self) -> list[Window]:
+        """Return the game's other windows, without open menus."""
+        if self._executor is None:
+            return []
+        main = self._executor.window.id
+        return [window for window in self._running_session().shown() if window.id != main and not window.popup]
+
+    def _dialog_name(self, window: Window) -> str | None:
+        fitting = (name for name, dialog in self.profile.dialogs.items() if dialog.window.fullmatch(window.title))
+        return next(fitting, None)
+
+    def _is_seen(self, region: str, frame: Frame) -> bool:
+        return likeness(self.pictures[region], self.profile.regions[region].cut(frame)) >= ENOUGH
+
+    def _running_session(self) -> ScreenSession:
+        if self._session is None:
+            raise GameLostError(f"{self.profile.title} does not run; call launch()")
+        return self._session
+
+    def _checked_executor(self) -> GestureExecutor:
+        """Return the executor if the game can be seen and acted on."""
+        lost = self._lost()
+        if lost is not None or self._executor is None:
+            raise GameLostError(lost.what if lost is not None else f"{self.profile.title} does not run; call launch()")
+        return self._executor

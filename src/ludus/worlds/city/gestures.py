@@ -1,0 +1,251 @@
+"""From decisions to gestures: what is clicked and pressed for a kind of action at a cell."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ludus.worlds.city.catalogue import BULLDOZER, CLOSED_MENUS, ROAD, STREETS, TAX, Catalogue, funded_sliders
+from ludus.worlds.city.config import CellGrid
+from ludus.worlds.city.drivers.driver import Click, Drag, Gesture, Key, Point, Region, Scroll
+from ludus.worlds.city.game.rules import Department, Tool
+from ludus.worlds.city.interface.boxes import Box, point_in
+from ludus.worlds.city.interface.layout import Layout
+from ludus.worlds.city.interface.menus import MENUS, all_entries
+from ludus.worlds.city.interface.panes import place_lists
+from ludus.worlds.city.interface.theme import TextMeasure
+from ludus.worlds.city.profile_schema import GameProfile, Operation, operations
+
+FUNDING_LEVELS = (0, 50, 80, 100)  # percent, as the menu offers them
+# One for each of the two dialogs that can come on one day, and one for a window behind them. None does harm alone.
+CLEAR: tuple[Gesture, ...] = (Key("Escape"), Key("Escape"), Key("Escape"))
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenPlaces:
+    """Positions that actions need, on a screen where they never move."""
+
+    tools: Mapping[str, Point]  # where the tool of a kind is chosen
+    cells: tuple[Point, ...]  # middles of the cells that are seen, row by row
+    fixed: Mapping[str, tuple[Gesture, ...]]  # kinds that are always the same gestures
+    after: Mapping[str, tuple[Gesture, ...]]  # what follows the click of a kind on a cell
+    headings: tuple[Point, ...]  # where menus are opened
+    forbidden: tuple[Region, ...]  # where no exploring click ever goes
+
+    def is_forbidden(self, point: Point) -> bool:
+        """Whether no exploring click may go there."""
+        return any(
+            region.left <= point.x <= region.right and region.top <= point.y <= region.bottom
+            for region in self.forbidden
+        )
+
+
+class Gestures:
+    """Converts decisions to gestures on one kind of screen; holds no state of a game."""
+
+    def __init__(self, catalogue: Catalogue, places: ScreenPlaces) -> None:
+        self.catalogue, self.places = catalogue, places
+        self._names = catalogue.names
+
+    def of(self, kind: int, cell: int, target: Point | None = None) -> Sequence[Gesture]:
+        """Return the gestures of a decision: a kind of the catalogue, and a cell for kinds that need one.
+
+        Kinds that choose an element of the interface click on `target`; None clicks nowhere.
+        """
+        name, places = self._names[kind], self.places
+        fixed = places.fixed.get(name)
+        if fixed is not None:
+            return fixed
+        if name in STREETS:
+            end = places.cells[self.catalogue.street_end(name, cell)]
+            return (Click(places.tools[name]), Drag(places.cells[cell], end))
+        tool = places.tools.get(name)
+        if tool is not None:
+            return (Click(tool), Click(places.cells[cell]), *places.after.get(name, ()))
+        if name == "random_click":
+            target = self.catalogue.window_point(cell)
+        return () if target is None or places.is_forbidden(target) else (Click(target),)
+
+
+def embedded_places(layout: Layout, face: TextMeasure) -> ScreenPlaces:
+    """Return the places of the embedded game in a layout."""
+    size = (layout.width, layout.height)
+    view = layout.view
+    tools = {tool.name.lower(): point_in(*layout.tools[tool].box.middle, *size) for tool in Tool}
+    tools["bulldoze"] = tools.pop(Tool.BULLDOZER.name.lower())
+    tools |= dict.fromkeys(STREETS, tools[Tool.ROAD.name.lower()])
+    cells = tuple(
+        point_in(
+            view.box.left + column * view.tile + view.tile // 2, view.box.top + row * view.tile + view.tile // 2, *size
+        )
+        for row in range(view.rows)
+        for column in range(view.columns)
+    )
+    middle = point_in(*view.box.middle, *size)
+    down, up = (point_in(*button.box.middle, *size) for button in layout.tax_buttons)
+    fixed: dict[str, tuple[Gesture, ...]] = {
+        **_basic(middle),
+        "tax_up": (Click(up),),
+        "tax_down": (Click(down),),
+        **{f"camera_{key.lower()}": (Key(key),) for key in ("Left", "Right", "Up", "Down")},
+        **_menu_clicks(layout, face),
+    }
+    return ScreenPlaces(
+        tools=tools,
+        cells=cells,
+        fixed=fixed,
+        after={"bulldoze": (Key("Return"),)},  # answers the question that is asked before some buildings
+        headings=tuple(_middle(menu.box, size) for menu in layout.menus if not _is_closed(menu.name)),
+        forbidden=tuple(menu.box.region(*size) for menu in layout.menus if _is_closed(menu.name)),
+    )
+
+
+def _basic(middle: Point) -> dict[str, tuple[Gesture, ...]]:
+    """Return the kinds that are the same gestures in every game; `middle` is that of the map."""
+    return {
+        "wait": (),
+        "observe": (),
+        "escape": (Key("Escape"),),
+        "scroll_down": (Scroll(middle, -1),),
+        "scroll_up": (Scroll(middle, 1),),
+    }
+
+
+def funding_kind(department: Department, level: int) -> str:
+    """Return the path of the menu's entry that funds a department at one of `FUNDING_LEVELS`."""
+    return f"menu.budget.funding.{department.name.lower()}.{FUNDING_LEVELS[level]}"
+
+
+def _menu_clicks(layout: Layout, face: TextMeasure) -> dict[str, tuple[Gesture, ...]]:
+    """For every entry without a submenu, the clicks that lead to it."""
+    clicks: dict[str, tuple[Gesture, ...]] = {}
+    size = (layout.width, layout.height)
+    for name, entry in all_entries():
+        if entry.children or _is_closed(name):
+            continue
+        path: list[int] = []
+        level, way = MENUS, []
+        for step in name.split(".")[1:]:
+            index = next(number for number, child in enumerate(level) if child.name == step)
+            shown = place_lists(tuple(path), layout, face)[-1].elements if path else layout.menus
+            way.append(Click(_middle(shown[index].box, size)))
+            path.append(index)
+            level = level[index].children
+        clicks[name] = tuple(way)
+    return clicks
+
+
+def _is_closed(name: str) -> bool:
+    """Whether a menu, by the name of its heading or of an entry, is one of those that no action opens."""
+    return name.split(".")[1] in CLOSED_MENUS
+
+
+def _middle(box: Box, size: tuple[int, int]) -> Point:
+    return point_in(*box.middle, *size)
+
+
+_HEADING = (0.025, 0.014)  # half the width and height around a menu's heading where exploring never clicks
+_TAX_STEP = 1.0  # percent
+
+
+class ProfileGestures:
+    """Converts decisions to operations in one game, and remembers the levels of funding.
+
+    Attributes:
+        headings: Where menus are opened.
+        region: The part of the picture that the cells cover.
+    """
+
+    def __init__(self, profile: GameProfile, catalogue: Catalogue, cells: CellGrid) -> None:
+        self._profile, self._catalogue = profile, catalogue
+        self._lots = profile.lots if cells == "lots" else None
+        self._grid = profile.lot_grid if self._lots is not None and profile.lot_grid is not None else profile.grid
+        self.region = self._grid.region
+        self.headings = tuple(menu.at for menu in profile.menus.values() if not menu.closed)
+        self._closed = tuple(menu.at for menu in profile.menus.values() if menu.closed)
+        self._fixed = self._make_fixed()
+        self._funded = funded_sliders(profile)
+        self._levels: dict[str, int] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Note the start of a new city, in which all departments are funded."""
+        self._levels = dict.fromkeys(self._funded, len(FUNDING_LEVELS) - 1)
+
+    def of(self, kind: int, cell: int, tax: float | None, target: Point | None = None) -> Sequence[Sequence[Operation]]:
+        """Return the operations of a decision in one or several parts; each part is drawn before the next.
+
+        `tax` is what was read last, None if it is not known; the other arguments are those of `Gestures.of`.
+        """
+        name = self._catalogue.kinds[kind].name
+        fixed = self._fixed.get(name)
+        if fixed is not None:
+            return (fixed,)
+        if name.startswith("tax_") and name.removeprefix("tax_") in ("up", "down"):
+            return (self._change_tax(name, tax),)
+        if self._catalogue.kinds[kind].group == "funding":
+            return self._fund(*name.rsplit("_", 1))
+        if name == "random_click":
+            target = self._catalogue.window_point(cell)
+        if self._catalogue.kinds[kind].group != "explore":
+            return (self._build(name, cell),)
+        return ((Click(target),),) if target is not None and not self.is_forbidden(target) else ((),)
+
+    def is_forbidden(self, point: Point) -> bool:
+        """Whether no exploring click may go there: a menu that no action opens."""
+        return any(abs(point.x - at.x) <= _HEADING[0] and abs(point.y - at.y) <= _HEADING[1] for at in self._closed)
+
+    def _build(self, name: str, cell: int) -> Sequence[Operation]:
+        tools = self._profile.tools
+        if self._lots is not None and name in self._lots.blocks:
+            corner = self._grid.corner(*self._place(cell))
+            return [
+                gesture
+                for step in self._lots.blocks[name]
+                for gesture in (Click(tools[step.tool].at), step.gesture(corner))
+            ]
+        if name in STREETS:
+            end = self._cell(self._catalogue.street_end(name, cell))
+            return (Click(tools[ROAD].at), Drag(self._cell(cell), end))
+        return (Click(tools[BULLDOZER if name == "bulldoze" else name].at), Click(self._cell(cell)))
+
+    def _change_tax(self, name: str, tax: float | None) -> Sequence[Operation]:
+        """Click on the slider one step from its value; do nothing if that cannot be read."""
+        if tax is None:
+            return ()
+        return (Click(self._profile.slider_point(TAX, tax + (_TAX_STEP if name == "tax_up" else -_TAX_STEP))),)
+
+    def _fund(self, name: str, way: str) -> Sequence[Sequence[Operation]]:
+        """Open the dialog by its menu, click on the slider of a department, and close the dialog."""
+        dialog = self._funded[name].dialog or ""
+        level = min(max(self._levels[name] + (1 if way == "up" else -1), 0), len(FUNDING_LEVELS) - 1)
+        self._levels[name] = level
+        opens = next(
+            (Click(menu.at), Click(menu.items[dialog]))
+            for menu in self._profile.menus.values()
+            if dialog in menu.items and not menu.closed
+        )
+        close = operations(self._profile.dialogs[dialog].close)
+        return (opens, (Click(self._profile.slider_point(name, FUNDING_LEVELS[level])),), close)
+
+    def _cell(self, cell: int) -> Point:
+        column, row = self._place(cell)
+        if self._lots is None:
+            return self._grid.cell(column, row)
+        corner, anchor = self._grid.corner(column, row), self._lots.anchor
+        return Point(corner.x + anchor.x, corner.y + anchor.y)
+
+    def _place(self, cell: int) -> tuple[int, int]:
+        row, column = divmod(cell, self._catalogue.columns)
+        return column, row
+
+    def _make_fixed(self) -> Mapping[str, tuple[Operation, ...]]:
+        """Kinds that are always the same gestures."""
+        middle, profile = self.region.middle, self._profile
+        return {
+            **_basic(middle),
+            **{f"camera_{name}": operations(steps) for name, steps in profile.camera.items()},
+            **{
+                f"menu.{name}.{item}": (Click(menu.at), Click(at))
+                for name, menu in profile.menus.items()
+                for item, at in menu.items.items()
+            },
+        }

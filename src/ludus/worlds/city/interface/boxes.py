@@ -1,0 +1,99 @@
+"""Rectangles in pixels, and cutting strips off them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ludus.worlds.city.drivers.driver import Point, Region
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels of the game's picture."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    @property
+    def right(self) -> int:
+        """First column to the right of it."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        """First row below it."""
+        return self.top + self.height
+
+    @property
+    def middle(self) -> tuple[int, int]:
+        """The pixel in the middle of it."""
+        return self.left + self.width // 2, self.top + self.height // 2
+
+    def holds(self, x: int, y: int) -> bool:
+        """Whether a pixel lies in it."""
+        return self.left <= x < self.left + self.width and self.top <= y < self.top + self.height
+
+    def meets(self, other: "Box") -> bool:
+        """Whether it shares a pixel with another."""
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
+
+    def inset(self, across: int, down: int) -> "Box":
+        """Return the box without a margin on each side."""
+        return Box(self.left + across, self.top + down, self.width - 2 * across, self.height - 2 * down)
+
+    def within(self, outer: "Box") -> "Box":
+        """Return the box moved, as little as possible, so that it does not stick out of another."""
+        left = max(min(self.left, outer.right - self.width), outer.left)
+        top = max(min(self.top, outer.bottom - self.height), outer.top)
+        return Box(left, top, self.width, self.height)
+
+    def region(self, width: int, height: int) -> Region:
+        """Return it as fractions of a picture of this size."""
+        return Region(self.left / width, self.top / height, self.right / width, self.bottom / height)
+
+
+Side = Literal["top", "bottom", "left", "right"]
+
+
+class Sheet:
+    """A rectangle from which strips are cut until the rest is left."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self.rest = Box(0, 0, width, height)
+
+    def cut(self, side: Side, size: int) -> Box:
+        """Cut a strip of this thickness off a side and return it."""
+        rest = self.rest
+        if side in ("top", "bottom"):
+            is_first = side == "top"
+            self.rest = Box(rest.left, rest.top + (size if is_first else 0), rest.width, rest.height - size)
+            return Box(rest.left, rest.top if is_first else rest.bottom - size, rest.width, size)
+        is_first = side == "left"
+        self.rest = Box(rest.left + (size if is_first else 0), rest.top, rest.width - size, rest.height)
+        return Box(rest.left if is_first else rest.right - size, rest.top, size, rest.height)
+
+
+def point_in(x: int, y: int, width: int, height: int) -> Point:
+    """Return the middle of a pixel as fractions of a picture of this size."""
+    return Point((x + 0.5) / width, (y + 0.5) / height)
+
+
+ElementKind = Literal["tool", "menu", "item", "field", "button", "scroll", "map", "dialog", "window", "bar"]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """Something with a place on the screen."""
+
+    name: str  # its path, such as `tool.road`, `menu.speed.pause`, `field.funds`, `dialog.ok`
+    kind: ElementKind  # what sort of thing it is
+    box: Box  # where it is, in pixels
+    label: str = ""  # what is written on it, if anything
+
+
+def find_at(elements: Sequence[Element], x: int, y: int) -> Element | None:
+    """Return the topmost element at a pixel: the last of the list that holds it."""
+    return next((element for element in reversed(elements) if element.box.holds(x, y)), None)

@@ -1,0 +1,155 @@
+"""What an agent sees: pictures, readings with masks for what is unreadable, and the state of menus."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ludus.envs.base import Observations
+from ludus.worlds.city.backend import CityBackend, Sight
+from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED
+from ludus.worlds.city.config import CityConfig
+from ludus.worlds.city.tracker import Tracker
+
+MOST_AGE = 100  # decisions; older readings look alike
+_LOG_SCALE = 10.0  # of log(1 + $): 22,000 are 1
+_YEARS = 10.0  # that count 1
+_BOUND = 4.0  # of a value; more than a game can show
+_YEAR_DAYS = 360.0
+# Kinds that make sense while something covers the map; the rest needs it free.
+_COVERED_KINDS = frozenset({"wait", "explore_menu", "click_element", "random_click", "observe", "escape"})
+
+
+class Observer:
+    """Computes observations, in its own buffers.
+
+    Attributes:
+        spaces: The space of one seat.
+        blocks: Named ranges of the entries `readings` and `menu`.
+        observations: One `(games, 1, ...)` tensor per entry.
+    """
+
+    def __init__(
+        self, config: CityConfig, backend: CityBackend, others: Mapping[str, NDArray[np.float32]] | None = None
+    ) -> None:
+        """Make buffers; `others` are further entries `(games, ...)` from 0 to 1, written elsewhere."""
+        self._config, self._catalogue, self._fields = config, backend.catalogue, backend.fields
+        self._menus, games = backend.menus, backend.num_envs
+        kinds = np.array([field.kind for field in backend.fields])
+        self._is_log = np.isin(kinds, ("money", "number"))
+        self._is_date = kinds == "date"
+        self.blocks = self._make_blocks()
+        shapes, others = self._shapes(backend.sight), others or {}
+        whole = shapes | {name: array.shape[1:] for name, array in others.items()}
+        self.spaces = spaces.Dict({name: _space(name, shape) for name, shape in whole.items()})
+        self._arrays: dict[str, NDArray[Any]] = {
+            name: np.zeros((games, *shape), self.spaces[name].dtype) for name, shape in shapes.items()
+        }
+        self._arrays |= others
+        self.observations: Observations = {
+            name: torch.from_numpy(array).unsqueeze(1) for name, array in self._arrays.items()
+        }
+        self._closed_kinds = np.array([name not in _COVERED_KINDS for name in backend.catalogue.names])
+
+    def write(
+        self, sight: Sight, tracker: Tracker, games: NDArray[np.bool_] | None = None, *, is_new: bool = True
+    ) -> Observations:
+        """Write what is seen of all games, or of those of `games`, `(games,)`, and return all observations.
+
+        What is not new is not pushed onto the stack of frames.
+        """
+        rows: NDArray[np.bool_] | slice = slice(None) if games is None else games
+        arrays = self._arrays
+        if "map" in arrays:
+            arrays["map"][rows] = sight.map[rows]
+        if "frame" in arrays and (is_new or self._config.stack == 1):
+            self._stack(sight, tracker, rows)
+        if "readings" in arrays:
+            arrays["readings"][rows] = self._readings(sight, tracker, rows)
+        if "menu" in arrays:
+            arrays["menu"][rows] = self._menu(sight, tracker, rows)
+        arrays["mask"][rows] = self._mask(sight, tracker, rows)
+        return self.observations
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what later observations depend on: stacked pictures."""
+        is_stacked = "frame" in self._arrays and self._config.stack > 1
+        return {"stack": torch.from_numpy(self._arrays["frame"])} if is_stacked else {}
+
+    def _stack(self, sight: Sight, tracker: Tracker, rows: NDArray[np.bool_] | slice) -> None:
+        """Push the new picture onto the stack; a new episode starts with copies of its first one."""
+        stacked = self._arrays["frame"]
+        if self._config.stack == 1:
+            stacked[rows] = sight.frame[rows]
+            return
+        kept = stacked[rows][..., 3:]
+        first = np.tile(sight.frame[rows], (1, 1, 1, self._config.stack - 1))
+        is_first = (tracker.step[rows] == 0)[:, None, None, None]
+        stacked[rows] = np.concatenate((np.where(is_first, first, kept), sight.frame[rows]), axis=-1)
+
+    def _readings(self, sight: Sight, tracker: Tracker, rows: NDArray[np.bool_] | slice) -> NDArray[np.float64]:
+        values, readable = sight.values[rows], sight.readable[rows]
+        years = (values - tracker.first_day[rows, None]) / _YEAR_DAYS / _YEARS
+        logs = np.sign(values) * np.log1p(np.abs(values)) / _LOG_SCALE
+        scaled = np.where(self._is_log, logs, np.where(self._is_date, years, values / 100.0))
+        scaled = np.clip(np.where(readable, scaled, 0.0), -_BOUND, _BOUND)
+        age = np.minimum(sight.age[rows], MOST_AGE) / MOST_AGE
+        return np.concatenate((scaled, readable, sight.confidence[rows], age), axis=1)
+
+    def _menu(self, sight: Sight, tracker: Tracker, rows: NDArray[np.bool_] | slice) -> NDArray[np.float64]:
+        menu, placed = sight.menu[rows], sight.placed[rows]
+        parts = (
+            (menu < 0)[:, None],
+            menu[:, None] == np.arange(self._menus),
+            sight.dialog[rows][:, None],
+            sight.window[rows][:, None],
+            (sight.elements[rows] / self._config.menu_buffer)[:, None],
+            placed[:, None] == np.array([CONFIRMED, REFUSED, NOT_JUDGED]),
+            tracker.last_kind[rows][:, None] == np.arange(len(self._catalogue)),
+        )
+        return np.concatenate(parts, axis=1, dtype=np.float64)
+
+    def _mask(self, sight: Sight, tracker: Tracker, rows: NDArray[np.bool_] | slice) -> NDArray[np.bool_]:
+        """Mask what the funds do not allow, and what needs the map while it is covered."""
+        funds, is_readable = tracker.read(sight, "funds")
+        too_dear = self._catalogue.least_cost > funds[rows][:, None]
+        allowed = ~(too_dear & is_readable[rows][:, None])
+        if not self._config.closes:
+            covered = sight.dialog[rows] | (sight.menu[rows] >= 0) | sight.window[rows]
+            allowed &= ~(covered[:, None] & self._closed_kinds)
+        return np.concatenate((allowed, np.ones((len(allowed), self._catalogue.cells), np.bool_)), axis=1)
+
+    def _shapes(self, sight: Sight) -> dict[str, tuple[int, ...]]:
+        menu = sum(stop - start for start, stop in self.blocks["menu"].values())
+        shapes: dict[str, tuple[int, ...]] = {
+            "frame": (*sight.frame.shape[1:3], 3 * self._config.stack),
+            "map": sight.map.shape[1:],
+            "readings": (4 * len(self._fields),),
+            "menu": (menu,),
+        }
+        return {name: shapes[name] for name in shapes if name in self._config.observe} | {
+            "mask": (len(self._catalogue) + self._catalogue.cells,)
+        }
+
+    def _make_blocks(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
+        count = len(self._fields)
+        names = ("values", "readable", "confidence", "age")
+        sizes = {"none": 1, "open": self._menus, "dialog": 1, "window": 1, "elements": 1, "placed": 3}
+        sizes["kind"] = len(self._catalogue)
+        ends = np.cumsum(list(sizes.values())).tolist()
+        return {
+            "readings": {name: (i * count, (i + 1) * count) for i, name in enumerate(names)},
+            "menu": {name: (end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)},
+        }
+
+
+def _space(name: str, shape: tuple[int, ...]) -> spaces.Box:
+    if len(shape) == 3:
+        return spaces.Box(0, 255, shape, np.uint8)
+    if name == "mask":
+        return spaces.Box(0, 1, shape, np.bool_)  # type: ignore[arg-type]  # gymnasium's own types know no bool
+    return spaces.Box(-_BOUND if name == "readings" else 0.0, _BOUND if name == "readings" else 1.0, shape, np.float32)

@@ -1,0 +1,387 @@
+"""The screen reader: readings of all fields of a picture, cached where nothing changed, never guessed.
+
+What the known letters do not cover is read by OCR in the background: rapidocr, whose models come with it, and
+tesserocr where it is installed.
+"""
+
+import contextlib
+import threading
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ludus.core.errors import MissingDependencyError, UnknownNameError
+from ludus.worlds.city.drivers.checks import cache_folder
+from ludus.worlds.city.drivers.driver import Frame
+from ludus.worlds.city.perception.glyph_learning import learn
+from ludus.worlds.city.perception.glyphs import GlyphBank, known_glyphs, save_glyphs
+from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.reading import Field, Reading, unreadable
+from ludus.worlds.city.profile_schema import GameProfile
+
+_SCALES = (2.0, 3.0)  # crops are read at both: letters of screens are smaller than those that engines were taught on
+_MARGIN = 4  # pixels of ground around a crop
+
+
+class Engine(Protocol):
+    """Reads single lines."""
+
+    name: str
+
+    def opinions(self, crop: Frame) -> list[tuple[str, float]]:
+        """Return what a crop `(height, width, 3)` of one line says at several scales, each with a confidence."""
+
+
+class RapidOcr:
+    """rapidocr's recognition; about 0.1 s per crop."""
+
+    name = "rapidocr"
+
+    def __init__(self) -> None:
+        """Load the models; raise MissingDependencyError if rapidocr is not installed."""
+        try:
+            from rapidocr import RapidOCR
+        except ImportError as error:
+            raise MissingDependencyError("rapidocr", "city", "reading by rapidocr") from error
+        quiet = {"Global.log_level": "error", "EngineConfig.onnxruntime.intra_op_num_threads": 1}
+        self._engine: Any = RapidOCR(params=quiet)  # it keeps its mode from the last call: one instance per mode
+
+    def opinions(self, crop: Frame) -> list[tuple[str, float]]:
+        """Return what the crop says, enlarged two and three times."""
+        modes = {"use_det": False, "use_cls": False, "use_rec": True}
+        results = [self._engine(_enlarged(crop, scale), **modes) for scale in _SCALES]
+        return [(str(result.txts[0]), float(result.scores[0])) for result in results if result.txts]
+
+
+class TesserOcr:
+    """tesserocr's line mode, where it and its English model are installed; about 14 ms per crop."""
+
+    name = "tesserocr"
+
+    def __init__(self) -> None:
+        """Start the engine; raise MissingDependencyError if tesserocr or its model is not installed."""
+        try:
+            tesserocr = import_module("tesserocr")
+        except ImportError as error:
+            raise MissingDependencyError(
+                "tesserocr (and Debian's tesseract-ocr-eng)", "city", "reading by tesserocr"
+            ) from error
+        from PIL import Image
+
+        self._image = Image
+        self._api = tesserocr.PyTessBaseAPI(psm=tesserocr.PSM.SINGLE_LINE, lang="eng")
+
+    def opinions(self, crop: Frame) -> list[tuple[str, float]]:
+        """Return what the crop says, enlarged two and three times."""
+        found = []
+        for scale in _SCALES:
+            self._api.SetImage(self._image.fromarray(_enlarged(crop, scale)))
+            text = self._api.GetUTF8Text().strip()
+            if text:
+                found.append((text, self._api.MeanTextConf() / 100.0))
+        return found
+
+
+def available_engines() -> list[Engine]:
+    """Return all engines that are installed; none is needed where the letters are known."""
+    engines: list[Engine] = []
+    for make in (RapidOcr, TesserOcr):
+        with contextlib.suppress(MissingDependencyError):
+            engines.append(make())
+    return engines
+
+
+def _enlarged(crop: Frame, scale: float) -> Frame:
+    """Return a crop with some ground around it, enlarged."""
+    cv2 = opencv("reading by OCR")
+    edges = np.concatenate((crop[0], crop[-1], crop[:, 0], crop[:, -1]))
+    ground = tuple(int(value) for value in np.median(edges, axis=0))
+    reversed_colors = np.ascontiguousarray(crop[:, :, ::-1])  # OpenCV's and the engines' order
+    framed = cv2.copyMakeBorder(reversed_colors, *[_MARGIN] * 4, cv2.BORDER_CONSTANT, value=ground[::-1])
+    enlarged: Frame = cv2.resize(framed, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
+    return enlarged
+
+
+LEAST_CONFIDENCE = 0.6
+_AGREED = 2  # opinions that must be equal before letters are learned
+
+
+class OcrWorker:
+    """One thread that reads what the glyph reader could not.
+
+    Every engine gives an opinion at each of its scales. Opinions must say the same value; two that do teach the bank.
+
+    Attributes:
+        learned: Crops that the bank has learned from.
+        reads: Crops that were read.
+    """
+
+    def __init__(self, engines: Sequence[Engine], bank: GlyphBank) -> None:
+        """Prepare the worker; its thread starts with the first question."""
+        self.learned, self.reads = 0, 0
+        self._engines, self._bank = tuple(engines), bank
+        self._waiting: dict[str, tuple[Field, Frame, bytes]] = {}
+        self._answers: dict[str, tuple[bytes, Reading]] = {}
+        self._busy_with: dict[str, bytes] = {}
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def answer(self, field: Field, crop: Frame, raw: bytes) -> Reading | None:
+        """Return the reading of these pixels if it is known; else queue them and return None at once.
+
+        A question replaces an older one about the same field.
+        """
+        with self._condition:
+            known = self._answers.get(field.name)
+            if known is not None and known[0] == raw:
+                return known[1]
+            if self._is_closed or self._busy_with.get(field.name) == raw:
+                return None
+            waiting = self._waiting.get(field.name)
+            if waiting is None or waiting[2] != raw:
+                self._waiting[field.name] = (field, crop.copy(), raw)
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._work, name="ludus-ocr", daemon=True)
+                    self._thread.start()
+                self._condition.notify_all()
+        return None
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until no question is open; return whether that was in time."""
+        with self._condition:
+            return self._condition.wait_for(lambda: not self._waiting and not self._busy_with, timeout_s)
+
+    def close(self) -> None:
+        """End the thread after the crop it is at; may be called twice."""
+        with self._condition:
+            self._is_closed = True
+            self._waiting.clear()
+            self._condition.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def read(self, field: Field, crop: Frame) -> Reading:
+        """Read a crop now, in the caller's thread, and learn from it if two opinions agree."""
+        opinions = [
+            (field.understood(text, confidence, engine.name), text)
+            for engine in self._engines
+            for text, confidence in engine.opinions(crop)
+            if confidence >= LEAST_CONFIDENCE
+        ]
+        self.reads += 1
+        sure = [(reading, text) for reading, text in opinions if reading.is_readable]
+        if not sure or len({reading.value for reading, _ in sure}) > 1:
+            return unreadable(field.name, opinions[0][1] if opinions else "", "ocr")
+        texts = [f"{field.prefix} {field.value_text(text)}" for _, text in sure]
+        label = max(set(texts), key=texts.count)
+        if len(sure) >= _AGREED and texts.count(label) >= _AGREED:
+            self.learned += learn(self._bank, crop, label, spaces=False)
+        return max((reading for reading, _ in sure), key=lambda reading: reading.confidence)
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: self._is_closed or bool(self._waiting))
+                if self._is_closed:
+                    return
+                name = next(iter(self._waiting))
+                field, crop, raw = self._waiting.pop(name)
+                self._busy_with[name] = raw
+            reading = unreadable(name, engine="ocr")
+            try:
+                reading = self.read(field, crop)
+            finally:
+                with self._condition:
+                    self._answers[name] = (raw, reading)
+                    del self._busy_with[name]
+                    self._condition.notify_all()
+
+
+HELD_SHARE = 0.5  # of its confidence that a reading keeps while its field cannot be read
+_KEPT = 512  # crops of a field whose readings are remembered
+_POLL_S = 0.01
+
+
+@dataclass(slots=True)
+class _Track:
+    """What is known about one field."""
+
+    raw: bytes = b""  # the pixels seen last
+    now: Reading | None = None  # what they say
+    equal_reads: int = 0  # how often in a row that was said
+    good: Reading | None = None  # the last reading that was confirmed, and when
+    good_at_s: float = 0.0
+
+
+class ScreenReader:
+    """Reads the fields of one game's pictures.
+
+    A value counts when it was read `stable_reads` times in a row; a picture torn in the middle of drawing is not read
+    the same twice. Until then, and while a field cannot be read, the last value that counted is
+    returned with its age and less confidence. Only what has changed is read again.
+
+    Attributes:
+        fields: By name.
+        bank: The letters that it knows.
+        stage_s: Seconds spent so far, by stage: `compare`, `glyphs` and `fallback`.
+        frames: Pictures read so far.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[Field],
+        bank: GlyphBank,
+        fallback: OcrWorker | None = None,
+        *,
+        stable_reads: int = 1,
+        hold_s: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make a reader; readers of equal games can share a bank. `fallback` reads what the bank does not know.
+
+        A value counts after `stable_reads` equal reads in a row; 2 where pictures can be torn. An old value is given
+        for `hold_s` for a field that cannot be read any more.
+        """
+        self.fields = {field.name: field for field in fields}
+        self.bank, self.stage_s, self.frames = bank, defaultdict[str, float](float), 0
+        self._fallback, self._stable_reads, self._hold_s, self._clock = fallback, stable_reads, hold_s, clock
+        self._alphabets = {field.name: field.alphabet for field in fields}
+        self._tracks = {field.name: _Track() for field in fields}
+        self._memory: dict[str, OrderedDict[bytes, Reading]] = {field.name: OrderedDict() for field in fields}
+
+    def read(self, frame: Frame) -> dict[str, Reading]:
+        """Return the reading of every field of the next picture `(height, width, 3)`."""
+        now_s = self._clock()
+        self.frames += 1
+        return {name: self._follow(field, frame, now_s) for name, field in self.fields.items()}
+
+    def read_field(self, frame: Frame, name: str) -> Reading:
+        """Return what one field of a picture says by itself, without regard to other pictures."""
+        if name not in self.fields:
+            raise UnknownNameError("field", name, self.fields)
+        crop = self.fields[name].region.cut(frame)
+        return self._recognise(self.fields[name], crop, crop.tobytes())
+
+    def settle(self, capture: Callable[[], Frame], timeout_s: float) -> dict[str, Reading]:
+        """Read picture after picture until every field counts, or the time is over; return the last readings."""
+        give_up = time.monotonic() + timeout_s
+        readings = self.read(capture())
+        while time.monotonic() < give_up and any(r.age_s > 0.0 or not r.is_readable for r in readings.values()):
+            time.sleep(_POLL_S)
+            readings = self.read(capture())
+        return readings
+
+    def forget(self) -> None:
+        """Forget all values, as when another city begins; letters are kept."""
+        self._tracks = {name: _Track() for name in self.fields}
+
+    def _follow(self, field: Field, frame: Frame, now_s: float) -> Reading:
+        start_s = time.perf_counter()
+        track = self._tracks[field.name]
+        crop = field.region.cut(frame)
+        raw = crop.tobytes()
+        changed = raw != track.raw
+        self.stage_s["compare"] += time.perf_counter() - start_s
+        if changed or track.now is None:
+            reading = self._recognise(field, crop, raw)
+            is_equal = track.now is not None and reading.is_readable and reading.value == track.now.value
+            track.equal_reads = track.equal_reads + 1 if is_equal else 1
+            track.raw, track.now = raw, reading
+        else:
+            track.equal_reads += 1
+        if not track.now.is_readable and self._fallback is not None:
+            track.now = self._ask_fallback(self._fallback, field, crop, raw, track.now)
+        if track.now.is_readable and track.equal_reads >= self._stable_reads:
+            track.good, track.good_at_s = track.now, now_s
+            return track.now
+        return self._held(track, now_s, field.name)
+
+    def _held(self, track: _Track, now_s: float, name: str) -> Reading:
+        """Return the last value that counted, marked as old; after some time it is worth nothing."""
+        age_s = now_s - track.good_at_s
+        if track.good is None or age_s > self._hold_s:
+            return unreadable(name, track.now.text if track.now is not None else "")
+        return replace(track.good, confidence=track.good.confidence * HELD_SHARE, age_s=max(age_s, 1e-9))
+
+    def _recognise(self, field: Field, crop: Frame, raw: bytes) -> Reading:
+        memory = self._memory[field.name]
+        known = memory.get(raw)
+        if known is not None:
+            memory.move_to_end(raw)
+            return known
+        start_s = time.perf_counter()
+        text, confidence = self.bank.read(crop, self._alphabets[field.name])
+        reading = field.understood(text, confidence, "glyphs")
+        if reading.is_readable:  # what is not may be learned later
+            memory[raw] = reading
+            if len(memory) > _KEPT:
+                memory.popitem(last=False)
+        self.stage_s["glyphs"] += time.perf_counter() - start_s
+        return reading
+
+    def _ask_fallback(self, worker: OcrWorker, field: Field, crop: Frame, raw: bytes, reading: Reading) -> Reading:
+        start_s = time.perf_counter()
+        answer = worker.answer(field, crop, raw)
+        self.stage_s["fallback"] += time.perf_counter() - start_s
+        if answer is None or not answer.is_readable:
+            return reading
+        self._memory[field.name][raw] = answer
+        return answer
+
+
+STABLE_READS = 2  # a game draws while it is captured
+
+
+def profile_fields(profile: GameProfile) -> tuple[Field, ...]:
+    """Return the fields that a profile names."""
+    return tuple(
+        Field(name, spec.kind, profile.regions[spec.region], prefix=spec.prefix, least=spec.least, most=spec.most)
+        for name, spec in profile.readings.items()
+    )
+
+
+class ProfileReader:
+    """The reader of a game with a profile, with its letters on disk.
+
+    Attributes:
+        bank: Its letters.
+        worker: Reads what the bank does not know.
+        reader: Reads its pictures.
+    """
+
+    def __init__(
+        self,
+        profile: GameProfile,
+        folder: Path | None = None,
+        *,
+        use_ocr: bool = True,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        """Load the letters that were learned before, from the user's cache if `folder` is None.
+
+        With `use_ocr`, OCR reads in the background what the letters do not tell. `names` are the fields to read; None
+        reads all of the profile.
+        """
+        self._file = (folder or cache_folder()) / f"glyphs-{profile.name}-{profile.fingerprint}.json"
+        self.bank: GlyphBank = known_glyphs(self._file)
+        self.worker = OcrWorker(available_engines() if use_ocr else [], self.bank)
+        fallback = self.worker if use_ocr else None
+        fields = [field for field in profile_fields(profile) if names is None or field.name in names]
+        self.reader = ScreenReader(fields, self.bank, fallback, stable_reads=STABLE_READS)
+
+    def save(self) -> None:
+        """Keep the letters for the next time."""
+        save_glyphs(self.bank, self._file)
+
+    def close(self) -> None:
+        """End the background thread and keep what was learned."""
+        self.worker.close()
+        if len(self.bank):
+            self.save()

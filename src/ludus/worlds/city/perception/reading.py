@@ -1,0 +1,241 @@
+"""Readings: what a part of the screen says, as a typed value or as *unreadable*, never as a guess.
+
+A wrong number is worse than none: groups of digits must be complete; a leading zero, a foreign digit or a misplaced
+sign makes the text unreadable; a date that could be two dates is none.
+"""
+
+import re
+import string
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ludus.worlds.city.drivers.driver import Region
+
+Kind: TypeAlias = Literal["number", "money", "percent", "date", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A date of a game's calendar; `day` is 1 where a game shows none."""
+
+    year: int
+    month: int
+    day: int = 1
+
+    @property
+    def days(self) -> int:
+        """Days since year 0 (30 per month), to compare and subtract dates."""
+        return (self.year * 12 + self.month - 1) * 30 + self.day - 1
+
+
+Value: TypeAlias = float | Date | str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One field as it was read."""
+
+    field: str  # its name, such as `funds`
+    value: Value | None  # what it says; None if it could not be read
+    confidence: float  # from 0 to 1; 0 if it could not be read
+    age_s: float = 0.0  # since it was last read well; the value is that old
+    text: str = ""  # the characters as they were read, for people
+    engine: str = ""  # who read it: `glyphs`, `rapidocr`, `tesserocr` or `truth`
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether there is a value."""
+        return self.value is not None
+
+
+def unreadable(field: str, text: str = "", engine: str = "") -> Reading:
+    """Return the reading of a field that says nothing that can be understood."""
+    return Reading(field, None, 0.0, text=text, engine=engine)
+
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_LONG_MONTHS = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_MONTH_OF = {name.lower(): index % 12 + 1 for index, name in enumerate(MONTHS + _LONG_MONTHS)} | {"sept": 9}
+_EXPONENTS = {"": 0, "k": 3, "K": 3, "M": 6}
+_MINUSES = str.maketrans({"\u2212": "-", "\u2013": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " "})
+_MAX_DIGITS = 15  # more than a double holds exactly, and more than any game shows
+_MAX_LENGTH = 64
+_WORD_DATE = re.compile(
+    r"(?:(?P<day1>\d{1,2})\.? ?)?(?P<month>[A-Za-z]{3,9})\.?(?: ?(?P<day2>\d{1,2}),)? ?(?P<year>\d{4})"
+)
+_DOTTED_DATE = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
+_ISO_DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """How a game writes its numbers."""
+
+    thousands: str = ","  # what may stand between groups of three digits; empty if nothing may
+    point: str = "."  # what stands before the digits after the point
+    # Whether numbers from 1,000 on must be in groups; a missing separator then makes them unreadable.
+    grouped: bool = False
+    # Signs of money, each before or after the number.
+    currencies: tuple[str, ...] = ("$", "\u20ac", "\u00a3", "\u00a5", "cr", "\u00a7")
+
+
+PLAIN = Notation()
+
+
+def parse(text: str, kind: Kind, notation: Notation = PLAIN) -> Value | None:
+    """Return what a text says as a value of this kind, or None if that is not perfectly clear."""
+    if len(text) > _MAX_LENGTH:
+        return None
+    words = " ".join(text.translate(_MINUSES).split())
+    if kind == "text":
+        return words or None
+    if kind == "date":
+        return parse_date(words)
+    if kind == "percent":
+        return parse_number(words[:-1].rstrip(" "), notation, units=False) if words.endswith("%") else None
+    return parse_money(words, notation) if kind == "money" else parse_number(words, notation)
+
+
+def parse_number(text: str, notation: Notation = PLAIN, *, units: bool = True) -> float | None:
+    """Return the number of a text such as `-1,234.5` or, with units, `12.3k`."""
+    sign, digits = _signed(text)
+    unit = digits[-1:] if units and digits[-1:] in ("k", "K", "M") else ""
+    size = _unsigned(digits[: len(digits) - len(unit)].rstrip(" ") if unit else digits, notation, _EXPONENTS[unit])
+    return None if size is None else sign * size
+
+
+def parse_money(text: str, notation: Notation = PLAIN) -> float | None:
+    """Return the amount of a text such as `-$1,234`, `$-5`, `+1.234 EUR` in its own sign, or `($20)`."""
+    if text.startswith("(") and text.endswith(")"):  # as accountants write what is owed
+        owed = parse_money(text[1:-1], notation)
+        return -owed if owed is not None and owed > 0 else None
+    sign, amount = _signed(text)
+    has_sign = amount != text
+    for currency in notation.currencies:
+        if amount.startswith(currency):
+            amount = amount.removeprefix(currency).lstrip(" ")
+            break
+        if amount.endswith(currency):
+            amount = amount.removesuffix(currency).rstrip(" ")
+            break
+    if has_sign and amount[:1] in ("+", "-"):
+        return None
+    size = parse_number(amount, notation)
+    return None if size is None else sign * size
+
+
+def parse_date(text: str) -> Date | None:
+    """Return the date of a text such as `Mar 12, 1901`, `12.03.1901`, `1901-03-12`, `12 March 1901` or `Mar 1901`."""
+    if not text.isascii():
+        return None
+    if match := _WORD_DATE.fullmatch(text):
+        month = _MONTH_OF.get(match["month"].lower())
+        if month is None or (match["day1"] and match["day2"]):
+            return None
+        return _checked(match["year"], month, match["day1"] or match["day2"] or "1")
+    if match := _DOTTED_DATE.fullmatch(text) or _ISO_DATE.fullmatch(text):
+        return _checked(match["year"], int(match["month"]), match["day"])
+    return None
+
+
+def _checked(year: str, month: int, day: str) -> Date | None:
+    """Calendars of games may have months of 30 or 31 days throughout, so only what no calendar has is refused."""
+    if int(year) == 0 or not 1 <= month <= 12 or not 1 <= int(day) <= 31:
+        return None
+    return Date(int(year), month, int(day))
+
+
+def _signed(text: str) -> tuple[int, str]:
+    """Split a sign off; a space may follow it."""
+    if text[:1] in ("+", "-"):
+        return (-1 if text[0] == "-" else 1), text[1:].lstrip(" ")
+    return 1, text
+
+
+def _unsigned(text: str, notation: Notation, exponent: int) -> float | None:
+    """Return the number of digits with whole groups of three and at most one point, times a power of ten.
+
+    The exponent is parsed with the digits: 8373.7 times 1e6 is not 8373700000 in binary.
+    """
+    whole, point, fraction = text.partition(notation.point)
+    if point and not (_digits(fraction) and fraction):
+        return None
+    groups = whole.split(notation.thousands) if notation.thousands else [whole]
+    if not all(map(_digits, groups)):
+        return None
+    if len(groups) > 1 and not (1 <= len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:])):
+        return None
+    digits = "".join(groups)
+    if notation.grouped and len(groups) == 1 and len(digits) > 3:
+        return None
+    if not digits or len(digits) + len(fraction) > _MAX_DIGITS or (len(digits) > 1 and digits[0] == "0"):
+        return None
+    return float(f"{digits}.{fraction or '0'}e{exponent}")
+
+
+def _digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+_NUMBER = string.digits + "+-\u2212.,' "
+_LETTERS = string.ascii_letters
+_ALIKE = {":": ":;"}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Something that a game's picture says."""
+
+    name: str  # its name, such as `funds`
+    kind: Kind  # what sort of value it is
+    region: Region  # where it stands
+    notation: Notation = PLAIN  # how the game writes numbers
+    prefix: str = ""  # words before the value, such as `Funds:`; without them the field is unreadable
+    least: float | None = None  # values below are unreadable
+    most: float | None = None  # values above are unreadable
+
+    @property
+    def alphabet(self) -> frozenset[str] | None:
+        """Letters that can stand in it; None for all."""
+        if self.kind == "text":
+            return None
+        extra = {"date": _LETTERS + "/", "percent": "%", "number": "kKM"}
+        letters = _NUMBER + self.notation.thousands + self.prefix
+        letters += extra.get(self.kind, "kKM()" + "".join(self.notation.currencies))
+        return frozenset(letters)
+
+    def understood(self, text: str, confidence: float, engine: str) -> Reading:
+        """Return what a text says of this field: a value within its limits, or unreadable."""
+        words = self.value_text(text)
+        value = parse(words, self.kind, self.notation) if words is not None and confidence > 0.0 else None
+        if isinstance(value, float) and not self._is_possible(value):
+            value = None
+        if value is None:
+            return unreadable(self.name, text, engine)
+        return Reading(self.name, value, confidence, text=text, engine=engine)
+
+    def value_text(self, text: str) -> str | None:
+        """Return a text without the words before the value; None if it does not begin with them.
+
+        Engines take the colon of known words for a semicolon, which changes nothing.
+        """
+        prefix = "".join(self.prefix.split())
+        return _without(text.strip(), prefix) if prefix else text.strip()
+
+    def _is_possible(self, value: float) -> bool:
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+
+def _without(text: str, prefix: str) -> str | None:
+    """Return a text without its first letters, spaces between them not counted; None if it begins otherwise."""
+    place = 0
+    for letter in prefix:
+        while place < len(text) and text[place] == " ":
+            place += 1
+        if place >= len(text) or text[place] not in _ALIKE.get(letter, letter):
+            return None
+        place += 1
+    return text[place:].strip()

@@ -1,0 +1,485 @@
+"""The schema of game profiles: one YAML file describes a game that is played through the screen.
+
+The models below are the schema of the file and the profile itself. Positions are written as pixels of a picture of the
+size `measured_on`, because that is what people measure; `profile.load_profile` converts them to fractions of the
+picture, so that a profile holds at every size. With `measured_on: [1, 1]` they are written as fractions.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, PrivateAttr, model_validator
+from pydantic_core import CoreSchema, core_schema
+
+from ludus.core.errors import ActionError
+from ludus.worlds.city.drivers.driver import Button, Click, Drag, Gesture, Key, Move, Point, Region, Scroll, Wait
+from ludus.worlds.city.perception.reading import Kind
+
+Accounts = Literal["year", "month", "day"]
+_NEARLY = 1e-6  # a region that is a whole number of cells wide is one, whatever the rounding
+
+
+# --- types of values ---
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Marks a name that must be a key of another section of the profile."""
+
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Marks coordinates: a list of numbers in the file that becomes a `Point` or a `Region`."""
+
+    written: Any
+    make: Callable[[tuple[float, ...]], Point | Region]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+        """Validate the list of numbers, then convert it."""
+        return core_schema.no_info_after_validator_function(self.make, handler.generate_schema(self.written))
+
+
+NEEDS_PROMPT = "needs launch.prompt"  # marks a value that only works in a game with a prompt
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+RegionName = Annotated[Name, Reference("regions")]
+Line = Annotated[str, Field(min_length=1, max_length=500)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Positive = Annotated[Number, Field(gt=0)]
+Place = Annotated[Point, Position(tuple[Number, Number], lambda values: Point(*values))]
+Extent = Annotated[Point, Position(tuple[Positive, Positive], lambda values: Point(*values))]  # width and height
+Box = Annotated[Region, Position(tuple[Number, Number, Number, Number], lambda values: Region(*values))]
+Seconds = Annotated[float, Field(strict=True, ge=0.0, le=600.0)]
+Pixels = Annotated[int, Field(strict=True, ge=64, le=8192)]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A line for the game's prompt; `{seed}` is replaced by the city's seed, `{ticks}` by how long the game runs."""
+
+    command: str
+
+
+Operation: TypeAlias = Gesture | Ask  # what steps consist of
+
+
+# --- sections ---
+
+
+class Section(BaseModel):
+    """A part of a profile: immutable, without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Step(Section):
+    """One operation: exactly one of `click`, `move`, `drag`, `key`, `scroll`, `wait_s` and `prompt`."""
+
+    click: Place | None = None  # where to click
+    move: Place | None = None  # where to move the pointer
+    drag: Box | None = None  # start and end: x, y, x, y
+    key: Line | None = None  # name of a key to press, such as `Escape`
+    # Notches of the wheel at `at`; positive is up.
+    scroll: Annotated[int, Field(strict=True, ge=-100, le=100)] | None = None
+    wait_s: Seconds | None = None  # how long the game runs
+    prompt: Annotated[Line, NEEDS_PROMPT] | None = None  # see `Ask`
+    at: Place | None = None  # where the wheel is turned
+    button: Button = "left"  # mouse button of `click` and `drag`
+    times: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1  # number of repetitions
+
+    @model_validator(mode="after")
+    def _is_one_operation(self) -> Self:
+        names = ("click", "move", "drag", "key", "scroll", "wait_s", "prompt")
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"should have exactly one of {', '.join(names)}; it has {', '.join(given) or 'none'}")
+        if (self.scroll is None) != (self.at is None):
+            raise ValueError("scroll and at belong together: at is where the wheel is turned")
+        return self
+
+    @property
+    def operation(self) -> Operation:
+        """The operation, once."""
+        if self.click is not None:
+            return Click(self.click, self.button)
+        if self.move is not None:
+            return Move(self.move)
+        if self.drag is not None:
+            return Drag(*_ends(self.drag), self.button)
+        if self.key is not None:
+            return Key(self.key)
+        if self.scroll is not None and self.at is not None:
+            return Scroll(self.at, self.scroll)
+        return Wait(self.wait_s) if self.wait_s is not None else Ask(self.prompt or "")
+
+
+Steps = tuple[Step, ...]
+SomeSteps = Annotated[Steps, Field(min_length=1)]
+
+
+class Prompt(Section):
+    """A prompt that the game offers on its terminal, for truth, audits and resets; never for an agent."""
+
+    ready: Line  # the line that the game prints when it is ready for a command
+    # A command that prints the answer to another command on one line between marks: `{command}` is replaced by that
+    # command, `{mark}` by the mark.
+    answer: Line
+    first: tuple[Line, ...] = ()  # commands to run right after the start
+
+
+class Launch(Section):
+    """How the game is started."""
+
+    # The program and its arguments. In it, and in the other values here, `{seed}`, `{width}`, `{height}` and `{home}`
+    # are replaced by the city's seed, the size of the screen and the game's own home folder.
+    command: Annotated[tuple[Line, ...], Field(min_length=1)]
+    # A folder with the game's data to copy to `{home}/game` first, so that playing cannot change it.
+    copy_of: Annotated[Line | None, Field(alias="copy")] = None
+    folder: Line | None = None  # working directory; a temporary folder by default
+    environment: dict[str, str] = Field(default_factory=dict)  # environment variables
+    # Files to write into the home folder first, by their path there.
+    files: dict[Line, str] = Field(default_factory=dict)
+    prompt: Prompt | None = None  # the prompt on its terminal
+    timeout_s: Seconds = 60.0  # longest wait for its window, and again until the window shows something
+    # How long the picture must stay the same before the game counts as started.
+    still_s: Annotated[float, Field(strict=True, ge=0.05, le=60.0)] = 0.1
+    # Speed-up of the game's clock if libfaketime is installed: a game that delays its drawing by the clock is then seen
+    # earlier.
+    clock_speed: Annotated[float, Field(strict=True, ge=1.0, le=100.0)] = 1.0
+
+
+class MainWindow(Section):
+    """The window that is the game's picture."""
+
+    title: re.Pattern[str]  # a regular expression for its whole title
+    size: tuple[Pixels, Pixels]  # width and height in pixels
+
+
+class MapGrid(Section):
+    """The part of the picture that shows the map."""
+
+    region: RegionName  # the map
+    cell: Extent  # width and height of a cell
+
+
+class BlockStep(Section):
+    """One use of a tool in a block: exactly one of `at` and `drag`, relative to the upper left corner of the lot."""
+
+    tool: Annotated[Name, Reference("tools")]  # the tool
+    at: Place | None = None  # where it is clicked
+    drag: Box | None = None  # start and end of a horizontal or vertical drag: x, y, x, y
+
+    @model_validator(mode="after")
+    def _is_one_use(self) -> Self:
+        if (self.at is None) == (self.drag is None):
+            raise ValueError("should have exactly one of at and drag")
+        if self.drag is not None and self.drag.left != self.drag.right and self.drag.top != self.drag.bottom:
+            raise ValueError("drag should be horizontal or vertical, not diagonal")
+        return self
+
+    def gesture(self, corner: Point) -> Gesture:
+        """Return the click or drag in the lot with this upper left corner."""
+        if self.at is not None:
+            return Click(_sum(corner, self.at))
+        start, end = _ends(self.drag) if self.drag is not None else (corner, corner)
+        return Drag(_sum(corner, start), _sum(corner, end))
+
+
+class Lots(Section):
+    """A coarser grid over the map, and blocks: several tool uses that fill a lot in one decision.
+
+    A decision for every tile is fine where games are fast. A real game takes a few decisions per second: with lots each
+    of them does more, and there are fewer places to choose from.
+    """
+
+    region: RegionName  # whole lots are placed in it from its upper left corner
+    size: Extent  # width and height of a lot
+    anchor: Place  # where in a lot a single tool is used
+    extra: Annotated[Number, Field(ge=0)] = 0.0  # what a block may cost beyond its tools, for clearing the ground
+    # What a lot can be filled with, by name.
+    blocks: Annotated[dict[Name, Annotated[tuple[BlockStep, ...], Field(min_length=1)]], Field(min_length=1)]
+
+
+class ReadingField(Section):
+    """A value that can be read off the picture."""
+
+    kind: Kind  # its type
+    region: RegionName  # where it is
+    prefix: str = ""  # words before the value
+    least: Number | None = None  # smallest plausible value
+    most: Number | None = None  # largest plausible value
+
+
+class ToolButton(Section):
+    """A tool that is selected by a click and used by a click on the map."""
+
+    at: Place  # where its button is
+    cost: Annotated[Number, Field(ge=0)]  # what one use costs
+    # Highest cost of one use, on difficult ground; `cost` by default.
+    most: Annotated[Number, Field(ge=0)] | None = None
+    # Width and height of what it builds, in cells of the map.
+    cells: Annotated[int, Field(strict=True, ge=1, le=16)] = 1
+    label: str = ""  # what the game displays when it is selected
+
+    @property
+    def most_cost(self) -> float:
+        """Highest cost of one use."""
+        return self.cost if self.most is None else self.most
+
+
+class Menu(Section):
+    """A menu."""
+
+    at: Place  # where it is opened
+    items: dict[Name, Place] = Field(default_factory=dict)  # where its items are once it is open
+    # Whether no action ever opens it: its items end, save or load cities, or change the speed of the game.
+    closed: bool = False
+
+
+class Slider(Section):
+    """A slider."""
+
+    region: RegionName  # from the middle of the knob at one end to its middle at the other end
+    least: Number  # value at the left end
+    most: Number  # value at the right end
+    dialog: Annotated[Name, Reference("dialogs")] | None = None  # the dialog that contains it, if any
+
+
+class Dialog(Section):
+    """A separate window that the game opens over its picture."""
+
+    window: re.Pattern[str]  # a regular expression for its whole title
+    close: Steps = ()  # what closes it
+    ends_game: bool = False  # whether the city is over when it appears
+
+
+class Landmark(Section):
+    """A part of the picture that always looks the same while the game is in order."""
+
+    region: RegionName  # where it is
+    restore: Steps = ()  # what brings it back
+
+
+class Truth(Section):
+    """A question to the prompt and the answer that it must give."""
+
+    ask: Annotated[Line, NEEDS_PROMPT]
+    answer: str
+
+
+class Ticks(Section):
+    """The game's own clock, such as its months: a wait is equally long however busy the machine is."""
+
+    run: SomeSteps  # runs a paused game for `{ticks}` ticks, after which it pauses itself; 0 pauses it
+    ended: Truth  # what the prompt answers when it has paused
+    tick_s: Annotated[Seconds, Field(gt=0)]  # seconds of a wait that one tick represents
+
+
+class Pause(Section):
+    """How the game is paused and resumed: by the same steps, or by stopping its process."""
+
+    steps: Steps = ()  # toggle the pause; without them the process is stopped
+    region: RegionName | None = None  # looks the same whenever the game is paused, and different while it runs
+    # The game's own clock; without it the steps are done once to run the game and once more to pause it.
+    ticks: Ticks | None = None
+
+    @model_validator(mode="after")
+    def _has_both(self) -> Self:
+        if bool(self.steps) != (self.region is not None):
+            raise ValueError("steps and region belong together: the region shows whether the game is paused")
+        return self
+
+
+class Sign(Section):
+    """Two harmless operations, used in turn, that visibly change a region: a sign that everything before is drawn."""
+
+    region: RegionName  # where they show
+    first: SomeSteps  # done the first, third, ... time
+    second: SomeSteps  # done the second, fourth, ... time
+
+
+class Settle(Section):
+    """When the picture can be trusted after an operation."""
+
+    watch: tuple[RegionName, ...] = ()  # regions that must be still; the whole picture by default
+    sign: Sign | None = None  # shows that everything has been drawn; without one the game gets `lag_s`
+    lag_s: Seconds = 0.25  # longest drawing delay of the game if there is no sign
+    # Number of equal consecutive captures that count as still.
+    captures: Annotated[int, Field(strict=True, ge=2, le=100)] = 2
+    poll_s: Annotated[Seconds, Field(gt=0)] = 0.004  # interval between captures
+    timeout_s: Seconds = 2.0  # time without a sign after which the screen is suspected to be frozen
+
+
+class Input(Section):
+    """Timing of mouse and keyboard."""
+
+    hold_s: Seconds = 0.0  # how long a button or key is held
+    between_s: Seconds = 0.0  # delay between two gestures
+    drag_s: Seconds = 0.02  # delay between the parts of a drag
+    # Where the pointer is left, for games that draw it themselves; where it happens to be by default.
+    park: Place | None = None
+
+
+class Reset(Section):
+    """How a new city is started, and what proves it."""
+
+    relaunch: bool = False  # whether the game is restarted; its command contains the seed then
+    steps: Steps = ()  # what is done, whether the game is running or not
+    # Regions that look the same at the start of every city, such as the date and the funds.
+    fresh: tuple[RegionName, ...] = ()
+    # Readings and their values at the start of a city.
+    expect: dict[Annotated[Name, Reference("readings")], Number | str] = Field(default_factory=dict)
+    truth: tuple[Truth, ...] = ()  # what the prompt must answer then
+    terrain: RegionName  # the region that shows the land: the same for equal seeds
+    tries: Annotated[int, Field(strict=True, ge=1, le=10)] = 3  # number of attempts
+
+
+# --- the profile ---
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells of equal size, row by row from the upper left, as fractions of the picture."""
+
+    region: Region
+    columns: int
+    rows: int
+    cell_width: float
+    cell_height: float
+
+    @classmethod
+    def fill(cls, region: Region, cell: Point) -> Self:
+        """Return a grid of as many whole cells as a region holds."""
+        columns = int((region.right - region.left) / cell.x + _NEARLY)
+        rows = int((region.bottom - region.top) / cell.y + _NEARLY)
+        right, bottom = region.left + columns * cell.x, region.top + rows * cell.y
+        return cls(Region(region.left, region.top, right, bottom), columns, rows, cell.x, cell.y)
+
+    def corner(self, column: float, row: float) -> Point:
+        """Return the upper left corner of a cell; fractions of a cell lie inside it."""
+        return Point(self.region.left + column * self.cell_width, self.region.top + row * self.cell_height)
+
+    def cell(self, column: int, row: int) -> Point:
+        """Return the middle of a cell; raise ActionError if the map has no such cell."""
+        if not (0 <= column < self.columns and 0 <= row < self.rows):
+            raise ActionError(f"cell ({column}, {row}) is not on the map of {self.columns}x{self.rows} cells")
+        return self.corner(column + 0.5, row + 0.5)
+
+    def middle(self, columns: int, rows: int) -> Region:
+        """Return the region of at most this many columns and rows in the middle of the grid."""
+        columns, rows = min(columns, self.columns), min(rows, self.rows)
+        left, top = (self.columns - columns) // 2, (self.rows - rows) // 2
+        first, last = self.corner(left, top), self.corner(left + columns, top + rows)
+        return Region(first.x, first.y, last.x, last.y)
+
+
+class GameProfile(Section):
+    """Everything that is known about a game that is played through the screen."""
+
+    title: Line  # the game's name for people
+    packages: Annotated[tuple[Line, ...], Field(min_length=1)]  # debian packages that it needs
+    launch: Launch  # how it is started
+    screen: tuple[Pixels, Pixels]  # width and height of the virtual screen in pixels
+    window: MainWindow  # the window that is its picture
+    measured_on: tuple[Positive, Positive]  # width and height of the picture on which all positions were measured
+    regions: dict[Name, Box]  # named rectangles: left, top, right, bottom
+    map: MapGrid  # where the map is
+    lots: Lots | None = None  # a coarser grid over the map
+    readings: Annotated[dict[Name, ReadingField], Field(min_length=1)]  # what can be read
+    tools: dict[Name, ToolButton] = Field(default_factory=dict)  # what can be built with
+    menus: dict[Name, Menu] = Field(default_factory=dict)  # what can be opened
+    sliders: dict[Name, Slider] = Field(default_factory=dict)  # what can be set
+    camera: dict[Name, Steps] = Field(default_factory=dict)  # steps that move the view, by name
+    dialogs: dict[Name, Dialog] = Field(default_factory=dict)  # windows that may appear, and how they are closed
+    landmarks: Annotated[dict[Name, Landmark], Field(min_length=1)]  # what must be visible for the game to be there
+    templates: tuple[RegionName, ...] = ()  # further regions whose pictures are learned
+    pause: Pause = Pause()  # how it is paused between decisions
+    settle: Settle = Settle()  # when its picture can be trusted
+    input: Input = Input()  # timing of mouse and keyboard
+    wait_s: Annotated[Seconds, Field(gt=0)] = 0.1  # how long the game runs after a decision by default
+    # How often money comes and goes by itself; in between, placements are judged by the funds.
+    accounts: Accounts = "month"
+    reset: Reset  # how a new city is started
+    _name: str = PrivateAttr("")
+    _fingerprint: str = PrivateAttr("")
+
+    def named(self, name: str, fingerprint: str) -> Self:
+        """Set what the file is called and the hash of its content; return the profile."""
+        self._name, self._fingerprint = name, fingerprint
+        return self
+
+    @property
+    def name(self) -> str:
+        """Name of the profile, such as `micropolis`."""
+        return self._name
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the content of the file does."""
+        return self._fingerprint
+
+    @property
+    def width(self) -> int:
+        """Width of the picture in pixels."""
+        return self.window.size[0]
+
+    @property
+    def height(self) -> int:
+        """Height of the picture in pixels."""
+        return self.window.size[1]
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The cells of the map."""
+        return Grid.fill(self.regions[self.map.region], self.map.cell)
+
+    @cached_property
+    def lot_grid(self) -> Grid | None:
+        """The lots; None if there are none."""
+        return None if self.lots is None else Grid.fill(self.regions[self.lots.region], self.lots.size)
+
+    @property
+    def learned_regions(self) -> tuple[str, ...]:
+        """Names of the regions whose pictures are learned from a fresh city."""
+        paused = () if self.pause.region is None else (self.pause.region,)
+        marks = (landmark.region for landmark in self.landmarks.values())
+        return tuple(dict.fromkeys((*marks, *self.reset.fresh, *paused, *self.templates)))
+
+    def slider_point(self, name: str, value: float) -> Point:
+        """Return where a slider is clicked to set a value, clipped to its range."""
+        slider = self.sliders[name]
+        region, share = self.regions[slider.region], (value - slider.least) / (slider.most - slider.least)
+        return Point(region.left + min(max(share, 0.0), 1.0) * (region.right - region.left), region.middle.y)
+
+    def cells_of(self, step: BlockStep) -> int:
+        """Return how many cells of the map a step of a block is used on."""
+        start, end = _ends(step.drag) if step.drag is not None else (Point(0.0, 0.0), Point(0.0, 0.0))
+        cell = self.map.cell
+        return 1 + round(abs(end.x - start.x) / cell.x) + round(abs(end.y - start.y) / cell.y)
+
+    def with_middle_lots(self, columns: int, rows: int) -> Self:
+        """Return the profile with at most this many lots, those in the middle."""
+        if self.lots is None or self.lot_grid is None:
+            return self
+        regions = {**self.regions, self.lots.region: self.lot_grid.middle(columns, rows)}
+        narrowed = self.model_copy(update={"regions": regions})
+        narrowed.__dict__.pop("lot_grid", None)  # cached for the old region
+        return narrowed
+
+
+def operations(steps: Steps) -> tuple[Operation, ...]:
+    """Return what steps do, one after the other."""
+    return tuple(step.operation for step in steps for _ in range(step.times))
+
+
+def _ends(drag: Region) -> tuple[Point, Point]:
+    return Point(drag.left, drag.top), Point(drag.right, drag.bottom)
+
+
+def _sum(first: Point, second: Point) -> Point:
+    return Point(first.x + second.x, first.y + second.y)

@@ -1,0 +1,1 @@
+"""Virtual screens: capture, input that never leaves the game, and cleanup."""

@@ -1,0 +1,308 @@
+"""Track the games of a backend through their episodes: what changed since the last step, as events and metrics.
+
+`Extra` is for what is tracked beside the figures: goals, newly opened menus and guides.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ludus.envs.base import Columns
+from ludus.worlds.city.backend import CityBackend, Sight
+from ludus.worlds.city.catalogue import CONFIRMED, KIND_GROUPS, REFUSED
+from ludus.worlds.city.config import AT_MOST, WORST
+from ludus.worlds.city.game.rules import MILESTONES
+
+LearnerBatch: TypeAlias = NDArray[np.bool_]
+
+
+class Held(NamedTuple):
+    """What is known of a field: its last readable value, and whether there was any, `(games,)` each."""
+
+    values: NDArray[np.float64]
+    is_known: NDArray[np.bool_]
+
+
+class Turn(NamedTuple):
+    """What is known of all games after a decision, or when a city begins."""
+
+    sight: Sight  # what is seen
+    held: Callable[[str], Held]  # returns what is known of a field
+    kinds: NDArray[np.int64]  # `(games,)` kinds of the last decisions; -1 where there was none
+    step: NDArray[np.int64]  # `(games,)` decisions of the present episodes
+
+
+class Extra(ABC):
+    """Tracks one thing in all games.
+
+    Attributes:
+        events: Names of the events that it gives.
+        measures: Names of the measures that it gives.
+    """
+
+    events: tuple[str, ...] = ()
+    state_metrics: tuple[str, ...] = ()
+
+    @abstractmethod
+    def begin(self, turn: Turn, games: LearnerBatch) -> None:
+        """Start episodes in some games, `(games,)`."""
+
+    @abstractmethod
+    def follow(self, turn: Turn, events: NDArray[np.float32], state_metrics: NDArray[np.float32]) -> None:
+        """Update after a decision of all games; write events `(games, events)` and metrics `(games, measures)`."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """Return everything that is remembered, as tensors that share its memory."""
+
+
+Targets: TypeAlias = Mapping[str, float]
+
+
+class Goals(Extra):
+    """Tracks the goals of all games.
+
+    A goal has a metric `goal_NAME`, its progress from 0 to 1, and an event of the same name, the change of the
+    progress, which is also a reward term. `goals_reached` counts goals that are reached for the first time in an
+    episode. A figure that cannot be read changes nothing.
+
+    Attributes:
+        names: Of the figures that have a goal.
+    """
+
+    def __init__(self, targets: Targets, games: int) -> None:
+        self.names, self._targets = tuple(targets), dict(targets)
+        self.state_metrics = tuple(f"goal_{name}" for name in targets)
+        self.events = (*self.state_metrics, "goals_reached")
+        self._progress: NDArray[np.float64] = np.zeros((games, len(targets)))
+        self._reached: NDArray[np.bool_] = np.zeros((games, len(targets)), np.bool_)
+
+    def begin(self, turn: Turn, games: LearnerBatch) -> None:
+        """See `Extra`; goals met at the start do not count as reached."""
+        self._progress[games] = self._now(turn)[games]
+        self._reached[games] = self._progress[games] >= 1.0
+
+    def follow(self, turn: Turn, events: NDArray[np.float32], state_metrics: NDArray[np.float32]) -> None:
+        """See `Extra`."""
+        now = self._now(turn)
+        events[:, :-1] = now - self._progress
+        events[:, -1] = ((now >= 1.0) & ~self._reached).sum(axis=1)
+        self._reached |= now >= 1.0
+        self._progress[:] = now
+        state_metrics[:] = now
+
+    def state(self) -> dict[str, Tensor]:
+        """See `Extra`."""
+        return {"goal_progress": torch.from_numpy(self._progress), "goal_reached": torch.from_numpy(self._reached)}
+
+    def _now(self, turn: Turn) -> NDArray[np.float64]:
+        """Return how far all goals are reached, `(games, goals)`; 0 where a figure was never readable."""
+        columns = [
+            np.where(held.is_known, progress(name, target, held.values), 0.0)
+            for name, target in self._targets.items()
+            for held in (turn.held(name),)
+        ]
+        return np.stack(columns, axis=1)
+
+
+def progress(name: str, target: float, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how far a goal is reached, 0 to 1: at least `target`, or at most for traffic and pollution."""
+    share = (WORST - values) / (WORST - target) if name in AT_MOST else values / target
+    return np.clip(share, 0.0, 1.0)
+
+
+class Novelty(Extra):
+    """Tracks which parts of the interface were open.
+
+    `new_menus` counts menus, and the first dialog and the first window, that are open for the first time in an episode;
+    the event is also a reward term. New elements have their own event, `discovered`.
+    """
+
+    events = ("new_menus",)
+
+    def __init__(self, menus: int, games: int) -> None:
+        self._menus = menus
+        self._seen: NDArray[np.bool_] = np.zeros((games, menus + 2), np.bool_)
+
+    def begin(self, turn: Turn, games: LearnerBatch) -> None:
+        """See `Extra`; what is open from the beginning is not new."""
+        self._seen[games] = self._open(turn)[games]
+
+    def follow(self, turn: Turn, events: NDArray[np.float32], state_metrics: NDArray[np.float32]) -> None:
+        """See `Extra`."""
+        is_open = self._open(turn)
+        events[:, 0] = (is_open & ~self._seen).sum(axis=1)
+        self._seen |= is_open
+
+    def state(self) -> dict[str, Tensor]:
+        """See `Extra`."""
+        return {"menus_seen": torch.from_numpy(self._seen)}
+
+    def _open(self, turn: Turn) -> NDArray[np.bool_]:
+        """Return what is open, `(games, menus + 2)`: each menu, a dialog, a window."""
+        sight = turn.sight
+        menus = sight.menu[:, None] == np.arange(self._menus)
+        return np.concatenate((menus, sight.dialog[:, None], sight.window[:, None]), axis=1)
+
+
+FIGURES = ("population", "happiness", "funds", "balance", "traffic", "pollution", "land_value", "tax")
+MEASURES = (*FIGURES, "year", *(f"{name}_readable" for name in (*FIGURES, "year")))
+GROUP_EVENTS = tuple(f"did_{group}" for group in KIND_GROUPS)
+EVENTS = (
+    *("population_gain", "population_loss", "peak_gain", "funds_change", "happiness_change", "traffic_change"),
+    *("milestone", "placed", "refused", "discovered", "changed", "unreadable", "trouble", "recovered", "bankrupt"),
+    *("idle_city", "final_population", "final_funds", "final_happiness"),
+    *GROUP_EVENTS,
+)
+IDLE_AFTER = 50  # decisions after which a city should have people
+_YEAR_DAYS = 360.0
+_DATE = "date"
+_FINAL = "final_"
+
+
+class Tracker:
+    """Remembers the last readable value of every field, and what an episode has reached.
+
+    Attributes:
+        step: `(games,)` decisions of the present episode.
+        first_day: `(games,)` date of the first readable day, in days.
+        last_kind: `(games,)` kind of the last decision; -1 before the first.
+        event_names: `EVENTS`, but for the happiness at the end where the game shows none; then those of the extras.
+        measure_names: `MEASURES`, then those of the extras.
+        events: `(games, 1, events)`.
+        measures: `(games, 1, measures)`.
+    """
+
+    def __init__(self, backend: CityBackend, extras: Sequence[Extra] = ()) -> None:
+        """Start empty; `extras` add their own events and metrics."""
+        games, fields = backend.num_envs, len(backend.fields)
+        self._column = {field.name: number for number, field in enumerate(backend.fields)}
+        self._group = backend.catalogue.group
+        self.step: NDArray[np.int64] = np.zeros(games, np.int64)
+        self.last_kind: NDArray[np.int64] = np.full(games, -1)
+        self.first_day: NDArray[np.float64] = np.zeros(games)
+        self._held: NDArray[np.float64] = np.zeros((games, fields))  # the last value that could be read
+        self._known: NDArray[np.bool_] = np.zeros((games, fields), np.bool_)  # whether there was any
+        self._peak: NDArray[np.float64] = np.zeros(games)
+        self._milestones: NDArray[np.int64] = np.zeros(games, np.int64)
+        self._nothing = np.zeros(games)
+        self._extras = tuple(extras)
+        self._own = tuple(name for name in EVENTS if name != "final_happiness" or "happiness" in self._column)
+        self.event_names = (*self._own, *(name for extra in extras for name in extra.events))
+        self.measure_names = (*MEASURES, *(name for extra in extras for name in extra.state_metrics))
+        self._events = np.zeros((games, 1, len(self.event_names)), np.float32)
+        self._measures = np.zeros((games, 1, len(self.measure_names)), np.float32)
+        self.events = Columns(torch.from_numpy(self._events), self.event_names)
+        self.state_metrics = Columns(torch.from_numpy(self._measures), self.measure_names)
+
+    def begin(self, sight: Sight, games: LearnerBatch) -> None:
+        """Start episodes in some games with what is seen of them."""
+        self.step[games] = 0
+        self.last_kind[games] = -1
+        self._known[games] = sight.readable[games]
+        self._held[games] = np.where(sight.readable[games], sight.values[games], 0.0)
+        self.first_day[games] = self._values(_DATE)[games]
+        self._peak[games] = self._values("population")[games]
+        self._milestones[games] = _passed(self._peak)[games]
+        for extra in self._extras:
+            extra.begin(self._turn(sight), games)
+
+    def follow(self, sight: Sight, kinds: NDArray[np.int64]) -> None:
+        """Compute events and measures of a step in which decisions of some kinds `(games,)` were carried out."""
+        self.step += 1
+        self.last_kind[:] = kinds
+        before, knew = self._held.copy(), self._known.copy()
+        self._held = np.where(sight.readable, sight.values, self._held)
+        self._known |= sight.readable
+        change = np.where(knew, self._held - before, 0.0)
+        if _DATE in self._column:
+            date = self._column[_DATE]
+            is_first = ~knew[:, date] & self._known[:, date]
+            self.first_day[is_first] = self._held[is_first, date]
+        self._write_events(sight, change)
+        self._write_measures(sight)
+        event, measure = len(self._own), len(MEASURES)
+        for extra in self._extras:
+            ends = event + len(extra.events), measure + len(extra.state_metrics)
+            extra.follow(
+                self._turn(sight), self._events[:, 0, event : ends[0]], self._measures[:, 0, measure : ends[1]]
+            )
+            event, measure = ends
+
+    def end(self, ended: LearnerBatch) -> None:
+        """Note where the games stood that ended in this step."""
+        for number, name in enumerate(self._own):
+            if name.startswith(_FINAL):
+                self._events[:, 0, number] = np.where(ended, self._values(name.removeprefix(_FINAL)), 0.0)
+
+    def read(self, sight: Sight, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the value of a field and whether it is readable now, `(games,)` each; zeros for an unknown field."""
+        column = self._column.get(name)
+        if column is None:
+            return self._nothing, np.zeros(len(self._nothing), np.bool_)
+        return sight.values[:, column], sight.readable[:, column]
+
+    def held(self, name: str) -> Held:
+        """Return what is known of a field; nothing if there is none of that name."""
+        column = self._column.get(name)
+        known = np.zeros(len(self._nothing), np.bool_) if column is None else self._known[:, column]
+        return Held(self._values(name), known)
+
+    def _turn(self, sight: Sight) -> Turn:
+        return Turn(sight, self.held, self.last_kind, self.step)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return everything that is remembered, as tensors that share its memory."""
+        names = ("step", "last_kind", "first_day", "_held", "_known", "_peak", "_milestones")
+        own = {name.removeprefix("_"): torch.from_numpy(getattr(self, name)) for name in names}
+        return own | {name: tensor for extra in self._extras for name, tensor in extra.state().items()}
+
+    def _values(self, name: str) -> NDArray[np.float64]:
+        column = self._column.get(name)
+        return self._nothing if column is None else self._held[:, column]
+
+    def _write_events(self, sight: Sight, change: NDArray[np.float64]) -> None:
+        changes = {
+            name: change[:, self._column[name]] if name in self._column else self._nothing
+            for name in ("population", "funds", "happiness", "traffic")
+        }
+        population = self._values("population")
+        peak = np.maximum(self._peak, population)
+        passed = np.maximum(_passed(peak), self._milestones)
+        knows_people = self._known[:, self._column["population"]] if "population" in self._column else self._nothing > 0
+        given = {
+            "population_gain": np.maximum(changes["population"], 0.0),
+            "population_loss": np.maximum(-changes["population"], 0.0),
+            "peak_gain": peak - self._peak,
+            **{f"{name}_change": changes[name] for name in ("funds", "happiness", "traffic")},
+            "milestone": passed - self._milestones,
+            "placed": sight.placed == CONFIRMED,
+            "refused": sight.placed == REFUSED,
+            **{name: getattr(sight, name) for name in ("discovered", "changed", "trouble", "recovered", "bankrupt")},
+            "unreadable": 1.0 - sight.readable.mean(axis=1),
+            "idle_city": (self.step > IDLE_AFTER) & knows_people & (population <= 0.0),
+        }
+        self._peak, self._milestones = peak, passed
+        for number, name in enumerate(self._own):
+            if name in given:
+                self._events[:, 0, number] = given[name]
+        first = self._own.index(GROUP_EVENTS[0])
+        groups = np.arange(len(GROUP_EVENTS))
+        self._events[:, 0, first : first + len(groups)] = self._group[self.last_kind][:, None] == groups
+
+    def _write_measures(self, sight: Sight) -> None:
+        for number, name in enumerate((*FIGURES, "year")):
+            field = _DATE if name == "year" else name
+            scale = _YEAR_DAYS if name == "year" else 1.0
+            self._measures[:, 0, number] = self._values(field) / scale
+            self._measures[:, 0, number + len(FIGURES) + 1] = self.read(sight, field)[1]
+
+
+def _passed(population: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many milestones a population has reached, `(games,)`."""
+    return np.searchsorted(np.array(MILESTONES), population, side="right")

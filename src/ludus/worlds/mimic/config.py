@@ -1,0 +1,84 @@
+"""Settings of a Mimic environment."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ludus.envs.settings import EnvSettings
+from ludus.worlds.mimic.body import HEIGHT_RANGE_M, MASS_RANGE_KG
+
+Speed = Annotated[float, Field(ge=0.5, le=1.8)]
+Friction = Annotated[float, Field(ge=0.05, le=3.0)]
+
+
+class PushConfig(EnvSettings):
+    """Pushes at the hips, for a short time, in a random horizontal direction."""
+
+    impulse_ns: Annotated[float, Field(ge=0.0, le=200.0)] = 0.0  # force times time, in N s; 0 switches pushes off
+    every_s: Annotated[float, Field(ge=0.1, le=60.0)] = 3.0  # time from one push to the next
+    duration_s: Annotated[float, Field(gt=0.0, le=0.5)] = 0.1  # how long the force lasts
+
+
+class MimicConfig(EnvSettings):
+    """What can be set about the walker, its physics, its reference and its episodes.
+
+    Attributes:
+        walker: `walker-8` (hips, knees and ankles) or `walker-13` (trunk and hip rotation too).
+        height_m: Standing height of the body.
+        mass_kg: Its mass.
+        strength: Factor of all torque limits.
+        action: What actions mean: shares of the largest torques, target angles over the joints' ranges, or differences
+            from the present angles.
+        delta_deg: Largest difference from the present angle, for `delta`.
+        stiffness: Factor of the servos' stiffness, for `target` and `delta`.
+        damping: Damping ratio of the servos.
+        joint_damping: Passive damping of every joint, N m s/rad per kg of body mass.
+        control_rate_hz: Decisions per second.
+        physics_step_s: Length of a physics step; a decision takes a whole number of them.
+        integrator: MuJoCo's integrator.
+        solver_iterations: Most iterations of the contact solver in a physics step.
+        friction: Of feet on the ground.
+        friction_range: Lowest and highest friction, drawn for each episode out of eight levels; None for `friction`.
+        motion: File with a motion to imitate; None for the gait of the package.
+        speed_range: Lowest and highest desired speed in m/s.
+        speed: A desired speed that never changes; None draws it from `speed_range`.
+        speed_change_s: Mean time between changes of the desired speed within an episode; 0 for none.
+        mirror: Whether left steps are seen, and acted on, as right steps.
+        starts: `random` phases; `adaptive`, half of them shortly before where the same game failed last; `fixed`, the
+            same phase and speed for a game every time, and another one for every game.
+        start_noise: Deviation of joint angles (rad) and velocities (rad/s, ten times as much) at the start.
+        episode_s: Length of an episode, after which it is cut off.
+        lowest_height: Height of the hips, as a share of standing, below which a walker has fallen.
+        largest_tilt_deg: Tilt of the trunk beyond which it has fallen.
+        pushes: Pushes against the hips.
+        threads: Host threads that advance the walkers; None for all cores.
+    """
+
+    walker: Literal["walker-8", "walker-13"] = "walker-8"
+    height_m: Annotated[float, Field(ge=HEIGHT_RANGE_M[0], le=HEIGHT_RANGE_M[1])] = 1.75
+    mass_kg: Annotated[float, Field(ge=MASS_RANGE_KG[0], le=MASS_RANGE_KG[1])] = 75.0
+    strength: Annotated[float, Field(gt=0.0, le=5.0)] = 1.0
+    action: Literal["torque", "target", "delta"] = "target"
+    delta_deg: Annotated[float, Field(gt=0.0, le=90.0)] = 20.0
+    stiffness: Annotated[float, Field(gt=0.0, le=10.0)] = 1.0
+    damping: Annotated[float, Field(ge=0.0, le=5.0)] = 0.7
+    joint_damping: Annotated[float, Field(ge=0.0, le=1.0)] = 0.01
+    control_rate_hz: Annotated[float, Field(ge=10.0, le=500.0)] = 100.0
+    physics_step_s: Annotated[float, Field(ge=0.0005, le=0.02)] = 0.005
+    integrator: Literal["Euler", "implicitfast", "implicit", "RK4"] = "implicitfast"
+    solver_iterations: Annotated[int, Field(ge=1, le=100)] = 4
+    friction: Friction = 1.0
+    friction_range: Annotated[tuple[Friction, Friction] | None, Field(strict=False)] = None
+    motion: Annotated[Path | None, Field(strict=False)] = None
+    speed_range: Annotated[tuple[Speed, Speed], Field(strict=False)] = (0.8, 1.4)
+    speed: Speed | None = None
+    speed_change_s: Annotated[float, Field(ge=0.0, le=3600.0)] = 4.0
+    mirror: bool = True
+    starts: Literal["random", "adaptive", "fixed"] = "random"
+    start_noise: Annotated[float, Field(ge=0.0, le=0.2)] = 0.01
+    episode_s: Annotated[float, Field(ge=0.1, le=3600.0)] = 15.0
+    lowest_height: Annotated[float, Field(ge=0.2, le=0.95)] = 0.75
+    largest_tilt_deg: Annotated[float, Field(ge=10.0, le=120.0)] = 45.0
+    pushes: PushConfig = PushConfig()
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None

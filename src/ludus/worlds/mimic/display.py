@@ -1,0 +1,88 @@
+"""How Mimic is shown: a walker in a page, which `player.js` draws, and the reference motion in `ludus demo`."""
+
+from collections.abc import Generator
+
+import mujoco
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ludus.core.errors import UnsupportedError
+from ludus.core.files import JSON
+from ludus.envs.base import BatchedEnv
+from ludus.envs.display import SCALE, Display, ReplayView, encode_columns, scaled
+from ludus.worlds.mimic.body import SIDES
+from ludus.worlds.mimic.env import MimicEnv
+from ludus.worlds.mimic.rendering.figure import WalkerView, reference_positions
+from ludus.worlds.mimic.rendering.painter import WalkerPainter
+
+
+class WalkerLog:
+    """A walker as a stick figure seen from its right, and the one that it imitates beside it."""
+
+    def __init__(self, env: MimicEnv) -> None:
+        self._env, self._model = env, env.walker.model
+        self._data = mujoco.MjData(self._model)
+        self._rows: list[list[float]] = []
+        bodies = ["root", *(f"{side}_{part}" for side in SIDES for part in ("thigh", "shank", "foot"))]
+        self._bodies = [self._model.body(name).id for name in bodies]
+        self._sites = [self._model.site(f"{side}_{point}").id for side in SIDES for point in ("heel", "ball")]
+        self._neck = np.array((0.0, 0.0, 0.75 * env.walker.body.trunk.length_m))
+        self._head = np.array((0.02, 0.0, 0.85 * env.walker.body.trunk.length_m))
+
+    def record(self) -> None:
+        """Record the current state; see `TrajectoryLog`."""
+        view = self._env.view(0)
+        walker = self._points(view.positions)
+        ghost = self._points(view.ghost) if view.ghost is not None else walker
+        # The reference is at no place of its own: it walks where the walker's hips are.
+        ghost = ghost + np.array((walker[0, 0] - ghost[0, 0], 0.0))
+        self._rows.append([*(SCALE * walker).flatten(), *(SCALE * ghost).flatten(), SCALE * view.desired_m_s])
+
+    def _points(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return `(points, 2)` forward and up: hips, neck, head, then thigh, knee, ankle of both sides, then soles."""
+        self._data.qpos[:] = positions
+        mujoco.mj_kinematics(self._model, self._data)
+        root = self._bodies[0]
+        turned = self._data.xmat[root].reshape(3, 3)
+        upper = [self._data.xpos[root] + turned @ place for place in (self._neck, self._head)]
+        bodies = [self._data.xpos[body] for body in self._bodies]
+        points = np.array([bodies[0], *upper, *bodies[1:], *(self._data.site_xpos[site] for site in self._sites)])
+        return points[:, (0, 2)]
+
+    def content(self) -> dict[str, JSON]:
+        """Return what was recorded; see `TrajectoryLog`."""
+        points = ["hip", "neck", "head"]
+        points += [f"{side}_{part}" for side in SIDES for part in ("thigh", "knee", "ankle")]
+        points += [f"{side}_{point}" for side in SIDES for point in ("heel", "ball")]
+        columns = [f"{who}{point}_{axis}" for who in ("", "ghost_") for point in points for axis in "xz"]
+        return {
+            "columns": encode_columns([*columns, "desired"], self._rows),
+            "height": scaled(self._env.walker.body.height_m),
+        }
+
+
+def _mimic(env: BatchedEnv) -> MimicEnv:
+    if not isinstance(env, MimicEnv):
+        raise UnsupportedError(f"this is the display of mimic, not of {env.spec.id}")
+    return env
+
+
+def pictures(env: BatchedEnv, rate_hz: float) -> Generator[NDArray[np.uint8], None, None]:
+    """Yield frames of the reference for the length of an episode, `rate_hz` per second, at the set or middle speed."""
+    mimic = _mimic(env)
+    config, step_s = mimic.config, 1.0 / rate_hz
+    speed = sum(config.speed_range) / 2.0 if config.speed is None else config.speed
+    phase, place = 0.0, np.zeros(2)
+    with WalkerPainter(mimic.walker) as painter:
+        for number in range(round(config.episode_s * rate_hz)):
+            frame = mimic.reference.at(torch.tensor([speed]), torch.tensor([phase]))
+            positions = reference_positions(frame, 0)
+            positions[:2] = place
+            yield painter.paint(WalkerView(positions, None, number * step_s, speed))
+            place += step_s * frame.root_velocity[0, :2].double().numpy()
+            phase = (phase + step_s / float(frame.period_s)) % 1.0
+
+
+DISPLAY = Display(pictures=pictures)
+REPLAY_VIEW = ReplayView(lambda env: WalkerLog(_mimic(env)), "ludus.worlds.mimic:player.js")

@@ -1,0 +1,243 @@
+"""Builds a walker for MuJoCo from its body, its joints and how it is driven."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+from xml.etree.ElementTree import Element, tostring
+
+import mujoco
+
+from ludus.worlds.mimic.body import SIDES, WALKERS, Body, Joint, Segment, make_body
+from ludus.worlds.mimic.config import MimicConfig
+
+Value: TypeAlias = str | float | bool | tuple[float, ...]
+
+CONTACT_RADIUS_M = 0.02  # of the spheres under heel and ball
+POINTS = ("heel", "ball")  # of each foot; the ends of the sole
+_ARMATURE = 0.012  # kg m^2; the inertia of muscles about a joint, and what keeps light feet stable at long steps
+_STIFFNESS = 2.0  # N m/rad of the servos for every N m of strength
+_LIMB_INERTIA = 0.25  # kg m^2; what the servos are damped for
+_SKIN = {"right": (0.85, 0.62, 0.45, 1.0), "left": (0.70, 0.50, 0.38, 1.0)}
+_CLOTH, _SHOE, _UNSEEN = (0.30, 0.38, 0.52, 1.0), (0.25, 0.28, 0.33, 1.0), (0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """A walker that MuJoCo can run."""
+
+    body: Body  # its sizes
+    joints: tuple[Joint, ...]  # in the order of actions and of the angles behind the root's 7 positions
+    limits_nm: tuple[float, ...]  # largest torque of each joint
+    model: mujoco.MjModel  # what MuJoCo compiled
+    text: str  # the MJCF text of it
+
+
+def make_walker(config: MimicConfig) -> Walker:
+    """Build the walker that a world's settings describe; raise ConfigError if the body is impossible."""
+    body, joints = make_body(config.height_m, config.mass_kg), WALKERS[config.walker]
+    limits = tuple(joint.strength * config.mass_kg * config.strength for joint in joints)
+    text = tostring(_whole(body, joints, limits, config), encoding="unicode")
+    return Walker(body, joints, limits, _compiled(text), text)
+
+
+@lru_cache(maxsize=8)
+def _compiled(text: str) -> mujoco.MjModel:
+    return mujoco.MjModel.from_xml_string(text)
+
+
+def _element(tag: str, *children: Element | Iterable[Element], **attributes: Value) -> Element:
+    """Make an XML element; children are elements or lists of them, `class_` is the attribute `class`."""
+    node = Element(tag, {name.rstrip("_"): _text(value) for name, value in attributes.items()})
+    for child in children:
+        node.extend([child] if isinstance(child, Element) else child)
+    return node
+
+
+def _text(value: Value) -> str:
+    """Format an attribute; numbers have six digits."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return " ".join(map(_text, value))
+    return value if isinstance(value, str) else f"{value:.6g}"
+
+
+def _whole(body: Body, joints: tuple[Joint, ...], limits: tuple[float, ...], config: MimicConfig) -> Element:
+    contact = _element(
+        "geom", type="sphere", size=CONTACT_RADIUS_M, contype=1, conaffinity=0, condim=3, friction=config.friction,
+        rgba=_SHOE, solref=(0.015, 1.0),
+    )  # fmt: skip
+    root = _element(
+        "body",
+        _element("freejoint", name="root"),
+        _torso(body, joints),
+        (_leg(body, joints, side) for side in SIDES),
+        name="root", pos=(0.0, 0.0, body.hip_height_m),
+    )  # fmt: skip
+    ground = _element(
+        "geom", name="ground", type="plane", size=(0.0, 0.0, 1.0), material="ground", contype=0, conaffinity=1,
+        condim=3, friction=config.friction, rgba=(1.0, 1.0, 1.0, 1.0),
+    )  # fmt: skip
+    damping = config.joint_damping * config.mass_kg
+    return _element(
+        "mujoco",
+        _element("compiler", angle="degree", autolimits=True, inertiafromgeom=False),
+        _option(config),
+        *_looks(),
+        _element(
+            "default",
+            _element("joint", type="hinge", armature=_ARMATURE, damping=damping, limited=True),
+            _element("geom", contype=0, conaffinity=0),
+            _element("default", contact, class_="contact"),
+        ),
+        _element("worldbody", ground, root),
+        _element("actuator", (_drive(joint, limit, config) for joint, limit in zip(joints, limits, strict=True))),
+        _element("sensor", _sensors(joints)),
+        model=config.walker,
+    )  # fmt: skip
+
+
+def _option(config: MimicConfig) -> Element:
+    return _element(
+        "option",
+        # Damping is taken as it is: its implicit treatment costs a factorisation, and here it is small.
+        _element("flag", eulerdamp="disable"),
+        timestep=config.physics_step_s, integrator=config.integrator, cone="pyramidal", solver="Newton",
+        iterations=config.solver_iterations, ls_iterations=4 * config.solver_iterations,
+    )  # fmt: skip
+
+
+def _looks() -> tuple[Element, Element]:
+    sky = _element(
+        "texture", name="sky", type="skybox", builtin="gradient", rgb1=(0.78, 0.85, 0.92), rgb2=(0.96, 0.97, 0.98),
+        width=64, height=64,
+    )  # fmt: skip
+    tiles = _element(
+        "texture", name="tiles", type="2d", builtin="checker", rgb1=(0.62, 0.66, 0.70), rgb2=(0.55, 0.59, 0.63),
+        width=128, height=128,
+    )  # fmt: skip
+    ground = _element("material", name="ground", texture="tiles", texrepeat=(1.0, 1.0), texuniform=True, reflectance=0)
+    light = _element("headlight", ambient=(0.45, 0.45, 0.45), diffuse=(0.55, 0.55, 0.55), specular=(0.1, 0.1, 0.1))
+    visual = _element("visual", _element("global", offwidth=1280, offheight=720), light)
+    return visual, _element("asset", sky, tiles, ground)
+
+
+def _sensors(joints: tuple[Joint, ...]) -> list[Element]:
+    """Return heels and balls as the root sees them, the loads of both feet and all torques, in this order."""
+    points = [f"{side}_{point}" for side in SIDES for point in POINTS]
+    return [
+        *(_element("framepos", objtype="site", objname=name, reftype="xbody", refname="root") for name in points),
+        *(_element("touch", site=f"{side}_sole") for side in SIDES),
+        *(_element("jointactuatorfrc", joint=joint.name) for joint in joints),
+    ]
+
+
+def _drive(joint: Joint, limit: float, config: MimicConfig) -> Element:
+    """Return the actuator: a motor controlled by a share of its torque, or a servo by an angle in rad."""
+    if config.action == "torque":
+        return _element("motor", name=joint.name, joint=joint.name, gear=limit, ctrlrange=(-1.0, 1.0))
+    stiffness = config.stiffness * _STIFFNESS * limit / config.strength
+    damping = 2.0 * config.damping * math.sqrt(stiffness * _LIMB_INERTIA)
+    return _element("position", name=joint.name, joint=joint.name, kp=stiffness, kv=damping, forcerange=(-limit, limit))
+
+
+def _inertia(segment: Segment, position: tuple[float, float, float], axis: int = 2) -> Element:
+    """Return the inertia of a segment that lies along the axis with the given number."""
+    across, along = segment.inertia_kg_m2, segment.axial_inertia_kg_m2
+    values = tuple(along if number == axis else across for number in range(3))
+    return _element("inertial", pos=position, mass=segment.mass_kg, diaginertia=values)
+
+
+def _hinges(joints: tuple[Joint, ...], segment: str) -> list[Element]:
+    return [
+        _element("joint", name=joint.name, axis=joint.axis, range=joint.range_deg)
+        for joint in joints
+        if joint.segment == segment
+    ]
+
+
+def _torso(body: Body, joints: tuple[Joint, ...]) -> list[Element]:
+    """Return head, arms and trunk: in one part, or as pelvis and a moving upper part."""
+    if not any(joint.segment == "upper" for joint in joints):
+        return [_inertia(body.trunk, (0.0, 0.0, body.trunk.com_m)), *_torso_shape(body, 0.0)]
+    pelvis, upper, half = body.pelvis, body.upper, body.hip_half_width_m
+    shape = _element(
+        "geom", name="pelvis", type="capsule", size=0.07, fromto=(0, -half, 0.03, 0, half, 0.03), rgba=_CLOTH
+    )
+    above = _element(
+        "body",
+        _hinges(joints, "upper"),
+        _inertia(upper, (0.0, 0.0, upper.com_m)),
+        _torso_shape(body, pelvis.length_m),
+        name="upper", pos=(0.0, 0.0, pelvis.length_m),
+    )  # fmt: skip
+    return [_inertia(pelvis, (0.0, 0.0, pelvis.com_m)), shape, above]
+
+
+def _torso_shape(body: Body, below_m: float) -> list[Element]:
+    """Return what is seen of trunk and head, in a frame that begins `below_m` above the hips; it touches nothing."""
+    chest, hips = 0.055 * body.height_m, 0.05 * body.height_m
+    shoulder, head = 0.288 * body.height_m - below_m - 0.5 * chest, 0.39 * body.height_m - below_m
+    return [
+        _element("geom", name="trunk", type="capsule", size=chest, fromto=(0, 0, hips, 0, 0, shoulder), rgba=_CLOTH),
+        _element(
+            "geom", name="head", type="ellipsoid", size=(0.085, 0.075, 0.11), pos=(0.02, 0.0, head), rgba=_SKIN["right"]
+        ),
+    ]
+
+
+def _leg(body: Body, joints: tuple[Joint, ...], side: str) -> Element:
+    y = body.hip_half_width_m * (-1.0 if side == "right" else 1.0)
+    shank = _element(
+        "body",
+        _hinges(joints, f"{side}_shank"),
+        _limb(body.shank, f"{side}_shank", side, 0.045),
+        _foot(body, joints, side),
+        name=f"{side}_shank", pos=(0.0, 0.0, -body.thigh.length_m),
+    )  # fmt: skip
+    return _element(
+        "body",
+        _hinges(joints, f"{side}_thigh"),
+        _limb(body.thigh, f"{side}_thigh", side, 0.062),
+        shank,
+        name=f"{side}_thigh", pos=(0.0, y, 0.0),
+    )  # fmt: skip
+
+
+def _limb(segment: Segment, name: str, side: str, radius_m: float) -> list[Element]:
+    ends = (0.0, 0.0, -0.03, 0.0, 0.0, 0.03 - segment.length_m)
+    return [
+        _inertia(segment, (0.0, 0.0, -segment.com_m)),
+        _element("geom", name=name, type="capsule", size=radius_m, fromto=ends, rgba=_SKIN[side]),
+    ]
+
+
+def _foot(body: Body, joints: tuple[Joint, ...], side: str) -> Element:
+    length, ankle = body.foot.length_m, body.ankle_height_m
+    centre = -ankle + CONTACT_RADIUS_M  # of the spheres that touch the ground
+    ends = {"heel": CONTACT_RADIUS_M - body.heel_m, "ball": body.ball_m}
+    half = body.foot_half_width_m - CONTACT_RADIUS_M
+    middle = 0.5 * length - body.heel_m
+    spheres = [
+        _element("geom", name=f"{side}_{name}_{index}", class_="contact", pos=(x, y, centre))
+        for name, x in ends.items()
+        for index, y in enumerate((-half, half))
+    ]
+    sites = [_element("site", name=f"{side}_{name}", pos=(x, 0.0, -ankle), rgba=_UNSEEN) for name, x in ends.items()]
+    sole = _element(
+        "site", name=f"{side}_sole", type="box", pos=(0.5 * sum(ends.values()), 0.0, centre),
+        size=(0.5 * length, 0.1, 0.05), rgba=_UNSEEN,
+    )  # fmt: skip
+    shoe = _element(
+        "geom", name=f"{side}_foot", type="box", size=(0.5 * length, body.foot_half_width_m, 0.02),
+        pos=(middle, 0.0, 0.022 - ankle), rgba=_SHOE,
+    )  # fmt: skip
+    return _element(
+        "body",
+        _hinges(joints, f"{side}_foot"),
+        _inertia(body.foot, (middle, 0.0, -0.6 * ankle), axis=0),
+        shoe, spheres, sites, sole,
+        name=f"{side}_foot", pos=(0.0, 0.0, -body.shank.length_m),
+    )  # fmt: skip

@@ -1,0 +1,159 @@
+"""Draws a motion: a strip of stick figures over one stride, and each joint's angle beside that of the normal gait."""
+
+import io
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from ludus.core.files import write_atomic
+from ludus.worlds.mimic.body import SIDES, kind_of
+from ludus.worlds.mimic.gait import Floats
+from ludus.worlds.mimic.model import POINTS, Walker
+from ludus.worlds.mimic.motion.motion import Motion
+from ludus.worlds.mimic.motion.reference import checked_stride, natural_speed_m_s
+from ludus.worlds.mimic.reference import PHASES, Stride, normal_reference, quaternions
+
+_POSES = 9
+_APART_M = 0.95  # from one figure to the next
+_COLOURS = {"right": "#1B3A57", "left": "#E08E45"}
+_TRUNK_COLOUR, _BAND_COLOUR = "0.35", "#9CC5A1"
+# Of a stick figure, seen from the right: colour and width, the farthest first.
+_PARTS = (("left", _COLOURS["left"], 3.2), ("trunk", _TRUNK_COLOUR, 5.0), ("right", _COLOURS["right"], 3.2))
+_LEAST_SPAN_DEG = 12.0
+_LONGEST_NAME = 32  # of a file, in the title
+_BAND_SPEEDS_M_S = (0.8, 1.4)
+_TITLES = {
+    "hip": "Hip flexion",
+    "knee": "Knee flexion",
+    "ankle": "Ankle dorsiflexion",
+    "hip_frontal": "Hip adduction",
+    "hip_rotation": "Hip rotation, inward",
+    "trunk_flexion": "Trunk flexion",
+    "trunk_bending": "Trunk bending, to the right",
+    "trunk_rotation": "Trunk rotation, to the left",
+}
+
+
+def draw_motion(motion: Motion, walker: Walker, path: Path) -> None:
+    """Write a motion on a walker as a PNG file; raise FormatError if it does not walk on this walker."""
+    stride = checked_stride(motion, walker)
+    kinds = [kind for kind in _TITLES if any(kind_of(joint) == kind for joint in motion.joints)]
+    columns = min(len(kinds), 4)
+    lines = -(-len(kinds) // columns)
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
+    figure = Figure(figsize=(15.0, 4.6 + 3.4 * lines), dpi=110, layout=layout, facecolor="white")
+    FigureCanvasAgg(figure)  # draws into memory, whatever screen there is
+    grid = figure.add_gridspec(lines + 1, columns, height_ratios=(1.25, *(1.0,) * lines))
+    figure.suptitle(_title(motion, stride), x=0.01, ha="left", fontsize=14, fontweight="bold", parse_math=False)
+    _draw_strip(figure.add_subplot(grid[0, :]), walker, stride)
+    band = _normal_band(walker)
+    for place, kind in enumerate(kinds):
+        axes = figure.add_subplot(grid[1 + place // columns, place % columns])
+        _draw_joint(axes, motion, kind, band.get(kind))
+        if place == 0:
+            handles, labels = axes.get_legend_handles_labels()
+            figure.legend(handles, labels, fontsize=10, frameon=False, loc="upper right", ncols=3)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", metadata={"Software": None})
+    write_atomic(path, picture.getvalue())
+
+
+def _title(motion: Motion, stride: Stride) -> str:
+    mean = motion.stride
+    strides = f"{mean.count} stride{'s' if mean.count > 1 else ''} of {mean.period_s:.2f} s"
+    speed = natural_speed_m_s(motion, stride)
+    name = motion.source.name.encode("ascii", "backslashreplace").decode()
+    name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+    return f"{name}: {strides}, {speed:.2f} m/s, {120.0 / mean.period_s:.0f} steps per minute"
+
+
+def _draw_strip(axes: Axes, walker: Walker, stride: Stride) -> None:
+    axes.axhline(0.0, color="0.55", linewidth=1.2, zorder=0)
+    for number, phase in enumerate(np.linspace(0.0, 1.0, _POSES)):
+        place = (number * _APART_M, 0.0)
+        points = {part: line + place for part, line in _pose(walker, stride, round(phase * PHASES) % PHASES).items()}
+        for part, colour, width in _PARTS:
+            x, z = points[part].T
+            axes.plot(x, z, color=colour, linewidth=width, solid_capstyle="round", solid_joinstyle="round")
+        axes.plot(*points["trunk"][-1], "o", color=_TRUNK_COLOUR, markersize=15)
+        axes.text(place[0], -0.1, f"{100.0 * phase:.0f} %", ha="center", va="top", fontsize=9, color="0.35")
+    axes.set_xlim(-0.75 * _APART_M, (_POSES - 0.25) * _APART_M)
+    axes.set_ylim(-0.28, 1.02 * walker.body.height_m)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+
+
+def _pose(walker: Walker, stride: Stride, phase: int) -> dict[str, Floats]:
+    """Return points `(points, 2)`, forward and up in m, of both legs from hip to foot and of the trunk."""
+    model, data = walker.model, mujoco.MjData(walker.model)
+    data.qpos[2] = stride.root[phase, 0]
+    data.qpos[3:7] = quaternions(stride.root[phase, 1:])
+    data.qpos[7:] = stride.angles[phase]
+    mujoco.mj_kinematics(model, data)
+    points = {}
+    for side in SIDES:
+        joints = [data.xpos[model.body(f"{side}_{part}").id] for part in ("thigh", "shank", "foot")]
+        heel, ball = (data.site_xpos[model.site(f"{side}_{point}").id] for point in POINTS)
+        points[side] = np.array([*joints, heel, ball, joints[-1]])[:, [0, 2]]
+    head = data.geom_xpos[model.geom("head").id]
+    points["trunk"] = np.array([data.xpos[model.body("root").id], head])[:, [0, 2]]
+    return points
+
+
+def _normal_band(walker: Walker) -> dict[str, Floats]:
+    """Return the lowest and highest angles `(2, PHASES)` of the normal gait over its usual speeds, in degrees."""
+    reference, phases = normal_reference(walker), torch.arange(PHASES) / PHASES
+    speeds = np.linspace(*_BAND_SPEEDS_M_S, 5).tolist()
+    angles = np.stack([reference.at(torch.full((PHASES,), speed), phases).angles.numpy() for speed in speeds])
+    band = np.rad2deg(np.stack((angles.min(axis=0), angles.max(axis=0))))
+    return {
+        kind_of(joint.name): band[:, :, index]
+        for index, joint in enumerate(walker.joints)
+        if not joint.name.startswith("left_")
+    }
+
+
+def _draw_joint(axes: Axes, motion: Motion, kind: str, band: Floats | None) -> None:
+    percent = np.arange(PHASES + 1) * 100.0 / PHASES
+    around = np.arange(PHASES + 1) % PHASES
+    if band is not None:
+        low, high = band[:, around]
+        label = f"normal gait, {_BAND_SPEEDS_M_S[0]:g} to {_BAND_SPEEDS_M_S[1]:g} m/s"
+        axes.fill_between(percent, low - 0.3, high + 0.3, color=_BAND_COLOUR, alpha=0.55, linewidth=0.0, label=label)
+    for joint in motion.joints:
+        if kind_of(joint) != kind:
+            continue
+        side = joint.partition("_")[0]
+        shift = PHASES // 2 if side == "left" else 0
+        column = motion.stride.columns.index(joint)
+        mean, spread = (
+            np.rad2deg(np.roll(part[:, column], shift))[around] for part in (motion.stride.mean, motion.stride.spread)
+        )
+        colour = _COLOURS.get(side, _TRUNK_COLOUR)
+        width = 1.5 if side == "left" else 2.8  # both stay visible where they coincide
+        axes.fill_between(percent, mean - spread, mean + spread, color=colour, alpha=0.22, linewidth=0.0)
+        label = f"{side}, mean and deviation" if side in SIDES else "mean and deviation"
+        axes.plot(percent, mean, color=colour, linewidth=width, label=label)
+    _style(axes, _TITLES[kind])
+
+
+def _style(axes: Axes, title: str) -> None:
+    axes.set_title(title, loc="left", fontsize=11, fontweight="bold", pad=8)
+    axes.set_xlabel("% of the stride, from the heel's contact", fontsize=9, color="0.3")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("0.5")
+    axes.tick_params(colors="0.3", labelsize=8.5)
+    axes.grid(color="0.9", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.set_xlim(0.0, 100.0)
+    axes.set_ylabel("degrees", fontsize=9, color="0.3")
+    low, high = axes.get_ylim()
+    missing = max(0.0, _LEAST_SPAN_DEG - (high - low))  # small motions should look small
+    axes.set_ylim(low - 0.5 * missing, high + 0.5 * missing)
+    axes.axhline(0.0, color="0.7", linewidth=0.8, zorder=0.5)

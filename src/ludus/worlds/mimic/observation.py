@@ -1,0 +1,89 @@
+"""What a walker observes of itself and of its task, and how these numbers change in a mirror."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from ludus.envs.spaces import Reflection
+from ludus.worlds.mimic.body import Joint
+
+VELOCITY_UNIT = 10.0  # rad/s of a joint that are seen as 1
+TURN_UNIT = 5.0  # rad/s of the trunk that are seen as 1
+_LARGEST = 20.0
+
+# Blocks in front of the joints': name -> numbers.
+BLOCKS = {"phase": 2, "speed": 2, "height": 1, "orientation": 3, "velocity": 3, "turning": 3}
+
+
+def joint_reflection(joints: Sequence[Joint]) -> Reflection:
+    """Return the reflection of anything that has one number for each joint."""
+    names = [joint.name for joint in joints]
+    source = tuple(names.index(joint.mirror) for joint in joints)
+    return Reflection(source, tuple(joint.mirror_sign for joint in joints))
+
+
+def observation_space(joints: int) -> spaces.Dict:
+    """Return the space of one walker's observation."""
+    size = sum(BLOCKS.values()) + 2 * joints
+    return spaces.Dict({"vector": spaces.Box(-_LARGEST, _LARGEST, (size,), np.float32)})
+
+
+def observation_blocks(joints: int) -> dict[str, tuple[int, int]]:
+    """Return the block boundaries of the vector."""
+    ends = np.cumsum([*BLOCKS.values(), joints, joints]).tolist()
+    return dict(zip((*BLOCKS, "angles", "velocities"), zip((0, *ends[:-1]), ends, strict=True), strict=True))
+
+
+def observation_reflection(joints: tuple[Joint, ...], *, stride: bool) -> Reflection:
+    """Return the reflection of the observation vector.
+
+    `stride`: the phase is that of a stride, of which the other half is the mirror image, not of a step.
+    """
+    phase, own = -1.0 if stride else 1.0, joint_reflection(joints)
+    # Phase, speed and height; roll, pitch, yaw; velocity forward, left, up; turning about forward, left, up.
+    head = (phase, phase, 1.0, 1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0)
+    starts = len(head), len(head) + len(joints)
+    source = (*range(len(head)), *(start + index for start in starts for index in own.source))
+    return Reflection(source, (*head, *own.sign, *own.sign))
+
+
+def euler_angles(quaternions: Tensor) -> Tensor:
+    """Return roll, pitch and yaw `(games, 3)` in rad of unit quaternions `(games, 4)` as (w, x, y, z)."""
+    w, x, y, z = quaternions.unbind(1)
+    roll = torch.atan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    pitch = torch.asin((2.0 * (w * y - x * z)).clamp(-1.0, 1.0))
+    yaw = torch.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    return torch.stack((roll, pitch, yaw), dim=1)
+
+
+def observe(
+    positions: Tensor, velocities: Tensor, angles: Tensor, phases: Tensor, speeds: Tensor, standing_m: float
+) -> Tensor:
+    """Return the vectors `(games, numbers)`, not yet mirrored.
+
+    Shapes are `(games, 7 + joints)`, `(games, 6 + joints)`, `(games, 3)` for roll, pitch and yaw, `(games,)` in [0, 1),
+    and `(games, 2)` for the speed of the reference and the desired one, m/s; `standing_m` is the hips' height when
+    standing.
+    """
+    turns = 2.0 * torch.pi * phases
+    yaw = angles[:, 2]
+    ahead, left = torch.cos(yaw), torch.sin(yaw)
+    forward = velocities[:, 0] * ahead + velocities[:, 1] * left
+    sideways = velocities[:, 1] * ahead - velocities[:, 0] * left
+    head = torch.stack((torch.cos(turns), torch.sin(turns)), dim=1)
+    height = (positions[:, 2:3] - standing_m) * 10.0  # decimetres
+    moving = torch.stack((forward, sideways, velocities[:, 2]), dim=1)
+    parts = (
+        head,
+        speeds,
+        height,
+        angles,
+        moving,
+        velocities[:, 3:6] / TURN_UNIT,
+        positions[:, 7:],
+        velocities[:, 6:] / VELOCITY_UNIT,
+    )
+    return torch.cat(parts, dim=1).clamp(-_LARGEST, _LARGEST)

@@ -1,0 +1,260 @@
+"""The reference motion as a table over speed and phase, made consistent with the walker, and the starts of episodes.
+
+Curves give joint angles and the trunk's orientation. Everything else follows from the model: the hips are as high as
+the lowest point of the feet demands, and they move so that the point that carries them stands still. So no foot goes
+through the ground or slides, whatever the body's size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from ludus.core.errors import ConfigError
+from ludus.core.random import uniform
+from ludus.worlds.mimic import gait
+from ludus.worlds.mimic.body import SIDES, kind_of
+from ludus.worlds.mimic.config import MimicConfig
+from ludus.worlds.mimic.gait import Curves, Floats, NormalGait
+from ludus.worlds.mimic.model import CONTACT_RADIUS_M, POINTS, Walker
+
+PHASES = 128  # of a stride, in the table
+_SPEEDS = 10
+_AMPLITUDES = np.linspace(0.4, 1.7, 14)
+_SMOOTHNESS_M = 0.004  # weight moves from one point of the feet to another over such differences of height
+_HARMONICS = 8
+ROOT = ("height", "roll", "pitch", "yaw")
+ROOT_VELOCITY = ("vx", "vy", "vz", "wx", "wy", "wz")
+
+STREAMS = 4  # random numbers that `draw_starts` needs
+# `starts: fixed`: 20 speeds, evenly over the range, in an order in which the first few cover it too. Phases of a step
+# are multiples of the golden ratio, which never repeat and are evenly spread however many there are. Steps alternate
+# between right and left, and since no phase comes twice no walk is the mirror image of another.
+_FIXED_SPEEDS, _SPEED_STRIDE = 20, 7
+_FIRST_PHASE = 0.75  # of a step
+_GOLDEN_RATIO = 0.5 * (5.0**0.5 - 1.0)
+_BEFORE_FAILURE = 0.15  # of a stride; adaptive starts begin this much before the last failure at most
+_ADAPTIVE_SHARE = 0.5
+_NOISE_SPAN = 3.0**0.5  # even noise of this half width has deviation 1
+_VELOCITY_NOISE = 10.0  # rad/s of noise for every rad of it
+
+
+class Frame(NamedTuple):
+    """Where the reference is, `(games, ...)` each."""
+
+    angles: Tensor  # `(games, joints)` in rad
+    velocities: Tensor  # `(games, joints)` in rad/s
+    root: Tensor  # `(games, 4)` height in m; roll, pitch and yaw in rad
+    root_velocity: Tensor  # `(games, 6)` m/s along the way, to the left and up; rad/s about the trunk's own axes
+    points: Tensor  # `(games, points, 3)` heel and ball of both feet, in m from the root along its own axes
+    period_s: Tensor  # `(games,)` time of a stride
+
+
+class Reference:
+    """A motion at every speed and phase: `table` `(speeds, phases, channels)`; `speeds`, lowest and highest, m/s."""
+
+    def __init__(self, table: Tensor, speeds: tuple[float, float], joints: int) -> None:
+        """Wrap a table `(speeds, phases, channels)`."""
+        self.table, self.speeds = table, speeds
+        self._flat = table.flatten(0, 1)
+        self._sizes = [joints, joints, len(ROOT), len(ROOT_VELOCITY), len(SIDES) * len(POINTS) * 3, 1]
+
+    def at(self, speeds: Tensor, phases: Tensor) -> Frame:
+        """Return the motion at speeds `(games,)` in m/s and phases `(games,)` of a stride, in [0, 1)."""
+        rows, columns, _ = self.table.shape
+        low, high = self.speeds
+        place = ((speeds - low) / max(high - low, 1e-9)).clamp(0.0, 1.0) * (rows - 1)
+        row = place.floor().clamp(max=max(rows - 2, 0))
+        column = phases * columns
+        first = column.floor()
+        along, across = (place - row).unsqueeze(1), (column - first).unsqueeze(1)
+        start = first.long() % columns
+        following = (start + 1) % columns
+        base = row.long() * columns
+        above = columns if rows > 1 else 0
+        slower = torch.lerp(self._flat[base + start], self._flat[base + following], across)
+        faster = torch.lerp(self._flat[base + above + start], self._flat[base + above + following], across)
+        parts = torch.split(torch.lerp(slower, faster, along), self._sizes, dim=1)
+        angles, velocities, root, root_velocity, points, period = parts
+        return Frame(angles, velocities, root, root_velocity, points.reshape(len(points), -1, 3), period.squeeze(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Stride:
+    """One stride of a walker, at every phase."""
+
+    angles: Floats  # `(phases, joints)`
+    root: Floats  # `(phases, 4)`
+    points: Floats  # `(phases, points, 3)` in the root's frame
+    advance_m: Floats  # `(phases, 2)` way forward and to the left for a whole stride at each phase's pace
+
+    @property
+    def length_m(self) -> float:
+        """Length of the stride."""
+        return float(self.advance_m[:, 0].mean())
+
+
+def normal_reference(walker: Walker) -> Reference:
+    """Return the reference of the package's own gait for a walker, made once per body: it takes half a second."""
+    if walker.text not in _NORMAL_REFERENCES:
+        _NORMAL_REFERENCES[walker.text] = _make_normal_reference(walker)
+    return _NORMAL_REFERENCES[walker.text]
+
+
+_NORMAL_REFERENCES: dict[str, Reference] = {}
+
+
+def _make_normal_reference(walker: Walker) -> Reference:
+    curves = NormalGait(has_trunk=any(joint.segment == "upper" for joint in walker.joints))
+    lengths = np.array([make_stride(walker, curves, amplitude).length_m for amplitude in _AMPLITUDES])
+    speeds = np.linspace(*gait.SPEED_RANGE_M_S, _SPEEDS)
+    rows = []
+    for speed in speeds:
+        period = gait.period_s(float(speed), walker.body.height_m)
+        amplitude = float(np.interp(speed * period, lengths, _AMPLITUDES))
+        rows.append(_row(make_stride(walker, curves, amplitude), period))
+    return _reference(rows, gait.SPEED_RANGE_M_S, walker)
+
+
+def make_reference(walker: Walker, curves: Curves, speed_range: tuple[float, float], speeds: int = 5) -> Reference:
+    """Make a reference from curves of constant stride length; other speeds change the period of the stride.
+
+    Raises ConfigError if the motion does not walk forward on this walker.
+    """
+    stride = make_stride(walker, curves, 1.0)
+    if stride.length_m < 0.1:
+        raise ConfigError(
+            f"the motion moves the walker by {stride.length_m:.2f} m per stride; a gait must walk forward: check that "
+            "flexion is positive and the units are right"
+        )
+    grid = np.linspace(*speed_range, speeds)
+    return _reference([_row(stride, stride.length_m / float(speed)) for speed in grid], speed_range, walker)
+
+
+def _reference(rows: Sequence[Floats], speeds: tuple[float, float], walker: Walker) -> Reference:
+    return Reference(torch.as_tensor(np.stack(rows), dtype=torch.float32), speeds, len(walker.joints))
+
+
+def _row(stride: Stride, period_s: float) -> Floats:
+    """Return the table's row of one speed, `(phases, channels)`."""
+    velocities = slope(stride.angles) / period_s
+    turning = slope(stride.root[:, 1:]) / period_s  # small angles: rates of roll, pitch and yaw are the trunk's own
+    linear = np.concatenate((stride.advance_m / period_s, slope(stride.root[:, :1]) / period_s), axis=1)
+    period = np.full((PHASES, 1), period_s)
+    parts = (stride.angles, velocities, stride.root, linear, turning, stride.points.reshape(PHASES, -1), period)
+    return np.concatenate(parts, axis=1)
+
+
+def make_stride(walker: Walker, curves: Curves, amplitude: float) -> Stride:
+    """Make one stride of a walker out of curves, with its root as high and as fast as the feet demand."""
+    phases = np.arange(PHASES) / PHASES
+    columns = []
+    for joint in walker.joints:
+        kind = kind_of(joint.name)
+        side = joint.name.partition("_")[0]
+        if side in SIDES:
+            columns.append(curves.joint(kind, side, phases, amplitude))
+        else:
+            columns.append(curves.trunk(kind, phases))
+    angles = np.stack(columns, axis=1)
+    orientation = np.stack([curves.trunk(name, phases) for name in ("roll", "pitch", "yaw")], axis=1)
+    world, own_frame = _points(walker, angles, orientation)
+    height = _smooth(-world[:, :, 2].min(axis=1))
+    height += max(0.0, float((-world[:, :, 2].min(axis=1) - height).max()))
+    # The lowest point carries the walker: its weight is the softest of choices between points nearly as low.
+    weights = np.exp(-(world[:, :, 2] - world[:, :, 2].min(axis=1, keepdims=True)) / _SMOOTHNESS_M)
+    weights /= weights.sum(axis=1, keepdims=True)
+    advance = -(weights[:, :, None] * slope(world[:, :, :2])).sum(axis=1)
+    advance = _smooth(advance)
+    advance[:, 1] -= advance[:, 1].mean()
+    root = np.concatenate((height[:, None], orientation), axis=1)
+    return Stride(angles, root, own_frame, advance)
+
+
+def _points(walker: Walker, angles: Floats, orientation: Floats) -> tuple[Floats, Floats]:
+    """Return the feet's lowest points from the root, `(phases, points, 3)`, along the world's axes and its own."""
+    model = walker.model
+    data = mujoco.MjData(model)
+    names = [f"{side}_{point}" for side in SIDES for point in POINTS]
+    spheres = [[model.geom(f"{name}_{index}").id for index in range(2)] for name in names]
+    sites = [model.site(name).id for name in names]
+    world, own = np.empty((len(angles), len(names), 3)), np.empty((len(angles), len(names), 3))
+    for phase, (pose, turned) in enumerate(zip(angles, quaternions(orientation), strict=True)):
+        data.qpos[:3] = 0.0
+        data.qpos[3:7] = turned
+        data.qpos[7:] = pose
+        mujoco.mj_kinematics(model, data)
+        centres = data.geom_xpos[spheres].copy()
+        lowest = centres[np.arange(len(names)), centres[:, :, 2].argmin(axis=1)]
+        world[phase] = lowest - (0.0, 0.0, CONTACT_RADIUS_M)
+        own[phase] = data.site_xpos[sites] @ data.xmat[1].reshape(3, 3)
+    return world, own
+
+
+def quaternions(angles: Floats) -> Floats:
+    """Return (w, x, y, z) of turning by yaw about z, then pitch, then roll, given as roll, pitch and yaw in rad."""
+    (cr, cp, cy), (sr, sp, sy) = (np.moveaxis(part(0.5 * angles), -1, 0) for part in (np.cos, np.sin))
+    parts = (
+        cy * cp * cr + sy * sp * sr,
+        cy * cp * sr - sy * sp * cr,
+        cy * sp * cr + sy * cp * sr,
+        sy * cp * cr - cy * sp * sr,
+    )
+    return np.stack(parts, axis=-1)
+
+
+def slope(values: Floats) -> Floats:
+    """Return the derivative per stride of periodic values `(phases, ...)`, exact for their harmonics."""
+    spectrum = np.fft.rfft(values, axis=0)
+    order = np.arange(len(spectrum)).reshape(-1, *(1,) * (values.ndim - 1))
+    spectrum[-1] = 0.0
+    return np.fft.irfft(spectrum * 2j * np.pi * order, n=len(values), axis=0)
+
+
+def _smooth(values: Floats) -> Floats:
+    """Keep the mean and the lowest harmonics of periodic values `(phases, ...)`."""
+    spectrum = np.fft.rfft(values, axis=0)
+    spectrum[_HARMONICS + 1 :] = 0.0
+    return np.fft.irfft(spectrum, n=len(values), axis=0)
+
+
+def draw_starts(config: MimicConfig, games: Tensor, failures: Tensor, hashes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return phases of a stride and speeds `(games,)` to begin at.
+
+    Fixed starts follow from the index of each game, adaptive ones from the phase at which it failed last (negative if
+    it never did), random ones from `hashes` `(games, STREAMS)`.
+    """
+    low, high = config.speed_range
+    random = uniform(hashes)
+    if config.starts == "fixed":
+        phases = 0.5 * (games % 2) + 0.5 * ((_FIRST_PHASE + _GOLDEN_RATIO * games.double()) % 1.0)
+        speeds = low + (high - low) * (_SPEED_STRIDE * games % _FIXED_SPEEDS) / (_FIXED_SPEEDS - 1)
+    else:
+        phases, speeds = random[:, 0], low + (high - low) * random[:, 1]
+        if config.starts == "adaptive":
+            earlier = (failures - _BEFORE_FAILURE * random[:, 2]) % 1.0
+            phases = torch.where((failures >= 0.0) & (random[:, 3] < _ADAPTIVE_SHARE), earlier, phases)
+    if config.speed is not None:
+        speeds = torch.full_like(speeds, config.speed)
+    return phases.float(), speeds.float()
+
+
+def first_states(frame: Frame, noise: Tensor, deviation: float) -> tuple[Floats, Floats]:
+    """Return positions `(games, 7 + joints)` and velocities `(games, 6 + joints)` of walkers on the reference.
+
+    `noise` has `(games, 2 * joints)` even numbers in [0, 1); `deviation` is that of joint angles in rad.
+    """
+    games, joints = frame.angles.shape
+    spread = ((2.0 * _NOISE_SPAN * deviation) * (noise - 0.5)).double().numpy()
+    root = frame.root.double().numpy()
+    positions, velocities = np.zeros((games, 7 + joints)), np.zeros((games, 6 + joints))
+    positions[:, 2] = root[:, 0]
+    positions[:, 3:7] = quaternions(root[:, 1:])
+    positions[:, 7:] = frame.angles.numpy() + spread[:, :joints]
+    velocities[:, :6] = frame.root_velocity.numpy()
+    velocities[:, 6:] = frame.velocities.numpy() + _VELOCITY_NOISE * spread[:, joints:]
+    return positions, velocities

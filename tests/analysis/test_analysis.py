@@ -1,0 +1,144 @@
+"""The whole analysis on tiny worlds: everything is there, twice the same, and pictures can be looked at."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.learner import PpoLearner
+from ludus.analysis.figures import draw_analysis
+from ludus.analysis.probe import ProbeResult, probe_held_out
+from ludus.analysis.recording import Plan, record
+from ludus.analysis.summary import analyse
+from ludus.core.errors import ConfigError, MissingDependencyError
+from ludus.envs.base import StepResult
+from ludus.envs.registry import make_env
+from ludus.envs.world_parts import current_styles, styles_of
+from ludus.policies.agent import Agent
+from ludus.policies.config import PolicyConfig
+from ludus.policies.policy import Policy
+
+TINY = {"layers": 1, "heads": 2, "width": 16, "feedforward": 16, "window": 6, "latent": 6, "pooling": 8}
+PNG = b"\x89PNG"
+
+
+def make_agent(world: str, settings: dict[str, Any]) -> Agent:
+    with make_env(world) as env, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return Agent(Policy(env.spec, PolicyConfig.model_validate(settings)))
+
+
+def test_everything_is_found_twice_the_same(tmp_path: Path) -> None:
+    agent = make_agent("duel", {"strategy": TINY})
+    shares: list[float] = []
+    analysis = analyse(agent, matches=6, progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    document = analysis.as_json()
+    assert document["styles"] == ["rock", "cycle", "random"]
+    assert document["chance"] == pytest.approx(1 / 3)
+    assert set(document["probes"]) == {"trained", "untrained", "observation"}
+    assert len(document["probes"]["trained"]["by_time"]) == len(document["times_s"]) == 10
+    assert document["drift"] is None
+    assert "duel-v1" in document["notes"][0]
+    assert [row["opponent"] for row in document["ablation"]["opponents"]] == ["rock", "cycle", "random"]
+    again = analyse(make_agent("duel", {"strategy": TINY}), matches=6).as_json()
+    for each in (document, again):
+        assert each.pop("seconds") > 0.0
+    assert json.dumps(document, allow_nan=False) == json.dumps(again, allow_nan=False)
+    pictures = draw_analysis(analysis, tmp_path)
+    names = {picture.name for picture in pictures}
+    assert names == {
+        "latent_pca.png", "latent_tsne.png", "probe_curve.png", "probe_confusion.png", "ablation.png",
+        "attention_rock.png", "attention_cycle.png", "attention_random.png",
+    }  # fmt: skip
+    assert all(picture.read_bytes().startswith(PNG) for picture in pictures)
+
+
+def test_a_recurrent_memory_is_probed_in_the_same_way(tmp_path: Path) -> None:
+    agent = make_agent("duel", {"recurrent": {"kind": "gru", "size": 5}})
+    analysis = analyse(agent, ["rock", "cycle"], matches=4, features="memory", ablation=False)
+    assert analysis.recording.features["trained"].shape[2] == 5
+    assert analysis.ablation is None
+    assert analysis.clips == []
+    assert {"memory_pca.png", "probe_curve.png"} <= {path.name for path in draw_analysis(analysis, tmp_path)}
+
+
+def test_a_world_of_hidden_styles() -> None:
+    agent = make_agent("rps", {"strategy": TINY})
+    analysis = analyse(agent, matches=8)
+    assert analysis.recording.styles == ("style 0", "style 1", "style 2")
+    assert analysis.ablation is not None
+    assert analysis.ablation.score == "mean_return"
+    assert [clip.style for clip in analysis.clips] == ["style 0", "style 1", "style 2"]
+    moves = np.stack(list(analysis.clips[0].tracks.values()))[:, 1:]
+    assert (moves == moves[:, :1]).all()  # style 0 repeats itself
+
+
+def test_without_scikit_learn_the_install_command_is_named_before_any_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingDependencyError, match=r"\[analysis\]"):
+        analyse(make_agent("rps", {"strategy": TINY}), matches=8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"matches": 2}, "matches"),
+        ({"styles": ["rock"]}, "styles"),
+        ({"styles": ["rock", "nobody"]}, "duel-v1: nobody; .*rock, cycle, random"),
+        ({"features": "memory"}, "--features latent"),
+    ],
+)
+def test_what_cannot_be_done_is_said(changes: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"matches": 3, "ablation": False} | changes
+    with pytest.raises(ConfigError, match=message):
+        analyse(make_agent("duel", {"strategy": TINY}), **arguments)
+
+
+def test_a_switching_bot_is_seen_to_switch() -> None:
+    policy = make_agent("brawl", {"strategy": TINY}).policy
+    with make_env("brawl", 4) as env:
+        assert styles_of(env.spec.id).switching_bots == ("switcher",)
+        recording = record(policy, env, Plan(("switcher",), 4, 20.0, 0.2, controls=False))
+        seats = torch.tensor([[True, False]] * 4)
+        assert current_styles(env, seats).dtype == torch.int64
+    styles = recording.styles_now
+    assert styles.min() >= 5
+    assert styles.max() <= 11
+    running = recording.valid[1:] & recording.valid[:-1]
+    changes = ((styles[1:] != styles[:-1]) & running).sum(0)
+    assert 1 <= changes.sum() <= 12  # every 6 to 15 s
+    with make_env("duel", 2) as env:
+        assert styles_of(env.spec.id).switching_bots == ()
+        assert current_styles(env, torch.tensor([[True, False]] * 2)).tolist() == [-1, -1]
+
+
+def probe_after_training(predict: float) -> ProbeResult:
+    """Trains on rock-paper-scissors without any reward, and probes three numbers of latent for the hidden style."""
+    torch.manual_seed(1)
+    strategy = TINY | {"latent": 3, "predict": predict}
+    with make_env("rps", 16) as env:
+        policy = Policy(env.spec, PolicyConfig.model_validate({"strategy": strategy}))
+        ppo = {"n_steps": 16, "sequence_length": 16, "batch_size": 128, "n_epochs": 4, "learning_rate": 5e-3}
+        learner = PpoLearner(env, policy, PpoConfig.model_validate(ppo), reward=no_reward)
+        for _ in range(20):
+            learner.iterate()
+    with make_env("rps", 96, seed=9) as env:
+        recording = record(policy, env, Plan((), 32, 1.6, 0.1, controls=False, seed=9))
+    return probe_held_out(recording.features["trained"], recording.labels, recording.valid, 3)
+
+
+def no_reward(result: StepResult) -> Tensor:
+    return torch.zeros_like(result.events["reward"])
+
+
+def test_predicting_the_opponent_makes_the_latent_know_him() -> None:
+    without, with_it = probe_after_training(0.0), probe_after_training(1.0)
+    assert with_it.frames.low > without.frames.high  # about 75 and 51 %; chance is a third

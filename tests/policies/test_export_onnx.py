@@ -1,0 +1,121 @@
+"""ONNX files: onnxruntime takes the same actions as the agent, over many steps with episode starts among them."""
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor
+
+from ludus import make_env
+from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError
+from ludus.envs.base import EnvSpec
+from ludus.policies.agent import Agent
+from ludus.policies.config import PolicyConfig
+from ludus.policies.description import PolicyDescription
+from ludus.policies.export import write_onnx
+from ludus.policies.policy import Policy
+
+STEPS, ROWS = 100, 4
+
+
+def make_policy(spec: EnvSpec, settings: PolicyConfig) -> Policy:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        return Policy(spec, settings).eval()
+
+
+def draw(spec: EnvSpec, generator: torch.Generator) -> dict[str, Tensor]:
+    drawn: dict[str, Tensor] = {}
+    for name, space in spec.observation_space.items():
+        shape = (ROWS, *(space.shape or ()))
+        if space.dtype == np.uint8:
+            drawn[name] = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
+        else:
+            drawn[name] = torch.randn(shape, generator=generator)
+    return drawn
+
+
+def play_both(path: Path, policy: Policy) -> None:
+    """Steps the file and the policy side by side, each with its own memory."""
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    outputs = [output.name for output in session.get_outputs()]
+    inputs = {given.name: given for given in session.get_inputs()}
+    state: dict[str, Any] = {
+        name: tensor.numpy().copy()
+        for name, tensor in policy.initial(ROWS).items()
+        if not name.startswith("critic_recurrent")
+    }
+    assert all(not array.any() for array in state.values())  # as the manual says
+    memory, generator = policy.initial(ROWS), torch.Generator().manual_seed(1)
+    for step in range(STEPS):
+        episode_starts = torch.rand(ROWS, generator=generator) < (1.0 if step == 0 else 0.1)
+        frame = draw(policy.spec, generator)
+        expected = policy.step(frame, memory, episode_starts)
+        memory = expected.memory
+        fed = {f"observation.{name}": tensor.numpy() for name, tensor in frame.items()} | {
+            "starts": episode_starts.numpy()
+        }
+        fed |= {f"memory.{name}": array for name, array in state.items()}
+        found = dict(zip(outputs, session.run(None, {name: fed[name] for name in inputs}), strict=True))
+        actions = policy.clip_actions(expected.actions).numpy()
+        if np.issubdtype(actions.dtype, np.floating) and found["actions"].dtype.kind == "f":
+            np.testing.assert_allclose(found["actions"], actions, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(found["actions"], actions)
+        state = {name: found[f"next_memory.{name}"] for name in state}
+
+
+@pytest.mark.parametrize("kind", ["mlp-normalised", "lstm-separate", "gru", "streaming-lstm", "window", "cnn"])
+def test_the_same_actions(kind: str, policy_kinds: dict[str, PolicyConfig], make_arena: Any, tmp_path: Path) -> None:
+    env = make_arena(2, picture=kind == "cnn")
+    policy = make_policy(env.spec, policy_kinds[kind])
+    policy.train().observe({name: 3.0 * tensor for name, tensor in env.reset().items()})
+    parts = dict(policy.named_modules())
+    write_onnx(Agent(policy, settings={"a": 1}), tmp_path / "agent.onnx")
+    assert dict(policy.named_modules()) == parts  # the agent itself is left as it was
+    play_both(tmp_path / "agent.onnx", policy)
+    model = onnx.load(tmp_path / "agent.onnx")
+    said = {entry.key: entry.value for entry in model.metadata_props}
+    assert PolicyDescription.read(said["ludus.agent"]).settings == {"a": 1}
+
+
+@pytest.mark.parametrize("world", ["point-v1", "rps-v1"])
+def test_continuous_actions_and_choices(world: str, tmp_path: Path) -> None:
+    with make_env(world) as env:
+        policy = make_policy(env.spec, PolicyConfig.model_validate({"net_arch": {"pi": [8], "vf": [8]}}))
+    write_onnx(Agent(policy), tmp_path / "agent.onnx")
+    play_both(tmp_path / "agent.onnx", policy)
+
+
+def test_what_cannot_be_written_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise NotImplementedError("no such operator")
+
+    with make_env("rps-v1") as env:
+        agent = Agent(make_policy(env.spec, PolicyConfig()))
+    with pytest.raises(ConfigError, match=r"\.onnx"):
+        write_onnx(agent, tmp_path / "agent.pt")
+    monkeypatch.setattr(torch.onnx, "export", refuse)
+    with pytest.raises(UnsupportedError, match=r"ONNX.*no such operator"):
+        write_onnx(agent, tmp_path / "agent.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_libraries_the_install_command_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith("onnx"):
+            raise ImportError(name)
+        return plain(name, *rest)
+
+    with make_env("rps-v1") as env:
+        agent = Agent(make_policy(env.spec, PolicyConfig()))
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingDependencyError, match=r'pip install -e ".*\[onnx\]"'):
+        write_onnx(agent, tmp_path / "agent.onnx")

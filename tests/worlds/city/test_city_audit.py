@@ -1,0 +1,62 @@
+"""The audit and the benchmark of perception, and both commands, on a few states."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from ludus.cli.main import app
+from ludus.core.errors import UnknownNameError
+from ludus.worlds.city.audit import _Tally, audit_city
+from ludus.worlds.city.drivers.city_games import CityGames
+from ludus.worlds.city.interface.layout import BARS
+from ludus.worlds.city.interface.theme import FIELDS
+from ludus.worlds.city.perception.embedded import embedded_reader
+from ludus.worlds.city.perception.reading import Reading, unreadable
+
+
+def test_every_theme_is_read_right_and_nothing_is_read_wrong() -> None:
+    result = CliRunner().invoke(app, ["audit", "city", "--states", "60", "--json"])
+    assert result.exit_code == 0, result.output
+    fields = {field["field"]: field for field in json.loads(result.output)["fields"]}
+    assert set(fields) == {*FIELDS, *BARS}
+    for field in fields.values():
+        assert field["wrong"] == 0.0, field
+        assert field["accuracy"] >= 0.95, field
+        assert field["low"] < field["accuracy"] <= field["high"]
+        assert field["states"] == 60
+
+
+def test_the_audit_tells_wrong_from_unreadable_and_old() -> None:
+    tally = _Tally()
+    tally.count(Reading("funds", 5.0, 1.0), 5.0)
+    tally.count(Reading("funds", 6.0, 1.0, text="$6"), 5.0)
+    tally.count(unreadable("funds", "?"), 5.0)
+    tally.count(Reading("funds", 5.0, 0.5, age_s=1.0), 5.0)
+    assert (tally.right, tally.wrong, tally.unreadable) == (1, 1, 2)
+    assert tally.examples[0] == "5.0 read as '$6'"
+
+
+def test_a_covered_field_is_unreadable_not_zero() -> None:
+    games = CityGames(1)
+    reader = embedded_reader(games, 0)
+    frame = games.capture(0).copy()
+    region = reader.fields["population"].region
+    region.cut(frame)[:] = 127
+    reading = reader.read(frame)["population"]
+    assert reading.value is None
+    assert reading.confidence == 0.0
+    games.close()
+
+
+def test_unknown_games_are_named() -> None:
+    with pytest.raises(UnknownNameError, match="embedded, micropolis"):
+        audit_city("micropolus")
+
+
+def test_bench_vision_measures_all_stages() -> None:
+    result = CliRunner().invoke(app, ["bench", "vision", "--seconds", "0.6", "--json"])
+    assert result.exit_code == 0, result.output
+    measured = json.loads(result.output)
+    assert all(measured[name] > 0.0 for name in ("frames_per_s", "steps_per_s", "truth_steps_per_s", "ms_read"))
+    assert measured["world_truth_steps_per_s"] > measured["world_steps_per_s"] > 0.0

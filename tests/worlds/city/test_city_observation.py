@@ -1,0 +1,159 @@
+"""Readings, menu state and masks as numbers; what cannot be read is 0, and says so."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from city_world import World  # type: ignore[import-not-found,unused-ignore]  # beside this file
+
+from ludus.worlds.city.interface.menus import Dialog
+from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES
+from ludus.worlds.city.perception.embedded import Said, ThemeReader
+from ludus.worlds.city.perception.opencv import opencv
+
+OPEN_KINDS = {"wait", "explore_menu", "click_element", "random_click", "observe", "escape"}
+
+
+def test_a_new_city_is_read_as_it_is() -> None:
+    world = World()
+    assert world.reading("funds") == {
+        "values": pytest.approx(math.log1p(10_000) / 10.0),
+        "readable": 1.0,
+        "confidence": 1.0,
+        "age": 0.0,
+    }
+    assert world.reading("tax")["values"] == pytest.approx(0.07)
+    assert world.reading("population")["values"] == 0.0
+    assert world.reading("date")["values"] == 0.0
+    for _ in range(36):
+        world.do("wait")
+    assert world.reading("date")["values"] == pytest.approx(0.1)  # a year
+    world.city["funds"][0] = -1_500
+    world.city["demand_residential"][0] = 60.0
+    world.do("tax_up")
+    assert world.reading("funds")["values"] == pytest.approx(-math.log1p(1_500) / 10.0)
+    world.env.close()
+
+
+def test_what_a_menu_covers_is_unreadable_and_its_last_value_is_carried() -> None:
+    world = World()
+    world.do("explore_menu")  # opens the first menu, which in this theme hangs over the HUD
+    sight = world.backend.sight
+    assert sight.menu[0] >= 0
+    covered = [field.name for number, field in enumerate(world.backend.fields) if not sight.readable[0, number]]
+    assert covered
+    assert world.reading(covered[0]) == {"values": 0.0, "readable": 0.0, "confidence": 0.0, "age": pytest.approx(0.01)}
+    result = world.do("wait")
+    assert world.reading(covered[0])["age"] == pytest.approx(0.02)
+    assert float(result.events["unreadable"][0, 0]) == pytest.approx(len(covered) / len(world.backend.fields))
+    named = [name for name in covered if name in result.state_metrics]
+    for name in named:
+        assert float(result.state_metrics[f"{name}_readable"][0, 0]) == 0.0
+    assert float(result.state_metrics["funds"][0, 0]) == 10_000.0
+    world.do("escape")
+    assert all(world.reading(name)["readable"] == 1.0 for name in covered)
+    assert world.reading(covered[0])["age"] == 0.0
+    world.env.close()
+
+
+def test_money_decides_what_is_allowed() -> None:
+    world = World()
+    assert world.allowed() == set(world.backend.catalogue.names)
+    world.city["funds"][0] = 55
+    world.do("wait")
+    dear = set(world.backend.catalogue.names) - world.allowed()
+    assert dear == {
+        "commercial", "industrial", "coal", "wind", "pump", "tower", "police", "fire", "clinic", "school", "park",
+    }  # fmt: skip
+    assert bool(world.seen["mask"][0, 0, len(world.backend.catalogue) :].all())
+    world.env.close()
+
+
+def test_unreadable_funds_forbid_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.city["funds"][0] = 0
+    read = ThemeReader.read
+    monkeypatch.setattr(ThemeReader, "read", lambda *given: [Said(0.0, False, 0.0, 0.0) for _ in read(*given)])
+    world.do("wait")
+    assert world.allowed() == set(world.backend.catalogue.names)
+    world.env.close()
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_dialog_allows_what_makes_sense_under_it(closes: bool) -> None:
+    world = World(closes=closes)
+    world.state.dialogs.append((int(Dialog.ABOUT), 0, -1))
+    world.games.interfaces[0].serial += 1
+    world.do("wait")
+    assert world.backend.sight.dialog[0]
+    assert world.allowed() == (set(world.backend.catalogue.names) if closes else OPEN_KINDS)
+    result = world.do("road", 3, 3)
+    assert world.event(result, "placed") == float(closes)
+    world.do("escape")
+    assert not world.backend.sight.dialog[0]
+    assert world.allowed() == set(world.backend.catalogue.names)
+    world.env.close()
+
+
+def test_the_menu_entry_tells_what_is_open_and_what_was_done() -> None:
+    world = World()
+    blocks = world.env.spec.blocks["menu"]
+
+    def part(name: str) -> list[float]:
+        first, last = blocks[name]
+        return [float(number) for number in world.seen["menu"][0, 0, first:last]]
+
+    assert part("none") == [1.0]
+    assert sum(part("kind")) == 0.0
+    world.do("road", 3, 3)
+    assert part("placed") == [1.0, 0.0, 0.0]
+    assert part("kind").index(1.0) == world.backend.catalogue.number("road")
+    world.do("menu.windows.city")
+    assert (part("window"), part("dialog"), part("placed")) == ([1.0], [0.0], [0.0, 0.0, 1.0])
+    world.do("escape")
+    world.do("explore_menu")
+    assert part("none") == [0.0]
+    assert sum(part("open")) == 1.0
+    assert part("elements")[0] == pytest.approx(int(world.backend.sight.elements[0]) / 50)
+    world.env.close()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_map_is_the_picture_of_the_map_however_it_came_about(theme: str) -> None:
+    width, height = RESOLUTIONS[0]
+    world = World(
+        2, {"hamlet": True}, flat=False, display={"themes": [theme]}, observe=["map", "frame", "menu"], steps=9
+    )
+    bots, assignment = world.env.bots(["random"]), torch.zeros((2, 1), dtype=torch.int32)
+    actions = torch.zeros((2, 1, 2), dtype=torch.int64)
+    cv2, view = opencv("comparing"), world.games.layout(0).view
+    for _ in range(20):
+        bots.act(assignment, actions)
+        seen = world.env.step(actions).observations
+        for game in range(2):
+            picture = world.env.render(game)
+            part = picture[view.box.top : view.box.bottom, view.box.left : view.box.right]
+            whole = cv2.resize(part, (80, 56), interpolation=cv2.INTER_AREA)
+            assert np.array_equal(whole, seen["map"][game, 0].numpy())
+            frame = cv2.resize(picture, (84, 84), interpolation=cv2.INTER_AREA).astype(int)
+            assert abs(frame - seen["frame"][game, 0].numpy()).mean() < 2.5  # of 255: it is halved first
+    assert picture.shape == (height, width, 3)
+    world.env.close()
+
+
+def test_pictures_are_stacked_and_begin_anew_with_an_episode() -> None:
+    world = World(observe=["frame", "readings"], stack=3, steps=4)
+    first = world.seen["frame"][0, 0].clone()
+    assert first.shape == (84, 84, 9)
+    assert torch.equal(first[..., :3], first[..., 6:])
+    world.do("residential", 3, 3)
+    second = world.seen["frame"][0, 0].clone()
+    assert torch.equal(second[..., :6], first[..., 3:])
+    assert not torch.equal(second[..., 6:], first[..., 6:])
+    for _ in range(3):
+        result = world.do("wait")
+    assert bool(result.truncated[0])
+    assert torch.equal(world.seen["frame"][0, 0, ..., :3], world.seen["frame"][0, 0, ..., 6:])
+    assert not torch.equal(result.final_observations["frame"][0, 0], world.seen["frame"][0, 0])
+    world.env.close()
