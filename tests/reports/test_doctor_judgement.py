@@ -171,6 +171,8 @@ def test_memory_is_judged_by_the_last_session_alone() -> None:
     found = judge("memory-growth", resources=table(resident_mib=steady + growing, **resources))
     assert "1,400 MiB in the middle of the session, 1,780 MiB at its end: 1,200 MiB per minute" in found[0].evidence[0]
     assert [change.line for change in found[0].changes] == ["guard.memory_gib: null -> 3.48"]
+    slept = {**resources, "elapsed_s": (seconds[:35] + [second + 3600.0 for second in seconds[35:]]) * 2}
+    assert len(judge("memory-growth", resources=table(resident_mib=steady + growing, **slept))) == 1
     filling = {"algorithm": "sac", "sac": {"buffer_size": 10_000}}
     filled = {"algorithm": "sac", "sac": {"buffer_size": 1_000}}
     memory = table(resident_mib=steady + growing, **resources)

@@ -16,6 +16,7 @@ from ludus.worlds.city.drivers.driver import Click, Key, Wait
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile
+from ludus.worlds.city.screen.windows import Window
 
 
 def bits(driver: X11Driver, region: str) -> int:
@@ -186,7 +187,7 @@ def test_an_unexpected_window_is_told_and_asked_to_close(toy: X11Driver) -> None
     assert toy.open_dialogs() == ()
 
 
-@pytest.mark.parametrize(("fault", "kinds"), [("kill", "process"), ("stop", "frozen"), ("quit", "window process")])
+@pytest.mark.parametrize(("fault", "kinds"), [("kill", "process"), ("stop", "frozen"), ("quit", "process window")])
 def test_a_lost_game_is_told_and_begun_anew(toy: X11Driver, fault: str, kinds: str) -> None:
     toy.reset(4)
     toy.act([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(1, 1))])
@@ -200,7 +201,7 @@ def test_a_lost_game_is_told_and_begun_anew(toy: X11Driver, fault: str, kinds: s
             time.sleep(0.01)
     trouble = toy.trouble()
     assert trouble is not None
-    assert trouble.kind in kinds.split()  # a window goes before its process
+    assert trouble.kind in kinds.split()  # a game that quits closes its window and takes its time to end
     with pytest.raises(GameLostError):
         toy.act([Click(toy.profile.tools["first"].at)])
     assert not toy.recover()
@@ -208,6 +209,25 @@ def test_a_lost_game_is_told_and_begun_anew(toy: X11Driver, fault: str, kinds: s
     assert toy.trouble() is None
     assert (toy.seed, bits(toy, "funds")) == (4, 200)
     assert [incident.trouble.kind in kinds.split() for incident in toy.incidents] == [True]
+
+
+def test_a_window_that_goes_before_its_process_is_told_as_the_end_of_the_process(
+    toy: X11Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = toy._session
+    assert session is not None
+    shown, game = session.shown, process(toy)
+
+    def shown_while_it_dies() -> list[Window]:
+        os.kill(game, signal.SIGKILL)  # after the process was found running
+        while toy._executor is not None and toy._executor.window in shown():
+            time.sleep(0.01)
+        return shown()
+
+    monkeypatch.setattr(session, "shown", shown_while_it_dies)
+    trouble = toy.trouble()
+    assert trouble is not None
+    assert trouble.kind == "process"
 
 
 def test_a_game_that_draws_nothing_is_found_frozen(toy: X11Driver) -> None:

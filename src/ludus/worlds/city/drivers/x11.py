@@ -21,6 +21,7 @@ from ludus.worlds.city.screen.windows import Window
 
 _STILL_S = 2.0  # how long a window may take to draw itself when it has come up; a game that runs is never still
 _UP_POLL_S = 0.05
+_DYING_S = 5.0  # from the loss of a window to the end of its process
 _LEARN_ROUNDS = 5
 
 
@@ -253,8 +254,17 @@ class X11Driver:
             if name is not None and self.profile.dialogs[name].ends_game:
                 return Trouble("over", f"the city is over: {name}")
         if all(window != self._executor.window for window in shown):
-            return Trouble("window", f"the window of {self.profile.title} is gone")
+            return self._why_window_is_gone(self._session)
         return None
+
+    def _why_window_is_gone(self, session: ScreenSession) -> Trouble:
+        """Return the loss of the process if it ended too: the screen drops the windows of a dying process first."""
+        give_up = time.monotonic() + _DYING_S
+        while session.is_running and time.monotonic() < give_up:
+            time.sleep(_UP_POLL_S)
+        if session.is_running:
+            return Trouble("window", f"the window of {self.profile.title} is gone")
+        return Trouble("process", f"the process of {self.profile.title} is gone")
 
     def _is_main(self, window: Window) -> bool:
         fits = (window.width, window.height) == (self.profile.width, self.profile.height)
