@@ -126,6 +126,10 @@ class BotError(LudusError, RuntimeError):
     """A bot of the user's own raised an exception, took too long, or returned what is no action."""
 
 
+class NetworkError(LudusError, RuntimeError):
+    """A network of the user's own raised an exception, or returned what Ludus cannot use."""
+
+
 class RankError(LudusError, RuntimeError):
     """Another process of a run on several failed or was lost, so this one ends too."""
 

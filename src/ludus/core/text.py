@@ -68,5 +68,10 @@ def user_place(error: BaseException) -> str:
     return "{}:{}".format(*chosen[-1]) if chosen else ""
 
 
+def is_own_file(file: str) -> bool:
+    """Return whether a Python file is the user's: neither of this package nor of an installed one."""
+    return not file.startswith(_PACKAGE) and not _is_library(Path(file))
+
+
 def _is_library(file: Path) -> bool:
     return not _INSTALLED.isdisjoint(file.parts) or str(file).startswith(_STANDARD)

@@ -42,9 +42,11 @@ def make_linear(inputs: int, outputs: int, gain: float | None) -> nn.Linear:
 
 
 class Mlp(nn.Module):
-    """Linear layers, each followed by the activation; with no layers it passes its input on."""
+    """Linear layers, each followed by the activation and dropout; with no layers it passes its input on."""
 
-    def __init__(self, inputs: int, hidden: Sequence[int], activation: str, *, orthogonal: bool = True) -> None:
+    def __init__(
+        self, inputs: int, hidden: Sequence[int], activation: str, *, orthogonal: bool = True, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         sizes = (inputs, *hidden)
         self.output_size = sizes[-1]
@@ -52,9 +54,12 @@ class Mlp(nn.Module):
         self._activation = activation_function(activation)
         gain = HIDDEN_GAIN if orthogonal else None
         self.layers = nn.ModuleList(make_linear(sizes[i], sizes[i + 1], gain) for i in range(len(hidden)))
+        self.dropout = nn.Dropout(dropout) if dropout > 0.0 else None
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map `(..., inputs)` to `(..., output_size)`."""
         for layer in self.layers:
             inputs = self._activation(layer(inputs))
+            if self.dropout is not None:
+                inputs = self.dropout(inputs)
         return inputs

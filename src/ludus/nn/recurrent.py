@@ -32,6 +32,14 @@ _FEW_ROWS = 32
 _MANY_STEPS = 4
 
 
+def reset_recurrent_state(memory: RecurrentState, initial: RecurrentState, mask: Tensor) -> RecurrentState:
+    """Return the memory with the rows of `mask` `(rows,)` set back to `initial`."""
+    return {
+        name: torch.where(mask.view(-1, *(1,) * (tensor.dim() - 1)), initial[name], tensor)
+        for name, tensor in memory.items()
+    }
+
+
 class _LstmRecurrence(Function):
     """The LSTM recurrence; see `lstm_sequence`."""
 

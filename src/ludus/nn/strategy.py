@@ -97,14 +97,14 @@ class StrategyConfig(BaseModel):
 class StrategyEncoderBase(nn.Module):
     """What the two encoders share: all their parameters, so that one can take the other's weights."""
 
-    def __init__(self, inputs: int, config: StrategyConfig) -> None:
+    def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0) -> None:
         super().__init__()
         self.config, self.inputs, self.output_size = config, inputs, config.latent
         self.cache_dtype = torch.float32  # of the key/value caches
         self.embedding = nn.Linear(inputs, config.width)
         self.embedding_norm = nn.LayerNorm(config.width)
         self.layers = nn.ModuleList(
-            TransformerLayer(config.width, config.heads, config.feedforward) for _ in range(config.layers)
+            TransformerLayer(config.width, config.heads, config.feedforward, dropout) for _ in range(config.layers)
         )
         self.rotary = Rotary(config.width // config.heads)
         self.final_norm = nn.LayerNorm(config.width)
@@ -143,8 +143,8 @@ class StreamingEncoder(StrategyEncoderBase):
     take holds nothing of use: asking for a value writes there and changes nothing that matters.
     """
 
-    def __init__(self, inputs: int, config: StrategyConfig) -> None:
-        super().__init__(inputs, config)
+    def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0) -> None:
+        super().__init__(inputs, config, dropout)
         *self._look_back, self._pool_look_back = config.look_back
 
     def initial(self, rows: int, device: torch.device) -> RecurrentState:

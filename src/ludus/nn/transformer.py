@@ -51,7 +51,7 @@ class Rotary(nn.Module):
 class TransformerLayer(nn.Module):
     """One pre-norm transformer layer, in halves: what comes before the attention and what comes after."""
 
-    def __init__(self, width: int, heads: int, feedforward: int) -> None:
+    def __init__(self, width: int, heads: int, feedforward: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads, self.head_size = heads, width // heads
         self.attention_norm = nn.LayerNorm(width)
@@ -63,6 +63,7 @@ class TransformerLayer(nn.Module):
         for layer in (self.projection, self.output, self.expand, self.contract):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
+        self.dropout = nn.Dropout(dropout) if dropout > 0.0 else nn.Identity()  # of what is added to the frames
 
     def project(self, frames: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Map `(..., width)` to queries, keys and values `(..., heads, head_size)`, the first two rotated."""
@@ -72,9 +73,9 @@ class TransformerLayer(nn.Module):
 
     def finish(self, frames: Tensor, attended: Tensor) -> Tensor:
         """Add what was attended to, `(..., width)`, and the feed-forward part to the frames."""
-        frames = frames + self.output(attended)
+        frames = frames + self.dropout(self.output(attended))
         hidden = functional.gelu(self.expand(self.feedforward_norm(frames)))
-        result: Tensor = frames + self.contract(hidden)
+        result: Tensor = frames + self.dropout(self.contract(hidden))
         return result
 
 

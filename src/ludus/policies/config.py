@@ -1,6 +1,11 @@
 """The settings of a policy."""
 
-from pydantic import BaseModel, ConfigDict, Field
+import json
+import re
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ludus.core.schedules import ConstantSchedule, ShareScheduleConfig, Widths
 from ludus.nn.cnn import CnnConfig
@@ -9,6 +14,7 @@ from ludus.nn.heads import SpatialConfig
 from ludus.nn.mlp import ActivationName
 from ludus.nn.recurrent import RecurrentConfig
 from ludus.nn.strategy import StrategyConfig
+from ludus.policies.user_module import MODULE_PATTERN, find_network
 
 
 class _Frozen(BaseModel):
@@ -52,6 +58,22 @@ class ExplorationConfig(_Frozen):
     random_frequency: ShareScheduleConfig = ConstantSchedule(level=0.2)
 
 
+def _without_folder(name: str) -> str:
+    """Return the name of a network without the folder of its file: agents are loaded elsewhere, and folders tell."""
+    if re.fullmatch(MODULE_PATTERN, name) is None:
+        raise ValueError("must be my_file.py:MyNet or package.module:MyNet, a class of a plugin (--plugin my_file.py)")
+    source, _, qualname = name.rpartition(":")
+    return f"{PureWindowsPath(PurePosixPath(source).name).name}:{qualname}"
+
+
+def _as_json(arguments: dict[str, Any]) -> dict[str, Any]:
+    try:
+        stored = json.loads(json.dumps(arguments, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"must be values that JSON can hold: {error}") from error
+    return dict(stored)
+
+
 class PolicyConfig(_Frozen):
     """What a policy is made of; every part but the two heads is optional.
 
@@ -73,6 +95,11 @@ class PolicyConfig(_Frozen):
             and MultiDiscrete actions. None plays the policy's own alone.
         sees_action_mask: Whether the mask of allowed actions, where the world has one, is also fed to the networks.
         normalize: Running normalisation of observations and returns.
+        module: The user's own network in the place of `encoder`, `cnn` and `spatial`: `my_file.py:MyNet`, a class of a
+            plugin (`--plugin my_file.py`), or `package.module:MyNet`; see `docs/extending.md`. None takes Ludus's own.
+        module_kwargs: Keyword arguments of that class, after the `EnvSpec`.
+        dropout: Share of the hidden features of actor, critic, encoders and strategy transformer that are set to 0, at
+            random, in updates; rollouts and evaluations play without.
         bfloat16: Whether matrix products and caches on a CUDA device use bfloat16 (`torch.autocast`); parameters stay
             float32, and so does everything on a CPU.
     """
@@ -91,9 +118,14 @@ class PolicyConfig(_Frozen):
     exploration: ExplorationConfig | None = None
     sees_action_mask: bool = False
     normalize: NormalizationConfig = NormalizationConfig()
+    module: Annotated[str, Field(max_length=255), AfterValidator(_without_folder)] | None = None
+    module_kwargs: Annotated[dict[str, Any], AfterValidator(_as_json)] = Field(default_factory=dict)
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     bfloat16: bool = False
 
     @property
     def has_memory(self) -> bool:
-        """Whether the policy remembers anything from step to step."""
-        return self.strategy is not None or self.recurrent is not None
+        """Whether the policy remembers anything from step to step; ConfigError if its `module` is not loaded."""
+        if self.strategy is not None or self.recurrent is not None:
+            return True
+        return self.module is not None and hasattr(find_network(self.module), "initial_state")

@@ -7,7 +7,15 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from gymnasium import spaces
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from ludus.core.errors import ConfigError, UnsupportedError
 from ludus.envs.base import ActionGrid, EnvSpec
@@ -21,8 +29,11 @@ _MAX_ENTRIES = 1_000
 _MAX_NAME = 255  # letters
 _MAX_ROWS = 100_000  # kinds of action
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
-# 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins.
-_FORMAT = 5
+# 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins; 6, only
+# of policies that need it, a user's own network and dropout.
+_FORMAT = 6
+_USUAL_FORMAT = 5
+_NEW_SETTINGS = ("module", "module_kwargs", "dropout")  # of format 6
 
 
 class _Frozen(BaseModel):
@@ -102,6 +113,8 @@ class PolicyDescription(_Frozen):
     # Names of the user's own files and modules that its world needs. They are shown where its world is not found, and
     # never loaded because of this.
     plugins: tuple[Annotated[str, Field(max_length=_MAX_NAME)], ...] = Field(default=(), max_length=_MAX_ENTRIES)
+    # Names of the values of observation entries, where a user's own network may ask for them, else none.
+    fields: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=_MAX_ENTRIES)
     # Version of this form; descriptions that do not tell it are of the first.
     format: int = Field(default=1, ge=1, le=_FORMAT)
 
@@ -124,8 +137,18 @@ class PolicyDescription(_Frozen):
             action_places=None if spec.action_places is None else astuple(spec.action_places),
             bots=spec.bots if classifies else (),
             plugins=plugins_needed(spec.id),
-            format=_FORMAT,
+            fields={} if config.module is None else {name: tuple(names) for name, names in spec.fields.items()},
+            format=_FORMAT if config.module is not None or config.dropout > 0.0 else _USUAL_FORMAT,
         )
+
+    @model_serializer(mode="wrap")
+    def _leave_out_new(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what format 5 does not know where it says nothing: such agents stay readable everywhere."""
+        document: dict[str, Any] = handler(self)
+        if self.format < _FORMAT:
+            document.pop("fields", None)
+            document["config"] = {key: value for key, value in document["config"].items() if key not in _NEW_SETTINGS}
+        return document
 
     @classmethod
     def read(cls, document: object) -> Self:
@@ -152,6 +175,7 @@ class PolicyDescription(_Frozen):
             step_limit=None,
             bots=self.bots,
             blocks=self.blocks,
+            fields=self.fields,
             action_mask=self.action_mask,
             action_uses=self.action_uses,
             exploratory_kinds=self.exploratory_kinds,

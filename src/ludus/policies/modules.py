@@ -2,7 +2,7 @@
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from math import prod
 from pathlib import Path
@@ -30,7 +30,10 @@ _LINKING_S = 2.0  # a library that was written to this recently may be another p
 
 
 class ObservationEncoder(nn.Module):
-    """One network per entry, in the order of the space; `sizes` are the lengths of flat entries, not of pictures."""
+    """One network per entry, in the order of the space; `sizes` are the lengths of flat entries, not of pictures.
+
+    Where a user's own network (`policy.module`) sees the observations, there are only the normalisers.
+    """
 
     def __init__(
         self, space: spaces.Dict, config: PolicyConfig, device: torch.device, places: ActionGrid | None = None
@@ -40,6 +43,7 @@ class ObservationEncoder(nn.Module):
         self._places = places
         self.sizes: dict[str, int] = {}
         self._counts: dict[str, int] = {}
+        self._shapes = {name: entry.shape or () for name, entry in space.items()}
         self._axes = {name: len(entry.shape or ()) for name, entry in space.items()}
         self.networks = nn.ModuleDict()
         self.normalisers = nn.ModuleDict()
@@ -50,6 +54,8 @@ class ObservationEncoder(nn.Module):
     def _add(self, name: str, entry: spaces.Space[object], config: PolicyConfig, device: torch.device) -> None:
         if isinstance(entry, spaces.Box) and len(entry.shape) == 3:
             shape = (entry.shape[0], entry.shape[1], entry.shape[2])
+            if config.module is not None:
+                return
             if self._places is not None and config.spatial is not None and name == self._places.entry:
                 self.networks[name] = SpatialEncoder(shape, self._places, config.spatial, orthogonal=config.orthogonal)
                 return
@@ -65,7 +71,14 @@ class ObservationEncoder(nn.Module):
             raise UnsupportedError(
                 f"observation entry {name!r} is {entry}; valid: Box (pictures have 3 axes), MultiBinary, Discrete"
             )
-        self.networks[name] = Mlp(self.sizes[name], config.encoder, config.activation, orthogonal=config.orthogonal)
+        if config.module is None:
+            self.networks[name] = Mlp(
+                self.sizes[name],
+                config.encoder,
+                config.activation,
+                orthogonal=config.orthogonal,
+                dropout=config.dropout,
+            )
 
     def _all_networks(self) -> list[Mlp | Cnn | SpatialEncoder]:
         return [network for network in self.networks.values() if isinstance(network, Mlp | Cnn | SpatialEncoder)]
@@ -87,6 +100,19 @@ class ObservationEncoder(nn.Module):
             else:
                 flat[name] = tensor
         return flat
+
+    def entries(self, observations: Mapping[str, Tensor], flat: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return all entries in the shapes of their spaces `(..., *shape)`, of which `flatten` gave `flat`.
+
+        Numbers are float32, normalised where that is on; those of Discrete entries are int64, and pictures as they are.
+        """
+        shaped = {}
+        for name, shape in self._shapes.items():
+            if name in self._counts:
+                shaped[name] = observations[name].long()
+            else:
+                shaped[name] = flat[name] if len(shape) in (1, 3) else flat[name].unflatten(-1, shape)
+        return shaped
 
     def forward(self, flat: dict[str, Tensor]) -> Tensor:
         """Map what `flatten` gave to `(..., output_size)`."""

@@ -5,16 +5,17 @@ ownership: a state that was given to `step` belongs to it (a cache is written in
 returns, and `clone_recurrent_state` what has to be kept.
 """
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import NamedTuple, Self, TypeAlias
 
 import torch
+from gymnasium import spaces
 from torch import Tensor, nn
 
-from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.core.errors import ConfigError, NetworkError, UnsupportedError
 from ludus.core.state import MAX_COUNT, Range, check_tensors
-from ludus.envs.base import EnvSpec
+from ludus.envs.base import ActionGrid, EnvSpec
 from ludus.envs.spaces import ActionFactors
 from ludus.nn.distributions import bounded
 from ludus.nn.heads import NOISE_SIZE, ExplorationMixture, MaskedCategoricalHead, make_head
@@ -22,8 +23,10 @@ from ludus.nn.mlp import HIDDEN_GAIN, Mlp, make_linear
 from ludus.nn.normalizer import Normalizer
 from ludus.nn.recurrent import Gru, Lstm, make_recurrent, step_all, unroll_all
 from ludus.nn.recurrent import RecurrentState as RecurrentState
+from ludus.nn.recurrent import reset_recurrent_state as reset_recurrent_state
 from ludus.nn.strategy import StrategyConfig, StreamingEncoder, WindowEncoder
-from ludus.policies.config import ExplorationConfig, PolicyConfig
+from ludus.policies.config import ExplorationConfig, NetArch, PolicyConfig
+from ludus.policies.description import PolicyDescription
 from ludus.policies.modules import (
     ObservationEncoder,
     ask,
@@ -32,18 +35,12 @@ from ludus.policies.modules import (
     make_prediction,
     seen_space,
 )
+from ludus.policies.network import NetworkOutput, UserNetwork
 
 Entries: TypeAlias = Mapping[str, Tensor]  # observations by entry, with the rows first
 
 MEMORY_PARTS = ("strategy", "recurrent", "critic_recurrent")  # what remembers, by the names of `Policy`'s parts
-
-
-def reset_recurrent_state(memory: RecurrentState, initial: RecurrentState, mask: Tensor) -> RecurrentState:
-    """Return the memory with the rows of `mask` `(rows,)` set back to `initial`."""
-    return {
-        name: torch.where(mask.view(-1, *(1,) * (tensor.dim() - 1)), initial[name], tensor)
-        for name, tensor in memory.items()
-    }
+NETWORK = "network"  # the user's own, which may remember too
 
 
 def clone_recurrent_state(memory: Mapping[str, Tensor]) -> RecurrentState:
@@ -52,8 +49,15 @@ def clone_recurrent_state(memory: Mapping[str, Tensor]) -> RecurrentState:
 
 
 def memory_ranges(memory: Mapping[str, Tensor]) -> dict[str, Range]:
-    """Return the valid range of every whole number in a memory: positions in rings, and frames seen."""
-    return {name: (0, MAX_COUNT) for name, tensor in memory.items() if tensor.dtype == torch.int64}
+    """Return the valid range of every whole number in a memory: positions in rings, and frames seen.
+
+    Those of a user's own network can be anything.
+    """
+    return {
+        name: (0, MAX_COUNT)
+        for name, tensor in memory.items()
+        if tensor.dtype == torch.int64 and NETWORK not in name.split(".")
+    }
 
 
 def with_prefix(prefix: str, memory: Mapping[str, Tensor]) -> RecurrentState:
@@ -106,7 +110,11 @@ class Policy(nn.Module):
     The features of the current observation always reach the heads: directly, or as the input of the recurrent
     memory beside the strategy latent, which alone comes from the opponent's history.
 
+    Layers that are random, those of `policy.dropout` and the whole of a user's own network, are in training mode only
+    within `updating`: rollouts and evaluations play without dropout, whatever the mode of the policy.
+
     Attributes:
+        network: The user's own network (`policy.module`), or None.
         mixture: The behaviour that explores, or None.
         prediction: What predicts the opponent from the strategy latent, or None.
         recognition: Opponent classifier: logits of the bots from the strategy latent; None without.
@@ -117,8 +125,11 @@ class Policy(nn.Module):
         super().__init__()
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.is_compiled = False
-        places = spec.action_places if config.spatial is not None else None
-        self.observations = ObservationEncoder(seen_space(spec, config), config, self.device, places)
+        seen = seen_space(spec, config)
+        self.observations = ObservationEncoder(seen, config, self.device, self._places)
+        self.network: UserNetwork | None = None
+        if config.module is not None:
+            self.network = self._make_network(config.module, seen)
         self.strategy = self._make_strategy(config.strategy)
         if self.strategy is not None:
             self._strategy_step, self._strategy_unroll = self.strategy.step, self.strategy.unroll
@@ -128,8 +139,13 @@ class Policy(nn.Module):
         self.critic_recurrent = make_recurrent(size, config.recurrent) if separate and config.recurrent else None
         if config.recurrent is not None:
             size = config.recurrent.size + (size if config.recurrent.skip else 0)
-        self.actor = Mlp(size, config.net_arch.pi, config.activation, orthogonal=config.orthogonal)
-        self.critic = Mlp(size, config.net_arch.vf, config.activation, orthogonal=config.orthogonal)
+        layers = config.net_arch
+        if self.network is not None and self.network.gives_actions:
+            layers = NetArch(pi=(), vf=())
+        self.actor, self.critic = (
+            Mlp(size, hidden, config.activation, orthogonal=config.orthogonal, dropout=config.dropout)
+            for hidden in (layers.pi, layers.vf)
+        )
         if config.recurrent is not None and config.recurrent.skip and config.recurrent.memory_feature_scale < 1.0:
             self._begin_without_memory()
         self.head = make_head(
@@ -144,6 +160,8 @@ class Policy(nn.Module):
         )
         self.mixture = ExplorationMixture(spec.choices) if config.exploration is not None else None
         self.value_head = make_linear(self.critic.output_size, 1, 1.0 if config.orthogonal else None)
+        if self.network is not None and self.network.gives_actions:
+            self._pass_actions_on(self.network)
         self.returns = Normalizer(1, config.normalize.clip, self.device) if config.normalize.returns else None
         self._bounds = bounded(spec.action_space)
         # The last to be drawn, so that all other parameters begin the same with them and without.
@@ -153,12 +171,87 @@ class Policy(nn.Module):
         if self._bounds is not None:
             self._bounds = (self._bounds[0].to(self.device), self._bounds[1].to(self.device))
         self.explore(config.exploration, 0.0)
+        self.train()
+
+    @property
+    def _places(self) -> ActionGrid | None:
+        """The grid whose cells are seen one by one; a user's own network sees pictures as a whole."""
+        return self.spec.action_places if self.config.spatial is not None and self.config.module is None else None
+
+    def _make_network(self, name: str, seen: spaces.Dict) -> UserNetwork:
+        # It is told what the file of an agent holds, so that it is made of the same when the agent is loaded.
+        told = PolicyDescription.of(self.spec, self.config).spec()
+        network = UserNetwork(name, self.config.module_kwargs, told, seen)
+        beside = [part for part in ("strategy", "recurrent") if getattr(self.config, part) is not None]
+        beside += ["state_dependent_exploration"] if self.config.state_dependent_exploration else []
+        if network.gives_actions and beside:
+            raise ConfigError(
+                f"{network} returns (logits, values), so policy.{beside[0]} has no features to work on; leave that "
+                "out, or return features"
+            )
+        self.observations.output_size = network.output_size
+        return network
+
+    def _pass_actions_on(self, network: UserNetwork) -> None:
+        """Take the network's own logits and values; the head keeps the distribution and its standard deviations."""
+        expected = self.head.linear.out_features
+        if network.output_size != expected:
+            raise NetworkError(
+                f"{network} returns {network.output_size} logits, but the actions of {self.spec.id}, "
+                f"{self.spec.action_space}, have {expected} parameters; return as many"
+            )
+        self.head.register_module("linear", nn.Identity())
+        self.register_module("value_head", nn.Identity())
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of all parts but the random ones, see `updating`."""
+        super().train(mode)
+        self._set_random_layers(active=False)
+        return self
+
+    @property
+    def is_random(self) -> bool:
+        """Whether updates draw random numbers, for dropout or in a user's own network."""
+        return self.config.dropout > 0.0 or self.network is not None
+
+    @contextmanager
+    def updating(self, generator: torch.Generator) -> Iterator[None]:
+        """Return the context of an update: dropout is active, and draws from numbers that `generator` seeds.
+
+        Layers draw from torch's global generators, which get their state back afterwards.
+        """
+        if not self.is_random:
+            yield
+            return
+        seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
+        on_cuda = self.device.type == "cuda"
+        with torch.random.fork_rng(devices=[self.device] if on_cuda else []):
+            torch.default_generator.manual_seed(seed)
+            if on_cuda:
+                with torch.cuda.device(self.device):
+                    torch.cuda.manual_seed(seed)
+            self._set_random_layers(active=True)
+            try:
+                yield
+            finally:
+                self._set_random_layers(active=False)
+
+    def _set_random_layers(self, *, active: bool) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.train(active)
+        if self.network is not None:
+            self.network.train(active)
 
     def _choices(self) -> ActionFactors | None:
         """Return what actions are made of, if the head has to know more of it than the action space says."""
         spec = self.spec
-        places = self.config.spatial is not None and spec.action_places is not None
-        if spec.action_mask is None and not spec.action_uses and self.config.exploration is None and not places:
+        if (
+            spec.action_mask is None
+            and not spec.action_uses
+            and self.config.exploration is None
+            and self._places is None
+        ):
             return None
         return spec.choices
 
@@ -199,7 +292,7 @@ class Policy(nn.Module):
                 )
             self._block = blocks[config.block]
         kind = StreamingEncoder if config.kind == "streaming" else WindowEncoder
-        encoder = kind(self._block[1] - self._block[0], config)
+        encoder = kind(self._block[1] - self._block[0], config, self.config.dropout)
         if self.uses_bfloat16:
             encoder.cache_dtype = torch.bfloat16
         return encoder
@@ -222,7 +315,13 @@ class Policy(nn.Module):
     @property
     def has_memory(self) -> bool:
         """Whether anything is remembered from step to step."""
-        return self.strategy is not None or self.recurrent is not None
+        parts = self.strategy is not None or self.recurrent is not None
+        return parts or (self.network is not None and self.network.is_recurrent)
+
+    @property
+    def allows_cuda_graphs(self) -> bool:
+        """Whether its work can be recorded: a user's network may do other things in every call, unless it says not."""
+        return self.network is None or self.network.allows_cuda_graphs
 
     def initial(self, rows: int) -> RecurrentState:
         """Return the memory of `rows` rows that have seen nothing; empty without memory."""
@@ -231,6 +330,8 @@ class Policy(nn.Module):
         for name, part in zip(MEMORY_PARTS, parts, strict=True):
             if part is not None:
                 memory |= with_prefix(name, part.initial(rows, self.device))
+        if self.network is not None:
+            memory |= with_prefix(NETWORK, self.network.initial(rows, self.device))
         return memory
 
     @torch.no_grad()
@@ -347,7 +448,15 @@ class Policy(nn.Module):
         tensors = {f"parameter.{name}": tensor.detach().clone() for name, tensor in self.named_parameters()}
         for name, normaliser in self._normalisers().items():
             tensors |= {f"normaliser.{name}.{key}": value for key, value in normaliser.state().items()}
-        return tensors
+        return tensors | {f"buffer.{name}": tensor.clone() for name, tensor in self.network_buffers().items()}
+
+    def network_buffers(self) -> dict[str, Tensor]:
+        """Return what a user's own network keeps besides its parameters, such as running statistics, by name."""
+        if self.network is None:
+            return {}
+        parameters = dict(self.network.named_parameters(remove_duplicate=False))
+        kept = self.network.state_dict()
+        return {f"{NETWORK}.{name}": tensor for name, tensor in kept.items() if name not in parameters}
 
     @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor]) -> None:
@@ -357,6 +466,8 @@ class Policy(nn.Module):
             parameter.copy_(state[f"parameter.{name}"])
         for name, normaliser in self._normalisers().items():
             normaliser.load_state(part_of(state, f"normaliser.{name}"))
+        for name, tensor in self.network_buffers().items():
+            tensor.copy_(state[f"buffer.{name}"])
 
     def _normalisers(self) -> dict[str, Normalizer]:
         return {name: module for name, module in self.named_modules() if isinstance(module, Normalizer)}
@@ -388,8 +499,17 @@ class Policy(nn.Module):
         self, observations: Entries, memory: RecurrentState, episode_starts: Tensor
     ) -> tuple[Trunk, RecurrentState]:
         flat = self.observations.flatten(dict(observations))
-        features, places = self.observations.see(flat)
         following: RecurrentState = {}
+        places: Tensor | None = None
+        if self.network is not None:
+            entries = self.observations.entries(observations, flat)
+            output, part = self.network.step(entries, part_of(memory, NETWORK), episode_starts)
+            following |= with_prefix(NETWORK, part)
+            if self.network.gives_actions:
+                return Trunk(*output), following
+            features = output.actor
+        else:
+            features, places = self.observations.see(flat)
         if self.strategy is not None:
             latent, part = self._strategy_step(self._opponent(flat), part_of(memory, "strategy"), episode_starts)
             features = torch.cat((features, latent), dim=-1)
@@ -407,7 +527,15 @@ class Policy(nn.Module):
     ) -> tuple[Trunk, Tensor | None]:
         """Return the features of whole segments, and the strategy latent if there is one."""
         flat = self.observations.flatten(dict(observations))
-        features, places = self.observations.see(flat)
+        places: Tensor | None = None
+        if self.network is not None:
+            entries = self.observations.entries(observations, flat)
+            output: NetworkOutput = self.network.unroll(entries, part_of(memory, NETWORK), episode_starts)
+            if self.network.gives_actions:
+                return Trunk(*output), None
+            features = output.actor
+        else:
+            features, places = self.observations.see(flat)
         latent = None
         if self.strategy is not None:
             latent = self._strategy_unroll(self._opponent(flat), part_of(memory, "strategy"), episode_starts)

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from ludus.core.errors import ConfigError
 from ludus.core.text import blame
@@ -14,7 +15,7 @@ _WORLDS: set[str] = set()  # worlds that are not the package's own
 
 
 def load_plugin(plugin: str | Path) -> None:
-    """Run a Python file or import a module, which registers reward terms, worlds or Gymnasium environments.
+    """Run a Python file or import a module, which registers reward terms, bots, networks or worlds.
 
     This executes code. Call it only for what the user has typed, never for a name that a config, a checkpoint or a run
     folder holds. A plugin that is loaded already is left alone.
@@ -34,6 +35,12 @@ def load_plugin(plugin: str | Path) -> None:
 def loaded_plugins() -> tuple[str, ...]:
     """Return the plugins that were loaded, in order: absolute paths of files, and names of modules."""
     return tuple(_LOADED.values())
+
+
+def plugin_modules(name: str) -> dict[str, ModuleType]:
+    """Return the loaded plugins of a name, the name of a file without its folder or that of a module, by their path."""
+    loaded = ((key, plugin) for key, plugin in _LOADED.items() if name in (plugin, Path(plugin).name))
+    return {plugin: sys.modules[key] for key, plugin in loaded if key in sys.modules}
 
 
 def note_world(world: str) -> None:
