@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from ludus.cli.console import print_json, print_ok
-from ludus.cli.options import AgentName, AsJson, latest_run
+from ludus.cli.options import AgentName, AsJson, Plugin, latest_run, load_plugins
 from ludus.core.errors import ConfigError
 
 _CARD_SUFFIX = ".md"
@@ -18,6 +18,7 @@ def export(
     out: Annotated[Path | None, Option(help="File to write, ending in .ludus.", show_default="NAME.ludus")] = None,
     onnx: Annotated[Path | None, Option(help="Also write the policy's step as this .onnx file.")] = None,
     card: Annotated[Path | None, Option(help="Also write a model card in Markdown to this .md file.")] = None,
+    plugin: Plugin = None,
     json: AsJson = False,
 ) -> None:
     """Export an agent to one self-contained file that every command accepts; it contains no code."""
@@ -25,6 +26,7 @@ def export(
     from ludus.evaluation.players import load_agent, short_name
     from ludus.policies.export import EXPORT_SUFFIX, export_agent
 
+    options = load_plugins(plugin)
     if card is not None and card.suffix != _CARD_SUFFIX:
         raise ConfigError(f"the card {str(card)!r} must end in {_CARD_SUFFIX}; name it {card.stem}{_CARD_SUFFIX}")
     agent = agent or latest_run()
@@ -53,7 +55,7 @@ def export(
     if json:
         print_json(written)
         return
-    print_ok(f"{target}: {exported.size_bytes:,} bytes, SHA-256 {exported.sha256}; try: ludus eval {target}")
+    print_ok(f"{target}: {exported.size_bytes:,} bytes, SHA-256 {exported.sha256}; try: ludus eval {target}{options}")
     for name in ("onnx", "card"):
         if name in written:
             print_ok(f"{name} written to {written[name]}")

@@ -11,8 +11,8 @@ from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.random import stream_hash
 from ludus.core.state import Count, StateModel, check_tensors, load_generator
 from ludus.envs.base import BatchedEnv, Observations
+from ludus.policies.looped import stack_policies
 from ludus.policies.policy import Policy, RecurrentState, memory_ranges, part_of, reset_recurrent_state, with_prefix
-from ludus.policies.stacked import StackedPolicy
 from ludus.rollout.inference import make_inference
 
 _STREAM_NOISE = 0x2015E
@@ -42,12 +42,12 @@ class SnapshotPool:
     """Up to `keep` snapshots, the oldest of which make room for new ones.
 
     Attributes:
-        stacked: All of them as one policy.
+        stacked: All of them as one policy; a loop over them for a user's own network.
     """
 
     def __init__(self, policy: Policy, keep: int) -> None:
         """Make room for `keep` snapshots of a policy."""
-        self.stacked = StackedPolicy(policy, keep, values=False)
+        self.stacked = stack_policies(policy, keep, values=False)
         self._snapshots: list[Snapshot] = []
 
     @property

@@ -25,7 +25,8 @@ from ludus.core.files import existing_folder, suggest_run
 from ludus.envs.base import EnvSpec, action_dtypes
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
-from ludus.policies.policy import Policy, RecurrentState, clone_recurrent_state
+from ludus.policies.network import network_shapes
+from ludus.policies.policy import NETWORK, Policy, RecurrentState, clone_recurrent_state
 from ludus.store import Checkpoint, CheckpointStore, load_checkpoint, read_manifest, read_single_file
 from ludus.store.checkpoint import MANIFEST_NAME
 
@@ -255,16 +256,22 @@ def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], de
 
 def _build(description: PolicyDescription, state: Mapping[str, Tensor], device: torch.device | str) -> Policy:
     spec, config = description.spec(), description.config
-    with torch.device("meta"):
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):  # a user's own network draws its parameters
+        if config.module is not None:
+            _check_sizes(state, network_shapes(config.module, config.module_kwargs, spec), f"{NETWORK}.module.")
         shell = Policy(spec, config, "meta")
-    for name, parameter in shell.named_parameters():
-        given = state.get(f"parameter.{name}")
-        if given is None or given.shape != parameter.shape:
-            found = "missing" if given is None else f"{tuple(given.shape)}"
-            raise StateError(f"parameter {name} is {found}, but the description asks for {tuple(parameter.shape)}")
+    _check_sizes(state, {name: parameter.shape for name, parameter in shell.named_parameters()})
     policy = Policy(spec, config, device)
     policy.load_state(state)
     return policy
+
+
+def _check_sizes(state: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], prefix: str = "") -> None:
+    for name, shape in shapes.items():
+        given = state.get(f"parameter.{prefix}{name}")
+        if given is None or given.shape != shape:
+            found = "missing" if given is None else f"{tuple(given.shape)}"
+            raise StateError(f"parameter {prefix}{name} is {found}, but the description asks for {tuple(shape)}")
 
 
 def _available(device: str | torch.device) -> torch.device:

@@ -234,6 +234,19 @@ class UserNetwork(nn.Module):
         return NetworkError(plain_text(f"network {self.name!r}: {method} ({place}) {fault}; fix it and try again"))
 
 
+def network_shapes(name: str, arguments: Mapping[str, Any], spec: EnvSpec) -> dict[str, torch.Size]:
+    """Return the shapes of a network's parameters without taking memory; nothing if it cannot be made without numbers.
+
+    Arguments that come from the file of an agent may ask for any size. Raise ConfigError if it is not loaded.
+    """
+    network = find_network(name)
+    try:
+        with torch.device("meta"):
+            return {key: parameter.shape for key, parameter in network(spec, **arguments).named_parameters()}
+    except Exception:  # the user's code can raise anything; what is really wrong shows when it is made for real
+        return {}
+
+
 def _made_up(space: spaces.Space[Any], leading: Sequence[int], generator: torch.Generator) -> Tensor:
     """Return observations `(*leading, *shape)` of a space, as a policy gets them."""
     shape = (*leading, *(space.shape or ()))

@@ -252,6 +252,8 @@ class StackedPolicy:
     Without `values`, `step` and `value` give zeros, which saves the critic's work.
     """
 
+    allows_cuda_graphs = True
+
     def __init__(self, policy: Policy, slots: int, *, values: bool = True, grouping: Grouping | None = None) -> None:
         """Make room for `slots` snapshots of a policy; raise UnsupportedError if a part has no stacked twin."""
         self.slots, self.device, self.values = slots, policy.device, values

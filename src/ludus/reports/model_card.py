@@ -83,7 +83,7 @@ def _actions(space: Mapping[str, Any]) -> str:
 
 
 def _policy(config: Mapping[str, Any]) -> str:
-    parts = []
+    parts = [f"network `{config['module']}` (needs its plugin), "] if config.get("module") else []
     if config["strategy"]:
         strategy = config["strategy"]
         parts.append(f"{strategy['kind']} strategy encoder, {strategy['layers']} layers of {strategy['width']}, ")

@@ -113,13 +113,16 @@ class RolloutBuffer:
             for name, tensor in memory.items():
                 self.memory[name][step // self.sequence_length].copy_(tensor)
 
+    def frames_of(self, segments: Tensor) -> Tensor:
+        """Return the frames `(sequence_length, segments)` of segments as in `minibatch`, step by step, row by row."""
+        if self.sequence_length == 1:
+            return segments.unsqueeze(0)
+        sequences = segments.div(self.rows, rounding_mode="floor")
+        return self._offsets + (sequences * (self.sequence_length * self.rows) + segments.remainder(self.rows))
+
     def minibatch(self, segments: Tensor) -> Minibatch:
         """Return segments `(segments,)` int64, numbered row by row within a sequence, and sequence after sequence."""
-        if self.sequence_length == 1:
-            frames = segments.unsqueeze(0)
-        else:
-            sequences = segments.div(self.rows, rounding_mode="floor")
-            frames = self._offsets + (sequences * (self.sequence_length * self.rows) + segments.remainder(self.rows))
+        frames = self.frames_of(segments)
         _, _, *learned = self._floats.flatten(1)[:, frames]
         return Minibatch(
             observations={name: tensor.flatten(0, 1)[frames] for name, tensor in self.observations.items()},

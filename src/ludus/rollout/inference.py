@@ -24,6 +24,10 @@ class InferencePolicy(InferenceBackend, Protocol):
 
     device: torch.device
 
+    @property
+    def allows_cuda_graphs(self) -> bool:
+        """Whether its step can be recorded."""
+
     def initial(self, rows: int) -> RecurrentState:
         """Return the memory of `rows` rows that have seen nothing."""
 
@@ -88,5 +92,6 @@ class CudaGraphInference:
 
 
 def make_inference(policy: InferencePolicy, rows: int, *, cuda_graphs: bool) -> InferenceBackend:
-    """Return the graphs on a CUDA device if wanted, else the policy itself, which steps plainly."""
-    return CudaGraphInference(policy, rows) if cuda_graphs and policy.device.type == "cuda" else policy
+    """Return the graphs on a CUDA device if wanted and possible, else the policy itself, which steps plainly."""
+    records = cuda_graphs and policy.device.type == "cuda" and policy.allows_cuda_graphs
+    return CudaGraphInference(policy, rows) if records else policy

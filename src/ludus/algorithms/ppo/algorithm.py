@@ -1,5 +1,6 @@
 """PPO as the training loop sees it: its learner, its checks before a run, and what they say."""
 
+import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ from ludus.core.errors import ConfigError, VerificationError
 from ludus.core.schedules import describe_schedule
 from ludus.envs.base import EnvSpec
 from ludus.policies.config import PolicyConfig
+from ludus.policies.policy import NETWORK
+
+logger = logging.getLogger(__name__)
 
 
 @register_algorithm("ppo")
@@ -54,7 +58,10 @@ class Ppo(Algorithm[PpoConfig]):
         memories = {"policy.recurrent": policy.recurrent, "policy.strategy": policy.strategy}
         if not settings.symmetry_augmentation:
             return []
-        return [f"{path} with ppo.symmetry_augmentation" for path, part in memories.items() if part is not None]
+        paths = [path for path, part in memories.items() if part is not None]
+        if not paths and policy.has_memory:
+            paths = [f"a policy.module with a state ({policy.module})"]
+        return [f"{path} with ppo.symmetry_augmentation" for path in paths]
 
     def rollout_steps(self, settings: PpoConfig) -> int:
         """Return the steps of every row in a rollout."""
@@ -65,11 +72,16 @@ class Ppo(Algorithm[PpoConfig]):
         if settings.symmetry_augmentation:
             check_symmetry(spec, has_memory=policy.has_memory)
         ppo = settings.sized(rows)
-        ppo.sequence_length_for(has_memory=policy.has_memory)
+        segments = ppo.batch_size // ppo.sequence_length_for(has_memory=policy.has_memory)
+        if ppo.n_accumulate > segments:
+            raise ConfigError(
+                f"ppo.n_accumulate is {ppo.n_accumulate}, but a minibatch has {segments} segments; use at most so many"
+            )
+        parts = f", each in {ppo.n_accumulate} parts" if ppo.n_accumulate > 1 else ""
         mirrored = " and their mirror images" if ppo.symmetry_augmentation else ""
         return (
             f"batch: {ppo.n_steps} steps x {rows:,} rows{mirrored} are {ppo.minibatches(rows)} minibatches of "
-            f"{ppo.batch_size:,}, learned from {ppo.n_epochs} times"
+            f"{ppo.batch_size:,}{parts}, learned from {ppo.n_epochs} times"
         )
 
     def summary(self, settings: PpoConfig, rows: int) -> str:
@@ -122,14 +134,19 @@ class Ppo(Algorithm[PpoConfig]):
         batch = buffer.minibatch(torch.arange(buffer.segments, device=policy.device))
         targets = batch.targets._replace(advantages=normalise_advantages(batch.targets.advantages))
         rate, clip, entropy = (torch.full((), level, device=policy.device) for level in (0.0, 0.2, 0.01))
-        parameters = dict(policy.named_parameters())
+        parameters = {name: tensor for name, tensor in policy.named_parameters() if tensor.requires_grad}
         with _counting_saved(parameters.values()) as saved:
             evaluation = policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
             weight = max(learner.config.vf_coef, 0.01)
             loss, _ = ppo_loss(evaluation, targets, Coefficients(rate, clip, entropy, None), weight)
             loss = learner.updater.auxiliary.add_to(loss, evaluation, batch)
         found = torch.autograd.grad(loss, tuple(parameters.values()), allow_unused=True)
-        norm = _check_gradients(dict(zip(parameters, found, strict=True)))
+        gradients = dict(zip(parameters, found, strict=True))
+        # Layers of a user's own network that its forward does not use do no harm.
+        unused = [name for name, found in gradients.items() if found is None and name.startswith(f"{NETWORK}.")]
+        if unused:
+            logger.warning("[WARN] %s: %d parameters get no gradient: %s", policy.network, len(unused), unused[:5])
+        norm = _check_gradients({name: gradient for name, gradient in gradients.items() if name not in unused})
         count = sum(parameter.numel() for parameter in parameters.values())
         line = f"gradients: finite in all {len(parameters)} parameters ({count:,} numbers), length {norm:.3g}"
         return DryRun((line,), 0 if learner.updater.native is not None else saved[0])
@@ -143,13 +160,16 @@ class Ppo(Algorithm[PpoConfig]):
         rollout = buffer.recorded_bytes() * frames // small_frames + frames // ppo.sequence_length * memory
         parameters = tensor_bytes(*policy.state().values())
         optimiser = tensor_bytes(*learner.updater.optimiser.state().values())
-        activations = dry_run.activation_bytes * ppo.batch_size // small_frames
+        # What an update goes back to if the device runs out of memory.
+        restore_point = 0 if learner.updater.native is not None else parameters + optimiser
+        minibatch = -(-ppo.batch_size // ppo.n_accumulate)  # the part of it that is worked through at once
+        activations = dry_run.activation_bytes * minibatch // small_frames
         parts = {
-            "parameters and optimiser": 2 * parameters + optimiser,  # one for the gradient
+            "parameters and optimiser": 2 * parameters + optimiser + restore_point,  # one for the gradient
             "rollout": rollout,
             "mirrored rollout": 2 * rollout if ppo.symmetry_augmentation else 0,  # once more, and its image
             "memories": rows * memory,
-            "minibatch": activations + rollout * ppo.batch_size // frames,
+            "minibatch": activations + rollout * minibatch // frames,
         }
         return LearnerMemory(parts, parameters + optimiser + rows * memory)
 

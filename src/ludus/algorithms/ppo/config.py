@@ -26,6 +26,9 @@ class PpoConfig(BaseModel):
             `symmetry_augmentation`, whose images are counted too.
         n_minibatches: Minibatches of an epoch, in the place of `batch_size`: for a run whose phases have different
             numbers of rows; None takes `batch_size`.
+        n_accumulate: Parts in which every minibatch is worked through, whose gradients add up: the same steps with less
+            memory, and no compiled functions for plain MLP policies. Larger numbers are used by themselves when a GPU
+            runs out of memory in an update.
         n_epochs: Passes over a rollout.
         sequence_length: Steps of a contiguous segment, for policies with memory; it divides `n_steps` and
             `batch_size`.
@@ -57,6 +60,7 @@ class PpoConfig(BaseModel):
     n_steps: int = Field(default=512, ge=1, le=MAX_STEPS)
     batch_size: int = Field(default=256, ge=2, le=2**31)
     n_minibatches: int | None = Field(default=None, ge=1, le=10**6)
+    n_accumulate: int = Field(default=1, ge=1, le=10**6)
     n_epochs: int = Field(default=10, ge=1, le=1_000)
     sequence_length: int = Field(default=16, ge=1, le=MAX_STEPS)
     learning_rate: LearningRateConfig = ConstantSchedule(level=3e-4)

@@ -116,11 +116,12 @@ class PpoLearner(Learner):
 
     def outputs(self) -> list[Part]:
         """Return what the last rollout consists of beside observations and rewards, causes before effects."""
-        buffer = self.collector.buffer
+        buffer, network = self.collector.buffer, self.policy.network
+        whose = "" if network is None else f" of {network}"
         return [
-            Part("policy output", "values", buffer.values),
-            Part("policy output", "log probabilities", buffer.log_probs),
-            Part("policy output", "values after the last step", buffer.last_values),
+            Part("policy output", f"values{whose}", buffer.values),
+            Part("policy output", f"log probabilities{whose}", buffer.log_probs),
+            Part("policy output", f"values after the last step{whose}", buffer.last_values),
             # Everything else that the policy saw is finite, so what is wrong here is what it was shown.
             Part("observation", "a final one of a truncated episode", buffer.bootstraps),
         ]

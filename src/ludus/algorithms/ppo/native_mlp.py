@@ -144,6 +144,7 @@ def supports(policy: Policy) -> bool:
     sizes = (*policy.config.net_arch.pi, *policy.config.net_arch.vf, policy.observations.output_size)
     return (
         plain
+        and policy.network is None
         and type(policy.head) in _HEADS
         and policy.config.activation in _ACTIVATIONS
         and not list(policy.observations.parameters())

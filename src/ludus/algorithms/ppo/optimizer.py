@@ -22,12 +22,13 @@ class FlatAdam:
     Attributes:
         flat: All parameters.
         gradient: Their gradient.
-        starts: Where each parameter begins in them, in the order of `module.parameters()`.
+        starts: Where each parameter begins in them, in the order of `module.parameters()`, without those that a user's
+            own network keeps as they are (`requires_grad`).
         learning_rate: `()`, read by every step.
     """
 
     def __init__(self, module: nn.Module, config: PpoConfig) -> None:
-        parameters = list(module.parameters())
+        parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         sizes = [parameter.numel() for parameter in parameters]
         bounds = list(pairwise([0, *torch.tensor(sizes).cumsum(0).tolist()]))
         self.starts = [start for start, _ in bounds]
@@ -54,7 +55,8 @@ class FlatAdam:
         if scale == 1.0:
             return None
         shares = torch.ones_like(self.flat.data)
-        for (name, _), (start, stop) in zip(module.named_parameters(), bounds, strict=True):
+        learned = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+        for name, (start, stop) in zip(learned, bounds, strict=True):
             if name.partition(".")[0] in MEMORY_PARTS:
                 shares[start:stop] = scale
         return None if bool((shares == 1.0).all()) else shares

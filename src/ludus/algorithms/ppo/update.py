@@ -1,19 +1,24 @@
 """The update: epochs of minibatches over one rollout."""
 
+import logging
 from collections.abc import Mapping
+from functools import cache
 
 import torch
 from torch import Tensor, distributed
 
-from ludus.algorithms.ppo.auxiliary import AuxiliaryLosses
+from ludus.algorithms.ppo.auxiliary import AuxiliaryLosses, AuxiliaryTotals
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.loss import METRICS, Coefficients, normalise_advantages, ppo_loss
 from ludus.algorithms.ppo.native_mlp import NativeMlp, Number, supports
 from ludus.algorithms.ppo.optimizer import FlatAdam
+from ludus.algorithms.ppo.recovery import RestorePoint, find_out_of_memory, more_parts
 from ludus.core.schedules import KlAdaptiveConfig, KlAdaptiveRate
 from ludus.policies.policy import Policy
-from ludus.rollout.buffer import Minibatch, RolloutBuffer
+from ludus.rollout.buffer import Minibatch, RolloutBuffer, Targets
 from ludus.rollout.cuda_graphs import GraphedCall
+
+logger = logging.getLogger(__name__)
 
 UPDATE_METRICS = (*METRICS, "gradient_norm", "updates", "skipped_updates")
 _KL_TOLERANCE = 1.5  # an update stops when its KL divergence is this many times the target
@@ -26,6 +31,10 @@ class Updater:
 
     Nothing is read back to the host while it works, except on the CPU, where reading is free: metrics add up on the
     device, and an update that has reached its target KL continues with steps that do nothing.
+
+    Attributes:
+        parts: In how many parts a minibatch is worked through: `n_accumulate`, or more since the device ran out of
+            memory.
     """
 
     def __init__(self, policy: Policy, config: PpoConfig) -> None:
@@ -44,20 +53,66 @@ class Updater:
         self.auxiliary = AuxiliaryLosses(policy, config)
         if config.compile:
             policy.use_compiler()
-        self.native = NativeMlp(policy, self.optimiser, config) if config.native and supports(policy) else None
+        self.parts = config.n_accumulate
+        self.native = NativeMlp(policy, self.optimiser, config) if self._can_be_native() else None
+        self._restore_point = RestorePoint(policy, self.optimiser)
         # A graph cannot hold a reduction over processes.
-        self._graphable = config.cuda_graphs and device.type == "cuda" and not distributed.is_initialized()
+        is_alone = not distributed.is_initialized()
+        self._graphable = config.cuda_graphs and device.type == "cuda" and is_alone and policy.allows_cuda_graphs
         self._graph: GraphedCall | None = None
+
+    def _can_be_native(self) -> bool:
+        if not self.config.native or not supports(self.policy):
+            return False
+        asked = {"policy.dropout": self.policy.config.dropout > 0.0, "ppo.n_accumulate": self.config.n_accumulate > 1}
+        for setting, is_set in asked.items():
+            if is_set:
+                _notice(f"{setting} is set, which the compiled functions for plain MLP policies cannot do: updates and "
+                        "rollouts run in torch, a few times slower")  # fmt: skip
+                return False
+        return True
 
     def update(self, buffer: RolloutBuffer, progress: float, generator: torch.Generator) -> None:
         """Run all epochs over a finished rollout, in an order of segments drawn by `generator`; then ask `metrics`."""
         self._set_coefficients(progress)
+        if self.native is not None:
+            self._clear()
+            self._native_epochs(self.native, buffer, generator)
+            return
+        self._restore_point.keep(generator)
+        while reason := self._try_epochs(buffer, generator):
+            self._graph = None  # it holds memory, and minibatches of another form
+            self._restore_point.restore(generator)
+            segments = self.config.batch_size // buffer.sequence_length
+            before, self.parts = self.parts, more_parts(self.parts, segments, reason)
+            logger.warning(
+                "[WARN] the device ran out of memory in an update (%s): parameters and optimizer are back to before it, "
+                "and it is repeated with minibatches in %d parts instead of %d, which gives the same steps; in later "
+                "runs set ppo.n_accumulate=%d", reason, self.parts, before, self.parts,
+            )  # fmt: skip
+
+    def _clear(self) -> None:
         self._sums.zero_()
         self.auxiliary.sums.zero_()
         self._stopped.zero_()
-        if self.native is not None:
-            self._native_epochs(self.native, buffer, generator)
-            return
+
+    def _try_epochs(self, buffer: RolloutBuffer, generator: torch.Generator) -> str:
+        """Run all epochs; return what the device said if it ran out of memory, else nothing.
+
+        It returns instead of raising because an exception keeps the tensors of the failed minibatch alive.
+        """
+        self._clear()
+        try:
+            with self.policy.updating(generator):
+                self._epochs(buffer, generator)
+        except RuntimeError as error:
+            found = find_out_of_memory(error)
+            if found is None or distributed.is_initialized():  # other processes are waiting in the same minibatch
+                raise
+            return (str(found).strip() or "out of memory").splitlines()[0]
+        return ""
+
+    def _epochs(self, buffer: RolloutBuffer, generator: torch.Generator) -> None:
         first = True
         for _ in range(self.config.n_epochs):
             order = torch.randperm(buffer.segments, generator=generator, device=self.policy.device)
@@ -93,22 +148,53 @@ class Updater:
         self._graph(segments)
 
     def _minibatch_step(self, buffer: RolloutBuffer, segments: Tensor) -> None:
-        batch = buffer.minibatch(segments)
         self.optimiser.zero()
-        loss, metrics = self._loss(batch)
-        loss.backward()  # type: ignore[no-untyped-call]
+        metrics = self._whole_gradient(buffer, segments) if self.parts == 1 else self._sum_gradients(buffer, segments)
         self.optimiser.average_over_ranks()
         norm = self.optimiser.clip()
         self.optimiser.step(self._whether_to_skip(metrics, norm))
         self._sums += torch.cat((metrics, torch.stack((norm, 1.0 - self._skip, self._skip))))
 
-    def _loss(self, batch: Minibatch) -> tuple[Tensor, Tensor]:
+    def _whole_gradient(self, buffer: RolloutBuffer, segments: Tensor) -> Tensor:
+        """Add the gradient of a minibatch; return its metrics."""
+        batch = buffer.minibatch(segments)
         targets = batch.targets
         if self.config.normalize_advantage:
             targets = targets._replace(advantages=normalise_advantages(targets.advantages))
+        return self._add_gradient(batch, targets)
+
+    def _sum_gradients(self, buffer: RolloutBuffer, segments: Tensor) -> Tensor:
+        """Add the gradients of a minibatch's parts, each by its share; return the metrics of the whole.
+
+        What is a mean over the minibatch must not become one over a part: advantages are normalised over the whole, and
+        the auxiliary losses, whose means are over some frames alone, are divided by the number of those in the whole.
+        """
+        frames, count, first = buffer.frames_of(segments), segments.numel(), 0
+        advantages = buffer.advantages.flatten()[frames]
+        if self.config.normalize_advantage:
+            advantages = normalise_advantages(advantages)
+        bots = None if buffer.bots is None else buffer.bots.flatten()[frames]
+        totals = self.auxiliary.totals(buffer.episode_starts.flatten()[frames], bots)
+        means, worst = torch.zeros_like(self._sums[: len(METRICS)]), torch.zeros_like(self._first_ratio_error)
+        for part in segments.tensor_split(min(self.parts, count)):
+            batch, share = buffer.minibatch(part), part.numel() / count
+            targets = batch.targets._replace(advantages=advantages[:, first : first + part.numel()])
+            metrics = self._add_gradient(batch, targets, share, totals)
+            means, worst = means + share * metrics, torch.maximum(worst, metrics[_RATIO_ERROR])
+            first += part.numel()
+        means[_RATIO_ERROR] = worst
+        return means
+
+    def _add_gradient(
+        self, batch: Minibatch, targets: Targets, share: float = 1.0, totals: AuxiliaryTotals | None = None
+    ) -> Tensor:
         evaluation = self.policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
         loss, metrics = ppo_loss(evaluation, targets, self._coefficients, self.config.vf_coef)
-        return self.auxiliary.add_to(loss, evaluation, batch), metrics
+        if totals is not None:
+            loss = share * loss
+        loss = self.auxiliary.add_to(loss, evaluation, batch, totals)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return metrics
 
     def _whether_to_skip(self, metrics: Tensor, norm: Tensor) -> Tensor:
         if self.config.target_kl is not None:
@@ -162,3 +248,8 @@ class Updater:
         """Restore the rate returned by `adaptive_rate()`."""
         if self._adaptive is not None and rate is not None:
             self._adaptive.load(rate)
+
+
+@cache  # once per process: the checks before a run make several learners
+def _notice(text: str) -> None:
+    logger.warning("[WARN] %s", text)
