@@ -36,7 +36,9 @@ AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
 
 Plugin = Annotated[
     Names,
-    Option(help="Your own Python file or module with bots, networks, reward terms, worlds or environments; it is executed."),
+    Option(
+        help="Your own Python file or module with bots, networks, reward terms, worlds or environments; it is executed."
+    ),
 ]
 
 

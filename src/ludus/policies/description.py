@@ -29,8 +29,8 @@ _MAX_ENTRIES = 1_000
 _MAX_NAME = 255  # letters
 _MAX_ROWS = 100_000  # kinds of action
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
-# 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins; 6, only
-# of policies that need it, a user's own network and dropout.
+# 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins; 6 a
+# user's own network and dropout: only policies that have these are of format 6.
 _FORMAT = 6
 _USUAL_FORMAT = 5
 _NEW_SETTINGS = ("module", "module_kwargs", "dropout")  # of format 6

@@ -99,9 +99,11 @@ class PolicyLoop:
     def _playing(self, rows: int) -> dict[int, Tensor]:
         """Return the rows of every snapshot that plays, by slot."""
         if rows != self._row_slots.numel():
-            raise StateError(f"a step has {rows} rows, but slots were chosen for {self._row_slots.numel()}; call choose")
+            raise StateError(
+                f"a step has {rows} rows, but slots were chosen for {self._row_slots.numel()}; call choose"
+            )
         if self._groups is None or self.device.type == "cuda":
-            present = [slot for slot in self._row_slots.unique().tolist() if slot in self._policies]
+            present = [slot for slot in sorted(set(self._row_slots.tolist())) if slot in self._policies]
             self._groups = {slot: (self._row_slots == slot).nonzero().squeeze(1) for slot in present}
         return self._groups
 

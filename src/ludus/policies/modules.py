@@ -111,7 +111,8 @@ class ObservationEncoder(nn.Module):
             if name in self._counts:
                 shaped[name] = observations[name].long()
             else:
-                shaped[name] = flat[name] if len(shape) in (1, 3) else flat[name].unflatten(-1, shape)
+                vector = flat[name]
+                shaped[name] = vector if len(shape) in (1, 3) else vector.reshape(*vector.shape[:-1], *shape)
         return shaped
 
     def forward(self, flat: dict[str, Tensor]) -> Tensor:

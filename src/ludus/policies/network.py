@@ -7,7 +7,7 @@ the parameters of the action head `(rows, parameters)` and values `(rows,)` or `
 State protocol: a recurrent network also has `initial_state(rows)`, which returns a dict of tensors with the rows first,
 and its `forward(observations, state)` returns `(output, next_state)`. Ludus sets rows back to `initial_state` where an
 episode starts. Sequences `(steps, rows, ...)` are unrolled by a loop over steps, unless the class has
-`unroll(observations, state, episode_starts)`, which returns the outputs `(steps, rows, ...)` and resets the rows itself.
+`unroll(observations, state, episode_starts)`, which returns outputs `(steps, rows, ...)` and resets the rows itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +105,7 @@ class UserNetwork(nn.Module):
             flat = {name: tensor.flatten(0, 1) for name, tensor in observations.items()}
             output, _ = self._forward(flat, {}, episode_starts.flatten())
             together = self._checked(output, (steps * rows,))
-            return NetworkOutput(*(part.unflatten(0, (steps, rows)) for part in together))
+            return NetworkOutput(*(part.reshape(steps, rows, -1) for part in together))
         if self._has_unroll:
             # A copy of the dict: what the user's code does to it must not show elsewhere.
             output = self._run("unroll", lambda: self._method("unroll")(observations, dict(state), episode_starts))

@@ -15,7 +15,7 @@ from ludus.core.errors import ConfigError, did_you_mean
 from ludus.core.text import is_own_file
 from ludus.rewards.plugins import plugin_modules
 
-MODULE_PATTERN = r"^[^:]*[^:/\\]:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"  # of the setting: file or module, and class
+MODULE_PATTERN = r"^.*[^:/\\]:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"  # of the setting: file or module, and class
 
 _REGISTERED: dict[str, type[nn.Module]] = {}
 

@@ -141,9 +141,9 @@ class Ppo(Algorithm[PpoConfig]):
             loss, _ = ppo_loss(evaluation, targets, Coefficients(rate, clip, entropy, None), weight)
             loss = learner.updater.auxiliary.add_to(loss, evaluation, batch)
         found = torch.autograd.grad(loss, tuple(parameters.values()), allow_unused=True)
-        gradients = dict(zip(parameters, found, strict=True))
+        gradients: dict[str, Tensor | None] = dict(zip(parameters, found, strict=True))
         # Layers of a user's own network that its forward does not use do no harm.
-        unused = [name for name, found in gradients.items() if found is None and name.startswith(f"{NETWORK}.")]
+        unused = [name for name, slope in gradients.items() if slope is None and name.startswith(f"{NETWORK}.")]
         if unused:
             logger.warning("[WARN] %s: %d parameters get no gradient: %s", policy.network, len(unused), unused[:5])
         norm = _check_gradients({name: gradient for name, gradient in gradients.items() if name not in unused})

@@ -126,9 +126,7 @@ class ClassificationLoss(NamedTuple):
     labelled: Tensor  # frames with a bot
 
 
-def opponent_classification_loss(
-    logits: Tensor, bots: Tensor, among: Tensor | None = None
-) -> ClassificationLoss:
+def opponent_classification_loss(logits: Tensor, bots: Tensor, among: Tensor | None = None) -> ClassificationLoss:
     """Compare logits `(steps, rows, bots)` with who played, `(steps, rows)` int64; -1, no bot, counts nothing.
 
     The mean is over `among` `()` frames; over those with a bot if None.

@@ -86,7 +86,7 @@ class Updater:
             segments = self.config.batch_size // buffer.sequence_length
             before, self.parts = self.parts, more_parts(self.parts, segments, reason)
             logger.warning(
-                "[WARN] the device ran out of memory in an update (%s): parameters and optimizer are back to before it, "
+                "[WARN] the device ran out of memory in an update (%s): parameters and optimizer go back to before it, "
                 "and it is repeated with minibatches in %d parts instead of %d, which gives the same steps; in later "
                 "runs set ppo.n_accumulate=%d", reason, self.parts, before, self.parts,
             )  # fmt: skip

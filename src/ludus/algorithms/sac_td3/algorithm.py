@@ -33,8 +33,8 @@ class OffPolicy(Algorithm[SacConfig | Td3Config]):
 
     def refused(self, settings: SacConfig | Td3Config, policy: PolicyConfig) -> list[str]:
         """Return the settings of a policy that off-policy learning cannot do."""
-        names = ("module", "recurrent", "strategy", "encoder", "dropout")
-        names += ("state_dependent_exploration", "exploration", "bfloat16")
+        names = ["module", "recurrent", "strategy", "encoder", "dropout"]
+        names += ["state_dependent_exploration", "exploration", "bfloat16"]
         return [f"policy.{name}" for name in names if getattr(policy, name)]
 
     def policy_config(self, policy: PolicyConfig) -> PolicyConfig:

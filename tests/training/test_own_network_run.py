@@ -1,0 +1,131 @@
+"""Runs with a network of the user's own: checked before they start, resumed bit by bit, met again as opponents."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+import ludus
+from ludus.core.errors import ConfigError, NetworkError
+from ludus.policies import looped, register_network
+from ludus.policies.agent import Agent
+from ludus.policies.export import export_agent, write_onnx
+from ludus.store import load_checkpoint
+from ludus.training.config import TrainConfig
+from ludus.training.loop import Trainer
+from tests.own_networks import Broken, Features, RecurrentActions
+
+SETTINGS: dict[str, Any] = {
+    "world": {"name": "duel-v1", "num_envs": 16},
+    "total_env_steps": 1024,
+    "ppo": {"n_steps": 16, "batch_size": 128, "n_epochs": 1},
+    "checkpoints": {"every_iterations": 1},
+    "monitoring": {"console": "off", "tensorboard": False, "curves": False},
+}
+
+
+def settings(network: type[torch.nn.Module], **changes: Any) -> dict[str, Any]:
+    return SETTINGS | {"policy": {"module": register_network(network)}} | changes
+
+
+@pytest.mark.parametrize("network", [Features, RecurrentActions])
+def test_a_run_with_past_selves_resumes_to_the_same_bytes(network: type[torch.nn.Module], tmp_path: Path) -> None:
+    league = {"opponents": {"self": 2, "rock": 1}, "league": {"snapshot_every_env_steps": 256, "keep": 3}}
+    given = settings(network, **league)
+    config = TrainConfig.model_validate(given)
+    with Trainer(config, tmp_path / "whole") as trainer:
+        trainer.run()
+    with Trainer(config, tmp_path / "cut") as trainer:
+        trainer.run_until(512) if hasattr(trainer, "run_until") else _stop_early(trainer)
+    with Trainer(config, tmp_path / "cut") as trainer:
+        assert trainer.counters.env_steps < 1024
+        trainer.run()
+    whole, cut = (load_checkpoint(tmp_path / name / "checkpoints" / "final") for name in ("whole", "cut"))
+    assert set(whole.tensors) == set(cut.tensors)
+    for group, tensors in whole.tensors.items():
+        for name, tensor in tensors.items():
+            assert torch.equal(tensor, cut.tensors[group][name]), f"{group} {name}"
+
+
+def _stop_early(trainer: Trainer) -> None:
+    def stop(*_: object) -> None:
+        trainer.stop("enough")
+
+    trainer.components.learner.update, update = (  # type: ignore[method-assign]
+        lambda progress=0.0: (update(progress), stop())[0],
+        trainer.components.learner.update,
+    )
+    trainer.run()
+
+
+def test_the_agent_plays_as_opponent_and_is_exported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    looped._notice.cache_clear()
+    run = ludus.train(settings(RecurrentActions), folder=tmp_path / "first")
+    file = tmp_path / "champion.ludus"
+    export_agent(run.folder, file)
+    again = ludus.train(settings(Features, opponents={str(file): 1, "self": 1}), folder=tmp_path / "second")
+    assert len([record for record in caplog.records if "cannot be stacked" in record.getMessage()]) == 2
+    rows = ludus.evaluate(again.folder, [str(file)], matches=4).rows
+    assert rows[0]["matches"] == 4
+    agent = Agent.load(file)
+    write_onnx(agent, tmp_path / "step.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "step.onnx"))
+    memory = {name: np.zeros_like(tensor.numpy()) for name, tensor in agent.policy.initial(3).items()}
+    state = None
+    for step in range(4):
+        observations = {
+            name: np.random.default_rng(step).random((3, *(space.shape or ())), np.float32)
+            for name, space in agent.spec.observation_space.items()
+        }
+        starts = np.array([step == 0, step in (0, 2), step == 0])
+        fed = {f"observation.{name}": array for name, array in observations.items()}
+        fed |= {"starts": starts} | {f"memory.{name}": array for name, array in memory.items()}
+        actions, _, *following = session.run(None, fed)
+        memory = dict(zip(memory, following, strict=True))
+        expected, state = agent.predict(observations, state, starts, deterministic=True)
+        assert np.array_equal(actions, expected)
+        assert state is not None
+        np.testing.assert_allclose(memory["network.hidden"], state["network.hidden"].numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("fault", ["raise", "NaN", "later"])
+def test_a_bad_network_makes_no_run_folder(fault: str, tmp_path: Path) -> None:
+    given = settings(Broken)
+    given["policy"] = given["policy"] | {"module_kwargs": {"fault": fault}}
+    with pytest.raises(NetworkError, match=r"own_networks\.py:\d+"):
+        ludus.train(given, folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_off_policy_algorithms_refuse_it() -> None:
+    for changes in ({"module": register_network(Features)}, {"dropout": 0.1}):
+        name = next(iter(changes))
+        with pytest.raises(ConfigError, match=rf"algorithm sac cannot do policy\.{name}"):
+            TrainConfig.from_json({"world": {"name": "point"}, "algorithm": "sac", "policy": changes})
+
+
+def test_layers_without_a_gradient_are_named_and_frozen_ones_stay(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        run = ludus.train(settings(PartlyUsed), folder=tmp_path / "run")
+    assert any("2 parameters get no gradient" in record.getMessage() for record in caplog.records)
+    assert run.agent().policy.get_parameter("network.module.frozen.weight").unique().tolist() == [0.5]
+
+
+class PartlyUsed(Features):
+    """Has a layer that it does not use, and one that does not learn."""
+
+    def __init__(self, spec: Any) -> None:  # noqa: ANN401
+        super().__init__(spec)
+        self.unused, self.frozen = torch.nn.Linear(2, 2), torch.nn.Linear(6, 6)
+        torch.nn.init.constant_(self.frozen.weight, 0.5)
+        self.frozen.requires_grad_(requires_grad=False)
+
+    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
+        features: torch.Tensor = self.frozen(super().forward(observations))
+        return features
