@@ -115,7 +115,7 @@ class Broken(nn.Module):
         if fault == "double":
             self.layer.double()
 
-    def forward(self, observations: dict[str, Tensor]) -> Any:  # noqa: ANN401 - anything wrong
+    def forward(self, observations: dict[str, Tensor]) -> Any:
         features = self.layer(side_by_side(observations))
         self.calls += 1
         faults: dict[str, Any] = {
@@ -141,12 +141,12 @@ class BrokenState(Recurrent):
         super().__init__(spec)
         self.fault = fault
 
-    def initial_state(self, rows: int) -> Any:  # noqa: ANN401 - anything wrong
+    def initial_state(self, rows: int) -> Any:
         if self.fault == "no dict":
             return torch.zeros(rows, 5)
         return {"a": torch.zeros(2 * rows, 5)} if self.fault == "rows" else super().initial_state(rows)
 
-    def forward(self, observations: dict[str, Tensor], state: State) -> Any:  # noqa: ANN401 - anything wrong
+    def forward(self, observations: dict[str, Tensor], state: State) -> Any:
         features, following = super().forward(observations, state)
         faults: dict[str, Any] = {
             "no state": features,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests import own_networks
 
 from ludus.algorithms.ppo import update
 from ludus.algorithms.ppo.config import PpoConfig
@@ -18,7 +19,6 @@ from ludus.league.opponents import LeagueOpponents
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.training.config import TrainConfig
-from tests import own_networks
 
 STRATEGY = {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5, "latent": 4}
 KINDS: dict[str, dict[str, Any]] = {
@@ -122,13 +122,9 @@ def test_other_errors_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_allocator_is_found_behind_other_errors() -> None:
-    try:
-        try:
-            raise torch.OutOfMemoryError("too large")
-        finally:
-            raise RuntimeError("operation failed due to a previous error during capture")
-    except RuntimeError as error:
-        assert str(find_out_of_memory(error)) == "too large"
+    error = RuntimeError("operation failed due to a previous error during capture")
+    error.__context__ = torch.OutOfMemoryError("too large")
+    assert str(find_out_of_memory(error)) == "too large"
     assert find_out_of_memory(RuntimeError("another")) is None
 
 

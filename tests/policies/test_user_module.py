@@ -94,7 +94,7 @@ def test_what_could_not_be_found_again_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="inside a function"):
         register_network(Local)
-    with pytest.raises(ConfigError, match="derived from torch.nn.Module"):
+    with pytest.raises(ConfigError, match=r"derived from torch\.nn\.Module"):
         register_network(dict)  # type: ignore[arg-type]
 
 

@@ -4,20 +4,18 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnxruntime
 import pytest
 import torch
+from tests.own_networks import Broken, Features, RecurrentActions
 
 import ludus
 from ludus.core.errors import ConfigError, NetworkError
 from ludus.policies import looped, register_network
-from ludus.policies.agent import Agent
-from ludus.policies.export import export_agent, write_onnx
+from ludus.policies.export import export_agent
 from ludus.store import load_checkpoint
+from ludus.training.callbacks import BaseCallback, Iteration
 from ludus.training.config import TrainConfig
-from ludus.training.loop import Trainer
-from tests.own_networks import Broken, Features, RecurrentActions
+from ludus.training.loop import Trainer, train
 
 SETTINGS: dict[str, Any] = {
     "world": {"name": "duel-v1", "num_envs": 16},
@@ -32,18 +30,25 @@ def settings(network: type[torch.nn.Module], **changes: Any) -> dict[str, Any]:
     return SETTINGS | {"policy": {"module": register_network(network)}} | changes
 
 
+class _Stop(BaseCallback):
+    trainer: Trainer | None = None
+
+    def on_iteration(self, iteration: Iteration) -> None:
+        if iteration.counters.iterations == 2 and self.trainer is not None:
+            self.trainer.stop()
+
+
 @pytest.mark.parametrize("network", [Features, RecurrentActions])
 def test_a_run_with_past_selves_resumes_to_the_same_bytes(network: type[torch.nn.Module], tmp_path: Path) -> None:
     league = {"opponents": {"self": 2, "rock": 1}, "league": {"snapshot_every_env_steps": 256, "keep": 3}}
     given = settings(network, **league)
     config = TrainConfig.model_validate(given)
-    with Trainer(config, tmp_path / "whole") as trainer:
-        trainer.run()
-    with Trainer(config, tmp_path / "cut") as trainer:
-        trainer.run_until(512) if hasattr(trainer, "run_until") else _stop_early(trainer)
-    with Trainer(config, tmp_path / "cut") as trainer:
-        assert trainer.counters.env_steps < 1024
-        trainer.run()
+    train(config, tmp_path / "whole")
+    stop = _Stop()
+    with Trainer(config, tmp_path / "cut", [stop]) as trainer:
+        stop.trainer = trainer
+        assert trainer.run().iterations == 2
+    assert train(config, tmp_path / "cut").env_steps == 1024
     whole, cut = (load_checkpoint(tmp_path / name / "checkpoints" / "final") for name in ("whole", "cut"))
     assert set(whole.tensors) == set(cut.tensors)
     for group, tensors in whole.tensors.items():
@@ -51,18 +56,7 @@ def test_a_run_with_past_selves_resumes_to_the_same_bytes(network: type[torch.nn
             assert torch.equal(tensor, cut.tensors[group][name]), f"{group} {name}"
 
 
-def _stop_early(trainer: Trainer) -> None:
-    def stop(*_: object) -> None:
-        trainer.stop("enough")
-
-    trainer.components.learner.update, update = (  # type: ignore[method-assign]
-        lambda progress=0.0: (update(progress), stop())[0],
-        trainer.components.learner.update,
-    )
-    trainer.run()
-
-
-def test_the_agent_plays_as_opponent_and_is_exported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exported_agent_plays_as_opponent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     looped._notice.cache_clear()
     run = ludus.train(settings(RecurrentActions), folder=tmp_path / "first")
     file = tmp_path / "champion.ludus"
@@ -71,25 +65,6 @@ def test_the_agent_plays_as_opponent_and_is_exported(tmp_path: Path, caplog: pyt
     assert len([record for record in caplog.records if "cannot be stacked" in record.getMessage()]) == 2
     rows = ludus.evaluate(again.folder, [str(file)], matches=4).rows
     assert rows[0]["matches"] == 4
-    agent = Agent.load(file)
-    write_onnx(agent, tmp_path / "step.onnx")
-    session = onnxruntime.InferenceSession(str(tmp_path / "step.onnx"))
-    memory = {name: np.zeros_like(tensor.numpy()) for name, tensor in agent.policy.initial(3).items()}
-    state = None
-    for step in range(4):
-        observations = {
-            name: np.random.default_rng(step).random((3, *(space.shape or ())), np.float32)
-            for name, space in agent.spec.observation_space.items()
-        }
-        starts = np.array([step == 0, step in (0, 2), step == 0])
-        fed = {f"observation.{name}": array for name, array in observations.items()}
-        fed |= {"starts": starts} | {f"memory.{name}": array for name, array in memory.items()}
-        actions, _, *following = session.run(None, fed)
-        memory = dict(zip(memory, following, strict=True))
-        expected, state = agent.predict(observations, state, starts, deterministic=True)
-        assert np.array_equal(actions, expected)
-        assert state is not None
-        np.testing.assert_allclose(memory["network.hidden"], state["network.hidden"].numpy(), atol=1e-6)
 
 
 @pytest.mark.parametrize("fault", ["raise", "NaN", "later"])
@@ -120,7 +95,7 @@ def test_layers_without_a_gradient_are_named_and_frozen_ones_stay(
 class PartlyUsed(Features):
     """Has a layer that it does not use, and one that does not learn."""
 
-    def __init__(self, spec: Any) -> None:  # noqa: ANN401
+    def __init__(self, spec: Any) -> None:
         super().__init__(spec)
         self.unused, self.frozen = torch.nn.Linear(2, 2), torch.nn.Linear(6, 6)
         torch.nn.init.constant_(self.frozen.weight, 0.5)

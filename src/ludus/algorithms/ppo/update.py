@@ -143,7 +143,8 @@ class Updater:
             self._minibatch_step(buffer, segments)
             return
         if self._graph is None:
-            changed = (*self.optimiser.tensors(), self._sums, self.auxiliary.sums)
+            statistics = self.policy.network_buffers().values()
+            changed = (*self.optimiser.tensors(), *statistics, self._sums, self.auxiliary.sums)
             self._graph = GraphedCall(lambda chosen: self._minibatch_step(buffer, chosen), segments, changed)
         self._graph(segments)
 
