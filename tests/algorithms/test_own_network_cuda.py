@@ -89,7 +89,7 @@ def test_an_update_that_runs_out_of_memory_is_repeated(graphs: bool, caplog: pyt
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     total = torch.cuda.get_device_properties(0).total_memory
-    # A minibatch of 32,768 rows keeps 17 tensors of 4,096 numbers per row: 8.5 GiB. Half of it fits, the whole does not.
+    # A minibatch of 32,768 rows keeps 17 tensors of 4,096 numbers per row: 8.5 GiB. A half fits, the whole does not.
     torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 7 * 2**30) / total)
     before = learner.policy.state()
     try:

@@ -113,7 +113,7 @@ def test_rows_begin_with_the_first_state_and_gradients_reach_it() -> None:
     memory = policy.step(draw(policy, 2), memory, torch.tensor([False, True])).memory
     assert memory["network.steps"].tolist() == [1, 0]
     found = policy.unroll(draw(policy, 1, 2), memory, torch.ones(1, 2).bool(), torch.zeros(1, 2, dtype=torch.int64))
-    found.values.sum().backward()
+    found.values.sum().backward()  # type: ignore[no-untyped-call]
     first = policy.get_parameter("network.module.first").grad
     assert first is not None
     assert first.abs().sum() > 0
