@@ -4,6 +4,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+import torch
 from pydantic import ValidationError
 from torch import nn
 
@@ -40,14 +41,20 @@ def write(folder: Path, name: str = "mine.py") -> Path:
 
 
 class TopLevel(nn.Module):
+    @torch.no_grad()
     def forward(self, observations: object) -> object:
         return observations
+
+
+class Bare(TopLevel):
+    pass
 
 
 def test_a_class_is_named_by_its_file() -> None:
     assert register_network(TopLevel) == "test_user_module.py:TopLevel"
     assert register_network(TopLevel) == "test_user_module.py:TopLevel"  # as a cell that runs again
     assert find_network("test_user_module.py:TopLevel") is TopLevel
+    assert register_network(Bare) == "test_user_module.py:Bare"
 
 
 def test_a_class_of_a_script_is_named_by_the_script(tmp_path: Path) -> None:
@@ -73,7 +80,7 @@ def test_a_plugin_is_found_by_its_file_and_never_loaded_by_a_name(tmp_path: Path
 def test_equal_names_of_two_files_are_told_apart(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         load_plugin(write(tmp_path / folder))
-    with pytest.raises(ConfigError, match="in several plugins"):
+    with pytest.raises(ConfigError, match="in several files"):
         find_network("mine.py:Net")
     first, second = (runpy.run_path(str(tmp_path / folder / "mine.py"))["Net"] for folder in ("a", "b"))
     register_network(first)

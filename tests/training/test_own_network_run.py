@@ -1,6 +1,5 @@
 """Runs with a network of the user's own: checked before they start, resumed bit by bit, met again as opponents."""
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,11 @@ import ludus
 from ludus.core.errors import ConfigError, NetworkError
 from ludus.core.files import JSON
 from ludus.policies import looped, register_network
+from ludus.policies.agent import Agent
 from ludus.policies.export import export_agent
-from ludus.store import load_checkpoint
+from ludus.store import load_checkpoint, read_manifest
 from ludus.training.callbacks import BaseCallback, Iteration
+from ludus.training.components import Components
 from ludus.training.config import TrainConfig
 from ludus.training.loop import Trainer, train
 
@@ -59,13 +60,13 @@ def test_a_run_with_past_selves_resumes_to_the_same_bytes(network: type[torch.nn
 
 def test_an_exported_agent_plays_as_opponent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     looped._notice.cache_clear()
-    run = ludus.train(settings(RecurrentActions), folder=tmp_path / "first")
+    train(TrainConfig.model_validate(settings(RecurrentActions, total_env_steps=256)), tmp_path / "first")
     file = tmp_path / "champion.ludus"
-    export_agent(run.folder, file)
-    again = ludus.train(settings(Features, opponents={str(file): 1, "self": 1}), folder=tmp_path / "second")
+    export_agent(tmp_path / "first", file)
+    given = settings(Features, opponents={str(file): 1, "self": 1}, total_env_steps=512)
+    train(TrainConfig.model_validate(given), tmp_path / "second")
     assert len([record for record in caplog.records if "cannot be stacked" in record.getMessage()]) == 2
-    rows = ludus.evaluate(again.folder, [str(file)], matches=4).rows
-    assert rows[0]["matches"] == 4
+    assert ludus.evaluate(tmp_path / "second", [str(file)], matches=4).rows[0]["matches"] == 4
 
 
 @pytest.mark.parametrize("fault", ["raise", "NaN", "later"])
@@ -85,13 +86,33 @@ def test_off_policy_algorithms_refuse_it() -> None:
             TrainConfig.from_json({"world": {"name": "point"}, "algorithm": "sac", "policy": changes})
 
 
-def test_layers_without_a_gradient_are_named_and_frozen_ones_stay(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        run = ludus.train(settings(PartlyUsed), folder=tmp_path / "run")
+def test_layers_without_a_gradient_are_named_and_frozen_ones_stay(caplog: pytest.LogCaptureFixture) -> None:
+    config = TrainConfig.model_validate(settings(PartlyUsed, ppo=SETTINGS["ppo"] | {"weight_decay": 0.1}))
+    with Components(config) as components:
+        components.learner.collect()
+        assert "finite in all" in config.method.dry_run(components.learner).lines[0]
+        components.learner.update()
+        state = components.policy.state()
     assert any("2 parameters get no gradient" in record.getMessage() for record in caplog.records)
-    assert set(run.agent().policy.get_parameter("network.module.frozen.weight").flatten().tolist()) == {0.5}
+    assert set(state["parameter.network.module.frozen.weight"].flatten().tolist()) == {0.5}
+
+
+def test_a_network_that_fails_later_ends_the_run_with_everything_saved(tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match=r"forward failed: ZeroDivisionError: .*test_own_network_run\.py:\d+"):
+        train(TrainConfig.model_validate(settings(Failing)), tmp_path)
+    saved = Agent.load(tmp_path / "checkpoints" / "interrupted").policy.state()
+    assert all(bool(tensor.isfinite().all()) for tensor in saved.values())
+    assert read_manifest(tmp_path / "checkpoints" / "interrupted").step == 512
+
+
+class Failing(Features):
+    """Fails in the second rollout."""
+
+    calls = 0
+
+    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
+        self.calls += 1
+        return super().forward(observations) / (1 // (self.calls - 30) if self.calls == 30 else 1)
 
 
 class PartlyUsed(Features):

@@ -4,6 +4,7 @@ A name never loads anything. It is that of a class in a plugin that the user loa
 the program imported, or of one that `register_network` was given. `ludus.policies.network` runs them.
 """
 
+import inspect
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -64,7 +65,7 @@ def find_network(name: str) -> type[nn.Module]:
             "ludus.policies.register_network; a file never loads code by itself"
         )
     if len(modules) > 1:
-        raise ConfigError(f"network {name!r} is in several plugins: {', '.join(modules)}; load one, or rename a file")
+        raise ConfigError(f"network {name!r} is in several files: {', '.join(modules)}; load one of them, or rename it")
     place, module = next(iter(modules.items()))
     found = _member(module, qualname)
     if not isinstance(found, type) or not issubclass(found, nn.Module):
@@ -79,7 +80,7 @@ def find_network(name: str) -> type[nn.Module]:
 def file_of(network: type[nn.Module]) -> str:
     """Return the path of the file that defines a class; empty where there is none, as in a notebook."""
     code = _code(network)
-    file = "" if code is None else str(code.co_filename)
+    file = str(getattr(sys.modules.get(network.__module__), "__file__", "") if code is None else code.co_filename)
     return file if file.endswith(".py") and Path(file).is_file() else ""
 
 
@@ -90,9 +91,10 @@ def place_of(network: type[nn.Module], method: str = "forward") -> str:
 
 
 def _code(network: type[nn.Module], *methods: str) -> Any:  # noqa: ANN401 - a code object
-    """Return the code of the first of its own methods; the source of a class itself is not kept by Python."""
+    """Return the code of the first of its own methods, without decorators; Python keeps no place of a class itself."""
     for name in methods or ("forward", "__init__", *vars(network)):
-        code = getattr(vars(network).get(name), "__code__", None)
+        method = vars(network).get(name)
+        code = getattr(inspect.unwrap(method) if callable(method) else None, "__code__", None)
         if code is not None:
             return code
     return None
