@@ -25,6 +25,7 @@ from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult
 from ludus.nn.cnn import CnnConfig
 from ludus.nn.recurrent import RecurrentConfig
 from ludus.nn.strategy import StrategyConfig
+from ludus.policies import user_module
 from ludus.policies.config import NormalizationConfig, PolicyConfig
 from ludus.rewards import plugins, terms
 from ludus.training.config import TrainConfig
@@ -275,11 +276,12 @@ def forget() -> Callable[[str], None]:
 
 @pytest.fixture(autouse=True)
 def no_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let every test begin without the plugins and reward terms of those before it.
+    """Let every test begin without the plugins, networks and reward terms of those before it.
 
     Workers would load the plugins, agents would record them, and a term can be registered once alone.
     """
     monkeypatch.setattr(plugins, "_LOADED", {})
+    monkeypatch.setattr(user_module, "_REGISTERED", {})
     before = {world: set(found) for world, found in terms._TERMS.items()}
     yield
     for algorithm in [name for name, known in algorithms().items() if not type(known).__module__.startswith("ludus.")]:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ludus.policies import user_module
-
 Run = Callable[..., tuple[int, str, str]]
 NETWORK = """
 from torch import nn
@@ -30,7 +28,6 @@ TINY = (
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(user_module, "_REGISTERED", {})
     Path("nets").mkdir()
     Path("nets/my_net.py").write_text(NETWORK, encoding="utf-8")
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from ludus.core.errors import ConfigError
-from ludus.policies import register_network, user_module
+from ludus.policies import register_network
 from ludus.policies.config import PolicyConfig
 from ludus.policies.user_module import find_network
 from ludus.rewards.plugins import load_plugin
@@ -27,11 +27,6 @@ class Net(nn.Module):
 
 NotANet = 3
 """
-
-
-@pytest.fixture(autouse=True)
-def _forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_module, "_REGISTERED", {})
 
 
 def write(folder: Path, name: str = "mine.py") -> Path:

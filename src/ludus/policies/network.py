@@ -78,6 +78,12 @@ class UserNetwork(nn.Module):
     def __str__(self) -> str:
         return plain_text(f"network {self.name!r} ({place_of(self._class)})")
 
+    def describe(self) -> str:
+        """Say what it is and returns, in a line."""
+        output = "logits and values" if self.gives_actions else "features"
+        state = ", ".join(f"{name} {shape}" for name, (shape, _) in (self._state_form or {}).items())
+        return f"{self} returns {self.output_size} {output}{f', state {state} per row' if state else ''}"
+
     def initial(self, rows: int, device: torch.device) -> RecurrentState:
         """Return the state of `rows` rows that have seen nothing; empty without one."""
         return {name: tensor.detach().clone() for name, tensor in self._initial_state(rows, device).items()}

@@ -149,7 +149,8 @@ class Ppo(Algorithm[PpoConfig]):
         norm = _check_gradients({name: gradient for name, gradient in gradients.items() if name not in unused})
         count = sum(parameter.numel() for parameter in parameters.values())
         line = f"gradients: finite in all {len(parameters)} parameters ({count:,} numbers), length {norm:.3g}"
-        return DryRun((line,), 0 if learner.updater.native is not None else saved[0])
+        lines = (line,) if policy.network is None else (policy.network.describe(), line)
+        return DryRun(lines, 0 if learner.updater.native is not None else saved[0])
 
     def memory(self, settings: PpoConfig, learner: Learner, rows: int, dry_run: DryRun) -> LearnerMemory:
         """Scale the copy's buffer, optimiser and activations to the full run."""
@@ -160,12 +161,11 @@ class Ppo(Algorithm[PpoConfig]):
         rollout = buffer.recorded_bytes() * frames // small_frames + frames // ppo.sequence_length * memory
         parameters = tensor_bytes(*policy.state().values())
         optimiser = tensor_bytes(*learner.updater.optimiser.state().values())
-        # What an update goes back to if the device runs out of memory.
-        restore_point = 0 if learner.updater.native is not None else parameters + optimiser
         minibatch = -(-ppo.batch_size // ppo.n_accumulate)  # the part of it that is worked through at once
         activations = dry_run.activation_bytes * minibatch // small_frames
         parts = {
-            "parameters and optimiser": 2 * parameters + optimiser + restore_point,  # one for the gradient
+            # One for the gradient, and both once more to go back to if the device runs out of memory in an update.
+            "parameters and optimiser": 3 * parameters + 2 * optimiser,
             "rollout": rollout,
             "mirrored rollout": 2 * rollout if ppo.symmetry_augmentation else 0,  # once more, and its image
             "memories": rows * memory,

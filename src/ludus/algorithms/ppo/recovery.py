@@ -13,11 +13,11 @@ _MOST_PARTS = 256  # of a minibatch: smaller ones save next to nothing and take 
 
 
 class RestorePoint:
-    """A copy of everything that an update changes, allocated once: going back must not need memory."""
+    """A copy of everything that an update changes, allocated at the start: going back must not need memory."""
 
     def __init__(self, policy: Policy, optimiser: FlatAdam) -> None:
         self._policy, self._optimiser = policy, optimiser
-        self._kept: list[Tensor] = []
+        self._kept = [torch.empty_like(tensor) for tensor in self._changed()]
         self._random = torch.empty(0)
 
     def _changed(self) -> list[Tensor]:
@@ -26,8 +26,6 @@ class RestorePoint:
     @torch.no_grad()
     def keep(self, generator: torch.Generator) -> None:
         """Copy parameters, optimiser, running statistics of a user's own network, and the random state."""
-        if not self._kept:
-            self._kept = [torch.empty_like(tensor) for tensor in self._changed()]
         for copy, tensor in zip(self._kept, self._changed(), strict=True):
             copy.copy_(tensor)
         self._random = generator.get_state()
