@@ -1,6 +1,6 @@
 """Networks as a user writes them, for tests; `policy.module` names them by this file."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -102,6 +102,20 @@ class Forgetful(Unrolled):
     """Does not reset its rows when it unrolls."""
 
     resets = False
+
+
+class Watching(nn.Module):
+    """Notes what it sees of a row."""
+
+    seen: ClassVar[dict[str, tuple[tuple[int, ...], torch.dtype]]] = {}
+
+    def __init__(self, spec: EnvSpec) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(2))
+
+    def forward(self, observations: dict[str, Tensor]) -> Tensor:
+        self.seen.update({name: (tuple(tensor.shape[1:]), tensor.dtype) for name, tensor in observations.items()})
+        return self.bias.expand(len(next(iter(observations.values()))), -1)
 
 
 class Broken(nn.Module):

@@ -4,14 +4,18 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from tests import own_networks
 from tests.own_networks import Features, Unrolled
 from torch import Tensor
 
 from ludus.core.errors import CheckpointError, ConfigError, NetworkError, StateError
+from ludus.envs.base import EnvSpec
 from ludus.envs.registry import make_env
+from ludus.envs.spaces import are_allowed
 from ludus.nn.recurrent import RecurrentConfig
 from ludus.policies import looped, user_module
 from ludus.policies.agent import Agent, agent_checkpoint, build_policy
@@ -139,6 +143,48 @@ def test_entries_have_the_shapes_of_their_spaces_and_statistics() -> None:
         assert seen[name].shape == tensor.shape
         assert abs(float(seen[name].mean())) < 0.1
         assert float(seen[name].std()) == pytest.approx(1.0, abs=0.1)
+
+
+def test_entries_of_every_kind_come_in_the_shapes_of_their_spaces() -> None:
+    space = spaces.Dict(
+        {
+            "grid": spaces.Box(-1.0, 1.0, (2, 3), np.float32),
+            "level": spaces.Discrete(4),
+            "keys": spaces.MultiBinary(5),
+            "picture": spaces.Box(0, 255, (4, 4, 3), np.uint8),
+        }
+    )
+    spec = EnvSpec("seen", 1, (0,), space, spaces.Discrete(2), 1.0, None)
+    Policy(spec, config("Watching", {"normalize": {"observations": True}}))
+    assert own_networks.Watching.seen == {
+        "grid": ((2, 3), torch.float32),
+        "level": ((), torch.int64),
+        "keys": ((5,), torch.float32),
+        "picture": ((4, 4, 3), torch.uint8),
+    }
+    policy = Policy(spec, config("Watching", {"normalize": {"observations": True}}))
+    own_networks.Watching.seen.clear()
+    frame = {name: torch.zeros((2, *(entry.shape or ()))) for name, entry in space.items()}
+    whole = {"level": torch.int64, "keys": torch.int8, "picture": torch.uint8}
+    frame |= {name: frame[name].to(dtype) for name, dtype in whole.items()}
+    policy.step(frame, {}, torch.ones(2).bool())
+    assert own_networks.Watching.seen["grid"] == ((2, 3), torch.float32)
+    assert own_networks.Watching.seen["keys"] == ((5,), torch.float32)
+
+
+def test_masks_and_exploration_are_applied_to_logits_of_its_own() -> None:
+    with make_env("dig") as env:
+        choices = sum(env.spec.choices.counts)
+        settings = config("Actions", {"exploration": {"frequency": 0.5}, "sees_action_mask": True}, outputs=choices)
+        policy = Policy(env.spec, settings)
+        observations = {name: tensor.flatten(0, 1) for name, tensor in env.reset().items()}
+    mask = env.spec.action_mask
+    assert mask is not None
+    rows = observations[mask].shape[0]
+    noise = policy.draw_noise(64, rows, torch.Generator().manual_seed(0), explore=True)
+    for each in noise:
+        actions = policy.step(observations, {}, torch.zeros(rows).bool(), each).actions
+        assert bool(are_allowed(env.spec.choices, observations[mask], actions).all())
 
 
 BAD = {

@@ -13,6 +13,7 @@ episode starts. Sequences `(steps, rows, ...)` are unrolled by a loop over steps
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
@@ -258,7 +259,7 @@ def _made_up(space: spaces.Space[Any], leading: Sequence[int], generator: torch.
     shape = (*leading, *(space.shape or ()))
     if isinstance(space, spaces.Discrete):
         return torch.randint(int(space.n), shape, generator=generator)
-    if len(space.shape or ()) == 3 and space.dtype == torch.empty(0, dtype=torch.uint8).numpy().dtype:
+    if len(space.shape or ()) == 3 and space.dtype == np.uint8:
         return torch.randint(256, shape, generator=generator, dtype=torch.uint8)
     return torch.rand(shape, generator=generator)
 
