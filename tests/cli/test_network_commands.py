@@ -15,9 +15,13 @@ class MyNet(nn.Module):
         super().__init__()
         self.layer = nn.Linear(sum(entry.shape[0] for entry in spec.observation_space.values()), width)
 
-    def forward(self, observations):
+    def initial_state(self, rows):
+        return {"sum": self.layer.weight.new_zeros(rows, self.layer.out_features)}
+
+    def forward(self, observations, state):
         (vector,) = observations.values()
-        return self.layer(vector)
+        total = 0.5 * state["sum"] + self.layer(vector)
+        return total, {"sum": total}
 """
 TINY = (
     "world.num_envs=4", "total_env_steps=128", "ppo.n_steps=16", "ppo.batch_size=32", "ppo.n_epochs=1",
