@@ -22,6 +22,7 @@ from ludus.evaluation.players import (
     find_player,
     find_world,
     load_agent,
+    make_playing_inference,
     one_seat,
     perturb,
     short_name,
@@ -254,3 +255,15 @@ def test_without_a_perturbation_the_player_itself_plays() -> None:
 def test_what_cannot_be(delay: int, noise: float) -> None:
     with pytest.raises(ConfigError, match="delay_frames and noise"):
         Perturbation(delay, noise)
+
+
+def test_a_policy_with_dropout_plays_by_compiled_functions_as_without(caplog: pytest.LogCaptureFixture) -> None:
+    with make_env("identity", 4) as env, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        policy = Policy(env.spec, PolicyConfig(dropout=0.5))
+        observations = {name: tensor.flatten(0, 1) for name, tensor in env.reset().items()}
+    starts, noise = torch.zeros(4).bool(), policy.draw_noise(1, 4, torch.Generator().manual_seed(0))[0]
+    played = make_playing_inference(policy, 4).step(observations, {}, starts, noise)
+    torch.testing.assert_close(played.values, policy.step(observations, {}, starts, noise).values)
+    assert not isinstance(make_playing_inference(policy, 4), Policy)
+    assert not caplog.records

@@ -261,7 +261,9 @@ def save(policy: Policy, folder: Path) -> Path:
 def test_an_agent_comes_back_equal_with_its_statistics(tmp_path: Path) -> None:
     policy = make("Features", width=7)
     policy.network_buffers()["network.module.norm.running_mean"].fill_(0.25)
-    loaded = Agent.load(save(policy, tmp_path / "agent")).policy
+    agent = Agent.load(save(policy, tmp_path / "agent"))
+    assert agent.plugins == ("own_networks.py",)
+    loaded = agent.policy
     assert {"buffer.network.module.norm.running_mean", "parameter.network.module.layer.weight"} <= set(policy.state())
     for name, tensor in policy.state().items():
         assert torch.equal(tensor, loaded.state()[name]), name

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.algorithms.ppo.native_mlp import supports
-from ludus.algorithms.ppo.update import Updater
+from ludus.algorithms.ppo.native_mlp import NativeMlp, supports
+from ludus.algorithms.ppo.optimizer import FlatAdam
 from ludus.core.errors import ConfigError, UnsupportedError, did_you_mean
 from ludus.core.files import suggest_run
 from ludus.envs.base import BatchedEnv, Observations
@@ -384,7 +384,8 @@ def make_playing_inference(policy: Policy, rows: int) -> InferenceBackend:
     # copy. Building it draws initial parameters, which must not advance the global random state.
     with torch.random.fork_rng(devices=[]):
         own = build_policy(PolicyDescription.of(policy.spec, policy.config), policy.state(), policy.device)
-    return Updater(own, PpoConfig()).native or own
+    config = PpoConfig()
+    return NativeMlp(own, FlatAdam(own, config), config)
 
 
 def find_player(name: str, env: BatchedEnv) -> Player:

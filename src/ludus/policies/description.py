@@ -110,8 +110,8 @@ class PolicyDescription(_Frozen):
     action_places: tuple[str, _Size, _Size] | None = None
     # The world's bots, where the policy learns to classify them, else none.
     bots: tuple[str, ...] = Field(default=(), max_length=_MAX_ENTRIES)
-    # Names of the user's own files and modules that its world needs. They are shown where its world is not found, and
-    # never loaded because of this.
+    # Names of the user's own files and modules that its world and network need. They are shown where these are not
+    # found, and never loaded because of this.
     plugins: tuple[Annotated[str, Field(max_length=_MAX_NAME)], ...] = Field(default=(), max_length=_MAX_ENTRIES)
     # Names of the values of observation entries, where a user's own network may ask for them, else none.
     fields: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=_MAX_ENTRIES)
@@ -121,6 +121,7 @@ class PolicyDescription(_Frozen):
     @classmethod
     def of(cls, spec: EnvSpec, config: PolicyConfig, settings: Mapping[str, Any] | None = None) -> Self:
         """Describe a policy of a world."""
+        sources = () if config.module is None else (config.module.rpartition(":")[0],)
         classifies = config.strategy is not None and config.strategy.classify > 0.0
         return cls(
             world=spec.id,
@@ -136,7 +137,7 @@ class PolicyDescription(_Frozen):
             exploratory_kinds=spec.exploratory_kinds,
             action_places=None if spec.action_places is None else astuple(spec.action_places),
             bots=spec.bots if classifies else (),
-            plugins=plugins_needed(spec.id),
+            plugins=tuple(dict.fromkeys((*plugins_needed(spec.id), *sources))),
             fields={} if config.module is None else {name: tuple(names) for name, names in spec.fields.items()},
             format=_FORMAT if config.module is not None or config.dropout > 0.0 else _USUAL_FORMAT,
         )
