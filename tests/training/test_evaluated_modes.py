@@ -61,13 +61,13 @@ def run(config: TrainConfig, folder: Path, stop_after: int = 0) -> Listener:
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def test_evaluations_play_in_their_own_settings_and_the_agent_knows_them(tmp_path: Path) -> None:
     train(make_config({"settings": {"rounds": 7}}), tmp_path)
     assert {row["mean_length"] for row in rows(tmp_path / "evaluation_results.csv")} == {"7.0"}
-    assert {row["length"] for row in rows(tmp_path / "monitor.csv")} == {"3"}
+    assert {row["l"] for row in rows(tmp_path / "monitor.csv")} == {"3"}
     assert Agent.load(tmp_path).settings == {"rounds": 7}
 
 

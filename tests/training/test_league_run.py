@@ -60,7 +60,7 @@ def run(config: TrainConfig, folder: Path, stop_after: int = 0) -> Watcher:
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def snapshots(folder: Path) -> list[str]:

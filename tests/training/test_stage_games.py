@@ -135,7 +135,7 @@ def run(config: TrainConfig, folder: Path, watcher: Watcher | None = None) -> Wa
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def content(folder: Path) -> dict[str, bytes]:

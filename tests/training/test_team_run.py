@@ -56,7 +56,7 @@ def run(config: TrainConfig, folder: Path, stop_after: int = 0) -> None:
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def assert_same_run(one: Path, other: Path) -> None:
