@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ludus.core.errors import FormatError, StateError
-from ludus.core.files import MAX_TABLE_BYTES, make_folder, open_regular, read_regular_text, wrap_disk_errors
+from ludus.core.files import MAX_TABLE_BYTES, make_folder, open_regular, read_at, read_regular_text, wrap_disk_errors
 from ludus.envs.world_parts import EpisodeMetrics
 from ludus.training.callbacks import Evaluated, Iteration
 
@@ -127,7 +127,7 @@ class AppendLog:
         """Return where the last whole line before `offset` ends."""
         while offset > 0:
             start = max(offset - _CHUNK_BYTES, 0)
-            found = os.pread(self._descriptor, offset - start, start).rfind(b"\n")
+            found = read_at(self._descriptor, offset - start, start).rfind(b"\n")
             if found >= 0:
                 return start + found + 1
             offset = start
