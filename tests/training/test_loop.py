@@ -41,7 +41,7 @@ class Recorder(BaseCallback):
         self.trainer: Trainer | None = None
         self._stop_after = stop_after
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         self.told.append(f"start {counters.iterations}")
 
     def on_iteration(self, iteration: Iteration) -> None:
@@ -53,7 +53,7 @@ class Recorder(BaseCallback):
     def on_checkpoint(self, folder: Path, counters: Counters) -> None:
         self.told.append(f"checkpoint {folder.name} {counters.iterations}")
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         self.told.append(f"end {counters.iterations}")
 
 

@@ -82,7 +82,7 @@ def test_a_whole_run_is_drawn_and_drawn_again_to_the_same_bytes(tmp_path: Path) 
     assert width > 1500
     assert height > 1000
     before = path.read_bytes()
-    CurvesLogger(tmp_path).on_end(Counters())
+    CurvesLogger(tmp_path).on_training_end(Counters())
     assert path.read_bytes() == before
     assert sorted(file.name for file in tmp_path.iterdir() if file.name.startswith(".")) == []
 

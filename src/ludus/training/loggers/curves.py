@@ -353,7 +353,7 @@ class CurvesLogger(BaseCallback):
     def __init__(self, run_folder: Path) -> None:
         self._run_folder = run_folder
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         """Draw it, also after an error or a stop."""
         draw_curves(self._run_folder)
 
