@@ -1,4 +1,4 @@
-"""Callbacks: the hooks in their order, every step if wanted, a stop by False, and faults with the user's file and line."""
+"""Callbacks: the order of the hooks, every step if wanted, a stop by False, faults with the user's file and line."""
 
 from pathlib import Path
 from typing import Any

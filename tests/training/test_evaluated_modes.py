@@ -39,12 +39,11 @@ class Listener(BaseCallback):
     """Keeps evaluations; stops after some iterations."""
 
     def __init__(self, stop_after: int = 0) -> None:
-        self.trainer: Trainer | None = None
         self.evaluated: list[Evaluated] = []
         self._stop_after = stop_after
 
     def on_iteration(self, iteration: Iteration) -> None:
-        if iteration.counters.iterations == self._stop_after and self.trainer is not None:
+        if iteration.counters.iterations == self._stop_after:
             self.trainer.stop()
 
     def on_evaluation(self, evaluated: Evaluated) -> None:
@@ -54,7 +53,6 @@ class Listener(BaseCallback):
 def run(config: TrainConfig, folder: Path, stop_after: int = 0) -> Listener:
     listener = Listener(stop_after)
     with Trainer(config, folder, [listener]) as trainer:
-        listener.trainer = trainer
         trainer.run()
     return listener
 

@@ -37,20 +37,18 @@ class Stopper(BaseCallback):
     """Stops a run after some iterations."""
 
     def __init__(self, stop_after: int) -> None:
-        self.trainer: Trainer | None = None
         self._seen: list[Iteration] = []
         self._stop_after = stop_after
 
     def on_iteration(self, iteration: Iteration) -> None:
         self._seen.append(iteration)
-        if len(self._seen) == self._stop_after and self.trainer is not None:
+        if len(self._seen) == self._stop_after:
             self.trainer.stop()
 
 
 def run(config: TrainConfig, folder: Path, stop_after: int = 0) -> None:
     stopper = Stopper(stop_after)
     with Trainer(config, folder, [stopper]) as trainer:
-        stopper.trainer = trainer
         trainer.run()
 
 

@@ -88,11 +88,11 @@ class BaseCallback:
     """Base class of callbacks: override the hooks that you need, the others do nothing.
 
     The loop calls the hooks on its own thread and waits for them. Of several processes, only the first has callbacks.
-    An exception in a hook ends the run with a `CallbackError`; the state before the iteration is saved as `interrupted`.
+    An exception in a hook ends the run with a `CallbackError`; the last finished state is saved as `interrupted`.
 
     Attributes:
         trainer: The running `Trainer`, set before the first hook: `trainer.config`, `trainer.counters`,
-            `trainer.components.policy`, `trainer.components.learner.rollout` (the last rollout) and `trainer.stop(reason)`.
+            `trainer.components.policy`, `trainer.components.learner.rollout` (the last rollout), `trainer.stop(reason)`.
     """
 
     trainer: "Trainer"

@@ -330,7 +330,9 @@ class Trainer:
         if self._may_break_off and self._stopping:
             raise _BrokenOffError
 
-    def _notify(self, hook: Literal["on_training_start", "on_rollout_start", "on_rollout_end", "on_training_end"]) -> None:
+    def _notify(
+        self, hook: Literal["on_training_start", "on_rollout_start", "on_rollout_end", "on_training_end"]
+    ) -> None:
         """Notify the callbacks of where the loop is; `interrupt` waits until they have returned."""
         with self._unbreakable():
             self._callbacks.notify(lambda callback: getattr(callback, hook)(self.counters))

@@ -61,8 +61,8 @@ class RunLock:
     """Holds a run folder for this process.
 
     The lock is the operating system's, not the file's: it ends with the process, however that ends, so a file that was
-    left behind blocks no other run. Its content tells others who holds it; it starts at the second byte, because Windows
-    lets nobody else read the first one, which is what is locked there. Without file locks there is only a warning.
+    left behind blocks no other run. Its content tells others who holds it, from the second byte on: Windows locks the
+    first one, which nobody else can read then. Without file locks there is only a warning.
     """
 
     def __init__(self, folder: Path) -> None:

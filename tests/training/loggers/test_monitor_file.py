@@ -1,4 +1,4 @@
-"""`monitor.csv` has the form of Stable-Baselines3's Monitor: its own reader, and the line that people paste, take it."""
+"""`monitor.csv` has the form of Stable-Baselines3's Monitor: its own reader and the usual pandas line take it."""
 
 from dataclasses import replace
 from pathlib import Path

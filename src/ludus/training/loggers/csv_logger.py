@@ -1,8 +1,8 @@
 """The CSV logger: metrics.jsonl and the run's tables, appended durably and cut back to a checkpoint on resume.
 
 `monitor.csv` has the form of Stable-Baselines3's `Monitor`, so that its `load_results` and every script that plots such
-files can read it: a first line `#{"t_start": ...}`, then the columns `r`, `l` and `t`, and our own after them. Monitor's
-`t` is wall time; ours counts env steps, since a resumed run has to write the same bytes as one that was never stopped.
+files can read it: a first line `#{"t_start": ...}`, then the columns `r`, `l` and `t`, and our own after them.
+Monitor's `t` is wall time; ours counts env steps, since a resumed run writes the same bytes as one never stopped.
 """
 
 import csv
