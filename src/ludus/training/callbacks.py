@@ -92,7 +92,7 @@ class BaseCallback:
 
     Attributes:
         trainer: The running `Trainer`, set before the first hook: `trainer.config`, `trainer.counters`,
-            `trainer.components.policy`, `trainer.components.learner.rollout` (the last rollout), `trainer.stop(reason)`.
+            `trainer.components.policy`, `trainer.components.learner.rollout` (the last one), `trainer.stop(reason)`.
     """
 
     trainer: "Trainer"

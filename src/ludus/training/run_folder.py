@@ -18,7 +18,7 @@ from typing import Self
 
 from filelock import lock_descriptor
 
-from ludus.config import dump_yaml, parse_document, read_config, read_document, read_overrides
+from ludus.config import Document, as_document, dump_yaml, read_config, read_document, read_overrides
 from ludus.core import __version__
 from ludus.core.errors import CheckpointError, ConfigError, FormatError, RunLockedError, StoreError
 from ludus.core.files import (
@@ -259,17 +259,16 @@ def read_run_config(folder: Path) -> TrainConfig:
     return config
 
 
-def changed_config(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
-    """Return settings with some of them changed by `key.path=value` each.
+def changed_config(config: TrainConfig, overrides: Sequence[str], sections: Sequence[Document] = ()) -> TrainConfig:
+    """Return settings with some of them changed, by sections given in Python and then by `key.path=value` each.
 
     Raises:
-        ConfigFileError: An override has a fault; all of them are listed.
+        ConfigFileError: A change has a fault; all of them are listed.
     """
-    if not overrides:
+    if not overrides and not sections:
         return config
-    return read_config(
-        TrainConfig, [parse_document(dump_yaml(config.to_json()), CONFIG_FILE), *read_overrides(overrides)]
-    )
+    layers = [as_document(config.to_json(), CONFIG_FILE), *sections, *read_overrides(overrides)]
+    return read_config(TrainConfig, layers)
 
 
 def _copy(name: str, origin: CheckpointStore, target: CheckpointStore, config: TrainConfig | None = None) -> None:
