@@ -239,8 +239,10 @@ def test_environments_and_networks_of_the_users_own_are_registered(monkeypatch: 
     module = types.SimpleNamespace(register_network=named("mine.py:Net"))
     monkeypatch.setitem(sys.modules, "ludus.policies.user_module", module)
     assert _policy_section(Net) == {"module": "mine.py:Net"}
+    assert _policy_section({"module": Net, "module_kwargs": {}}) == {"module": "mine.py:Net", "module_kwargs": {}}
+    assert _policy_section({"activation": "relu"}) == {"activation": "relu"}
     assert _env_name(object) == "rps"
-    assert asked == [Net, object]
+    assert asked == [Net, Net, object]
     with pytest.raises(ConfigError, match=r"must be a class.*pass Net"):
         ludus.train("rps", policy=Net())  # type: ignore[arg-type]
 

@@ -151,7 +151,8 @@ def train(
         callbacks: Objects of `ludus.BaseCallback`.
         seed: Seed of everything random.
         device: Device of the games, such as `cpu`, `cuda` or `auto`.
-        policy: Settings of the network, or a class of `torch.nn.Module` that is the network.
+        policy: Settings of the network, or a class of `torch.nn.Module` that is the network, or settings that have
+            such a class as `module`.
         opponents: Name or mapping of opponents to weights, which replaces the mix of the preset. An opponent is the
             name of a bot, `self`, `mirror`, the path of an agent, an agent, or a function or class that is a bot.
         total_env_steps: Budget in env steps.
@@ -226,10 +227,12 @@ def _env_name(env: object) -> str:
 
 def _policy_section(policy: Mapping[str, Any] | type[nn.Module] | None) -> object:
     """Return the section `policy`; a network of the user's own is registered, and the section names it."""
-    if isinstance(policy, nn.Module):
-        raise ConfigError(f"policy must be a class, so that every run makes its own: pass {type(policy).__name__}")
-    if isinstance(policy, type) and issubclass(policy, nn.Module):
-        return {"module": import_module("ludus.policies.user_module").register_network(policy)}
+    section = policy if isinstance(policy, Mapping) else {"module": policy}
+    network = section.get("module")
+    if isinstance(network, nn.Module):
+        raise ConfigError(f"policy must be a class, so that every run makes its own: pass {type(network).__name__}")
+    if isinstance(network, type) and issubclass(network, nn.Module):
+        return {**section, "module": import_module("ludus.policies.user_module").register_network(network)}
     return policy
 
 
