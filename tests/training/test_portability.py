@@ -1,8 +1,16 @@
 """Every module can be imported on a system without POSIX: nothing that only POSIX has is used at import time."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from ludus.core.errors import RunLockedError
+from ludus.training.loggers.csv_logger import AppendLog
+from ludus.training.run_folder import RunLock
 
 # What Windows lacks. Libraries are imported before it is hidden, since theirs decide by the system that they run on.
 PROGRAM = """
@@ -50,3 +58,16 @@ def test_every_module_is_importable_without_posix() -> None:
     count, failures = json.loads(done.stdout.splitlines()[-1])
     assert count > 200
     assert failures == {}
+
+
+def test_locks_and_tables_do_without_pread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pread")
+    monkeypatch.delattr(os, "pwrite")
+    with RunLock(tmp_path), pytest.raises(RunLockedError, match=rf"another process \(pid {os.getpid()} on "):
+        RunLock(tmp_path)
+    log = AppendLog(tmp_path / "table.csv")
+    log.append("1,2\n3,4\n")
+    log.cut_back(6)  # in the middle of the second line
+    log.append("5,6\n")
+    assert log.text() == "1,2\n5,6\n"
+    log.close()
