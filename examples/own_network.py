@@ -6,7 +6,6 @@ import os
 from torch import nn
 
 import ludus
-from ludus.policies import register_network
 
 
 class MyNet(nn.Module):
@@ -23,12 +22,10 @@ class MyNet(nn.Module):
 # %% On the command line: `ludus train duel --plugin own_network.py policy.module=own_network.py:MyNet`.
 if __name__ == "__main__":
     run = ludus.train(
-        {
-            "world": {"name": "duel", "num_envs": 32},
-            "policy": {"module": register_network(MyNet), "module_kwargs": {"width": 16}},
-            "ppo": {"n_steps": 64, "batch_size": 512, "n_epochs": 4},
-            "total_env_steps": int(os.environ.get("LUDUS_EXAMPLE_STEPS", "100_000")),
-            "opponents": {"cycle": 1, "self": 1},
-        }
+        {"world": {"name": "duel", "num_envs": 32}},
+        policy={"module": MyNet, "module_kwargs": {"width": 16}},
+        opponents={"cycle": 1, "self": 1},
+        ppo={"n_steps": 64, "batch_size": 512, "n_epochs": 4},
+        total_env_steps=int(os.environ.get("LUDUS_EXAMPLE_STEPS", "100_000")),
     )
     print(ludus.evaluate(run.folder, ["cycle"], matches=20).rows)

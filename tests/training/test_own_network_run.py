@@ -33,10 +33,8 @@ def settings(network: type[torch.nn.Module], **changes: Any) -> dict[str, Any]:
 
 
 class _Stop(BaseCallback):
-    trainer: Trainer | None = None
-
     def on_iteration(self, iteration: Iteration) -> None:
-        if iteration.counters.iterations == 2 and self.trainer is not None:
+        if iteration.counters.iterations == 2:
             self.trainer.stop()
 
 
@@ -46,9 +44,7 @@ def test_a_run_with_past_selves_resumes_to_the_same_bytes(network: type[torch.nn
     given = settings(network, **league)
     config = TrainConfig.model_validate(given)
     train(config, tmp_path / "whole")
-    stop = _Stop()
-    with Trainer(config, tmp_path / "cut", [stop]) as trainer:
-        stop.trainer = trainer
+    with Trainer(config, tmp_path / "cut", [_Stop()]) as trainer:
         assert trainer.run().iterations == 2
     assert train(config, tmp_path / "cut").env_steps == 1024
     whole, cut = (load_checkpoint(tmp_path / name / "checkpoints" / "final") for name in ("whole", "cut"))

@@ -130,6 +130,10 @@ class NetworkError(LudusError, RuntimeError):
     """A network of the user's own raised an exception, or returned what Ludus cannot use."""
 
 
+class CallbackError(LudusError, RuntimeError):
+    """A callback of the user's own raised an exception; the run was saved before."""
+
+
 class RankError(LudusError, RuntimeError):
     """Another process of a run on several failed or was lost, so this one ends too."""
 

@@ -62,7 +62,7 @@ def find_network(name: str) -> type[nn.Module]:
     if not modules:
         raise ConfigError(
             f"network {name!r} is not loaded: pass --plugin {source}, or in Python import it and call "
-            "ludus.policies.register_network; a file never loads code by itself"
+            "ludus.register_network; a file never loads code by itself"
         )
     if len(modules) > 1:
         raise ConfigError(f"network {name!r} is in several files: {', '.join(modules)}; load one of them, or rename it")
