@@ -7,7 +7,7 @@ from ludus.core import lazy_names
 if TYPE_CHECKING:
     from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Mirror, Observations, Reflection, StepResult
     from ludus.envs.check import check_env
-    from ludus.envs.registry import make_env, register_env, register_world
+    from ludus.envs.registry import env_name, make_env, register_env, register_world
     from ludus.envs.world import World, registered_envs
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "StepResult",
     "World",
     "check_env",
+    "env_name",
     "make_env",
     "register_env",
     "register_world",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 _BASE = ("BatchedEnv", "Bots", "EnvRequest", "EnvSpec", "Mirror", "Observations", "Reflection", "StepResult")
-_REGISTRY = ("make_env", "register_env", "register_world")
+_REGISTRY = ("env_name", "make_env", "register_env", "register_world")
 __getattr__ = lazy_names(
     __name__,
     dict.fromkeys(_BASE, "ludus.envs.base")

@@ -5,7 +5,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,33 +15,69 @@ from ludus.envs.base import BatchedEnv, EnvRequest
 from ludus.envs.settings import EnvSettings
 from ludus.envs.world import (
     GYMNASIUM_PREFIX,
+    PETTINGZOO_PREFIX,
     EnvFactory,
     Lazy,
     World,
     find_world,
     known_world,
     known_worlds,
+    pettingzoo_module,
     registered_envs,
     resolve,
 )
 from ludus.envs.world_parts import merge_settings
 from ludus.rewards.plugins import note_world
 
+if TYPE_CHECKING:
+    from ludus.envs.adapters.own_games import Game
+
 AUTO = "auto"  # in the place of a device: a GPU if there is one
 
 logger = logging.getLogger(__name__)
 
 
-def register_env(env_id: str, factory: Lazy[EnvFactory], settings: Lazy[type[EnvSettings]] | None = None) -> None:
+def register_env(
+    env_id: str, factory: "Lazy[EnvFactory] | Game", settings: Lazy[type[EnvSettings]] | None = None
+) -> None:
     """Add a world under a versioned name such as `mygame-v1`; see `register_world` for one with more parts.
 
     Args:
         env_id: Name with version.
-        factory: A function of an `EnvRequest`, or `package.module:function`, imported on first use.
-        settings: The model of the world's settings, or `package.module:Model`; with it, a configuration file that
+        factory: A `gymnasium.Env` or PettingZoo `ParallelEnv` class, or a function that makes one from `env_kwargs`; a
+            `gymnasium.vector.VectorEnv` or a function that makes one; a module of PettingZoo. Or a world of the batched
+            contract: a function of an `EnvRequest`, or `package.module:function`, imported on first use. A function
+            with exactly one argument without a default is taken for a function of an `EnvRequest`.
+        settings: The model of such a world's settings, or `package.module:Model`; with it, a configuration file that
             has a wrong setting is refused with its line. Without it, the factory alone checks them.
+
+    Raises:
+        ConfigError: The name is taken, or games cannot be made of the factory.
     """
-    register_world(World(id=env_id, env=factory, config=settings))
+    adapter = None if isinstance(factory, str) else importlib.import_module("ludus.envs.adapters.own_games")
+    if adapter is None or adapter.takes_request(factory):
+        register_world(World(id=env_id, env=factory, config=settings))  # type: ignore[arg-type]
+        return
+    if settings is not None:
+        raise ConfigError(f"{env_id}: settings are for worlds of the batched contract; others have env_kwargs")
+    register_world(adapter.own_world(env_id, factory))
+
+
+def env_name(env: "str | EnvFactory | Game", name: str | None = None) -> str:
+    """Register a game unless it is registered already, and return the name of its world.
+
+    Args:
+        env: What `register_env` takes; the name of a world is returned as it is.
+        name: Name of the world, with or without a version; by default that of the class, function or module: `MyGame`
+            becomes `my-game-v1`.
+
+    Raises:
+        ConfigError: Games cannot be made of it, or the name is taken by another game.
+    """
+    found: str = (
+        env if isinstance(env, str) else importlib.import_module("ludus.envs.adapters.own_games").named(env, name)
+    )
+    return found
 
 
 def register_world(world: World) -> None:
@@ -121,15 +157,17 @@ def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -
     return place
 
 
-def gymnasium_module(name: str) -> str:
-    """Return the module of `gym:module:ID`; an empty string for any other name."""
+def imported_module(name: str) -> str:
+    """Return the module that making `gym:module:ID` or `pettingzoo:sisl.multiwalker_v9` imports; empty for others."""
+    if name.startswith(PETTINGZOO_PREFIX):
+        return pettingzoo_module(name)
     gym_id = name.removeprefix(GYMNASIUM_PREFIX)
     return gym_id.rpartition(":")[0] if gym_id != name else ""
 
 
 def check_name_from_file(name: str, owner: str) -> None:
     """Raise ConfigError if making a world named by a file of `owner` would import a module that is not imported yet."""
-    module = gymnasium_module(name)
+    module = imported_module(name)
     if module and module not in sys.modules:
         raise ConfigError(
             f"{owner} {name!r} imports the module {module!r}, which no file may ask for; if you trust it, name it "
@@ -142,6 +180,8 @@ def is_registered(name: str) -> bool:
     if name.startswith(GYMNASIUM_PREFIX):
         known: bool = importlib.import_module("ludus.envs.adapters.gymnasium_factory").is_registered(name)
         return known
+    if name.startswith(PETTINGZOO_PREFIX):
+        return pettingzoo_module(name) in sys.modules
     return known_world(name) is not None
 
 

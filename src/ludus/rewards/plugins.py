@@ -5,6 +5,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from ludus.core.errors import ConfigError
 from ludus.core.text import blame
@@ -36,6 +37,17 @@ def loaded_plugins() -> tuple[str, ...]:
     return tuple(_LOADED.values())
 
 
+def plugin_of(module: str) -> str:
+    """Return the file of a module that was loaded as a plugin by its path; empty for all others."""
+    plugin = _LOADED.get(module, "")
+    return plugin if plugin != module else ""
+
+
+def plugin_module(plugin: str) -> ModuleType:
+    """Return the module of a plugin that was loaded by its path."""
+    return sys.modules[next(name for name, file in _LOADED.items() if file == plugin)]
+
+
 def note_world(world: str) -> None:
     """Remember that a world was registered from outside the package, so that its agents need what registers it."""
     _WORLDS.add(world)
@@ -51,7 +63,7 @@ def plugins_needed(world: str) -> tuple[str, ...]:
 
     gym_id = world.removeprefix("gym:")
     if gym_id == world:
-        is_foreign = world in _WORLDS
+        is_foreign = world in _WORLDS or world.startswith("pettingzoo:")
     else:
         spec = gymnasium.registry.get(gym_id)
         is_foreign = spec is None or not str(spec.entry_point).startswith("gymnasium.")

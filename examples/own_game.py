@@ -1,0 +1,50 @@
+"""Bring your own game: a PettingZoo parallel environment, trained by self-play."""
+
+# %% Two players on a track want the coin. Agents of one prefix are opponents; `teams` in the settings says otherwise.
+import os
+
+import gymnasium as gym
+import numpy as np
+from pettingzoo import ParallelEnv
+
+import ludus
+
+
+class CoinRace(ParallelEnv):
+    metadata = {"name": "coin_race_v1"}
+    possible_agents = ["player_0", "player_1"]
+
+    def observation_space(self, agent):
+        return gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
+
+    def action_space(self, agent):
+        return gym.spaces.Discrete(3)  # left, stay, right
+
+    def reset(self, seed=None, options=None):
+        self.random, self.agents, self.left = np.random.default_rng(seed), [*self.possible_agents], 20
+        self.places, self.coin = {agent: 4 for agent in self.agents}, int(self.random.integers(9))
+        return self.look(), {agent: {} for agent in self.agents}
+
+    def step(self, actions):
+        self.places = {agent: min(max(self.places[agent] + actions[agent] - 1, 0), 8) for agent in self.agents}
+        there, self.left = [agent for agent in self.agents if self.places[agent] == self.coin], self.left - 1
+        rewards = {agent: (agent in there) - len(there) / 2 for agent in self.agents}
+        self.coin = int(self.random.integers(9)) if there else self.coin
+        seen, over, infos = (
+            self.look(),
+            dict.fromkeys(self.agents, self.left == 0),
+            {agent: {} for agent in self.agents},
+        )
+        self.agents = self.agents if self.left else []
+        return seen, rewards, over, dict.fromkeys(over, False), infos
+
+    def look(self):
+        sight = {agent: (self.coin - place, 4 - place, self.left - 10) for agent, place in self.places.items()}
+        return {agent: np.array(seen, np.float32) / (8, 4, 10) for agent, seen in sight.items()}
+
+
+# %% From here on it is a world like any other: past selves, ratings, evaluation, tournaments, reports.
+ludus.register_env("coin-race-v1", CoinRace)
+steps = f"total_env_steps={os.environ.get('LUDUS_EXAMPLE_STEPS', '200_000')}"
+run = ludus.train("coin-race-v1", overrides=[steps, "evaluation.matches=20", "monitoring.console=plain"])
+print(ludus.evaluate(run.folder, "random", matches=50).rows[0]["win_rate"])
