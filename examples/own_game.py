@@ -11,7 +11,6 @@ import ludus
 
 
 class CoinRace(ParallelEnv):
-    metadata = {"name": "coin_race_v1"}
     possible_agents = ["player_0", "player_1"]
 
     def observation_space(self, agent):
@@ -22,7 +21,7 @@ class CoinRace(ParallelEnv):
 
     def reset(self, seed=None, options=None):
         self.random, self.agents, self.left = np.random.default_rng(seed), [*self.possible_agents], 20
-        self.places, self.coin = {agent: 4 for agent in self.agents}, int(self.random.integers(9))
+        self.places, self.coin = dict.fromkeys(self.agents, 4), int(self.random.integers(9))
         return self.look(), {agent: {} for agent in self.agents}
 
     def step(self, actions):
@@ -30,13 +29,9 @@ class CoinRace(ParallelEnv):
         there, self.left = [agent for agent in self.agents if self.places[agent] == self.coin], self.left - 1
         rewards = {agent: (agent in there) - len(there) / 2 for agent in self.agents}
         self.coin = int(self.random.integers(9)) if there else self.coin
-        seen, over, infos = (
-            self.look(),
-            dict.fromkeys(self.agents, self.left == 0),
-            {agent: {} for agent in self.agents},
-        )
+        seen, over = self.look(), dict.fromkeys(self.agents, self.left == 0)
         self.agents = self.agents if self.left else []
-        return seen, rewards, over, dict.fromkeys(over, False), infos
+        return seen, rewards, over, dict.fromkeys(over, False), {agent: {} for agent in over}
 
     def look(self):
         sight = {agent: (self.coin - place, 4 - place, self.left - 10) for agent, place in self.places.items()}

@@ -7,96 +7,41 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from ludus.config.layers import as_model, child_annotation
 from ludus.core.errors import ConfigError, DeviceError, UnknownNameError
-from ludus.envs.base import BatchedEnv, EnvRequest
+from ludus.envs.own_games import env_name as env_name  # the registry's users find them here too
+from ludus.envs.own_games import register_env as register_env
+from ludus.envs.own_games import register_world as register_world
 from ludus.envs.settings import EnvSettings
 from ludus.envs.world import (
     GYMNASIUM_PREFIX,
     PETTINGZOO_PREFIX,
-    EnvFactory,
-    Lazy,
-    World,
     find_world,
     known_world,
-    known_worlds,
     pettingzoo_module,
     registered_envs,
     resolve,
 )
-from ludus.envs.world_parts import merge_settings
-from ludus.rewards.plugins import note_world
 
 if TYPE_CHECKING:
-    from ludus.envs.adapters.own_games import Game
+    import torch
+
+    from ludus.envs.base import BatchedEnv
 
 AUTO = "auto"  # in the place of a device: a GPU if there is one
 
 logger = logging.getLogger(__name__)
 
 
-def register_env(
-    env_id: str, factory: "Lazy[EnvFactory] | Game", settings: Lazy[type[EnvSettings]] | None = None
-) -> None:
-    """Add a world under a versioned name such as `mygame-v1`; see `register_world` for one with more parts.
-
-    Args:
-        env_id: Name with version.
-        factory: A `gymnasium.Env` or PettingZoo `ParallelEnv` class, or a function that makes one from `env_kwargs`; a
-            `gymnasium.vector.VectorEnv` or a function that makes one; a module of PettingZoo. Or a world of the batched
-            contract: a function of an `EnvRequest`, or `package.module:function`, imported on first use. A function
-            with exactly one argument without a default is taken for a function of an `EnvRequest`.
-        settings: The model of such a world's settings, or `package.module:Model`; with it, a configuration file that
-            has a wrong setting is refused with its line. Without it, the factory alone checks them.
-
-    Raises:
-        ConfigError: The name is taken, or games cannot be made of the factory.
-    """
-    adapter = None if isinstance(factory, str) else importlib.import_module("ludus.envs.adapters.own_games")
-    if adapter is None or adapter.takes_request(factory):
-        register_world(World(id=env_id, env=factory, config=settings))  # type: ignore[arg-type]
-        return
-    if settings is not None:
-        raise ConfigError(f"{env_id}: settings are for worlds of the batched contract; others have env_kwargs")
-    register_world(adapter.own_world(env_id, factory))
-
-
-def env_name(env: "str | EnvFactory | Game", name: str | None = None) -> str:
-    """Register a game unless it is registered already, and return the name of its world.
-
-    Args:
-        env: What `register_env` takes; the name of a world is returned as it is.
-        name: Name of the world, with or without a version; by default that of the class, function or module: `MyGame`
-            becomes `my-game-v1`.
-
-    Raises:
-        ConfigError: Games cannot be made of it, or the name is taken by another game.
-    """
-    found: str = (
-        env if isinstance(env, str) else importlib.import_module("ludus.envs.adapters.own_games").named(env, name)
-    )
-    return found
-
-
-def register_world(world: World) -> None:
-    """Add a world while the program runs; installed packages use entry points. Raise ConfigError if the id is taken."""
-    if world.id in known_worlds():
-        raise ConfigError(f"world {world.id!r} is registered already; raise the version or choose another name")
-    known_worlds()[world.id] = world
-    note_world(world.id)
-
-
 def make_env(
     name: str,
     num_envs: int = 1,
-    device: str | torch.device = "cpu",
+    device: "str | torch.device" = "cpu",
     *,
     seed: int = 0,
     first_game: int = 0,
     config: Mapping[str, Any] | None = None,
-) -> BatchedEnv:
+) -> "BatchedEnv":
     """Make a batch of games, and log its warnings, each once per process.
 
     Args:
@@ -125,6 +70,8 @@ def make_env(
         raise ConfigError(f"first_game must be a whole number from 0 to 2**31 - num_envs - 1, got {first_game!r}")
     if config is not None and not isinstance(config, Mapping):
         raise ConfigError(f"config must be a mapping of the world's settings, got {type(config).__name__}")
+    from ludus.envs.base import EnvRequest  # imports torch, which worker processes that register worlds do without
+
     request = EnvRequest(num_envs, device, seed, first_game, config)
     world = find_world(name)
     made = resolve(world.env)(request)
@@ -144,6 +91,8 @@ def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -
     Where it is not the CPU, on which every world can live, one game is made there to find out. Raise DeviceError if
     the device that was asked for is not here, or not for this world.
     """
+    import torch
+
     if device == AUTO and not torch.cuda.is_available():
         return "cpu"
     place = "cuda" if device == AUTO else device
@@ -198,6 +147,8 @@ def settings_model(name: str) -> type[EnvSettings] | None:
 
 def with_overrides(world: str, settings: Mapping[str, Any], *overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return a world's settings with overrides, the last word counting; without a model, all mappings are merged."""
+    from ludus.envs.world_parts import merge_settings  # imports torch, too
+
     merged = dict(settings)
     for override in overrides:
         if override:

@@ -152,7 +152,7 @@ def find_world(name: str) -> World:
     if name.startswith(GYMNASIUM_PREFIX):
         return _gymnasium_world(name)
     if name.startswith(PETTINGZOO_PREFIX):
-        found: World = import_module("ludus.envs.adapters.own_games").pettingzoo_world(name)
+        found: World = import_module("ludus.envs.own_games").pettingzoo_world(name)
         return found
     worlds = known_worlds()
     versions = [world for world in worlds.values() if world.name == name]
@@ -173,8 +173,8 @@ def known_world(name: str) -> World | None:
 def pettingzoo_module(name: str) -> str:
     """Return the module of `pettingzoo:sisl.multiwalker_v9`, also by its versioned name `...multiwalker-v9`.
 
-    Families of PettingZoo's own games are found in its package, those of `mpe` in `mpe2`, where they moved to. Any other
-    module is named in full.
+    Families of PettingZoo's own games are found in its package, those of `mpe` in `mpe2`, where they moved to. Any
+    other module is named in full.
     """
     path, _, version = name.removeprefix(PETTINGZOO_PREFIX).partition("-v")
     family, _, rest = path.partition(".")

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError, EnvFaultError, LudusError, UnsupportedError
 from ludus.core.text import blame, plain_text, user_place
-from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch, GymnasiumSettings, WorkerBatch
 from ludus.envs.adapters import gymnasium_worker
+from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch, GymnasiumSettings, WorkerBatch
 from ludus.envs.adapters.gymnasium_worker import ContractError, Entry, Games, GameSlice, Maker, Plan, Source
 from ludus.envs.base import EnvRequest, EnvSpec
 from ludus.envs.registry import imported_module

@@ -65,7 +65,7 @@ class Source:
             # The checker only warns, and costs more than a small environment's step.
             return partial(gym.make, self.gym_id, disable_env_checker=True)
         if self.world:
-            from ludus.envs.adapters.own_games import factory_of
+            from ludus.envs.own_games import factory_of
 
             return factory_of(self.world)
         if self.plugin:

@@ -27,11 +27,13 @@ from ludus.envs.adapters.pettingzoo_worker import (
 from ludus.envs.base import EnvRequest, EnvSpec
 from ludus.envs.random_bots import RANDOM
 
-# Games of PettingZoo's own in which all agents are on one side, whatever their names: its documentation says so.
+# Games of PettingZoo's own whose teams their agents' names do not tell: all agents are on one side, or the role on the
+# left is on the side of the role on the right. Their documentation says so.
 _COOPERATIVE = re.compile(
     r"(cooperative_pong|pistonball|knights_archers_zombies|multiwalker|pursuit|waterworld|simple_spread"
     r"|simple_reference|simple_speaker_listener|simple)_v\d+"
 )
+_ALLIES = {"alice": "bob", "leadadversary": "adversary"}  # of simple_crypto and simple_world_comm
 _PARTS = ("observation",)  # PettingZoo's name of what is seen, where a mask comes with it
 
 
@@ -71,8 +73,7 @@ def is_turn_based(env: object) -> bool:
 
 def make_parallel(
     env: Any,  # noqa: ANN401 - a game of others
-    name: str,
-    version: int,
+    name: tuple[str, int],
     source: Source,
     settings: OwnGameSettings,
     request: EnvRequest,
@@ -85,7 +86,7 @@ def make_parallel(
         EnvFaultError: The game cannot be constructed.
         UnsupportedError: Its agents have spaces that are not known, or that do not mix.
     """
-    form = parallel_form(env, name, version, settings)
+    form = parallel_form(env, *name, settings)
     plan = ParallelPlan(
         source=source,
         env_kwargs=settings.env_kwargs,
@@ -163,6 +164,9 @@ def teams_of(env: Any, agents: Sequence[str], named: Mapping[str, int | str], na
     form. Without either, the cooperative games of PettingZoo's own are one team. In any other game agents whose names
     differ in more than a number are in different teams (`adversary_0` and `agent_0`), and where all names are alike
     every agent plays for itself: `player_0` and `player_1` are opponents.
+
+    Raises:
+        ConfigError: Teams are given for other agents than the game has.
     """
     metadata: Mapping[str, Any] = getattr(env, "metadata", None) or {}
     said: Mapping[str, Any] = named or metadata.get("teams") or {}
@@ -176,6 +180,7 @@ def teams_of(env: Any, agents: Sequence[str], named: Mapping[str, int | str], na
         labels = [""] * len(agents)
     else:
         labels = [role_of(agent) for agent in agents]
+        labels = [_ALLIES[role] if _ALLIES.get(role) in labels else role for role in labels]
         labels = list(agents) if len(set(labels)) == 1 else labels
     order = list(dict.fromkeys(labels))
     return tuple(order.index(label) for label in labels)
@@ -226,7 +231,7 @@ def _padded(seen: Iterable[Mapping[str, Part]]) -> dict[str, spaces.Box]:
 def _common_box(boxes: Sequence[spaces.Box]) -> spaces.Box:
     """Return the smallest box that holds all in its corner, flat where they have different numbers of axes."""
     if len({len(box.shape) for box in boxes}) > 1:
-        boxes = [spaces.Box(box.low.ravel(), box.high.ravel(), dtype=box.dtype.type) for box in boxes]  # type: ignore[union-attr]
+        boxes = [spaces.Box(box.low.ravel(), box.high.ravel(), dtype=box.dtype.type) for box in boxes]
     shape = tuple(max(sizes) for sizes in zip(*(box.shape for box in boxes), strict=True))
     dtype = np.uint8 if all(box.dtype == np.uint8 for box in boxes) else np.float32
     low, high = np.zeros(shape, np.float32), np.zeros(shape, np.float32)

@@ -1,7 +1,7 @@
 """Step a slice of PettingZoo parallel games: in our own process, or hosted by a worker process.
 
-Like `gymnasium_worker`, this file needs neither torch nor PettingZoo itself: the games follow PettingZoo's parallel API,
-and whatever they import is their own business.
+Like `gymnasium_worker`, this file needs neither torch nor PettingZoo itself: the games follow PettingZoo's parallel
+API, and what else they import is up to them.
 """
 
 import math

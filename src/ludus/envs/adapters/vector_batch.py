@@ -5,8 +5,8 @@ Our batches restart games within the step in which they end. Vector environments
 - `SAME_STEP` does the same; `infos["final_obs"]` holds the last observations.
 - `DISABLED` waits for `reset(options={"reset_mask": ...})`, which we call within the step.
 - `NEXT_STEP` restarts a game in the next step, whose action it ignores. Gymnasium's own `SyncVectorEnv` and
-  `AsyncVectorEnv` take the mask in every mode, so they restart within the step too. In others a game begins with one step
-  in which nothing happens: it sees the last observation once more, its action is ignored, its reward is 0.
+  `AsyncVectorEnv` take the mask in every mode, so they restart within the step too. In others a game begins with one
+  step in which nothing happens: it sees the last observation once more, its action is ignored, its reward is 0.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
@@ -31,8 +30,8 @@ from ludus.envs.base import EnvRequest
 def vector_maker(env: "VectorEnv[Any, Any, Any]") -> Maker:
     """Return what makes batches of a vector environment that exists.
 
-    One of `SyncVectorEnv` or `AsyncVectorEnv` is made again from its functions, of any size. Any other is lent: one batch
-    at a time can use it, and it stays open when the batch is closed.
+    One of `SyncVectorEnv` or `AsyncVectorEnv` is made again from its functions, of any size. Any other is lent: one
+    batch at a time can use it, and it stays open when the batch is closed.
     """
     if isinstance(env, SyncVectorEnv | AsyncVectorEnv):
         return _Copies(env)
@@ -138,7 +137,7 @@ class VectorBatch(GymnasiumBatch):
         if not marked.any():
             return
         if marked.all():
-            seed = self._seeds() if self._takes_seeds else int(self._block.next_seeds[0])
+            seed: Any = self._seeds() if self._takes_seeds else int(self._block.next_seeds[0])
             with self._naming("reset"):
                 self._write(self._env.reset(seed=seed)[0], slice(None))
         elif self._takes_mask:
@@ -155,7 +154,7 @@ class VectorBatch(GymnasiumBatch):
         mask = np.zeros(self._env.num_envs, np.bool_)
         mask[: self.num_envs] = marked
         with self._naming("reset"):
-            seeds = self._seeds() if self._takes_seeds else None
+            seeds: Any = self._seeds() if self._takes_seeds else None
             self._write(self._env.reset(seed=seeds, options={"reset_mask": mask})[0], marked)
 
     def _seeds(self) -> list[int]:
