@@ -16,8 +16,9 @@ from ludus.core.errors import BotError, ConfigError, StateError, UnknownNameErro
 from ludus.envs import bot_roster, bots
 from ludus.envs.base import BatchedEnv
 from ludus.envs.bot_roster import BotRoster
-from ludus.envs.bots import BotObservation, as_bot, bot_names, register_bot
+from ludus.envs.bots import RESERVED, BotObservation, as_bot, bot_names, register_bot
 from ludus.envs.registry import make_env
+from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
 
 ROCK, PAPER, SCISSORS = range(3)
 SETTINGS: dict[str, Any] = {
@@ -72,6 +73,10 @@ def play(env: BatchedEnv, roster: BotRoster, assignment: Tensor, steps: int, *, 
         roster.begin(result.ended)
         observations = result.observations
     return torch.stack(done)
+
+
+def test_the_words_of_a_mix_are_no_names_of_bots() -> None:
+    assert RESERVED == (SELF_KIND, MIRROR_KIND)
 
 
 def test_python_bots_and_those_of_the_world_play_side_by_side(duel: BatchedEnv) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 from ludus.config import PresetDirectory, dump_yaml, parse_document, read_config
@@ -33,9 +34,29 @@ def test_every_preset_is_valid_and_survives_its_own_output(world: str, preset: s
 
 
 def test_a_gymnasium_world_takes_the_common_preset() -> None:
-    config = load_run_config("gym:CartPole-v1")
-    assert (config.world.name, config.world.num_envs, config.total_env_steps) == ("gym:CartPole-v1", 8, 500_000)
+    config = load_run_config("gym:Taxi-v3")
+    assert (config.world.name, config.world.num_envs, config.total_env_steps) == ("gym:Taxi-v3", 8, 500_000)
     assert config.hyperparameters.minibatches(8) == 4
+    assert config.evaluation is not None  # without one there is no best agent
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in PresetDirectory(find_world("gym:CartPole-v1").package).names() if name != "default"]
+)
+def test_a_tuned_gymnasium_environment_takes_its_own_preset(name: str) -> None:
+    newest = max((env_id for env_id in gymnasium.registry if env_id.startswith(f"{name}-v")), key=str)
+    config = load_run_config(f"gym:{newest}")
+    assert config == load_run_config(f"gym:{newest}", name)
+    rollout = config.world.num_envs * config.hyperparameters.n_steps
+    assert config.hyperparameters.minibatches(config.world.num_envs) == rollout // config.hyperparameters.batch_size
+    assert config.evaluation is not None
+    assert config.evaluation.every_env_steps < config.total_env_steps
+
+
+def test_an_environment_of_the_same_name_elsewhere_is_not_taken_for_gymnasiums() -> None:
+    assert find_world("gym:Pendulum-v1").default_preset == "Pendulum"
+    for name in ("gym:mine:Pendulum-v1", "gym:mine/Pendulum-v1", "gym:Pendulums-v1"):
+        assert find_world(name).default_preset == "default"
 
 
 def test_the_default_preset_of_a_world_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,8 +137,9 @@ def test_off_policy_walkers_are_the_walkers_of_ppo(preset: str, algorithm: str) 
         assert settings.ent_coef_init <= 0.01
 
 
-def test_the_preset_of_gymnasium_trains(tmp_path: Path) -> None:
-    two_iterations(load_run_config("gym:CartPole-v1"), tmp_path)
+@pytest.mark.parametrize("name", ["CliffWalking-v1", "CartPole-v1", "MountainCarContinuous-v0", "Hopper-v5"])
+def test_the_presets_of_gymnasium_train(name: str, tmp_path: Path) -> None:
+    two_iterations(load_run_config(f"gym:{name}", overrides=["evaluation.matches=1"]), tmp_path)
 
 
 def test_the_default_mix_of_the_competition() -> None:

@@ -91,7 +91,7 @@ def ablate(
 ) -> Ablation:
     """Play the same matches, so many per opponent, with the same seeds under each condition.
 
-    The policy is on the device of the games; `progress` is told the share done.
+    The policy is on the device of the games; `progress` is called with the fraction done.
     """
     changes: tuple[Change | None, ...] = (None, torch.zeros_like, Shuffled())
     played = []

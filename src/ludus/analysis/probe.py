@@ -105,7 +105,7 @@ def probe_held_out(
     styles: int,
     progress: Callable[[float], None] = lambda _: None,
 ) -> ProbeResult:
-    """Cross-validate a probe over folds of matches; `progress` is told the share done.
+    """Cross-validate a probe over folds of matches; `progress` is called with the fraction done.
 
     Features are `(samples, matches, size)`, labels `(matches,)`; `valid`, `(samples, matches)`, are frames that count.
 

@@ -141,7 +141,8 @@ class Plan:
 def record(policy: Policy, env: BatchedEnv, plan: Plan, progress: Progress = lambda _: None) -> Recording:
     """Play the first seconds of all matches at once and record them; actions of the policy are sampled.
 
-    There are as many games as the plan has matches, on the device of the policy. `progress` is told the share done.
+    There are as many games as the plan has matches, on the device of the policy. `progress` is called with the fraction
+    done.
 
     Raises:
         ConfigError: The policy has no such features, or the world has no styles.

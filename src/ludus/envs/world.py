@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -192,11 +193,15 @@ def _gymnasium_world(name: str) -> World:
 
         return make(name, request)
 
+    package = "ludus.envs.adapters"
+    # Only of Gymnasium's own environments: one of another module or namespace may have the same name.
+    own = re.fullmatch(r"gym:(\w+)-v\d+", name)
+    tuned = own and (files(package) / "presets" / f"{own[1]}.yaml").is_file()
     return World(
         id=name,
         env=make,
         config="ludus.envs.adapters.gymnasium_batch:GymnasiumSettings",
-        package="ludus.envs.adapters",
-        default_preset="default",
+        package=package,
+        default_preset=own[1] if own is not None and tuned else "default",
         display="ludus.envs.display:GYMNASIUM_DISPLAY",
     )

@@ -67,11 +67,6 @@ class AgentOpponents:
         for player, _ in self._groups:
             player.act(observations, actions)
 
-    def forget(self, games: Tensor) -> None:
-        """Clear the memories of `games` `(games,)` bool and let them begin."""
-        for player, _ in self._groups:
-            player.forget(games)
-
     def state(self) -> dict[str, Tensor]:
         """Return copies of what the future depends on beside the agents and who plays them."""
         tensors: dict[str, Tensor] = {}

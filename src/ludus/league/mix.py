@@ -1,4 +1,4 @@
-"""The mix of opponents: the share of each bot and of snapshots, the chance of each of these, and the draw.
+"""The mix of opponents: the share of each bot, each agent and of snapshots, the chance of each of these, and the draw.
 
 The samplers are pure functions of whole columns: entry i of everything belongs to snapshot i, oldest first. They give
 the chance of each snapshot from its age, the learner's win rate against it, and ratings.
@@ -123,27 +123,27 @@ def _normalised(weights: Chances) -> Chances:
 
 
 class OpponentMix:
-    """Cuts the numbers from 0 to 1 into a part for every opponent: the bots first, and then the slots of snapshots.
+    """Cuts the numbers from 0 to 1 into a part for every opponent: bots and agents first, then the slots of snapshots.
 
-    Until there is a snapshot the bots share what is due to snapshots.
+    Until there is a snapshot, bots and agents share what is due to snapshots.
     """
 
     def __init__(
-        self, bots: Sequence[str], pool: SnapshotPool | None, config: LeagueConfig, *, live: int, seed: int
+        self, fixed: Sequence[str], pool: SnapshotPool | None, config: LeagueConfig, *, live: int, seed: int
     ) -> None:
         """Begin with nothing; `set` comes next.
 
         Args:
-            bots: Their names.
+            fixed: Names of the opponents that do not change: bots and agents.
             pool: The snapshots, or None where there never are any.
             config: Says which snapshots play.
             live: Most snapshots that have a chance at a time.
             seed: Of the choice of those.
         """
-        self._bots, self._pool, self._config = tuple(bots), pool, config
+        self._fixed, self._pool, self._config = tuple(fixed), pool, config
         self._live, self._seed = live, seed
         self.slots = pool.stacked.slots if pool else 0
-        self._shares = torch.zeros(len(self._bots) + 1, dtype=torch.float64)
+        self._shares = torch.zeros(len(self._fixed) + 1, dtype=torch.float64)
         self._chances = torch.zeros(self.slots, dtype=torch.float64)
 
     def set(self, weights: Mapping[str, float]) -> None:
@@ -153,12 +153,12 @@ class OpponentMix:
             ConfigError: The weights are no shares.
             UnknownNameError: There is no such opponent.
         """
-        known = (*self._bots, *((SELF_KIND,) if self._pool is not None else ()))
+        known = (*self._fixed, *((SELF_KIND,) if self._pool is not None else ()))
         for name in weights:
             if name not in known:
                 raise UnknownNameError("opponent", name, (*known, MIRROR_KIND))
         _check_weights(weights)
-        shares = torch.tensor([weights.get(name, 0.0) for name in (*self._bots, SELF_KIND)], dtype=torch.float64)
+        shares = torch.tensor([weights.get(name, 0.0) for name in (*self._fixed, SELF_KIND)], dtype=torch.float64)
         if not shares.sum() > 0.0:
             raise ConfigError(f"no opponent has a weight above 0: {dict(weights)}; give at least one")
         self._shares.copy_(shares / shares.sum())
@@ -199,7 +199,7 @@ class OpponentMix:
         return cut(self._parts())
 
     def _parts(self) -> Tensor:
-        bots, selves = self._shares[:-1], self._shares[-1:]
+        fixed, selves = self._shares[:-1], self._shares[-1:]
         chances = torch.zeros_like(self._chances)
         if self._pool is not None and not self._pool.is_empty:
             chances.copy_(self._chances)
@@ -207,7 +207,7 @@ class OpponentMix:
             if not chances.sum() > 0.0:  # before the first refresh: the newest
                 chances[self._pool.snapshots[-1].slot] = 1.0
             chances /= chances.sum()
-        return torch.cat((bots, selves * chances))
+        return torch.cat((fixed, selves * chances))
 
     def state(self) -> dict[str, Tensor]:
         """Return copies of what later draws depend on beside the snapshots."""

@@ -42,7 +42,7 @@ class CheckpointStore:
     """
 
     def __init__(self, root: Path, *, keep: int, report: Callable[[str], None]) -> None:
-        """Open a store without touching the disk; `report` is told of damaged checkpoints and removed leftovers."""
+        """Open a store without touching the disk; `report` is called with damaged checkpoints and removed leftovers."""
         if keep < 1:
             raise ConfigError(f"keep is {keep}; at least 1 checkpoint must be kept")
         self.root = root

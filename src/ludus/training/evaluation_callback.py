@@ -74,9 +74,10 @@ class EvaluationCallback:
     def evaluate(
         self, policy: Policy, counters: Counters, settings: Mapping[str, Any], progress: Progress = lambda _: None
     ) -> Evaluated:
-        """Play the matches; the policy and its statistics stay as they are, and `progress` is told the share done.
+        """Play the matches; the policy and its statistics stay as they are.
 
-        The agent is evaluated in `settings` of the world, unless there are modes.
+        `progress` is called with the fraction done. The agent is evaluated in `settings` of the world, unless there are
+        modes.
 
         Raises:
             UnknownNameError: The settings name a number that the rows do not have; the valid ones are listed.
