@@ -159,7 +159,8 @@ def find_world(name: str) -> World:
     versions = [world for world in worlds.values() if world.name == name]
     world = worlds.get(name) or max(versions, key=lambda world: world.version, default=None)
     if world is None:
-        raise UnknownNameError("world", name, registered_envs())
+        hint = "for a game of your own pass --plugin FILE, where the file calls ludus.register_env"
+        raise UnknownNameError("world", name, registered_envs(), hint)
     return world
 
 

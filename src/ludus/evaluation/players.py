@@ -483,7 +483,11 @@ def check_registered(agent: Agent) -> None:
             "agent again, or use the version that trained it"
         )
     options = " ".join(f"--plugin {name}" for name in agent.plugins)
-    trained = f"the agent was trained with {options}: pass that again" if options else "pass --plugin FILE"
+    trained = (
+        f"the agent was trained with {options}: pass that again"
+        if options
+        else (f"put it into a file that calls ludus.register_env({agent.spec.id!r}, ...) and pass --plugin FILE")
+    )
     raise ConfigError(
         f"the agent's world {agent.spec.id!r} is not registered; {trained}, or in Python import what registers it"
     )

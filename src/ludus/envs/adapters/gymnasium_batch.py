@@ -66,8 +66,16 @@ class GymnasiumBatch(BatchedEnv):
     reset: so a game depends neither on the batch nor on who plays it, and a fault can be looked at in isolation.
     """
 
-    def __init__(self, spec: EnvSpec, plan: Plan, views: Mapping[str, NDArray[Any]], request: EnvRequest) -> None:
+    def __init__(
+        self,
+        spec: EnvSpec,
+        plan: Plan,
+        views: Mapping[str, NDArray[Any]],
+        request: EnvRequest,
+        settings: GymnasiumSettings,
+    ) -> None:
         self._take_request(spec, request)
+        self.config = settings
         self._block = Block(plan, views)
         self._actions = self._block.actions
         self._action_tensor = torch.from_numpy(self._actions)
@@ -204,7 +212,7 @@ class WorkerBatch(GymnasiumBatch):
             raise ConfigError(f"env_kwargs must be JSON values to reach a worker: {error}") from error
         fields = plan.fields()
         memory_file = make_memory_file(fields)
-        super().__init__(spec, plan, map_block(fields, memory_file), request)
+        super().__init__(spec, plan, map_block(fields, memory_file), request, settings)
         self.faults: list[WorkerFault] = []
         self._settings = settings
         self._lost: dict[int, dict[str, NDArray[Any]]] = {}  # last observations of games that a reset has lost

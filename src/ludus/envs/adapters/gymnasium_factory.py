@@ -121,9 +121,11 @@ def _mask_entry(observations: spaces.Dict, actions: spaces.Space[Any]) -> str | 
 class InProcessBatch(GymnasiumBatch):
     """Games that are played one after another in our own process; best for small environments."""
 
-    def __init__(self, spec: EnvSpec, plan: Plan, request: EnvRequest, hosted: "Hosted") -> None:
+    def __init__(
+        self, spec: EnvSpec, plan: Plan, request: EnvRequest, settings: GymnasiumSettings, hosted: "Hosted"
+    ) -> None:
         views = {name: np.zeros(shape, dtype) for name, (shape, dtype) in plan.fields().items()}
-        super().__init__(spec, plan, views, request)
+        super().__init__(spec, plan, views, request, settings)
         with naming_faults(spec.id):
             self._games = hosted.kind(plan, self._block, 0, self.num_envs, hosted.make)
 
@@ -260,7 +262,7 @@ def make_batch(
     """Make the games of a plan, in this process or in workers."""
     if settings.workers:
         return WorkerBatch(spec, plan, request, settings, hosted.file)
-    return InProcessBatch(spec, plan, request, hosted)
+    return InProcessBatch(spec, plan, request, settings, hosted)
 
 
 def is_registered(name: str) -> bool:

@@ -111,7 +111,7 @@ class VectorBatch(GymnasiumBatch):
             shape = tuple(space.shape or ())
             plan = Plan(Source(), settings.env_kwargs, request.num_envs, 1, self._entries, shape, dtype)
             views = {field: np.zeros(shape, dtype) for field, (shape, dtype) in plan.fields().items()}
-            super().__init__(spec, plan, views, request)
+            super().__init__(spec, plan, views, request, settings)
         except BaseException:
             env.close()
             raise
