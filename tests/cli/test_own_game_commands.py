@@ -1,4 +1,4 @@
-"""A PettingZoo game in a user's file, from training by self-play to the report; and what is said where it is missing."""
+"""A PettingZoo game in a user's file, from self-play to the report; and what is said where the file is missing."""
 
 import json
 import signal

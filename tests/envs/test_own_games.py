@@ -171,7 +171,7 @@ def batched(request: EnvRequest) -> BatchedEnv:
         (lambda request: DuelEnv(request), True),
         (MyGame, False),
         (make_game, False),
-        (lambda num_envs: None, False),
+        (lambda num_envs: num_envs, False),
         (lambda **_: None, False),
     ],
 )
@@ -205,7 +205,8 @@ def test_workers_find_a_class_of_a_module_and_nothing_else() -> None:
         env.reset()
         assert env.step(torch.tensor([[1]])).events["reward"].tolist() == [[2.0]]
     hidden = type("MyGame", (MyGame,), {"__module__": "__main__"})
-    for number, factory in enumerate((lambda: MyGame(), hidden)):
+    factories: tuple[Callable[[], Any], ...] = (lambda: MyGame(), hidden)
+    for number, factory in enumerate(factories):
         register_env(f"hidden{number}-v1", factory)
         make_env(f"hidden{number}-v1", 1).close()
         with pytest.raises(ConfigError, match=r"cannot be found by worker.*--plugin FILE.*workers=0"):
@@ -221,7 +222,7 @@ def test_names_of_pettingzoo_modules() -> None:
     assert not is_registered("pettingzoo:this-v0")
     with pytest.raises(ConfigError, match="--plugin this on the command line"):
         check_name_from_file("pettingzoo:this-v0", "the agent's world")  # importing `this` prints a poem
-    with pytest.raises(ConfigError, match="there is no module 'nowhere.at_all_v2'"):
+    with pytest.raises(ConfigError, match=r"there is no module 'nowhere\.at_all_v2'"):
         make_env("pettingzoo:nowhere.at_all_v2")
 
 

@@ -1,7 +1,7 @@
 """PettingZoo parallel games as batches: seats, teams, padding, masks, agents that leave, results, faults."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,16 +22,15 @@ FILE = re.escape(parallel_games.__file__)
 
 
 @pytest.fixture(autouse=True)
-def _own_worlds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world_module, "_WORLDS", dict(world_module.known_worlds()))
     register_env("pick-v2", Pick)
     register_env("hunt-v1", Hunt)
     register_env("arms-v1", Arms)
-    yield
 
 
 def game(name: str, games: int = 1, seed: int = 0, workers: int = 0, **kwargs: Any) -> BatchedEnv:
-    settings = {key: kwargs.pop(key) for key in ("teams", "agent_id") if key in kwargs}
+    settings: dict[str, Any] = {key: kwargs.pop(key) for key in ("teams", "agent_id") if key in kwargs}
     return make_env(name, games, seed=seed, config={"workers": workers, "env_kwargs": kwargs, **settings})
 
 
@@ -146,7 +145,7 @@ def test_boxes_of_different_sizes_and_bounds_are_padded_and_stretched() -> None:
 
 
 def test_teams_go_by_the_settings_the_game_or_the_names() -> None:
-    def teams(agents: list[str], named: dict[str, int | str] | None = None, **metadata: Any) -> tuple[int, ...]:
+    def teams(agents: list[str], named: Mapping[str, int | str] | None = None, **metadata: Any) -> tuple[int, ...]:
         return teams_of(type("Env", (), {"metadata": metadata}), agents, named or {}, "game")
 
     assert teams(["player_0", "player_1", "player_2"]) == (0, 1, 2)
@@ -259,7 +258,7 @@ def test_a_game_that_breaks_the_api_is_one_typed_error(fault: str, said: str) ->
 def test_in_workers_faults_stop_the_run_with_the_line() -> None:
     with make_env("pick-v2", 1, config={"workers": 1, "max_faults_in_row": 1, "env_kwargs": {"fault": "nan"}}) as env:
         env.reset()
-        with pytest.raises(WorkerError, match="parallel_games.py"):
+        with pytest.raises(WorkerError, match=r"parallel_games\.py"):
             env.step(picks([0, 0]))
 
 
@@ -275,7 +274,7 @@ class Nobody(Arms):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.possible_agents = []
+        self.possible_agents: list[str] = []
 
 
 class Turns(Arms):  # type: ignore[misc]

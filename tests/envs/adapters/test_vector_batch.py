@@ -58,7 +58,7 @@ class Counter(VectorEnv[Any, Any, Any]):
     def __init__(self, mode: AutoresetMode, fault: str = "") -> None:
         self.num_envs, self.metadata, self.fault = 2, {"autoreset_mode": mode}, fault
         self.single_observation_space = spaces.Box(0.0, 9.0, (1,), np.float32)
-        self.single_action_space = spaces.Discrete(2, start=3)  # type: ignore[assignment]
+        self.single_action_space = spaces.Discrete(2, start=3)
         self.counts, self.done, self.got = np.zeros(2), np.zeros(2, np.bool_), np.zeros(2)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
@@ -91,11 +91,9 @@ def play(env: BatchedEnv, steps: int) -> list[list[float]]:
     rows = []
     for _ in range(steps):
         result = env.step(torch.zeros(2, 1, dtype=torch.int64))
-        ended = [float(final) if over else -1.0 for final, over in zip(
-            result.final_observations["vector"].flatten(), result.ended, strict=True)]  # fmt: skip
-        rows.append(
-            [*result.observations["vector"].flatten().tolist(), *ended, *result.events["reward"].flatten().tolist()]
-        )
+        final = torch.where(result.ended, result.final_observations["vector"][:, 0, 0], -1.0)
+        parts = (result.observations["vector"].flatten(), final, result.events["reward"].flatten())
+        rows.append([value for part in parts for value in part.tolist()])
     return rows
 
 

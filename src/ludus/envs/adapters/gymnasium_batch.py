@@ -134,7 +134,8 @@ class GymnasiumBatch(BatchedEnv):
             self._actions[...] = actions.tolist()
         else:
             self._action_tensor.copy_(actions.detach())
-        self._frames += 1
+        if self.spec.bots:
+            self._frames += 1  # a step of the clock that random bots go by
         self._play()
         return self._results[self._slot]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, NoReturn, Self, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -21,7 +21,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 # Types that need no closer look, which costs more than the step of a small environment.
-_NUMBERS = frozenset({float, int, bool, np.float32, np.float64})
+_NUMBERS: frozenset[Any] = frozenset({float, int, bool, np.float32, np.float64})
 _FLAGS = frozenset({bool, np.bool_, int})
 FILE = Path(__file__)
 Maker: TypeAlias = Callable[..., Any]  # makes an environment from `env_kwargs`
@@ -254,7 +254,7 @@ class Games(GameSlice):
         self._actions, self._rewards = self._actions[:, 0], self._events["reward"][:, 0]
         self._seen = [[slot[entry.name][part, 0] for entry in plan.entries] for slot in block.slots]
         self._final = [block.final[entry.name][part, 0] for entry in plan.entries]
-        self._is_float = self._final[0].dtype.kind == "f"
+        self._is_plain_float = self._plain and self._final[0].dtype.kind == "f"
         self._space = self.envs[0].action_space
 
     def reset(self, slot: int) -> None:
@@ -268,6 +268,7 @@ class Games(GameSlice):
         ended: list[int] = []
         seen, plain, rewards = self._seen[slot], self._plain, self._rewards
         target, shape, dtypes, array = seen[0], self._entries[0].shape, self._dtypes[0], np.ndarray
+        isfinite = math.isfinite
         self._terminated.fill(False)
         self._truncated.fill(False)
         self.calling = "step"
@@ -278,7 +279,8 @@ class Games(GameSlice):
                 observation, reward, terminated, truncated, _ = result
             except (TypeError, ValueError):
                 raise self._broken(result, self.forms["step"]) from None
-            rewards[index] = reward if reward.__class__ in _NUMBERS else self._number(reward)
+            is_number = reward.__class__ in _NUMBERS and isfinite(reward)
+            rewards[index] = reward if is_number else self._number(reward)
             if terminated.__class__ not in _FLAGS or truncated.__class__ not in _FLAGS:
                 terminated, truncated = self._flag("terminated", terminated), self._flag("truncated", truncated)
             if terminated or truncated:
@@ -292,8 +294,7 @@ class Games(GameSlice):
                 target[index] = observation
             else:
                 self._write(seen, index, observation)
-        # One look at all games costs less than one at each.
-        if not (np.isfinite(rewards).all() and (not self._is_float or np.isfinite(target).all())):
+        if self._is_plain_float and not np.isfinite(target).all():  # one look at all games costs less than one at each
             self._find_not_finite(slot)
         return ended
 
@@ -304,14 +305,12 @@ class Games(GameSlice):
         for entry, target, dtypes in zip(self._entries, targets, self._dtypes, strict=True):
             target[index] = self._value(entry, dtypes, observation, "observation")
 
-    def _find_not_finite(self, slot: int) -> None:
-        """Raise ContractError if a reward or an observation of the last step is NaN or Inf."""
-        for name, values in (("reward", self._rewards), ("observation", self._seen[slot][0])):
-            if values.dtype.kind == "f" and not np.isfinite(values).all():
-                wrong = ~np.isfinite(values).reshape(len(values), -1).all(1)
-                index = int(wrong.argmax())
-                self.current = self._first + index
-                raise self._broken(values[index], "finite numbers, but it holds NaN or Inf", name)
+    def _find_not_finite(self, slot: int) -> NoReturn:
+        """Raise ContractError for the first game whose observation holds NaN or Inf."""
+        values = self._seen[slot][0]
+        index = int((~np.isfinite(values)).reshape(len(values), -1).any(1).argmax())
+        self.current = self._first + index
+        raise self._broken(values[index], "finite numbers, but it holds NaN or Inf", "observation")
 
     def _decoded(self) -> Iterable[Any]:
         """Return each game's action in the form that its environment expects, safe to keep."""
