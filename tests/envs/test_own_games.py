@@ -128,6 +128,11 @@ def test_a_registered_game_keeps_its_name_and_a_redefined_one_replaces_it() -> N
 def test_modules_of_pettingzoo_go_by_their_own_names() -> None:
     rps = pytest.importorskip("pettingzoo.classic.rps_v2")
     assert env_name(rps) == env_name(rps.parallel_env) == "pettingzoo:classic.rps_v2"
+    del sys.modules["pettingzoo.classic.rps_v2"]  # PettingZoo itself may load the module without entering it there
+    try:
+        assert env_name(rps) == env_name(rps.parallel_env) == "pettingzoo:classic.rps_v2"
+    finally:
+        sys.modules["pettingzoo.classic.rps_v2"] = rps
     module = ModuleType("pong_v7")
     module.parallel_env = lambda: rps.parallel_env()  # type: ignore[attr-defined]
     sys.modules["pong_v7"] = module

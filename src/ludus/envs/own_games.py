@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Maker: TypeAlias = Callable[..., Any]  # a class or function that makes an environment from `env_kwargs`
 Game: TypeAlias = "Maker | gym.vector.VectorEnv[Any, Any, Any] | ModuleType"  # what may be registered
 
+_VERSION = r"_v\d+$"  # at the end of the name of a module of PettingZoo
 PARALLEL = "parallel_env"  # the function of a module of PettingZoo that makes a game
 KINDS = (
     "a gymnasium.Env, a gymnasium.vector.VectorEnv or a PettingZoo ParallelEnv (a class of these, or a function that "
@@ -84,9 +85,9 @@ def env_name(env: "str | EnvFactory | Game", name: str | None = None) -> str:
         known = next((world.id for world in known_worlds().values() if _is_same(_made_by(world), factory)), None)
         if known is not None:
             return known
-        home = home_of(factory)
-        if home.partition(".")[0] in ("pettingzoo", "mpe2"):
-            return PETTINGZOO_PREFIX + home.removeprefix("pettingzoo.").replace("mpe2.", "mpe.")
+        found = _pettingzoo_name(env.__name__ if isinstance(env, ModuleType) else home_of(factory))
+        if found:
+            return found
     env_id = _versioned(name or _derived_name(env, factory))
     before = known_worlds().get(env_id)
     if before is None:
@@ -226,7 +227,7 @@ def home_of(factory: object) -> str:
         for name, module in list(sys.modules.items())
         if name != "__main__" and isinstance(module, ModuleType) and vars(module).get(PARALLEL) is factory
     ]
-    return min(homes, key=lambda name: (re.search(r"_v\d+$", name) is None, len(name)), default="")
+    return min(homes, key=lambda name: (re.search(_VERSION, name) is None, len(name)), default="")
 
 
 def described(factory: object) -> str:
@@ -235,6 +236,18 @@ def described(factory: object) -> str:
     code = getattr(factory, "__code__", None)
     place = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
     return f"{name} of {module}{place}" if module else f"{name}{place}"
+
+
+def _pettingzoo_name(module: str) -> str:
+    """Return the name of a game in PettingZoo's own packages; empty for any other module."""
+    package, _, path = module.partition(".")
+    if package not in ("pettingzoo", "mpe2"):
+        return ""
+    family = "mpe" if package == "mpe2" else path.partition(".")[0]
+    # Only the versioned modules are for users: `pettingzoo.sisl.multiwalker_v9`, not `...multiwalker.multiwalker`.
+    inner = getattr(getattr(sys.modules.get(module), "raw_env", None), "metadata", {})
+    last = module.rpartition(".")[2]
+    return f"{PETTINGZOO_PREFIX}{family}.{last if re.search(_VERSION, last) else inner.get('name', last)}"
 
 
 def _made_by(world: World) -> object:
@@ -254,7 +267,7 @@ def _is_redefined(before: object, now: object) -> bool:
 
 
 def _derived_name(env: object, factory: object) -> str:
-    home = home_of(factory)
+    home = env.__name__ if isinstance(env, ModuleType) else home_of(factory)
     if home:
         return home.rpartition(".")[2]
     if isinstance(env, gym.vector.VectorEnv):

@@ -113,7 +113,8 @@ class Hunt:
         self.count += 1
         self.last |= {agent: float(action) for agent, action in actions.items()}
         seen, infos = self.seen()
-        rewards = {agent: 1.0 if agent.startswith("wolf") else 3.0 for agent in self.agents}
+        # Rewards of agents that have left do not count.
+        rewards = {agent: 1.0 if agent.startswith("wolf") else 3.0 for agent in self.possible_agents}
         left = {agent: agent == "sheep_0" and self.count == 1 + self.leaves for agent in self.agents}
         cut = dict.fromkeys(self.agents, self.count == 1 + self.length)
         self.agents = [agent for agent in self.agents if not left[agent] and not cut[agent]]

@@ -127,6 +127,7 @@ def test_one_object_is_lent_to_one_batch_at_a_time_and_stays_open() -> None:
     assert env_name(counter) == name == "counter-v1"
     with make_env(name, 1) as env:
         assert env.spec.max_envs == 2
+        assert "evaluation=null" in env.warnings[0]
         assert env.reset()["vector"].shape == (1, 1, 1)
         with pytest.raises(ConfigError, match="function of num_envs"):
             make_env(name, 2)

@@ -177,7 +177,8 @@ class InProcessBatch(GymnasiumBatch):
         """Close all games; one that fails to close is only reported."""
         for env in self._games.envs:
             try:
-                env.close()
+                if hasattr(env, "close"):
+                    env.close()
             except Exception as error:
                 _LOGGER.warning("[WARN] %s: close() raised %s", self.spec.id, blame(error))
 

@@ -192,11 +192,10 @@ class ParallelGames(GameSlice):
         observations, rewards, terminations, truncations, infos = result
         terminated = {agent for agent in acting if self._says(terminations, "terminations", agent)}
         truncated = {agent for agent in acting if self._says(truncations, "truncations", agent)}
-        for agent, reward in rewards.items():
-            if agent in self._numbers:
-                number, value = self._numbers[agent], self._number(reward, f"rewards[{agent!r}]")
-                self._events["reward"][index, number] = value
-                self._returns[index, self._seats[number].team] += value
+        for agent in acting:
+            number, value = self._numbers[agent], self._number(rewards.get(agent, 0.0), f"rewards[{agent!r}]")
+            self._events["reward"][index, number] = value
+            self._returns[index, self._seats[number].team] += value
         self._gone[index] |= terminated | truncated
         remaining = self._present(index, env)
         is_over = not remaining

@@ -101,7 +101,7 @@ class VectorBatch(GymnasiumBatch):
             ConfigError: It has too few games, or workers are asked for.
             UnsupportedError: It has a space of a kind that we do not know.
         """
-        self._env, self._is_open = env, True
+        self._env, self._is_open, self._calling = env, True, "reset"
         try:
             self._check(name[0], request, settings)
             spec = single_spec(env, *name)
@@ -115,6 +115,11 @@ class VectorBatch(GymnasiumBatch):
         except BaseException:
             env.close()
             raise
+        if isinstance(env, _Loan):
+            self.warnings = (
+                f"{spec.id} is one vector environment, so it cannot be evaluated while it trains: use evaluation=null, "
+                "or register a function of num_envs",
+            )
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self._mode = mode if isinstance(mode, AutoresetMode) else AutoresetMode(mode)
         base = env.unwrapped
@@ -169,7 +174,7 @@ class VectorBatch(GymnasiumBatch):
             # Ended by its own rules counts, if both are said.
             block.truncated[:] = np.asarray(truncated)[games] & ~block.terminated
             if not np.isfinite(block.events["reward"]).all():
-                raise self._broken("step", "NaN or Inf as a reward, expected finite numbers")
+                raise self._broken("NaN or Inf as a reward, expected finite numbers")
             ended = block.terminated | block.truncated
             if not ended.any():
                 self._write(seen, slice(None))
@@ -181,7 +186,7 @@ class VectorBatch(GymnasiumBatch):
         """Write last observations and, where they are known, first ones of the games that ended."""
         if self._mode is AutoresetMode.SAME_STEP:
             if "final_obs" not in infos:
-                raise self._broken("step", "no infos['final_obs'], which the autoreset mode SAME_STEP demands")
+                raise self._broken("no infos['final_obs'], which the autoreset mode SAME_STEP demands")
             self._write(seen, slice(None))
             for game in np.flatnonzero(ended).tolist():
                 self._write_final(infos["final_obs"], game)
@@ -209,9 +214,9 @@ class VectorBatch(GymnasiumBatch):
             return np.eye(entry.shape[0], dtype=np.float32)[values.astype(np.int64) - entry.one_hot_start]
         if values.shape[1:] != entry.shape:
             shape = ("games", *entry.shape)
-            raise self._broken("step", f"observations of shape {values.shape}, expected ({', '.join(map(str, shape))})")
+            raise self._broken(f"observations of shape {values.shape}, expected ({', '.join(map(str, shape))})")
         if entry.dtype == "float32" and not np.isfinite(values).all():
-            raise self._broken("step", "NaN or Inf as an observation, expected finite numbers")
+            raise self._broken("NaN or Inf as an observation, expected finite numbers")
         return values
 
     def _decoded(self) -> NDArray[Any]:
@@ -225,7 +230,8 @@ class VectorBatch(GymnasiumBatch):
             actions = actions + space.start
         return actions.astype(space.dtype)
 
-    def _broken(self, method: str, what: str) -> EnvFaultError:
+    def _broken(self, what: str) -> EnvFaultError:
+        method = self._calling
         code = getattr(getattr(type(self._env.unwrapped), method, None), "__code__", None)
         where = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
         return EnvFaultError(plain_text(f"{self.spec.id}: {method}() returned {what}{where}; fix the environment"))
@@ -233,6 +239,7 @@ class VectorBatch(GymnasiumBatch):
     @contextmanager
     def _naming(self, method: str) -> Iterator[None]:
         """Turn whatever the environment raises, or what its results lead to, into a typed error."""
+        self._calling = method
         try:
             yield
         except LudusError:
