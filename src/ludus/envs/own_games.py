@@ -177,7 +177,7 @@ def _world(name: str, game: OwnGame) -> World:
         id=name,
         env=game,
         config="ludus.envs.adapters.pettingzoo_factory:OwnGameSettings",
-        package="ludus.envs.adapters",
+        package="ludus.envs",
         default_preset=game.default_preset,
         display="ludus.envs.display:GYMNASIUM_DISPLAY",
     )
