@@ -230,7 +230,7 @@ class LoggedRun:
         self._counters = Counters()
         self.parts_s: dict[str, float] = defaultdict(float)
         for logger in self._loggers:
-            logger.on_start(self._counters)
+            logger.on_training_start(self._counters)
 
     def iterate(self) -> dict[str, float]:
         """Runs one iteration and logs it."""
@@ -267,7 +267,7 @@ class LoggedRun:
     def close(self) -> None:
         """Closes all files."""
         for logger in self._loggers:
-            logger.on_end(self._counters)
+            logger.on_training_end(self._counters)
         self._csv.close()
 
     def _steps(self) -> int:

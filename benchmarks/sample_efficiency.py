@@ -106,12 +106,10 @@ class _Points(BaseCallback):
 
     def __init__(self, numbers: Sequence[str]) -> None:
         self.points: list[dict[str, float]] = []
-        self.trainer: Trainer | None = None
         self._numbers = numbers
 
     def on_evaluation(self, evaluated: Evaluated) -> None:
         """Adds a point."""
-        assert self.trainer is not None
         counters, seconds = evaluated.counters, round(self.trainer.training_s, 3)
         found = {**evaluated.rows[0], "score": evaluated.score}
         point = {"env_steps": counters.env_steps, "updates": counters.updates, "seconds": seconds}
@@ -125,7 +123,6 @@ def learn(config: TrainConfig, numbers: Sequence[str]) -> list[dict[str, float]]
         tempfile.TemporaryDirectory(prefix="ludus-efficiency-") as folder,
         Trainer(config, Path(folder), [recorder]) as trainer,
     ):
-        recorder.trainer = trainer
         trainer.run()
     return recorder.points
 

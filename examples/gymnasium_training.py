@@ -23,15 +23,13 @@ print(f"{best.mean_return:.0f} of 500 points")
 # %% Where games are dear, SAC and TD3 need fewer of them: `algorithm: sac`, with `pip install -e ".[sb3]"`.
 pendulum = ludus.train(
     "gym:Pendulum-v1",
-    overrides=[
-        f"total_env_steps={min(STEPS // 4, 10_000)}",
-        "algorithm=sac",
-        "world.num_envs=4",
-        "policy={activation: relu, net_arch: {pi: [64, 64], vf: [64, 64]}}",
-        "sac={learning_rate: 1.0e-3, learning_starts: 100, buffer_size: 20_000}",
-        "evaluation=null",
-        "monitoring.console=off",
-    ],
+    total_env_steps=min(STEPS // 4, 10_000),
+    algorithm="sac",
+    world={"num_envs": 4},
+    policy={"activation": "relu", "net_arch": {"pi": [64, 64], "vf": [64, 64]}},
+    sac={"learning_rate": 1e-3, "learning_starts": 100, "buffer_size": 20_000},
+    evaluation=None,
+    monitoring={"console": "off"},
     folder="runs/pendulum",
 )
 print(f"{ludus.evaluate(pendulum.folder, matches=10, deterministic=True).mean_return:.0f} points; 0 would be perfect")

@@ -1,6 +1,6 @@
 """Train a fighter, look at how good it is, and keep the numbers. Minutes on two cores; run it with `python`."""
 
-# %% The preset `quick` is an MLP against all scripted styles. Settings are changed by the same words as in a terminal.
+# %% The preset `quick` is an MLP against all scripted styles. Sections of a configuration are keyword arguments.
 import os
 
 import ludus
@@ -8,12 +8,13 @@ import ludus
 STEPS = int(os.environ.get("LUDUS_EXAMPLE_STEPS", "12_000_000"))
 MATCHES = 100 if STEPS > 1_000_000 else 1
 
-words = [f"total_env_steps={STEPS}", f"evaluation.matches={MATCHES}"]
-run = ludus.train("brawl", preset="quick", overrides=words, folder="runs/my-first-bot")
+run = ludus.train(
+    "brawl", preset="quick", total_env_steps=STEPS, evaluation={"matches": MATCHES}, folder="runs/my-first-bot"
+)
 print(f"{run.env_steps:,} env steps; everything about the run is in {run.folder}")
 
 # %% Matches against three bots, half of them from each side, on games that training never saw.
-evaluation = ludus.evaluate(run.folder, ["constant", "based", "aggressive"], matches=MATCHES)
+evaluation = run.evaluate(["constant", "based", "aggressive"], matches=MATCHES)
 for row in evaluation.rows:
     interval = f"{row['win_rate_low']:.0%} to {row['win_rate_high']:.0%}"
     print(f"{row['opponent']:12} {row['win_rate']:.0%} won ({interval}), damage ratio {row['damage_ratio']:.2f}")

@@ -12,8 +12,8 @@ second = ludus.train("brawl", overrides=[*small, "seed=2"], folder="runs/second"
 champion = ludus.export_agent(second.folder, "champion.ludus").path
 
 # %% A mix replaces the preset's; copies of the agents go into the run folder, so that it resumes exactly.
-mix = f'opponents={{"{first.folder}": 2, "{champion}": 1, "{first.folder}/checkpoints/init": 1, self: 1}}'
-run = ludus.train("brawl", overrides=[*small, mix], folder="runs/third")
+mix = {first.folder: 2, champion: 1, first.folder / "checkpoints" / "init": 1, "self": 1}
+run = ludus.train("brawl", opponents=mix, overrides=small, folder="runs/third")
 
 # %% How does it do against them?
 for row in ludus.evaluate(run.folder, [first.folder, champion], matches=20).rows:

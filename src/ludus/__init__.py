@@ -1,18 +1,40 @@
 """Ludus trains agents that play games: thousands of games in one batch, on one device.
 
-Importing it makes the worlds known to Gymnasium as `ludus/Brawl-v1` and so on; neither torch nor Gymnasium is
-imported before its first use.
+The names below are the API; `docs/api.md` describes them. `import ludus` is quick, because torch, Gymnasium and the
+worlds are imported by the first name that needs them.
+
+    import gymnasium as gym
+    import ludus
+
+    gym.register_envs(ludus)
+    env = gym.make("ludus/Brawl-v1")
 """
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ludus.core import __version__, lazy_names
-from ludus.envs.adapters.registration import register_when_gymnasium_loads
+from ludus.envs.adapters.registration import register_gymnasium, register_if_gymnasium_is_loaded
 
 if TYPE_CHECKING:
     from ludus.algorithms.algorithm import register_algorithm
-    from ludus.core.errors import ConfigError, LudusError, UnknownNameError
+    from ludus.core.errors import (
+        BotError,
+        CallbackError,
+        CheckpointError,
+        ConfigError,
+        ConfigMismatchError,
+        DeviceError,
+        EnvFaultError,
+        LudusError,
+        MissingDependencyError,
+        NotFiniteError,
+        RunLockedError,
+        StoreError,
+        UnknownNameError,
+        UnsupportedError,
+        VerificationError,
+    )
     from ludus.envs.bots import register_bot
     from ludus.envs.check import check_env
     from ludus.envs.registry import make_env, register_env, register_world
@@ -20,14 +42,67 @@ if TYPE_CHECKING:
     from ludus.evaluation.evaluate import evaluate
     from ludus.evaluation.play_match import play_match
     from ludus.evaluation.players import load_agent
+    from ludus.policies.agent import Agent
     from ludus.policies.export import export_agent
     from ludus.rewards.terms import reward_term
-    from ludus.training.api import resume, train
+    from ludus.training.api import TrainedRun, resume, train
+    from ludus.training.callbacks import BaseCallback
+
+_HOMES = {
+    "Agent": "ludus.policies.agent",
+    "BaseCallback": "ludus.training.callbacks",
+    "BotError": "ludus.core.errors",
+    "CallbackError": "ludus.core.errors",
+    "CheckpointError": "ludus.core.errors",
+    "ConfigError": "ludus.core.errors",
+    "ConfigMismatchError": "ludus.core.errors",
+    "DeviceError": "ludus.core.errors",
+    "EnvFaultError": "ludus.core.errors",
+    "LudusError": "ludus.core.errors",
+    "MissingDependencyError": "ludus.core.errors",
+    "NotFiniteError": "ludus.core.errors",
+    "RunLockedError": "ludus.core.errors",
+    "StoreError": "ludus.core.errors",
+    "TrainedRun": "ludus.training.api",
+    "UnknownNameError": "ludus.core.errors",
+    "UnsupportedError": "ludus.core.errors",
+    "VerificationError": "ludus.core.errors",
+    "World": "ludus.envs.world",
+    "check_env": "ludus.envs.check",
+    "evaluate": "ludus.evaluation.evaluate",
+    "export_agent": "ludus.policies.export",
+    "load_agent": "ludus.evaluation.players",
+    "make_env": "ludus.envs.registry",
+    "play_match": "ludus.evaluation.play_match",
+    "register_algorithm": "ludus.algorithms.algorithm",
+    "register_bot": "ludus.envs.bots",
+    "register_env": "ludus.envs.registry",
+    "register_world": "ludus.envs.registry",
+    "registered_envs": "ludus.envs.world",
+    "resume": "ludus.training.api",
+    "reward_term": "ludus.rewards.terms",
+    "train": "ludus.training.api",
+}
 
 __all__ = [
+    "Agent",
+    "BaseCallback",
+    "BotError",
+    "CallbackError",
+    "CheckpointError",
     "ConfigError",
+    "ConfigMismatchError",
+    "DeviceError",
+    "EnvFaultError",
     "LudusError",
+    "MissingDependencyError",
+    "NotFiniteError",
+    "RunLockedError",
+    "StoreError",
+    "TrainedRun",
     "UnknownNameError",
+    "UnsupportedError",
+    "VerificationError",
     "World",
     "__version__",
     "check_env",
@@ -39,6 +114,7 @@ __all__ = [
     "register_algorithm",
     "register_bot",
     "register_env",
+    "register_gymnasium",
     "register_world",
     "registered_envs",
     "resume",
@@ -46,29 +122,13 @@ __all__ = [
     "train",
 ]
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "ConfigError": "ludus.core.errors",
-        "LudusError": "ludus.core.errors",
-        "UnknownNameError": "ludus.core.errors",
-        "World": "ludus.envs.world",
-        "check_env": "ludus.envs.check",
-        "evaluate": "ludus.evaluation.evaluate",
-        "export_agent": "ludus.policies.export",
-        "load_agent": "ludus.evaluation.players",
-        "make_env": "ludus.envs.registry",
-        "play_match": "ludus.evaluation.play_match",
-        "register_algorithm": "ludus.algorithms.algorithm",
-        "register_bot": "ludus.envs.bots",
-        "register_env": "ludus.envs.registry",
-        "register_world": "ludus.envs.registry",
-        "registered_envs": "ludus.envs.world",
-        "resume": "ludus.training.api",
-        "reward_term": "ludus.rewards.terms",
-        "train": "ludus.training.api",
-    },
-)
+_resolve = lazy_names(__name__, _HOMES)
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - the type depends on the name
+    found = _resolve(name)
+    register_if_gymnasium_is_loaded()
+    return found
 
 
 def __dir__() -> list[str]:
@@ -78,4 +138,4 @@ def __dir__() -> list[str]:
 # ONNX Runtime, which reads text off screens, reports to its maker's servers unless this says otherwise.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-register_when_gymnasium_loads()
+register_if_gymnasium_is_loaded()

@@ -183,9 +183,10 @@ def test_any_gymnasium_environment_trains(run: Run, elsewhere: Path) -> None:
     folder = (elsewhere / "runs" / "latest").resolve()
     assert folder.name.startswith("gym-CartPole-v1-run-")
     with (folder / "monitor.csv").open(newline="") as file:
+        assert file.readline() == '#{"t_start": 0}\n'
         episodes = list(csv.DictReader(file))
     assert len(episodes) > 5
-    assert all(float(row["reward"]) == int(row["length"]) for row in episodes), "one point a step"
+    assert all(float(row["r"]) == int(row["l"]) for row in episodes), "one point a step"
     code, out, _ = run("eval", folder, "--matches", 3, "--seed", 1_000_003, "--json")
     assert code == 0
     with (folder / "evaluation_results.csv").open(newline="") as file:
@@ -238,7 +239,7 @@ def test_everything_is_in_the_run_folder_with_rows(finished: Finished) -> None:
     }  # fmt: skip
     for table in tables:
         with (folder / table).open(newline="") as file:
-            rows = list(csv.reader(file))
+            rows = list(csv.reader(line for line in file if not line.startswith("#")))
         assert len(rows) > 1, table
         assert {len(row) for row in rows} == {len(rows[0])}, table
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]

@@ -38,7 +38,8 @@ def test_functions_classes_and_bots_play_and_the_better_one_wins() -> None:
     assert (result.players, result.winner, result.steps) == (("paper", "rock"), "paper", 10)
     assert result.statistics["lead"] == (9.0, -9.0) or result.statistics["lead"] == (10.0, -10.0)
     assert ludus.play_match(paper, Scissors, world="duel").winner == "Scissors"
-    assert ludus.play_match("rock", "rock", world="duel").winner is None
+    drawn = ludus.play_match("rock", "rock", world="duel")
+    assert (drawn.winner, drawn.winner_index) == (None, None)
 
 
 def test_agents_play_from_memory_and_from_files_and_matches_repeat(tmp_path: Path) -> None:
@@ -52,6 +53,41 @@ def test_agents_play_from_memory_and_from_files_and_matches_repeat(tmp_path: Pat
     assert from_file.players == ("run", "cycle")
     assert loaded.players == ("agent", "cycle")
     assert ludus.play_match(str(tmp_path / "run"), agent, seed=4).steps == 10
+
+
+def rock(observation: BotObservation, state: None) -> tuple[torch.Tensor, None]:
+    return torch.zeros_like(observation.frame), state
+
+
+def test_the_index_tells_sides_of_one_name_apart() -> None:
+    better: Any = type("rock", (Scissors,), {"act": lambda *_: 1})
+    won = [ludus.play_match(first, second, "duel") for first, second in ((rock, better), (better, rock))]
+    assert [(result.players, result.winner) for result in won] == [(("rock", "rock"), "rock")] * 2
+    assert [result.winner_index for result in won] == [1, 0]
+
+
+@pytest.mark.parametrize("world", ["duel", None])
+def test_a_bot_takes_precedence_over_a_folder_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: str | None
+) -> None:
+    agent = make_agent("duel")
+    save_checkpoint(
+        tmp_path / "cycle" / "checkpoints" / "best",
+        agent_checkpoint(agent.spec, agent.policy.config, agent.policy.state()),
+    )
+    monkeypatch.chdir(tmp_path)
+    by_folder = ludus.play_match("./cycle", "rock", world, seed=2)
+    bot = ludus.play_match("cycle", agent, world, seed=2)
+    assert bot.statistics == ludus.play_match("cycle", make_agent("duel"), "duel", seed=2).statistics
+    assert ludus.play_match("cycle", "./cycle", world, seed=2).statistics == bot.statistics
+    assert by_folder.statistics == ludus.play_match(agent, "rock", seed=2).statistics
+
+
+def test_unnamed_agents_are_numbered_in_an_evaluation() -> None:
+    agents = [make_agent("duel") for _ in range(2)]
+    rows = ludus.evaluate(agents[0], [*agents, "rock", paper], matches=2).rows
+    assert [row["opponent"] for row in rows] == ["agent-1", "agent-2", "rock", "paper"]
+    assert ludus.evaluate(agents[0], [agents[1]], matches=2).rows[0]["opponent"] == "agent"
 
 
 def test_a_match_is_filmed_and_recorded(tmp_path: Path) -> None:
@@ -69,7 +105,7 @@ def test_a_match_is_filmed_and_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("players", "world", "error", "text"),
     [
-        (("rock", "rock"), None, ConfigError, "which world"),
+        (("rock", "rock"), None, ConfigError, "which world.*brawl-v1, .*duel-v1"),
         (("rock", "rcok"), "duel", ConfigError, "rcok"),
         (("rock", 7), "duel", ConfigError, "function or a class"),
         (("rock", "rock"), "point", ConfigError, "two sides"),

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ludus import make_env
-from ludus.core.errors import CheckpointError, ConfigError, DeviceError, ObservationError, StateError
+from ludus.core.errors import CheckpointError, ConfigError, DeviceError, ObservationError, StateError, UnsupportedError
 from ludus.policies.agent import DOCUMENT, TENSORS, Agent, agent_checkpoint, build_policy
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
@@ -49,6 +49,34 @@ def test_a_loaded_agent_plays_as_the_saved_policy(
         actions, state = agent.predict({key: tensor.numpy() for key, tensor in frame.items()}, state, start, True)
         assert np.array_equal(actions, step.actions.numpy())
         start = np.zeros(4, dtype=bool)
+
+
+def test_the_strategy_latent_is_what_the_policy_uses() -> None:
+    policy = _policy("duel", {"strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}})
+    agent, env, state = Agent(policy), make_env("duel", 3), None
+    strategy = policy.strategy
+    assert strategy is not None
+    used: list[torch.Tensor] = []
+    own_step = policy._strategy_step
+
+    def watched(*arguments: Any) -> Any:
+        latent, memory = own_step(*arguments)
+        used.append(latent)
+        return latent, memory
+
+    policy._strategy_step = watched  # type: ignore[assignment]
+    observation = env.reset()["vector"][:, 0]
+    for _ in range(3):
+        latent = agent.strategy_latent(observation, state)
+        actions, state = agent.predict(observation, state, deterministic=True)
+        assert latent.shape == (3, policy.config.strategy.latent if policy.config.strategy else 0)
+        assert torch.equal(latent, used[-1])
+        observation = env.step(actions.unsqueeze(1).expand(3, 2)).observations["vector"][:, 0]
+    single = agent.strategy_latent(observation[0].numpy())
+    assert isinstance(single, np.ndarray)
+    assert np.allclose(single, agent.strategy_latent(observation)[0], atol=1e-6)
+    with pytest.raises(UnsupportedError, match=r"policy\.strategy"):
+        Agent(_policy("duel")).strategy_latent(observation)
 
 
 @pytest.mark.parametrize("world", ["identity-v1", "point-v1", "duel-v1"])

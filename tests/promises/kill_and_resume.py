@@ -98,7 +98,7 @@ class Teller(BaseCallback):
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         os.write(self._pipe, b"s")
 
     def on_iteration(self, iteration: Iteration) -> None:

@@ -41,7 +41,7 @@ def run(runs: Path, request: pytest.FixtureRequest) -> Path:
 
 def rows(run: Path, table: str) -> list[dict[str, str]]:
     with (run / table).open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def metrics(run: Path) -> list[dict[str, Any]]:
@@ -96,9 +96,9 @@ def test_episodes_and_rollouts_tell_the_same_sums(run: Path) -> None:
     terms = len(breakdown[0]) - 3
     trace = load_checkpoint(run / "checkpoints" / "final").tensors["trace"]
     unfinished = math.fsum(trace["running"][:terms].flatten().tolist())
-    finished = math.fsum(float(row["reward"]) for row in monitor)
+    finished = math.fsum(float(row["r"]) for row in monitor)
     assert finished + unfinished == math.fsum(float(row["total"]) for row in breakdown)
-    played = sum(int(row["length"]) for row in monitor) + int(trace["lengths"].sum())
+    played = sum(int(row["l"]) for row in monitor) + int(trace["lengths"].sum())
     assert played == ITERATIONS * STEPS
 
 
@@ -109,7 +109,7 @@ def test_all_tables_count_the_same_episodes(run: Path) -> None:
         ended = [row for row in monitor if int(row["iteration"]) == line["iteration"]]
         assert len(ended) == line["episodes"]
         if ended:
-            mean = math.fsum(float(row["reward"]) for row in ended) / len(ended)
+            mean = math.fsum(float(row["r"]) for row in ended) / len(ended)
             assert mean == pytest.approx(line["episode_return"], rel=1e-5, abs=1e-7)
     matches = rows(run, "opponents.csv")
     for outcome, column in (("won", "wins"), ("drawn", "draws"), ("lost", "losses")):

@@ -98,6 +98,6 @@ def test_a_file_system_without_locks_is_warned_of(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)  # which `filelock` calls here
     RunLock(tmp_path).release()
     assert f"[WARN] {tmp_path} cannot be locked (No locks available): keep other processes out of it" in caplog.text

@@ -119,7 +119,7 @@ def test_a_weight_that_rises_later_is_no_zero_term() -> None:
     weights = {"draws": {"points": [[0, 0.0], [5000, 0.0], [6000, 1.0]]}}
     data = {
         "rewards": table(iteration=[1, 2], env_steps=[1000, 2000], total=0.0, draws=0.0),
-        "episodes": table(reward=[0.0] * 100, stage=""),
+        "episodes": table(r=[0.0] * 100, stage=""),
     }
     running = {"total_env_steps": 10_000, "rewards": {"weights": weights}}
     assert judge("zero-term", config=running, **data) == []
@@ -132,7 +132,7 @@ def test_a_weight_that_rises_later_is_no_zero_term() -> None:
 def test_terms_of_a_stage_that_was_not_reached_are_no_zero_terms() -> None:
     data = {
         "rewards": table(iteration=[1], env_steps=[1000], total=0.0, win=0.0),
-        "episodes": table(reward=[0.0] * 100, stage="first"),
+        "episodes": table(r=[0.0] * 100, stage="first"),
     }
     stages = {"curriculum": [{"name": "first"}, {"name": "last"}]}
     assert isinstance(judge("zero-term", config=stages, **data), Unknown)
@@ -231,7 +231,7 @@ def test_a_run_that_finished_nothing_is_not_slow() -> None:
 
 def test_a_few_episodes_say_nothing_of_progress() -> None:
     metrics, config = table(approx_kl=[0.01] * 10), {"ppo": {"learning_rate": 0.001}}
-    few, enough = (table(reward=[1.0, -1.0] * pairs, outcome="", opponent="", stage="") for pairs in (90, 2000))
+    few, enough = (table(r=[1.0, -1.0] * pairs, outcome="", opponent="", stage="") for pairs in (90, 2000))
     assert isinstance(judge("not-learning", config=config, metrics=metrics, episodes=few), Unknown)
     assert isinstance(judge("not-learning", config=config, metrics=table(approx_kl=[0.01]), episodes=enough), Unknown)
     assert len(judge("not-learning", config=config, metrics=metrics, episodes=enough)) == 1
@@ -282,7 +282,7 @@ def test_more_kinds_of_opponents_are_let_in_where_the_mix_is_set(config: dict[st
 def run_of(returns: list[float], length: list[int] | int = 999, **config: Any) -> dict[str, Any]:
     """A run of one stage without opponents: its episodes, and the entropy of a continuous policy."""
     steps = [1000 * (index + 1) for index in range(len(returns))]
-    episodes = table(env_steps=steps, reward=returns, length=length, outcome="", opponent="", stage="")
+    episodes = table(env_steps=steps, r=returns, l=length, outcome="", opponent="", stage="")
     return {"episodes": episodes, "metrics": table(env_steps=steps, entropy=[1.4] * 5 + [-2.0] * 5), "config": config}
 
 

@@ -136,13 +136,11 @@ RUNS: dict[str, Callable[[], Settings]] = {
 class StopAfter(BaseCallback):
     """Ends a run that would take hours."""
 
-    trainer: Trainer | None = None
-
     def __init__(self, seconds: float) -> None:
         self._until_s = time.perf_counter() + seconds
 
     def on_iteration(self, iteration: Iteration) -> None:
-        if self.trainer is not None and time.perf_counter() > self._until_s:
+        if time.perf_counter() > self._until_s:
             self.trainer.stop()
 
 
@@ -151,10 +149,8 @@ def train_in(folder: Path, config: TrainConfig) -> None:
     describe_run(folder, config, Counters())
     stop = StopAfter(SLOW_FOR_S)
     loggers = make_loggers(config.monitoring, folder, total_env_steps=config.total_env_steps, title="test")
-    callbacks: list[BaseCallback] = [*loggers, stop]
+    callbacks: list[BaseCallback] = [*loggers, *([stop] if config.total_env_steps > 10**7 else [])]
     with Trainer(config, folder, callbacks) as trainer:
-        if config.total_env_steps > 10**7:
-            stop.trainer = trainer
         trainer.run()
 
 

@@ -36,8 +36,8 @@ def test_a_column_is_numbers_or_texts_as_asked(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_cut_off_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "monitor.csv").write_text("iteration,reward\n1,10\n2\n3,25")
-    assert read_table(tmp_path / "monitor.csv").numbers("reward").tolist() == [10.0]
+    (tmp_path / "monitor.csv").write_text('#{"t_start": 0}\niteration,r\n1,10\n2\n3,25')
+    assert read_table(tmp_path / "monitor.csv").numbers("r").tolist() == [10.0]
     (tmp_path / "metrics.jsonl").write_text('{"iteration": 1, "kl": 0.5}\n[1]\n{"iteration": 2, "late": 3}\n{"itera')
     metrics = read_lines(tmp_path / "metrics.jsonl")
     assert metrics.numbers("iteration").tolist() == [1.0, 2.0]

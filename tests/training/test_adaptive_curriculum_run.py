@@ -150,21 +150,17 @@ def test_a_run_that_gets_on_explores_little(tmp_path: Path) -> None:
 
 
 class _Weights(BaseCallback):
-    trainer: Trainer | None = None
-
     def __init__(self) -> None:
         self.seen: list[float] = []
 
     def on_iteration(self, iteration: Iteration) -> None:
-        if self.trainer is not None:
-            self.seen.append(self.trainer.components.rewards.weights["built"])
+        self.seen.append(self.trainer.components.rewards.weights["built"])
 
 
 def test_rewards_change_while_a_run_explores(tmp_path: Path) -> None:
     world = {"name": "yard", "num_envs": GAMES, "settings": {"grows": False}}
     weights = _Weights()
     with Trainer(_config(ADAPTIVE, world=world), tmp_path, [weights]) as trainer:
-        weights.trainer = trainer
         trainer.run()
     assert weights.seen == pytest.approx([0.1, 0.3, 0.3, 0.3])
 
@@ -198,10 +194,8 @@ def test_measured_effects_are_the_worlds_own(tmp_path: Path) -> None:
 
 
 class _Stop(BaseCallback):
-    trainer: Trainer | None = None
-
     def on_iteration(self, iteration: Iteration) -> None:
-        if iteration.counters.iterations == 2 and self.trainer is not None:
+        if iteration.counters.iterations == 2:
             self.trainer.stop()
 
 
@@ -212,7 +206,6 @@ def test_a_stopped_run_goes_on_exactly(adaptive_curriculum: dict[str, Any], tmp_
     train(config, tmp_path / "straight")
     stop = _Stop()
     with Trainer(config, tmp_path / "stopped", [stop]) as trainer:
-        stop.trainer = trainer
         assert trainer.run().iterations == 2
     train(config, tmp_path / "stopped")
     one, other = (load_checkpoint(tmp_path / name / "checkpoints" / "final") for name in ("straight", "stopped"))

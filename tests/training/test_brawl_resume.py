@@ -47,18 +47,16 @@ class Stopper(BaseCallback):
     """Stops a run after an iteration."""
 
     def __init__(self, stop_after: int) -> None:
-        self.trainer: Trainer | None = None
         self._stop_after = stop_after
 
     def on_iteration(self, iteration: Iteration) -> None:
-        if iteration.counters.iterations == self._stop_after and self.trainer is not None:
+        if iteration.counters.iterations == self._stop_after:
             self.trainer.stop()
 
 
 def run(folder: Path, stop_after: int = 0) -> Trainer:
     stopper = Stopper(stop_after)
     with Trainer(TrainConfig.model_validate(CONFIG), folder, [stopper]) as trainer:
-        stopper.trainer = trainer
         trainer.run()
     return trainer
 

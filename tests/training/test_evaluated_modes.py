@@ -39,12 +39,11 @@ class Listener(BaseCallback):
     """Keeps evaluations; stops after some iterations."""
 
     def __init__(self, stop_after: int = 0) -> None:
-        self.trainer: Trainer | None = None
         self.evaluated: list[Evaluated] = []
         self._stop_after = stop_after
 
     def on_iteration(self, iteration: Iteration) -> None:
-        if iteration.counters.iterations == self._stop_after and self.trainer is not None:
+        if iteration.counters.iterations == self._stop_after:
             self.trainer.stop()
 
     def on_evaluation(self, evaluated: Evaluated) -> None:
@@ -54,20 +53,19 @@ class Listener(BaseCallback):
 def run(config: TrainConfig, folder: Path, stop_after: int = 0) -> Listener:
     listener = Listener(stop_after)
     with Trainer(config, folder, [listener]) as trainer:
-        listener.trainer = trainer
         trainer.run()
     return listener
 
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def test_evaluations_play_in_their_own_settings_and_the_agent_knows_them(tmp_path: Path) -> None:
     train(make_config({"settings": {"rounds": 7}}), tmp_path)
     assert {row["mean_length"] for row in rows(tmp_path / "evaluation_results.csv")} == {"7.0"}
-    assert {row["length"] for row in rows(tmp_path / "monitor.csv")} == {"3"}
+    assert {row["l"] for row in rows(tmp_path / "monitor.csv")} == {"3"}
     assert Agent.load(tmp_path).settings == {"rounds": 7}
 
 

@@ -42,10 +42,8 @@ STAGES: list[dict[str, Any]] = [
 
 
 class _Stop(BaseCallback):
-    trainer: Trainer | None = None
-
     def on_iteration(self, iteration: Iteration) -> None:
-        if iteration.counters.iterations == 2 and self.trainer is not None:
+        if iteration.counters.iterations == 2:
             self.trainer.stop()
 
 
@@ -65,7 +63,6 @@ def test_a_stopped_run_goes_on_exactly(config: TrainConfig, frequencies: list[fl
     train(config, tmp_path / "straight")
     stop = _Stop()
     with Trainer(config, tmp_path / "stopped", [stop]) as trainer:
-        stop.trainer = trainer
         assert trainer.run().iterations == 2
     train(config, tmp_path / "stopped")
     assert _frequencies(tmp_path / "straight") == pytest.approx(frequencies)

@@ -38,12 +38,11 @@ class Watcher(BaseCallback):
     def __init__(self, stop_after: int = 0) -> None:
         self.iterations: list[Iteration] = []
         self.messages: list[str] = []
-        self.trainer: Trainer | None = None
         self._stop_after = stop_after
 
     def on_iteration(self, iteration: Iteration) -> None:
         self.iterations.append(iteration)
-        if self.trainer is not None and len(self.iterations) == self._stop_after:
+        if len(self.iterations) == self._stop_after:
             self.trainer.stop()
 
     def on_message(self, level: str, text: str, counters: Counters) -> None:
@@ -53,14 +52,13 @@ class Watcher(BaseCallback):
 def run(config: TrainConfig, folder: Path, stop_after: int = 0) -> Watcher:
     watcher = Watcher(stop_after)
     with Trainer(config, folder, [watcher]) as trainer:
-        watcher.trainer = trainer
         trainer.run()
     return watcher
 
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def snapshots(folder: Path) -> list[str]:

@@ -38,22 +38,21 @@ class Recorder(BaseCallback):
     def __init__(self, stop_after: int = 0) -> None:
         self.told: list[str] = []
         self.iterations: list[Iteration] = []
-        self.trainer: Trainer | None = None
         self._stop_after = stop_after
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         self.told.append(f"start {counters.iterations}")
 
     def on_iteration(self, iteration: Iteration) -> None:
         self.told.append(f"iteration {iteration.counters.iterations}")
         self.iterations.append(iteration)
-        if self.trainer is not None and iteration.counters.iterations == self._stop_after:
+        if iteration.counters.iterations == self._stop_after:
             self.trainer.stop()
 
     def on_checkpoint(self, folder: Path, counters: Counters) -> None:
         self.told.append(f"checkpoint {folder.name} {counters.iterations}")
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         self.told.append(f"end {counters.iterations}")
 
 
@@ -74,7 +73,6 @@ def make_config(**changes: Any) -> TrainConfig:
 def stop_and_go_on(config: TrainConfig, folder: Path, stop_after: int) -> None:
     recorder = Recorder(stop_after)
     with Trainer(config, folder, [recorder]) as trainer:
-        recorder.trainer = trainer
         assert trainer.run().iterations == stop_after
     train(config, folder)
 

@@ -76,19 +76,19 @@ def test_the_run_folder_has_everything(tmp_path: Path, algorithm: str) -> None:
     counters = train(make_config(algorithm=algorithm), tmp_path)
     assert (counters.env_steps, counters.iterations) == (ITERATIONS * PER_ITERATION, ITERATIONS)
     assert counters.updates == 3 * (ITERATIONS - 2)  # a rollout joins the buffer an iteration later, 32 are enough
-    rows = {
-        name: list(csv.DictReader((tmp_path / name).open(newline="")))
-        for name in ("monitor.csv", "reward_breakdown.csv", "evaluation_results.csv")
-    }
+    rows = {}
+    for name in ("monitor.csv", "reward_breakdown.csv", "evaluation_results.csv"):
+        lines = (tmp_path / name).read_text().splitlines()
+        rows[name] = list(csv.DictReader(lines[1:] if name == "monitor.csv" else lines))
     assert [row["env_steps"] for row in rows["evaluation_results.csv"]] == ["64", "128"]
     assert all(row["matches"] == "6" for row in rows["evaluation_results.csv"])
     assert len(rows["reward_breakdown.csv"]) == ITERATIONS
     assert all(row["total"] == row["reward"] for row in rows["reward_breakdown.csv"])
-    assert [row["length"] for row in rows["monitor.csv"]] == ["10"] * 12
-    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert [line["replay_size"] for line in lines] == [0, 16, 32, 48, 64, 70, 70, 70]
-    assert [line["value_loss"] is None for line in lines] == [True, True] + [False] * 6
-    assert (lines[-1]["entropy_coefficient"] is None) == (lines[-1]["entropy"] is None) == (algorithm == "td3")
+    assert [row["l"] for row in rows["monitor.csv"]] == ["10"] * 12
+    logged = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["replay_size"] for line in logged] == [0, 16, 32, 48, 64, 70, 70, 70]
+    assert [line["value_loss"] is None for line in logged] == [True, True] + [False] * 6
+    assert (logged[-1]["entropy_coefficient"] is None) == (logged[-1]["entropy"] is None) == (algorithm == "td3")
     names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
     assert names == {"init", "best", "final"}
     groups = {"policy", "critics", "optimiser", "collector", "replay", "trace", "random", "games"}

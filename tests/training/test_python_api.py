@@ -1,17 +1,26 @@
 """The Python API: the same runs and numbers as the command line, from a mapping, a file or a world."""
 
+import csv
 import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 import ludus
+from ludus.algorithms.ppo.config import PpoConfig
 from ludus.config import dump_yaml
 from ludus.core.errors import ConfigError, ConfigFileError, ConfigMismatchError, UnknownNameError
-from ludus.training.api import TrainedRun, _read
+from ludus.envs import bots
+from ludus.training import agent_opponents
+from ludus.training.api import TrainedRun, _env_name, _policy_section, _read, _section
+from ludus.training.callbacks import Counters, Iteration
+from ludus.training.config import TrainConfig
 
 QUIET = {"console": "off", "tensorboard": False, "curves": False}
 SETTINGS: dict[str, Any] = {
@@ -54,7 +63,7 @@ def test_a_world_and_a_preset_in_a_new_folder(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_mapping_may_extend_a_preset(tmp_path: Path) -> None:
-    run = _read({"extends": "debug", "world": {"name": "brawl"}, "seed": 3}, None, ())
+    run = _read({"extends": "debug", "world": {"name": "brawl"}, "seed": 3}, None, (), ())
     assert run.seed == 3
     assert run.opponents is not None
     assert not list(tmp_path.iterdir())
@@ -88,6 +97,177 @@ def test_evaluate_takes_paths_agents_and_one_opponent(tmp_path: Path) -> None:
     assert ludus.evaluate(exported.path, "rock", matches=10).rows == by_path.rows
     assert len(ludus.evaluate(run.folder, [run.folder, "rock"], matches=4).rows) == 2
     assert ludus.load_agent(exported.path).spec.id == "duel-v1"
+
+
+SECTIONS: dict[str, Any] = {
+    "world": {"num_envs": 8},
+    "ppo": {"n_steps": 16, "sequence_length": 8, "batch_size": 64, "n_epochs": 1},
+    "monitoring": QUIET,
+}
+
+
+def test_sections_as_keywords_are_the_same_run(tmp_path: Path) -> None:
+    first = ludus.train(SETTINGS, folder=tmp_path / "a")
+    second = ludus.train("rps-v1", total_env_steps=512, seed=0, device="cpu", folder=tmp_path / "b", **SECTIONS)
+    third = ludus.train(
+        **SECTIONS | {"world": {"name": "rps-v1", "num_envs": np.int64(8)}}, total_env_steps=512, folder=tmp_path / "c"
+    )
+    metrics = [(run.folder / "metrics.jsonl").read_bytes() for run in (first, second, third)]
+    assert metrics[0] == metrics[1] == metrics[2]
+    assert first.config == third.config
+
+
+def _ppo(config: TrainConfig) -> PpoConfig:
+    assert isinstance(config.hyperparameters, PpoConfig)
+    return config.hyperparameters
+
+
+def test_later_settings_win_and_free_mappings_replace() -> None:
+    mapping = {"world": {"name": "duel", "num_envs": 8}, "seed": 1, "ppo": {"n_steps": 16, "n_epochs": 2}}
+    mapping["opponents"] = {"rock": 1, "random": 2}
+    config = _read(mapping, None, ["ppo.n_epochs=5"], [_section("ppo", ("ppo",), {"n_steps": 32})], {"cycle": 1})
+    assert (config.seed, _ppo(config).n_steps, _ppo(config).n_epochs, config.world.num_envs) == (1, 32, 5, 8)
+    assert config.opponents == {"cycle": 1.0}
+    changed = _read(config, None, ["seed=4"], [_section("ppo", ("ppo",), {"n_steps": 64})])
+    assert (changed.seed, _ppo(changed).n_steps, _ppo(changed).n_epochs) == (4, 64, 5)
+    without = _read("brawl", "debug", (), [_section("evaluation", ("evaluation",), None)])
+    assert without.evaluation is None
+    assert _read("brawl", "debug", (), ()).evaluation is not None
+
+
+def test_all_faults_of_keywords_are_listed_with_key_and_origin(tmp_path: Path) -> None:
+    with pytest.raises(ConfigFileError) as caught:
+        ludus.train(
+            "rps", folder=tmp_path / "run", ppo={"n_stepz": 3, "gamma": "much"}, pppo={}, seed=-1,
+            monitoring={"console": print}, overrides=["device=cpu"],
+        )  # fmt: skip
+    text = str(caught.value)
+    assert "ludus.train(ppo=...): ppo.n_stepz: unknown key" in text
+    assert "did you mean 'n_steps'?" in text
+    assert "ludus.train(ppo=...): ppo.gamma: should be a number (got 'much')" in text
+    assert "ludus.train(pppo=...): pppo: unknown key" in text
+    assert "did you mean 'ppo'?" in text
+    assert "ludus.train(seed=...): seed:" in text
+    assert "ludus.train(monitoring=...): monitoring.console: should be text" in text
+    assert "command line: device=cpu: device: unknown key" in text
+    assert not (tmp_path / "run").exists()
+
+
+def test_learn_continues_and_metrics_are_a_table(tmp_path: Path) -> None:
+    class Count(ludus.BaseCallback):
+        rollouts = 0
+
+        def on_rollout_start(self, counters: Counters) -> None:
+            self.rollouts += 1
+
+    count = Count()
+    run = ludus.train(SETTINGS, callbacks=count, folder=tmp_path / "run")
+    longer = run.learn(256)
+    assert (longer.env_steps, longer.stop_reason, longer.config.total_env_steps) == (768, "", 768)
+    assert count.rollouts == 6, "the same callbacks are used again"
+    metrics = longer.metrics()
+    assert metrics["env_steps"].tolist() == [128.0, 256.0, 384.0, 512.0, 640.0, 768.0]
+    assert metrics["policy_loss"].dtype == np.float64
+    assert run.learn(1, callbacks=()).env_steps == 896, "from where the folder is, in whole iterations"
+    assert count.rollouts == 6
+    with pytest.raises(ConfigError, match="at least 1, got 0"):
+        run.learn(0)
+
+
+def test_a_run_that_was_stopped_learns_on_towards_its_budget(tmp_path: Path) -> None:
+    class Stop(ludus.BaseCallback):
+        def on_iteration(self, iteration: Iteration) -> None:
+            self.trainer.stop("enough")
+
+    run = ludus.train(SETTINGS, callbacks=[Stop()], folder=tmp_path / "run")
+    assert (run.env_steps, run.stop_reason) == (128, "enough")
+    run = run.learn(200, callbacks=())
+    assert (run.env_steps, run.stop_reason) == (384, "learn(200) is done")
+    run = ludus.resume(run.folder)
+    assert (run.env_steps, run.stop_reason, run.config.total_env_steps) == (512, "", 512)
+    whole = ludus.train(SETTINGS, folder=tmp_path / "whole")
+    parts = [each / "checkpoints" / "final" / "policy.safetensors" for each in (run.folder, whole.folder)]
+    assert parts[0].read_bytes() == parts[1].read_bytes()
+
+
+def scissors(observation: Any, state: None) -> tuple[torch.Tensor, None]:
+    return torch.full_like(observation.frame, 2), state
+
+
+class PaperBot:
+    def reset(self) -> None: ...
+
+    def act(self, observation: Any) -> int:
+        return 1
+
+
+def test_opponents_are_names_functions_classes_and_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bots, "_REGISTERED", {})
+    monkeypatch.setattr(agent_opponents, "_GIVEN", {})
+    sections = SECTIONS | {"total_env_steps": 256, "seed": 1}
+    sections["world"] = {"num_envs": 16}
+    first = ludus.train("duel", opponents="rock", folder=tmp_path / "first", **sections)
+    mix = {"rock": 1, scissors: 1, PaperBot: 1, first.agent(): 1, first.folder: 1}
+    run = ludus.train("duel", opponents=mix, folder=tmp_path / "run", **sections)
+    names = list(run.config.opponents or {})
+    assert names[:3] == ["rock", "scissors", "paperbot"]
+    assert names[3].startswith("agent-")
+    assert names[4] == str(first.folder)
+    met = {row["opponent"] for row in csv.DictReader((run.folder / "opponents.csv").open(newline=""))}
+    assert len(met) >= 4
+    agent_opponents._GIVEN.clear()  # as in another process: the run folder holds a copy
+    assert run.learn(16).env_steps == 512
+    assert (
+        run.evaluate(["rock", scissors], matches=4).rows
+        == ludus.evaluate(run.folder, ["rock", scissors], matches=4).rows
+    )
+
+
+def test_environments_and_networks_of_the_users_own_are_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Net(torch.nn.Module): ...
+
+    asked: list[Any] = []
+
+    def named(name: str) -> Any:
+        def register(thing: object) -> str:
+            asked.append(thing)
+            return name
+
+        return register
+
+    monkeypatch.setitem(sys.modules, "ludus.envs.own_games", types.SimpleNamespace(env_name=named("rps")))
+    module = types.SimpleNamespace(register_network=named("mine.py:Net"))
+    monkeypatch.setitem(sys.modules, "ludus.policies.user_module", module)
+    assert _policy_section(Net) == {"module": "mine.py:Net"}
+    assert _policy_section({"module": Net, "module_kwargs": {}}) == {"module": "mine.py:Net", "module_kwargs": {}}
+    assert _policy_section({"activation": "relu"}) == {"activation": "relu"}
+    assert _env_name(object) == "rps"
+    assert asked == [Net, Net, object]
+    with pytest.raises(ConfigError, match=r"must be a class.*pass Net"):
+        ludus.train("rps", policy=Net())  # type: ignore[arg-type]
+
+
+def test_callbacks_must_be_callbacks(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"objects of ludus\.BaseCallback.*instead of the class"):
+        ludus.train(SETTINGS, callbacks=[ludus.BaseCallback])  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="choose one"):
+        ludus.train("rps", env=object)
+    with pytest.raises(ConfigError, match="nothing says which world"):
+        ludus.train(seed=1)
+
+    class Faulty(ludus.BaseCallback):
+        def on_iteration(self, iteration: Iteration) -> None:
+            raise KeyError("mine")
+
+    with pytest.raises(ludus.CallbackError, match=r"Faulty failed: KeyError: 'mine' \(.*test_python_api.py:\d+\)"):
+        ludus.train(SETTINGS, callbacks=[Faulty()], folder=tmp_path / "run")
+    assert (tmp_path / "run" / "checkpoints" / "interrupted").is_dir()
+    assert ludus.resume(tmp_path / "run").env_steps == 512
+
+
+def test_dir_shows_the_api() -> None:
+    assert dir(ludus) == sorted(ludus.__all__)
+    assert {"train", "BaseCallback", "Agent", "CallbackError", "check_env", "reward_term"} < set(dir(ludus))
 
 
 def test_a_thread_can_train(tmp_path: Path) -> None:

@@ -109,14 +109,12 @@ class Watcher(BaseCallback):
     def __init__(
         self, stop_after: int = 0, then: Callable[[Trainer, int], None] = lambda _trainer, _number: None
     ) -> None:
-        self.trainer: Trainer | None = None
         self.iterations: list[Iteration] = []
         self.messages: list[str] = []
         self._stop_after, self._then = stop_after, then
 
     def on_iteration(self, iteration: Iteration) -> None:
         self.iterations.append(iteration)
-        assert self.trainer is not None
         self._then(self.trainer, iteration.counters.iterations)
         if iteration.counters.iterations == self._stop_after:
             self.trainer.stop()
@@ -128,14 +126,13 @@ class Watcher(BaseCallback):
 def run(config: TrainConfig, folder: Path, watcher: Watcher | None = None) -> Watcher:
     watcher = watcher or Watcher()
     with Trainer(config, folder, [watcher]) as trainer:
-        watcher.trainer = trainer
         trainer.run()
     return watcher
 
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def content(folder: Path) -> dict[str, bytes]:

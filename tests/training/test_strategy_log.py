@@ -140,16 +140,13 @@ def test_rows_are_made_at_the_cadence_and_mean_what_the_policy_does() -> None:
 
 def test_a_run_writes_rows_and_one_that_went_on_writes_the_same(tmp_path: Path) -> None:
     class StopAfter(BaseCallback):
-        trainer: Trainer | None = None
-
         def on_iteration(self, iteration: Iteration) -> None:
-            if iteration.counters.iterations == 4 and self.trainer is not None:
+            if iteration.counters.iterations == 4:
                 self.trainer.stop()
 
     train(make_config(), tmp_path / "straight")
     stop = StopAfter()
     with Trainer(make_config(), tmp_path / "stopped", [stop]) as trainer:
-        stop.trainer = trainer
         trainer.run()
     assert [row["iteration"] for row in rows_of(tmp_path / "stopped")] == ["1", "3"]
     train(make_config(), tmp_path / "stopped")

@@ -37,26 +37,24 @@ class Stopper(BaseCallback):
     """Stops a run after some iterations."""
 
     def __init__(self, stop_after: int) -> None:
-        self.trainer: Trainer | None = None
         self._seen: list[Iteration] = []
         self._stop_after = stop_after
 
     def on_iteration(self, iteration: Iteration) -> None:
         self._seen.append(iteration)
-        if len(self._seen) == self._stop_after and self.trainer is not None:
+        if len(self._seen) == self._stop_after:
             self.trainer.stop()
 
 
 def run(config: TrainConfig, folder: Path, stop_after: int = 0) -> None:
     stopper = Stopper(stop_after)
     with Trainer(config, folder, [stopper]) as trainer:
-        stopper.trainer = trainer
         trainer.run()
 
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def assert_same_run(one: Path, other: Path) -> None:

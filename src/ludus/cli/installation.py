@@ -183,7 +183,7 @@ def _check_writing(runs: Path) -> Iterator[Check]:
 def _check_machine() -> Iterator[Check]:
     import psutil
 
-    cores, load = os.cpu_count() or 1, os.getloadavg()[0]
+    cores, load = os.cpu_count() or 1, psutil.getloadavg()[0]  # `os` has none on Windows
     is_busy = load > 0.75 * cores
     text = f"{cores} cores, load {load:.1f}" + ("; other programs slow a run down" if is_busy else "")
     yield Check("processor", "WARN" if is_busy else "OK", text)

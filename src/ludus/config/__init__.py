@@ -1,7 +1,8 @@
 """Configuration: YAML files and overrides with the place of every value, layers, presets and checked models."""
 
-from ludus.config.layers import PresetDirectory, merge_layers, read_layers, read_overrides
+from ludus.config.layers import PresetDirectory, extended_layers, merge_layers, read_layers, read_overrides
 from ludus.config.nodes import KeyPath, Node, Origin, Plain, list_faults, short, show_path, single, suggest
+from ludus.config.python import as_document
 from ludus.config.validation import (
     Check,
     Origins,
@@ -24,7 +25,9 @@ __all__ = [
     "Plain",
     "PresetDirectory",
     "UserDefaults",
+    "as_document",
     "dump_yaml",
+    "extended_layers",
     "list_faults",
     "merge_layers",
     "parse_document",

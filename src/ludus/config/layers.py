@@ -218,19 +218,25 @@ def read_layers(file: Path, presets: PresetDirectory) -> list[Document]:
     relative to the extending file, which also holds the fault if that cannot be followed. All files together have the
     size limit of one, since reading takes seconds per 200 kB.
     """
+    return extended_layers(read_document(file), file, presets)
+
+
+def extended_layers(document: Document, file: Path, presets: PresetDirectory) -> list[Document]:
+    """Return a document and all that it extends, like `read_layers`; `file` is where it was, or would be, written."""
     documents: list[Document] = []
     followed: list[Path] = []
-    following: Path | None = file
-    while following is not None:
-        document = read_document(following)
+    while True:
         parent = document.root.child(EXTENDS)
         documents.append(replace(document, root=document.root.without(EXTENDS)))
         if parent is None:
             break
-        followed.append(following.resolve())
-        following, fault = _parent_file(parent, following, followed, presets)
+        followed.append(file.resolve())
+        following, fault = _parent_file(parent, file, followed, presets)
         if fault is not None:
             documents[-1] = replace(documents[-1], faults=(*documents[-1].faults, fault), readable=False)
+        if following is None:
+            break
+        file, document = following, read_document(following)
     return documents[::-1]
 
 

@@ -129,6 +129,10 @@ class BotError(LudusError, RuntimeError):
     """A bot of the user's own raised an exception, took too long, or returned what is no action."""
 
 
+class CallbackError(LudusError, RuntimeError):
+    """A callback of the user's own raised an exception; the run was saved before."""
+
+
 class RankError(LudusError, RuntimeError):
     """Another process of a run on several failed or was lost, so this one ends too."""
 

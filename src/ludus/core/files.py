@@ -201,6 +201,14 @@ def temporary_file() -> IO[bytes]:
         return tempfile.TemporaryFile()
 
 
+def read_at(descriptor: int, size: int, offset: int) -> bytes:
+    """Read up to `size` bytes at `offset`; without `pread` (Windows) this moves the descriptor's position."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, offset)
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size)
+
+
 def write_atomic(path: Path, data: Buffer) -> None:
     """Write a file, and its folder if missing; after a fault, a StoreError, it has its old content or `data`."""
     write_chunks_atomic(path, [data])

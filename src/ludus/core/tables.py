@@ -68,10 +68,14 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Read a CSV file with a header; leave out rows of another width, a truncated last one, an unreadable file."""
+    """Read a CSV file with a header, before which there may be a line of `#`, as in `monitor.csv`.
+
+    Rows of another width, a truncated last one and an unreadable file are left out.
+    """
     whole = read_if_possible(path, limit=MAX_TABLE_BYTES) or b""
     text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace")
-    reader = csv.reader(text.splitlines())
+    lines = text.splitlines()
+    reader = csv.reader(lines[1:] if text.startswith("#") else lines)
     try:
         header = next(reader, [])
         rows = [row for row in reader if len(row) == len(header)]

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from ludus.core.errors import UnsupportedError
-from ludus.core.files import temporary_file, wrap_disk_errors
+from ludus.core.files import read_at, temporary_file, wrap_disk_errors
 from ludus.envs import worker_program
 from ludus.envs.worker_program import Code, Fields, block_bytes, receive, send
 
@@ -80,15 +79,15 @@ class WorkerProcess:
         self._connection, theirs = socket.socketpair()
         self._report = temporary_file()
         hosting = self._hosting
-        files = (theirs.fileno(), hosting.memory_file, self._report.fileno())
+        passed, options = _pass_on(theirs, (hosting.memory_file, self._report.fileno()))
         # -P keeps this folder out of the worker's module path; its standard output must not mix with ours.
-        command = [sys.executable, "-P", worker_program.__file__, *map(str, files), str(os.getpid())]
+        command = [sys.executable, "-P", worker_program.__file__, *map(str, passed), str(os.getpid())]
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own file
             command,
             stdin=subprocess.DEVNULL,
             stdout=_STANDARD_ERROR,
-            pass_fds=files,
             env={**os.environ, **hosting.environment},
+            **options,
         )
         theirs.close()
         job = {
@@ -176,7 +175,7 @@ class WorkerProcess:
 
     def _where_it_hangs(self) -> str:
         """Ask the process for its stack, which the fault handler writes even in the middle of a call."""
-        if self._process is None:
+        if self._process is None or not hasattr(signal, "SIGUSR1"):  # which Windows lacks
             return ""
         self._process.send_signal(signal.SIGUSR1)
         deadline = time.monotonic() + _REPORT_WAIT_S
@@ -188,7 +187,24 @@ class WorkerProcess:
     def _read_report(self) -> str:
         if self._report is None:
             return ""
-        return os.pread(self._report.fileno(), _REPORT_BYTES, 0).decode(errors="backslashreplace")
+        return read_at(self._report.fileno(), _REPORT_BYTES, 0).decode(errors="backslashreplace")
+
+
+def _pass_on(connection: socket.socket, files: Sequence[int]) -> tuple[tuple[int, ...], dict[str, Any]]:
+    """Return how a child process calls our socket and files, and the options of `Popen` that let it have them.
+
+    Windows has no `pass_fds`: a child inherits handles, which `worker_program` turns into descriptors of its own.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        handles = (connection.fileno(), *(msvcrt.get_osfhandle(file) for file in files))
+        for handle in handles:
+            os.set_handle_inheritable(handle, True)
+        startup = subprocess.STARTUPINFO(lpAttributeList={"handle_list": list(handles)})
+        return handles, {"startupinfo": startup, "close_fds": True}
+    passed = (connection.fileno(), *files)
+    return passed, {"pass_fds": passed}
 
 
 def make_workers(hosting: Hosting, num_envs: int, workers: int) -> list[WorkerProcess]:
@@ -214,9 +230,7 @@ def ask_workers(
 
 
 def make_memory_file(fields: Fields) -> int:
-    """Return an unnamed file, gone with the last process that has it open; raise UnsupportedError on other systems."""
-    if os.name != "posix":
-        raise UnsupportedError("worker processes need Linux or macOS; use config={'workers': 0}")
+    """Return an unnamed file, gone with the last process that has it open."""
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("ludus-games")
     else:

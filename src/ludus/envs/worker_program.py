@@ -152,11 +152,16 @@ def _leave_with_parent(parent: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run a worker; the arguments are file descriptors (socket, memory, crash report) and the parent's id."""
+    """Run a worker; the arguments are descriptors or handles (socket, memory, crash report) and the parent's id."""
     connection_file, memory_file, report_file, parent = map(int, arguments)
+    if sys.platform == "win32":  # there, handles are inherited
+        import msvcrt
+
+        memory_file, report_file = (msvcrt.open_osfhandle(handle, os.O_RDWR) for handle in (memory_file, report_file))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     faulthandler.enable(file=report_file)
-    faulthandler.register(signal.SIGUSR1, file=report_file, all_threads=True)
+    if hasattr(faulthandler, "register"):  # not on Windows
+        faulthandler.register(signal.SIGUSR1, file=report_file, all_threads=True)
     threading.Thread(target=_leave_with_parent, args=(parent,), daemon=True).start()
     with socket.socket(fileno=connection_file) as connection:
         _serve(connection, memory_file)

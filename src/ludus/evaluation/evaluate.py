@@ -20,6 +20,7 @@ from ludus.evaluation.players import (
     Perturbation,
     Player,
     as_player,
+    as_players,
     check_registered,
     find_players,
     load_agent,
@@ -171,7 +172,7 @@ def evaluate(
     policy = agent.policy if isinstance(agent, Agent) else agent
     named: list[str | Player] | None = None
     if isinstance(opponents, Sequence) and not isinstance(opponents, str):
-        named = [as_player(each) for each in opponents]
+        named = as_players(opponents)
     elif opponents is not None:
         named = [as_player(opponents)]
     place = policy.device if device is None else device

@@ -7,7 +7,10 @@ from typing import Any
 
 from ludus.core.errors import ConfigError
 from ludus.core.files import make_folder
+from ludus.envs.bots import is_bot
+from ludus.envs.registry import make_env
 from ludus.envs.replay import Replay
+from ludus.envs.world import registered_envs
 from ludus.evaluation.display import display_settings, make_shown_env, shown_settings
 from ludus.evaluation.live_match import LiveMatch, Outcome
 from ludus.evaluation.playback import film_match
@@ -22,6 +25,7 @@ class MatchResult:
     Attributes:
         players: Names of the two sides.
         winner: Name of the side that won, or None for a draw.
+        winner_index: Its index in `players`, which tells sides of one name apart; None for a draw.
         steps: Length in steps.
         seconds: Length in game time.
         statistics: Last value of each state metric, such as damage and stocks, and goals; for both sides.
@@ -30,6 +34,7 @@ class MatchResult:
 
     players: tuple[str, ...]
     winner: str | None
+    winner_index: int | None
     steps: int
     seconds: float
     statistics: Mapping[str, tuple[float, ...]]
@@ -49,7 +54,8 @@ def play_match(
     """Play one match between two players.
 
     Args:
-        first: An agent or its path, a bot's name, or a function or class that is a bot. It starts on the left.
+        first: An agent or its path, a bot's name, or a function or class that is a bot. It starts on the left. A bot
+            takes precedence over a path of the same name; `./based` is the path.
         second: Likewise.
         world: The world; that of an agent among the players if None.
         video: Write the match to this file, such as `match.mp4` or `match.gif`.
@@ -61,11 +67,14 @@ def play_match(
         ConfigError: Nothing says which world, it does not have two sides, or there is no such player.
         StateError: An agent is for another world.
     """
-    contenders = [_loaded(each) for each in (first, second)]
+    contenders = _loaded((first, second), world)
     agents = [each for each in contenders if isinstance(each, Agent)]
     chosen = world or next((agent.spec.id for agent in agents), None)
     if chosen is None:
-        raise ConfigError(f"nothing says which world {first!r} and {second!r} play: pass world='brawl', for example")
+        raise ConfigError(
+            f"nothing says which world {first!r} and {second!r} play; pass world=, one of "
+            f"{', '.join(registered_envs())}"
+        )
     settings = dict(config) if config is not None else next((agent.settings for agent in agents), {})
     shown = display_settings(chosen, shown_settings(chosen, settings))
     with make_shown_env(chosen, seed=seed, settings=shown, left_first=True) as env:
@@ -81,15 +90,33 @@ def play_match(
                 players.append(player if isinstance(player, Player) else find_player(player, env))
         match = LiveMatch(env, seat_by_team(env, players, seed=seed, deterministic=deterministic))
         outcome = _play(match, None if video is None else Path(video))
-        winner = None if outcome.winner is None else match.sides[outcome.winner]
+        index = outcome.winner
+        winner = None if index is None else match.sides[index]
         replay = match.replay() if match.is_recorded else None
-        return MatchResult(match.sides, winner, outcome.steps, outcome.seconds, outcome.state_metrics, replay)
+        return MatchResult(match.sides, winner, index, outcome.steps, outcome.seconds, outcome.state_metrics, replay)
 
 
-def _loaded(given: Contender) -> Contender:
-    """Load an agent whose path is given; a bot takes precedence only where there is no such path."""
-    is_path = isinstance(given, Path) or (isinstance(given, str) and Path(given).exists())
-    return load_playable_agent(given) if is_path and isinstance(given, str | Path) else given
+def _loaded(given: tuple[Contender, Contender], world: str | None) -> list[Contender]:
+    """Load the agents whose paths are given; the name of a bot of the world is the bot, as for `find_player`."""
+    found: dict[int, Contender] = {}
+    for place in sorted((0, 1), key=lambda place: _may_be_a_bot(given[place])):  # paths first: they tell the world
+        each = given[place]
+        if isinstance(each, Path) or (isinstance(each, str) and Path(each).exists() and not _is_bot(each, world)):
+            each = load_playable_agent(each)
+        found[place] = each
+        world = world or (each.spec.id if isinstance(each, Agent) else None)
+    return [found[0], found[1]]
+
+
+def _may_be_a_bot(given: Contender) -> bool:
+    return isinstance(given, str) and not {"/", "\\", "."} & set(given.partition(":")[0])
+
+
+def _is_bot(name: str, world: str | None) -> bool:
+    if world is None or not _may_be_a_bot(name):
+        return False
+    with make_env(world) as env:
+        return is_bot(name, env.spec)
 
 
 def _play(match: LiveMatch, video: Path | None) -> Outcome:

@@ -1,7 +1,7 @@
 """Players: bots by name, agents by path, people at the keyboard, and the actors that play their seats in a batch."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -314,6 +314,19 @@ def as_player(given: Contender) -> str | Player:
         return str(given)
     bot = as_bot(given)
     return Player(bot.name, bot=bot)
+
+
+def as_players(given: Sequence[Contender]) -> list[str | Player]:
+    """Return several as players, like `as_player`; agents, functions and classes of one name are numbered from 1."""
+    players = [as_player(each) for each in given]
+    own = [
+        player.name if isinstance(player, Player) and not isinstance(each, Player) else ""
+        for each, player in zip(given, players, strict=True)
+    ]
+    for index, (name, player) in enumerate(zip(own, players, strict=True)):
+        if isinstance(player, Player) and name and own.count(name) > 1:
+            players[index] = replace(player, name=f"{name}-{own[: index + 1].count(name)}")
+    return players
 
 
 def seat_by_team(

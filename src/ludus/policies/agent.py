@@ -25,7 +25,7 @@ from ludus.core.files import existing_folder, suggest_run
 from ludus.envs.base import EnvSpec, action_dtypes
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
-from ludus.policies.policy import Policy, RecurrentState, clone_recurrent_state
+from ludus.policies.policy import Policy, RecurrentState, clone_recurrent_state, part_of
 from ludus.store import Checkpoint, CheckpointStore, load_checkpoint, read_manifest, read_single_file
 from ludus.store.checkpoint import MANIFEST_NAME
 
@@ -173,6 +173,35 @@ class Agent:
         actions = self.policy.clip_actions(step.actions).to(self._action_dtype)
         actions = actions[0] if single else actions
         return (actions.cpu().numpy() if as_numpy else actions), (step.memory or None)
+
+    @torch.no_grad()
+    def strategy_latent(
+        self,
+        observation: AnyObservation,
+        state: RecurrentState | None = None,
+        episode_start: NDArray[np.bool_] | Tensor | bool | None = None,
+    ) -> Any:  # noqa: ANN401 - an array or a tensor, like the observation
+        """Return what the strategy encoder makes of the opponent's history up to this observation.
+
+        The arguments are those of `predict`, which uses the same latent for its action.
+
+        Returns:
+            The latent, `(rows, latent)`, or `(latent,)` for a single observation; NumPy if the observation is.
+
+        Raises:
+            UnsupportedError: The agent has no strategy encoder.
+            ObservationError: The names, shape or type do not fit the world that the agent was trained in.
+        """
+        policy = self.policy
+        if policy.strategy is None:
+            raise UnsupportedError("the agent has no strategy encoder; train one with policy.strategy")
+        entries, as_numpy, single = self._entries(observation)
+        rows = next(iter(entries.values())).shape[0]
+        episode_starts = self._episode_starts(rows, episode_start, fresh=state is None)
+        memory = policy.initial(rows) if state is None else self._memory(state, rows)
+        latent, _ = policy.strategy.step(policy.opponent_frames(entries), part_of(memory, "strategy"), episode_starts)
+        latent = latent[0] if single else latent
+        return latent.cpu().numpy() if as_numpy else latent
 
     def check_world(self, spec: EnvSpec) -> None:
         """Raise StateError unless the agent can play in the world: same name, version, shapes and actions."""

@@ -4,7 +4,7 @@ A step costs a few copies. When the rollout is complete, all of its rewards are 
 when the host has waited for the device anyway, the episodes that ended are read.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -140,6 +140,7 @@ class EpisodeRecorder(RolloutReward):
         last: The step that was recorded last; its observations are those that the next step starts from.
         dones: `(steps, rows)` bool, steps of the rollout in which an episode ended.
         opponents: `(steps, rows)` int64, index of the opponent in every step; -1 where there is no opponent.
+        on_step: Called with every step before it is recorded; None for nothing.
         truncated_final: `()`, NaN if a final observation of a truncated game had a NaN or Inf since this was set to 0.
             Kept on the host alone: on a GPU it would cost every step, and the values of these observations show it too.
     """
@@ -149,6 +150,7 @@ class EpisodeRecorder(RolloutReward):
     ) -> None:
         self._spec, self._manager, self._episode_metrics, self._lineup = spec, manager, episode_metrics, lineup
         self.last: StepResult | None = None
+        self.on_step: Callable[[StepResult], None] | None = None
         self.truncated_final = torch.zeros(())
 
     def begin(self, steps: int, rows: LearnerBatch) -> None:
@@ -182,6 +184,8 @@ class EpisodeRecorder(RolloutReward):
     def record(self, step: int, result: StepResult) -> None:
         """Keep what happened in a step."""
         self.last = result
+        if self.on_step is not None:
+            self.on_step(result)
         frame = self._frames[step]
         if self._spec.events:
             self._keep(result.events, self._spec.events, frame.events)

@@ -13,13 +13,15 @@ from ludus.envs.base import EnvSpec
 from ludus.envs.bots import is_bot
 from ludus.evaluation.players import load_agent, short_name
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
-from ludus.policies.agent import agent_checkpoint
+from ludus.policies.agent import Agent, agent_checkpoint, build_policy
+from ludus.policies.description import PolicyDescription
 from ludus.policies.export import EXPORT_SUFFIX
 from ludus.policies.policy import Policy
 from ludus.store import write_single_file
 from ludus.training.config import TrainConfig
 
 AGENTS_FOLDER = "opponents"
+_GIVEN: dict[str, Agent] = {}  # agents that a program passed as objects, by name
 
 
 def agents_in(phase: PhaseConfig, spec: EnvSpec) -> list[str]:
@@ -45,10 +47,30 @@ def load_agent_opponents(
     """
     agents: dict[str, Policy] = {}
     for name in dict.fromkeys(name for phase in config.phases() for name in agents_in(phase, spec)):
-        agent = load_agent(agent_file(name, folder), device)
+        file = agent_file(name, folder)
+        agent = _GIVEN[name] if name in _GIVEN and not file.exists() else load_agent(file, device)
         agent.check_world(spec)
-        agents[name] = agent.policy
+        policy = agent.policy
+        if agent is _GIVEN.get(name):  # a copy on the device of the games; the user's own stays as it is
+            policy = build_policy(PolicyDescription.of(policy.spec, policy.config), policy.state(), device)
+        agents[name] = policy
     return agents
+
+
+def name_agent(agent: Agent) -> str:
+    """Return a name by which runs of this process find an agent object; equal weights give equal names."""
+    digest = hashlib.sha256()
+    for key, tensor in sorted(agent.policy.state().items()):
+        digest.update(key.encode())
+        digest.update(tensor.cpu().contiguous().numpy().tobytes())
+    name = f"agent-{digest.hexdigest()[:12]}"
+    _GIVEN[name] = agent
+    return name
+
+
+def is_known_agent(name: str, folder: Path | None) -> bool:
+    """Return whether there is an agent of this name: an object, a copy in the run folder, or a path."""
+    return name in _GIVEN or agent_file(name, folder).exists()
 
 
 def agent_file(name: str, folder: Path | None) -> Path:

@@ -1,12 +1,18 @@
-"""What the loop tells others while it works, and the base class of those who listen."""
+"""Callbacks: what the training loop reports while it works, the base class, and the list that the loop notifies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ludus.core.errors import CallbackError, LudusError
+from ludus.core.text import blame
+from ludus.envs.base import BatchedEnv, StepResult
 from ludus.rollout.episodes import NO_EPISODES, Episodes
+
+if TYPE_CHECKING:
+    from ludus.training.loop import Trainer
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -79,48 +85,111 @@ class Evaluated:
 
 
 class BaseCallback:
-    """Is told of everything and ignores it; it runs on the loop's thread, so what it takes, training waits for."""
+    """Base class of callbacks: override the hooks that you need, the others do nothing.
 
-    def on_start(self, counters: Counters) -> None:
-        """Training starts, or resumes at these counters."""
+    The loop calls the hooks on its own thread and waits for them. Of several processes, only the first has callbacks.
+    An exception in a hook ends the run with a `CallbackError`; the last finished state is saved as `interrupted`.
+
+    Attributes:
+        trainer: The running `Trainer`, set before the first hook: `trainer.config`, `trainer.counters`,
+            `trainer.components.policy`, `trainer.components.learner.rollout` (the last one), `trainer.stop(reason)`.
+    """
+
+    trainer: "Trainer"
+
+    @property
+    def num_timesteps(self) -> int:
+        """Env steps so far, those of the rollout that is being collected included."""
+        return self.trainer.num_timesteps
+
+    @property
+    def training_env(self) -> BatchedEnv:
+        """The batch of games that is trained in."""
+        return self.trainer.components.env
+
+    def on_training_start(self, counters: Counters) -> None:
+        """Handle the start of training, or its continuation from these counters."""
+
+    def on_rollout_start(self, counters: Counters) -> None:
+        """Handle the start of a rollout."""
+
+    def on_step(self, step: StepResult) -> bool | None:
+        """Handle one step of all games; return False to stop the run.
+
+        The loop calls this only if a callback overrides it. On a GPU the step may still be running: reading one of its
+        tensors waits for it, which can make training several times slower. Do not change the tensors.
+
+        A run that is stopped here drops the unfinished rollout, saves `interrupted` and can be resumed. One of several
+        processes finishes the iteration first.
+        """
+
+    def on_rollout_end(self, counters: Counters) -> None:
+        """Handle a complete rollout, before the update; `trainer.components.learner.rollout` holds it."""
 
     def on_iteration(self, iteration: Iteration) -> None:
-        """An iteration is done and logged."""
+        """Handle an iteration that is done and logged."""
 
     def on_evaluation(self, evaluated: Evaluated) -> None:
-        """The agent was evaluated."""
+        """Handle an evaluation of the agent."""
 
     def on_activity(self, text: str, share: float | None, counters: Counters) -> None:
-        """The run does something else than an iteration that may take long, such as an evaluation.
+        """Handle the start or progress of something other than an iteration that may take long, such as an evaluation.
 
         It is over when the next iteration, evaluation or checkpoint is reported. `share` is how much of it is done,
         0 to 1; None if that is not known.
         """
 
     def on_checkpoint(self, folder: Path, counters: Counters) -> None:
-        """A checkpoint is safe on the disk."""
+        """Handle a checkpoint that is safe on the disk."""
 
     def on_message(self, level: str, text: str, counters: Counters) -> None:
-        """Something happened that people want to know; `level` is `info`, `warning` or `alarm`."""
+        """Handle a message for people; `level` is `info`, `warning` or `alarm`."""
 
-    def on_end(self, counters: Counters) -> None:
-        """Training is over, by its budget, a request to stop or an error."""
+    def on_training_end(self, counters: Counters) -> None:
+        """Handle the end of training, by its budget, a request to stop or an error."""
 
 
 class CallbackList:
-    """All callbacks of a run; of several processes only the first has any. `is_listening` while they are told."""
+    """The callbacks of a run, notified in order; empty in all processes but the first.
+
+    Attributes:
+        is_listening: Whether callbacks are being notified at the moment.
+    """
 
     def __init__(self, callbacks: Sequence[BaseCallback]) -> None:
         self._callbacks, self.is_listening = tuple(callbacks), False
 
-    def notify(self, what: Callable[[BaseCallback], None]) -> None:
-        """Notify each callback, in order."""
+    def attach(self, trainer: "Trainer") -> None:
+        """Set the trainer of all callbacks."""
+        for callback in self._callbacks:
+            callback.trainer = trainer
+
+    @property
+    def wants_steps(self) -> bool:
+        """Whether a callback overrides `on_step`."""
+        return any(type(callback).on_step is not BaseCallback.on_step for callback in self._callbacks)
+
+    def notify(self, what: Callable[[BaseCallback], object]) -> list[str]:
+        """Notify each callback, and return the class names of those whose hook returned False.
+
+        Raises:
+            CallbackError: A callback raised an exception of its own; it is not notified again.
+        """
+        refusing = []
         self.is_listening = True
         try:
             for callback in self._callbacks:
-                what(callback)
+                try:
+                    if what(callback) is False:
+                        refusing.append(type(callback).__name__)
+                except LudusError:
+                    raise
+                except Exception as error:
+                    self._callbacks = tuple(each for each in self._callbacks if each is not callback)
+                    raise CallbackError(f"callback {type(callback).__name__} failed: {blame(error)}") from error
         finally:
             self.is_listening = False
+        return refusing
 
     def message(self, level: str, text: str, counters: Counters) -> None:
         """Send each callback a message; see `BaseCallback.on_message`."""

@@ -12,12 +12,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from torch import Tensor
 
 from ludus.algorithms.learner import Fault
 from ludus.core.errors import NotFiniteError, StoreError, UnsupportedError
+from ludus.envs.base import StepResult
 from ludus.envs.world_parts import metrics_of
 from ludus.rollout.episodes import Episodes
 from ludus.store import step_name
@@ -90,11 +91,12 @@ class Trainer:
         self.training_s = self.wall_s = 0.0
         self._events = IterationEvents()
         self._strategy_rows: list[dict[str, Cell]] = []
-        self._faults_in_a_row = 0
+        self._faults_in_a_row = self._in_rollout = 0
         self._csv: CsvLogger | None = None
         self._open = ExitStack()
         self._processes = ProcessGroup.join(self._run.process, self._run.device)
         self._callbacks = CallbackList(callbacks if self._processes.is_writer else ())
+        self._callbacks.attach(self)
         self._open.callback(self._processes.leave)
         try:
             with self._processes.naming_losses():
@@ -147,7 +149,7 @@ class Trainer:
         """Train until the budget is used up or `stop` is called; see `train`."""
         started_s = time.perf_counter()
         with self._processes.naming_losses():
-            self._processes.together(lambda: self._callbacks.notify(lambda callback: callback.on_start(self.counters)))
+            self._processes.together(lambda: self._notify("on_training_start"))
             try:
                 self._train()
             except Exception as error:
@@ -155,13 +157,18 @@ class Trainer:
                 raise
             finally:
                 self.wall_s = time.perf_counter() - started_s
-                self._callbacks.notify(lambda callback: callback.on_end(self.counters))
+                self._notify("on_training_end")
         return self.counters
 
     @property
     def is_finished(self) -> bool:
         """Whether the budget is used up, and the last evaluation done if one is due."""
         return self.counters.env_steps >= self.config.total_env_steps and not self.evaluator.is_due
+
+    @property
+    def num_timesteps(self) -> int:
+        """Env steps so far, those of an unfinished rollout included while a callback wants every step."""
+        return self.components.env_steps + self._in_rollout
 
     @property
     def warnings(self) -> list[str]:
@@ -193,6 +200,15 @@ class Trainer:
             yield
         finally:
             self._may_break_off = False
+
+    @contextmanager
+    def _unbreakable(self) -> Iterator[None]:
+        """Let `interrupt` wait until callbacks have returned, inside what it may break off otherwise."""
+        may_break_off, self._may_break_off = self._may_break_off, False
+        try:
+            yield
+        finally:
+            self._may_break_off = may_break_off
 
     def save(self, name: str, *, must: bool = False) -> Path | None:
         """Save the last finite state and return its folder.
@@ -309,13 +325,25 @@ class Trainer:
 
     def _tell_activity(self, text: str, share: float | None = None) -> None:
         """Tell the callbacks what is done and how far it is; `interrupt` waits until they have returned."""
-        may_break_off, self._may_break_off = self._may_break_off, False
-        try:
+        with self._unbreakable():
             self._callbacks.notify(lambda callback: callback.on_activity(text, share, self.counters))
-        finally:
-            self._may_break_off = may_break_off
-        if may_break_off and self._stopping:
+        if self._may_break_off and self._stopping:
             raise _BrokenOffError
+
+    def _notify(
+        self, hook: Literal["on_training_start", "on_rollout_start", "on_rollout_end", "on_training_end"]
+    ) -> None:
+        """Notify the callbacks of where the loop is; `interrupt` waits until they have returned."""
+        with self._unbreakable():
+            self._callbacks.notify(lambda callback: getattr(callback, hook)(self.counters))
+
+    def _on_step(self, step: StepResult) -> None:
+        """Notify the callbacks of a step, and break the iteration off if one of them returns False."""
+        self._in_rollout += self.components.learner.rows.count * self._processes.process.count
+        with self._unbreakable():
+            refusing = self._callbacks.notify(lambda callback: callback.on_step(step))
+        if refusing:
+            self.interrupt(f"callback {refusing[0]} returned False from on_step")
 
     def _look_at_resources(self) -> None:
         """Make room on the disk if it is short, and ask for a stop if that is not enough or memory is short."""
@@ -358,8 +386,9 @@ class Trainer:
         self.curriculum_callback.on_rollout_start(self.counters.env_steps)
         progress = min(self.counters.env_steps / self.config.total_env_steps, 1.0)
         with self._breakable():
-            learner.collect(progress)
+            self._collect(progress)
             self.curriculum_callback.on_rollout_end(self._processes)
+            self._notify("on_rollout_end")
             learner.update(progress)
             self._guard.look()
             metrics = learner.metrics()  # the one time that the host waits for the device
@@ -383,6 +412,15 @@ class Trainer:
         elapsed_s = time.perf_counter() - started_s
         self.training_s += elapsed_s
         return Iteration(after, shown, elapsed_s, episodes, rewards, times_s, phase)
+
+    def _collect(self, progress: float) -> None:
+        """Collect a rollout, and tell the callbacks of its start and, if one wants them, of its steps."""
+        self._notify("on_rollout_start")
+        self.components.trace.on_step = self._on_step if self._callbacks.wants_steps else None
+        try:
+            self.components.learner.collect(progress)
+        finally:
+            self._in_rollout = 0
 
     def _update_curriculum(self, episodes: Episodes, before: Counters, after: Counters) -> IterationEvents:
         """Update curriculum and league with the episodes; the result is the same on all processes."""

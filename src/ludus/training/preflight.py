@@ -25,7 +25,7 @@ from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.store import save_checkpoint
 from ludus.training import estimates
 from ludus.training.adaptive_curriculum import check_adaptive_curriculum
-from ludus.training.agent_opponents import agent_file, agents_in
+from ludus.training.agent_opponents import agents_in, is_known_agent
 from ludus.training.components import Components, PhaseStart, make_rewards
 from ludus.training.config import EvaluationConfig, TrainConfig
 from ludus.training.estimates import GIB, MemoryEstimate, TimeEstimate
@@ -337,7 +337,7 @@ def _check_opponents(env: BatchedEnv, phase: PhaseConfig, where: str, folder: Pa
     others = (SELF_KIND, MIRROR_KIND)
     agents = agents_in(phase, env.spec)
     for name in agents:
-        if not agent_file(name, folder).exists():
+        if not is_known_agent(name, folder):
             valid = (*bot_names(env.spec), *others, FROM_PLUGIN, "or the folder or file of an agent")
             raise UnknownNameError(f"opponent{where}", name, valid)
     bots = [name for name in phase.opponents if name not in (*others, *agents)]

@@ -16,6 +16,7 @@ from ludus.config import (
     Origins,
     PresetDirectory,
     UserDefaults,
+    extended_layers,
     merge_layers,
     part_check,
     read_config,
@@ -35,6 +36,7 @@ from ludus.envs.settings import EnvSettings
 from ludus.envs.world import find_world
 from ludus.training.config import TrainConfig
 
+_IN_PYTHON = Path("settings given in Python")  # files that they extend are relative to the working folder
 _NAME, _SETTINGS = ("world", "name"), ("world", "settings")
 _USER_DEFAULTS = {  # key of the user's file -> key of a run
     "device": ("world", "device"),
@@ -44,29 +46,38 @@ _USER_DEFAULTS = {  # key of the user's file -> key of a run
 
 
 def load_run_config(
-    world: str, preset: str | None = None, file: Path | None = None, overrides: Sequence[str] = ()
+    world: str,
+    preset: str | None = None,
+    file: Path | Document | None = None,
+    overrides: Sequence[str] = (),
+    sections: Sequence[Document] = (),
 ) -> TrainConfig:
     """Return the settings of a run.
 
     Each layer wins over those before it: the user's defaults, the preset or the file with all that it
-    extends, and the overrides.
+    extends, the sections, and the overrides.
 
     Args:
         world: A world, such as `brawl` or `gym:CartPole-v1`; it becomes `world.name` unless a layer says so itself.
         preset: Name of a preset of the world; None takes the world's `default_preset` if no file is given.
-        file: A file of the user's own, which may extend a preset.
+        file: A file of the user's own, or its content, which may extend a preset.
         overrides: `key.path=value` each, in YAML.
+        sections: Settings given in Python.
 
     Raises:
         UnknownNameError: There is no such world or preset.
         ConfigError: Both a preset and a file are given.
         ConfigFileError: Files or overrides have faults; all of them are listed.
     """
-    return load_run_config_with_origins(world, preset, file, overrides)[0]
+    return load_run_config_with_origins(world, preset, file, overrides, sections)[0]
 
 
 def load_run_config_with_origins(
-    world: str, preset: str | None, file: Path | None, overrides: Sequence[str]
+    world: str,
+    preset: str | None,
+    file: Path | Document | None,
+    overrides: Sequence[str],
+    sections: Sequence[Document] = (),
 ) -> tuple[TrainConfig, Origins]:
     """Do what `load_run_config` does, and also return where each setting comes from."""
     if preset is not None and file is not None:
@@ -75,8 +86,11 @@ def load_run_config_with_origins(
         )
     directory = PresetDirectory(find_world(world).package)
     start = file if file is not None else _preset_file(directory, world, preset)
-    files = read_layers(start, directory) if start is not None else ()
-    layers = [_world_layer(world), *files, *read_overrides(overrides)]
+    if isinstance(start, Document):
+        files = extended_layers(start, _IN_PYTHON, directory)
+    else:
+        files = read_layers(start, directory) if start is not None else []
+    layers = [_world_layer(world), *files, *sections, *read_overrides(overrides)]
     layers = [*_user_layers(layers), *layers]
     checks: list[Check] = [partial(_check_world, world), _check_finite]
     settings = settings_model(world)
@@ -95,10 +109,30 @@ def world_of_file(file: Path) -> str:
     *_, own = documents = read_layers(file, PresetDirectory(""))  # its presets are not known before its world is
     if own.root.content is None and own.faults:
         raise ConfigFileError(own.faults)
+    world = _named_world(documents)
+    if world is not None:
+        return world
+    raise ConfigError(f"{file} does not say its world; give it world.name, or use: ludus verify WORLD --config {file}")
+
+
+def world_of_settings(settings: Document | None, sections: Sequence[Document]) -> str:
+    """Return the world of settings given in Python, or raise ConfigError if they do not say."""
+    documents = [] if settings is None else extended_layers(settings, _IN_PYTHON, PresetDirectory(""))
+    world = _named_world([*documents, *sections])
+    if world is None:
+        raise ConfigError(
+            "the mapping does not say its world; add 'world': {'name': ...} to it"
+            if settings is not None
+            else "nothing says which world: pass its name first, or an environment as env="
+        )
+    return world
+
+
+def _named_world(documents: Sequence[Document]) -> str | None:
     for name in (document.root.find(_NAME) for document in reversed(documents)):
         if name is not None and isinstance(name.content, str):
             return name.content
-    raise ConfigError(f"{file} does not say its world; give it world.name, or use: ludus verify WORLD --config {file}")
+    return None
 
 
 def _preset_file(directory: PresetDirectory, world: str, preset: str | None) -> Path | None:

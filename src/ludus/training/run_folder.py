@@ -1,6 +1,5 @@
 """The run folder: where it is, what it says of the run, and how one branches off another."""
 
-import fcntl
 import json
 import logging
 import os
@@ -17,7 +16,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Self
 
-from ludus.config import dump_yaml, parse_document, read_config, read_document, read_overrides
+from filelock import lock_descriptor
+
+from ludus.config import Document, as_document, dump_yaml, read_config, read_document, read_overrides
 from ludus.core import __version__
 from ludus.core.errors import CheckpointError, ConfigError, FormatError, RunLockedError, StoreError
 from ludus.core.files import (
@@ -26,6 +27,7 @@ from ludus.core.files import (
     MAX_DOCUMENT_BYTES,
     MAX_TABLE_BYTES,
     open_regular,
+    read_at,
     read_json_object,
     read_regular,
     suggest_run,
@@ -58,8 +60,9 @@ _SOURCE = Path(__file__).resolve().parent
 class RunLock:
     """Holds a run folder for this process.
 
-    The lock is the kernel's, not the file's: it ends with the process, however that ends, so a file that was left
-    behind blocks no other run. Its content is for people to read. Without file locks there is only a warning.
+    The lock is the operating system's, not the file's: it ends with the process, however that ends, so a file that was
+    left behind blocks no other run. Its content tells others who holds it, from the second byte on: Windows locks the
+    first one, which nobody else can read then. Without file locks there is only a warning.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,20 +77,22 @@ class RunLock:
             folder.mkdir(parents=True, exist_ok=True)
             self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = _lock_holder(self._descriptor)
-            os.close(self._descriptor)
-            raise RunLockedError(
-                f"another process{holder} is training in {folder}; wait for it, stop it, or use another folder"
-            ) from error
+            is_ours = lock_descriptor(self._descriptor, blocking=False)
         except OSError as error:
             logger.warning("[WARN] %s cannot be locked (%s): keep other processes out of it", folder, error.strerror)
-        note = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+            is_ours = True
+        if not is_ours:
+            holder = _lock_holder(self._descriptor)
+            self.release()
+            raise RunLockedError(
+                f"another process{holder} is training in {folder}; wait for it, stop it, or use another folder"
+            )
+        note = " " + json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
         try:
             with wrap_disk_errors(path):
                 os.ftruncate(self._descriptor, 0)
-                os.pwrite(self._descriptor, note.encode(), 0)
+                os.lseek(self._descriptor, 0, os.SEEK_SET)
+                os.write(self._descriptor, note.encode())
         except StoreError:
             self.release()
             raise
@@ -107,9 +112,9 @@ class RunLock:
 
 def _lock_holder(descriptor: int) -> str:
     try:
-        note = json.loads(os.pread(descriptor, 1000, 0))
+        note = json.loads(read_at(descriptor, 1000, 1))
         return f" (pid {int(note['pid'])} on {str(note['host'])[:60]})"
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 
@@ -254,17 +259,16 @@ def read_run_config(folder: Path) -> TrainConfig:
     return config
 
 
-def changed_config(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
-    """Return settings with some of them changed by `key.path=value` each.
+def changed_config(config: TrainConfig, overrides: Sequence[str], sections: Sequence[Document] = ()) -> TrainConfig:
+    """Return settings with some of them changed, by sections given in Python and then by `key.path=value` each.
 
     Raises:
-        ConfigFileError: An override has a fault; all of them are listed.
+        ConfigFileError: A change has a fault; all of them are listed.
     """
-    if not overrides:
+    if not overrides and not sections:
         return config
-    return read_config(
-        TrainConfig, [parse_document(dump_yaml(config.to_json()), CONFIG_FILE), *read_overrides(overrides)]
-    )
+    layers = [as_document(config.to_json(), CONFIG_FILE), *sections, *read_overrides(overrides)]
+    return read_config(TrainConfig, layers)
 
 
 def _copy(name: str, origin: CheckpointStore, target: CheckpointStore, config: TrainConfig | None = None) -> None:

@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from ludus.algorithms.algorithm import algorithms
 from ludus.core.errors import ConfigError
 from ludus.core.schedules import CosineSchedule, ExponentialSchedule, LinearSchedule
-from ludus.training.callbacks import Counters
+from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.checkpointing import Checkpoints
 from ludus.training.config import TrainConfig
 from ludus.training.loggers import make_loggers
@@ -133,12 +133,18 @@ def read_progress(config: TrainConfig, folder: Path | None) -> Progress:
 
 
 def run_training(
-    run: TrainConfig | ResolvedRun, folder: Path, received: Received, *, title: str, user: str = ""
+    run: TrainConfig | ResolvedRun,
+    folder: Path,
+    received: Received,
+    *,
+    title: str,
+    user: str = "",
+    callbacks: Sequence[BaseCallback] = (),
 ) -> Outcome:
     """Train or resume in a run folder until the budget, a signal or a guard ends it.
 
     Under `torchrun` every process calls this; the first one alone writes and shows anything. The signals of `received`,
-    see `ended_by_signals`, end the run from now on.
+    see `ended_by_signals`, end the run from now on. The callbacks are notified after the loggers.
 
     Raises:
         RunLockedError: Another process is training in the folder.
@@ -156,7 +162,7 @@ def run_training(
             loggers = make_loggers(
                 config.monitoring, folder, total_env_steps=budget, title=title, device=device, settings=settings
             )
-        trainer = stack.enter_context(Trainer(resolved, folder, loggers))
+        trainer = stack.enter_context(Trainer(resolved, folder, [*loggers, *callbacks]))
         if is_writer:
             describe_run(folder, resolved, trainer.counters, user=user)
         received.concern(trainer)

@@ -31,16 +31,25 @@ def test_gymnasiums_checker_passes_without_a_warning(name: str) -> None:
         env.close()
 
 
-@pytest.mark.parametrize("order", ["ludus, gymnasium", "gymnasium, ludus"])
-def test_importing_ludus_registers_the_worlds_without_torch(order: str) -> None:
-    code = (
-        "import sys\n"
-        f"import {order}\n"
-        "assert 'torch' not in sys.modules\n"
-        "print(gymnasium.make('ludus/Identity-v1').spec.id)"
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("import gymnasium, ludus", "gymnasium.register_envs(ludus)"),
+        ("import ludus, gymnasium", "ludus.register_gymnasium()"),
+        ("import ludus, gymnasium", "ludus.registered_envs()"),  # any use of a name
+    ],
+)
+def test_the_worlds_are_registered_without_torch(lines: tuple[str, str]) -> None:
+    code = "\n".join(
+        (
+            "import sys",
+            *lines,
+            "assert 'torch' not in sys.modules",
+            "print(gymnasium.make('ludus/Identity-v1').spec.id, gymnasium.make_vec('ludus/Identity-v1', 2).num_envs)",
+        )
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "ludus/Identity-v1"
+    assert done.stdout.strip() == "ludus/Identity-v1 2"
 
 
 def test_the_module_in_the_name_registers_the_worlds() -> None:
@@ -48,6 +57,9 @@ def test_the_module_in_the_name_registers_the_worlds() -> None:
     env = gym.make("ludus:ludus/Identity-v1")
     assert env.spec is not None
     assert env.spec.id == "ludus/Identity-v1"
+    code = "import gymnasium; print(gymnasium.make('ludus:ludus/Identity-v1').spec.id)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "ludus/Identity-v1"
 
 
 def test_a_step_gives_the_weighed_events() -> None:

@@ -52,7 +52,7 @@ def test_plain_lines_tell_everything_in_ascii(
     make_evaluated: Callable[..., Evaluated],
 ) -> None:
     console, stream = make_plain(clock)
-    console.on_start(Counters())
+    console.on_training_start(Counters())
     clock.now_s += 5.0
     console.on_iteration(make_iteration(1, phase="first", seconds=5.0))
     console.on_evaluation(make_evaluated(1, 0.8))
@@ -60,7 +60,7 @@ def test_plain_lines_tell_everything_in_ascii(
     console.on_message("info", "phase 'first' done", Counters(1000, 1, 8))
     console.on_message("warning", "disk is full \u2713\nnext line", Counters(1000, 1, 8))
     console.on_message("alarm", "no progress", Counters(1000, 1, 8))
-    console.on_end(Counters(1000, 1, 8))
+    console.on_training_end(Counters(1000, 1, 8))
     lines = stream.getvalue().splitlines()
     progress = (
         r"10\.0 % 1,000 of 10,000 steps \| 200/s \(average 200/s\) \| left 45 s \| phase first \| reward 0\.3333 \| "
@@ -85,7 +85,7 @@ def test_plain_lines_tell_everything_in_ascii(
 
 def test_plain_progress_comes_every_few_seconds_only(clock: Clock, make_iteration: Callable[..., Iteration]) -> None:
     console, stream = make_plain(clock)
-    console.on_start(Counters(500))
+    console.on_training_start(Counters(500))
     for number in range(1, 101):  # 10 s
         clock.now_s += 0.1
         console.on_iteration(make_iteration(number))
@@ -128,14 +128,14 @@ def test_the_live_view_is_drawn_at_most_four_times_a_second(
 ) -> None:
     console, stream = screen(100)
     logger = LiveConsole(Watch("duel", TOTAL, clock), console, clock=clock)
-    logger.on_start(Counters())
+    logger.on_training_start(Counters())
     draws = stream.getvalue().count("duel")
     assert draws == 1
     for number in range(1, 101):  # 2 s; drawing takes no time by this clock
         clock.now_s += 0.02
         logger.on_iteration(make_iteration(number))
     assert 7 <= stream.getvalue().count("duel") - draws <= 8
-    logger.on_end(Counters(10_000, 10, 80))
+    logger.on_training_end(Counters(10_000, 10, 80))
     assert "100.0 %" in stream.getvalue()
     last = stream.getvalue().splitlines()[-1].rpartition("\x1b[?25h")[2]
     assert last == "[OK] duel finished at 10,000 of 10,000 steps after 2.0 s, of which training 50 s (200 steps/s)"
@@ -144,7 +144,7 @@ def test_the_live_view_is_drawn_at_most_four_times_a_second(
 def test_a_slow_terminal_is_drawn_less_often(make_iteration: Callable[..., Iteration]) -> None:
     console, stream = screen(100)
     logger = LiveConsole(Watch("duel", TOTAL, lambda: 0.0), console, clock=SlowWatchClock(0.1))  # 0.1 s for a drawing
-    logger.on_start(Counters())
+    logger.on_training_start(Counters())
     for number in range(1, 101):  # at least 10 s: the rule of 2 % allows one in 5 s
         logger.on_iteration(make_iteration(number))
     assert 2 <= stream.getvalue().count("duel") <= 4
@@ -153,9 +153,9 @@ def test_a_slow_terminal_is_drawn_less_often(make_iteration: Callable[..., Itera
 def test_messages_stay_in_the_scrollback_and_the_cursor_comes_back(clock: Clock) -> None:
     console, stream = screen(100)
     logger = LiveConsole(Watch("duel", TOTAL, clock), console, clock=clock)
-    logger.on_start(Counters())
+    logger.on_training_start(Counters())
     logger.on_message("warning", "slow disk", Counters())
-    logger.on_end(Counters())
+    logger.on_training_end(Counters())
     text = stream.getvalue()
     assert "[WARN] slow disk" in text
     assert text.index("\x1b[?25l") < text.index("\x1b[?25h"), "the cursor was hidden and is shown again"
@@ -207,7 +207,7 @@ def test_an_evaluation_is_shown_with_its_progress(
     console, stream = screen(100)
     live = LiveConsole(Watch("duel", TOTAL, clock), console, clock=clock)
     for logger in (plain, live):
-        logger.on_start(Counters())
+        logger.on_training_start(Counters())
         logger.on_iteration(make_iteration(10))
         logger.on_activity("evaluation, 50 matches", 0.0, Counters(10_000))
     assert "evaluation, 50 matches: 0 %" in stream.getvalue()
@@ -225,4 +225,4 @@ def test_an_evaluation_is_shown_with_its_progress(
         logger.on_evaluation(make_evaluated(10, 0.5))
     assert "matches: " not in stream.getvalue()[drawn:]
     assert ": 75 %" not in stream.getvalue()[drawn:]
-    live.on_end(Counters(10_000))
+    live.on_training_end(Counters(10_000))

@@ -29,7 +29,7 @@ EMPTY = Table({})
 def write_run(folder: Path, iterations: int = 40) -> None:
     """Writes a run whose agent wins more and more, against bots and its own snapshots."""
     random = np.random.default_rng(0)
-    metrics, monitor = [], ["iteration,env_steps,reward,length,outcome,opponent,stage"]
+    metrics, monitor = [], ['#{"t_start": 0}', "r,l,t,iteration,env_steps,outcome,opponent,stage"]
     terms, opponents = ["iteration,env_steps,total,win,idle"], ["iteration,env_steps,learner,opponent,kind,matches"]
     results = ["iteration,env_steps,opponent,matches,win_rate,win_rate_low,win_rate_high,damage_ratio,score"]
     for number in range(1, iterations + 1):
@@ -46,7 +46,7 @@ def write_run(folder: Path, iterations: int = 40) -> None:
         for name in ("based", "random", f"snapshot-{number // 4}"):
             outcome, reward = ("won", 2.5) if random.random() < share else ("lost", -2.5)
             phase = "bots" if share < 0.5 else "self-play"
-            monitor.append(f"{number},{steps},{reward},{900 - number},{outcome},{name},{phase}")
+            monitor.append(f"{reward},{900 - number},{steps},{number},{steps},{outcome},{name},{phase}")
             kind = "snapshot" if name.startswith("snapshot") else "bot"
             opponents.append(f"{number},{steps},main,{name},{kind},1")
         terms.append(f"{number},{steps},{share - 0.1},{share},-0.1")
@@ -82,7 +82,7 @@ def test_a_whole_run_is_drawn_and_drawn_again_to_the_same_bytes(tmp_path: Path) 
     assert width > 1500
     assert height > 1000
     before = path.read_bytes()
-    CurvesLogger(tmp_path).on_end(Counters())
+    CurvesLogger(tmp_path).on_training_end(Counters())
     assert path.read_bytes() == before
     assert sorted(file.name for file in tmp_path.iterdir() if file.name.startswith(".")) == []
 

@@ -72,7 +72,7 @@ class Faulty(BaseCallback):
         self._error = error
         self.told: list[str] = []
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         self.told.append(f"start {counters.env_steps}")
 
     def on_iteration(self, iteration: Iteration) -> None:
@@ -88,7 +88,7 @@ class Faulty(BaseCallback):
     def on_message(self, level: str, text: str, counters: Counters) -> None:
         self.told.append(f"{level} {text}")
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         self.told.append(f"end {counters.env_steps}")
         raise self._error
 
@@ -100,7 +100,7 @@ def test_a_sink_that_raises_is_closed_switched_off_and_warned_of_once(
 ) -> None:
     faulty = Faulty(OSError("no space\nleft \u2713"))
     logger = Guarded(faulty)
-    logger.on_start(Counters(5))
+    logger.on_training_start(Counters(5))
     logger.on_evaluation(make_evaluated(1, 0.5))
     logger.on_checkpoint(Path("step-1"), Counters(5))
     logger.on_message("alarm", "x", Counters(5))
@@ -109,7 +109,7 @@ def test_a_sink_that_raises_is_closed_switched_off_and_warned_of_once(
     logger.on_evaluation(make_evaluated(1, 0.9))
     logger.on_checkpoint(Path("step-2"), Counters(9))
     logger.on_message("alarm", "y", Counters(9))
-    logger.on_end(Counters(9))
+    logger.on_training_end(Counters(9))
     assert faulty.told == ["start 5", "evaluation 0.5", "checkpoint step-1", "alarm x", "iteration 1000", "end 1000"]
     assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
         "[WARN] Faulty is switched off, training continues: OSError: no space left \\u2713"
@@ -119,7 +119,7 @@ def test_a_sink_that_raises_is_closed_switched_off_and_warned_of_once(
 def test_an_end_that_raises_is_only_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     faulty = Faulty(ValueError("x"))
     logger = Guarded(faulty)
-    logger.on_end(Counters(9))
+    logger.on_training_end(Counters(9))
     assert faulty.told == ["end 9"]
     assert "Faulty is switched off" in caplog.text
 

@@ -38,14 +38,14 @@ def test_every_second_counts_as_one_thing(
     clock = Clock()
     logger = ResourcesLogger(tmp_path, clock=clock)
     clock.now_s = 150.0  # before the start nothing counts
-    logger.on_start(Counters())
+    logger.on_training_start(Counters())
     clock.now_s = 150.6  # an iteration takes 0.5 s, so 0.1 s went to logging
     logger.on_iteration(make_iteration(1))
     clock.now_s = 152.6
     logger.on_checkpoint(tmp_path, Counters())
     clock.now_s = 155.6
     logger.on_evaluation(make_evaluated(1, 0.5))
-    logger.on_end(Counters(1000, 1, 8))
+    logger.on_training_end(Counters(1000, 1, 8))
     first, last = rows(tmp_path)
     assert tuple(first) == COLUMNS
     shown = {part: float(first[f"{part}_s"]) for part in PARTS}
@@ -64,12 +64,12 @@ def test_every_second_counts_as_one_thing(
 def test_an_iteration_that_is_broken_off_is_no_checkpoint(tmp_path: Path) -> None:
     clock = Clock()
     logger = ResourcesLogger(tmp_path, clock=clock)
-    logger.on_start(Counters())
+    logger.on_training_start(Counters())
     clock.now_s = 102.0
     logger.on_checkpoint(tmp_path / "checkpoints" / "init", Counters())
     clock.now_s = 132.0  # most of it an iteration that is not to be finished
     logger.on_checkpoint(tmp_path / "checkpoints" / "interrupted", Counters())
-    logger.on_end(Counters())
+    logger.on_training_end(Counters())
     (row,) = rows(tmp_path)
     assert (float(row["checkpoints_s"]), float(row["other_s"])) == (2.0, 30.0)
 
@@ -77,11 +77,11 @@ def test_an_iteration_that_is_broken_off_is_no_checkpoint(tmp_path: Path) -> Non
 def test_rows_become_rare_and_lose_no_second(tmp_path: Path, make_iteration: MakeIteration) -> None:
     clock = Clock()
     logger = ResourcesLogger(tmp_path, clock=clock)
-    logger.on_start(Counters())
+    logger.on_training_start(Counters())
     for number in range(1, 20_001):
         clock.now_s += 0.5
         logger.on_iteration(make_iteration(number))
-    logger.on_end(Counters(20_000_000, 20_000, 0))
+    logger.on_training_end(Counters(20_000_000, 20_000, 0))
     found = rows(tmp_path)
     # A row each up to iteration 256, then one more whenever the run is 1/256 longer: 256 * ln(20,000 / 256) = 1,116.
     assert 1_200 < len(found) < 1_400
@@ -91,7 +91,7 @@ def test_rows_become_rare_and_lose_no_second(tmp_path: Path, make_iteration: Mak
 def test_a_run_that_goes_on_appends(tmp_path: Path, make_iteration: MakeIteration) -> None:
     for number in (1, 2):
         logger = ResourcesLogger(tmp_path)
-        logger.on_start(Counters())
+        logger.on_training_start(Counters())
         logger.on_iteration(make_iteration(number))
-        logger.on_end(Counters(number * 1000, number, 0))
+        logger.on_training_end(Counters(number * 1000, number, 0))
     assert [row["iteration"] for row in rows(tmp_path)] == ["1", "2"]

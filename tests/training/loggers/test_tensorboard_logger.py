@@ -70,12 +70,12 @@ def test_steps_neither_double_nor_go_back_across_a_resume(
 ) -> None:
     for first, last in ((0, 5), (3, 8), (8, 9)):  # saved at 3, killed at 5; saved and ended at 8
         logger = TensorBoardLogger(tmp_path)
-        logger.on_start(Counters(first * 1000, first, 0))
+        logger.on_training_start(Counters(first * 1000, first, 0))
         for number in range(first + 1, last + 1):
             entropy = 10.0 * first + number
             logger.on_iteration(make_iteration(number, metrics={"entropy": entropy}))
         logger.on_evaluation(make_evaluated(last, 0.1 * last))
-        logger.on_end(Counters(last * 1000, last, 0))
+        logger.on_training_end(Counters(last * 1000, last, 0))
     found = read(tmp_path)
     assert found["train/entropy"] == [
         (1000, 1.0), (2000, 2.0), (3000, 3.0), (4000, 34.0), (5000, 35.0), (6000, 36.0), (7000, 37.0), (8000, 38.0),
@@ -92,9 +92,9 @@ def test_a_run_that_starts_anew_in_its_folder_leaves_nothing_of_the_old_one(
 ) -> None:
     for entropy in (1.0, 2.0):  # killed before the first checkpoint, so it begins at nothing again
         logger = TensorBoardLogger(tmp_path)
-        logger.on_start(Counters())
+        logger.on_training_start(Counters())
         logger.on_iteration(make_iteration(1, metrics={"entropy": entropy}))
-        logger.on_end(Counters(1000, 1, 8))
+        logger.on_training_end(Counters(1000, 1, 8))
     assert read(tmp_path)["train/entropy"] == [(1000, 2.0)]
 
 
@@ -107,7 +107,7 @@ def test_it_can_be_read_after_a_kill(tmp_path: Path) -> None:
 
         tensorboard._FLUSH_EVERY_S = 0.05
         logger = tensorboard.TensorBoardLogger(Path(sys.argv[1]))
-        logger.on_start(Counters())
+        logger.on_training_start(Counters())
         for number in range(1, 1000):
             logger.on_iteration(Iteration(Counters(number, number, number), {"entropy": 1.0}, 0.1))
             if number == 20:
@@ -132,6 +132,6 @@ def test_before_the_start_and_after_the_end_it_is_quiet(
 ) -> None:
     logger = TensorBoardLogger(tmp_path)
     logger.on_iteration(make_iteration(1))
-    logger.on_end(Counters())
-    logger.on_end(Counters())
+    logger.on_training_end(Counters())
+    logger.on_training_end(Counters())
     assert not (tmp_path / "tensorboard").exists()

@@ -39,10 +39,10 @@ def test_scalars_have_the_trial_in_their_names(make_tried: MakeTried) -> None:
 def test_lines_say_the_number_that_decides(make_tried: MakeTried) -> None:
     stream = io.StringIO()
     console = PlainConsole(Watch("walker", 3000), stream)
-    console.on_start(Counters())
+    console.on_training_start(Counters())
     console.on_evaluation(make_tried(1))
     console.on_evaluation(make_tried(2, steps_to_convergence=2000))
-    console.on_end(Counters(3000, 3, 0))
+    console.on_training_end(Counters(3000, 3, 0))
     _, first, _, *_, last = stream.getvalue().splitlines()
     assert first == "[OK] evaluation at 1,000 steps: score 12.5 (best): walk 12.5, pushes 8"
     assert last.endswith(", best score 12.5, steps_to_convergence 2,000")

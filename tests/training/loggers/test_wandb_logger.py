@@ -39,12 +39,12 @@ def test_offline_it_writes_into_the_run_folder_and_goes_on_as_the_same_run(
     quiet_home.mkdir()
     for first in (0, 2):
         logger = WandbLogger(WandbConfig(project="test"), quiet_home, title="duel", settings={"seed": 3})
-        logger.on_start(Counters(first * 1000, first, 0))
+        logger.on_training_start(Counters(first * 1000, first, 0))
         for number in (first + 1, first + 2):
             logger.on_iteration(make_iteration(number))
         logger.on_evaluation(make_evaluated(first + 2, 0.8))
         logger.on_message("alarm", "no progress", Counters(first * 1000))
-        logger.on_end(Counters((first + 2) * 1000, first + 2, 0))
+        logger.on_training_end(Counters((first + 2) * 1000, first + 2, 0))
     files = sorted(path for path in (quiet_home / "wandb").glob("offline-run-*/*.wandb"))
     identity = (quiet_home / "wandb" / "ludus-run-id").read_text().strip()
     assert {path.name for path in files} == {f"run-{identity}.wandb"}

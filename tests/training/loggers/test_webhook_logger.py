@@ -76,13 +76,13 @@ def test_it_posts_the_start_best_evaluations_alarms_and_the_end(
     server: Server, make_iteration: Callable[..., Iteration], make_evaluated: Callable[..., Evaluated]
 ) -> None:
     logger = make_sink(server.address)
-    logger.on_start(Counters())
+    logger.on_training_start(Counters())
     logger.on_iteration(make_iteration(1))
     logger.on_evaluation(make_evaluated(1, 0.8))
     logger.on_evaluation(make_evaluated(2, 0.7, is_best=False))
     logger.on_message("warning", "not for everybody", Counters(2000))
     logger.on_message("alarm", "no progress", Counters(2000))
-    logger.on_end(Counters(10_000, 10, 80))
+    logger.on_training_end(Counters(10_000, 10, 80))
     contents = [body["content"] for _, _, body in server.posts]
     assert contents[:3] == [
         "duel: starts at 0 of 10,000 steps",
@@ -112,8 +112,8 @@ def test_a_server_that_refuses_is_warned_of_once_and_never_followed(
 ) -> None:
     server.status = status
     logger = make_sink(server.address)
-    logger.on_start(Counters())
-    logger.on_end(Counters())
+    logger.on_training_start(Counters())
+    logger.on_training_end(Counters())
     assert len(server.posts) == 2
     assert warnings(caplog) == [
         f"[WARN] a webhook message was lost: the server answered with status {status}; "
@@ -132,8 +132,8 @@ def test_a_server_that_cannot_be_reached_is_warned_of_once_without_its_address(
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     logger = make_sink(address)
-    logger.on_start(Counters())
-    logger.on_end(Counters())
+    logger.on_training_start(Counters())
+    logger.on_training_end(Counters())
     assert len(warnings(caplog)) == 1
     assert warnings(caplog)[0].startswith("[WARN] a webhook message was lost: ")
     assert TOKEN not in caplog.text
@@ -164,7 +164,7 @@ def test_the_address_is_in_no_repr() -> None:
 def test_the_address_comes_from_the_named_variable(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_HOOK", f"  {server.address}\n")
     logger = WebhookLogger.from_environment(WebhookConfig(address_env="MY_HOOK"), title="duel", total_env_steps=10)
-    logger.on_end(Counters())
+    logger.on_training_end(Counters())
     assert len(server.posts) == 1
 
 

@@ -165,7 +165,7 @@ def progress(data: RunData) -> list[Comparison]:
     if points is not None:
         found.append(compare("win rate", points[:first], points[-last:]))
     if not has_weight_paths(data):
-        returns = episodes.numbers("reward")
+        returns = episodes.numbers("r")
         found.append(compare("return", returns[:first], returns[-last:]))
     return found
 

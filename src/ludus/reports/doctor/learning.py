@@ -102,7 +102,7 @@ def _advice(data: RunData, divergence: float) -> Iterator[tuple[str, Change]]:
 def _no_signal(data: RunData) -> list[Finding]:
     """Find constant returns, and penalties that an agent has learned to avoid by doing nothing."""
     episodes = settled_episodes(data)
-    returns, lengths = episodes.numbers("reward"), episodes.numbers("length")
+    returns, lengths = episodes.numbers("r"), episodes.numbers("l")
     if len(returns) < FEWEST_RETURNS or outcome_points(episodes) is not None or has_weight_paths(data):
         return []  # too few, or wins and losses, or returns whose meaning changes with time
     first, last = returns[: len(returns) // 10 + 1], returns[-len(returns) // 5 :]
@@ -213,7 +213,7 @@ def _episodes_fell(data: RunData) -> str:
     if best_place == WINDOWS - 1:
         return ""
     fall = compare(name, best, last)
-    returns = np.array_split(episodes.numbers("reward"), WINDOWS)
+    returns = np.array_split(episodes.numbers("r"), WINDOWS)
     if not _is_fall(fall, first) or compare("return", returns[best_place], returns[-1]).is_better:
         return ""  # an agent that wins less for more reward did what it was trained to
     return (
@@ -225,7 +225,7 @@ def _episodes_fell(data: RunData) -> str:
 def _results(episodes: Table) -> tuple[Numbers, str, Numbers | None]:
     """Return the points of episodes and `win rate`, or else their rewards and `return`; then the points or None."""
     points = outcome_points(episodes)
-    return (episodes.numbers("reward"), "return", None) if points is None else (points, "win rate", points)
+    return (episodes.numbers("r"), "return", None) if points is None else (points, "win rate", points)
 
 
 def _is_fall(fall: Comparison, first: Numbers) -> bool:

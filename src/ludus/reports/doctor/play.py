@@ -260,7 +260,7 @@ def _finding(data: RunData, how: str, evidence: str) -> Finding:
 
 def reward_scale(data: RunData) -> Verdict:
     """Find returns that are too large or too small for a critic that does not normalise them."""
-    rewards, lengths = data.episodes.numbers("reward"), data.episodes.numbers("length")
+    rewards, lengths = data.episodes.numbers("r"), data.episodes.numbers("l")
     if len(rewards) < 10:
         return Unknown("fewer than 10 episodes")
     if data.setting("policy.normalize.returns") or data.is_off_policy:

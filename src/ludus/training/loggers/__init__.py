@@ -24,9 +24,9 @@ class Guarded(BaseCallback):
     def __init__(self, logger: BaseCallback) -> None:
         self.logger, self.is_on = logger, True
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         """See `BaseCallback`."""
-        self._tell(lambda: self.logger.on_start(counters), counters)
+        self._tell(lambda: self.logger.on_training_start(counters), counters)
 
     def on_iteration(self, iteration: Iteration) -> None:
         """See `BaseCallback`."""
@@ -48,9 +48,9 @@ class Guarded(BaseCallback):
         """See `BaseCallback`."""
         self._tell(lambda: self.logger.on_message(level, text, counters), counters)
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         """See `BaseCallback`."""
-        self._tell(lambda: self.logger.on_end(counters), counters, ends=True)
+        self._tell(lambda: self.logger.on_training_end(counters), counters, ends=True)
 
     def _tell(self, what: Callable[[], None], counters: Counters, *, ends: bool = False) -> None:
         if not self.is_on:
@@ -63,7 +63,7 @@ class Guarded(BaseCallback):
             logger.warning("[WARN] %s is switched off, training continues: %s", type(self.logger).__name__, fault)
             if not ends:
                 with contextlib.suppress(Exception):  # a chance to close files and to give the terminal back
-                    self.logger.on_end(counters)
+                    self.logger.on_training_end(counters)
 
 
 def make_loggers(

@@ -137,7 +137,7 @@ class PlainConsole(BaseCallback):
         self._watch, self._stream, self._every_s, self._clock = watch, stream, every_s, clock
         self._next_s = 0.0
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         """Print what starts or resumes."""
         self._watch.start(counters)
         self._next_s = self._clock() + self._every_s
@@ -168,7 +168,7 @@ class PlainConsole(BaseCallback):
         self._watch.message(level, text, counters)
         self._write(message_line(level, text))
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         """Print how far it got."""
         if self._watch.counters.env_steps > 0:
             self._write(progress_line(self._watch))
@@ -195,7 +195,7 @@ class LiveConsole(BaseCallback):
         self._live = Live(console=console, auto_refresh=False, redirect_stdout=True, redirect_stderr=True)
         self._next_s = 0.0
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         """Open the view."""
         self._watch.start(counters)
         self._live.start()
@@ -228,7 +228,7 @@ class LiveConsole(BaseCallback):
         self._watch.message(level, text, counters)
         self._console.print(Text(message_line(level, text)), soft_wrap=True)
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         """Draw the last view, which stays, and give the terminal back."""
         self._watch.counters = counters
         try:

@@ -1,4 +1,9 @@
-"""The CSV logger: metrics.jsonl and the run's tables, appended durably and cut back to a checkpoint on resume."""
+"""The CSV logger: metrics.jsonl and the run's tables, appended durably and cut back to a checkpoint on resume.
+
+`monitor.csv` has the form of Stable-Baselines3's `Monitor`, so that its `load_results` and every script that plots such
+files can read it: a first line `#{"t_start": ...}`, then the columns `r`, `l` and `t`, and our own after them.
+Monitor's `t` is wall time; ours counts env steps, since a resumed run writes the same bytes as one never stopped.
+"""
 
 import csv
 import io
@@ -13,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ludus.core.errors import FormatError, StateError
-from ludus.core.files import MAX_TABLE_BYTES, make_folder, open_regular, read_regular_text, wrap_disk_errors
+from ludus.core.files import MAX_TABLE_BYTES, make_folder, open_regular, read_at, read_regular_text, wrap_disk_errors
 from ludus.envs.world_parts import EpisodeMetrics
 from ludus.training.callbacks import Evaluated, Iteration
 
@@ -122,7 +127,7 @@ class AppendLog:
         """Return where the last whole line before `offset` ends."""
         while offset > 0:
             start = max(offset - _CHUNK_BYTES, 0)
-            found = os.pread(self._descriptor, offset - start, start).rfind(b"\n")
+            found = read_at(self._descriptor, offset - start, start).rfind(b"\n")
             if found >= 0:
                 return start + found + 1
             offset = start
@@ -146,6 +151,7 @@ STEERING = "steering.csv"
 EFFECTS = "effects.csv"
 FILES = (METRICS, MONITOR, EPISODE_METRICS, REWARDS, EVALUATION, OPPONENTS, STRATEGY, STEERING, EFFECTS)
 
+_MONITOR_HEAD = json.dumps({"t_start": 0})
 _OUTCOMES = {1: "won", 0: "drawn", -1: "lost"}
 Cell: TypeAlias = str | int | float | bool | None
 
@@ -176,8 +182,12 @@ class CsvLogger:
         outcomes = [_OUTCOMES[outcome] if self._has_winners else "" for outcome in episodes.outcomes.tolist()]
         opponents = [names[index] for index in episodes.opponents.tolist()]
         columns = (episodes.rewards.tolist(), episodes.lengths.tolist(), outcomes, opponents)
-        header = ("iteration", "env_steps", "reward", "length", "outcome", "opponent", "stage")
-        self._rows(MONITOR, header, ((*when, *row, iteration.phase) for row in zip(*columns, strict=True)))
+        header = ("r", "l", "t", "iteration", "env_steps", "outcome", "opponent", "stage")
+        rows = (
+            (reward, length, counters.env_steps, *when, outcome, opponent, iteration.phase)
+            for reward, length, outcome, opponent in zip(*columns, strict=True)
+        )
+        self._rows(MONITOR, header, rows)
         means = self._episode_metrics.summarise(episodes.episode_metrics)
         if means:
             row = (*when, len(episodes), *(round(value, 6) for value in means.values()))
@@ -223,6 +233,8 @@ class CsvLogger:
         lines = [",".join(map(_text, row)) for row in rows]
         if log.is_empty:
             lines.insert(0, ",".join(map(_text, header)))
+            if name == MONITOR:
+                lines.insert(0, f"#{_MONITOR_HEAD}")
         log.append("\n".join(lines) + "\n")
 
 

@@ -328,8 +328,8 @@ _TITLE_INCHES, _TICKS_INCHES, _LEGEND_INCHES = 0.4, 0.32, 0.18  # above a panel,
 
 Draw: TypeAlias = Callable[[Axes, CurveData], bool]
 
-draw_reward = partial(_draw_episodes, column="reward", metric="episode_return", colour=COLOURS[0])
-draw_length = partial(_draw_episodes, column="length", metric="episode_length", colour=COLOURS[2])
+draw_reward = partial(_draw_episodes, column="r", metric="episode_return", colour=COLOURS[0])
+draw_length = partial(_draw_episodes, column="l", metric="episode_length", colour=COLOURS[2])
 draw_losses = partial(_draw_pair, left=("policy_loss", "policy loss"), right=("value_loss", "value loss"))
 draw_entropy = partial(_draw_pair, left=("entropy", "entropy"), right=("approx_kl", "KL divergence"))
 
@@ -353,7 +353,7 @@ class CurvesLogger(BaseCallback):
     def __init__(self, run_folder: Path) -> None:
         self._run_folder = run_folder
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         """Draw it, also after an error or a stop."""
         draw_curves(self._run_folder)
 

@@ -98,7 +98,7 @@ class ResourcesLogger(BaseCallback):
         self._parts_s = dict.fromkeys(PARTS, 0.0)
         self._started_s = self._last_row_s = self._last_event_s = clock()
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         """Start measuring."""
         self._started_s = self._last_row_s = self._last_event_s = self._clock()
 
@@ -124,7 +124,7 @@ class ResourcesLogger(BaseCallback):
         """Count the time since the last callback as that of the evaluation."""
         self._parts_s["evaluation"] += self._pass()
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         """Write the remaining times as the last row, if there are any, and close the file."""
         if any(self._parts_s.values()):
             self._write(counters)

@@ -23,7 +23,7 @@ class TensorBoardLogger(BaseCallback):
         self._file: FileWriter | None = None
         self._next_flush_s = 0.0
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         """Open a file; purge what an earlier session wrote after the checkpoint that this one resumes from."""
         self._names.start(counters.env_steps)
         purge_step = counters.env_steps + 1 if counters.env_steps else 0
@@ -38,7 +38,7 @@ class TensorBoardLogger(BaseCallback):
         """Write the evaluation's numbers."""
         self._write(self._names.of_evaluation(evaluated), evaluated.counters)
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()

@@ -42,7 +42,7 @@ class WandbLogger(BaseCallback):
         self._names = ScalarNames()
         self._run: wandb.Run | None = None
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         """Open the W&B run."""
         config, mode = self._config, _mode(self._config)
         # W&B posts its own telemetry (`/sdk/otel/v1/metrics`, at exit and every minute) unless these variables say
@@ -79,7 +79,7 @@ class WandbLogger(BaseCallback):
         if self._run is not None and level == "alarm":
             self._run.alert(title=f"{self._title}: alarm", text=text)
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         """Close the W&B run."""
         if self._run is not None:
             run, self._run = self._run, None

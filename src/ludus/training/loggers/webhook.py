@@ -57,7 +57,7 @@ class WebhookLogger(BaseCallback):
             )
         return cls(SecretStr(address), title=title, total_env_steps=total_env_steps, timeout_s=config.timeout_s)
 
-    def on_start(self, counters: Counters) -> None:
+    def on_training_start(self, counters: Counters) -> None:
         """Post that training starts or resumes."""
         self._watch.start(counters)
         how = "resumes at" if counters.env_steps else "starts at"
@@ -78,7 +78,7 @@ class WebhookLogger(BaseCallback):
         if level == "alarm":
             self._say(f"alarm at {counters.env_steps:,} steps: {plain(text)}")
 
-    def on_end(self, counters: Counters) -> None:
+    def on_training_end(self, counters: Counters) -> None:
         """Post how far it got, and wait briefly for unsent messages."""
         self._watch.counters = counters
         self._post.put(end_line(self._watch))

@@ -127,6 +127,7 @@ class Joint:
     strength: float  # largest torque, N m for every kg of body mass
     mirror: str  # name of the joint on the other side; its own in the middle
     mirror_sign: float = 1.0  # what an angle is multiplied with in a mirror
+    is_held: bool = False  # whether it stays at 0 in the reference, which knows no such joint
 
 
 _TRUNK = (
@@ -150,6 +151,7 @@ def _legs(*kinds: str) -> tuple[Joint, ...]:
 
 WALKER_8 = _legs("hip_frontal", "hip", "knee", "ankle")
 WALKER_13 = (*_TRUNK, *_legs("hip_frontal", "hip", "hip_rotation", "knee", "ankle"))
+REFERENCE_JOINTS: Mapping[str, Joint] = MappingProxyType({joint.name: joint for joint in WALKER_13})
 WALKERS: Mapping[str, tuple[Joint, ...]] = MappingProxyType({"walker-8": WALKER_8, "walker-13": WALKER_13})
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from ludus.envs.settings import EnvSettings
 from ludus.worlds.mimic.body import HEIGHT_RANGE_M, MASS_RANGE_KG
 
-Speed = Annotated[float, Field(ge=0.5, le=1.8)]
+Speed = Annotated[float, Field(ge=0.1, le=1.8)]
 Friction = Annotated[float, Field(ge=0.05, le=3.0)]
 
 
@@ -20,11 +20,26 @@ class PushConfig(EnvSettings):
     duration_s: Annotated[float, Field(gt=0.0, le=0.5)] = 0.1  # how long the force lasts
 
 
+class BodyConfig(EnvSettings):
+    """A body of the user's own.
+
+    Attributes:
+        file: MJCF file with a free root, hinges with ranges, and one actuator with a largest torque for each; the body
+            stands straight where all angles are 0; x is forward, y left, z up.
+        joints: Name in the file of each joint of the reference: hips, knees and ankles of both sides at least. Others
+            are held straight by the reference.
+    """
+
+    file: Annotated[Path, Field(strict=False)]
+    joints: dict[str, str]
+
+
 class MimicConfig(EnvSettings):
     """What can be set about the walker, its physics, its reference and its episodes.
 
     Attributes:
         walker: `walker-8` (hips, knees and ankles) or `walker-13` (trunk and hip rotation too).
+        body: A body of your own instead; its sizes, masses, passive damping and solver are those of its file.
         height_m: Standing height of the body.
         mass_kg: Its mass.
         strength: Factor of all torque limits.
@@ -56,6 +71,7 @@ class MimicConfig(EnvSettings):
     """
 
     walker: Literal["walker-8", "walker-13"] = "walker-8"
+    body: BodyConfig | None = None
     height_m: Annotated[float, Field(ge=HEIGHT_RANGE_M[0], le=HEIGHT_RANGE_M[1])] = 1.75
     mass_kg: Annotated[float, Field(ge=MASS_RANGE_KG[0], le=MASS_RANGE_KG[1])] = 75.0
     strength: Annotated[float, Field(gt=0.0, le=5.0)] = 1.0

@@ -16,6 +16,8 @@ from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.rendering.figure import WalkerView, reference_positions
 from ludus.worlds.mimic.rendering.painter import WalkerPainter
 
+_ROOT = 1  # the first body behind the world
+
 
 class WalkerLog:
     """A walker as a stick figure seen from its right, and the one that it imitates beside it."""
@@ -24,11 +26,14 @@ class WalkerLog:
         self._env, self._model = env, env.walker.model
         self._data = mujoco.MjData(self._model)
         self._rows: list[list[float]] = []
-        bodies = ["root", *(f"{side}_{part}" for side in SIDES for part in ("thigh", "shank", "foot"))]
-        self._bodies = [self._model.body(name).id for name in bodies]
-        self._sites = [self._model.site(f"{side}_{point}").id for side in SIDES for point in ("heel", "ball")]
-        self._neck = np.array((0.0, 0.0, 0.75 * env.walker.body.trunk.length_m))
-        self._head = np.array((0.02, 0.0, 0.85 * env.walker.body.trunk.length_m))
+        walker = env.walker
+        joints = [f"{side}_{kind}" for side in SIDES for kind in ("hip", "knee", "ankle")]
+        self._joints = [self._model.joint(walker.anchors.get(name, name)).id for name in joints]
+        points = [f"{walker.mark}{side}_{point}" for side in SIDES for point in ("heel", "ball")]
+        self._sites = [self._model.site(name).id for name in points]
+        trunk_m = walker.height_m - walker.hip_height_m
+        upper = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.75 * trunk_m), (0.02, 0.0, 0.85 * trunk_m))  # hips, neck, head
+        self._upper = [np.array(walker.hips) + place for place in upper]
 
     def record(self) -> None:
         """Record the current state; see `TrajectoryLog`."""
@@ -43,11 +48,10 @@ class WalkerLog:
         """Return `(points, 2)` forward and up: hips, neck, head, then thigh, knee, ankle of both sides, then soles."""
         self._data.qpos[:] = positions
         mujoco.mj_kinematics(self._model, self._data)
-        root = self._bodies[0]
-        turned = self._data.xmat[root].reshape(3, 3)
-        upper = [self._data.xpos[root] + turned @ place for place in (self._neck, self._head)]
-        bodies = [self._data.xpos[body] for body in self._bodies]
-        points = np.array([bodies[0], *upper, *bodies[1:], *(self._data.site_xpos[site] for site in self._sites)])
+        turned = self._data.xmat[_ROOT].reshape(3, 3)
+        upper = [self._data.xpos[_ROOT] + turned @ place for place in self._upper]
+        legs = [self._data.xanchor[joint] for joint in self._joints]
+        points = np.array([*upper, *legs, *(self._data.site_xpos[site] for site in self._sites)])
         return points[:, (0, 2)]
 
     def content(self) -> dict[str, JSON]:
@@ -58,7 +62,7 @@ class WalkerLog:
         columns = [f"{who}{point}_{axis}" for who in ("", "ghost_") for point in points for axis in "xz"]
         return {
             "columns": encode_columns([*columns, "desired"], self._rows),
-            "height": scaled(self._env.walker.body.height_m),
+            "height": scaled(self._env.walker.height_m),
         }
 
 

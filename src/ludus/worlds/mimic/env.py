@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ludus.worlds.mimic.rendering.painter import WalkerPainter
 
 _SPEED_CHANGE_M_S2 = 0.3  # how fast the reference follows a new desired speed
+_USUAL_SPEEDS = (0.1, 0.8)  # of the reference's range, where nothing is asked of a body of the user's own
+_OF_BUILT_IN_BODIES = frozenset(("walker", "height_m", "mass_kg", "joint_damping", "solver_iterations"))
 _SPEED_TOLERANCE_M_S = 0.005  # ranges are shown with two digits
 # Numbers of the random streams; each has room for as many as it needs.
 _STREAM_START, _STREAM_FRICTION, _STREAM_NOISE, _STREAM_COMMAND, _STREAM_PUSH = 0, 8, 16, 64, 80
@@ -194,7 +196,7 @@ class MimicEnv(BatchedEnv):
 
     def _has_fallen(self, positions: Tensor, angles: Tensor) -> Tensor:
         config = self.config
-        low = positions[:, 2] < config.lowest_height * self.walker.body.hip_height_m
+        low = positions[:, 2] < config.lowest_height * self.walker.standing_m
         limit = math.radians(config.largest_tilt_deg)
         return low | (angles[:, 0].abs() > limit) | (angles[:, 1].abs() > limit)
 
@@ -271,7 +273,7 @@ class MimicEnv(BatchedEnv):
         state = self._state
         phases = (2.0 * state["phase"]) % 1.0 if self.config.mirror else state["phase"]
         speeds = torch.stack((state["speed"], state["desired"]), dim=1)
-        vector = observation.observe(positions, velocities, angles, phases, speeds, self.walker.body.hip_height_m)
+        vector = observation.observe(positions, velocities, angles, phases, speeds, self.walker.standing_m)
         vector = torch.where(self._mirrored().unsqueeze(1), self._reflection.apply(vector), vector)
         return {"vector": vector.unsqueeze(1)}
 
@@ -289,7 +291,7 @@ class MimicEnv(BatchedEnv):
 
     @property
     def _prefix(self) -> str:
-        return f"{self.spec.id}/{self.config.walker}/"
+        return f"{self.spec.id}/{self.walker.name}/"
 
     def snapshot(self) -> dict[str, Tensor]:
         """Return the whole state as tensors that later steps do not touch."""
@@ -352,6 +354,11 @@ def _check(config: MimicConfig) -> None:
             f"a decision at {config.control_rate_hz:g} Hz takes {steps:g} physics steps of {config.physics_step_s:g} "
             "s; it must be a whole number: change control_rate_hz or physics_step_s"
         )
+    of_people = sorted(_OF_BUILT_IN_BODIES & config.model_fields_set)
+    if config.body is not None and of_people:
+        raise ConfigError(
+            f"{', '.join(of_people)} cannot be set for a body of your own, whose file decides"
+        )
     for name, pair in (("speed_range", config.speed_range), ("friction_range", config.friction_range)):
         if pair is not None and pair[0] > pair[1]:
             raise ConfigError(f"{name} must go from low to high, got {pair[0]:g} to {pair[1]:g}")
@@ -360,7 +367,12 @@ def _check(config: MimicConfig) -> None:
 def _make_reference(config: MimicConfig, walker: Walker) -> tuple[Reference, tuple[float, float], tuple[str, ...]]:
     """Return the reference, the range of desired speeds, and warnings."""
     if config.motion is None:
-        return normal_reference(walker), config.speed_range, ()
+        reference = normal_reference(walker)
+        if config.body is None or "speed_range" in config.model_fields_set:
+            return reference, config.speed_range, ()
+        low, high = reference.speeds
+        usual = (low + share * (high - low) for share in _USUAL_SPEEDS)
+        return reference, (next(usual), next(usual)), ()
     return follow_motion(config.motion, config, walker)
 
 

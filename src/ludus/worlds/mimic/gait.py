@@ -28,6 +28,7 @@ _TURN = (0.0, 4.0, 0.0)  # the side whose heel strikes is in front
 NORMAL_SPEED_M_S = 1.25
 NORMAL_PERIOD_S = 1.10  # of a stride, for a body of 1.75 m
 NORMAL_HEIGHT_M = 1.75
+NORMAL_HIP_HEIGHT_M = 0.53 * NORMAL_HEIGHT_M
 SPEED_RANGE_M_S = (0.7, 1.6)
 # Share of a joint's excursion that grows with the length of the stride.
 _GROWTH: Mapping[str, float] = MappingProxyType({"hip": 1.0, "knee": 0.4, "ankle": 0.5})

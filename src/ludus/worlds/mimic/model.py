@@ -1,8 +1,8 @@
 """Builds a walker for MuJoCo from its body, its joints and how it is driven."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 from xml.etree.ElementTree import Element, tostring
@@ -27,19 +27,48 @@ _CLOTH, _SHOE, _UNSEEN = (0.30, 0.38, 0.52, 1.0), (0.25, 0.28, 0.33, 1.0), (0.0,
 class Walker:
     """A walker that MuJoCo can run."""
 
-    body: Body  # its sizes
+    name: str
+    height_m: float  # standing height
+    mass_kg: float  # total mass
+    hip_height_m: float  # of the hips over the sole of a straight leg
+    ankle_height_m: float  # of the ankle over the sole
+    standing_m: float  # height of the root where it stands straight
     joints: tuple[Joint, ...]  # in the order of actions and of the angles behind the root's 7 positions
     limits_nm: tuple[float, ...]  # largest torque of each joint
     model: mujoco.MjModel  # what MuJoCo compiled
     text: str  # the MJCF text of it
+    hips: tuple[float, ...] = (0.0, 0.0, 0.0)  # where the middle of the hips is in the frame of the root
+    feet: tuple[str, ...] = ("right_foot", "left_foot")  # names of their bodies
+    # Names in the model of the joints that follow the reference, by its names; others have the same.
+    anchors: Mapping[str, str] = field(default_factory=dict)
+    mark: str = ""  # before the names of heels, balls and soles
+    contact_radius_m: float = CONTACT_RADIUS_M  # of the spheres that mark heels and balls
+    body: Body | None = None  # what a built-in walker was made from
+    spec: mujoco.MjSpec | None = None  # what a body of the user's own was compiled from
 
 
 def make_walker(config: MimicConfig) -> Walker:
     """Build the walker that a world's settings describe; raise ConfigError if the body is impossible."""
+    if config.body is not None:
+        from ludus.worlds.mimic.own_body import load_walker
+
+        return load_walker(config, config.body)
     body, joints = make_body(config.height_m, config.mass_kg), WALKERS[config.walker]
     limits = tuple(joint.strength * config.mass_kg * config.strength for joint in joints)
     text = tostring(_whole(body, joints, limits, config), encoding="unicode")
-    return Walker(body, joints, limits, _compiled(text), text)
+    return Walker(
+        name=config.walker,
+        height_m=body.height_m,
+        mass_kg=body.mass_kg,
+        hip_height_m=body.hip_height_m,
+        ankle_height_m=body.ankle_height_m,
+        standing_m=body.hip_height_m,
+        joints=joints,
+        limits_nm=limits,
+        model=_compiled(text),
+        text=text,
+        body=body,
+    )
 
 
 @lru_cache(maxsize=8)
@@ -138,9 +167,14 @@ def _drive(joint: Joint, limit: float, config: MimicConfig) -> Element:
     """Return the actuator: a motor controlled by a share of its torque, or a servo by an angle in rad."""
     if config.action == "torque":
         return _element("motor", name=joint.name, joint=joint.name, gear=limit, ctrlrange=(-1.0, 1.0))
-    stiffness = config.stiffness * _STIFFNESS * limit / config.strength
-    damping = 2.0 * config.damping * math.sqrt(stiffness * _LIMB_INERTIA)
+    stiffness, damping = servo_gains(config, limit, _LIMB_INERTIA)
     return _element("position", name=joint.name, joint=joint.name, kp=stiffness, kv=damping, forcerange=(-limit, limit))
+
+
+def servo_gains(config: MimicConfig, limit_nm: float, inertia_kg_m2: float) -> tuple[float, float]:
+    """Return stiffness in N m/rad and damping in N m s/rad of the servo of a joint with a largest torque."""
+    stiffness = config.stiffness * _STIFFNESS * limit_nm / config.strength
+    return stiffness, 2.0 * config.damping * math.sqrt(stiffness * inertia_kg_m2)
 
 
 def _inertia(segment: Segment, position: tuple[float, float, float], axis: int = 2) -> Element:

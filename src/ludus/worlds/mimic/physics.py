@@ -1,5 +1,6 @@
 """MuJoCo behind a batch: all walkers advance by one decision in one call of its native thread pool."""
 
+from copy import copy
 from typing import NamedTuple
 
 import mujoco
@@ -114,7 +115,7 @@ def _friction_models(walker: Walker, config: MimicConfig) -> list[mujoco.MjModel
         return [walker.model]
     models = []
     for friction in np.linspace(*config.friction_range, FRICTION_LEVELS):
-        model = mujoco.MjModel.from_xml_string(walker.text)
+        model = copy(walker.model)
         model.geom_friction[:, 0] = friction
         models.append(model)
     return models

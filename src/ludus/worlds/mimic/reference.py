@@ -20,7 +20,7 @@ from ludus.worlds.mimic import gait
 from ludus.worlds.mimic.body import SIDES, kind_of
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.gait import Curves, Floats, NormalGait
-from ludus.worlds.mimic.model import CONTACT_RADIUS_M, POINTS, Walker
+from ludus.worlds.mimic.model import POINTS, Walker
 
 PHASES = 128  # of a stride, in the table
 _SPEEDS = 10
@@ -111,13 +111,19 @@ _NORMAL_REFERENCES: dict[str, Reference] = {}
 def _make_normal_reference(walker: Walker) -> Reference:
     curves = NormalGait(has_trunk=any(joint.segment == "upper" for joint in walker.joints))
     lengths = np.array([make_stride(walker, curves, amplitude).length_m for amplitude in _AMPLITUDES])
-    speeds = np.linspace(*gait.SPEED_RANGE_M_S, _SPEEDS)
+    _check_length(float(lengths.max()))
+    # Built-in bodies walk as people of their height do. Others walk dynamically similar to a person: at equal Froude
+    # numbers v^2 / (g l), so that speeds and periods go with the root of the legs' length l.
+    ratio = 1.0 if walker.body is not None else walker.hip_height_m / gait.NORMAL_HIP_HEIGHT_M
+    low, high = gait.SPEED_RANGE_M_S
+    speeds = (low * ratio**0.5, high * ratio**0.5)
+    height = walker.height_m if walker.body is not None else gait.NORMAL_HEIGHT_M
     rows = []
-    for speed in speeds:
-        period = gait.period_s(float(speed), walker.body.height_m)
+    for speed in np.linspace(*speeds, _SPEEDS):
+        period = ratio**0.5 * gait.period_s(float(speed) / ratio**0.5, height)
         amplitude = float(np.interp(speed * period, lengths, _AMPLITUDES))
         rows.append(_row(make_stride(walker, curves, amplitude), period))
-    return _reference(rows, gait.SPEED_RANGE_M_S, walker)
+    return _reference(rows, speeds, walker)
 
 
 def make_reference(walker: Walker, curves: Curves, speed_range: tuple[float, float], speeds: int = 5) -> Reference:
@@ -126,13 +132,17 @@ def make_reference(walker: Walker, curves: Curves, speed_range: tuple[float, flo
     Raises ConfigError if the motion does not walk forward on this walker.
     """
     stride = make_stride(walker, curves, 1.0)
-    if stride.length_m < 0.1:
-        raise ConfigError(
-            f"the motion moves the walker by {stride.length_m:.2f} m per stride; a gait must walk forward: check that "
-            "flexion is positive and the units are right"
-        )
+    _check_length(stride.length_m)
     grid = np.linspace(*speed_range, speeds)
     return _reference([_row(stride, stride.length_m / float(speed)) for speed in grid], speed_range, walker)
+
+
+def _check_length(length_m: float) -> None:
+    if length_m < 0.1:
+        raise ConfigError(
+            f"the motion moves the walker by {length_m:.2f} m per stride; a gait must walk forward: check that "
+            "flexion is positive and the units are right"
+        )
 
 
 def _reference(rows: Sequence[Floats], speeds: tuple[float, float], walker: Walker) -> Reference:
@@ -156,7 +166,9 @@ def make_stride(walker: Walker, curves: Curves, amplitude: float) -> Stride:
     for joint in walker.joints:
         kind = kind_of(joint.name)
         side = joint.name.partition("_")[0]
-        if side in SIDES:
+        if joint.is_held:
+            columns.append(np.zeros_like(phases))
+        elif side in SIDES:
             columns.append(curves.joint(kind, side, phases, amplitude))
         else:
             columns.append(curves.trunk(kind, phases))
@@ -179,7 +191,7 @@ def _points(walker: Walker, angles: Floats, orientation: Floats) -> tuple[Floats
     """Return the feet's lowest points from the root, `(phases, points, 3)`, along the world's axes and its own."""
     model = walker.model
     data = mujoco.MjData(model)
-    names = [f"{side}_{point}" for side in SIDES for point in POINTS]
+    names = [f"{walker.mark}{side}_{point}" for side in SIDES for point in POINTS]
     spheres = [[model.geom(f"{name}_{index}").id for index in range(2)] for name in names]
     sites = [model.site(name).id for name in names]
     world, own = np.empty((len(angles), len(names), 3)), np.empty((len(angles), len(names), 3))
@@ -190,7 +202,7 @@ def _points(walker: Walker, angles: Floats, orientation: Floats) -> tuple[Floats
         mujoco.mj_kinematics(model, data)
         centres = data.geom_xpos[spheres].copy()
         lowest = centres[np.arange(len(names)), centres[:, :, 2].argmin(axis=1)]
-        world[phase] = lowest - (0.0, 0.0, CONTACT_RADIUS_M)
+        world[phase] = lowest - (0.0, 0.0, walker.contact_radius_m)
         own[phase] = data.site_xpos[sites] @ data.xmat[1].reshape(3, 3)
     return world, own
 

@@ -50,7 +50,7 @@ class Scorer:
     """Compares walkers with the reference, and follows their feet and torques over an episode."""
 
     def __init__(self, walker: Walker, config: MimicConfig, games: int) -> None:
-        self._joints, self._mass_kg = walker.joints, config.mass_kg
+        self._joints, self._mass_kg = walker.joints, walker.mass_kg
         self._seconds = 1.0 / config.control_rate_hz
         self._feet = torch.zeros(games, len(STATE))
         self._peaks = torch.zeros(games, len(walker.joints))

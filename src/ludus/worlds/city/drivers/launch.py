@@ -8,7 +8,6 @@ import platform
 import select
 import shutil
 import time
-import tty
 from pathlib import Path
 
 from ludus.core.errors import ConfigError, GameLostError, GameNotFoundError
@@ -31,6 +30,8 @@ class GamePrompt:
     def __init__(self, style: Prompt) -> None:
         """Open a terminal for a game that is about to be started."""
         self._style = style
+        import tty  # POSIX only, as the virtual screens are
+
         self._ours, self.terminal = os.openpty()
         tty.setraw(self.terminal)  # no echo of what we write
         os.set_blocking(self._ours, False)

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import psutil
 
-from ludus.core.errors import GameLostError, GameNotFoundError
+from ludus.core.errors import GameLostError, GameNotFoundError, UnsupportedError
 from ludus.core.files import wrap_disk_errors
 from ludus.worlds.city.screen.capture import ScreenCapture
 from ludus.worlds.city.screen.input import GuardedInput
@@ -80,6 +80,8 @@ class VirtualScreen:
 
     def __init__(self, width: int, height: int) -> None:
         """Start a screen; raise GameNotFoundError if Xvfb is not installed, GameLostError if it does not start."""
+        if os.name != "posix":
+            raise UnsupportedError("a virtual screen needs Linux with Xvfb; the embedded city game runs everywhere")
         if shutil.which("Xvfb") is None:
             raise GameNotFoundError("a virtual screen needs Xvfb; install it with: apt-get install xvfb")
         self.width, self.height = width, height

@@ -32,7 +32,7 @@ def export_gait(path: Path, walker: Walker, speed_m_s: float, rate_hz: float, *,
         columns = {f"{name}_deg": angles[:, index] for index, name in enumerate(names)}
         if velocities:
             columns |= {f"{name}_vel_deg_s": speeds[:, index] for index, name in enumerate(names)}
-        said = f"normal gait at {speed_m_s:g} m/s on a body of {walker.body.height_m:g} m; flexion is positive"
+        said = f"normal gait at {speed_m_s:g} m/s on a body of {walker.height_m:g} m; flexion is positive"
         data = csv_text(columns, rate_hz, (said,)).encode()
     write_atomic(path, data)
     return len(angles)

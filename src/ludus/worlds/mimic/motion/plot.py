@@ -84,7 +84,7 @@ def _draw_strip(axes: Axes, walker: Walker, stride: Stride) -> None:
         axes.plot(*points["trunk"][-1], "o", color=_TRUNK_COLOUR, markersize=15)
         axes.text(place[0], -0.1, f"{100.0 * phase:.0f} %", ha="center", va="top", fontsize=9, color="0.35")
     axes.set_xlim(-0.75 * _APART_M, (_POSES - 0.25) * _APART_M)
-    axes.set_ylim(-0.28, 1.02 * walker.body.height_m)
+    axes.set_ylim(-0.28, 1.02 * walker.height_m)
     axes.set_aspect("equal")
     axes.set_axis_off()
 

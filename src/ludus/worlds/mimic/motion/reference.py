@@ -83,7 +83,7 @@ def checked_stride(motion: Motion, walker: Walker) -> Stride:
         way = "backward" if stride.length_m < -_SHORTEST_M else "not at all"
         raise FormatError(
             f"motion file {motion.source} walks {way}: {stride.length_m:.2f} m per stride on a body of "
-            f"{walker.body.height_m:g} m; check that hips, knees and ankles are positive in flexion"
+            f"{walker.height_m:g} m; check that hips, knees and ankles are positive in flexion"
         )
     if ROOT_HEIGHT in motion.root:
         _check_height(motion, walker, stride)
@@ -99,7 +99,7 @@ def _check_height(motion: Motion, walker: Walker, stride: Stride) -> None:
         raise FormatError(
             f"motion file {motion.source}: {motion.row_name} {motion.rows[frame]}, column 'root_height_m': at phase "
             f"{deepest / PHASES:.2f} of the stride the feet are {100.0 * depths[deepest]:.0f} cm below the ground on a "
-            f"body of {walker.body.height_m:g} m; set height_m to that of the person, or leave the column out"
+            f"body of {walker.height_m:g} m; set height_m to that of the person, or leave the column out"
         )
 
 
@@ -125,7 +125,7 @@ def flight(motion: Motion, stride: Stride, walker: Walker) -> str | None:
     backward = (-slope(stride.points[:, :, 0])).max(axis=1)
     falling = -slope(slope(stride.root[:, 0])) / motion.stride.period_s**2
     speed = natural_speed_m_s(motion, stride)
-    fastest = (_RUNNING_FROUDE * GRAVITY_M_S2 * walker.body.hip_height_m) ** 0.5
+    fastest = (_RUNNING_FROUDE * GRAVITY_M_S2 * walker.hip_height_m) ** 0.5
     if falling.max() > GRAVITY_M_S2 and backward.min() < _STANDING_SHARE * np.median(backward):
         place = int(backward.argmin()) / PHASES
         what = f"has a flight phase, as running does: no foot is on the ground around phase {place:.2f} of the stride"
@@ -162,7 +162,7 @@ def reference_of_motion(
     if not _within(speed_range, limits):
         raise ConfigError(
             f"speed_range {speed_range[0]:g} to {speed_range[1]:g} m/s does not fit the motion {motion.source}, which "
-            f"walks at {natural:.2f} m/s on a body of {walker.body.height_m:g} m; valid: from {limits[0]:.2f} to "
+            f"walks at {natural:.2f} m/s on a body of {walker.height_m:g} m; valid: from {limits[0]:.2f} to "
             f"{limits[1]:.2f}"
         )
     return make_reference(walker, curves_of(motion, walker, symmetric=symmetric), limits, _SPEEDS)
@@ -218,7 +218,7 @@ def summarise(motion: Motion, walker: Walker) -> dict[str, JSON]:
         "period_s": _rounded(mean.period_s),
         "period_spread_s": _rounded(mean.period_spread_s),
         "cadence_steps_min": _rounded(120.0 / mean.period_s),
-        "body_height_m": walker.body.height_m,
+        "body_height_m": walker.height_m,
         "stride_length_m": _rounded(stride.length_m),
         "natural_speed_m_s": _rounded(natural),
         "speed_range_m_s": [_rounded(limit) for limit in speed_limits_m_s(natural)],

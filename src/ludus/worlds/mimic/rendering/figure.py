@@ -18,6 +18,7 @@ Point: TypeAlias = tuple[float, float, float]
 SIZE = (960, 540)  # largest pictures, width and height; software GL draws about 15 per second on two cores
 FIGURE_GROUPS = (1, 2)  # geom groups of the ground and of the figure; what only the physics needs is not seen
 _GROUND, _FIGURE = FIGURE_GROUPS
+_SHOWN_GROUPS, _HIDDEN = (0, 1, 2), 0  # those of a file that MuJoCo shows; what is not drawn
 _SKIN: Color = (0.90, 0.68, 0.54)
 _SHIRT: Color = (0.16, 0.52, 0.68)
 _SHORTS: Color = (0.19, 0.21, 0.30)
@@ -51,7 +52,20 @@ def reference_positions(frame: Frame, game: int) -> Floats:
 
 def figure_of(walker: Walker) -> mujoco.MjModel:
     """Return the model to draw a walker with: its bodies, joints and positions are those of the physics model."""
-    return _compiled(walker.text, walker.body)
+    return _compiled(walker.text, walker.body) if walker.body is not None else _own_figure(walker)
+
+
+def _own_figure(walker: Walker) -> mujoco.MjModel:
+    """Return a body of the user's own with its own shapes and colours."""
+    assert walker.spec is not None  # noqa: S101 - one of both is there
+    spec = walker.spec.copy()
+    for geom in spec.geoms:
+        is_ground = geom.type == mujoco.mjtGeom.mjGEOM_PLANE
+        geom.group = _GROUND if is_ground else _FIGURE if geom.group in _SHOWN_GROUPS else _HIDDEN
+    _set_light(spec)
+    if not any(texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX for texture in spec.textures):
+        _add_sky(spec)
+    return spec.compile()
 
 
 @lru_cache(maxsize=8)
@@ -59,6 +73,7 @@ def _compiled(text: str, body: Body) -> mujoco.MjModel:
     spec = mujoco.MjSpec.from_string(text)
     for geom in spec.geoms:
         geom.group = 0
+    _set_light(spec)
     _set_scene(spec)
     upper = spec.body("upper")
     _Shape(spec.body("root"), body).pelvis()
@@ -71,8 +86,8 @@ def _compiled(text: str, body: Body) -> mujoco.MjModel:
     return spec.compile()
 
 
-def _set_scene(spec: mujoco.MjSpec) -> None:
-    """Set size, colours and light; multisampling is off, because software GL takes four times as long with it."""
+def _set_light(spec: mujoco.MjSpec) -> None:
+    """Set size and light; multisampling is off, because software GL takes four times as long with it."""
     spec.visual.global_.offwidth, spec.visual.global_.offheight = SIZE
     quality = spec.visual.quality
     quality.offsamples, quality.numslices, quality.numstacks = 0, 20, 12
@@ -81,10 +96,18 @@ def _set_scene(spec: mujoco.MjSpec) -> None:
     sun = spec.worldbody.add_light()
     sun.type, sun.dir, sun.castshadow = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, [-0.35, 0.55, -1.0], False
     sun.diffuse, sun.specular = [0.5, 0.5, 0.48], [0.05] * 3
+
+
+def _set_scene(spec: mujoco.MjSpec) -> None:
+    """Set the colours of ground and sky."""
     ground = spec.geom("ground")
     ground.group, ground.material, ground.rgba = _GROUND, "", [*_MEADOW, 1.0]
     for looks in (*spec.materials, *spec.textures):  # of the physics model, which need not have any
         spec.delete(looks)
+    _add_sky(spec)
+
+
+def _add_sky(spec: mujoco.MjSpec) -> None:
     sky = spec.add_texture()
     sky.name, sky.type, sky.builtin = "sky", mujoco.mjtTexture.mjTEXTURE_SKYBOX, mujoco.mjtBuiltin.mjBUILTIN_GRADIENT
     sky.width = sky.height = 64

@@ -67,7 +67,7 @@ class WalkerPainter:
             self._scene.flags[flag] = False  # software GL is ten times as slow with them
         self._option, self._camera = _option(), mujoco.MjvCamera()
         self._bodies = mujoco.MjData(self._model), mujoco.MjData(self._model)
-        self._feet = [self._model.body(f"{side}_foot").id for side in ("right", "left")]
+        self._feet = [self._model.body(foot).id for foot in walker.feet]
         self._caption = _make_caption(size)
         self._way: deque[tuple[float, float]] = deque()
 
@@ -106,9 +106,9 @@ class WalkerPainter:
         """Add everything to the scene."""
         scene, (walker, ghost) = self._scene, self._bodies
         x, y = float(view.positions[0]), float(view.positions[1])
-        ahead, aside, up = (self._walker.body.height_m * part for part in _LOOKS_AT)
+        ahead, aside, up = (self._walker.height_m * part for part in _LOOKS_AT)
         self._camera.lookat[:] = (x + ahead, y + aside, up)
-        self._camera.distance = _DISTANCE_HEIGHTS * self._walker.body.height_m
+        self._camera.distance = _DISTANCE_HEIGHTS * self._walker.height_m
         self._camera.azimuth, self._camera.elevation = _AZIMUTH_DEG, _ELEVATION_DEG
         self._pose(walker, view.positions)
         everything = mujoco.mjtCatBit.mjCAT_ALL
@@ -147,7 +147,7 @@ class WalkerPainter:
     def _add_shadows(self, data: mujoco.MjData, strength: float) -> None:
         """Add a spot below each foot, the fainter the higher it is: what says where the ground is."""
         for foot in self._feet:
-            above = float(data.xpos[foot, 2]) - self._walker.body.ankle_height_m
+            above = float(data.xpos[foot, 2]) - self._walker.ankle_height_m
             turn = data.xmat[foot].reshape(3, 3)
             heading = np.arctan2(turn[1, 0], turn[0, 0])
             rotation = np.array(
