@@ -38,8 +38,7 @@ class CoinRace(ParallelEnv):
         return {agent: np.array(seen, np.float32) / (8, 4, 10) for agent, seen in sight.items()}
 
 
-# %% From here on it is a world like any other: past selves, ratings, evaluation, tournaments, reports.
-ludus.register_env("coin-race-v1", CoinRace)
-steps = f"total_env_steps={os.environ.get('LUDUS_EXAMPLE_STEPS', '200_000')}"
-run = ludus.train("coin-race-v1", overrides=[steps, "evaluation.matches=20", "monitoring.console=plain"])
+# %% It becomes the world `coin-race-v1`, like any other: past selves, ratings, evaluation, tournaments, reports.
+steps = int(os.environ.get("LUDUS_EXAMPLE_STEPS", "200_000"))
+run = ludus.train(env=CoinRace, total_env_steps=steps, monitoring={"console": "plain"})
 print(ludus.evaluate(run.folder, "random", matches=50).rows[0]["win_rate"])

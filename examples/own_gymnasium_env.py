@@ -29,8 +29,8 @@ class Balance(gym.Env):
         return np.clip(self.state, -2, 2).astype(np.float32), 1.0, fell, self.steps >= self.length, {}
 
 
-# %% `env_kwargs` are the constructor's arguments; `world.settings.workers=2` would need the class in a file of its own.
-ludus.register_env("balance-v1", Balance)
-steps = f"total_env_steps={os.environ.get('LUDUS_EXAMPLE_STEPS', '60_000')}"
-run = ludus.train("balance-v1", overrides=[steps, "world.settings.env_kwargs={push: 0.2}", "monitoring.console=plain"])
+# %% `env_kwargs` are the constructor's arguments; `"workers": 2` would need the class in a file of its own.
+steps = int(os.environ.get("LUDUS_EXAMPLE_STEPS", "60_000"))
+settings = {"env_kwargs": {"push": 0.2}}
+run = ludus.train(env=Balance, total_env_steps=steps, world={"settings": settings}, monitoring={"console": "plain"})
 print(f"{ludus.evaluate(run.folder, matches=20).mean_return:.0f} of 100 steps")
