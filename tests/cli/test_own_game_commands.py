@@ -79,6 +79,18 @@ def test_a_game_goes_all_the_way(run: Run, elsewhere: Path, workers: int) -> Non
     verify_replay(replay)
 
 
+def test_a_game_of_one_team_is_scored_by_its_return_and_shown_alone(run: Run, elsewhere: Path) -> None:
+    words = [word for word in TINY if not word.startswith(("opponents", "league"))]
+    team = "world.settings.teams={player_0: us, player_1: us}"
+    mine = ("--plugin", "pick_game.py")
+    code, _, err = run("train", "pick", *words, team, *mine, "--preset", "default", "--run-dir", "run")
+    assert code == 0, err
+    assert "mean_return" in (elsewhere / "run" / "evaluation_results.csv").read_text()
+    code, out, err = run("demo", "run", *mine, "--video", "match.mp4")
+    assert code == 0, err
+    assert "run: 3 steps" in out
+
+
 def test_a_run_of_a_game_that_is_not_registered_says_what_to_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(".")
     import pick_game  # type: ignore[import-not-found,unused-ignore]  # noqa: F401 - a program that registers it
