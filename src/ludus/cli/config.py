@@ -44,7 +44,7 @@ def list_presets(world: Annotated[str | None, Argument(help="Only the presets of
     from ludus.config import PresetDirectory
     from ludus.envs.world import find_world, registered_envs
 
-    names = (*registered_envs(), "gym:ID") if world is None else (world,)
+    names = (*registered_envs(), "gym:ID", "pettingzoo:MODULE") if world is None else (world,)
     directories = [(name, PresetDirectory(find_world(name).package)) for name in names]
     rows = [(name, preset, directory.about(preset)) for name, directory in directories for preset in directory.names()]
     if rows:

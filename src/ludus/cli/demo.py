@@ -103,7 +103,7 @@ def _contenders(
     if agent is not None:
         agent.check_world(env.spec)
     display, known = display_of(env.spec.id), env.spec.bots
-    if env.spec.seats == 1:
+    if len(set(env.spec.teams)) == 1:
         _refuse(env, {"--against": right})
         if agent is not None:
             return [Player(player, agent.policy)]

@@ -89,9 +89,9 @@ def load_plugins(plugins: list[str] | None, world: str = "") -> str:
 
     named = list(plugins or ())
     if ":" in world:
-        from ludus.envs.registry import gymnasium_module  # imports torch, which other commands do without
+        from ludus.envs.registry import imported_module  # imports torch, which other commands do without
 
-        named += filter(None, [gymnasium_module(world)])
+        named += filter(None, [imported_module(world)])
     if named and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # last, so that no file that happens to lie here replaces an installed module
     for plugin in named:

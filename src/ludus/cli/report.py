@@ -132,7 +132,7 @@ def _matches(run: "Run", opponents: Sequence[str], matches: int) -> "Iterator[di
     from ludus.evaluation.trajectory import match_trajectory
 
     agent = load_playable_agent(str(run.folder))
-    is_alone, shown = agent.spec.seats == 1, shown_settings(agent.spec.id, agent.settings)
+    is_alone, shown = len(set(agent.spec.teams)) == 1, shown_settings(agent.spec.id, agent.settings)
     if is_alone:
         opponents = opponents or [""]
     elif not opponents:  # it was never evaluated

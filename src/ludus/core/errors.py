@@ -42,9 +42,12 @@ class ConfigFileError(ConfigError):
 class UnknownNameError(LudusError, ValueError):
     """A name is not among the registered ones."""
 
-    def __init__(self, kind: str, name: str, valid: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, valid: Iterable[str], hint: str = "") -> None:
+        """Say what is unknown; `hint` is the next step where no valid name is near."""
         self.kind, self.name, self.valid = kind, name, tuple(valid)
-        super().__init__(f"unknown {kind} {name!r}{did_you_mean(name, self.valid)}; valid: {', '.join(self.valid)}")
+        near = did_you_mean(name, self.valid)
+        further = f"; {hint}" if hint and not near else ""
+        super().__init__(f"unknown {kind} {name!r}{near}; valid: {', '.join(self.valid)}{further}")
 
 
 class ActionError(LudusError, ValueError):

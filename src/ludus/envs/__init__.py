@@ -7,7 +7,8 @@ from ludus.core import lazy_names
 if TYPE_CHECKING:
     from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Mirror, Observations, Reflection, StepResult
     from ludus.envs.check import check_env
-    from ludus.envs.registry import make_env, register_env, register_world
+    from ludus.envs.own_games import env_name, register_env, register_world
+    from ludus.envs.registry import make_env
     from ludus.envs.world import World, registered_envs
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "StepResult",
     "World",
     "check_env",
+    "env_name",
     "make_env",
     "register_env",
     "register_world",
@@ -28,10 +30,11 @@ __all__ = [
 ]
 
 _BASE = ("BatchedEnv", "Bots", "EnvRequest", "EnvSpec", "Mirror", "Observations", "Reflection", "StepResult")
-_REGISTRY = ("make_env", "register_env", "register_world")
+_REGISTERING = ("env_name", "register_env", "register_world")
 __getattr__ = lazy_names(
     __name__,
     dict.fromkeys(_BASE, "ludus.envs.base")
-    | dict.fromkeys(_REGISTRY, "ludus.envs.registry")
+    | dict.fromkeys(_REGISTERING, "ludus.envs.own_games")
+    | {"make_env": "ludus.envs.registry"}
     | {"check_env": "ludus.envs.check", "World": "ludus.envs.world", "registered_envs": "ludus.envs.world"},
 )

@@ -144,7 +144,7 @@ class Display:
     play: Play | None = None
 
 
-GYMNASIUM_DISPLAY = Display(drawn={"env_kwargs": {"render_mode": "rgb_array"}})
+GYMNASIUM_DISPLAY = Display(drawn={"workers": 0, "env_kwargs": {"render_mode": "rgb_array"}})  # workers cannot draw
 
 
 def display_of(world: str) -> Display:

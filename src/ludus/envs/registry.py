@@ -5,62 +5,43 @@ import logging
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from ludus.config.layers import as_model, child_annotation
 from ludus.core.errors import ConfigError, DeviceError, UnknownNameError
-from ludus.envs.base import BatchedEnv, EnvRequest
+from ludus.envs.own_games import env_name as env_name  # the registry's users find them here too
+from ludus.envs.own_games import register_env as register_env
+from ludus.envs.own_games import register_world as register_world
 from ludus.envs.settings import EnvSettings
 from ludus.envs.world import (
     GYMNASIUM_PREFIX,
-    EnvFactory,
-    Lazy,
-    World,
+    PETTINGZOO_PREFIX,
     find_world,
     known_world,
-    known_worlds,
+    pettingzoo_module,
     registered_envs,
     resolve,
 )
-from ludus.envs.world_parts import merge_settings
-from ludus.rewards.plugins import note_world
+
+if TYPE_CHECKING:
+    import torch
+
+    from ludus.envs.base import BatchedEnv
 
 AUTO = "auto"  # in the place of a device: a GPU if there is one
 
 logger = logging.getLogger(__name__)
 
 
-def register_env(env_id: str, factory: Lazy[EnvFactory], settings: Lazy[type[EnvSettings]] | None = None) -> None:
-    """Add a world under a versioned name such as `mygame-v1`; see `register_world` for one with more parts.
-
-    Args:
-        env_id: Name with version.
-        factory: A function of an `EnvRequest`, or `package.module:function`, imported on first use.
-        settings: The model of the world's settings, or `package.module:Model`; with it, a configuration file that
-            has a wrong setting is refused with its line. Without it, the factory alone checks them.
-    """
-    register_world(World(id=env_id, env=factory, config=settings))
-
-
-def register_world(world: World) -> None:
-    """Add a world while the program runs; installed packages use entry points. Raise ConfigError if the id is taken."""
-    if world.id in known_worlds():
-        raise ConfigError(f"world {world.id!r} is registered already; raise the version or choose another name")
-    known_worlds()[world.id] = world
-    note_world(world.id)
-
-
 def make_env(
     name: str,
     num_envs: int = 1,
-    device: str | torch.device = "cpu",
+    device: "str | torch.device" = "cpu",
     *,
     seed: int = 0,
     first_game: int = 0,
     config: Mapping[str, Any] | None = None,
-) -> BatchedEnv:
+) -> "BatchedEnv":
     """Make a batch of games, and log its warnings, each once per process.
 
     Args:
@@ -89,6 +70,8 @@ def make_env(
         raise ConfigError(f"first_game must be a whole number from 0 to 2**31 - num_envs - 1, got {first_game!r}")
     if config is not None and not isinstance(config, Mapping):
         raise ConfigError(f"config must be a mapping of the world's settings, got {type(config).__name__}")
+    from ludus.envs.base import EnvRequest  # imports torch, which worker processes that register worlds do without
+
     request = EnvRequest(num_envs, device, seed, first_game, config)
     world = find_world(name)
     made = resolve(world.env)(request)
@@ -108,6 +91,8 @@ def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -
     Where it is not the CPU, on which every world can live, one game is made there to find out. Raise DeviceError if
     the device that was asked for is not here, or not for this world.
     """
+    import torch
+
     if device == AUTO and not torch.cuda.is_available():
         return "cpu"
     place = "cuda" if device == AUTO else device
@@ -121,15 +106,17 @@ def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -
     return place
 
 
-def gymnasium_module(name: str) -> str:
-    """Return the module of `gym:module:ID`; an empty string for any other name."""
+def imported_module(name: str) -> str:
+    """Return the module that making `gym:module:ID` or `pettingzoo:sisl.multiwalker_v9` imports; empty for others."""
+    if name.startswith(PETTINGZOO_PREFIX):
+        return pettingzoo_module(name)
     gym_id = name.removeprefix(GYMNASIUM_PREFIX)
     return gym_id.rpartition(":")[0] if gym_id != name else ""
 
 
 def check_name_from_file(name: str, owner: str) -> None:
     """Raise ConfigError if making a world named by a file of `owner` would import a module that is not imported yet."""
-    module = gymnasium_module(name)
+    module = imported_module(name)
     if module and module not in sys.modules:
         raise ConfigError(
             f"{owner} {name!r} imports the module {module!r}, which no file may ask for; if you trust it, name it "
@@ -142,6 +129,8 @@ def is_registered(name: str) -> bool:
     if name.startswith(GYMNASIUM_PREFIX):
         known: bool = importlib.import_module("ludus.envs.adapters.gymnasium_factory").is_registered(name)
         return known
+    if name.startswith(PETTINGZOO_PREFIX):
+        return pettingzoo_module(name) in sys.modules
     return known_world(name) is not None
 
 
@@ -158,6 +147,8 @@ def settings_model(name: str) -> type[EnvSettings] | None:
 
 def with_overrides(world: str, settings: Mapping[str, Any], *overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return a world's settings with overrides, the last word counting; without a model, all mappings are merged."""
+    from ludus.envs.world_parts import merge_settings  # imports torch, too
+
     merged = dict(settings)
     for override in overrides:
         if override:

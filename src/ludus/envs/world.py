@@ -12,6 +12,7 @@ listing worlds imports neither torch nor a simulator.
 
 import logging
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -36,6 +37,8 @@ Settings: TypeAlias = Mapping[str, Any]
 
 GROUP = "ludus.worlds"  # of entry points
 GYMNASIUM_PREFIX = "gym:"  # before the id of any Gymnasium environment
+PETTINGZOO_PREFIX = "pettingzoo:"  # before the module of a PettingZoo game
+_FAMILIES = ("atari", "butterfly", "classic", "magent", "sisl")  # of games in PettingZoo's own package
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _WORLDS: "dict[str, World]" = {}  # by id; filled from the entry points on first use
 
@@ -56,7 +59,7 @@ class World:
         default_reward: Name of the set that `ludus train` and every adapter use; None for the first set.
         package: Whose folders `presets` and `suites` hold the world's YAML files; by default the package that `env`
             lives in.
-        default_preset: Preset of `ludus train WORLD`.
+        default_preset: Preset of `ludus train WORLD`, or a function that chooses it.
         default_opponent: Bot in the other seats of the Gymnasium environment; None for a world of one seat.
         metrics: Episode metrics: how a seat played, besides its reward.
         scenarios: Settings under which an agent without opponents is evaluated, by name; the first decides which agent
@@ -77,7 +80,7 @@ class World:
     rewards: Lazy[Mapping[str, Mapping[str, float]]] = field(default_factory=lambda: _NOTHING)
     default_reward: str | None = None
     package: str = ""
-    default_preset: str = "quick"
+    default_preset: str | Callable[[], str] = "quick"
     default_opponent: str | None = None
     metrics: "Lazy[EpisodeMetrics] | None" = None
     scenarios: Lazy[Mapping[str, Settings]] = field(default_factory=lambda: _NOTHING)
@@ -89,7 +92,7 @@ class World:
     checks: Mapping[str, Lazy[Callable[[], str]]] = field(default_factory=lambda: _NOTHING)
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[a-z][a-z0-9_-]*-v\d+|gym:.+", self.id):
+        if not re.fullmatch(r"[a-z][a-z0-9_-]*-v\d+|(gym|pettingzoo):.+", self.id):
             raise ConfigError(f"world id {self.id!r} must look like 'name-v1': lower case, ending in its version")
         if not self.package:
             module = self.env.partition(":")[0] if isinstance(self.env, str) else getattr(self.env, "__module__", "")
@@ -143,14 +146,21 @@ def registered_worlds() -> tuple[World, ...]:
 
 
 def find_world(name: str) -> World:
-    """Return the record of a world, by default its newest version, or of `gym:ID`; or raise UnknownNameError."""
+    """Return the record of a world, by default its newest version, or of `gym:ID` or `pettingzoo:MODULE`.
+
+    Raise UnknownNameError if there is no such world.
+    """
     if name.startswith(GYMNASIUM_PREFIX):
         return _gymnasium_world(name)
+    if name.startswith(PETTINGZOO_PREFIX):
+        found: World = import_module("ludus.envs.own_games").pettingzoo_world(name)
+        return found
     worlds = known_worlds()
     versions = [world for world in worlds.values() if world.name == name]
     world = worlds.get(name) or max(versions, key=lambda world: world.version, default=None)
     if world is None:
-        raise UnknownNameError("world", name, registered_envs())
+        hint = "for a game of your own pass --plugin FILE, where the file calls ludus.register_env"
+        raise UnknownNameError("world", name, registered_envs(), hint)
     return world
 
 
@@ -160,6 +170,22 @@ def known_world(name: str) -> World | None:
         return find_world(name)
     except UnknownNameError:
         return None
+
+
+def pettingzoo_module(name: str) -> str:
+    """Return the module of `pettingzoo:sisl.multiwalker_v9`, also by its versioned name `...multiwalker-v9`.
+
+    Families of PettingZoo's own games are found in its package, those of `mpe` in `mpe2`, where they moved to. Any
+    other module is named in full.
+    """
+    path, _, version = name.removeprefix(PETTINGZOO_PREFIX).partition("-v")
+    family, _, rest = path.partition(".")
+    if family in _FAMILIES:
+        path = f"pettingzoo.{path}"
+    elif family == "mpe":
+        path = f"mpe2.{rest}"
+    # A module without a version has version 0.
+    return f"{path}_v{version}" if version not in ("", "0") or f"{path}_v0" in sys.modules else path
 
 
 def _gymnasium_world(name: str) -> World:

@@ -181,10 +181,12 @@ def evaluate(
 
     def play(settings: Mapping[str, Any] | None, progress: Progress) -> Evaluation:
         against: Sequence[str | Player] | None = named
+        most = policy.spec.max_envs or max_envs
         if against is None:
             with make_env(world, 1, place, config=settings) as env:
                 against = env.spec.bots if len(set(env.spec.teams)) > 1 else ()
-        games = min(max(len(against), 1) * matches, max_envs, policy.spec.max_envs or max_envs)
+                most = min(most, env.spec.max_envs or most)
+        games = min(max(len(against), 1) * matches, max_envs, most)
         with make_env(world, max(games, 1), place, seed=seed, config=settings) as env:
             if isinstance(agent, Agent):
                 agent.check_world(env.spec)

@@ -18,7 +18,7 @@ from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import PythonBot, as_bot, bot_names, is_bot
 from ludus.envs.display import PolicyOutput, display_of
 from ludus.envs.registry import check_name_from_file, is_registered
-from ludus.envs.world import GYMNASIUM_PREFIX, registered_envs
+from ludus.envs.world import GYMNASIUM_PREFIX, PETTINGZOO_PREFIX, registered_envs
 from ludus.evaluation.display import playable
 from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent, build_policy
 from ludus.policies.description import PolicyDescription
@@ -470,7 +470,7 @@ def load_agent(name: str | Path, device: str | torch.device = "cpu") -> Agent:
             f"{suggest_run(Path(name))}"
         )
     agent = Agent.load(name, device)
-    check_name_from_file(agent.spec.name, "the agent's world")
+    check_name_from_file(agent.spec.id, "the agent's world")
     return agent
 
 
@@ -497,7 +497,11 @@ def check_registered(agent: Agent) -> None:
             "agent again, or use the version that trained it"
         )
     options = " ".join(f"--plugin {name}" for name in agent.plugins)
-    trained = f"the agent was trained with {options}: pass that again" if options else "pass --plugin FILE"
+    trained = (
+        f"the agent was trained with {options}: pass that again"
+        if options
+        else (f"put it into a file that calls ludus.register_env({agent.spec.id!r}, ...) and pass --plugin FILE")
+    )
     raise ConfigError(
         f"the agent's world {agent.spec.id!r} is not registered; {trained}, or in Python import what registers it"
     )
@@ -514,7 +518,7 @@ def find_world(name: str) -> tuple[str, Agent | None]:
     """
     worlds = registered_envs()
     names = {*worlds, *(world.rpartition("-v")[0] for world in worlds)}
-    if name in names or name.startswith(GYMNASIUM_PREFIX):
+    if name in names or name.startswith((GYMNASIUM_PREFIX, PETTINGZOO_PREFIX)):
         return name, None
     if not Path(name).exists():
         raise ConfigError(

@@ -43,6 +43,17 @@ def plugin_modules(name: str) -> dict[str, ModuleType]:
     return {plugin: sys.modules[key] for key, plugin in loaded if key in sys.modules}
 
 
+def plugin_of(module: str) -> str:
+    """Return the file of a module that was loaded as a plugin by its path; empty for all others."""
+    plugin = _LOADED.get(module, "")
+    return plugin if plugin != module else ""
+
+
+def plugin_module(plugin: str) -> ModuleType:
+    """Return the module of a plugin that was loaded by its path."""
+    return sys.modules[next(name for name, file in _LOADED.items() if file == plugin)]
+
+
 def note_world(world: str) -> None:
     """Remember that a world was registered from outside the package, so that its agents need what registers it."""
     _WORLDS.add(world)
@@ -58,7 +69,7 @@ def plugins_needed(world: str) -> tuple[str, ...]:
 
     gym_id = world.removeprefix("gym:")
     if gym_id == world:
-        is_foreign = world in _WORLDS
+        is_foreign = world in _WORLDS or world.startswith("pettingzoo:")
     else:
         spec = gymnasium.registry.get(gym_id)
         is_foreign = spec is None or not str(spec.entry_point).startswith("gymnasium.")

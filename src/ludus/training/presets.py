@@ -141,6 +141,8 @@ def _preset_file(directory: PresetDirectory, world: str, preset: str | None) -> 
     if preset is not None:
         return directory.file(preset)
     default = find_world(world).default_preset
+    if callable(default):
+        default = default()
     if default in names:
         return directory.file(default)
     if names:

@@ -31,6 +31,9 @@ STEPS: dict[str, Callable[[], Any]] = {
     "complex numbers": lambda: (np.zeros(3, np.complex64), 0.0, False, False, {}),
     "objects": lambda: (np.array([None, None, None]), 0.0, False, False, {}),
     "no observation": lambda: (None, 0.0, False, False, {}),
+    "not a number": lambda: (np.full(3, np.nan, np.float32), 0.0, False, False, {}),
+    "infinite": lambda: (np.full(3, np.inf), 0.0, False, False, {}),
+    "reward that is no number": lambda: (FINE, float("nan"), False, False, {}),
     "ragged list": lambda: ([1.0, [2.0], 3.0], 0.0, False, False, {}),
     "wrong shape at the end": lambda: (np.zeros(1, np.float32), 0.0, True, False, {}),
 }

@@ -67,6 +67,8 @@ def test_the_error_of_an_exception_has_its_text_and_line() -> None:
         ("text as reward", "returned '1.0' as reward, expected a number"),
         ("no reward", "returned None as reward, expected a number"),
         ("four values", "returned a tuple of 4, expected (observation, reward, terminated, truncated, info)"),
+        ("not a number", "an array of shape (3,) of float32 as observation, expected finite numbers, but it holds NaN"),
+        ("reward that is no number", "returned nan as reward, expected a finite number"),
         ("flag of text", "returned 'no' as terminated, expected a bool"),
         ("wrong shape", "returned an array of shape (4,) of float32 as observation, expected an array of shape (3,)"),
         ("reset returns nothing", "reset() returned None, expected (observation, info)"),

@@ -4,7 +4,7 @@ import json
 import logging
 import weakref
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,9 +18,9 @@ from torch import Tensor
 from ludus.core.errors import ConfigError, WorkerError
 from ludus.core.random import mix, stream_hash
 from ludus.core.text import plain_text
-from ludus.envs.adapters import gymnasium_worker
 from ludus.envs.adapters.gymnasium_worker import Ask, Block, Plan
-from ludus.envs.base import BatchedEnv, EnvRequest, EnvSpec, Observations, StepResult
+from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Observations, StepResult
+from ludus.envs.random_bots import BotView, RandomBots
 from ludus.envs.settings import EnvSettings
 from ludus.envs.worker_process import (
     Failure,
@@ -66,13 +66,22 @@ class GymnasiumBatch(BatchedEnv):
     reset: so a game depends neither on the batch nor on who plays it, and a fault can be looked at in isolation.
     """
 
-    def __init__(self, spec: EnvSpec, plan: Plan, views: Mapping[str, NDArray[Any]], request: EnvRequest) -> None:
+    def __init__(
+        self,
+        spec: EnvSpec,
+        plan: Plan,
+        views: Mapping[str, NDArray[Any]],
+        request: EnvRequest,
+        settings: GymnasiumSettings,
+    ) -> None:
         self._take_request(spec, request)
+        self.config = settings
         self._block = Block(plan, views)
-        self._actions = self._block.actions[:, None]
+        self._actions = self._block.actions
         self._action_tensor = torch.from_numpy(self._actions)
         self._slot = 0
         self._started = False
+        self._frames = np.zeros(self.num_envs, np.int64)
         # Lists, since single numbers of an array are slow to read and write.
         self._episodes = [-1] * self.num_envs
         self._running_seeds = [0] * self.num_envs
@@ -84,7 +93,7 @@ class GymnasiumBatch(BatchedEnv):
                 terminated=torch.from_numpy(self._block.terminated),
                 truncated=torch.from_numpy(self._block.truncated),
                 final_observations=_tensors(self._block.final),
-                events={"reward": torch.from_numpy(self._block.rewards)},
+                events=_tensors(self._block.events),
                 state_metrics={},
             )
             for slot in self._block.slots
@@ -125,14 +134,27 @@ class GymnasiumBatch(BatchedEnv):
             self._actions[...] = actions.tolist()
         else:
             self._action_tensor.copy_(actions.detach())
+        if self.spec.bots:
+            self._frames += 1  # a step of the clock that random bots go by
         self._play()
         return self._results[self._slot]
+
+    def bots(self, names: Sequence[str]) -> Bots:
+        """Make players of random actions, which games of several sides have."""
+        if not self.spec.bots:
+            return super().bots(names)
+        return RandomBots(self, names, self._bot_view)
+
+    def _bot_view(self) -> BotView:
+        episodes = torch.tensor(self._episodes)
+        return BotView(episodes, torch.from_numpy(self._frames), self._results[self._slot].observations)
 
     def _begin(self, games: Iterable[int]) -> None:
         """Note that games have begun the episode of their next seed."""
         seeds = self._block.next_seeds
         for game in games:
             self._episodes[game] += 1
+            self._frames[game] = 0
             self._running_seeds[game] = int(seeds[game])
         self._draw_seeds(games)
 
@@ -147,7 +169,7 @@ class GymnasiumBatch(BatchedEnv):
         return [stream_hash(self.seed, self.first_game + game) for game in range(self.num_envs)]
 
 
-def _tensors(arrays: dict[str, NDArray[Any]]) -> Observations:
+def _tensors(arrays: Mapping[str, NDArray[Any]]) -> Observations:
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
@@ -183,18 +205,18 @@ class WorkerBatch(GymnasiumBatch):
     reported as truncated with the last observation as the final one. `faults` lists all that happened.
     """
 
-    def __init__(self, spec: EnvSpec, plan: Plan, request: EnvRequest, settings: GymnasiumSettings) -> None:
+    def __init__(self, spec: EnvSpec, plan: Plan, request: EnvRequest, settings: GymnasiumSettings, file: Path) -> None:
+        """Start the workers; `file` is the one that they host, see `ludus.envs.worker_process.Hosting`."""
         try:
             json.dumps(plan.env_kwargs)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"env_kwargs must be JSON values to reach a worker: {error}") from error
         fields = plan.fields()
         memory_file = make_memory_file(fields)
-        super().__init__(spec, plan, map_block(fields, memory_file), request)
+        super().__init__(spec, plan, map_block(fields, memory_file), request, settings)
         self.faults: list[WorkerFault] = []
         self._settings = settings
         self._lost: dict[int, dict[str, NDArray[Any]]] = {}  # last observations of games that a reset has lost
-        file = Path(gymnasium_worker.__file__)
         hosting = Hosting(file, asdict(plan), fields, memory_file, {}, loaded_plugins())
         self._workers = make_workers(hosting, request.num_envs, settings.workers)
         self._steps_since_fault = [0] * settings.workers
@@ -252,7 +274,9 @@ class WorkerBatch(GymnasiumBatch):
     def _cut_off(self, game: int, last_seen: Mapping[str, NDArray[Any]]) -> None:
         """Report a game as truncated after `last_seen`; whatever it did in this step does not count."""
         block = self._block
-        block.rewards[game], block.terminated[game], block.truncated[game] = 0.0, False, True
+        block.terminated[game], block.truncated[game] = False, True
+        for values in block.events.values():
+            values[game] = 0.0
         for name, values in last_seen.items():
             block.final[name][game] = values
 

@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -12,16 +13,19 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError, EnvFaultError, LudusError, UnsupportedError
 from ludus.core.text import blame, plain_text, user_place
+from ludus.envs.adapters import gymnasium_worker
 from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch, GymnasiumSettings, WorkerBatch
-from ludus.envs.adapters.gymnasium_worker import FORMS, ContractError, Entry, Games, Plan
+from ludus.envs.adapters.gymnasium_worker import ContractError, Entry, Games, GameSlice, Maker, Plan, Source
 from ludus.envs.base import EnvRequest, EnvSpec
-from ludus.envs.registry import gymnasium_module
+from ludus.envs.registry import imported_module
 from ludus.envs.settings import MOST_WORKERS, read_settings
 from ludus.envs.spaces import choice_faults
 from ludus.envs.world import GYMNASIUM_PREFIX
 from ludus.rewards.plugins import load_plugin
 
 _MASK = "action_mask"  # as many libraries call that entry of a Dict observation
+
+SettingsT = TypeVar("SettingsT", bound=GymnasiumSettings)
 
 _LOGGER = logging.getLogger(__name__)
 _WORKER_SLOTS = 2  # a worker writes into one set of observations while the last one stays whole
@@ -75,22 +79,32 @@ def action_form(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], str]:
 
 
 def batched_spec(env: gym.Env[Any, Any], env_id: str) -> EnvSpec:
-    """Return our spec of a Gymnasium environment."""
+    """Return our spec of an environment of Gymnasium's registry."""
     name, version = env_id, 0
-    limit: int | None = None
     if env.spec is not None:
         name = env.spec.name if env.spec.namespace is None else f"{env.spec.namespace}/{env.spec.name}"
-        version, limit = env.spec.version or 0, env.spec.max_episode_steps
+        version = env.spec.version or 0
+    return single_spec(env, f"{GYMNASIUM_PREFIX}{name}", version)
+
+
+def single_spec(env: Any, name: str, version: int) -> EnvSpec:  # noqa: ANN401 - a gymnasium.Env, or a VectorEnv
+    """Return the spec of games of one seat: those of a Gymnasium environment, or of a vector of them."""
+    is_vector = isinstance(env, gym.vector.VectorEnv)
+    seen, played = (
+        (env.single_observation_space, env.single_action_space)
+        if is_vector
+        else (env.observation_space, env.action_space)
+    )
     metadata: Mapping[str, Any] = env.metadata or {}
-    observations, actions = observation_entries(env.observation_space)[0], action_form(env.action_space)[0]
+    observations, actions = observation_entries(seen)[0], action_form(played)[0]
     return EnvSpec(
-        name=f"gym:{name}",
+        name=name,
         version=version,
         teams=(0,),
         observation_space=observations,
         action_space=actions,
         rate_hz=float(metadata.get("render_fps") or 30.0),
-        step_limit=limit,
+        step_limit=None if env.spec is None else env.spec.max_episode_steps,
         events=("reward",),
         device_types=("cpu",),
         snapshots=False,
@@ -107,11 +121,13 @@ def _mask_entry(observations: spaces.Dict, actions: spaces.Space[Any]) -> str | 
 class InProcessBatch(GymnasiumBatch):
     """Games that are played one after another in our own process; best for small environments."""
 
-    def __init__(self, spec: EnvSpec, plan: Plan, request: EnvRequest) -> None:
+    def __init__(
+        self, spec: EnvSpec, plan: Plan, request: EnvRequest, settings: GymnasiumSettings, hosted: "Hosted"
+    ) -> None:
         views = {name: np.zeros(shape, dtype) for name, (shape, dtype) in plan.fields().items()}
-        super().__init__(spec, plan, views, request)
-        with _naming_faults(spec.id):
-            self._games = Games(plan, self._block, 0, self.num_envs)
+        super().__init__(spec, plan, views, request, settings)
+        with naming_faults(spec.id):
+            self._games = hosted.kind(plan, self._block, 0, self.num_envs, hosted.make)
 
     def _start_marked(self) -> None:
         try:
@@ -136,38 +152,52 @@ class InProcessBatch(GymnasiumBatch):
             what = str(error)
         elif user_place(error):
             what = f"{calling}() raised {blame(error)}"
-        else:  # a wrapper of Gymnasium's, or NumPy, could not do anything with it
+        else:  # a wrapper of the library's, or NumPy, could not do anything with it
             where = self._games.definition()
-            what = f"{calling}() returned something else than {FORMS[calling]}: {blame(error)} ({where})"
+            what = f"{calling}() returned something else than {self._games.forms[calling]}: {blame(error)} ({where})"
         place = f"game {self.first_game + game}, after env.reset(seed={seed})"
         return EnvFaultError(plain_text(f"{self.spec.id}: {what}; {place}; fix the environment"))
 
     def render(self, game: int = 0) -> NDArray[np.uint8]:
         """Draw one game, if it was made with `env_kwargs={"render_mode": "rgb_array"}`."""
         env = self._games.envs[game]
-        if env.render_mode != "rgb_array":
+        mode = render_mode_of(env)
+        if mode != "rgb_array":
             raise UnsupportedError(
-                f"{self.spec.id} was made with render_mode {env.render_mode!r}; "
-                "to draw it, use config={'env_kwargs': {'render_mode': 'rgb_array'}}"
+                f"{self.spec.id} was made with render_mode {mode!r}; to draw it, use "
+                "config={'env_kwargs': {'render_mode': 'rgb_array'}}, which the environment's constructor must take"
             )
         try:
-            picture = np.asarray(env.render())
+            picture = env.render()
         except Exception as error:
             raise EnvFaultError(f"{self.spec.id}: render() raised {blame(error)}; fix the environment") from error
-        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
-            raise EnvFaultError(
-                f"{self.spec.id}: render() returned an array of shape {picture.shape} of {picture.dtype}, expected "
-                "(height, width, 3) of uint8; fix the environment"
-            )
-        return picture
+        return check_picture(picture, self.spec.id)
 
     def close(self) -> None:
         """Close all games; one that fails to close is only reported."""
         for env in self._games.envs:
             try:
-                env.close()
+                if hasattr(env, "close"):
+                    env.close()
             except Exception as error:
                 _LOGGER.warning("[WARN] %s: close() raised %s", self.spec.id, blame(error))
+
+
+def check_picture(picture: object, owner: str) -> NDArray[np.uint8]:
+    """Return what an environment has drawn; raise EnvFaultError if it is no RGB picture."""
+    array = np.asarray(picture)
+    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
+        raise EnvFaultError(
+            f"{owner}: render() returned an array of shape {array.shape} of {array.dtype}, expected "
+            "(height, width, 3) of uint8; fix the environment"
+        )
+    return array
+
+
+def render_mode_of(env: Any) -> str | None:  # noqa: ANN401 - an environment of any library
+    """Return the render mode that an environment was made with; PettingZoo's wrappers do not say it themselves."""
+    mode: str | None = getattr(env, "render_mode", None) or getattr(getattr(env, "unwrapped", env), "render_mode", None)
+    return mode
 
 
 def make(name: str, request: EnvRequest) -> GymnasiumBatch:
@@ -179,22 +209,61 @@ def make(name: str, request: EnvRequest) -> GymnasiumBatch:
         UnsupportedError: The environment has a space of a kind that we do not know.
         WorkerError: The workers cannot be started.
     """
-    settings = read_settings(GymnasiumSettings, request.config, name)
-    # With the settings of a large batch a small one is made too, to look at the world or to evaluate an agent.
-    settings = settings.model_copy(update={"workers": min(settings.workers, request.num_envs, MOST_WORKERS)})
-    module = gymnasium_module(name)
+    settings = batch_settings(GymnasiumSettings, name, request)
+    module = imported_module(name)
     if module:
         load_plugin(module)
     gym_id = _registered_id(name.removeprefix(GYMNASIUM_PREFIX).rpartition(":")[2])
-    with _naming_faults(name), gym.make(gym_id, disable_env_checker=True, **settings.env_kwargs) as env:
-        spec = batched_spec(env, gym_id)
-        entries = observation_entries(env.observation_space)[1]
-        space, dtype = action_form(env.action_space)
-    slots = _WORKER_SLOTS if settings.workers else 1
-    plan = Plan(gym_id, settings.env_kwargs, request.num_envs, slots, entries, tuple(space.shape or ()), dtype)
+    source = Source(gym_id=gym_id)
+    maker = source.load()
+    with naming_faults(name), maker(**settings.env_kwargs) as env:
+        spec, plan = batched_spec(env, gym_id), single_plan(env, source, settings, request)
+    return make_batch(spec, plan, request, settings, Hosted(maker, Games, gymnasium_worker.FILE))
+
+
+def batch_settings(model: type[SettingsT], name: str, request: EnvRequest) -> SettingsT:
+    """Return the checked settings of a batch, with no more workers than it can use.
+
+    With the settings of a large batch a small one is made too, to look at the world or to evaluate an agent.
+    """
+    settings = read_settings(model, request.config, name)
+    return settings.model_copy(update={"workers": min(settings.workers, request.num_envs, MOST_WORKERS)})
+
+
+def single_plan(env: gym.Env[Any, Any], source: Source, settings: GymnasiumSettings, request: EnvRequest) -> Plan:
+    """Return the plan of a batch of environments of one seat that are like this one."""
+    space, dtype = action_form(env.action_space)
+    return Plan(
+        source=source,
+        env_kwargs=settings.env_kwargs,
+        num_envs=request.num_envs,
+        slots=memory_slots(settings),
+        entries=observation_entries(env.observation_space)[1],
+        action_shape=tuple(space.shape or ()),
+        action_dtype=dtype,
+    )
+
+
+def memory_slots(settings: GymnasiumSettings) -> int:
+    """Return how many sets of observations a batch needs."""
+    return _WORKER_SLOTS if settings.workers else 1
+
+
+class Hosted(NamedTuple):
+    """Who plays a batch: what makes an environment, the class that plays a slice of them, and the class's file."""
+
+    make: Maker
+    kind: type[GameSlice]
+    file: Path
+
+
+def make_batch(
+    spec: EnvSpec, plan: Plan, request: EnvRequest, settings: GymnasiumSettings, hosted: Hosted
+) -> GymnasiumBatch:
+    """Make the games of a plan, in this process or in workers."""
     if settings.workers:
-        return WorkerBatch(spec, plan, request, settings)
-    return InProcessBatch(spec, plan, request)
+        return WorkerBatch(spec, plan, request, settings, hosted.file)
+    return InProcessBatch(spec, plan, request, settings, hosted)
 
 
 def is_registered(name: str) -> bool:
@@ -209,7 +278,7 @@ def _registered_id(gym_id: str) -> str:
 
 
 @contextmanager
-def _naming_faults(name: str) -> Iterator[None]:
+def naming_faults(name: str) -> Iterator[None]:
     """Turn whatever making an environment raises into a typed error that names it."""
     try:
         yield

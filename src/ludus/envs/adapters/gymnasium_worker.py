@@ -4,11 +4,16 @@ This file imports nothing of the package and is loaded by its path, so that a wo
 in a fraction of a second. The parent and its workers share observations, actions, rewards and flags.
 """
 
+import importlib
+import math
 import reprlib
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, Self, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -16,14 +21,14 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 # Types that need no closer look, which costs more than the step of a small environment.
-_NUMBERS = frozenset({float, int, bool, np.float32, np.float64})
+_NUMBERS: frozenset[Any] = frozenset({float, int, bool, np.float32, np.float64})
 _FLAGS = frozenset({bool, np.bool_, int})
-# What a method must return.
-FORMS = {"step": "(observation, reward, terminated, truncated, info)", "reset": "(observation, info)"}
+FILE = Path(__file__)
+Maker: TypeAlias = Callable[..., Any]  # makes an environment from `env_kwargs`
 
 
 class ContractError(Exception):
-    """An environment returned what Gymnasium's API does not allow."""
+    """An environment returned what its API does not allow."""
 
 
 class Ask(IntEnum):
@@ -45,38 +50,81 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """Where a process finds what makes its environments: one of an id, an attribute of a module, or a world."""
+
+    gym_id: str | None = None  # id of `gymnasium.make`
+    module: str = ""  # module that holds a class or function ...
+    name: str = ""  # ... of this name
+    plugin: str = ""  # file of that module, if it was loaded by its path
+    world: str = ""  # world that a plugin registers, where its class or function has no name of its own
+
+    def load(self) -> Maker:
+        """Return what makes an environment; plugins are loaded already."""
+        if self.gym_id is not None:
+            # The checker only warns, and costs more than a small environment's step.
+            return partial(gym.make, self.gym_id, disable_env_checker=True)
+        if self.world:
+            from ludus.envs.own_games import factory_of
+
+            return factory_of(self.world)
+        if self.plugin:
+            from ludus.rewards.plugins import plugin_module
+
+            found: Any = plugin_module(self.plugin)
+        else:
+            found = importlib.import_module(self.module)
+        for part in self.name.split("."):
+            found = getattr(found, part)
+        maker: Maker = found
+        return maker
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What games to host and how the memory is laid out; it travels to the workers as JSON."""
 
-    env_id: str  # Gymnasium id, also of the form `module:Name-v0`
-    env_kwargs: dict[str, Any]  # arguments of `gymnasium.make`
+    source: Source  # what makes an environment
+    env_kwargs: dict[str, Any]  # its arguments
     num_envs: int  # games of the whole batch
     slots: int  # sets of observations, written in turn, so that a worker that dies leaves the last ones whole
-    entries: tuple[Entry, ...]  # observation entries
+    entries: tuple[Entry, ...]  # observation entries, as they lie in memory
     action_shape: tuple[int, ...]  # shape of one action
     action_dtype: str  # type that actions are stored as
+    seat_count: int = 1  # seats of a game
+    events: tuple[str, ...] = ("reward",)  # names of the events, the reward first
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Plan":
+    def from_json(cls, data: dict[str, Any]) -> Self:
         """Return the plan whose fields came as JSON values."""
-        entries = tuple(Entry(**(entry | {"shape": tuple(entry["shape"])})) for entry in data["entries"])
-        return cls(**(data | {"entries": entries, "action_shape": tuple(data["action_shape"])}))
+        read = {
+            "source": Source(**data["source"]),
+            "entries": read_entries(data["entries"]),
+            "action_shape": tuple(data["action_shape"]),
+            "events": tuple(data["events"]),
+        }
+        return cls(**(data | read))
 
     def fields(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         """Return shape and type of every array of the block, in order."""
-        games = self.num_envs
+        games, seats = self.num_envs, self.seat_count
         fields = {
-            "actions": ((games, *self.action_shape), np.dtype(self.action_dtype)),
-            "rewards": ((games, 1), np.dtype(np.float32)),
+            "actions": ((games, seats, *self.action_shape), np.dtype(self.action_dtype)),
             "terminated": ((games,), np.dtype(np.bool_)),
             "truncated": ((games,), np.dtype(np.bool_)),
             "resets": ((games,), np.dtype(np.bool_)),
             "next_seeds": ((games,), np.dtype(np.int64)),
         }
+        fields |= {f"event/{name}": ((games, seats), np.dtype(np.float32)) for name in self.events}
         for entry in self.entries:
             for part in (*map(str, range(self.slots)), "final"):
-                fields[f"{part}/{entry.name}"] = ((games, 1, *entry.shape), np.dtype(entry.dtype))
+                fields[f"{part}/{entry.name}"] = ((games, seats, *entry.shape), np.dtype(entry.dtype))
         return fields
+
+
+def read_entries(data: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:
+    """Return the entries whose fields came as JSON values."""
+    return tuple(Entry(**(entry | {"shape": tuple(entry["shape"])})) for entry in data)
 
 
 class Block:
@@ -84,7 +132,8 @@ class Block:
 
     def __init__(self, plan: Plan, views: Mapping[str, NDArray[Any]]) -> None:
         """Take arrays of the shapes and types of `plan.fields()`, which may be shared with other processes."""
-        self.actions, self.rewards = views["actions"], views["rewards"]
+        self.actions = views["actions"]
+        self.events = {name: views[f"event/{name}"] for name in plan.events}
         self.terminated, self.truncated = views["terminated"], views["truncated"]
         self.resets, self.next_seeds = views["resets"], views["next_seeds"]
         names = [entry.name for entry in plan.entries]
@@ -92,30 +141,120 @@ class Block:
         self.final = {name: views[f"final/{name}"] for name in names}
 
 
-class Games:
-    """Games `first ... last - 1` of a batch, played one after another.
+class GameSlice(ABC):
+    """Games `first ... last - 1` of a batch, played one after another: what all kinds of them share."""
+
+    forms: ClassVar[Mapping[str, str]]  # what the methods of an environment return
+
+    def __init__(self, plan: Plan, block: Block, first: int, last: int, make: Maker) -> None:
+        self.current, self.calling = first, "__init__"  # game and method that are being played, for errors
+        self.envs: list[Any] = []
+        for game in range(first, last):
+            self.current = game
+            self.envs.append(make(**plan.env_kwargs))
+        self._first = first
+        part = slice(first, last)
+        self._actions, self._resets, self._seeds = block.actions[part], block.resets[part], block.next_seeds[part]
+        self._events = {name: values[part] for name, values in block.events.items()}
+        self._terminated, self._truncated = block.terminated[part], block.truncated[part]
+
+    @abstractmethod
+    def reset(self, slot: int) -> None:
+        """Start the games that are marked, each with its next seed, and write what they see into a slot."""
+
+    @abstractmethod
+    def step(self, slot: int) -> list[int]:
+        """Play the block's actions, restart games that end, and return these, counted from 0 in this slice."""
+
+    def answer(self, code: int, slot: int, _payload: bytes) -> bytes:
+        """Start or step games of a worker process; see `ludus.envs.worker_program.Host`."""
+        if code == Ask.RESET:
+            self.reset(slot)
+        else:
+            self.step(slot)
+        return b""
+
+    def definition(self) -> str:
+        """Return file and line where the environment defines the method that is being called."""
+        env = self.envs[self.current - self._first]
+        method = getattr(type(getattr(env, "unwrapped", env)), self.calling, None)
+        code = getattr(method, "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no Python code"
+
+    def _started(self, index: int) -> tuple[Any, Any]:
+        """Reset a game with its next seed and return the observation and the info."""
+        self.calling = "reset"
+        result = self.envs[index].reset(seed=int(self._seeds[index]))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise self._broken(result, self.forms["reset"])
+        return result
+
+    def _value(self, entry: Entry, dtypes: frozenset[np.dtype[Any]], observation: Any, of: str) -> NDArray[Any]:  # noqa: ANN401
+        """Return what an entry holds of an observation, which `of` names, or raise ContractError."""
+        value, name = observation, of
+        if entry.key is not None:
+            if not isinstance(observation, Mapping) or entry.key not in observation:
+                raise self._broken(observation, f"a dict with the key {entry.key!r}", name)
+            value, name = observation[entry.key], f"{of}[{entry.key!r}]"
+        array = np.asarray(value)
+        if entry.one_hot_start is not None:
+            choice = array.item() - entry.one_hot_start if array.size == 1 and array.dtype.kind in "biu" else -1
+            if not 0 <= choice < entry.shape[0]:
+                last = entry.one_hot_start + entry.shape[0] - 1
+                raise self._broken(value, f"an integer from {entry.one_hot_start} to {last}", name)
+            one_hot = np.zeros(entry.shape, np.float32)
+            one_hot[choice] = 1
+            return one_hot
+        if array.shape != entry.shape or array.dtype not in dtypes:
+            kind = "of uint8" if entry.dtype == "uint8" else "of numbers"
+            raise self._broken(value, f"an array of shape {entry.shape} {kind}", name)
+        if entry.dtype == "float32" and not np.isfinite(array).all():
+            raise self._broken(value, "finite numbers, but it holds NaN or Inf", name)
+        return array
+
+    def _number(self, reward: Any, name: str = "reward") -> float:  # noqa: ANN401 - whatever an environment returns
+        array = np.asarray(reward)
+        if array.size != 1 or array.dtype.kind not in "biuf":
+            raise self._broken(reward, "a number", name)
+        number = float(array.item())
+        if not math.isfinite(number):
+            raise self._broken(reward, "a finite number", name)
+        return number
+
+    def _flag(self, name: str, value: Any) -> bool:  # noqa: ANN401 - likewise
+        array = np.asarray(value)
+        if array.size != 1 or array.dtype.kind not in "biu":
+            raise self._broken(value, "a bool", name)
+        return bool(array.item())
+
+    def _broken(self, returned: object, expected: str, name: str = "") -> ContractError:
+        """Return the error for a value that the API does not allow."""
+        what = f"{_described(returned)} as {name}" if name else _described(returned)
+        return ContractError(f"{self.calling}() returned {what}, expected {expected} ({self.definition()})")
+
+
+class Games(GameSlice):
+    """Gymnasium environments, each a game of one seat.
 
     This is the hot path of small environments: no dict, no tensor and no allocation per game.
     """
 
-    def __init__(self, plan: Plan, block: Block, first: int, last: int) -> None:
-        self.current, self.calling = first, "__init__"  # game and method that are being played, for errors
-        self.envs: list[gym.Env[Any, Any]] = []
-        for game in range(first, last):
-            self.current = game
-            # The checker only warns, and costs more than a small environment's step.
-            self.envs.append(gym.make(plan.env_id, disable_env_checker=True, **plan.env_kwargs))
-        self._first = first
+    forms: ClassVar[Mapping[str, str]] = {
+        "step": "(observation, reward, terminated, truncated, info)",
+        "reset": "(observation, info)",
+    }
+
+    def __init__(self, plan: Plan, block: Block, first: int, last: int, make: Maker) -> None:
+        super().__init__(plan, block, first, last, make)
         self._steps = [env.step for env in self.envs]
         self._entries = plan.entries
         self._plain = len(plan.entries) == 1 and plan.entries[0].key is None and plan.entries[0].one_hot_start is None
-        self._dtypes = [_dtypes_for(entry) for entry in plan.entries]
+        self._dtypes = [dtypes_for(entry) for entry in plan.entries]
         part = slice(first, last)
-        self._actions, self._resets, self._seeds = block.actions[part], block.resets[part], block.next_seeds[part]
-        self._rewards, self._terminated = block.rewards[part, 0], block.terminated[part]
-        self._truncated = block.truncated[part]
+        self._actions, self._rewards = self._actions[:, 0], self._events["reward"][:, 0]
         self._seen = [[slot[entry.name][part, 0] for entry in plan.entries] for slot in block.slots]
         self._final = [block.final[entry.name][part, 0] for entry in plan.entries]
+        self._is_plain_float = self._plain and self._final[0].dtype.kind == "f"
         self._space = self.envs[0].action_space
 
     def reset(self, slot: int) -> None:
@@ -129,6 +268,7 @@ class Games:
         ended: list[int] = []
         seen, plain, rewards = self._seen[slot], self._plain, self._rewards
         target, shape, dtypes, array = seen[0], self._entries[0].shape, self._dtypes[0], np.ndarray
+        isfinite = math.isfinite
         self._terminated.fill(False)
         self._truncated.fill(False)
         self.calling = "step"
@@ -138,8 +278,9 @@ class Games:
             try:
                 observation, reward, terminated, truncated, _ = result
             except (TypeError, ValueError):
-                raise self._broken(result, FORMS["step"]) from None
-            rewards[index] = reward if reward.__class__ in _NUMBERS else self._number(reward)
+                raise self._broken(result, self.forms["step"]) from None
+            is_number = reward.__class__ in _NUMBERS and isfinite(reward)
+            rewards[index] = reward if is_number else self._number(reward)
             if terminated.__class__ not in _FLAGS or truncated.__class__ not in _FLAGS:
                 terminated, truncated = self._flag("terminated", terminated), self._flag("truncated", truncated)
             if terminated or truncated:
@@ -153,66 +294,23 @@ class Games:
                 target[index] = observation
             else:
                 self._write(seen, index, observation)
+        if self._is_plain_float and not np.isfinite(target).all():  # one look at all games costs less than one at each
+            self._find_not_finite(slot)
         return ended
 
-    def answer(self, code: int, slot: int, _payload: bytes) -> bytes:
-        """Start or step games of a worker process; see `ludus.envs.worker_program.Host`."""
-        if code == Ask.RESET:
-            self.reset(slot)
-        else:
-            self.step(slot)
-        return b""
-
-    def definition(self) -> str:
-        """Return file and line where the environment defines the method that is being called."""
-        method = getattr(type(self.envs[self.current - self._first].unwrapped), self.calling, None)
-        code = getattr(method, "__code__", None)
-        return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no Python code"
-
     def _start(self, index: int) -> Any:  # noqa: ANN401 - an observation of any kind
-        self.calling = "reset"
-        result = self.envs[index].reset(seed=int(self._seeds[index]))
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise self._broken(result, FORMS["reset"])
-        return result[0]
+        return self._started(index)[0]
 
     def _write(self, targets: list[NDArray[Any]], index: int, observation: Any) -> None:  # noqa: ANN401
         for entry, target, dtypes in zip(self._entries, targets, self._dtypes, strict=True):
-            value, name = observation, "observation"
-            if entry.key is not None:
-                if not isinstance(observation, Mapping) or entry.key not in observation:
-                    raise self._broken(observation, f"a dict with the key {entry.key!r}", name)
-                value, name = observation[entry.key], f"observation[{entry.key!r}]"
-            array = np.asarray(value)
-            if entry.one_hot_start is not None:
-                choice = array.item() - entry.one_hot_start if array.size == 1 and array.dtype.kind in "biu" else -1
-                if not 0 <= choice < entry.shape[0]:
-                    last = entry.one_hot_start + entry.shape[0] - 1
-                    raise self._broken(value, f"an integer from {entry.one_hot_start} to {last}", name)
-                target[index] = 0
-                target[index, choice] = 1
-            elif array.shape != entry.shape or array.dtype not in dtypes:
-                kind = "of uint8" if entry.dtype == "uint8" else "of numbers"
-                raise self._broken(value, f"an array of shape {entry.shape} {kind}", name)
-            else:
-                target[index] = array
+            target[index] = self._value(entry, dtypes, observation, "observation")
 
-    def _number(self, reward: Any) -> Any:  # noqa: ANN401 - whatever an environment returns
-        array = np.asarray(reward)
-        if array.size != 1 or array.dtype.kind not in "biuf":
-            raise self._broken(reward, "a number", "reward")
-        return array.item()
-
-    def _flag(self, name: str, value: Any) -> bool:  # noqa: ANN401 - likewise
-        array = np.asarray(value)
-        if array.size != 1 or array.dtype.kind not in "biu":
-            raise self._broken(value, "a bool", name)
-        return bool(array.item())
-
-    def _broken(self, returned: object, expected: str, name: str = "") -> ContractError:
-        """Return the error for a value that Gymnasium does not allow."""
-        what = f"{_described(returned)} as {name}" if name else _described(returned)
-        return ContractError(f"{self.calling}() returned {what}, expected {expected} ({self.definition()})")
+    def _find_not_finite(self, slot: int) -> NoReturn:
+        """Raise ContractError for the first game whose observation holds NaN or Inf."""
+        values = self._seen[slot][0]
+        index = int((~np.isfinite(values)).reshape(len(values), -1).any(1).argmax())
+        self.current = self._first + index
+        raise self._broken(values[index], "finite numbers, but it holds NaN or Inf", "observation")
 
     def _decoded(self) -> Iterable[Any]:
         """Return each game's action in the form that its environment expects, safe to keep."""
@@ -227,7 +325,7 @@ class Games:
         return list(self._actions.astype(space.dtype))
 
 
-def _dtypes_for(entry: Entry) -> frozenset[np.dtype[Any]]:
+def dtypes_for(entry: Entry) -> frozenset[np.dtype[Any]]:
     """Return the types of arrays that an entry takes: float32 takes all numbers, uint8 only what fits into it."""
     numbers = np.typecodes["AllInteger"] + np.typecodes["Float"]
     return frozenset(np.dtype(code) for code in ("?B" if entry.dtype == "uint8" else f"?{numbers}"))
@@ -247,4 +345,4 @@ def _described(value: object) -> str:
 def host(plan: dict[str, Any], arrays: Mapping[str, NDArray[Any]], first: int, last: int) -> Games:
     """Make games `first ... last - 1` of a plan."""
     whole = Plan.from_json(plan)
-    return Games(whole, Block(whole, arrays), first, last)
+    return Games(whole, Block(whole, arrays), first, last, whole.source.load())
