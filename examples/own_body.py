@@ -12,10 +12,8 @@ JOINTS = {f"{side}_{kind}": f"{name}_{side}" for side in ("right", "left") for k
 
 # %% Axes that turn the other way are found and turned; torques and ranges are those of the file.
 settings = {"body": {"file": str(FILE), "joints": JOINTS}}
-env = ludus.make_env("mimic", 1, config=settings)
-low, high = env.reference.speeds
-print(f"{env.walker.height_m:.2f} m, {env.walker.mass_kg:.1f} kg, walks at {low:.2f} to {high:.2f} m/s")
-env.close()
+with ludus.make_env("mimic", 1, config=settings) as env:
+    print(f"{env.spec.action_space} of joints, {env.spec.rate_hz:g} decisions per second")
 
 # %% It trains, is evaluated and drawn like the built-in walkers.
 steps = int(os.environ.get("LUDUS_EXAMPLE_STEPS", "4_000_000"))

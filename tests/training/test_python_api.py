@@ -4,10 +4,10 @@ import csv
 import subprocess
 import sys
 import threading
-import types
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -17,8 +17,9 @@ from ludus.algorithms.ppo.config import PpoConfig
 from ludus.config import dump_yaml
 from ludus.core.errors import ConfigError, ConfigFileError, ConfigMismatchError, UnknownNameError
 from ludus.envs import bots
+from ludus.envs.base import EnvSpec
 from ludus.training import agent_opponents
-from ludus.training.api import TrainedRun, _env_name, _policy_section, _read, _section
+from ludus.training.api import TrainedRun, _read, _section
 from ludus.training.callbacks import Counters, Iteration
 from ludus.training.config import TrainConfig
 
@@ -223,28 +224,33 @@ def test_opponents_are_names_functions_classes_and_agents(tmp_path: Path, monkey
     )
 
 
-def test_environments_and_networks_of_the_users_own_are_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Net(torch.nn.Module): ...
+class Net(torch.nn.Module):
+    """A network of the user's own."""
 
-    asked: list[Any] = []
+    def __init__(self, spec: EnvSpec, width: int = 4) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(spec.observation_space["vector"].shape[0], width)  # type: ignore[index]
 
-    def named(name: str) -> Any:
-        def register(thing: object) -> str:
-            asked.append(thing)
-            return name
+    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
+        features: torch.Tensor = self.layer(observations["vector"])
+        return features
 
-        return register
 
-    monkeypatch.setitem(sys.modules, "ludus.envs.own_games", types.SimpleNamespace(env_name=named("rps")))
-    module = types.SimpleNamespace(register_network=named("mine.py:Net"))
-    monkeypatch.setitem(sys.modules, "ludus.policies.user_module", module)
-    assert _policy_section(Net) == {"module": "mine.py:Net"}
-    assert _policy_section({"module": Net, "module_kwargs": {}}) == {"module": "mine.py:Net", "module_kwargs": {}}
-    assert _policy_section({"activation": "relu"}) == {"activation": "relu"}
-    assert _env_name(object) == "rps"
-    assert asked == [Net, Net, object]
+def test_vector_environments_and_networks_of_the_users_own_train(tmp_path: Path) -> None:
+    carts = gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="sync")
+    run = ludus.train(
+        env=carts,
+        policy={"module": Net, "module_kwargs": {"width": 5}},
+        ppo={"n_steps": 16, "batch_size": 48, "n_epochs": 1},
+        total_env_steps=96,
+        monitoring={"console": "off"},
+        folder=tmp_path / "run",
+    )
+    assert (run.config.world.name, run.config.world.num_envs, run.env_steps) == ("cart-pole-v1", 3, 96)
+    assert run.config.policy.module == "test_python_api.py:Net"
+    assert run.agent().policy.network is not None
     with pytest.raises(ConfigError, match=r"must be a class.*pass Net"):
-        ludus.train("rps", policy=Net())  # type: ignore[arg-type]
+        ludus.train("rps", policy=Net(run.agent().spec))  # type: ignore[arg-type]
 
 
 def test_callbacks_must_be_callbacks(tmp_path: Path) -> None:

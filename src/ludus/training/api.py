@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 from torch import nn
 
@@ -18,10 +18,12 @@ from ludus.config import Document, as_document, short
 from ludus.core.errors import ConfigError
 from ludus.core.tables import read_lines
 from ludus.envs.bots import PythonBot, as_bot, register_bot
+from ludus.envs.own_games import env_name
 from ludus.envs.registry import check_name_from_file
 from ludus.evaluation.evaluate import Evaluation, evaluate
 from ludus.evaluation.players import Contender, load_agent
 from ludus.policies.agent import Agent
+from ludus.policies.user_module import register_network
 from ludus.training.agent_opponents import name_agent
 from ludus.training.callbacks import BaseCallback, Iteration
 from ludus.training.config import TrainConfig
@@ -173,10 +175,12 @@ def train(
         if world_or_env is not None:
             raise ConfigError(f"both {short(world_or_env)} and env={short(env)} are given; choose one")
         world_or_env = env
-    source = world_or_env if _is_settings(world_or_env) else _env_name(world_or_env)
+    source = world_or_env if _is_settings(world_or_env) else env_name(world_or_env)
     given = {"seed": seed, "total_env_steps": total_env_steps, "policy": _policy_section(policy)}
     given = {name: value for name, value in given.items() if value is not None} | sections
     layers = [_section(name, (name,), value) for name, value in given.items()]
+    if isinstance(world_or_env, VectorEnv):  # below the sections, which may ask for another number
+        layers.insert(0, _section("env", ("world", "num_envs"), world_or_env.num_envs))
     if device is not None:
         layers.append(_section("device", ("world", "device"), device))
     settings = _read(source, preset, overrides, layers, opponents)
@@ -219,12 +223,6 @@ def _is_settings(source: object) -> bool:
     return source is None or isinstance(source, str | Path | Mapping | TrainConfig)
 
 
-def _env_name(env: object) -> str:
-    """Register an environment of the user's own and return the name of its world."""
-    name: str = import_module("ludus.envs.own_games").env_name(env)
-    return name
-
-
 def _policy_section(policy: Mapping[str, Any] | type[nn.Module] | None) -> object:
     """Return the section `policy`; a network of the user's own is registered, and the section names it."""
     section = policy if isinstance(policy, Mapping) else {"module": policy}
@@ -232,7 +230,7 @@ def _policy_section(policy: Mapping[str, Any] | type[nn.Module] | None) -> objec
     if isinstance(network, nn.Module):
         raise ConfigError(f"policy must be a class, so that every run makes its own: pass {type(network).__name__}")
     if isinstance(network, type) and issubclass(network, nn.Module):
-        return {**section, "module": import_module("ludus.policies.user_module").register_network(network)}
+        return {**section, "module": register_network(network)}
     return policy
 
 
