@@ -107,6 +107,11 @@ results-gymnasium-curves: $(READY) ## docs/learner.md: learning curves beside St
 	$(BIN)/python benchmarks/gymnasium_curves.py --seeds 5
 	$(TABLES) gymnasium-curves
 
+results-gymnasium-presets: $(READY) ## docs/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
+	rm -f $(DATA)/gymnasium_presets.csv
+	$(BIN)/python benchmarks/gymnasium_presets.py --seeds 3
+	$(TABLES) gymnasium-presets
+
 results-encoders: $(READY) ## docs/learner.md: streaming and window encoder
 	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
 	$(TABLES) encoders

@@ -23,6 +23,7 @@ print(f"{best.mean_return:.0f} of 500 points")
 # %% Where games are dear, SAC and TD3 need fewer of them: `algorithm: sac`, with `pip install -e ".[sb3]"`.
 pendulum = ludus.train(
     "gym:Pendulum-v1",
+    preset="default",  # that of Pendulum is for PPO
     total_env_steps=min(STEPS // 4, 10_000),
     algorithm="sac",
     world={"num_envs": 4},

@@ -54,6 +54,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "strategy:probes": strategy.probes,
     "strategy:ablation": strategy.ablation,
     "gymnasium-curves": learner.curves,
+    "gymnasium-presets": learner.presets,
     "encoders:speed": learner.encoder_speed,
     "encoders:learning": learner.encoder_learning,
     "learn:peers": learner.peers,

@@ -78,6 +78,27 @@ def curves() -> str:
     return table(["world", "env steps", "seeds", "Ludus", "Stable-Baselines3"], lines)
 
 
+def presets() -> str:
+    """Returns return and time of `ludus train gym:ID` beside Stable-Baselines3 with the settings of the RL Zoo."""
+    runs: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    steps: dict[str, int] = {}
+    for row in read_csv("gymnasium_presets.csv"):
+        runs[row["world"]][row["learner"]].append((float(row["episode_return"]), float(row["seconds"])))
+        steps[row["world"]] = max(steps.get(row["world"], 0), int(row["env_steps"]))
+    lines = []
+    for world, learners in runs.items():
+        returns, seconds = [], []
+        for learner in ("ludus", "sb3"):
+            interval = mean_interval([value for value, _ in learners[learner]])
+            returns.append(f"{interval.estimate:,.0f} ({interval.low:,.0f} to {interval.high:,.0f})")
+            seconds.append(sum(taken for _, taken in learners[learner]) / len(learners[learner]))
+        seeds = str(len(learners["ludus"]))
+        ratio = f"{seconds[1] / seconds[0]:.1f}"
+        lines.append([world, f"{steps[world]:,}", seeds, *returns, *(f"{taken:,.0f}" for taken in seconds), ratio])
+    header = ["environment", "env steps", "seeds", "Ludus, return", "SB3 with the Zoo's settings", "Ludus, s", "SB3, s"]
+    return table([*header, "times as fast"], lines)
+
+
 def encoder_speed() -> str:
     """Returns env steps a second with each strategy encoder by its size."""
     lines = []

@@ -6,6 +6,7 @@ from collections import namedtuple
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
+import psutil
 import pytest
 from packaging.requirements import Requirement
 
@@ -114,6 +115,6 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written(monkeypatch: pytest.Mon
 
 def test_a_busy_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(installation, "_check_worlds", lambda: iter(()))
-    monkeypatch.setattr(os, "getloadavg", lambda: (64.0, 1.0, 1.0))
+    monkeypatch.setattr(psutil, "getloadavg", lambda: (64.0, 1.0, 1.0))
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     assert levels(tmp_path)["processor"] == ("WARN", "4 cores, load 64.0; other programs slow a run down")

@@ -30,6 +30,18 @@ def still(env: MimicEnv) -> torch.Tensor:
     return torch.zeros(env.num_envs, 1, len(env.walker.joints))
 
 
+def test_every_number_that_is_seen_has_a_name() -> None:
+    with make(3, walker="walker-13") as env:
+        seen, names = env.reset(seed=4)["vector"][:, 0], env.spec.fields["vector"]
+        assert seen.shape[1] == len(names) == 40
+        torch.testing.assert_close(seen[:, names.index("speed.desired")], env._state["desired"])
+        knee = 7 + [joint.name for joint in env.walker.joints].index("right_knee")
+        unmirrored = ~env._mirrored()
+        angles = torch.from_numpy(env._physics.positions[:, knee]).float()
+        torch.testing.assert_close(seen[unmirrored, names.index("angles.right_knee")], angles[unmirrored])
+        assert unmirrored.any()
+
+
 @pytest.mark.usefixtures("opengl")
 @pytest.mark.parametrize(
     "config", [{}, {"walker": "walker-13", "mirror": False}, {"action": "delta", "threads": 1}, {"action": "torque"}]

@@ -163,9 +163,10 @@ class Ppo(Algorithm[PpoConfig]):
         optimiser = tensor_bytes(*learner.updater.optimiser.state().values())
         minibatch = -(-ppo.batch_size // ppo.n_accumulate)  # the part of it that is worked through at once
         activations = dry_run.activation_bytes * minibatch // small_frames
+        copies = 2 if policy.device.type == "cuda" else 1
         parts = {
-            # One for the gradient, and both once more to go back to if the device runs out of memory in an update.
-            "parameters and optimiser": 3 * parameters + 2 * optimiser,
+            # One for the gradient; a GPU holds both once more, to go back to if it runs out of memory in an update.
+            "parameters and optimiser": copies * (parameters + optimiser) + parameters,
             "rollout": rollout,
             "mirrored rollout": 2 * rollout if ppo.symmetry_augmentation else 0,  # once more, and its image
             "memories": rows * memory,

@@ -55,6 +55,8 @@ class Updater:
             policy.use_compiler()
         self.parts = config.n_accumulate
         self.native = NativeMlp(policy, self.optimiser, config) if self._can_be_native() else None
+        # On the CPU an allocation that cannot be satisfied ends the process, or is a plain RuntimeError.
+        self._recovers = device.type == "cuda"
         self._restore_point = RestorePoint(policy, self.optimiser)
         # A graph cannot hold a reduction over processes.
         is_alone = not distributed.is_initialized()
@@ -79,7 +81,8 @@ class Updater:
             self._clear()
             self._native_epochs(self.native, buffer, generator)
             return
-        self._restore_point.keep(generator)
+        if self._recovers:
+            self._restore_point.keep(generator)
         while reason := self._try_epochs(buffer, generator):
             self._graph = None  # it holds memory, and minibatches of another form
             self._restore_point.restore(generator)
@@ -107,7 +110,8 @@ class Updater:
                 self._epochs(buffer, generator)
         except RuntimeError as error:
             found = find_out_of_memory(error)
-            if found is None or distributed.is_initialized():  # other processes are waiting in the same minibatch
+            # Other processes would be waiting in the same minibatch.
+            if found is None or not self._recovers or distributed.is_initialized():
                 raise
             return (str(found).strip() or "out of memory").splitlines()[0]
         return ""

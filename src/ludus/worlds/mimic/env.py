@@ -341,6 +341,7 @@ def _spec(config: MimicConfig, env: MimicEnv) -> EnvSpec:
         events=(*Scorer.events(joints), "distance", "pushes", "falls", "completed", "faults"),
         state_metrics=(*Scorer.state_metrics(joints), "desired", "phase"),
         blocks={"vector": observation.observation_blocks(len(joints))},
+        fields={"vector": observation.observation_fields(joints)},
         device_types=("cpu",),
         mirror=mirror,
     )

@@ -16,6 +16,11 @@ _LARGEST = 20.0
 
 # Blocks in front of the joints': name -> numbers.
 BLOCKS = {"phase": 2, "speed": 2, "height": 1, "orientation": 3, "velocity": 3, "turning": 3}
+_FIELDS = (
+    *("phase.cos", "phase.sin", "speed.reference", "speed.desired", "height"),
+    *("orientation.roll", "orientation.pitch", "orientation.yaw", "velocity.ahead", "velocity.left", "velocity.up"),
+    *("turning.roll", "turning.pitch", "turning.yaw"),
+)
 
 
 def joint_reflection(joints: Sequence[Joint]) -> Reflection:
@@ -35,6 +40,13 @@ def observation_blocks(joints: int) -> dict[str, tuple[int, int]]:
     """Return the block boundaries of the vector."""
     ends = np.cumsum([*BLOCKS.values(), joints, joints]).tolist()
     return dict(zip((*BLOCKS, "angles", "velocities"), zip((0, *ends[:-1]), ends, strict=True), strict=True))
+
+
+def observation_fields(joints: Sequence[Joint]) -> tuple[str, ...]:
+    """Return the name of every number of the vector, such as `velocity.ahead` or `angles.right_knee`."""
+    names = [joint.name.replace(".", "_") for joint in joints]
+    parts = [f"{block}.{name}" for block in ("angles", "velocities") for name in names]
+    return (*_FIELDS, *parts)
 
 
 def observation_reflection(joints: tuple[Joint, ...], *, stride: bool) -> Reflection:
