@@ -137,7 +137,7 @@ def test_off_policy_walkers_are_the_walkers_of_ppo(preset: str, algorithm: str) 
         assert settings.ent_coef_init <= 0.01
 
 
-@pytest.mark.parametrize("name", ["CliffWalking-v1", "CartPole-v1", "MountainCarContinuous-v0", "Hopper-v5"])
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "CartPole-v1", "MountainCarContinuous-v0", "Hopper-v5"])
 def test_the_presets_of_gymnasium_train(name: str, tmp_path: Path) -> None:
     two_iterations(load_run_config(f"gym:{name}", overrides=["evaluation.matches=1"]), tmp_path)
 
