@@ -117,7 +117,7 @@ class ReinforceLearner(Learner):
 
 # %% Registering it is enough: presets, checks, checkpoints, evaluation, reports and `ludus resume` work with it.
 @register_algorithm("reinforce")
-class Reinforce(Algorithm[ReinforceConfig]):
+class Reinforce(Algorithm[ReinforceConfig, ReinforceLearner]):
     """REINFORCE with a learned baseline."""
 
     config = ReinforceConfig

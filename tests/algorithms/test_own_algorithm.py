@@ -10,6 +10,7 @@ import pytest
 import ludus
 from ludus.algorithms import Algorithm, LearnerParts, find_algorithm, register_algorithm
 from ludus.algorithms.ppo.config import PpoConfig
+from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
 from ludus.rewards.plugins import load_plugin
 from ludus.store import load_checkpoint
@@ -111,7 +112,7 @@ def test_without_it_the_error_names_what_there_is(forget: Callable[[str], None])
 def test_a_name_belongs_to_one_algorithm() -> None:
     runpy.run_path(str(EXAMPLE), run_name="again")  # the same once more is the same
 
-    class Other(Algorithm[PpoConfig]):
+    class Other(Algorithm[PpoConfig, PpoLearner]):
         config = PpoConfig
 
         def make_learner(self, settings: PpoConfig, parts: LearnerParts) -> Any:

@@ -4,7 +4,7 @@ An algorithm of your own is one class, in a plugin file (`ludus train ... --plug
 that names its module in the entry-point group `ludus.algorithms`:
 
     @register_algorithm("mine")
-    class Mine(Algorithm[MyConfig]):
+    class Mine(Algorithm[MyConfig, MyLearner]):
         config = MyConfig
 
         def make_learner(self, settings, parts): ...
@@ -38,10 +38,11 @@ from ludus.rollout.rewards import RolloutReward
 GROUP = "ludus.algorithms"  # of entry points
 Feature: TypeAlias = Literal["opponents", "curriculum", "adaptive_curriculum", "distributed"]
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
-ClassT = TypeVar("ClassT", bound="type[Algorithm[Any]]")
+LearnerT = TypeVar("LearnerT", bound=Learner)
+ClassT = TypeVar("ClassT", bound="type[Algorithm[Any, Any]]")
 
-_ALGORITHMS: "dict[str, Algorithm[Any]]" = {}
-_LISTENERS: "list[Callable[[Algorithm[Any]], None]]" = []
+_ALGORITHMS: "dict[str, Algorithm[Any, Any]]" = {}
+_LISTENERS: "list[Callable[[Algorithm[Any, Any]], None]]" = []
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class Timing:
     rows: int  # rows of the learner batch in the full run
 
 
-class Algorithm(ABC, Generic[ConfigT]):
+class Algorithm(ABC, Generic[ConfigT, LearnerT]):
     """How a policy is learned; subclass it and decorate the class with `register_algorithm`.
 
     Only `config` and `make_learner` are required.
@@ -106,7 +107,7 @@ class Algorithm(ABC, Generic[ConfigT]):
     memory_advice: ClassVar[str] = "or smaller settings of the algorithm"
 
     @abstractmethod
-    def make_learner(self, settings: ConfigT, parts: LearnerParts) -> Learner:
+    def make_learner(self, settings: ConfigT, parts: LearnerParts) -> LearnerT:
         """Make the learner and start its games."""
 
     def refused(self, settings: ConfigT, policy: PolicyConfig) -> list[str]:
@@ -146,11 +147,11 @@ class Algorithm(ABC, Generic[ConfigT]):
             f"of {', '.join(name for name, other in algorithms().items() if 'distributed' in other.features)}"
         )
 
-    def dry_run(self, learner: Learner) -> DryRun:
+    def dry_run(self, learner: LearnerT) -> DryRun:
         """Check the learner of a small copy that has collected a rollout; raise VerificationError if it fails."""
         return DryRun()
 
-    def memory(self, settings: ConfigT, learner: Learner, rows: int, dry_run: DryRun) -> LearnerMemory:
+    def memory(self, settings: ConfigT, learner: LearnerT, rows: int, dry_run: DryRun) -> LearnerMemory:
         """Scale what the learner of a small copy takes to the full run with `rows` rows."""
         learned = sum(part.tensor.nbytes for part in learner.learned())
         rollout = learner.rollout
@@ -183,7 +184,7 @@ def register_algorithm(name: str) -> Callable[[ClassT], ClassT]:
     return register
 
 
-def algorithms() -> "Mapping[str, Algorithm[Any]]":
+def algorithms() -> "Mapping[str, Algorithm[Any, Any]]":
     """Return all algorithms by name: those of the package, of installed packages, and those registered since."""
     if not _DISCOVERED:
         _DISCOVERED.append(True)
@@ -202,7 +203,7 @@ def algorithms() -> "Mapping[str, Algorithm[Any]]":
 _DISCOVERED: list[bool] = []
 
 
-def find_algorithm(name: str) -> "Algorithm[Any]":
+def find_algorithm(name: str) -> "Algorithm[Any, Any]":
     """Return an algorithm by its name; raise UnknownNameError if there is none."""
     known = algorithms()
     if name not in known:
@@ -210,7 +211,7 @@ def find_algorithm(name: str) -> "Algorithm[Any]":
     return known[name]
 
 
-def on_registration(listener: "Callable[[Algorithm[Any]], None]") -> None:
+def on_registration(listener: "Callable[[Algorithm[Any, Any]], None]") -> None:
     """Call a function with every algorithm that is registered, now or later."""
     for algorithm in algorithms().values():
         listener(algorithm)
@@ -222,6 +223,6 @@ def tensor_bytes(*tensors: Tensor) -> int:
     return sum(tensor.nbytes for tensor in tensors)
 
 
-def _origin(algorithm_class: "type[Algorithm[Any]]") -> tuple[str, str]:
+def _origin(algorithm_class: "type[Algorithm[Any, Any]]") -> tuple[str, str]:
     code = getattr(algorithm_class.make_learner, "__code__", None)
     return algorithm_class.__qualname__, "" if code is None else code.co_filename

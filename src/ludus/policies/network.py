@@ -54,7 +54,7 @@ class UserNetwork(nn.Module):
         Args:
             name: Of the class, see `find_network`.
             arguments: Its keyword arguments.
-            spec: What it is told of the world.
+            spec: The spec that its constructor gets.
             seen: The entries of the observation that it gets.
 
         Raises:

@@ -179,9 +179,9 @@ class Policy(nn.Module):
         return self.spec.action_places if self.config.spatial is not None and self.config.module is None else None
 
     def _make_network(self, name: str, seen: spaces.Dict) -> UserNetwork:
-        # It is told what the file of an agent holds, so that it is made of the same when the agent is loaded.
-        told = PolicyDescription.of(self.spec, self.config).spec()
-        network = UserNetwork(name, self.config.module_kwargs, told, seen)
+        # Only what an agent file holds, so that a loaded agent builds the same network.
+        known = PolicyDescription.of(self.spec, self.config).spec()
+        network = UserNetwork(name, self.config.module_kwargs, known, seen)
         beside = [part for part in ("strategy", "recurrent") if getattr(self.config, part) is not None]
         beside += ["state_dependent_exploration"] if self.config.state_dependent_exploration else []
         if network.gives_actions and beside:

@@ -27,7 +27,7 @@ class RolloutReward(ABC):
 
     @abstractmethod
     def begin(self, steps: int, rows: LearnerBatch) -> None:
-        """Is told once how long rollouts are and which seats are learned from."""
+        """Prepare for rollouts of `steps` steps over these rows; called once."""
 
     @abstractmethod
     def record(self, step: int, result: StepResult) -> None:

@@ -308,7 +308,7 @@ class TrainConfig(_Frozen):
         return self
 
     @property
-    def method(self) -> Algorithm[Any]:
+    def method(self) -> Algorithm[Any, Any]:
         """The algorithm, by its name."""
         return find_algorithm(self.algorithm)
 
@@ -397,7 +397,7 @@ class TrainConfig(_Frozen):
             raise ConfigError(f"stored settings cannot be used: {'; '.join(faults)}") from error
 
 
-def _add_section(algorithm: Algorithm[Any]) -> None:
+def _add_section(algorithm: Algorithm[Any, Any]) -> None:
     """Give `TrainConfig` the section of an algorithm."""
     TrainConfig.__pydantic_fields__[algorithm.name] = FieldInfo(annotation=algorithm.config, default=algorithm.config())
     TrainConfig.__annotations__[algorithm.name] = algorithm.config

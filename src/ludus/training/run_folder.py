@@ -62,7 +62,7 @@ class RunLock:
 
     The lock is the operating system's, not the file's: it ends with the process, however that ends, so a file that was
     left behind blocks no other run. Its content tells others who holds it, from the second byte on: Windows locks the
-    first one, which nobody else can read then. Without file locks there is only a warning.
+    first one, so no other process can read it. Where file locks are unavailable, there is only a warning.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -17,7 +17,6 @@ from ludus.algorithms.algorithm import (
     register_algorithm,
     tensor_bytes,
 )
-from ludus.algorithms.learner import Learner
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.algorithms.ppo.loss import Coefficients, normalise_advantages, ppo_loss
@@ -32,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 @register_algorithm("ppo")
-class Ppo(Algorithm[PpoConfig]):
+class Ppo(Algorithm[PpoConfig, PpoLearner]):
     """Proximal policy optimization, for any action space, with recurrent policies and opponents."""
 
     config = PpoConfig
@@ -127,9 +126,8 @@ class Ppo(Algorithm[PpoConfig]):
             )
         return settings.model_copy(update={"batch_size": settings.batch_size // processes})
 
-    def dry_run(self, learner: Learner) -> DryRun:
+    def dry_run(self, learner: PpoLearner) -> DryRun:
         """Go forward and backward over the whole rollout; raise VerificationError unless all gradients are finite."""
-        assert isinstance(learner, PpoLearner)  # noqa: S101 - `make_learner` made it
         policy, buffer = learner.policy, learner.rollout
         batch = buffer.minibatch(torch.arange(buffer.segments, device=policy.device))
         targets = batch.targets._replace(advantages=normalise_advantages(batch.targets.advantages))
@@ -152,9 +150,8 @@ class Ppo(Algorithm[PpoConfig]):
         lines = (line,) if policy.network is None else (policy.network.describe(), line)
         return DryRun(lines, 0 if learner.updater.native is not None else saved[0])
 
-    def memory(self, settings: PpoConfig, learner: Learner, rows: int, dry_run: DryRun) -> LearnerMemory:
+    def memory(self, settings: PpoConfig, learner: PpoLearner, rows: int, dry_run: DryRun) -> LearnerMemory:
         """Scale the copy's buffer, optimiser and activations to the full run."""
-        assert isinstance(learner, PpoLearner)  # noqa: S101 - `make_learner` made it
         ppo, buffer, policy = settings.sized(rows), learner.rollout, learner.policy
         frames, small_frames = ppo.n_steps * rows, buffer.steps * buffer.rows
         memory = tensor_bytes(*policy.initial(1).values())

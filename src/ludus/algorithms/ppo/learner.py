@@ -46,8 +46,7 @@ class PpoLearner(Learner):
         opponents: Opponents | None = None,
     ) -> None:
         """Start all games; see `Collector` for the arguments. Raise ConfigError if settings do not fit each other."""
-        if config.symmetry_augmentation:
-            check_symmetry(env.spec, has_memory=policy.has_memory)
+        mirror = check_symmetry(env.spec, has_memory=policy.has_memory) if config.symmetry_augmentation else None
         config = config.sized(LearnerBatch(env, learner).count)
         self.policy, self.config = policy, config
         self.exploration = policy.config.exploration
@@ -55,9 +54,7 @@ class PpoLearner(Learner):
         self.collector = Collector(
             env, policy, config, reward=reward, learner=learner, opponents=opponents, inference=self.updater.native
         )
-        self._mirrored = (
-            SymmetryAugmentation(env.spec, policy, self.collector.buffer) if config.symmetry_augmentation else None
-        )
+        self._mirrored = None if mirror is None else SymmetryAugmentation(mirror, policy, self.collector.buffer)
         self._generator = torch.Generator(policy.device).manual_seed(seed)
 
     @property

@@ -3,15 +3,15 @@
 import torch
 
 from ludus.core.errors import ConfigError
-from ludus.envs.base import EnvSpec
+from ludus.envs.base import EnvSpec, Mirror
 from ludus.policies.policy import Policy
 from ludus.rollout.buffer import RolloutBuffer
 
 _FRAMES_AT_ONCE = 32_768  # evaluated in one call, which bounds the memory that it takes
 
 
-def check_symmetry(spec: EnvSpec, *, has_memory: bool) -> None:
-    """Raise ConfigError unless experience of this world can be mirrored for a policy with or without memory."""
+def check_symmetry(spec: EnvSpec, *, has_memory: bool) -> Mirror:
+    """Return the mirror of a world; raise ConfigError if there is none, or if the policy has a memory."""
     if spec.mirror is None:
         raise ConfigError(
             f"ppo.symmetry_augmentation is on, but {spec.id} says nothing of how it looks in a mirror; switch it off"
@@ -21,6 +21,7 @@ def check_symmetry(spec: EnvSpec, *, has_memory: bool) -> None:
             "ppo.symmetry_augmentation is on, but the policy has a memory, whose mirror image is unknown; "
             "switch ppo.symmetry_augmentation off, or leave out policy.recurrent and policy.strategy"
         )
+    return spec.mirror
 
 
 class SymmetryAugmentation:
@@ -31,10 +32,9 @@ class SymmetryAugmentation:
     before the first step of an update.
     """
 
-    def __init__(self, spec: EnvSpec, policy: Policy, rollout: RolloutBuffer) -> None:
-        """Allocate buffers for rollouts like the given one; the world has a mirror and the policy no memory."""
-        assert spec.mirror is not None  # noqa: S101 - `check_symmetry` said so
-        self._mirror, self._policy = spec.mirror, policy
+    def __init__(self, mirror: Mirror, policy: Policy, rollout: RolloutBuffer) -> None:
+        """Allocate buffers for rollouts like the given one; `check_symmetry` returns the mirror."""
+        self._mirror, self._policy = mirror, policy
         self._buffer = RolloutBuffer(policy, rollout.steps, 2 * rollout.rows, rollout.sequence_length)
 
     @torch.no_grad()

@@ -6,7 +6,6 @@ from gymnasium import spaces
 from pydantic import BaseModel
 
 from ludus.algorithms.algorithm import Algorithm, DryRun, LearnerMemory, LearnerParts, Timing, register_algorithm
-from ludus.algorithms.learner import Learner
 from ludus.algorithms.sac_td3.config import SacConfig, Td3Config
 from ludus.algorithms.sac_td3.learner import OffPolicyLearner
 from ludus.core.errors import ConfigError
@@ -18,7 +17,7 @@ from ludus.policies.config import PolicyConfig
 _ACTIVATION_COPIES = 6  # activations of actor, critics and targets that a gradient step holds at once
 
 
-class OffPolicy(Algorithm[SacConfig | Td3Config]):
+class OffPolicy(Algorithm[SacConfig | Td3Config, OffPolicyLearner]):
     """What SAC and TD3 share: continuous actions, every seat the learner's, with the optional Stable-Baselines3."""
 
     squash: ClassVar[Squash]  # how the policy's actions are squashed into their bounds
@@ -96,9 +95,10 @@ class OffPolicy(Algorithm[SacConfig | Td3Config]):
         small |= {"buffer_size": 2 * steps * rows, "batch_size": steps * rows}
         return settings.model_copy(update=small), policy
 
-    def memory(self, settings: SacConfig | Td3Config, learner: Learner, rows: int, dry_run: DryRun) -> LearnerMemory:
+    def memory(
+        self, settings: SacConfig | Td3Config, learner: OffPolicyLearner, rows: int, dry_run: DryRun
+    ) -> LearnerMemory:
         """Scale the copy's replay buffer and networks to the full run."""
-        assert isinstance(learner, OffPolicyLearner)  # noqa: S101 - `make_learner` made it
         rollout = learner.rollout
         frames, small_frames = settings.train_freq * rows, rollout.steps * rollout.rows
         learned = sum(part.tensor.nbytes for part in learner.learned())

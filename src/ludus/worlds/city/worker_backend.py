@@ -262,7 +262,7 @@ class WorkerBackend(CityBackend):
 
 
 def _plan(config: CityConfig, request: EnvRequest) -> dict[str, Any]:
-    """Return what workers are told, as JSON values."""
+    """Return the job of the workers as JSON values."""
     alone = config.model_copy(update={"workers": 0, "rules": config.rules.model_copy(update={"threads": 1})})
     return {"config": alone.model_dump_json(), "seed": request.seed, "first_game": request.first_game}
 
