@@ -22,7 +22,12 @@ class _Frozen(BaseModel):
 
 
 class NetArch(_Frozen):
-    """Hidden layers of the actor (`pi`) and of the critic (`vf`)."""
+    """Hidden layers of the actor and of the critic.
+
+    Attributes:
+        pi: Widths of the actor's layers.
+        vf: Widths of the critic's layers.
+    """
 
     pi: Widths = (64, 64)
     vf: Widths = (64, 64)
@@ -96,7 +101,8 @@ class PolicyConfig(_Frozen):
         sees_action_mask: Whether the mask of allowed actions, where the world has one, is also fed to the networks.
         normalize: Running normalisation of observations and returns.
         module: The user's own network in the place of `encoder`, `cnn` and `spatial`: `my_file.py:MyNet`, a class of a
-            plugin (`--plugin my_file.py`), or `package.module:MyNet`; see `docs/extending.md`. None takes Ludus's own.
+            plugin (`--plugin my_file.py`), or `package.module:MyNet`; see `docs/howto/own-network.md`. None takes
+            Ludus's own.
         module_kwargs: Keyword arguments of that class, after the `EnvSpec`.
         dropout: Share of the hidden features of actor, critic, encoders and strategy transformer that are set to 0, at
             random, in updates; rollouts and evaluations play without.
