@@ -13,6 +13,7 @@ for folder in (ROOT, ROOT / "src"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
+from docs.generate import REFERENCE_PAGES  # noqa: E402 - the folders above are where they are found
 from docs.generate.api import api_page  # noqa: E402 - the folders above are where they are found
 from docs.generate.cli import cli_page  # noqa: E402 - the folders above are where they are found
 from docs.generate.configuration import configuration_page  # noqa: E402 - the folders above are where they are found
@@ -28,13 +29,8 @@ logging.getLogger("ludus").setLevel(logging.ERROR)
 
 def generated_pages() -> dict[str, str]:
     """Return every generated page by its path inside the site's source."""
-    return {
-        "reference/cli.md": cli_page(),
-        "reference/configuration.md": configuration_page(),
-        "reference/api.md": api_page(),
-        "reference/events.md": events_page(),
-        **example_pages(),
-    }
+    makers = (api_page, cli_page, configuration_page, events_page)
+    return {path: make() for path, make in zip(REFERENCE_PAGES, makers, strict=True)} | example_pages()
 
 
 def _generate(match: re.Match[str]) -> str:

@@ -124,13 +124,14 @@ class Outer(BaseModel):
 def test_a_table_of_settings() -> None:
     assert schema.settings_table(Outer).splitlines()[2:] == [
         "| `kind` | str or null | `null` |  | Which one. |",
-        "| `inner` | section | see below |  | The section. |",
+        "| `inner` | section |  |  | The section. |",
         "| `width` | int | `20_000` | ≥ 1 | Of a layer. |",
     ]
     assert schema.settings_table(Inner).splitlines()[2] == (
         "| `rate` | float | `0.5` | ≥ 0, < 1 | How fast. On two lines. |"
     )
     assert list(schema.sections(Outer)) == [("inner", Inner)]
+    assert "| [section](#here) |" in schema.settings_table(Outer, link=lambda name: "#here" if name == "inner" else "")
 
 
 def test_a_setting_without_a_meaning_fails_the_build() -> None:

@@ -1,6 +1,7 @@
 """The configuration reference: every key of a run, with its type, default, valid values and meaning."""
 
 import re
+from collections.abc import Callable
 
 from docs.generate.markdown import table
 from docs.generate.schema import sections, settings_table, shown_default, summary, type_of
@@ -56,7 +57,7 @@ def configuration_page() -> str:
         if key in _SAME:
             parts.append(f"As [`{_SAME[key]}`](#{anchor(_SAME[key])}), for one phase.")
             continue
-        parts += [null_for_none(summary(model)), null_for_none(settings_table(model))]
+        parts += [null_for_none(summary(model)), null_for_none(settings_table(model, link=_links_below(key)))]
     parts += [_SCHEDULES, _schedule_table(), _POINTS]
     return "\n\n".join(parts) + "\n"
 
@@ -66,6 +67,19 @@ def anchor(key: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", key.lower()).strip("-")
 
 
+def _links_below(key: str) -> Callable[[str], str]:
+    """Return a function that links to the sections inside a section."""
+    found = {inner for inner, _ in sections(TrainConfig)}
+
+    def link(name: str) -> str:
+        path = f"{key}.{name}" if key else name
+        if path == "adaptive_curriculum":
+            return "#adaptive-curriculum-kind-adaptive"
+        return next((f"#{anchor(full)}" for full in (path, f"{path}[]") if full in found), "")
+
+    return link
+
+
 def _with_kind(key: str, model: type[BaseModel]) -> str:
     return f"{key}, kind: {model.model_fields['kind'].default}"
 
@@ -73,7 +87,7 @@ def _with_kind(key: str, model: type[BaseModel]) -> str:
 def _run_table() -> str:
     """Return the table of the run's own keys; the sections of algorithms are described by the algorithms."""
     own = {name: f"Settings of the algorithm; they count with `algorithm: {name}`." for name in algorithms()}
-    return settings_table(TrainConfig, own)
+    return settings_table(TrainConfig, own, _links_below(""))
 
 
 def _schedule_table() -> str:

@@ -8,7 +8,7 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -27,10 +27,15 @@ class MissingMeaningError(Exception):
     """A setting whose docstring does not say what it is for."""
 
 
-def settings_table(model: type[BaseModel], meanings_of_others: Mapping[str, str] = MappingProxyType({})) -> str:
+def settings_table(
+    model: type[BaseModel],
+    meanings_of_others: Mapping[str, str] = MappingProxyType({}),
+    link: Callable[[str], str] = lambda _: "",
+) -> str:
     """Return the table of one model's own keys; sections of it are tables of their own.
 
-    `meanings_of_others` is for fields that the model's docstring does not describe.
+    `meanings_of_others` is for fields that the model's docstring does not describe; `link` returns the address of the
+    table of a section, or nothing.
     """
     schema = model.model_json_schema()
     said = dict(meanings_of_others) | meanings(model)
@@ -40,7 +45,12 @@ def settings_table(model: type[BaseModel], meanings_of_others: Mapping[str, str]
         meaning = said.get(name, "")
         if not meaning:
             raise MissingMeaningError(f"{model.__module__}.{model.__qualname__}.{name}: add it to `Attributes:`")
-        rows.append((code(name), type_of(shown, schema), _default(field), valid(shown, schema), meaning))
+        kind = type_of(shown, schema)
+        address = link(name) if "section" in kind else ""
+        if address:
+            word = "sections" if "sections" in kind else "section"
+            kind = kind.replace(word, f"[{word}]({address})", 1)
+        rows.append((code(name), kind, _default(field), valid(shown, schema), meaning))
     return table(HEADER, rows)
 
 
@@ -142,7 +152,7 @@ def _default(field: Any) -> str:  # noqa: ANN401 - pydantic's FieldInfo, whose d
 
 
 def shown_default(value: object) -> str:
-    """Return a default as it would be written in YAML; `see below` for a section of its own."""
+    """Return a default as it would be written in YAML; nothing for a section of its own."""
     if value is None:
         return "`null`"
     if isinstance(value, BaseModel):
@@ -152,7 +162,7 @@ def shown_default(value: object) -> str:
         if type(value).__name__ == "WeightPath":
             points = fields["points"]
             return f"`{points[0][1]:g}`" if len(points) == 1 else code(str(points))
-        return "see below"
+        return ""
     if isinstance(value, bool):
         return "`true`" if value else "`false`"
     if isinstance(value, int):

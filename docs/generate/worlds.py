@@ -143,8 +143,11 @@ def _is_one_hot(name: str) -> bool:
 def settings(world: str) -> str:
     """Return the tables of a world's own settings."""
     model = resolve(find_world(world).config or "")
-    parts = [null_for_none(settings_table(model))]
-    for key, inner in sections(model):
+    inside = dict(sections(model))
+    parts = [
+        null_for_none(settings_table(model, link=lambda name: f"#settings-{anchor(name)}" if name in inside else ""))
+    ]
+    for key, inner in inside.items():
         parts += [f"### `{key}` {{ #settings-{anchor(key)} }}", null_for_none(summary(inner))]
         parts.append(null_for_none(settings_table(inner)))
     return "\n\n".join(parts)
