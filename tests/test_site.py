@@ -123,12 +123,12 @@ class Outer(BaseModel):
 
 def test_a_table_of_settings() -> None:
     assert schema.settings_table(Outer).splitlines()[2:] == [
-        "| `kind` | str or null | `null` |  | Which one. |",
-        "| `inner` | section |  |  | The section. |",
-        "| `width` | int | `20_000` | ≥ 1 | Of a layer. |",
+        "| `kind` | Which one. | str or null | `null` |  |",
+        "| `inner` | The section. | section |  |  |",
+        "| `width` | Of a layer. | int | `20_000` | ≥ 1 |",
     ]
     assert schema.settings_table(Inner).splitlines()[2] == (
-        "| `rate` | float | `0.5` | ≥ 0, < 1 | How fast. On two lines. |"
+        "| `rate` | How fast. On two lines. | float | `0.5` | ≥ 0, < 1 |"
     )
     assert list(schema.sections(Outer)) == [("inner", Inner)]
     assert "| [section](#here) |" in schema.settings_table(Outer, link=lambda name: "#here" if name == "inner" else "")
@@ -146,8 +146,8 @@ def test_a_setting_without_a_meaning_fails_the_build() -> None:
 
 def test_the_configuration_reference_has_schedules_and_algorithms() -> None:
     page = configuration_page()
-    assert "| `clip_range` | float or schedule | `0.2` |" in page
-    assert "| `weights` | mapping of float or points | `{}` |" in page
+    assert "| `clip_range` | Clip range of the probability ratio. | float or schedule | `0.2` |" in page
+    assert "removes a term. | mapping of float or points | `{}` |" in page
     assert "## `td3` { #td3 }" in page
     assert "None" not in page
 

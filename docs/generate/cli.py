@@ -58,7 +58,7 @@ def _section(path: str, command: Any) -> str:  # noqa: ANN401 - as above
     for kind, header in (("argument", "argument"), ("option", "option")):
         rows = [_row(context, parameter) for parameter in command.params if _kind(parameter) == kind]
         if rows:
-            parts.append(table((header, "default", "meaning"), rows))
+            parts.append(table((header, "meaning", "default"), rows))
     shown = _examples(command.epilog or "")
     if shown:
         parts.append(f"```sh\n{shown}\n```")
@@ -74,11 +74,11 @@ def _usage(context: Any, command: Any) -> str:  # noqa: ANN401 - as above
 
 
 def _row(context: Any, parameter: Any) -> tuple[str, str, str]:  # noqa: ANN401 - as above
-    """Return what the help of a command says: name, default and meaning."""
+    """Return what the help of a command says: name, meaning and default."""
     name, said = parameter.get_help_record(context)
     meaning, _, rest = said.partition("  [")
     found = re.search(r"default: (.*?)(?:;|\]$|$)", rest)
-    return code(name.replace("|", " or ")), _plain_default(found[1]) if found else "", plain(meaning)
+    return code(name.replace("|", " or ")), plain(meaning), _plain_default(found[1]) if found else ""
 
 
 def _plain_default(text: str) -> str:

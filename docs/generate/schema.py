@@ -16,7 +16,7 @@ from docs.generate.markdown import code, plain, table
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-HEADER = ("key", "type", "default", "valid values", "meaning")
+HEADER = ("key", "meaning", "type", "default", "valid values")
 _SCHEDULES = {"ConstantSchedule", "LinearSchedule", "ExponentialSchedule", "CosineSchedule", "KlAdaptiveConfig"}
 _NAMES = {"integer": "int", "number": "float", "string": "str", "boolean": "bool", "null": "null", "object": "mapping"}
 _MOST_LISTED = 12  # valid values that a cell lists
@@ -50,7 +50,7 @@ def settings_table(
         if address:
             word = "sections" if "sections" in kind else "section"
             kind = kind.replace(word, f"[{word}]({address})", 1)
-        rows.append((code(name), kind, _default(field), valid(shown, schema), meaning))
+        rows.append((code(name), meaning, kind, _default(field), valid(shown, schema)))
     return table(HEADER, rows)
 
 
