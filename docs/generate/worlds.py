@@ -32,6 +32,7 @@ from ludus.worlds.rocket.observation import LAYOUTS
 
 WORLDS = ("brawl", "rocket", "mimic", "city")
 _MEANINGS = Path(__file__).with_name("meanings.yaml")
+_DASH = "\u2011"  # a hyphen at which no line breaks
 _MANY = 5  # neighbours in a row of the observation table that are written as a range
 _UNLISTED = ("-test", "debug")  # presets for tests
 
@@ -112,7 +113,7 @@ def observation(layout: str) -> str:
             continue
         names = [fields[place].name.partition(".")[2] for place in group]
         listed = f"{name} ... {names[-1]}" if len(group) > _MANY else ", ".join(names)
-        place = f"{group[0]}" if len(group) == 1 else f"{group[0]}-{group[-1]}"
+        place = f"{group[0]}" if len(group) == 1 else f"{group[0]}{_DASH}{group[-1]}"
         first = fields[group[0]]
         meaning = f"one-hot: the current {name.partition('_')[0]}" if _is_one_hot(name) else first.meaning
         rows.append((place, block, code(listed), f"{first.low:g} ... {first.high:g}", meaning))
