@@ -155,9 +155,9 @@ def test_the_configuration_reference_has_schedules_and_algorithms() -> None:
 def test_an_observation_table() -> None:
     rows = worlds.observation("rocket-compact").splitlines()
     assert rows[2] == "| 0 | self | `x` | -1 ... 1 | position of the own car / 4096 uu |"
-    assert "| 31\u201133 | ball | `vx, vy, vz` | -2 ... 2 | velocity / 3000 uu/s |" in rows
+    assert "| 31\u201133 | ball | `vx`, `vy`, `vz` | -2 ... 2 | velocity / 3000 uu/s |" in rows
     assert not [row for row in rows if "teammate_1" in row]
-    assert "| 24\u201136 | self | `state_standing ... state_ko` | 0 ... 1 | one-hot: the current state |" in (
+    assert "| 24\u201136 | self | `state_standing` ... `state_ko` | 0 ... 1 | one-hot: the current state |" in (
         worlds.observation("brawl").splitlines()
     )
 

@@ -112,11 +112,11 @@ def observation(layout: str) -> str:
         if block[-1].isdigit() and not block.endswith("_0"):
             continue
         names = [fields[place].name.partition(".")[2] for place in group]
-        listed = f"{name} ... {names[-1]}" if len(group) > _MANY else ", ".join(names)
+        listed = f"{code(name)} ... {code(names[-1])}" if len(group) > _MANY else ", ".join(map(code, names))
         place = f"{group[0]}" if len(group) == 1 else f"{group[0]}{_DASH}{group[-1]}"
         first = fields[group[0]]
         meaning = f"one-hot: the current {name.partition('_')[0]}" if _is_one_hot(name) else first.meaning
-        rows.append((place, block, code(listed), f"{first.low:g} ... {first.high:g}", meaning))
+        rows.append((place, block, listed, f"{first.low:g} ... {first.high:g}", meaning))
     return table(("index", "block", "name", "range", "meaning"), rows)
 
 
