@@ -32,7 +32,8 @@ class WorldConfig(_Frozen):
     Attributes:
         name: Registered world, such as `brawl` or `gym:CartPole-v1`.
         num_envs: Games in the batch.
-        device: Where games, policy and learner live; `auto` is a CUDA device if there is one that the world can use.
+        device: Where the games live; `auto` is a CUDA device if there is one that the world can use. A world that
+            cannot live on a CUDA device is played on the CPU, whose tensors are copied to the learner's device.
         settings: The world's own settings.
     """
 
@@ -237,6 +238,9 @@ class TrainConfig(_Frozen):
         world: The games.
         total_env_steps: Budget in steps of learner seats; training ends with the iteration that reaches it.
         extended_from: Budgets that the run had before; `ludus resume RUN total_env_steps=N` writes them.
+        learner_device: Where policy and learner live. `auto` is the device of the games; where they cannot use the GPU
+            that `world.device` names, it is that GPU, and if `world.device` is `auto` too, then only if the network is
+            large enough for it to pay, which the run says.
         seed: Of everything random: first parameters, games, seats, opponents, exploration, minibatches.
         policy: The networks.
         algorithm: How the policy is learned: by `ppo`, or off-policy by `sac` or `td3`, for continuous actions in a
@@ -258,6 +262,7 @@ class TrainConfig(_Frozen):
     world: WorldConfig
     total_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
     extended_from: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    learner_device: str = "auto"
     seed: int = Field(default=0, ge=0, lt=2**63)
     policy: PolicyConfig = PolicyConfig()
     algorithm: Annotated[str, AfterValidator(_known_algorithm)] = "ppo"
@@ -414,7 +419,7 @@ def _unused_sections(config: TrainConfig) -> set[str]:
 on_registration(_add_section)
 
 # What may change when a run is resumed: where it runs, what it shows and keeps, but not how it learns.
-_FREE = ("world.device", "checkpoints.", "guard.", "monitoring.")
+_FREE = ("world.device", "learner_device", "checkpoints.", "guard.", "monitoring.")
 _BUDGET = ("extended_from.", "total_env_steps.")
 
 
