@@ -1,20 +1,23 @@
 """`ludus train gym:ID` as it is beside Stable-Baselines3 with the settings of the RL Zoo, at equal env steps.
 
-Each run is a process of its own, on one thread; the two libraries take turns. Afterwards both agents play the same 100
-episodes with their most likely actions. The time of a Ludus run is that of everything it does, with evaluations and
-checkpoints; that of an SB3 run is `model.learn` alone. Results go to docs/data/gymnasium_presets.csv.
+Each run is a process of its own, on one thread; the two libraries take turns, or run side by side on a machine with
+as many idle cores as `--jobs`. Afterwards both agents play the same 100 episodes with their most likely actions. The
+time of a Ludus run is that of everything it does, with evaluations and checkpoints; that of an SB3 run is `model.learn`
+alone. Results go to docs/data/gymnasium_presets.csv.
 
     python benchmarks/gymnasium_presets.py --seeds 3
 """
 
 import argparse
 import csv
+import itertools
 import json
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -122,6 +125,9 @@ def main() -> None:
     parser.add_argument("--worlds", nargs="*", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--learners", nargs="*", choices=list(LEARNERS), default=list(LEARNERS))
     parser.add_argument("--set", nargs="*", default=[], help="settings of Ludus on top of the preset, to try some out")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="runs at a time, the longest first; no more than idle cores"
+    )
     parser.add_argument("--out", type=Path, default=DATA)
     parser.add_argument("--one", nargs=3, metavar=("LEARNER", "WORLD", "SEED"), help="train one run in this process")
     options = parser.parse_args()
@@ -135,13 +141,15 @@ def main() -> None:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if is_new:
             writer.writeheader()
-        for world in options.worlds:
-            for seed in range(options.seeds):
-                for learner in options.learners:
-                    row = run_apart(learner, world, seed, options.set)
-                    writer.writerow(row)
-                    file.flush()
-                    print(*(f"{name} {row[name]}" for name in FIELDS), sep=", ", flush=True)
+        worlds = sorted(options.worlds, key=lambda world: -TASKS[world].total) if options.jobs > 1 else options.worlds
+        runs = itertools.product(worlds, range(options.seeds), options.learners)
+        with ThreadPoolExecutor(options.jobs) as pool:
+            jobs = [pool.submit(run_apart, learner, world, seed, options.set) for world, seed, learner in runs]
+            for job in as_completed(jobs) if options.jobs > 1 else jobs:
+                row = job.result()
+                writer.writerow(row)
+                file.flush()
+                print(*(f"{name} {row[name]}" for name in FIELDS), sep=", ", flush=True)
 
 
 def run_apart(learner: str, world: str, seed: int, settings: list[str]) -> dict[str, Any]:

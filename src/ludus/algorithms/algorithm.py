@@ -122,6 +122,10 @@ class Algorithm(ABC, Generic[ConfigT, LearnerT]):
         """Return the steps of every row in an iteration; None if that is not fixed."""
         return None
 
+    def update_passes(self, settings: ConfigT, rows: int) -> float:
+        """Return how often the updates pass each env step through the network, forward and backward."""
+        return 1.0
+
     def check(self, settings: ConfigT, policy: PolicyConfig, spec: EnvSpec, rows: int) -> str:
         """Describe what an iteration learns from, in a line; raise ConfigError if the settings do not fit."""
         return f"batch: {rows:,} rows"

@@ -192,6 +192,8 @@ class StepResult:
         events: `(games, seats)` float32 per name: what happened in this step (damage, knockouts, goals, reward).
         state_metrics: `(games, seats)` float32 per name: where things stood after this step, before any restart.
             Worlds that have either in one tensor give it as `Columns`.
+        any_truncated: Whether any game was cut off, where the host knows it and `truncated` is on another device; None
+            where it would have to ask.
     """
 
     observations: Observations
@@ -200,6 +202,7 @@ class StepResult:
     final_observations: Observations
     events: Mapping[str, Tensor]
     state_metrics: Mapping[str, Tensor]
+    any_truncated: bool | None = None
 
     @property
     def ended(self) -> Tensor:
@@ -254,6 +257,11 @@ class BatchedEnv(ABC):
         self.spec, self.num_envs = spec, request.num_envs
         self.seed, self.first_game = request.seed, request.first_game
         self.device = resolve_device(request.device, spec.id, spec.device_types)
+
+    @property
+    def games_device(self) -> torch.device:
+        """Device that the games are played on; where it is another than `device`, their tensors are copied."""
+        return self.device
 
     @abstractmethod
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
@@ -342,7 +350,7 @@ def action_dtypes(space: spaces.Space[object]) -> tuple[torch.dtype, ...]:
 
 
 def resolve_device(device: str | torch.device, spec_id: str, device_types: Sequence[str]) -> torch.device:
-    """Return the device with its index, or raises DeviceError if it is not here or not for this world."""
+    """Return the device with its index, or raise DeviceError if it is not here or not for this world."""
     try:
         resolved = torch.device(device)
     except RuntimeError as error:
@@ -352,8 +360,14 @@ def resolve_device(device: str | torch.device, spec_id: str, device_types: Seque
     if resolved.type == "cuda":
         if not torch.cuda.is_available():
             raise DeviceError(f"device {str(device)!r} was asked for, but torch sees no CUDA device; use 'cpu'")
+        if resolved.index is not None and resolved.index >= torch.cuda.device_count():
+            raise DeviceError(f"device {str(device)!r} was asked for; valid: {', '.join(_cuda_devices())}, or 'cuda'")
         return torch.device("cuda", torch.cuda.current_device() if resolved.index is None else resolved.index)
     return torch.device("cpu")
+
+
+def _cuda_devices() -> list[str]:
+    return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
 
 
 def check_snapshot(

@@ -4,6 +4,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +42,11 @@ def make_env(
     seed: int = 0,
     first_game: int = 0,
     config: Mapping[str, Any] | None = None,
+    games_device: "str | torch.device | None" = None,
 ) -> "BatchedEnv":
     """Make a batch of games, and log its warnings, each once per process.
+
+    A world that cannot live on a CUDA device is played on the CPU, and its tensors are copied.
 
     Args:
         name: A world (`brawl`, its newest version; `brawl-v1`, that version) or `gym:ID` for any Gymnasium
@@ -52,11 +56,13 @@ def make_env(
         seed: Seed of all random streams.
         first_game: Index of the first game, to make parts of a larger batch.
         config: The world's own settings.
+        games_device: Device that the games are played on; by default `device`, or the CPU where the world cannot live
+            there.
 
     Raises:
         UnknownNameError: No such world.
         ConfigError: A setting is wrong.
-        DeviceError: The device is not here, or not for this world.
+        DeviceError: A device is not here, or not for this world.
     """
     if not isinstance(name, str):
         raise ConfigError(
@@ -72,12 +78,40 @@ def make_env(
         raise ConfigError(f"config must be a mapping of the world's settings, got {type(config).__name__}")
     from ludus.envs.base import EnvRequest  # imports torch, which worker processes that register worlds do without
 
-    request = EnvRequest(num_envs, device, seed, first_game, config)
-    world = find_world(name)
-    made = resolve(world.env)(request)
+    request = EnvRequest(num_envs, device if games_device is None else games_device, seed, first_game, config)
+    make = resolve(find_world(name).env)
+    try:
+        made = make(request)
+    except DeviceError:
+        if games_device is not None or not _is_cuda_here(device):
+            raise
+        made = make(replace(request, device="cpu"))
+    made = _on_device(made, device)
     for text in made.warnings:
         _warn_once(text)
     return made
+
+
+def _is_cuda_here(device: "str | torch.device") -> bool:
+    import torch
+
+    return str(device).partition(":")[0] == "cuda" and torch.cuda.is_available()
+
+
+def _on_device(env: "BatchedEnv", device: "str | torch.device") -> "BatchedEnv":
+    """Return the games with their tensors on a device."""
+    import torch
+
+    asked = torch.device(device)
+    if asked.type == env.device.type and asked.index in (None, env.device.index):
+        return env
+    from ludus.envs.device_bridge import DeviceBridge
+
+    try:
+        return DeviceBridge(env, device)
+    except BaseException:
+        env.close()
+        raise
 
 
 @cache
@@ -88,22 +122,25 @@ def _warn_once(text: str) -> None:
 def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -> str:
     """Return the device that is meant: for `auto` a GPU if there is one and the world can live on it.
 
-    Where it is not the CPU, on which every world can live, one game is made there to find out. Raise DeviceError if
-    the device that was asked for is not here, or not for this world.
+    Raise DeviceError if the device that was asked for is not here.
     """
     import torch
 
-    if device == AUTO and not torch.cuda.is_available():
-        return "cpu"
-    place = "cuda" if device == AUTO else device
-    if place != "cpu":
-        try:
-            make_env(name, 1, place, config=config).close()
-        except DeviceError:
-            if device != AUTO:
-                raise
-            return "cpu"
-    return place
+    if device != AUTO:
+        from ludus.envs.base import resolve_device
+
+        resolve_device(device, name, ("cpu", "cuda"))
+        return device
+    return "cuda" if torch.cuda.is_available() and can_live_on("cuda", name, config) else "cpu"
+
+
+def can_live_on(device: str, name: str, config: Mapping[str, Any] | None = None) -> bool:
+    """Return whether a world's games can be played on a device; one is made there to find out."""
+    try:
+        make_env(name, 1, device, config=config, games_device=device).close()
+    except DeviceError:
+        return False
+    return True
 
 
 def imported_module(name: str) -> str:

@@ -132,10 +132,13 @@ class Collector:
     def _bootstrap(self, frame: Frame, result: StepResult) -> None:
         """Store the values of final observations where episodes were cut off.
 
-        The memory is the one that the policy had then. On the host only steps with truncations cost anything; on
-        a CUDA device asking whether there are any would wait for it, so every step computes the values.
+        The memory is the one that the policy had then. Where the host knows of truncations, only steps with some cost
+        anything; asking a CUDA device would wait for it, so there every step computes the values.
         """
-        if not self.env.spec.truncates or (result.truncated.device.type == "cpu" and not result.truncated.any()):
+        known = result.any_truncated
+        if known is None and result.truncated.device.type == "cpu":
+            known = bool(result.truncated.any())
+        if known is False or not self.env.spec.truncates:
             return
         truncated = self.rows.take_games(result.truncated)
         final = {name: self.rows.take(tensor) for name, tensor in result.final_observations.items()}

@@ -134,7 +134,10 @@ class Components:
         # Games that begin later are other ones than the first, also where the same phase begins twice.
         self._seed = seed if phase_start == START else stream_hash(seed, phase_start.env_steps, _STREAM_PHASE)
         first, settings = self._run.first_game(phase_start.phase), world.settings or None
-        return make_env(world.name, world.num_envs, world.device, seed=self._seed, first_game=first, config=settings)
+        return make_env(
+            world.name, world.num_envs, self._here.learner_device, seed=self._seed, first_game=first, config=settings,
+            games_device=world.device,
+        )  # fmt: skip
 
     def _make_players(self, carry_over_from: LeagueOpponents | None) -> None:
         config, env = self._here, self.env

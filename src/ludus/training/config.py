@@ -32,7 +32,8 @@ class WorldConfig(_Frozen):
     Attributes:
         name: Registered world, such as `brawl` or `gym:CartPole-v1`.
         num_envs: Games in the batch.
-        device: Device of games, policy and learner; `auto` is CUDA if it is available and the world supports it.
+        device: Device of the games; `auto` is CUDA if it is available and the world supports it. A world that does not
+            is played on the CPU, and its tensors are copied to the learner's device.
         settings: The world's own settings.
     """
 
@@ -238,6 +239,9 @@ class TrainConfig(_Frozen):
         world: The games.
         total_env_steps: Budget in env steps (steps of learner seats); training ends with the iteration that reaches it.
         extended_from: Earlier budgets of the run; `ludus resume RUN total_env_steps=N` writes them.
+        learner_device: Device of policy and learner. `auto` is the device of the games. Where they cannot use the GPU
+            that `world.device` names, it is that GPU; if `world.device` is `auto` too, only if the network is large
+            enough for it to pay off, which the run reports.
         seed: Seed of everything random: initial parameters, games, seats, opponents, exploration, minibatches.
         policy: The networks.
         algorithm: `ppo`; `sac` or `td3`, off-policy for continuous actions in a world without opponents, with the
@@ -258,6 +262,7 @@ class TrainConfig(_Frozen):
     world: WorldConfig
     total_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
     extended_from: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    learner_device: str = "auto"
     seed: int = Field(default=0, ge=0, lt=2**63)
     policy: PolicyConfig = PolicyConfig()
     algorithm: Annotated[str, AfterValidator(_known_algorithm)] = "ppo"
@@ -414,7 +419,7 @@ def _unused_sections(config: TrainConfig) -> set[str]:
 on_registration(_add_section)
 
 # What may change when a run is resumed: where it runs, what it shows and keeps, but not how it learns.
-_FREE = ("world.device", "checkpoints.", "guard.", "monitoring.")
+_FREE = ("world.device", "learner_device", "checkpoints.", "guard.", "monitoring.")
 _BUDGET = ("extended_from.", "total_env_steps.")
 
 

@@ -69,7 +69,10 @@ class Process:
         shared = config.with_hyperparameters(config.method.share(config.hyperparameters, self.count))
         return shared.model_copy(
             update={
-                "world": world.model_copy(update={"num_envs": games, "device": self._device(world.device)}),
+                "world": world.model_copy(
+                    update={"num_envs": games, "device": self._device("world.device", world.device)}
+                ),
+                "learner_device": self._device("learner_device", config.learner_device),
                 "curriculum": tuple(self._share_phase(phase, i) for i, phase in enumerate(config.curriculum)),
             }
         )
@@ -97,11 +100,11 @@ class Process:
             )
         return whole // self.count
 
-    def _device(self, asked: str) -> str:
+    def _device(self, key: str, asked: str) -> str:
         kind, _, number = asked.partition(":")
         if number:
             raise ConfigError(
-                f"world.device {asked!r} names one device for {self.count} processes; use {kind!r}, of which every "
+                f"{key} {asked!r} names one device for {self.count} processes; use {kind!r}, of which every "
                 "process takes its own"
             )
         return asked if kind == "cpu" else f"{kind}:{self.local_rank}"

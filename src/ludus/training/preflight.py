@@ -83,7 +83,7 @@ def _check_games(
     yield label + config.method.check(config.hyperparameters, config.policy, spec, rows)
     with _checking("making a policy", "change the policy's settings"):
         least = estimates.estimate_policy(config, spec, phase)
-    if least.total > estimates.memory_there(torch.device(config.world.device), config.guard.memory_gib)[0]:
+    if least.total > estimates.memory_there(torch.device(config.learner_device), config.guard.memory_gib)[0]:
         _check_memory(config, least, processes)  # which refuses it
     with _checking("making a small copy of the run", "change the settings that the error names"):
         components = Components(estimates.small_copy(config, spec, phase), PhaseStart(stage=phase), folder)
@@ -124,7 +124,10 @@ def _checking(what: str, advice: str) -> Iterator[None]:
 
 def _few_games(config: TrainConfig) -> BatchedEnv:
     world, games = config.world, min(estimates.GAMES, config.world.num_envs)
-    return make_env(world.name, games, world.device, seed=config.seed, config=world.settings or None)
+    return make_env(
+        world.name, games, config.learner_device, seed=config.seed, config=world.settings or None,
+        games_device=world.device,
+    )  # fmt: skip
 
 
 def _check_world(env: BatchedEnv, config: TrainConfig) -> str:
@@ -145,12 +148,12 @@ def _check_world(env: BatchedEnv, config: TrainConfig) -> str:
         raise VerificationError(f"{spec.id} breaks the contract: {'; '.join(faults)}; fix the environment")
     entries = ", ".join(f"{name} {shape[2:]}" for name, shape in expected.items())
     seats = f"{spec.seats} seat{'s' if spec.seats > 1 else ''}"
-    return f"world: {spec.id} on {env.device}, {seats}, sees {entries}, acts by {spec.action_space}"
+    return f"world: {spec.id} on {env.games_device}, {seats}, sees {entries}, acts by {spec.action_space}"
 
 
 def _describe_time(config: TrainConfig, estimate: TimeEstimate, left: int, processes: int) -> str:
     """Say how long the env steps that are left will take; warn if that is very long."""
-    step_s, device = estimate.step_s / processes, config.world.device
+    step_s, device = estimate.step_s / processes, config.learner_device
     needed_s = left * step_s
     if needed_s > estimates.VERY_LONG_S:
         faster = "" if torch.device(device).type == "cuda" else "a GPU (world.device=cuda), "
@@ -165,7 +168,7 @@ def _describe_time(config: TrainConfig, estimate: TimeEstimate, left: int, proce
 
 
 def _check_memory(config: TrainConfig, estimate: MemoryEstimate, processes: int) -> str:
-    device = torch.device(config.world.device)
+    device = torch.device(config.learner_device)
     own = estimates.process_bytes(device)
     needed = (estimate.total + own) * (processes if device.type == "cpu" else 1)
     there, whose = estimates.memory_there(device, config.guard.memory_gib)
@@ -289,7 +292,7 @@ def check_evaluated_games(spec: EnvSpec, config: TrainConfig) -> None:
     world = config.world
     for what, settings in _evaluated(spec, config):
         try:
-            with make_env(world.name, 1, world.device, config=settings or None) as env:
+            with make_env(world.name, 1, config.learner_device, config=settings or None) as env:
                 other = env.spec
         except ConfigError as error:
             raise ConfigError(f"{what}: {error}") from error

@@ -1,16 +1,22 @@
-"""One resolved run: the settings with the device chosen and this process's share, at any phase of the curriculum."""
+"""One resolved run: the settings with the devices chosen and this process's share, at any phase of the curriculum."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from ludus.envs.base import EnvSpec
-from ludus.envs.registry import AUTO, place_for
+from ludus.envs.registry import AUTO, can_live_on, make_env
 from ludus.league.mix import mirrored_games
 from ludus.league.seating import learner_seats
+from ludus.policies.policy import Policy
 from ludus.training.config import TrainConfig, WorldConfig
 from ludus.training.distributed import Process, find_process
+
+# Floating-point operations of the learner per step of all its rows from which a GPU beside games on the CPU pays:
+# measured by benchmarks/learner_device.py, see docs/learner.md.
+WORTH_A_GPU = 2.0e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +24,15 @@ class ResolvedRun:
     """A run as one process does it. It is decided once, by `resolve`, and passed on."""
 
     config: TrainConfig  # the settings as they were asked for: what `config.yaml` and checkpoints hold
-    whole: TrainConfig  # the same with a device in the place of `auto`
-    own: TrainConfig  # the settings of this process's part: its games, its share of a minibatch and its device
+    whole: TrainConfig  # the same with devices in the place of `auto`
+    own: TrainConfig  # the settings of this process's part: its games, its share of a minibatch and its devices
     process: Process  # which of the run's processes this is
+    placement: str = ""  # why the learner lives where it does, for people, if that had to be decided
 
     @property
     def device(self) -> str:
-        """Where this process's games, policy and learner live."""
-        return self.own.world.device
+        """Where this process's policy and learner live; its games may live elsewhere."""
+        return self.own.learner_device
 
     @property
     def is_writer(self) -> bool:
@@ -38,7 +45,7 @@ class ResolvedRun:
 
 
 def resolve(run: TrainConfig | ResolvedRun, process: Process | None = None) -> ResolvedRun:
-    """Choose the device of a run and this process's share of it; a run that is resolved already stays as it is.
+    """Choose the devices of a run and this process's share of it; a run that is resolved already stays as it is.
 
     Which process this is, `torchrun` says unless it is given.
 
@@ -48,11 +55,48 @@ def resolve(run: TrainConfig | ResolvedRun, process: Process | None = None) -> R
     if isinstance(run, ResolvedRun):
         return run
     process = process or find_process()
-    whole, world = run, run.world
-    if world.device == AUTO:  # CUDA if it is here and the world can use it
-        device = place_for(AUTO, world.name, world.settings or None)
-        whole = run.model_copy(update={"world": world.model_copy(update={"device": device})})
-    return ResolvedRun(run, whole, process.share(whole), process)
+    games, learner, why = _place(run)
+    world = run.world.model_copy(update={"device": games})
+    whole = run.model_copy(update={"world": world, "learner_device": learner})
+    return ResolvedRun(run, whole, process.share(whole), process, why)
+
+
+def _place(config: TrainConfig) -> tuple[str, str, str]:
+    """Return the device of the games, that of the learner, and why, if that had to be decided."""
+    world, learner = config.world, config.learner_device
+    if AUTO not in (world.device, learner):
+        return world.device, learner, ""
+    has_gpu = torch.cuda.is_available()
+    asked = world.device if world.device != AUTO else "cuda" if has_gpu else "cpu"
+    wants_gpu = has_gpu and asked.partition(":")[0] == "cuda"
+    games = "cpu" if wants_gpu and not can_live_on(asked, world.name, world.settings or None) else asked
+    if learner != AUTO or games == asked:
+        return games, games if learner == AUTO else learner, ""
+    if world.device != AUTO:
+        return games, asked, f"{world.name} can be played on the CPU alone"
+    work = learner_work(config)
+    learner = asked if work >= WORTH_A_GPU else games
+    return games, learner, f"{work / 1e9:.2g} GFLOP per step of all games, a GPU pays from {WORTH_A_GPU / 1e9:.2g}"
+
+
+def learner_work(config: TrainConfig) -> float:
+    """Return the floating-point operations of the learner per step of all its rows, updates included."""
+    world = config.at_phase(0).world
+    with make_env(world.name, 1, config=world.settings or None) as env:
+        spec = env.spec
+    rows = learner_rows(config, spec)
+    passes = config.method.update_passes(config.hyperparameters, rows)
+    return forward_flops(spec, config) * rows * (1.0 + 3.0 * passes)  # a backward pass costs two forward ones
+
+
+def forward_flops(spec: EnvSpec, config: TrainConfig) -> int:
+    """Return the floating-point operations that one action takes."""
+    policy = Policy(spec, config.playing_policy(), "cpu")
+    sample = spec.observation_space.sample()
+    seen = {name: torch.as_tensor(value).unsqueeze(0) for name, value in sample.items()}
+    with FlopCounterMode(display=False) as counter:
+        policy.step(seen, policy.initial(1), torch.ones(1, dtype=torch.bool))
+    return int(counter.get_total_flops())
 
 
 def device_name(device: str) -> str:

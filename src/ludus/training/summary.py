@@ -31,19 +31,29 @@ def summarise(run: TrainConfig | ResolvedRun, folder: Path | None, user: str, *,
     rows = learner_rows(config, spec)
     place = f"run folder {folder if folder is not None else 'not made yet'}"
     if brief:
-        yield f"{world.num_envs:,} games of {spec.id} on {world.device}; {config.algorithm}, policy {_policy(config)}"
+        learned = f"{config.algorithm}, policy {_policy(config)}"
+        yield f"{world.num_envs:,} games of {spec.id} on {_where(resolved)}; {learned}"
         yield f"{config.total_env_steps:,} env steps, seed {config.seed}; {_evaluation(config, spec)}"
         yield place + (f", user {user}" if user else "")
         return
     yield f"user {user or 'not named'}, {place}"
-    precision = describe_precision(world.device, bfloat16=config.policy.bfloat16)
-    yield f"device {world.device} ({set_up_device(world.device)}), precision {precision}"
+    device = config.learner_device
+    precision = describe_precision(device, bfloat16=config.policy.bfloat16)
+    yield f"device {device} ({set_up_device(device)}), precision {precision}"
+    if config.world.device != device or resolved.placement:
+        yield f"games on {_where(resolved)}"
     yield f"{world.num_envs:,} games of {spec.id}, seats in each {spec.seats}, the learner plays {rows:,} of all"
     yield f"policy {_policy(config)}, {_parameter_count(spec, config):,} parameters"
     yield config.method.summary(config.hyperparameters, rows)
     yield f"budget {config.total_env_steps:,} env steps, seed {config.seed}, {_checkpoints(config)}"
     yield _evaluation(config, spec)
     yield from _opponents(config, specs)
+
+
+def _where(run: ResolvedRun) -> str:
+    games, learner = run.whole.world.device, run.whole.learner_device
+    apart = f", policy and learner on {learner}" if games != learner else ""
+    return f"{games}{apart}{f' ({run.placement})' if run.placement else ''}"
 
 
 def _policy(config: TrainConfig) -> str:

@@ -165,7 +165,7 @@ def test_what_cannot_be_made_is_named(name: str, config: dict[str, Any], error: 
 
 def test_wrong_devices_masks_and_actions_are_refused() -> None:
     with pytest.raises(DeviceError, match="lives on cpu"):
-        make_env("gym:CartPole-v1", 2, "cuda")
+        make_env("gym:CartPole-v1", 2, games_device="cuda")
     env = make_env("gym:CartPole-v1", 2)
     env.reset()
     with pytest.raises(ConfigError, match=r"bool.*\(2,\)"):

@@ -82,7 +82,7 @@ def test_the_default_map_is_small_and_other_rules_leave_it_so() -> None:
 
 def test_it_lives_on_the_cpu_and_refuses_wrong_resets() -> None:
     with pytest.raises(DeviceError, match="cpu"):
-        make_env("city", device="cuda")
+        make_env("city", games_device="cuda")
     world = World()
     with pytest.raises(ActionError, match="seed"):
         world.env.reset(torch.ones(1, dtype=torch.bool), seed=1)

@@ -303,7 +303,7 @@ def test_wrong_settings_are_named(config: dict[str, Any], words: str) -> None:
 
 def test_it_lives_on_the_host_only() -> None:
     with pytest.raises(DeviceError, match="cpu"):
-        make_env("mimic", device="cuda")
+        make_env("mimic", games_device="cuda")
 
 
 def test_a_closed_world_says_so() -> None:

@@ -66,6 +66,10 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         """Return the steps of every row in a rollout."""
         return settings.n_steps
 
+    def update_passes(self, settings: PpoConfig, rows: int) -> float:
+        """Return the epochs of an update."""
+        return float(settings.n_epochs)
+
     def check(self, settings: PpoConfig, policy: PolicyConfig, spec: EnvSpec, rows: int) -> str:
         """Describe the minibatches of a rollout; raise ConfigError if they are uneven, or the world has no mirror."""
         if settings.symmetry_augmentation:

@@ -49,6 +49,10 @@ class OffPolicy(Algorithm[SacConfig | Td3Config, OffPolicyLearner]):
         """Return the steps of every game in an iteration."""
         return settings.train_freq
 
+    def update_passes(self, settings: SacConfig | Td3Config, rows: int) -> float:
+        """Return the transitions of all minibatches per env step."""
+        return settings.batch_size * _gradient_steps_per_env_step(settings, rows)
+
     def check(self, settings: SacConfig | Td3Config, policy: PolicyConfig, spec: EnvSpec, rows: int) -> str:
         """Describe an iteration, in a line; raise ConfigError if the world or the replay buffer does not fit it."""
         self._check_world(spec)
@@ -115,10 +119,13 @@ class OffPolicy(Algorithm[SacConfig | Td3Config, OffPolicyLearner]):
     def seconds_per_env_step(self, settings: SacConfig | Td3Config, timing: Timing) -> float:
         """Return the time per env step; the copy does `actor_period` gradient steps with batches of all its steps."""
         gradient_s = timing.update_s / settings.actor_period * max(1.0, settings.batch_size / timing.env_steps)
-        per_env_step = 1.0
-        if settings.gradient_steps is not None:
-            per_env_step = settings.gradient_steps / (settings.train_freq * timing.rows)
+        per_env_step = _gradient_steps_per_env_step(settings, timing.rows)
         return timing.collect_s / timing.env_steps + gradient_s * per_env_step
+
+
+def _gradient_steps_per_env_step(settings: SacConfig | Td3Config, rows: int) -> float:
+    asked = settings.gradient_steps
+    return 1.0 if asked is None else asked / (settings.train_freq * rows)
 
 
 @register_algorithm("sac")
