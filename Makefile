@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Tests start many processes: each would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: train test lint pytest clean
+.PHONY: train test lint pytest docs clean
 
 train: $(READY)
 	$(BIN)/ludus train brawl --preset quick
@@ -24,6 +24,9 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
+
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -33,4 +36,4 @@ $(READY): pyproject.toml
 include benchmarks/results.mk
 
 clean:
-	rm -rf .venv build src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build site src/*.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,7 +1,7 @@
 """How the bots of Brawl play: a cross table of win rates and a table of behaviour.
 
 Every ordered pair plays the same number of matches, so both sides and both seats count alike. Writes the raw numbers
-to docs/data/ and prints the tables that are in docs/brawl.md.
+to docs/data/ and prints the tables that are in docs/worlds/brawl.md.
 
     python benchmarks/brawl_bots.py --matches 200
 """

@@ -1,6 +1,6 @@
 """Trains the runs of the search for the preset `competition` again, from their settings in docs/data.
 
-The runs that the tables of docs/brawl-results.md show are trained, each once, and evaluated against every bot on the
+The runs that the tables of docs/research/brawl.md show are trained, each once, and evaluated against every bot on the
 way. What was measured takes the place of the old numbers in docs/data/brawl_competition_tuning.json and
 brawl_competition_search.json. Hours on a CPU; meant for a GPU.
 

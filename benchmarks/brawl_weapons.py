@@ -2,7 +2,7 @@
 
 Every style that seeks a fight plays itself, one fighter with weapon A and one with weapon B for the whole match, in
 both seats. The score of A is its share of wins, draws counted half. Writes docs/data/brawl_weapons.csv and prints the
-table that is in docs/brawl.md.
+table that is in docs/worlds/brawl.md.
 
     python benchmarks/brawl_weapons.py --matches 256
 """

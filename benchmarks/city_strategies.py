@@ -1,7 +1,7 @@
 """How scripted strategies fare in the embedded city builder: population, funds and happiness after some years.
 
 Every strategy plays the same cities through the interface, one placement a decision. Prints a table; with `--csv` it
-writes the numbers too, from which the table of docs/city.md is made.
+writes the numbers too, from which the table of docs/worlds/city.md is made.
 
     python -m benchmarks.city_strategies --years 20 --cities 16
 """

@@ -1,7 +1,7 @@
 """Learning curves on Gymnasium's classics: our PPO and Stable-Baselines3's at equal samples and equal settings.
 
 Every learner and seed writes the mean return of the episodes that ended in each rollout to docs/data/curves.csv; the
-table and the picture in docs/learner.md are made from it. `--plot-only` draws them again without training.
+table and the picture in docs/research/learner.md are made from it. `--plot-only` draws them again without training.
 
     python benchmarks/gymnasium_curves.py --seeds 5
 """

@@ -12,40 +12,40 @@ results: ## this list
 results-tables: $(READY) ## writes all tables from the data that is there
 	$(TABLES)
 
-results-brawl-bots: $(READY) ## docs/brawl.md: how the bots play
+results-brawl-bots: $(READY) ## docs/worlds/brawl.md: how the bots play
 	PYTHONPATH=. $(BIN)/python benchmarks/brawl_bots.py --matches 200
 	$(TABLES) brawl-bots
 
-results-rocket-parity: $(READY) ## docs/rocket.md: golden values of car soccer beside ours
+results-rocket-parity: $(READY) ## docs/research/rocket-physics.md: golden values of car soccer beside ours
 	PYTHONPATH=. $(BIN)/python benchmarks/rocket_parity.py
 	$(TABLES) rocket-parity
 
-results-rocket-oracle: $(READY) ## docs/rocket.md: random states beside RocketSim; needs the extra rocket-oracle
+results-rocket-oracle: $(READY) ## docs/research/rocket-physics.md: random states beside RocketSim; needs the extra rocket-oracle
 	PYTHONPATH=. $(BIN)/python benchmarks/rocket_oracle.py
 	$(TABLES) rocket-oracle
 
-results-rocket-bots: $(READY) ## docs/rocket.md: how the scripted players play
+results-rocket-bots: $(READY) ## docs/worlds/rocket.md: how the scripted players play
 	PYTHONPATH=. $(BIN)/python benchmarks/rocket_bots.py --mode 1v1 --matches 40
 	PYTHONPATH=. $(BIN)/python benchmarks/rocket_bots.py --mode 2v2 --matches 20
 	$(TABLES) rocket-bots
 
-results-rocket-quick: $(READY) ## docs/rocket-results.md: the preset quick, three seeds; long
+results-rocket-quick: $(READY) ## docs/research/rocket.md: the preset quick, three seeds; long
 	$(BIN)/python benchmarks/preset_results.py --world rocket --preset quick --seeds 3 --matches 100 --out $(DATA)/rocket_quick_cpu.json
 	$(TABLES) rocket-quick
 
-results-rocket-stages: $(READY) ## docs/rocket-results.md: the three stages and every mode; GPU
+results-rocket-stages: $(READY) ## docs/research/rocket.md: the three stages and every mode; GPU
 	$(BIN)/python benchmarks/rocket_stages.py --device cuda --out $(DATA)/rocket_stages.json --picture docs/images/rocket-ratings.png
 	$(TABLES) rocket-stages
 
-results-rocket-search: $(READY) ## docs/rocket-results.md: what was compared for the presets; GPU, long
+results-rocket-search: $(READY) ## docs/research/rocket.md: what was compared for the presets; GPU, long
 	$(BIN)/python benchmarks/rocket_search.py --device cuda
 	$(TABLES) rocket-search
 
-results-brawl-weapons: $(READY) ## docs/brawl.md: balance of the weapons
+results-brawl-weapons: $(READY) ## docs/worlds/brawl.md: balance of the weapons
 	PYTHONPATH=. $(BIN)/python benchmarks/brawl_weapons.py --matches 192
 	$(TABLES) brawl-weapons
 
-results-brawl-sim: $(READY) ## docs/brawl.md: speed of the simulator on the CPU
+results-brawl-sim: $(READY) ## docs/worlds/brawl.md: speed of the simulator on the CPU
 	$(BIN)/python benchmarks/speed.py sim --device cpu
 	$(TABLES) brawl-sim
 
@@ -53,15 +53,15 @@ results-brawl-sim-cuda: $(READY) ## the same; GPU
 	$(BIN)/python benchmarks/speed.py sim --device cuda
 	$(TABLES) brawl-sim
 
-results-brawl-quick: $(READY) ## docs/brawl-results.md: the preset quick, three seeds; long
+results-brawl-quick: $(READY) ## docs/research/brawl.md: the preset quick, three seeds; long
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset quick --seeds 3 --out $(DATA)/brawl_quick_cpu.json
 	$(TABLES) brawl-quick
 
-results-brawl-curriculum: $(READY) ## docs/brawl-results.md: the preset curriculum; long
+results-brawl-curriculum: $(READY) ## docs/research/brawl.md: the preset curriculum; long
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset curriculum --seeds 1 --out $(DATA)/brawl_curriculum.json
 	$(TABLES) brawl-curriculum
 
-results-brawl-competition: $(READY) ## docs/brawl-results.md: the preset competition, three seeds; GPU, long
+results-brawl-competition: $(READY) ## docs/research/brawl.md: the preset competition, three seeds; GPU, long
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_competition.json
 	$(TABLES) brawl-competition
 
@@ -69,19 +69,19 @@ results-brawl-competition-long: $(READY) ## the same of the preset competition-l
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition-long --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_competition_long.json
 	$(TABLES) brawl-competition
 
-results-brawl-armed: $(READY) ## docs/brawl-results.md: the preset armed, three seeds; GPU, long
+results-brawl-armed: $(READY) ## docs/research/brawl.md: the preset armed, three seeds; GPU, long
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset armed --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_armed.json
 	$(TABLES) brawl-armed
 
-results-strategy: $(READY) ## docs/strategy-results.md: with and without strategy encoder, three seeds; GPU, long
+results-strategy: $(READY) ## docs/research/strategy.md: with and without strategy encoder, three seeds; GPU, long
 	$(BIN)/python benchmarks/strategy_results.py --seeds 3 --variants full predicting recognising lstm mlp --probe-matches 80 --out $(DATA)/strategy_results.json
 	$(TABLES) strategy
 
-results-brawl-tuning: $(READY) ## docs/brawl-results.md: the runs of the search for competition; GPU, long
+results-brawl-tuning: $(READY) ## docs/research/brawl.md: the runs of the search for competition; GPU, long
 	$(BIN)/python benchmarks/brawl_tuning.py --device cuda
 	$(TABLES) brawl-tuning
 
-results-rocket-sim: $(READY) ## docs/rocket.md: speed of the simulator on the CPU, beside RocketSim
+results-rocket-sim: $(READY) ## docs/worlds/rocket.md: speed of the simulator on the CPU, beside RocketSim
 	$(BIN)/python benchmarks/speed.py sim --world rocket
 	$(TABLES) rocket-sim
 
@@ -89,12 +89,12 @@ results-rocket-sim-cuda: $(READY) ## the same; GPU
 	$(BIN)/python benchmarks/speed.py sim --world rocket --device cuda
 	$(TABLES) rocket-sim
 
-results-render: $(READY) ## docs/brawl.md, docs/rocket.md: pictures a second
+results-render: $(READY) ## docs/worlds/brawl.md, docs/worlds/rocket.md: pictures per second
 	$(BIN)/python benchmarks/render.py --all --json > $(DATA)/render.json.new
 	mv $(DATA)/render.json.new $(DATA)/render.json
 	$(TABLES) render
 
-results-learn: $(READY) ## docs/learner.md: env steps a second beside Stable-Baselines3
+results-learn: $(READY) ## docs/research/learner.md: env steps per second beside Stable-Baselines3
 	$(BIN)/python benchmarks/speed.py learn --device cpu --repeats 1
 	$(TABLES) learn
 
@@ -102,51 +102,51 @@ results-learn-cuda: $(READY) ## the same without the peers; GPU
 	$(BIN)/python benchmarks/speed.py learn --device cuda
 	$(TABLES) learn
 
-results-gymnasium-curves: $(READY) ## docs/learner.md: learning curves beside Stable-Baselines3, five seeds; long
+results-gymnasium-curves: $(READY) ## docs/research/learner.md: learning curves beside Stable-Baselines3, five seeds; long
 	rm -f $(DATA)/curves.csv
 	$(BIN)/python benchmarks/gymnasium_curves.py --seeds 5
 	$(TABLES) gymnasium-curves
 
-results-gymnasium-presets: $(READY) ## docs/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
+results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv
 	$(BIN)/python benchmarks/gymnasium_presets.py --seeds 3
 	$(TABLES) gymnasium-presets
 
-results-encoders: $(READY) ## docs/learner.md: streaming and window encoder
+results-encoders: $(READY) ## docs/research/learner.md: streaming and window encoder
 	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
 	$(TABLES) encoders
 
-results-league: $(READY) ## docs/training.md: what many past selves cost
+results-league: $(READY) ## docs/concepts/opponents.md: what many past selves cost
 	$(BIN)/python benchmarks/league.py --json > $(DATA)/league.json.new
 	mv $(DATA)/league.json.new $(DATA)/league.json
 	$(TABLES) league
 
-results-logging: $(READY) ## docs/training.md: what logging costs
+results-logging: $(READY) ## docs/concepts/training.md: what logging costs
 	$(BIN)/python benchmarks/logging_cost.py --json > $(DATA)/logging.json.new
 	mv $(DATA)/logging.json.new $(DATA)/logging.json
 	$(TABLES) logging
 
-results-city-screens: $(READY) ## docs/city.md: real games on their screens; needs micropolis, openttd and xvfb
+results-city-screens: $(READY) ## docs/howto/city-profile.md: real games on their screens; needs micropolis, openttd and xvfb
 	$(BIN)/python benchmarks/city_screens.py --out $(DATA)/city_screens.json
 	$(TABLES) city-screens
 
-results-city-vision: $(READY) ## docs/city.md: what perception reads right, and how fast; needs micropolis and xvfb
+results-city-vision: $(READY) ## docs/research/city.md: what perception reads right, and how fast; needs micropolis and xvfb
 	$(BIN)/python benchmarks/city_vision.py --out $(DATA)/city_vision.json
 	$(TABLES) city-vision
 
-results-city-micropolis: $(READY) ## docs/city-results.md: an hour of Micropolis with faults; needs micropolis and xvfb
+results-city-micropolis: $(READY) ## docs/research/city.md: an hour of Micropolis with faults; needs micropolis and xvfb
 	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --folder runs/city-micropolis --out $(DATA)/city_micropolis.json
 	$(TABLES) city-micropolis
 
-results-city-strategies: $(READY) ## docs/city.md: scripted strategies in the embedded game
+results-city-strategies: $(READY) ## docs/worlds/city.md: scripted strategies in the embedded game
 	PYTHONPATH=. $(BIN)/python benchmarks/city_strategies.py --csv $(DATA)/city_strategies.csv
 	$(TABLES) city-strategies
 
-results-city-quick: $(READY) ## docs/city-results.md: the preset quick, three seeds, beside scripted players; long
+results-city-quick: $(READY) ## docs/research/city.md: the preset quick, three seeds, beside scripted players; long
 	$(BIN)/python benchmarks/city_results.py --preset quick --seeds 3 --out $(DATA)/city_quick.json
 	$(TABLES) city-quick
 
-results-mimic-walk: $(READY) ## docs/mimic-results.md: the preset walk, three seeds; long
+results-mimic-walk: $(READY) ## docs/research/mimic.md: the preset walk, three seeds; long
 	$(BIN)/python benchmarks/mimic_results.py --preset walk --seeds 3 --out $(DATA)/mimic_walk.json --picture docs/images/mimic-gait.png
 	$(TABLES) mimic-walk
 
@@ -154,20 +154,20 @@ results-mimic-walk-3d: $(READY) ## the same of the preset walk-3d; long
 	$(BIN)/python benchmarks/mimic_results.py --preset walk-3d --seeds 3 --out $(DATA)/mimic_walk_3d.json
 	$(TABLES) mimic-walk-3d
 
-results-mimic-physics: $(READY) ## docs/mimic.md: integrators and step lengths
+results-mimic-physics: $(READY) ## docs/research/mimic.md: integrators and step lengths
 	$(BIN)/python benchmarks/mimic_physics.py --json $(DATA)/mimic_physics.json
 	$(TABLES) mimic-physics
 
-results-mimic-sim: $(READY) ## docs/mimic-results.md: control steps a second beside Walker2d-v5
+results-mimic-sim: $(READY) ## docs/research/mimic.md: control steps per second beside Walker2d-v5
 	$(BIN)/python benchmarks/speed.py sim --world mimic
 	$(TABLES) mimic-sim
 
-results-mimic-learn: $(READY) ## docs/mimic-results.md: env steps a second beside Stable-Baselines3
+results-mimic-learn: $(READY) ## docs/research/mimic.md: env steps per second beside Stable-Baselines3
 	$(BIN)/ludus bench learn mimic --json > $(DATA)/mimic_learn.json.new
 	mv $(DATA)/mimic_learn.json.new $(DATA)/mimic_learn.json
 	$(TABLES) mimic-learn
 
-results-mimic-algorithms: $(READY) ## docs/mimic-results.md: PPO, SAC and TD3 by env steps and by seconds; long
+results-mimic-algorithms: $(READY) ## docs/research/mimic.md: PPO, SAC and TD3 by env steps and by seconds; long
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/sample_efficiency.py mimic \
 		--preset walk --preset sac:walk-sac --preset td3:walk-td3 --env-steps 80000 --evaluations 4 --seeds 2 \
 		--numbers mean_return imitation distance_m stable_walks --set world.settings.threads=1 \

@@ -1,7 +1,8 @@
 """How the scripted players of Rocket play: scores, goals and behaviour of every pair of teams.
 
 Every ordered pair plays the same number of matches of two minutes without overtime, so both sides count alike; a bot
-plays all seats of its team. Writes the raw numbers to docs/data/, from which the tables of docs/rocket.md are made.
+plays all seats of its team. Writes the raw numbers to docs/data/, from which the tables of
+docs/worlds/rocket.md are made.
 
     python benchmarks/rocket_bots.py --mode 1v1 --matches 40
 """

@@ -26,11 +26,16 @@ from benchmarks.tables import (
     rocket,
     rocket_parity,
     strategy,
+    summaries,
     tuning,
 )
 from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
+    "brawl-quick:summary": summaries.brawl,
+    "rocket-quick:summary": summaries.rocket,
+    "mimic-walk:summary": summaries.mimic,
+    "city-quick:summary": summaries.city,
     "brawl-bots:scores": brawl.bot_scores,
     "brawl-bots:behaviour": brawl.bot_behaviour,
     "brawl-weapons": brawl.weapons,
@@ -102,7 +107,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="fail if a page differs, and change nothing")
     options = parser.parse_args()
     stale = []
-    for page in sorted(DOCS.glob("*.md")):
+    for page in sorted(DOCS.rglob("*.md")):
         old = page.read_text(encoding="utf-8")
         new = filled(old, options.names)
         if new != old:

@@ -32,10 +32,11 @@ def quick() -> str:
 
 
 def _outcome(outcome: Mapping[str, Any]) -> list[str]:
-    return [_mean(outcome[column]) for column in _OUTCOMES]
+    return [shown_mean(outcome[column]) for column in _OUTCOMES]
 
 
-def _mean(values: list[float]) -> str:
+def shown_mean(values: list[float]) -> str:
+    """Returns the mean with half of its 95 % interval, in whole numbers."""
     interval = mean_interval(values)
     return _shown(interval.estimate, interval.high - interval.estimate)
 

@@ -47,7 +47,7 @@ def physics() -> str:
         [row["setting"], f"{row['steps_per_s']:,.0f}", f"{row['ratio']:.2f}", f"{row['stray_deg']:.2f}"]
         for row in read_json("mimic_physics.json")
     ]
-    return table(["setting", "control steps/s a core", "ratio", "astray after 0.1 s, degrees"], lines)
+    return table(["setting", "control steps/s per core", "ratio", "deviation after 0.1 s, degrees"], lines)
 
 
 def simulation() -> str:

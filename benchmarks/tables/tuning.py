@@ -78,7 +78,7 @@ def memory() -> str:
     for name, run in MEMORY.items():
         first, *_, last = evaluations(run)
         lines.append([name, percent(last["mean"]), f"{first['learning']['approx_kl']:.3f}"])
-    return table(["agent", "all bots", "KL divergence an update at 2.5 M steps"], lines)
+    return table(["agent", "all bots", "KL divergence per update at 2.5 M steps"], lines)
 
 
 def recipes() -> str:

@@ -1,7 +1,7 @@
 """Ludus trains agents that play games: thousands of games in one batch, on one device.
 
-The names below are the API; `docs/api.md` describes them. `import ludus` is quick, because torch, Gymnasium and the
-worlds are imported by the first name that needs them.
+The names below are the API; `docs/howto/python.md` describes them. `import ludus` is quick, because torch, Gymnasium
+and the worlds are imported by the first name that needs them.
 
     import gymnasium as gym
     import ludus

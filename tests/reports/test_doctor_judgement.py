@@ -246,8 +246,8 @@ def test_a_run_of_seconds_is_not_slow() -> None:
 
 
 def test_every_diagnosis_is_described() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "understanding.md").read_text(encoding="utf-8")
-    section = page.partition("## Doctor")[2].partition("\n## ")[0]
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "diagnose.md").read_text(encoding="utf-8")
+    section = page.partition("## Diagnoses")[2].partition("\n## ")[0]
     described = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
     assert described == set(DIAGNOSES)
 

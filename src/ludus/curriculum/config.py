@@ -22,11 +22,11 @@ class PromotionConfig(_Frozen):
 
     Attributes:
         win_rate: Share of the last `matches` matches that must have been won.
-        matches: How many of the last matches count; fewer than that decide nothing.
-        against: Only matches against these opponents count; all if None.
-        rating: Live Elo rating that the learner must have in the phase's mode; all begin with 1,000.
-        after_env_steps: Env steps that the phase lasts at least.
-        at_latest_env_steps: Env steps after which the phase is passed whatever the win rate and rating.
+        matches: Number of last matches that count; with fewer, nothing is decided.
+        against: Opponents whose matches count; None is all.
+        rating: Live Elo rating that the learner must reach in the phase's mode; ratings start at 1,000.
+        after_env_steps: Shortest length of the phase in env steps.
+        at_latest_env_steps: Env steps after which the phase is passed in any case.
     """
 
     win_rate: Share | None = None
@@ -49,9 +49,9 @@ class DemotionConfig(_Frozen):
     """When a run falls back to the phase before.
 
     Attributes:
-        win_rate: It does when fewer than this share of the last matches were won.
-        matches: How many of the last matches count; fewer than that decide nothing.
-        against: Only matches against these opponents count; all if None.
+        win_rate: Share of the last matches below which the run falls back.
+        matches: Number of last matches that count; with fewer, nothing is decided.
+        against: Opponents whose matches count; None is all.
     """
 
     win_rate: Share
@@ -60,11 +60,11 @@ class DemotionConfig(_Frozen):
 
 
 class PhaseWorldConfig(_Frozen):
-    """In which a phase's games differ from the run's.
+    """How the games of a phase differ from the run's.
 
     Attributes:
         num_envs: Games in the batch; None keeps the run's.
-        settings: The world's own settings in the place of the run's: what is not named stays.
+        settings: World settings that override the run's.
     """
 
     num_envs: int | None = Field(default=None, ge=1, le=MAX_ENVS)
@@ -75,13 +75,13 @@ class PhaseConfig(_Frozen):
     """One phase.
 
     Attributes:
-        name: What people are shown.
-        opponents: Share of each opponent, `self` for snapshots, `mirror` for games that the learner plays alone.
-        world: In which its games differ from the run's; None not at all. What is seen and done must be the same.
-        rewards: What is rewarded in it; None keeps the run's own.
-        exploration: How the policy explores in it; None keeps the run's own, `policy.exploration`.
-        promotion: When it is passed; None in a phase that lasts to the end.
-        demotion: When the run falls back to the phase before; None never.
+        name: Name of the phase.
+        opponents: Weight of each opponent; `self` for snapshots, `mirror` for games that the learner plays alone.
+        world: How its games differ from the run's. Observations and actions must stay the same.
+        rewards: Rewards of the phase; None keeps the run's own.
+        exploration: Exploration of the phase; None keeps `policy.exploration`.
+        promotion: When the phase is passed; None in a phase that lasts to the end.
+        demotion: When the run falls back to the previous phase; None never.
     """
 
     name: str = Field(min_length=1)
@@ -113,13 +113,13 @@ class AdaptiveConfig(_Frozen):
 
     Attributes:
         kind: `adaptive`.
-        measure: The measure of the world that has to grow.
+        measure: State metric of the world that has to grow.
         patience: Decisions without growth after which a game is stuck; fewer than `ppo.n_steps`.
         explore_above: Share of stuck games at which the run begins to explore.
-        build_below: Share of stuck games below which it goes back to building.
-        lowest: Exploration frequency that building falls to, and that the run begins with.
-        highest: Exploration frequency that exploring rises to.
-        step: By how much the frequency changes in an iteration.
+        build_below: Share of stuck games below which it returns to building.
+        lowest: Lowest exploration frequency, with which the run begins.
+        highest: Highest exploration frequency.
+        step: Change of the frequency per iteration.
         exploring: Factors of reward terms while the run explores.
     """
 
@@ -150,18 +150,18 @@ class StrategicConfig(_Frozen):
     Attributes:
         kind: `strategic`.
         goals: Names of goals.
-        metrics: Measures of the world whose effects are measured beside those of the goals.
+        metrics: Further state metrics whose effects are measured.
         ahead: Decisions over which an effect is measured, the decision itself among them; fewer than `ppo.n_steps`.
         against: The kind of action that others are compared with, or `others` for all others.
-        confidence: Of the intervals.
-        fewest: Rollouts of a game in which a kind must have been played, and what it is compared with, before its
+        confidence: Confidence level of the intervals.
+        fewest: Rollouts of a game in which both a kind and what it is compared with must have been played before its
             effect counts.
-        lean: Share of exploring that goes to kinds with effects that help; 0 only measures.
-        most: Factor by which the reward of a goal grows or shrinks at most.
-        inertia: Share of the old factors in the new ones, an iteration.
-        half_life_env_steps: Env steps after which an observation counts half; None lets all count alike.
-        sample: Decisions of an iteration that are looked at; more cost time.
-        every_iterations: How often `effects.csv` gets rows.
+        lean: Share of exploration that goes to kinds that help; 0 only measures.
+        most: Largest factor by which the reward of a goal grows or shrinks.
+        inertia: Share of the old factors in the new ones, per iteration.
+        half_life_env_steps: Env steps after which an observation counts half; None weights all alike.
+        sample: Decisions per iteration that are used; more cost time.
+        every_iterations: Iterations between rows of `effects.csv`.
     """
 
     kind: Literal["strategic"] = "strategic"

@@ -18,8 +18,8 @@ class ExploiterConfig(_Frozen):
     """Exploiters: agents that learn to beat the present learner alone and join the snapshots when they are done.
 
     Attributes:
-        every_env_steps: Steps of the learner between the starts of two exploiters.
-        env_steps: Steps that an exploiter trains for.
+        every_env_steps: Env steps of the learner between two exploiters.
+        env_steps: Env steps that an exploiter trains for.
     """
 
     every_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
@@ -30,19 +30,19 @@ class LeagueConfig(_Frozen):
     """How snapshots become opponents.
 
     Attributes:
-        snapshot_every_env_steps: Steps of learner seats between snapshots.
-        keep: Snapshots that stay; the oldest leave, never the newest or one that is playing.
-        add: Whether every snapshot joins, or only one that is better than the newest before it.
+        snapshot_every_env_steps: Env steps between snapshots.
+        keep: Number of snapshots to keep; the oldest are removed first, never the newest or one that is playing.
+        add: Whether every snapshot joins (`all`), or only one that is better than the newest before it (`better`).
         sampler: Which snapshots play: the newest (`latest`), all alike (`uniform`), mostly the newest few (`recent`),
-            by the learner's win rate against them (`pfsp`), or those that are rated near the learner (`rating`).
-        recent_share: For `recent`, the share of the newest `recent_window` snapshots; the older ones share the rest.
+            by the learner's win rate against them (`pfsp`), or those rated near the learner (`rating`).
+        recent_share: For `recent`, the share of the newest `recent_window` snapshots; older ones share the rest.
         recent_window: For `recent`, how many snapshots count as the newest.
-        pfsp_weighting: With win rate p, `hard` weighs by (1 - p) ** pfsp_power: those that beat the learner; `even`
-            by p (1 - p): those that are as strong as it is.
-        pfsp_power: Power of `hard`.
+        pfsp_weighting: For `pfsp` with win rate p: `hard` weights by (1 - p) ** pfsp_power, favoring those that beat
+            the learner; `even` by p (1 - p), favoring equals.
+        pfsp_power: Exponent of `hard`.
         rating_width: For `rating`, the standard deviation of the bell curve around the learner's rating, in Elo points.
-        live: Most snapshots that new episodes are drawn from at a time; see `live_for`.
-        exploiter: Exploiters, or None.
+        live: Most snapshots that new episodes are drawn from at a time; at most one per 16 games.
+        exploiter: Exploiters; None for none.
     """
 
     snapshot_every_env_steps: int = Field(default=50_000, ge=1, le=MAX_ENV_STEPS)

@@ -199,15 +199,14 @@ class RecurrentConfig(BaseModel):
     """Which recurrent memory, and how large.
 
     Attributes:
-        kind: The cell.
+        kind: Type of the cell.
         size: Units of the hidden state.
-        critic: Whether actor and critic share the memory or the critic has its own of the same size.
-        skip: Whether actor and critic also see what goes into the memory, beside what comes out: then what needs no
-            memory is learned as fast as without one.
-        memory_feature_scale: With `skip`, what the features of memory and strategy encoder are multiplied by before
-            they reach actor and critic. Adam moves every weight alike, so that hundreds of features that change with
-            each update drown the observation's. Below 1 actor and critic also start without them, as if there were no
-            memory, and come to use it as far as it helps.
+        critic: Whether actor and critic share the memory, or the critic has its own of the same size.
+        skip: Whether actor and critic also see the input of the memory: what needs no memory is then learned as fast as
+            without one.
+        memory_feature_scale: With `skip`, factor of the features of memory and strategy encoder before they reach actor
+            and critic. Adam moves every weight alike, so hundreds of features that change with each update drown those
+            of the observation. Below 1, actor and critic also start without them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -36,21 +36,21 @@ class StrategyConfig(BaseModel):
     encoder re-encodes all frames at every step, each attending to all. Both pool the same number of last outputs.
 
     Attributes:
-        kind: Which encoder.
-        entry: Observation entry that is read.
-        block: Block of that entry that is read (`EnvSpec.blocks`), or None for all of it.
+        kind: Type of the encoder.
+        entry: Observation entry that it reads.
+        block: Block of that entry (`EnvSpec.blocks`); None for all of it.
         layers: Transformer layers.
-        heads: Attention heads; they divide the width evenly, into even parts.
-        width: Features of a frame inside.
-        feedforward: Hidden features of the feed-forward part.
+        heads: Attention heads; `width / heads` must be an even number.
+        width: Model width.
+        feedforward: Hidden width of the feed-forward part.
         window: Frames that the latent depends on, the current one included.
-        pooling: Hidden features of the pooling's score.
+        pooling: Hidden width of the attention pooling.
         latent: Size of the strategy latent.
-        predict: Weight in PPO's loss of predicting from the latent what the encoder will read `predict_ahead` frames
-            later, which makes the latent know the opponent also where rewards do not ask for it; 0 switches it off.
-        predict_ahead: How many frames ahead; `ppo.sequence_length` must be longer.
-        classify: Weight in PPO's loss of telling from the latent which of the world's bots the opponent is; games
-            against snapshots and mirror games count nothing. 0 switches it off.
+        predict: Weight of the auxiliary loss that predicts the encoder's input `predict_ahead` frames later; 0 switches
+            it off.
+        predict_ahead: Frames to predict ahead; `ppo.sequence_length` must be longer.
+        classify: Weight of the auxiliary loss that classifies which of the world's bots the opponent is; games against
+            snapshots and the current policy are excluded. 0 switches it off.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

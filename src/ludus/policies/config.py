@@ -22,19 +22,24 @@ class _Frozen(BaseModel):
 
 
 class NetArch(_Frozen):
-    """Hidden layers of the actor (`pi`) and of the critic (`vf`)."""
+    """Hidden layers of the actor and of the critic.
+
+    Attributes:
+        pi: Widths of the actor's layers.
+        vf: Widths of the critic's layers.
+    """
 
     pi: Widths = (64, 64)
     vf: Widths = (64, 64)
 
 
 class NormalizationConfig(_Frozen):
-    """What is normalised by running statistics.
+    """Normalization by running statistics.
 
     Attributes:
-        observations: Whether vector observations are; pictures are only scaled to 0..1.
-        returns: Whether rewards are divided by the standard deviation of the discounted return.
-        clip: Largest size of a normalised number.
+        observations: Whether to normalize vector observations; pictures are only scaled to 0..1.
+        returns: Whether to divide rewards by the standard deviation of the discounted return.
+        clip: Largest absolute value of a normalized number.
     """
 
     observations: bool = False
@@ -48,10 +53,9 @@ class ExplorationConfig(_Frozen):
     The learner knows the exact probability of every action under this mixture. Evaluations play without it.
 
     Attributes:
-        frequency: Share of the decisions in which an exploratory action is played: a number or a schedule over training
-            progress.
-        random_frequency: Share of these in which it is any action that is allowed; the others are of the kinds that the
-            world names for exploring (`EnvSpec.exploratory_kinds`), all kinds if it names none.
+        frequency: Share of decisions that play an exploratory action: a number, or a schedule over training progress.
+        random_frequency: Share of these that play any allowed action; the others play the kinds that the world names
+            for exploring (`EnvSpec.exploratory_kinds`), all kinds if it names none.
     """
 
     frequency: ShareScheduleConfig = ConstantSchedule(level=0.3)
@@ -80,28 +84,28 @@ class PolicyConfig(_Frozen):
     Attributes:
         net_arch: Hidden layers of actor and critic.
         activation: Activation of all hidden layers.
-        encoder: Hidden layers that each vector entry of the observation passes first; none by default.
+        encoder: Hidden layers of the encoder of each vector entry; none by default.
         cnn: The network for pictures.
-        spatial: The networks for a map whose cells actions are aimed at, in worlds that have one
-            (`EnvSpec.action_places`); None sees it as any other picture and chooses cells by their numbers.
-        strategy: The opponent-strategy encoder, or None.
-        recurrent: The recurrent memory, or None.
-        orthogonal: Whether weights start orthogonal with zero bias.
-        log_std: First log standard deviation of continuous actions.
-        state_dependent_exploration: Whether continuous actions explore as a function of the state.
+        spatial: The spatial head for worlds whose actions aim at cells of a map (`EnvSpec.action_places`); None treats
+            the map as any other picture and chooses cells by their numbers.
+        strategy: The opponent-strategy encoder; None for none.
+        recurrent: The recurrent memory; None for none.
+        orthogonal: Whether to initialize weights orthogonally with zero bias.
+        log_std: Initial log standard deviation of continuous actions.
+        state_dependent_exploration: Whether continuous actions use generalized state-dependent exploration (gSDE).
         squash: How continuous actions are squashed into their bounds: `stochastic` with a spread that depends on the
             state, `deterministic` without one. A run's `algorithm` sets it; None is the plain Gaussian of PPO.
-        exploration: Actions that are not the policy's own, now and then, where experience is collected; for Discrete
-            and MultiDiscrete actions. None plays the policy's own alone.
-        sees_action_mask: Whether the mask of allowed actions, where the world has one, is also fed to the networks.
-        normalize: Running normalisation of observations and returns.
+        exploration: Exploratory actions while experience is collected, for Discrete and MultiDiscrete actions; None
+            plays the policy's own actions only.
+        sees_action_mask: Whether the networks see the mask of allowed actions, where the world has one.
+        normalize: Normalization of observations and returns.
         module: The user's own network in the place of `encoder`, `cnn` and `spatial`: `my_file.py:MyNet`, a class of a
-            plugin (`--plugin my_file.py`), or `package.module:MyNet`; see `docs/extending.md`. None takes Ludus's own.
+            plugin (`--plugin my_file.py`), or `package.module:MyNet`; see `docs/howto/own-network.md`. None takes
+            Ludus's own.
         module_kwargs: Keyword arguments of that class, after the `EnvSpec`.
-        dropout: Share of the hidden features of actor, critic, encoders and strategy transformer that are set to 0, at
-            random, in updates; rollouts and evaluations play without.
-        bfloat16: Whether matrix products and caches on a CUDA device use bfloat16 (`torch.autocast`); parameters stay
-            float32, and so does everything on a CPU.
+        dropout: Dropout probability of actor, critic, encoders and strategy transformer, in updates only.
+        bfloat16: Whether to use bfloat16 autocast on a CUDA device; parameters stay float32, and so does everything on
+            a CPU.
     """
 
     net_arch: NetArch = NetArch()

@@ -1,4 +1,4 @@
-"""What a reward term is given: the events and measures of one step, or of many at once."""
+"""What a reward term is given: the events and state metrics of one step, or of many at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class StepInfo:
 
     Attributes:
         events: What happened in the step: damage, knockouts, goals.
-        measures: Where things stood after it, before any restart: positions, distances, states.
+        state_metrics: Where things stood after it, before any restart: positions, distances, states.
         seconds: Game time that a step takes.
     """
 

@@ -65,11 +65,11 @@ class RewardConfig(BaseModel):
     """What the learner is rewarded for.
 
     Attributes:
-        base: A named set of weights that the world ships; None begins with nothing.
-        weights: Weight of each term, added to the set or in place of what it says; 0 takes a term out.
+        base: Name of a set of weights that the world ships; None starts with none.
+        weights: Weight of each term, added to the set or replacing its value; 0 removes a term.
         team_spirit: Share of the team's mean in the reward of each of its seats, from 0 to 1.
-        zero_sum: Whether the mean reward of all seats of other teams is taken off a seat's own.
-        glide_env_steps: Over how many env steps weights go from the old to the new ones when a phase changes them.
+        zero_sum: Whether to subtract the mean reward of all seats of other teams.
+        glide_env_steps: Env steps over which weights change from the old to the new ones when a phase changes them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -32,8 +32,8 @@ class WorldConfig(_Frozen):
     Attributes:
         name: Registered world, such as `brawl` or `gym:CartPole-v1`.
         num_envs: Games in the batch.
-        device: Where the games live; `auto` is a CUDA device if there is one that the world can use. A world that
-            cannot live on a CUDA device is played on the CPU, whose tensors are copied to the learner's device.
+        device: Device of the games; `auto` is CUDA if it is available and the world supports it. A world that does not
+            is played on the CPU, and its tensors are copied to the learner's device.
         settings: The world's own settings.
     """
 
@@ -47,9 +47,9 @@ class CheckpointConfig(_Frozen):
     """When checkpoints are saved, and how many stay; `init`, `best`, `final` and `interrupted` always stay.
 
     Attributes:
-        every_env_steps: Saves whenever a multiple of this is passed; None switches it off.
-        every_iterations: Saves after every so many iterations; None switches it off.
-        keep: Periodic checkpoints that stay.
+        every_env_steps: Env steps between checkpoints; None switches this off.
+        every_iterations: Iterations between checkpoints; None switches this off.
+        keep: Number of periodic checkpoints to keep.
     """
 
     every_env_steps: int | None = Field(default=500_000, ge=1, le=MAX_ENV_STEPS)
@@ -61,9 +61,9 @@ class PlateauConfig(_Frozen):
     """What happens when evaluations no longer get better.
 
     Attributes:
-        evaluations: That many in a row without a new best score are a plateau.
-        improvement: A score must exceed the best one by this to count as better.
-        action: `warn` says so once for each plateau; `stop` ends the run with the checkpoint `interrupted`.
+        evaluations: Evaluations in a row without a new best score that count as a plateau.
+        improvement: Amount by which a score must exceed the best one to count as better.
+        action: `warn` logs a warning once per plateau; `stop` ends the run with the checkpoint `interrupted`.
     """
 
     evaluations: int = Field(default=10, ge=1, le=1_000_000)
@@ -72,16 +72,17 @@ class PlateauConfig(_Frozen):
 
 
 class GuardConfig(_Frozen):
-    """What a run watches for; a limit that is None is not watched.
+    """Limits that a run watches; None switches a limit off.
 
     Attributes:
-        max_faults_in_a_row: Iterations in a row with NaN or Inf after which it stops.
-        memory_gib: Resident memory of the process, with the processes that it started, at which it saves and stops;
-            None is nine tenths of the machine's.
-        folder_gib: Size of the run folder at which old checkpoints go; if that does not help, it saves and stops.
-        free_disk_gib: Free space on the disk below which the same happens.
-        plateau: What happens when evaluations no longer get better; None switches it off.
-        every_s: Seconds between looks at memory and disk.
+        max_faults_in_a_row: Iterations in a row with NaN or Inf after which the run stops.
+        memory_gib: Resident memory of the process and its children at which the run saves and stops; None is nine
+            tenths of the machine's memory.
+        folder_gib: Size of the run folder at which old checkpoints are deleted; if that does not help, the run saves
+            and stops.
+        free_disk_gib: Free disk space below which the same happens.
+        plateau: What happens when evaluations stop improving; None switches it off.
+        every_s: Seconds between checks of memory and disk.
     """
 
     max_faults_in_a_row: int = Field(default=3, ge=1, le=1_000_000)
@@ -93,12 +94,12 @@ class GuardConfig(_Frozen):
 
 
 class SoonerConfig(_Frozen):
-    """Evaluation more or less often, the better the agent is.
+    """Evaluation intervals that depend on how good the agent is.
 
     Attributes:
-        number: Which number of the first row decides.
-        steps: `[bound, env steps]` each, bounds rising: once the number is at least the bound, evaluations are that far
-            apart; the highest bound that is reached decides.
+        number: Number of the first row that decides.
+        steps: Pairs `[bound, env steps]` with rising bounds: once the number reaches a bound, evaluations are that many
+            env steps apart; the highest bound that is reached counts.
     """
 
     number: str
@@ -113,29 +114,29 @@ class SoonerConfig(_Frozen):
 
 
 class EvaluationConfig(_Frozen):
-    """Evaluation during training, on its own games with its own seeds.
+    """Evaluation during training, on separate games with fixed seeds.
 
     Attributes:
-        every_env_steps: It is done whenever a multiple of this is passed, and at the end.
+        every_env_steps: Env steps between evaluations; there is one at the end too.
         opponents: Bots and agents to play against; None is every bot of the world.
-        scenarios: In a world of one team: in which of its scenarios; None is all. The first one decides over score,
-            `sooner` and `converged`.
-        settings: World settings that override those of the training games, for matches that are
-            longer or begin otherwise. What is seen and done must be the same.
-        modes: Named settings that override the run's own and `settings`, in each of which all matches are
-            played, all run long; None plays in the games of the present phase, and then the best agent is chosen again
-            in every phase with its own games.
-        matches: Matches against each of them in each mode; episodes in each scenario, or in a world without opponents.
-        seed: Of its games, the same every time, so that numbers can be compared.
-        deterministic: Whether the most likely actions are taken instead of drawn ones.
-        score: By which the best agent is kept: `mean_win_rate` over all rows, or `lowest_win_rate`; in a world
-            without winners both are the mean return, or else the mean length. Or any number of the rows, such as
-            `damage_ratio`, whose mean it is.
-        tolerance: A later agent takes the best one's place if its score is lower by no more than this: matches are a
-            matter of chance, and past selves that are met in training, but not here, are beaten better and better.
-        sooner: When it is done more or less often than that; None never.
-        converged: Numbers of the first row and how high they must be at least, all in one evaluation, for the agent to
-            count as converged; the env steps of the first such evaluation are noted as `steps_to_convergence`.
+        scenarios: Scenarios to play in a world of one team; None is all. The first one decides the score, `sooner` and
+            `converged`.
+        settings: World settings that override those of the training games, such as longer matches. Observations and
+            actions must stay the same.
+        modes: Named settings that override the run's own and `settings`; all matches are played in each of them. None
+            plays the games of the current phase, and the best agent is then chosen anew in every phase with its own
+            games.
+        matches: Matches per opponent and mode; episodes per scenario, or in a world without opponents.
+        seed: Seed of the evaluation games, the same every time, so that numbers can be compared.
+        deterministic: Whether to take the most likely actions instead of sampling.
+        score: Score of the best agent: `mean_win_rate` over all rows, `lowest_win_rate`, or the mean of any number of
+            the rows, such as `damage_ratio`. In a world without winners the first two are the mean return, or else the
+            mean length.
+        tolerance: A later agent replaces the best one if its score is lower by no more than this: matches are noisy,
+            and progress against past selves may not show here.
+        sooner: Evaluation intervals that depend on how good the agent is; None keeps `every_env_steps`.
+        converged: Numbers of the first row and their lower bounds. The env steps of the first evaluation that reaches
+            all of them are recorded as `steps_to_convergence`.
     """
 
     every_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
@@ -167,11 +168,11 @@ class WandbConfig(_Secretive):
     """Reporting to Weights & Biases; the key comes from the environment or from `wandb login`.
 
     Attributes:
-        project: Where runs are gathered.
+        project: Name of the project.
         mode: `offline` writes into the run folder and uses no network; `wandb sync` uploads it later.
             The variable WANDB_MODE can make an online run `offline` or `disabled`, never the other way.
-        entity: User or team; None takes the account's usual one.
-        tags: Labels of the run.
+        entity: User or team; None is the account's default.
+        tags: Tags of the run.
     """
 
     project: str = Field(default="ludus", min_length=1)
@@ -186,7 +187,7 @@ class WebhookConfig(_Secretive):
     Attributes:
         address_env: Name of the environment variable that holds the address. The address itself is a secret and
             has no place in a file.
-        timeout_s: Time that one message may take.
+        timeout_s: Timeout of one message in seconds.
     """
 
     address_env: VariableName = "LUDUS_WEBHOOK"
@@ -197,13 +198,13 @@ class MonitoringConfig(_Secretive):
     """What a run shows and where it reports to; nothing here changes what it learns.
 
     Attributes:
-        console: `auto` is a live view on a terminal and plain lines elsewhere; `rich` and `plain` ask for one of
-            them; `off` is silent.
-        tensorboard: Whether curves are written for TensorBoard.
+        console: `auto` is a live view on a terminal and plain lines elsewhere; `rich` and `plain` force one of them;
+            `off` is silent.
+        tensorboard: Whether to write TensorBoard event files.
         wandb: Reporting to Weights & Biases; None switches it off.
         webhook: Messages to a chat; None switches them off.
-        resources: Whether memory and times are written to `resources.csv`, for `ludus doctor`.
-        curves: Whether `training_curves.png` is drawn at the end.
+        resources: Whether to write memory and times to `resources.csv`, for `ludus doctor`.
+        curves: Whether to draw `training_curves.png` at the end.
         strategy_every_iterations: Iterations between rows of `strategy_analysis.csv`, for policies with a strategy
             encoder.
     """
@@ -236,27 +237,26 @@ class TrainConfig(_Frozen):
 
     Attributes:
         world: The games.
-        total_env_steps: Budget in steps of learner seats; training ends with the iteration that reaches it.
-        extended_from: Budgets that the run had before; `ludus resume RUN total_env_steps=N` writes them.
-        learner_device: Where policy and learner live. `auto` is the device of the games; where they cannot use the GPU
-            that `world.device` names, it is that GPU, and if `world.device` is `auto` too, then only if the network is
-            large enough for it to pay, which the run says.
-        seed: Of everything random: first parameters, games, seats, opponents, exploration, minibatches.
+        total_env_steps: Budget in env steps (steps of learner seats); training ends with the iteration that reaches it.
+        extended_from: Earlier budgets of the run; `ludus resume RUN total_env_steps=N` writes them.
+        learner_device: Device of policy and learner. `auto` is the device of the games. Where they cannot use the GPU
+            that `world.device` names, it is that GPU; if `world.device` is `auto` too, only if the network is large
+            enough for it to pay off, which the run reports.
+        seed: Seed of everything random: initial parameters, games, seats, opponents, exploration, minibatches.
         policy: The networks.
-        algorithm: How the policy is learned: by `ppo`, or off-policy by `sac` or `td3`, for continuous actions in a
-            world without opponents, with the optional Stable-Baselines3; or by one that was registered. Its settings
-            are the section of its name.
-        rewards: What is rewarded; without any term what `default_rewards` of the world gives.
+        algorithm: `ppo`; `sac` or `td3`, off-policy for continuous actions in a world without opponents, with the
+            optional Stable-Baselines3; or one that was registered. Its settings are the section of its name.
+        rewards: Reward terms and weights; without any, the world's default set.
         opponents: Who plays the seats that are not the learner's, as a name or a mapping of names to weights: bots,
-            `self` for past selves, and `mirror` for games in which the learner plays every seat. In all others it plays
-            one team. None lets the learner play every seat of every game.
+            agents, `self` for past selves, and `mirror` for games in which the learner plays every seat. None lets the
+            learner play every seat of every game.
         league: How past selves become opponents.
-        curriculum: Phases with opponents, rewards and games of their own, in place of `opponents`; none by default.
+        curriculum: Phases with their own opponents, rewards and games, instead of `opponents`.
         adaptive_curriculum: Adapts exploration and rewards to the games; None leaves both to their schedules.
-        evaluation: When the agent is evaluated; None never.
+        evaluation: Evaluation during training; None for none.
         checkpoints: When to save.
-        guard: What the run watches for.
-        monitoring: What it shows and where it reports to.
+        guard: Limits that the run watches.
+        monitoring: What the run shows and where it reports to.
     """
 
     world: WorldConfig

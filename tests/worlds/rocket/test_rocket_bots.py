@@ -234,7 +234,7 @@ def test_the_nearest_kicks_off_within_five_seconds(make_pitch: "MakePitch", name
 
 
 def test_a_shooter_beats_a_chaser_and_a_keeper_is_harder_to_score_against(make_pitch: "MakePitch") -> None:
-    """Who scores the next goal, with intervals; `docs/rocket.md` has the whole table."""
+    """Who scores the next goal, with intervals; `docs/worlds/rocket.md` has the whole table."""
     goals = {}
     for pair in (("shooter", "chaser"), ("chaser", "idle"), ("chaser", "goalkeeper"), ("chaser", "chaser")):
         env = make_pitch(160, actions="table", episode="match", match_s=36_000.0).env

@@ -1,6 +1,5 @@
 """Observations: bounds, no dead value, hand-checked numbers, slots, both teams' views, mirrors and forecasts."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -375,42 +374,3 @@ def test_the_layouts_are_what_the_spec_says(make_pitch: "MakePitch") -> None:
         assert [start for start, _ in layout.blocks.values()] == [0, *stops[:-1]]
         assert stops[-1] == layout.size
     assert (COMPACT.size, FULL.size) == (136, 180)
-
-
-def documented(layout: Layout) -> list[str]:
-    """Returns the rows that docs/rocket.md has for a layout: places, names, range and meaning.
-
-    Neighbours with the same range and meaning share a row; of slots of a kind only the first is shown.
-    """
-    groups: list[list[int]] = []
-    for place, field in enumerate(layout.fields):
-        before = layout.fields[groups[-1][-1]] if groups else None
-        block = field.name.partition(".")[0]
-        same = before is not None and (before.low, before.high, before.meaning) == (
-            field.low,
-            field.high,
-            field.meaning,
-        )
-        if before is not None and same and before.name.partition(".")[0] == block:
-            groups[-1].append(place)
-        else:
-            groups.append([place])
-    rows = []
-    for group in groups:
-        first, last = (layout.fields[place] for place in (group[0], group[-1]))
-        block, name = first.name.split(".")
-        if block[-1].isdigit() and not block.endswith("_0"):
-            continue
-        names = [layout.fields[place].name.partition(".")[2] for place in group]
-        shown = f"{name} ... {last.name.partition('.')[2]}" if len(group) > 5 else ", ".join(names)
-        places = f"[{group[0]}:{group[-1] + 1}]" if len(group) > 1 else f"[{group[0]}]"
-        rows.append(f"| {places} | {block} | {shown} | {first.low:g} ... {first.high:g} | {first.meaning} |")
-    return rows
-
-
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_the_page_lists_every_value_with_its_bounds(layout: Layout) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "rocket.md").read_text(encoding="utf-8").splitlines()
-    rows = documented(layout)
-    start = page.index(rows[0])
-    assert page[start : start + len(rows)] == rows

@@ -1,7 +1,8 @@
 """Rocket's car against RocketSim 2.2.1, tick by tick, over random flights, jumps, dodges and drives.
 
 In the air RocketSim's arena without walls is used, on the ground its built-in floor. Where the game is known to differ
-from RocketSim 2 ours follows the game (docs/rocket.md): with the game's rules imposed on it, RocketSim agrees.
+from RocketSim 2 ours follows the game (docs/research/rocket-physics.md): with the game's rules imposed on it, RocketSim
+agrees.
 """
 
 import numpy as np

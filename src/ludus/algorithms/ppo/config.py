@@ -18,41 +18,41 @@ _Decay: TypeAlias = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class PpoConfig(BaseModel):
-    """How much is collected, and how it is learned from.
+    """Settings of PPO: how much is collected, and how it is learned from.
 
     Attributes:
-        n_steps: Steps of every row in a rollout.
-        batch_size: Experiences in a minibatch; it divides those of a rollout: `n_steps * rows`, or twice as many with
-            `symmetry_augmentation`, whose images are counted too.
-        n_minibatches: Minibatches of an epoch, in the place of `batch_size`: for a run whose phases have different
-            numbers of rows; None takes `batch_size`.
-        n_accumulate: Parts in which every minibatch is worked through, whose gradients add up: the same steps with less
-            memory, and no compiled functions for plain MLP policies. Larger numbers are used by themselves when a GPU
-            runs out of memory in an update.
-        n_epochs: Passes over a rollout.
-        sequence_length: Steps of a contiguous segment, for policies with memory; it divides `n_steps` and
+        n_steps: Steps per row in a rollout.
+        batch_size: Experiences per minibatch. It must divide the rollout: `n_steps * rows`, or twice that with
+            `symmetry_augmentation`, whose mirror images count too.
+        n_minibatches: Minibatches per epoch, instead of `batch_size`, for runs whose phases have different numbers of
+            rows; None uses `batch_size`.
+        n_accumulate: Parts in which each minibatch is processed; their gradients add up to the same step with less
+            memory. Disables the compiled functions for plain MLP policies. Raised automatically when a GPU runs out of
+            memory in an update.
+        n_epochs: Passes over each rollout.
+        sequence_length: Steps per training sequence, for policies with memory; it must divide `n_steps` and
             `batch_size`.
-        learning_rate: Rate of Adam: a number, a schedule over training progress, or `kl_adaptive`.
-        memory_lr_scale: Share of the learning rate that recurrent memory and strategy encoder learn with. Their many
-            weights move together: at the full rate what they tell the heads changes faster than the heads can follow.
-        clip_range: How far the probability ratio may go from 1 before its gradient stops.
-        clip_range_vf: How far a value may go from its old one before its gradient stops; None switches it off.
+        learning_rate: Learning rate of Adam: a number, a schedule over training progress, or `kl_adaptive`.
+        memory_lr_scale: Share of the learning rate used for recurrent memory and strategy encoder. Their many weights
+            move together: at the full rate their output changes faster than the heads can follow.
+        clip_range: Clip range of the probability ratio.
+        clip_range_vf: Clip range of the value function; None switches clipping off.
         ent_coef: Weight of the entropy bonus.
         vf_coef: Weight of the value loss.
-        gamma: Discount a step.
-        gae_lambda: Decay of the advantage estimate a step.
-        normalize_advantage: Whether each minibatch's advantages are shifted to mean 0 and scaled to deviation 1.
-        target_kl: Stops an update when a minibatch's KL divergence exceeds 1.5 times this; None switches it off.
-        max_grad_norm: Longer gradients are scaled down to this length.
+        gamma: Discount factor per step.
+        gae_lambda: Lambda of generalized advantage estimation.
+        normalize_advantage: Whether to normalize advantages per minibatch to mean 0 and standard deviation 1.
+        target_kl: Stop an update when the KL divergence of a minibatch exceeds 1.5 times this; None never stops early.
+        max_grad_norm: Maximum norm of the gradient.
         weight_decay: Decoupled weight decay (AdamW) on all parameters.
         adam_eps: Epsilon of Adam.
-        betas: Decay rates of Adam's two averages.
-        symmetry_augmentation: Whether every experience is also learned from as its mirror image, in a world that has
-            a mirror; env steps count only what was really played.
-        sde_sample_freq: Steps over which state-dependent exploration keeps its noise; None keeps it for a rollout.
-        compile: Whether `torch.compile` takes the strategy encoder.
-        native: Whether plain MLP policies on the CPU are learned by the compiled functions.
-        cuda_graphs: Whether the rollout step and the minibatch step become CUDA graphs on a CUDA device.
+        betas: Betas of Adam.
+        symmetry_augmentation: Whether to learn from the mirror image of every experience too, in worlds with a mirror;
+            env steps count only what was really played.
+        sde_sample_freq: Steps for which state-dependent exploration keeps its noise; None keeps it for a rollout.
+        compile: Whether to compile the strategy encoder with `torch.compile`.
+        native: Whether to use the compiled functions for plain MLP policies on the CPU.
+        cuda_graphs: Whether to record the rollout step and the minibatch step as CUDA graphs on a CUDA device.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -11,17 +11,18 @@ class OffPolicyConfig(BaseModel):
     """What SAC and TD3 share: how much is collected, remembered and learned from.
 
     Attributes:
-        learning_rate: Rate of Adam for actor, critics and entropy coefficient: a number or a schedule over progress.
-        buffer_size: Env steps that the replay buffer remembers.
-        batch_size: Env steps of a gradient step, drawn from the replay buffer.
-        learning_starts: Env steps of random actions before anything is learned.
-        gamma: Discount per step.
-        tau: How far the target critics go towards the critics in a gradient step.
-        train_freq: Steps of every game in an iteration, between two times of learning.
-        gradient_steps: Of an iteration; None does one for each of its env steps.
-        checkpoint_buffer: Whether checkpoints hold the replay buffer, up to its whole size each. Without it they are
-            small, but a resumed run starts with an empty buffer: it collects `learning_starts` env steps before it
-            learns again, and takes another course than one that was never cut off.
+        learning_rate: Learning rate of Adam for actor, critics and entropy coefficient: a number, or a schedule over
+            training progress.
+        buffer_size: Capacity of the replay buffer in env steps.
+        batch_size: Env steps per gradient step, sampled from the replay buffer.
+        learning_starts: Env steps of random actions before learning starts.
+        gamma: Discount factor per step.
+        tau: Polyak coefficient of the target networks.
+        train_freq: Steps per game in an iteration.
+        gradient_steps: Gradient steps per iteration; None does one per env step.
+        checkpoint_buffer: Whether checkpoints hold the replay buffer. Without it they are small, but a resumed run
+            starts with an empty buffer, collects `learning_starts` env steps before it learns again, and takes another
+            course than an uninterrupted one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -55,9 +56,9 @@ class SacConfig(OffPolicyConfig):
     """Settings of SAC.
 
     Attributes:
-        ent_coef: Weight of the entropy; `auto` learns it, so that the policy's entropy meets `target_entropy`.
-        ent_coef_init: Where `auto` begins; rewards much smaller than 1 per step want less.
-        target_entropy: Of actions between -1 and 1; None is minus the number of actions.
+        ent_coef: Entropy coefficient; `auto` learns it to meet `target_entropy`.
+        ent_coef_init: Initial value for `auto`; rewards much smaller than 1 per step want less.
+        target_entropy: Target entropy of actions in -1 to 1; None is minus the number of actions.
     """
 
     ent_coef: Literal["auto"] | Annotated[float, Field(ge=0.0, le=MAX_FACTOR)] = "auto"
@@ -69,10 +70,10 @@ class Td3Config(OffPolicyConfig):
     """Settings of TD3.
 
     Attributes:
-        action_noise: Deviation of what is added to actions between -1 and 1 while collecting.
-        policy_delay: Critic updates to one of the actor and of the targets.
-        target_policy_noise: Deviation of what is added to the target's actions.
-        target_noise_clip: Largest size of that.
+        action_noise: Standard deviation of the Gaussian noise added to actions in -1 to 1 while collecting.
+        policy_delay: Critic updates per update of the actor and the targets.
+        target_policy_noise: Standard deviation of the noise added to target actions.
+        target_noise_clip: Clip range of that noise.
     """
 
     action_noise: float = Field(default=0.1, ge=0.0, le=10.0)

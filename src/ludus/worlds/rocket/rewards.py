@@ -88,13 +88,13 @@ def kickoff(info: StepInfo) -> Tensor:
 
 @reward_term("rocket")
 def speed_to_ball(info: StepInfo) -> Tensor:
-    """Way covered toward the ball, in units of a second at top speed; negative when moving away."""
+    """Distance covered toward the ball, in units of a second at top speed; negative when moving away."""
     return _driving(info) * (info.state_metrics["speed_to_ball"] / CAR_MAX_SPEED) * info.seconds
 
 
 @reward_term("rocket")
 def ball_to_goal(info: StepInfo) -> Tensor:
-    """Way of the ball toward the other goal, in units of a second at its top speed; negative when it moves away."""
+    """Distance of the ball toward the other goal, in units of a second at its top speed; negative away from it."""
     return info.state_metrics["ball_speed_to_goal"] / BALL_MAX_SPEED * info.seconds
 
 

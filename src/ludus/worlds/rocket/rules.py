@@ -2,7 +2,7 @@
 
 Axes: x to the side, y toward the orange goal, z up. Blue is team 0 and defends y < 0. The values are published facts
 about car soccer (the RLBot wiki's useful game values, RLUtilities' fits, RocketSim's constants and measurements of the
-arena's surfaces); docs/rocket.md lists the source of each value.
+arena's surfaces); docs/research/rocket-physics.md lists the source of each value.
 
 Constants of the car alone are in `kernels.wheels` (wheels, engine, steering) and `kernels.car` (boost, jumps, dodges,
 air control). They are accelerations: its mass is 1 there, because its own motion does not depend on it. Values that

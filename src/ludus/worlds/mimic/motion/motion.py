@@ -1,7 +1,7 @@
 """Motions of users: loads joint angles out of a CSV or npz file, checks them and finds the mean stride in them.
 
-The page `docs/mimic.md` describes the files. Angles are those of `joints`: 0 where a person stands straight, flexion
-positive, hips and the root's pitch forward.
+The page `docs/howto/own-body.md` describes the files. Angles are those of `joints`: 0 where a person stands straight,
+flexion positive, hips and the root's pitch forward.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Turn packets into game states, and track between packets what none of them carries.
 
 Tracked are: how far each handbrake is drawn (by its key, at the rates of the simulator), how long ago each car jumped,
-whether the ball was touched since the kickoff, and when the episode began. See docs/rocket.md for the approximations.
+whether the ball was touched since the kickoff, and when the episode began. See docs/howto/rlbot.md for the
+approximations.
 """
 
 from collections.abc import Sequence

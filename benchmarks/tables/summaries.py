@@ -1,0 +1,102 @@
+"""One table per world: what its presets reach, for people who read nothing else."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.tables.city import shown_mean
+from benchmarks.tables.markdown import read_json, table
+
+_ARM, _H200 = "2 ARM cores", "H200, shared"
+# Presets of brawl: file, device and budget of the runs in it.
+_BRAWL = {
+    "quick": ("brawl_quick_cpu.json", _ARM, "12 M"),
+    "curriculum": ("brawl_curriculum.json", _ARM, "20 M"),
+    "competition": ("brawl_competition.json", _H200, "10 M"),
+    "competition-long": ("brawl_competition_long.json", _H200, "60 M"),
+    "armed": ("brawl_armed.json", _H200, "10 M"),
+}
+_MIMIC = {"walk": ("mimic_walk.json", "4 M"), "walk-3d": ("mimic_walk_3d.json", "3 M")}
+_CITY_PLAYERS = ("random", "greedy", "balanced")
+_HEADER = ("preset", "device", "env steps", "training in s", "seeds", "mean win rate", "hardest opponent")
+
+
+def brawl() -> str:
+    """Returns what the presets of brawl win against the thirteen bots."""
+    lines = []
+    for preset, (file, device, steps) in _BRAWL.items():
+        runs = [run for run in read_json(file) if run["opponents"]]
+        lines.append([f"`{preset}`", device, steps, *_won(runs)])
+    return table(_HEADER, lines)
+
+
+def rocket() -> str:
+    """Returns what the presets of rocket win against the scripted players."""
+    stages = read_json("rocket_stages.json")
+    steps, seconds = f"{stages['env_steps'] / 1e6:.0f} M", stages["training_s"]
+    lines = [["`quick`, 1v1", _ARM, "12 M", *_won(read_json("rocket_quick_cpu.json"))]]
+    for mode in ("1v1", "2v2"):
+        run = {"training_s": seconds, "opponents": stages["modes"][mode]}
+        lines.append([f"`1v1-2v2`, {mode}", "H200", steps, *_won([run])])
+    return table(_HEADER, lines)
+
+
+def _won(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """Returns time, seeds, the mean over all opponents, and the opponent with the lowest mean over the seeds."""
+    names = [row["opponent"] for row in runs[0]["opponents"]]
+    rates = {
+        name: sum(run["opponents"][index]["win_rate"] for run in runs) / len(runs) for index, name in enumerate(names)
+    }
+    hardest = min(names, key=lambda name: rates[name])
+    mean = sum(rates.values()) / len(rates)
+    return [
+        _span([run["training_s"] for run in runs]),
+        str(len(runs)),
+        f"{mean:.1%}",
+        f"{rates[hardest]:.1%} ({hardest})",
+    ]
+
+
+def mimic() -> str:
+    """Returns how the walkers of the presets walk."""
+    lines = []
+    for preset, (file, steps) in _MIMIC.items():
+        runs = read_json(file)
+        first = [run["trials"][0] for run in runs]
+        pushed = [next(row for row in run["trials"] if row["trial"] == "pushes")["survived"] for run in runs]
+        columns = [
+            f"`{preset}`",
+            _ARM,
+            steps,
+            _span([run["training_s"] for run in runs]),
+            str(len(runs)),
+            _span([row["imitation"] for row in first], 2),
+            _span([row["rmse_deg"] for row in first], 1),
+            _span([100.0 * row["speed_error"] for row in first], 1) + " %",
+            _span([row["stable_walks"] for row in first]) + " of 20",
+            _span([100.0 * share for share in pushed]) + " %",
+        ]
+        lines.append(columns)
+    header = ["preset", "device", "env steps", "training in s", "seeds", "imitation", "joint error in degrees"]
+    return table([*header, "speed error", "stable walks", "survive pushes"], lines)
+
+
+def city() -> str:
+    """Returns how cities end, of the agent, of random play and of scripted players that see the truth."""
+    quick, hour = read_json("city_quick.json"), read_json("city_micropolis.json")["players"]
+    agents = [agent["outcome"] for agent in quick["agents"]]
+    lines = [["embedded", f"agent, seed {index}", *_ended(outcome)] for index, outcome in enumerate(agents)]
+    lines += [["embedded", name, *_ended(quick["bots"][name])] for name in _CITY_PLAYERS]
+    for name, played in hour.items():
+        people, funds = ([town[key] for town in played["cities"]] for key in ("population", "funds"))
+        lines.append(["Micropolis", name, shown_mean(people), shown_mean(funds), ""])
+    return table(["game", "player", "population", "funds", "bankrupt in %"], lines)
+
+
+def _ended(outcome: dict[str, list[float]]) -> list[str]:
+    return [shown_mean(outcome[key]) for key in ("population", "funds", "bankrupt in %")]
+
+
+def _span(values: Sequence[float], digits: int = 0) -> str:
+    """Returns the lowest and the highest of several numbers, or the one that they all are."""
+    low, high = f"{min(values):,.{digits}f}", f"{max(values):,.{digits}f}"
+    return low if low == high else f"{low} - {high}"
