@@ -198,7 +198,7 @@ class MonitoringConfig(_Secretive):
     Attributes:
         console: `auto` is a live view on a terminal and plain lines elsewhere; `rich` and `plain` ask for one of
             them; `off` is silent.
-        tensorboard: Whether curves are written for TensorBoard.
+        tensorboard: Whether curves are written for TensorBoard; `auto` writes them if it is installed.
         wandb: Reporting to Weights & Biases; None switches it off.
         webhook: Messages to a chat; None switches them off.
         resources: Whether memory and times are written to `resources.csv`, for `ludus doctor`.
@@ -208,7 +208,7 @@ class MonitoringConfig(_Secretive):
     """
 
     console: ConsoleKind = "auto"
-    tensorboard: bool = True
+    tensorboard: Literal["auto"] | bool = "auto"
     wandb: WandbConfig | None = None
     webhook: WebhookConfig | None = None
     resources: bool = True
