@@ -6,7 +6,6 @@ many times as long on a CPU. So the other preset is measured like the run itself
 
 from typing import NamedTuple
 
-from ludus.core.errors import LudusError
 from ludus.envs.registry import make_env
 from ludus.training import estimates
 from ludus.training.components import Components
@@ -27,14 +26,14 @@ class FasterPreset(NamedTuple):
 def faster_preset(config: TrainConfig, needed_s: float) -> FasterPreset | None:
     """Return the default preset of a run's world if it takes much less than `needed_s` on the run's device.
 
-    None also if it cannot be measured here: this is advice about a run that is about to start, never a reason to fail.
+    None also if it cannot be measured here.
     """
     try:
         name = default_preset(config.world.name)
         if name is None:
             return None
         seconds = _seconds(load_run_config(config.world.name, name, overrides=[f"world.device={config.world.device}"]))
-    except LudusError:
+    except Exception:  # advice about a run that is about to start is no reason for it to fail
         return None
     return FasterPreset(name, seconds) if seconds < _MUCH_FASTER * needed_s else None
 
