@@ -101,20 +101,25 @@ def test_after_a_kill_the_log_continues_on_a_line_of_its_own(tmp_path: Path) -> 
     whole = (tmp_path / "run.log").read_text().splitlines(keepends=True)[:-1]
     (tmp_path / "run.log").write_text("".join([*whole, "2026-01-01T00:00:00+0000 env_st"]))
     train(tmp_path)
-    told = [text for _, text in lines(tmp_path)]
-    assert told[len(whole) :][:2] == [
-        "[WARN] the session before this one was cut off, by a kill or a loss of power",
-        "[OK] training resumes",
+    assert lines(tmp_path)[len(whole) :][:2] == [
+        (64, "[WARN] the session before this one was cut off, by a kill or a loss of power"),
+        (64, "[OK] training resumes"),
     ]
     assert end_reasons(tmp_path) == [None, "the budget of 128 env steps is used up"]
 
 
 def test_warnings_are_taken_only_while_it_is_open(tmp_path: Path) -> None:
     with RunLog(tmp_path) as log:
+        logging.getLogger("ludus").warning("[WARN] while it is loaded")
         log.on_training_start(Counters())
         logging.getLogger("ludus").warning("[WARN] inside")
     logging.getLogger("ludus").warning("[WARN] outside")
-    assert [text for _, text in lines(tmp_path)] == ["[OK] training starts", "[WARN] inside"]
+    written = [line.partition(" ")[2] for line in (tmp_path / "run.log").read_text().splitlines()]
+    assert written == [
+        "env_steps=- [WARN] while it is loaded",
+        "env_steps=0 [OK] training starts",
+        "env_steps=0 [WARN] inside",
+    ]
 
 
 def test_a_folder_in_its_place_is_a_typed_error(tmp_path: Path) -> None:

@@ -169,7 +169,8 @@ def run_training(
             loggers.insert(0, Guarded(log))
         trainer = stack.enter_context(Trainer(resolved, folder, [*loggers, *callbacks]))
         if log is not None and describe_run(folder, resolved, trainer.counters, user=user):
-            log.write("[WARN] the session before this one was cut off, by a kill or a loss of power")
+            text = "the session before this one was cut off, by a kill or a loss of power"
+            log.on_message("warning", text, trainer.counters)
         received.concern(trainer)
         error: BaseException | None = None
         try:

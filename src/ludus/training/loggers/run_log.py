@@ -31,13 +31,14 @@ class RunLog(BaseCallback):
         """
         self._log = AppendLog(run_folder / FILE)
         self._log.drop_torn_line()
-        self._env_steps = 0
+        self._env_steps: int | None = None  # not known before the run is loaded
         self._handler = _Forward(self)
 
     def write(self, line: str) -> None:
         """Append one line of plain ASCII, whatever the text holds."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        self._log.append(f"{stamp} env_steps={self._env_steps} {plain(line)}\n")
+        reached = "-" if self._env_steps is None else self._env_steps
+        self._log.append(f"{stamp} env_steps={reached} {plain(line)}\n")
 
     def on_training_start(self, counters: Counters) -> None:
         """Write where the session starts."""
