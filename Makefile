@@ -1,6 +1,7 @@
 # Every target installs what it needs on first use: a fresh machine needs only Python 3.11 or 3.12 and make.
 PYTHON ?= python3
 BIN := .venv/bin
+CORE := .venv/.core
 READY := .venv/.ready
 
 # Tests start many processes: each would compile all modules again.
@@ -8,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: train test lint pytest docs clean
 
-train: $(READY)
+train: $(CORE)
 	$(BIN)/ludus train brawl --preset quick
 
 # Side by side, because tests often wait for processes, screens and disks.
@@ -27,9 +28,15 @@ lint: $(READY)
 docs: $(READY)
 	$(BIN)/mkdocs build --strict
 
-$(READY): pyproject.toml
+# What training needs.
+$(CORE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+# And what the tests need. After the core, so that `make -j train test` never runs two pips at once.
+$(READY): $(CORE)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@
 

@@ -43,6 +43,7 @@ LONG_FILES = (
     "test_export_onnx.py",
     "test_promise_06_signals.py",
     "test_play_window.py",
+    "test_wheel.py",
     "test_city_worker_backend.py",
     "test_promise_18_network_and_secrets.py",
     "test_shipped_presets.py",

@@ -161,4 +161,4 @@ def test_an_installed_module_wins_over_a_file_of_the_same_name(run: Run, elsewhe
 def test_the_run_folder_of_a_namespaced_environment_is_one_folder(run: Run, elsewhere: Path) -> None:
     code, _, err = run("train", "gym:ludus/Point-v1", *TINY)
     assert code == 0, err
-    assert (elsewhere / "runs" / "latest").resolve().name.startswith("gym-ludus-Point-v1-run-")
+    assert (elsewhere / "runs" / "latest").resolve().name.startswith("gym-ludus-Point-v1-default-")

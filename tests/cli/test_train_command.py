@@ -183,7 +183,7 @@ def test_any_gymnasium_environment_trains(run: Run, elsewhere: Path) -> None:
     )
     assert code == 0, out
     folder = (elsewhere / "runs" / "latest").resolve()
-    assert folder.name.startswith("gym-CartPole-v1-run-")
+    assert folder.name.startswith("gym-CartPole-v1-CartPole-")
     with (folder / "monitor.csv").open(newline="") as file:
         assert file.readline() == '#{"t_start": 0}\n'
         episodes = list(csv.DictReader(file))
@@ -236,8 +236,8 @@ def test_everything_is_in_the_run_folder_with_rows(finished: Finished) -> None:
         "strategy_analysis.csv", "resources.csv",
     }  # fmt: skip
     assert names == tables | {
-        "config.yaml", "run.json", "run.lock", "checkpoints", "metrics.jsonl", "training_curves.png", "tensorboard",
-        "snapshots",
+        "config.yaml", "run.json", "run.lock", "run.log", "checkpoints", "metrics.jsonl", "training_curves.png",
+        "tensorboard", "snapshots",
     }  # fmt: skip
     for table in tables:
         with (folder / table).open(newline="") as file:

@@ -7,9 +7,9 @@ from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError, Un
 from ludus.envs.base import Observations
 from ludus.envs.display import display_of
 from ludus.evaluation.display import display_settings, make_shown_env
+from ludus.evaluation.frame_rates import FramePacer, steps_per_frame
 from ludus.evaluation.live_match import LiveMatch, Outcome
 from ludus.evaluation.playback import result_title
-from ludus.evaluation.rendering import FramePacer, steps_per_frame
 from ludus.worlds.brawl.env import BrawlEnv
 from ludus.worlds.mimic.env import MimicEnv
 

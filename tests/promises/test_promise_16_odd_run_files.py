@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.commands import Commands
 
-WRITTEN = ("metrics.jsonl", "monitor.csv", "opponents.csv", "resources.csv", "run.json", "run.lock")
+WRITTEN = ("metrics.jsonl", "monitor.csv", "opponents.csv", "resources.csv", "run.json", "run.lock", "run.log")
 READ = ("metrics.jsonl", "monitor.csv", "opponents.csv", "resources.csv", "run.json", "config.yaml")
 SETTINGS = ("world.num_envs=2", "total_env_steps=64", "ppo.n_steps=8", "ppo.sequence_length=4", "ppo.batch_size=16",
             "ppo.n_epochs=1", "opponents=random", "checkpoints.every_iterations=1", "guard.free_disk_gib=null",

@@ -40,6 +40,21 @@ def test_a_file_that_lost_its_end_keeps_its_whole_lines(
     assert "earlier lines are lost" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", ""), ("one\n", "one\n"), ("one\ntw", "one\n"), ("on", ""), ("x" * (3 << 20), "x" * (3 << 20) + "\n")],
+    ids=["empty", "whole", "torn", "only torn", "huge"],
+)
+def test_a_torn_line_is_dropped(tmp_path: Path, before: str, after: str) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(before)
+    log = AppendLog(path)
+    log.drop_torn_line()
+    log.append("next\n")
+    log.close()
+    assert path.read_text() == after + "next\n"
+
+
 def test_lines_that_a_full_disk_refuses_wait(
     log: AppendLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

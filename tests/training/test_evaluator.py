@@ -123,7 +123,7 @@ def test_the_run_is_evaluated_sooner_and_its_convergence_is_noted_once(
         assert trainer.evaluator.milestones == {"steps_to_convergence": 512}
         describe_run(tmp_path, config, Counters())
         trainer.wall_s, trainer.training_s = 2.0, 1.0
-        describe_end(tmp_path, trainer)
+        describe_end(tmp_path, trainer, "the budget is used up")
     assert [each.counters.env_steps for each in ear.evaluations] == [256, 384, 512, 640, 768]
     assert [each.milestones["steps_to_convergence"] for each in ear.evaluations] == [None, None, 512, 512, 512]
     assert [each.is_best for each in ear.evaluations] == [True, True, True, True, False]

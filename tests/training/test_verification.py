@@ -28,6 +28,7 @@ from ludus.training.components import Components
 from ludus.training.config import TrainConfig
 from ludus.training.estimates import MemoryEstimate, estimate_memory, small_copy
 from ludus.training.preflight import verify
+from ludus.training.preset_advice import faster_preset
 from ludus.training.resolve import describe_precision, learner_rows
 from ludus.training.summary import summarise
 
@@ -401,6 +402,19 @@ def test_a_run_that_takes_very_long_is_warned_of(caplog: pytest.LogCaptureFixtur
     warned = [record.getMessage() for record in caplog.records]
     assert [text.startswith("[WARN] training takes about ") for text in warned] == [True] * is_long
     assert all("total_env_steps" in text and "cuda" in text for text in warned)
+
+
+def test_a_run_that_takes_very_long_names_a_preset_that_does_not(caplog: pytest.LogCaptureFixture) -> None:
+    world = {"name": "gym:CartPole-v1", "num_envs": 8}
+    list(verify(make_config(world=world, opponents=None, total_env_steps=10**12)))
+    [warned] = [record.getMessage() for record in caplog.records if "training takes" in record.getMessage()]
+    assert "or --preset CartPole, which takes about " in warned
+
+
+def test_a_preset_that_saves_little_is_no_advice() -> None:
+    config = make_config(world={"name": "gym:CartPole-v1", "num_envs": 8}, opponents=None)
+    assert faster_preset(config, needed_s=1e-3) is None
+    assert faster_preset(make_config(), needed_s=1e12) is None, "duel has no presets"
 
 
 def test_the_summary_says_what_is_computed_on_a_cpu() -> None:

@@ -131,8 +131,8 @@ def _refuse(env: "BatchedEnv", options: dict[str, object]) -> None:
 
 def _show_pictures(pictures: "Pictures", env: "BatchedEnv", target: Path | None, *, frames: int | None) -> None:
     """Show or film what the world shows without a player."""
-    from ludus.evaluation.display import film_pictures, show_pictures
-    from ludus.evaluation.rendering import MAX_FRAME_RATE_HZ, steps_per_frame
+    from ludus.evaluation.frame_rates import MAX_FRAME_RATE_HZ, steps_per_frame
+    from ludus.evaluation.playback import film_pictures, show_pictures
     from ludus.evaluation.window import Window
 
     rate_hz = env.spec.rate_hz / steps_per_frame(env.spec.rate_hz)
@@ -163,7 +163,7 @@ def _film(match: "LiveMatch", video: Path, render: "RenderOptions", *, frames: i
 
 def _pictures(env: "BatchedEnv", fps: float) -> int:
     """Return how many pictures there are at most."""
-    from ludus.evaluation.rendering import frame_schedule
+    from ludus.evaluation.frame_rates import frame_schedule
 
     steps, parts = frame_schedule(env, fps)
     return -(-(env.spec.step_limit or 2**31) // steps) * parts

@@ -17,6 +17,7 @@ from ludus import __version__
 from ludus.cli.analyze import analyze
 from ludus.cli.bench import bench
 from ludus.cli.benchmark import benchmark
+from ludus.cli.completion import completion
 from ludus.cli.config import config
 from ludus.cli.console import echo, print_error, set_up_logging
 from ludus.cli.demo import demo
@@ -36,7 +37,7 @@ from ludus.envs.world import registered_worlds, resolve
 
 IS_TERMINAL = sys.stdout.isatty()  # elsewhere rich is not even imported
 
-TRAIN, LOOK, MEASURE, SHARE = "Train", "Look", "Measure", "Share"
+TRAIN, LOOK, MEASURE, SHARE, SET_UP = "Train", "Look", "Measure", "Share", "Set up"
 
 PANEL = "Worlds"
 
@@ -107,7 +108,7 @@ app = Typer(
         "ludus demo --against aggressive         a match of it as demo.mp4",
         "ludus resume total_env_steps=40_000_000 train it further",
         "ludus report                            one HTML page about the run",
-        "ludus --install-completion              complete commands and options with the Tab key",
+        "ludus completion --install              complete commands and options with the Tab key",
     ),
     no_args_is_help=True,
     rich_markup_mode="rich" if IS_TERMINAL else None,
@@ -161,6 +162,7 @@ for _command in (doctor, benchmark, tournament, ratings, analyze):
 app.add_typer(bench, name="bench", rich_help_panel=MEASURE)
 _add(report, SHARE)
 _add(export, SHARE, "ludus export --out agent.ludus --card agent.md", "ludus export runs/mine --onnx agent.onnx")
+_add(completion, SET_UP, "ludus completion --install", "ludus completion zsh > ~/.zfunc/_ludus")
 add_world_commands(app, {"bench": bench})
 
 

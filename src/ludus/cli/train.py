@@ -41,7 +41,7 @@ def train(
     """Train an agent. An unfinished run with the same settings in the run folder is resumed."""
     options = load_plugins(plugin, world)
     from ludus.config import read_user_defaults
-    from ludus.training.presets import load_run_config
+    from ludus.training.presets import load_run_config, run_title
     from ludus.training.run_folder import new_run_folder
 
     words = list(overrides or [])
@@ -53,7 +53,7 @@ def train(
         preset = named if preset is None and config is None else preset
     settings = load_run_config(world, preset, config, words)
     defaults = read_user_defaults()
-    title = f"{world.replace(':', '-')}-{preset or (config.stem if config else 'run')}"
+    title = run_title(world, preset, config)
     make_folder = partial(new_run_folder, defaults.runs_folder or Path("runs"), title)
     _run(settings, run_dir, make_folder, title=title, user=defaults.name or "", options=options, verbose=verbose)
 

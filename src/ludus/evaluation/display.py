@@ -1,21 +1,15 @@
 """The one game that is shown: a world with the settings of its agent, of a scenario and of the command line."""
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ludus.config import read_overrides
 from ludus.core.errors import ConfigFileError
 from ludus.envs.base import BatchedEnv
-from ludus.envs.display import Pictures, display_of
+from ludus.envs.display import display_of
 from ludus.envs.registry import make_env
 from ludus.envs.world import registered_worlds
 from ludus.envs.world_parts import choose_scenarios, merge_settings
-from ludus.evaluation.rendering import with_card
-from ludus.evaluation.video import VideoWriter
-from ludus.evaluation.window import Window
 
 
 def playable() -> tuple[str, ...]:
@@ -78,65 +72,3 @@ def make_shown_env(
         return env
     env.close()
     return make_env(world, seed=seed, config=merge_settings(chosen, turned))
-
-
-def film_pictures(
-    source: Pictures,
-    env: BatchedEnv,
-    path: Path,
-    rate_hz: float,
-    *,
-    frames: int | None = None,
-    progress: Callable[[int], None] = lambda _: None,
-) -> int:
-    """Write a world's own pictures as a video and return the number of frames in the file.
-
-    Args:
-        source: Yields the pictures.
-        env: Games of the world.
-        path: Name of the video.
-        rate_hz: Pictures per second.
-        frames: Pictures after which to end, or None for all.
-        progress: Called with the number of pictures after each.
-    """
-    with closing(source(env, rate_hz)) as pictures:
-        first = next(pictures)
-        with VideoWriter(path, (first.shape[1], first.shape[0]), rate_hz) as video:
-            for shown, picture in enumerate(itertools.chain([first], pictures), start=1):
-                video.write(picture)
-                progress(shown)
-                if shown == frames:
-                    break
-    return video.frames
-
-
-def show_pictures(
-    source: Pictures, env: BatchedEnv, window: Window, rate_hz: float, *, frames: int | None = None
-) -> None:
-    """Show a world's own pictures in a window, in real time, over and over until it is closed; P pauses, Esc ends.
-
-    Args:
-        source: Yields the pictures.
-        env: Games of the world.
-        window: The window.
-        rate_hz: Pictures per second.
-        frames: Pictures after which to end, or None.
-    """
-    shown, paused = 0, False
-    while True:
-        with closing(source(env, rate_hz)) as pictures:
-            picture = next(pictures)
-            while frames is None or shown < frames:
-                keys = window.look()
-                if keys.closed or "escape" in keys.pressed:
-                    return
-                paused ^= "p" in keys.pressed
-                window.show(with_card(picture, "Paused", ("P resume   Esc quit",)) if paused else picture)
-                window.wait(rate_hz)
-                shown += 1
-                following = picture if paused else next(pictures, None)
-                if following is None:
-                    break
-                picture = following
-            else:
-                return

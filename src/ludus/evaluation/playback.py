@@ -1,24 +1,18 @@
-"""Show games in a window, with or without a person, or as a video: live matches and replays."""
+"""Show games in a window, with or without a person, or as a video: live matches, replays and a world's own pictures."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TypeAlias
 
 from ludus.envs.base import BatchedEnv
-from ludus.envs.display import Image, Painter
+from ludus.envs.display import Image, Painter, Pictures
 from ludus.envs.replay import Replay, replay_env, resimulate
+from ludus.evaluation.frame_rates import MAX_FRAME_RATE_HZ, display_hz, frame_schedule, make_pacer
 from ludus.evaluation.live_match import LiveMatch, Outcome
 from ludus.evaluation.players import KeyboardPlayer
-from ludus.evaluation.rendering import (
-    DEFAULT_RENDER_OPTIONS,
-    MAX_FRAME_RATE_HZ,
-    RenderOptions,
-    display_hz,
-    frame_schedule,
-    make_pacer,
-    with_card,
-)
+from ludus.evaluation.rendering import DEFAULT_RENDER_OPTIONS, RenderOptions, with_card
 from ludus.evaluation.video import VideoWriter
 from ludus.evaluation.window import Window
 
@@ -254,3 +248,65 @@ class _Status:
         if begins and len(sides) > 1:
             return with_card(picture, " against ".join(sides), self._lines)
         return picture
+
+
+def film_pictures(
+    source: Pictures,
+    env: BatchedEnv,
+    path: Path,
+    rate_hz: float,
+    *,
+    frames: int | None = None,
+    progress: Progress = lambda _: None,
+) -> int:
+    """Write a world's own pictures as a video and return the number of frames in the file.
+
+    Args:
+        source: Yields the pictures.
+        env: Games of the world.
+        path: Name of the video.
+        rate_hz: Pictures per second.
+        frames: Pictures after which to end, or None for all.
+        progress: Called with the number of pictures after each.
+    """
+    with closing(source(env, rate_hz)) as pictures:
+        first = next(pictures)
+        with VideoWriter(path, (first.shape[1], first.shape[0]), rate_hz) as video:
+            for shown, picture in enumerate(itertools.chain([first], pictures), start=1):
+                video.write(picture)
+                progress(shown)
+                if shown == frames:
+                    break
+    return video.frames
+
+
+def show_pictures(
+    source: Pictures, env: BatchedEnv, window: Window, rate_hz: float, *, frames: int | None = None
+) -> None:
+    """Show a world's own pictures in a window, in real time, over and over until it is closed; P pauses, Esc ends.
+
+    Args:
+        source: Yields the pictures.
+        env: Games of the world.
+        window: The window.
+        rate_hz: Pictures per second.
+        frames: Pictures after which to end, or None.
+    """
+    shown, paused = 0, False
+    while True:
+        with closing(source(env, rate_hz)) as pictures:
+            picture = next(pictures)
+            while frames is None or shown < frames:
+                keys = window.look()
+                if keys.closed or "escape" in keys.pressed:
+                    return
+                paused ^= "p" in keys.pressed
+                window.show(with_card(picture, "Paused", ("P resume   Esc quit",)) if paused else picture)
+                window.wait(rate_hz)
+                shown += 1
+                following = picture if paused else next(pictures, None)
+                if following is None:
+                    break
+                picture = following
+            else:
+                return

@@ -9,8 +9,8 @@ from ludus.envs.base import BatchedEnv
 from ludus.envs.display import SCALE, ReplayView, TrajectoryLog
 from ludus.envs.replay import Replay, replay_env, resimulate
 from ludus.envs.world import known_world, registered_worlds, resolve
+from ludus.evaluation.frame_rates import steps_per_frame
 from ludus.evaluation.live_match import LiveMatch
-from ludus.evaluation.rendering import steps_per_frame
 
 MOST_STEPS = 20_000
 

@@ -29,7 +29,7 @@ from ludus.training.callbacks import BaseCallback, Iteration
 from ludus.training.config import TrainConfig
 from ludus.training.loggers.csv_logger import METRICS
 from ludus.training.preflight import verify
-from ludus.training.presets import load_run_config, world_of_file, world_of_settings
+from ludus.training.presets import load_run_config, run_title, world_of_file, world_of_settings
 from ludus.training.resolve import resolve
 from ludus.training.run_folder import changed_config, new_run_folder, read_run_config
 from ludus.training.session import Received, ended_by_signals, extend, read_progress, run_training
@@ -184,8 +184,7 @@ def train(
     if device is not None:
         layers.append(_section("device", ("world", "device"), device))
     settings = _read(source, preset, overrides, layers, opponents)
-    title = f"{settings.world.name.replace(':', '-')}-{preset or 'run'}"
-    return _run(settings, None if folder is None else Path(folder), title, used)
+    return _run(settings, None if folder is None else Path(folder), _title(settings, source, preset), used)
 
 
 def resume(folder: str | Path, *, callbacks: Callbacks = (), overrides: Sequence[str] = ()) -> TrainedRun:
@@ -219,6 +218,20 @@ class _StopAt(BaseCallback):
             self.trainer.stop(self._reason)
 
 
+def _title(
+    settings: TrainConfig, source: str | Path | Mapping[str, Any] | TrainConfig | None, preset: str | None
+) -> str:
+    """Return the title of a run; settings given in Python as a whole have no preset to name."""
+    world = settings.world.name
+    if isinstance(source, Mapping | TrainConfig):
+        return run_title(world, "run")
+    return run_title(world, preset, Path(str(source)) if _is_file(source) else None)
+
+
+def _is_file(source: object) -> bool:
+    return isinstance(source, Path) or (isinstance(source, str) and source.endswith(_FILE_ENDINGS))
+
+
 def _is_settings(source: object) -> bool:
     return source is None or isinstance(source, str | Path | Mapping | TrainConfig)
 
@@ -246,7 +259,7 @@ def _read(
     opponents: str | Mapping[Any, float] | None = None,
 ) -> TrainConfig:
     """Return the settings of a run from all layers."""
-    is_file = isinstance(source, Path) or (isinstance(source, str) and source.endswith(_FILE_ENDINGS))
+    is_file = _is_file(source)
     if preset is not None and (is_file or isinstance(source, Mapping | TrainConfig)):
         raise ConfigError(f"preset {preset!r} needs a world given by name; let the settings extend {preset} instead")
     mapping = as_document(source, "ludus.train({...})") if isinstance(source, Mapping) else None

@@ -200,7 +200,7 @@ class MonitoringConfig(_Secretive):
     Attributes:
         console: `auto` is a live view on a terminal and plain lines elsewhere; `rich` and `plain` force one of them;
             `off` is silent.
-        tensorboard: Whether to write TensorBoard event files.
+        tensorboard: Whether to write TensorBoard event files; `auto` writes them if it is installed.
         wandb: Reporting to Weights & Biases; None switches it off.
         webhook: Messages to a chat; None switches them off.
         resources: Whether to write memory and times to `resources.csv`, for `ludus doctor`.
@@ -210,7 +210,7 @@ class MonitoringConfig(_Secretive):
     """
 
     console: ConsoleKind = "auto"
-    tensorboard: bool = True
+    tensorboard: Literal["auto"] | bool = "auto"
     wandb: WandbConfig | None = None
     webhook: WebhookConfig | None = None
     resources: bool = True

@@ -153,7 +153,7 @@ def _gib(size: int) -> str:
     return f"{size / GIB:.2f} GiB" if size >= GIB / 10 else f"{size / 1024.0**2:.1f} MiB"
 
 
-VERY_LONG_S = 4.0 * 3600.0
+VERY_LONG_S = 2.0 * 3600.0
 _BUDGET_S = 1.0  # for one iteration; copies of which it takes longer are not made larger
 _SHORT_S = 60.0
 _LEAST_GROWTH = 4  # few games cost nearly as much as one

@@ -31,6 +31,7 @@ from ludus.training.config import EvaluationConfig, TrainConfig
 from ludus.training.estimates import GIB, MemoryEstimate, TimeEstimate
 from ludus.training.loggers.progress import duration
 from ludus.training.nan_guard import NanGuard
+from ludus.training.preset_advice import faster_preset
 from ludus.training.resolve import ResolvedRun, learner_rows, phase_label, phases_with_own_games, resolve
 
 logger = logging.getLogger(__name__)
@@ -157,9 +158,12 @@ def _describe_time(config: TrainConfig, estimate: TimeEstimate, left: int, proce
     needed_s = left * step_s
     if needed_s > estimates.VERY_LONG_S:
         faster = "" if torch.device(device).type == "cuda" else "a GPU (world.device=cuda), "
+        other = faster_preset(config, needed_s)
+        smaller = "another preset (ludus config list)"
+        smaller = smaller if other is None else f"--preset {other.name}, which takes about {duration(other.seconds)}"
         logger.warning(
-            "[WARN] training takes about %s on %s; use %sfewer steps (total_env_steps) or a smaller preset "
-            "(ludus config list)", duration(needed_s), device, faster,
+            "[WARN] training takes about %s on %s; use %sfewer steps (total_env_steps) or %s",
+            duration(needed_s), device, faster, smaller,
         )  # fmt: skip
     return (
         f"time: about {duration(needed_s)} for {left:,} env steps at {1.0 / step_s:,.0f} per second, measured "

@@ -135,19 +135,33 @@ def _named_world(documents: Sequence[Document]) -> str | None:
     return None
 
 
-def _preset_file(directory: PresetDirectory, world: str, preset: str | None) -> Path | None:
-    """Return the file of a preset; None for a world that has none, whose runs then begin with the plain defaults."""
-    names = directory.names()
-    if preset is not None:
-        return directory.file(preset)
-    default = find_world(world).default_preset
-    if callable(default):
-        default = default()
+def default_preset(world: str) -> str | None:
+    """Return the preset of a run that names none; None for a world that has no presets.
+
+    Raises:
+        UnknownNameError: There is no such world.
+        ConfigError: The world has presets, but not the one that it names as its default.
+    """
+    record = find_world(world)
+    names = PresetDirectory(record.package).names()
+    default = record.default_preset() if callable(record.default_preset) else record.default_preset
     if default in names:
-        return directory.file(default)
+        return default
     if names:
         raise ConfigError(f"{world} has no preset {default}; choose one with --preset: {', '.join(names)}")
     return None
+
+
+def run_title(world: str, preset: str | None = None, file: Path | None = None) -> str:
+    """Return the title of a run, with which the name of its folder begins: the world, and the preset or the file."""
+    about = file.stem if file is not None else preset or default_preset(world)
+    return f"{world.replace(':', '-')}-{about or 'run'}"
+
+
+def _preset_file(directory: PresetDirectory, world: str, preset: str | None) -> Path | None:
+    """Return the file of a preset; None for a world that has none, whose runs then begin with the plain defaults."""
+    name = preset if preset is not None else default_preset(world)
+    return None if name is None else directory.file(name)
 
 
 def _user_layers(layers: Sequence[Document]) -> list[Document]:

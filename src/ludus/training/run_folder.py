@@ -150,8 +150,11 @@ def new_run_folder(runs: Path, title: str) -> Path:
     raise ConfigError(f"{runs} has {_TRIES} runs of this second already; name one with --run-dir")
 
 
-def describe_run(folder: Path, run: TrainConfig | ResolvedRun, counters: Counters, *, user: str = "") -> None:
+def describe_run(folder: Path, run: TrainConfig | ResolvedRun, counters: Counters, *, user: str = "") -> bool:
     """Write `config.yaml` and `run.json`; a resumed run keeps its own and gets another session from `counters` on.
+
+    Returns:
+        Whether the session before this one was cut off, by a kill or a loss of power.
 
     Raises:
         StoreError: They cannot be written.
@@ -168,12 +171,16 @@ def describe_run(folder: Path, run: TrainConfig | ResolvedRun, counters: Counter
     }
     document = _read_run(folder) or _new_run(config, user)
     sessions = document.get("sessions")
-    document["sessions"] = [*(sessions if isinstance(sessions, list) else []), session]
+    earlier = sessions if isinstance(sessions, list) else []
+    document["sessions"] = [*earlier, session]
     _write(folder, document, config)
+    return bool(earlier) and not _is_ended(earlier[-1])
 
 
-def describe_end(folder: Path, trainer: Trainer) -> None:
-    """Note in `run.json` how far the present session of a run got, in what time, its milestones and its warnings.
+def describe_end(folder: Path, trainer: Trainer, reason: str) -> None:
+    """Note in `run.json` how far the present session of a run got, in what time, and why it ended.
+
+    Milestones and warnings of the run are noted too.
 
     A file that cannot be read or written is only warned of: the checkpoints hold everything that counts.
     """
@@ -185,6 +192,7 @@ def describe_end(folder: Path, trainer: Trainer) -> None:
             "env_steps": trainer.counters.env_steps,
             "wall_s": round(trainer.wall_s, 3),
             "training_s": round(trainer.training_s, 3),
+            "end_reason": reason,
         }
         document |= trainer.evaluator.milestones | ({"warnings": warnings} if warnings else {})
         write_text_atomic(path, _encode(document))
@@ -197,8 +205,11 @@ def describe_end(folder: Path, trainer: Trainer) -> None:
 def has_ended(folder: Path) -> bool:
     """Return whether the last session of a run ended by itself; False if there was none."""
     sessions = (_read_run(folder) or {}).get("sessions")
-    last = sessions[-1] if isinstance(sessions, list) and sessions else None
-    return isinstance(last, dict) and "ended" in last
+    return isinstance(sessions, list) and bool(sessions) and _is_ended(sessions[-1])
+
+
+def _is_ended(session: JSON) -> bool:
+    return isinstance(session, dict) and "ended" in session
 
 
 def fork_run(source: Path, target: Path, config: TrainConfig, *, user: str = "") -> Parent:

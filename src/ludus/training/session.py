@@ -22,10 +22,12 @@ from pydantic import BaseModel
 from ludus.algorithms.algorithm import algorithms
 from ludus.core.errors import ConfigError
 from ludus.core.schedules import CosineSchedule, ExponentialSchedule, LinearSchedule
+from ludus.core.text import blame
 from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.checkpointing import Checkpoints
 from ludus.training.config import TrainConfig
-from ludus.training.loggers import make_loggers
+from ludus.training.loggers import Guarded, make_loggers
+from ludus.training.loggers.run_log import RunLog
 from ludus.training.loop import Trainer
 from ludus.training.resolve import ResolvedRun, resolve, set_up_device
 from ludus.training.run_folder import RunLock, describe_end, describe_run, has_ended
@@ -155,24 +157,43 @@ def run_training(
         resolved = resolve(run)
         config, is_writer = resolved.config, resolved.is_writer
         set_up_device(resolved.device)
-        loggers = []
+        loggers: list[BaseCallback] = []
+        log: RunLog | None = None
         if is_writer:
             stack.enter_context(RunLock(folder))
+            log = stack.enter_context(RunLog(folder))
             budget, device, settings = config.total_env_steps, resolved.device, config.to_json()
             loggers = make_loggers(
                 config.monitoring, folder, total_env_steps=budget, title=title, device=device, settings=settings
             )
+            loggers.insert(0, Guarded(log))
         trainer = stack.enter_context(Trainer(resolved, folder, [*loggers, *callbacks]))
-        if is_writer:
-            describe_run(folder, resolved, trainer.counters, user=user)
+        if log is not None and describe_run(folder, resolved, trainer.counters, user=user):
+            text = "the session before this one was cut off, by a kill or a loss of power"
+            log.on_message("warning", text, trainer.counters)
         received.concern(trainer)
+        error: BaseException | None = None
         try:
             counters = trainer.run()
+        except BaseException as raised:
+            error = raised
+            raise
         finally:
-            if is_writer:
-                describe_end(folder, trainer)
+            if log is not None:
+                reason = _end_reason(trainer, error)
+                log.end(reason, is_finished=error is None and trainer.is_finished)
+                describe_end(folder, trainer, reason)
     reason = "" if trainer.is_finished else trainer.stop_reason
     return Outcome(counters, reason, received.exit_code or (EXIT_STOPPED if reason else 0))
+
+
+def _end_reason(trainer: Trainer, error: BaseException | None) -> str:
+    """Return why a session ended, in words."""
+    if error is not None:
+        return blame(error)
+    if trainer.is_finished:
+        return f"the budget of {trainer.config.total_env_steps:,} env steps is used up"
+    return trainer.stop_reason
 
 
 def extend(began: TrainConfig, asked: TrainConfig, env_steps: int) -> TrainConfig:

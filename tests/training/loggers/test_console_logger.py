@@ -83,6 +83,23 @@ def test_plain_lines_tell_everything_in_ascii(
     assert stream.getvalue().isascii()
 
 
+@pytest.mark.parametrize(("use", "shown"), [(93, "GPU 93 %, 2.0 of 140 GiB"), (None, "GPU 2.0 of 140 GiB")])
+def test_plain_lines_show_the_gpu(
+    clock: Clock, make_iteration: Callable[..., Iteration], use: int | None, shown: str
+) -> None:
+    stream = io.StringIO()
+    nvml = FakeNvml(use=use, used=2 * 2**30, total=140 * 2**30)
+    console = PlainConsole(Watch("duel", TOTAL, clock), stream, GpuReader(nvml, "handle"), every_s=5.0, clock=clock)
+    console.on_training_start(Counters())
+    clock.now_s += 5.0
+    console.on_iteration(make_iteration(1))
+    console.on_training_end(Counters(1000, 1, 8))
+    progress = [line for line in stream.getvalue().splitlines() if " of 10,000 steps |" in line]
+    assert len(progress) == 2
+    assert all(line.endswith(f" GiB | {shown}") for line in progress), progress
+    assert nvml.is_shut_down
+
+
 def test_plain_progress_comes_every_few_seconds_only(clock: Clock, make_iteration: Callable[..., Iteration]) -> None:
     console, stream = make_plain(clock)
     console.on_training_start(Counters(500))
@@ -188,6 +205,7 @@ class FakeNvml:
 
     def __init__(self, use: int | None, used: int, total: int) -> None:
         self._use, self.used, self.total = use, used, total
+        self.is_shut_down = False
 
     def nvmlDeviceGetMemoryInfo(self, handle: str) -> "FakeNvml":  # noqa: N802
         if handle != "handle":
@@ -198,6 +216,9 @@ class FakeNvml:
         if self._use is None:
             raise self.NVMLError(handle)
         return type("Rates", (), {"gpu": self._use})
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        self.is_shut_down = True
 
 
 def test_an_evaluation_is_shown_with_its_progress(

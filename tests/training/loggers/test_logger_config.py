@@ -2,6 +2,7 @@
 
 import io
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from ludus.core.errors import MissingDependencyError
 from ludus.training.callbacks import BaseCallback, Counters, Evaluated, Iteration
 from ludus.training.loggers import Guarded, MonitoringConfig, make_loggers
 
@@ -41,9 +43,27 @@ def test_all_sinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_without_tensorboard_a_run_goes_on_unless_it_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("tensorboard.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "ludus.training.loggers.tensorboard", raising=False)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)  # Python's own mark of a module that cannot be imported
+    quiet = {"console": "off", "resources": False, "curves": False}
+    with caplog.at_level(logging.INFO, "ludus"):
+        assert make(quiet, tmp_path) == []
+    [told] = [record.getMessage() for record in caplog.records]
+    assert told.startswith("[OK] no curves for TensorBoard")
+    assert '[tensorboard]"' in told
+    with pytest.raises(MissingDependencyError, match=r"monitoring\.tensorboard needs tensorboard; .*\[tensorboard\]"):
+        make(quiet | {"tensorboard": True}, tmp_path)
+
+
 @pytest.mark.parametrize(
     "config",
     [{"console": "loud"}, {"wandb": {"mode": "sometimes"}}, {"webhook": {"address": "http://x"}}, {"tensorbord": True},
+     {"tensorboard": "maybe"},
      {"webhook": {"timeout_s": 0}}, {"wandb": {"project": ""}}],
 )  # fmt: skip
 def test_settings_that_are_none_are_refused(config: dict[str, Any]) -> None:

@@ -6,12 +6,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
 from ludus.training.callbacks import Counters, Evaluated, Iteration
 from ludus.training.loggers.progress import ScalarNames
+from ludus.training.loggers.resources import GpuReading
 from ludus.training.loggers.tensorboard import TensorBoardLogger
 
 
@@ -85,6 +88,19 @@ def test_steps_neither_double_nor_go_back_across_a_resume(
     for tag, points in found.items():
         steps = [step for step, _ in points]
         assert steps == sorted(set(steps)), tag
+
+
+@pytest.mark.parametrize("use", [0.75, None])
+def test_the_use_of_a_gpu_is_written(
+    tmp_path: Path, make_iteration: Callable[..., Iteration], use: float | None
+) -> None:
+    gpu: Any = SimpleNamespace(read=lambda: GpuReading(use, 3 * 2**29, 8 * 2**30), close=lambda: None)
+    logger = TensorBoardLogger(tmp_path, gpu)
+    logger.on_training_start(Counters())
+    logger.on_iteration(make_iteration(1))
+    logger.on_training_end(Counters(1000, 1, 8))
+    found = {tag: values for tag, values in read(tmp_path).items() if tag.startswith("gpu/")}
+    assert found == {"gpu/memory_gib": [(1000, 1.5)]} | ({} if use is None else {"gpu/use": [(1000, use)]})
 
 
 def test_a_run_that_starts_anew_in_its_folder_leaves_nothing_of_the_old_one(

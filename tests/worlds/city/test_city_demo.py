@@ -11,10 +11,10 @@ from PIL import Image as PictureFile
 from ludus.core.errors import UnsupportedError
 from ludus.envs.display import Image, PolicyOutput
 from ludus.envs.pygame_tools import Picture, new_surface
+from ludus.evaluation.frame_rates import frame_schedule
 from ludus.evaluation.live_match import LiveMatch
 from ludus.evaluation.playback import film_match
 from ludus.evaluation.players import AgentPlayer, one_seat
-from ludus.evaluation.rendering import frame_schedule
 from ludus.policies.config import NetArch, PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.worlds.city.backend import Seen, day_text

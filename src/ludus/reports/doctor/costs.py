@@ -91,7 +91,10 @@ def _advice_around(data: RunData, shares: Mapping[str, float]) -> Iterator[tuple
             if every:
                 yield "save less often", Change(f"checkpoints.{name}", every, 10 * every)
     if shares["logging"] > LOGGING_SHARE:
-        yield "log less: TensorBoard files take time", Change("monitoring.tensorboard", True, False)
+        yield (
+            "log less: TensorBoard files take time",
+            Change("monitoring.tensorboard", data.setting("monitoring.tensorboard", True), False),
+        )
 
 
 def _advice_on_updates(data: RunData, games: int) -> Iterator[tuple[str, Change]]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ludus.core.distribution import install_command
 from ludus.core.files import open_regular
 from ludus.core.tables import Numbers, Table
 from ludus.reports.page.runs import Group
@@ -263,11 +264,18 @@ def _read_speeds(run_folder: Path) -> tuple[tuple[Numbers, Numbers], dict[str, f
 
 
 def _scalars(folder: Path) -> Iterator[tuple[float, dict[str, float]]]:
-    """Yield step and speeds of every event, up to where a file is truncated or damaged."""
-    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-    from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
-
-    for path in sorted(folder.glob("events.out.tfevents.*")):
+    """Yield step and speeds of every event, up to where a file is truncated or damaged; nothing without TensorBoard."""
+    paths = sorted(folder.glob("events.out.tfevents.*"))
+    if not paths:
+        return
+    try:
+        from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+        from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
+    except ImportError:
+        command = install_command("tensorboard")
+        logger.warning("[WARN] %s is left out, since reading it needs TensorBoard; use: %s", folder, command)
+        return
+    for path in paths:
         for record in _records(path):
             try:
                 event = Event.FromString(record)

@@ -153,7 +153,9 @@ def _sessions(run: Run) -> Iterator[tuple[str, str, int | None]]:
             text = "has not ended: it is running, or was killed" if last else "was interrupted"
             yield WARNING, f"Session {number}, started {session.get('started', 'at an unknown time')}, {text}", None
     if run.state == "stopped" and total is not None:
-        yield WARNING, f"Stopped at {run.env_steps:,} of {total:,} env steps", run.env_steps
+        reason = sessions[-1].get("end_reason")
+        because = f": {reason}" if isinstance(reason, str) and reason else ""
+        yield WARNING, f"Stopped at {run.env_steps:,} of {total:,} env steps{because}", run.env_steps
     if len(sessions) > 1:
         yield INFO, f"Trained in {len(sessions)} sessions", None
 

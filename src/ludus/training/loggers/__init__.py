@@ -1,4 +1,4 @@
-"""Loggers: what a run shows and where it reports to: console, CSV, TensorBoard, W&B, webhook, curves.
+"""Loggers: what a run shows and where it reports to: console, log, CSV, TensorBoard, W&B, webhook, curves.
 
 A logger that fails warns and stays silent, the run continues.
 """
@@ -6,9 +6,11 @@ A logger that fails warns and stays silent, the run continues.
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
+from ludus.core.distribution import install_command
 from ludus.training.callbacks import BaseCallback, Counters, Evaluated, Iteration
 from ludus.training.config import MonitoringConfig
 from ludus.training.loggers.progress import plain
@@ -83,7 +85,7 @@ def make_loggers(
 
     Raises:
         ConfigError: The webhook is switched on and the environment holds no address for it.
-        MissingDependencyError: W&B is switched on and not installed.
+        MissingDependencyError: W&B or TensorBoard is switched on and not installed.
     """
     # Each import only for who asked for it: TensorBoard and rich cost a start tenths of a second each.
     loggers: list[BaseCallback] = []
@@ -93,10 +95,11 @@ def make_loggers(
         loggers.append(
             make_console(config.console, title=title, total_env_steps=total_env_steps, device=device, stream=stream)
         )
-    if config.tensorboard:
+    if config.tensorboard is True or (config.tensorboard == "auto" and _has_tensorboard()):
+        from ludus.training.loggers.resources import open_gpu
         from ludus.training.loggers.tensorboard import TensorBoardLogger
 
-        loggers.append(TensorBoardLogger(run_folder))
+        loggers.append(TensorBoardLogger(run_folder, open_gpu(device)))
     if config.wandb is not None:
         from ludus.training.loggers.wandb import WandbLogger
 
@@ -114,3 +117,11 @@ def make_loggers(
 
         loggers.append(CurvesLogger(run_folder))
     return [Guarded(logger) for logger in loggers]
+
+
+def _has_tensorboard() -> bool:
+    """Return whether TensorBoard is installed; if not, say how to get its curves."""
+    if find_spec("tensorboard") is not None:
+        return True
+    logger.info("[OK] no curves for TensorBoard, which is not installed; use: %s", install_command("tensorboard"))
+    return False

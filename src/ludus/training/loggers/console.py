@@ -132,9 +132,15 @@ class PlainConsole(BaseCallback):
     """Writes a line every few seconds, and one for each thing that happens."""
 
     def __init__(
-        self, watch: Watch, stream: TextIO, *, every_s: float = _LINE_EVERY_S, clock: Clock = time.perf_counter
+        self,
+        watch: Watch,
+        stream: TextIO,
+        gpu: GpuReader | None = None,
+        *,
+        every_s: float = _LINE_EVERY_S,
+        clock: Clock = time.perf_counter,
     ) -> None:
-        self._watch, self._stream, self._every_s, self._clock = watch, stream, every_s, clock
+        self._watch, self._stream, self._gpu, self._every_s, self._clock = watch, stream, gpu, every_s, clock
         self._next_s = 0.0
 
     def on_training_start(self, counters: Counters) -> None:
@@ -146,7 +152,7 @@ class PlainConsole(BaseCallback):
     def on_iteration(self, iteration: Iteration) -> None:
         """Print how far the run is, if the last such line is some seconds old."""
         self._watch.iteration(iteration)
-        self._write_if_old(progress_line)
+        self._write_if_old(self._progress)
 
     def on_activity(self, text: str, share: float | None, counters: Counters) -> None:
         """Say what else the run does, if the last line is some seconds old."""
@@ -171,9 +177,14 @@ class PlainConsole(BaseCallback):
     def on_training_end(self, counters: Counters) -> None:
         """Print how far it got."""
         if self._watch.counters.env_steps > 0:
-            self._write(progress_line(self._watch))
+            self._write(self._progress(self._watch))
         self._watch.counters = counters
         self._write(f"[OK] {end_line(self._watch)}")
+        if self._gpu is not None:
+            self._gpu.close()
+
+    def _progress(self, watch: Watch) -> str:
+        return progress_line(watch, None if self._gpu is None else self._gpu.read())
 
     def _write_if_old(self, line: Callable[[Watch], str]) -> None:
         if self._clock() >= self._next_s:
@@ -256,13 +267,13 @@ def make_console(
 ) -> PlainConsole | LiveConsole:
     """Make a console; `auto` is the live view if the stream is a terminal that can show it.
 
-    The stream is the standard output if it is None. The live view shows the use of a GPU.
+    The stream is the standard output if it is None. Both show the use of a GPU.
     """
     stream = sys.stdout if stream is None else stream
     watch = Watch(title, total_env_steps)
     console = Console(file=stream, force_terminal=True if kind == "rich" else None, highlight=False, markup=False)
     if kind == "plain" or (kind == "auto" and not (console.is_terminal and not console.is_dumb_terminal)):
-        return PlainConsole(watch, stream)
+        return PlainConsole(watch, stream, open_gpu(device))
     return LiveConsole(watch, console, open_gpu(device))
 
 

@@ -105,6 +105,24 @@ class AppendLog:
             os.ftruncate(self._descriptor, end)
             os.fsync(self._descriptor)
 
+    def drop_torn_line(self) -> None:
+        """Drop a last line that a kill or a full disk cut off, so that the next one begins a line of its own.
+
+        One that is longer than any of ours is another's: it is ended, since looking for its start can take for ever.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
+        if self._descriptor < 0:
+            return
+        with wrap_disk_errors(self._path):
+            start = max(self.offset - _CHUNK_BYTES, 0)
+            end = read_at(self._descriptor, _CHUNK_BYTES, start).rfind(b"\n") + 1
+            if end or not start:
+                os.ftruncate(self._descriptor, start + end)
+            else:
+                self.append("\n")
+
     def text(self) -> str:
         """Return what is in the file.
 

@@ -15,6 +15,7 @@ import psutil
 from ludus.core.text import match_label, plain_text, row_label
 from ludus.rollout.episodes import Episodes
 from ludus.training.callbacks import Counters, Evaluated, Iteration
+from ludus.training.loggers.resources import GpuReading
 
 WINDOW = 200  # matches per opponent over which the win rate is shown
 _MOST_OPPONENTS = 64  # a long self-play run meets thousands of snapshots; those not met for longest are forgotten
@@ -368,8 +369,8 @@ def memory(used_bytes: float, total_bytes: float | None = None) -> str:
     return f"{used_bytes / _GIB:.1f}{of_total} GiB"
 
 
-def progress_line(watch: Watch) -> str:
-    """Return how far the run is, how fast it goes and how well the agent plays."""
+def progress_line(watch: Watch, gpu: GpuReading | None = None) -> str:
+    """Return how far the run is, how fast it goes, how well the agent plays and what it takes of memory and GPU."""
     steps, total = watch.counters.env_steps, watch.total_env_steps
     parts = [
         f"{100.0 * watch.progress:5.1f} %  {steps:,} of {total:,} steps",
@@ -390,7 +391,11 @@ def progress_line(watch: Watch) -> str:
     parts += [f"{shown} {number(watch.metrics[name])}" for name, shown in learning.items() if name in watch.metrics]
     if watch.time_shares:
         parts.append("time " + ", ".join(f"{name} {percent(share)}" for name, share in watch.time_shares.items()))
-    return plain(" | ".join([*parts, f"memory {memory(watch.resident_bytes)}"]))
+    parts.append(f"memory {memory(watch.resident_bytes)}")
+    if gpu is not None:
+        use = "" if gpu.use is None else f"{percent(gpu.use)}, "
+        parts.append(f"GPU {use}{memory(gpu.used_bytes, gpu.total_bytes)}")
+    return plain(" | ".join(parts))
 
 
 def activity_line(watch: Watch) -> str:

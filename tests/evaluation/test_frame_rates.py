@@ -3,7 +3,7 @@
 import pytest
 
 from ludus.envs import make_env
-from ludus.evaluation.rendering import FramePacer, frame_schedule, frames_per_step, make_pacer
+from ludus.evaluation.frame_rates import FramePacer, frame_schedule, frames_per_step, make_pacer
 
 
 def test_pictures_in_a_step() -> None:
