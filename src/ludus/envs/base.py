@@ -49,6 +49,8 @@ class EnvSpec:
         events: Names in `StepResult.events`.
         state_metrics: Names in `StepResult.state_metrics`.
         bots: Names of the scripted players that `BatchedEnv.bots` can make.
+        bot_families: Further scripted players that it can make by names such as `openspiel:greenberg`, by what is before
+            the colon; they are played where they are named, and not among all bots of the world.
         blocks: For an observation entry, named `(start, stop)` ranges of its last axis, so that a network can be
             fed one part alone (`{"vector": {"opponent": (40, 80)}}`).
         fields: For an observation entry, the name of every value of its last axis, such as `opponent.x`, so that bots
@@ -98,6 +100,7 @@ class EnvSpec:
     exploratory_kinds: tuple[int, ...] = ()
     action_places: ActionGrid | None = None
     kind_names: tuple[str, ...] = ()
+    bot_families: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         said = (self.action_mask, self.action_uses, self.exploratory_kinds, self.action_places)
