@@ -14,7 +14,15 @@ from ludus.core.errors import ConfigError, MissingDependencyError, UnknownNameEr
 from ludus.core.random import stream_hash_tensor
 from ludus.envs.base import EnvSpec
 from ludus.envs.settings import CORES
-from ludus.envs.worker_process import Hosting, Request, ask_workers, close_workers, make_memory_file, make_workers
+from ludus.envs.worker_process import (
+    Hosting,
+    Request,
+    WorkerProcess,
+    ask_workers,
+    close_workers,
+    make_memory_file,
+    make_workers,
+)
 from ludus.envs.worker_program import Fields, map_block
 from ludus.worlds.roshambo.config import RoshamboConfig
 from ludus.worlds.roshambo.rules import SEATS, Stream
@@ -28,7 +36,7 @@ OPENSPIEL_BOTS = (
     *("russrocker4", "shofar", "sunCrazybot", "sunNervebot", "sweetrock", "switchalot", "switchbot", "textbot"),
     "zq_move",
 )
-MOST_THROWS = 1_000  # some of them have tables of this length
+MOST_THROWS = 1_000  # `openspiel_worker.THROWS`
 _WORKER_FILE = Path(__file__).with_name("openspiel_worker.py")
 _ACT_CODE = 16  # `openspiel_worker.Ask.ACT`; that file imports OpenSpiel
 _SEATS_PER_WORKER = 16  # fewer are not worth a process
@@ -60,6 +68,7 @@ class OpenSpielProcesses:
     def __init__(self, env: OpenSpielArena) -> None:
         # A reference cycle would keep the processes until the garbage collector runs.
         self._env = weakref.ref(env)
+        self._workers: list[WorkerProcess] = []
         self._finalizer: weakref.finalize[..., OpenSpielProcesses] | None = None
         self._expected: tuple[int, Tensor] | None = None  # seed, and episodes and frames of the next step
 
@@ -70,6 +79,11 @@ class OpenSpielProcesses:
         if env is None:
             raise WorkerError("the environment of these bots is gone; make a new one")
         return env
+
+    @property
+    def pids(self) -> list[int]:
+        """Ids of the processes that run now."""
+        return [worker.pid for worker in self._workers if worker.pid is not None]
 
     def throw(self, bots: Tensor) -> Tensor:
         """Return the throws of bots `(games, seats)`, index into `OPENSPIEL_BOTS` or -1, on the host."""
@@ -106,7 +120,7 @@ class OpenSpielProcesses:
         }
         memory_file = make_memory_file(fields)
         self._arrays = map_block(fields, memory_file)
-        plan = {"names": OPENSPIEL_BOTS, "throws": throws, "stride": count}
+        plan = {"names": OPENSPIEL_BOTS, "stride": count}
         hosting = Hosting(_WORKER_FILE, plan, fields, memory_file, {})
         # Every worker is known by its number alone: games of one bot lie side by side, and a slow bot is shared by all.
         self._workers = make_workers(hosting, count, count)

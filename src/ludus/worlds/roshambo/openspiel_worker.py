@@ -10,7 +10,7 @@ matches share a process, and a match is a function of (bot, seed, throws of the 
 """
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pyspiel
 from numpy.typing import NDArray
 
 FILE = Path(__file__)
+THROWS = 1_000  # of a match; made for fewer, some bots write beyond their tables, so shorter matches are just left
 _STATE_BYTES = 128  # of `random()`, its usual size
 
 _libc = ctypes.CDLL(None)
@@ -38,10 +39,10 @@ class Ask(IntEnum):
 class BotMatch:
     """A bot in one seat of one match."""
 
-    def __init__(self, game: Any, name: str, seat: int, seed: int, throws: int) -> None:  # noqa: ANN401 - untyped library
+    def __init__(self, game: Any, name: str, seat: int, seed: int) -> None:  # noqa: ANN401 - untyped library
         self._chance = ctypes.create_string_buffer(_STATE_BYTES)
         _libc.initstate(seed, self._chance, _STATE_BYTES)
-        self._bot = pyspiel.make_roshambo_bot(seat, name, throws)
+        self._bot = pyspiel.make_roshambo_bot(seat, name, THROWS)
         self._state = game.new_initial_state()
         self._seat = seat
         self.frame = 0  # throws that it knows of
@@ -69,9 +70,9 @@ class BotHost:
     """
 
     def __init__(self, plan: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], first: int) -> None:
-        self._names, self._throws = plan["names"], int(plan["throws"])
+        self._names: Sequence[str] = plan["names"]
         self._arrays, self._first, self._stride = arrays, first, int(plan["stride"])
-        self._game = pyspiel.load_game(f"repeated_game(stage_game=matrix_rps(),num_repetitions={self._throws})")
+        self._game = pyspiel.load_game(f"repeated_game(stage_game=matrix_rps(),num_repetitions={THROWS})")
         self._matches: dict[tuple[int, int], tuple[tuple[int, int, int], BotMatch]] = {}
         self.current: int | None = None
 
@@ -93,7 +94,7 @@ class BotHost:
         key, frame = (bot, seed, int(arrays["episodes"][game])), int(arrays["frames"][game])
         found = self._matches.get((game, seat))
         if found is None or found[0] != key or found[1].frame > frame:
-            found = key, BotMatch(self._game, self._names[bot], seat, seed, self._throws)
+            found = key, BotMatch(self._game, self._names[bot], seat, seed)
             self._matches[game, seat] = found
         match = found[1]
         while match.frame < frame:
