@@ -49,8 +49,6 @@ class EnvSpec:
         events: Names in `StepResult.events`.
         state_metrics: Names in `StepResult.state_metrics`.
         bots: Names of the scripted players that `BatchedEnv.bots` can make.
-        bot_families: Further scripted players that it can make by names such as `openspiel:greenberg`, by what is before
-            the colon; they are played where they are named, and not among all bots of the world.
         blocks: For an observation entry, named `(start, stop)` ranges of its last axis, so that a network can be
             fed one part alone (`{"vector": {"opponent": (40, 80)}}`).
         fields: For an observation entry, the name of every value of its last axis, such as `opponent.x`, so that bots
@@ -72,6 +70,8 @@ class EnvSpec:
         action_places: In a MultiDiscrete space of kinds and cells: the grid that the cells are of, over a picture among
             the observations, so that a policy can see every cell where it is. None where actions have no places.
         kind_names: Names of the kinds of action, for people; empty where they have none.
+        bot_families: Further scripted players that `BatchedEnv.bots` can make, by what is before the colon of names such
+            as `openspiel:greenberg`; they play where they are named, and not among all bots of the world.
 
     Raises:
         ConfigError: The mirror, or what is said about choices, does not fit the spaces.

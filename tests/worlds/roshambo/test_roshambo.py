@@ -74,7 +74,7 @@ def test_bots_that_look_at_no_one() -> None:
     throws, _ = play(make(60), ["constant:noise=0", "cycle:noise=0"], 60)
     constant, cycle = throws[..., 0], throws[..., 1]
     assert (constant == constant[0]).all()
-    assert constant[0].unique().tolist() == [0, 1, 2]  # drawn for every match
+    assert set(constant[0].tolist()) == {0, 1, 2}  # drawn for every match
     periods = torch.stack([(cycle[period:] == cycle[:-period]).all(0) for period in range(2, 10)])
     assert periods.any(0).all()
     assert periods[:2].sum() < 60  # and not all are short
@@ -88,7 +88,7 @@ def test_bots_that_answer_the_last_throw() -> None:
     pairs = 3 * throws[:-1, :, 0] + throws[:-1, :, 1]
     for game in range(40):
         answers = set(zip(pairs[:, game].tolist(), throws[1:, game, 0].tolist(), strict=True))
-        assert len(answers) == len(pairs[:, game].unique())  # one answer to each pair
+        assert len(answers) == len(set(pairs[:, game].tolist()))  # one answer to each pair
 
 
 def test_flat_plays_all_throws_equally_often() -> None:

@@ -13,7 +13,7 @@ class RoshamboConfig(EnvSettings):
     Attributes:
         throws: Throws in a match; the bots of OpenSpiel play at most 1,000.
         threads: Host threads that advance the games on a CPU; None for all cores.
-        workers: Processes that play the bots of OpenSpiel; None for one per core, fewer if there are few of their seats.
+        workers: Processes that play the bots of OpenSpiel; None for one per core, fewer if they have few seats.
     """
 
     throws: Annotated[int, Field(ge=2, le=10_000)] = 1_000

@@ -20,6 +20,7 @@ def per_episode(
     sums: Mapping[str, NDArray[np.float64]], lengths: NDArray[np.int64], rate_hz: float
 ) -> dict[str, NDArray[np.float64]]:
     """Return the metrics of each match from the sums of `per_step` and the lengths in throws, `(matches,)` each."""
+    del rate_hz
     return {"won_share": sums["won"] / lengths, "lost_share": sums["lost"] / lengths}
 
 

@@ -165,32 +165,32 @@ def frame_after_match(history: wp.array2d[wp.int8], s: Sight, kind: int, longest
 
 
 @wp.func
-def constant(history: wp.array2d[wp.int8], s: Sight) -> int:
+def constant(history: wp.array2d[wp.int8], s: Sight) -> int:  # noqa: ARG001 - all styles are called alike
     """Repeat one throw."""
     return below(parameter(s, 0), 3)
 
 
 @wp.func
-def biased(history: wp.array2d[wp.int8], s: Sight) -> int:
+def biased(history: wp.array2d[wp.int8], s: Sight) -> int:  # noqa: ARG001 - all styles are called alike
     """Draw from uneven chances that never change."""
     return draw_weighted(bias(parameter(s, 0)), s.chance)
 
 
 @wp.func
-def uniformly(history: wp.array2d[wp.int8], s: Sight) -> int:
+def uniformly(history: wp.array2d[wp.int8], s: Sight) -> int:  # noqa: ARG001 - all styles are called alike
     """Draw evenly."""
     return below(s.chance, 3)
 
 
 @wp.func
-def cycle(history: wp.array2d[wp.int8], s: Sight) -> int:
+def cycle(history: wp.array2d[wp.int8], s: Sight) -> int:  # noqa: ARG001 - all styles are called alike
     """Repeat a sequence of 2 to 9 throws."""
     period = 2 + below(parameter(s, 0), 8)
     return below(parameter(s, 1 + s.frame % period), 3)
 
 
 @wp.func
-def drift(history: wp.array2d[wp.int8], s: Sight) -> int:
+def drift(history: wp.array2d[wp.int8], s: Sight) -> int:  # noqa: ARG001 - all styles are called alike
     """Draw from uneven chances that change every 20 to 220 throws."""
     part = s.frame / (20 + below(parameter(s, 0), 200))
     return draw_weighted(bias(parameter(s, 1 + part)), s.chance)
