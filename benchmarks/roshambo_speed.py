@@ -43,7 +43,8 @@ def main() -> None:
         with make_env("roshambo", 4 * len(OPENSPIEL_BOTS), arguments.device) as env:
             row["throws per second, bots of OpenSpiel"] = rate(env, [f"openspiel:{bot}" for bot in OPENSPIEL_BOTS], 1)
     row |= {"yardstick": name, "yardstick steps per second": yardstick}
-    row["ratio"] = float(row["throws per second"]) / yardstick
+    for part in ("", ", no opponent"):  # the yardstick has no opponent that thinks
+        row[f"ratio{part}"] = float(row[f"throws per second{part}"]) / yardstick
     if arguments.json:
         print(json.dumps(row, indent=2))
         return
