@@ -60,6 +60,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "strategy:ablation": strategy.ablation,
     "gymnasium-curves": learner.curves,
     "gymnasium-presets": learner.presets,
+    "learner-device": learner.learner_device,
     "encoders:speed": learner.encoder_speed,
     "encoders:learning": learner.encoder_learning,
     "learn:peers": learner.peers,
