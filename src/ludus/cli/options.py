@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from typer import Argument, Option
 
@@ -13,6 +13,7 @@ from ludus.core.files import LATEST, RUNS_FOLDER
 
 if TYPE_CHECKING:
     from ludus.policies.agent import Agent
+    from ludus.training.callbacks import BaseCallback
 
 Names = list[str] | None  # of an option or argument that may be repeated
 ONE_BOT = "one of the world's bots"  # who plays if no one is named
@@ -38,6 +39,16 @@ Plugin = Annotated[
     Names,
     Option(
         help="Your own Python file or module with bots, networks, reward terms, worlds or environments; it is executed."
+    ),
+]
+
+
+Callback = Annotated[
+    Names,
+    Option(
+        "--callback",
+        metavar="FILE:CLASS",
+        help="Your own callback, such as my_file.py:MyCallback; may be repeated; the file is executed.",
     ),
 ]
 
@@ -97,3 +108,32 @@ def load_plugins(plugins: list[str] | None, world: str = "") -> str:
     for plugin in named:
         load_plugin(plugin)
     return "".join(f" --plugin {shlex.quote(plugin)}" for plugin in named)
+
+
+class Loaded(NamedTuple):
+    """What a command that trains was given to load."""
+
+    callbacks: "list[BaseCallback]"
+    plugins: str  # the options that load the same plugins in another command, each after a space
+    all: str  # the same with the callbacks, for a command that trains too
+
+
+def load_for_training(plugins: list[str] | None, callbacks: list[str] | None, world: str = "") -> Loaded:
+    """Load plugins as `load_plugins` does, and the files of callbacks, which the user has typed; make the callbacks.
+
+    Raises:
+        ConfigError: The name of a callback has the wrong form, or there is no such callback; see `make_callback`.
+    """
+    options = load_plugins(plugins, world)
+    names = callbacks or []
+    for name in names:
+        source, _, class_name = name.rpartition(":")
+        if not source or not class_name.isidentifier():
+            raise ConfigError(f"--callback {name}: name the file and the class, such as my_file.py:MyCallback")
+        load_plugins([source])
+    if not names:
+        return Loaded([], options, options)
+    from ludus.training.callbacks import make_callback
+
+    made = [*map(make_callback, names)]
+    return Loaded(made, options, options + "".join(f" --callback {shlex.quote(name)}" for name in names))
