@@ -81,13 +81,17 @@ def latest_run() -> str:
 
 def load_agent_on(agent: str | None, device: str) -> "tuple[str, Agent, str]":
     """Load an agent, by default that of the newest run; return its name, the agent, and the device it is on."""
-    from ludus.envs.registry import place_for
+    import torch
+
+    from ludus.envs.registry import AUTO, place_for
     from ludus.evaluation.players import load_playable_agent
 
     agent = agent or latest_run()
-    loaded = load_playable_agent(agent)
+    # First where it is likely to stay: a network of the user's own may run on a GPU alone.
+    first = ("cuda" if torch.cuda.is_available() else "cpu") if device == AUTO else device
+    loaded = load_playable_agent(agent, first)
     place = place_for(device, loaded.spec.id)
-    return agent, loaded if place == "cpu" else load_playable_agent(agent, place), place
+    return agent, loaded if place == first else load_playable_agent(agent, place), place
 
 
 def load_plugins(plugins: list[str] | None, world: str = "") -> str:

@@ -164,7 +164,8 @@ def make_callback(name: str) -> BaseCallback:
         raise ConfigError(f"callback {name!r} is not loaded; expected FILE.py:CLASS or MODULE:CLASS")
     found = vars(module).get(class_name)
     if not isinstance(found, type) or not issubclass(found, BaseCallback) or found is BaseCallback:
-        own = [key for key, value in vars(module).items() if isinstance(value, type) and issubclass(value, BaseCallback)]
+        classes = {key: value for key, value in vars(module).items() if isinstance(value, type)}
+        own = [key for key, value in classes.items() if issubclass(value, BaseCallback)]
         place = f" ({_place_of(found)})" if isinstance(found, type) else ""
         raise ConfigError(
             f"callback {name!r}: {class_name!r}{place} is no class of {module.__file__} that is derived from "
