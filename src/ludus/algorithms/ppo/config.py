@@ -28,7 +28,9 @@ class PpoConfig(BaseModel):
             numbers of rows; None takes `batch_size`.
         n_accumulate: Parts in which every minibatch is worked through, whose gradients add up: the same steps with less
             memory, and no compiled functions for plain MLP policies. Larger numbers are used by themselves when a GPU
-            runs out of memory in an update.
+            runs out of memory in an update. It may change when a run is resumed. Order and content of the minibatches
+            then stay exactly the same, and every step is the same but for the rounding of sums, so later bytes differ;
+            dropout draws other masks, and batch normalisation averages over parts.
         n_epochs: Passes over a rollout.
         sequence_length: Steps of a contiguous segment, for policies with memory; it divides `n_steps` and
             `batch_size`.
