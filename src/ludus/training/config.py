@@ -413,8 +413,8 @@ def _unused_sections(config: TrainConfig) -> set[str]:
 
 on_registration(_add_section)
 
-# What may change when a run is resumed: where it runs, in how many parts a minibatch fits into memory, what it shows and
-# keeps, but not how it learns.
+# What may change when a run is resumed: where it runs, in how many parts a minibatch is worked through, what it shows
+# and keeps, but not how it learns.
 _FREE = ("world.device", "ppo.n_accumulate.", "checkpoints.", "guard.", "monitoring.")
 _BUDGET = ("extended_from.", "total_env_steps.")
 
