@@ -73,8 +73,9 @@ class CityEnv(BatchedEnv):
     | `advice` | `(kinds + 2,)` float32 | with a guide: how much each kind is advised, its confidence, its age |
 
     Values: money and people as a signed logarithm (22,000 are 1), percentages and demand in hundredths, the date as
-    decades since the episode's first day. Unreadable values are 0, and 0 in the block `readable`. Bots read them by name:
-    `observation.values.funds`, `observation.open.overlays`, `observation.advice.road` (dots in names become `_`).
+    decades since the episode's first day. Unreadable values are 0, and 0 in the block `readable`. Bots read
+    them by name: `observation.values.funds`, `observation.open.overlays`, `observation.advice.road`; dots in names
+    become `_`.
 
     ## Events and metrics
     Differences of readings from one decision to the next (people who came and left, funds, happiness, traffic),
