@@ -77,6 +77,10 @@ def test_a_game_goes_all_the_way(run: Run, elsewhere: Path, workers: int) -> Non
     assert replay.world_id == "pick-v1"
     assert replay.steps == 3
     verify_replay(replay)
+    forget()
+    code, _, err = run("replay", "match.replay", "--verify")
+    assert (code, "--plugin FILE" in err) == (2, True), err
+    assert run("replay", "match.replay", "--verify", *mine)[0] == 0
 
 
 def test_a_game_of_one_team_is_scored_by_its_return_and_shown_alone(run: Run, elsewhere: Path) -> None:
