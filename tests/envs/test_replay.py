@@ -323,7 +323,7 @@ class Walk(gym.Env[Any, Any]):
 @pytest.fixture
 def walk() -> Iterator[str]:
     """A world of the test's own in Gymnasium's registry."""
-    gym.register("ReplayedWalk-v3", Walk)
+    gym.register("ReplayedWalk-v3", lambda **kwargs: Walk(**kwargs))
     yield "gym:ReplayedWalk-v3"
     del gym.registry["ReplayedWalk-v3"]
 
@@ -340,12 +340,12 @@ def recorded_alone(env: BatchedEnv, steps: int, episode: int = 0) -> Replay:
 
 
 @pytest.mark.parametrize(
-    "world", ["gym:CartPole-v1", "gym:Pendulum-v1", "gym:ReplayedWalk-v3", "pettingzoo:classic.rps_v2"]
+    "world", ["gym:CartPole-v1", "gym:Pendulum-v1", "gym:ReplayedWalk-v3", "pettingzoo:mpe.simple_adversary_v3"]
 )
 @pytest.mark.usefixtures("walk")
 def test_games_of_other_libraries_play_again_by_their_seeds(world: str, tmp_path: Path) -> None:
     if world.startswith("pettingzoo"):
-        pytest.importorskip("pettingzoo.classic.rps_v2")
+        pytest.importorskip("mpe2.simple_adversary_v3")
     with make_env(world, 2, seed=5, config={"workers": 0}) as env:
         env.reset(seed=6)
         env.reset()

@@ -110,11 +110,11 @@ def test_the_parts_of_a_minibatch_may_change_when_a_run_is_resumed(tmp_path: Pat
             trainer.run()
             finals.append(trainer.components.policy.state())
             rollout = trainer.components.learner.rollout
-            finals[-1] |= {"actions": rollout.actions.clone(), "rewards": rollout.rewards.clone()}
+            finals[-1] |= {"seen": rollout.observations["vector"].clone(), "rewards": rollout.rewards.clone()}
     whole, in_parts = finals
     for name, tensor in whole.items():
         torch.testing.assert_close(in_parts[name], tensor, atol=2e-5, rtol=1e-4, msg=name)
     # The rollout is the same to the byte: it came from the same parameters. The updates differ in their rounding.
-    assert all(torch.equal(whole[name], in_parts[name]) for name in ("actions", "rewards"))
+    assert all(torch.equal(whole[name], in_parts[name]) for name in ("seen", "rewards"))
     other = config.with_hyperparameters(config.ppo.model_copy(update={"n_epochs": 3}))  # type: ignore[attr-defined]
     assert differences(config.to_json(), other.to_json()) == ["ppo.n_epochs: 2 -> 3"]
