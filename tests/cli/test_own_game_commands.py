@@ -28,6 +28,38 @@ TINY = (
     "evaluation={every_env_steps: 100, matches: 4, settings: {workers: 0}}", "checkpoints.every_iterations=1",
 )  # fmt: skip
 
+STROLL = """
+import gymnasium as gym
+import numpy as np
+import ludus
+
+class Stroll(gym.Env):  # a random walk with episodes of random length
+    observation_space = gym.spaces.Box(-100, 100, (2,), np.float32)
+    action_space = gym.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.left = np.zeros(2, np.float32), int(self.np_random.integers(3, 30))
+        return self.place.copy(), {}
+
+    def step(self, action):
+        self.left -= 1
+        self.place += np.float32(self.np_random.normal(size=2) + action - 1)
+        return self.place.copy(), -float(abs(self.place).sum()), self.left == 0, False, {}
+
+ludus.register_env("stroll-v1", Stroll)
+"""
+
+KILLER = """
+import os, signal
+import ludus
+
+class Killer(ludus.BaseCallback):
+    def on_iteration(self, iteration):
+        if iteration.counters.iterations == 5:  # the last checkpoint is one iteration old
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 
 def forget() -> None:
     """Leaves this process as a new one would be: the user's file is not loaded."""
@@ -109,18 +141,29 @@ def test_a_run_of_a_game_that_is_not_registered_says_what_to_do(run: Run, monkey
         assert "register_env" in err
 
 
-def test_a_run_resumes_after_a_kill(commands: "Commands", elsewhere: Path) -> None:
-    more = [word.replace("total_env_steps=128", "total_env_steps=1_000_000") for word in TINY]
-    mine = ("--plugin", "pick_game.py", "--run-dir", "run")
-    command = commands.start("train", "pick", *more, *mine, "monitoring.console=plain", folder=elsewhere)
-    command.wait_until_it_says("evaluation at")
-    command.send(signal.SIGKILL)
-    assert command.wait() == -signal.SIGKILL
-    again = commands.start("resume", "run", "--plugin", "pick_game.py", folder=elsewhere)
-    again.wait_until_it_says("evaluation at")
-    again.send(signal.SIGTERM)
-    assert again.wait() == 143, again.said
-    assert "pick-v1 cannot restore its games: all 4 restart, the learner resumes at env step" in again.said
+@pytest.mark.parametrize(("world", "workers"), [("stroll", 0), ("pick", 2)])
+def test_a_run_that_is_killed_ends_with_the_same_bytes(
+    commands: "Commands", elsewhere: Path, world: str, workers: int
+) -> None:
+    (elsewhere / "stroll_game.py").write_text(STROLL)
+    (elsewhere / "killer.py").write_text(KILLER)
+    left_out = ("evaluation", *(("opponents", "league") if world == "stroll" else ()))
+    words = [word.replace("=128", "=224") for word in TINY if not word.startswith(left_out)]
+    words += [f"world.settings.workers={workers}", "evaluation=null", "checkpoints.every_iterations=2"]
+    mine = ("--plugin", f"{world}_game.py")
+    straight = commands.start("train", world, *words, *mine, "--run-dir", "straight", folder=elsewhere)
+    kill = ("--callback", "killer.py:Killer")
+    code, said = commands.run("train", world, *words, *mine, *kill, "--run-dir", "killed", folder=elsewhere)
+    assert code == -signal.SIGKILL, said
+    code, said = commands.run("resume", "killed", *mine, folder=elsewhere)
+    assert code == 0, said
+    assert "cut off" not in said
+    assert straight.wait() == 0, straight.said
+    expected = commands.equal_files(elsewhere / "straight")
+    got = commands.equal_files(elsewhere / "killed")
+    assert len(expected["metrics.jsonl"].splitlines()) == 7
+    assert sorted(got) == sorted(expected)
+    assert [name for name in expected if got[name] != expected[name]] == []
 
 
 def test_a_name_of_pettingzoo_is_imported_because_it_was_typed(run: Run) -> None:

@@ -107,11 +107,17 @@ def load_plugins(plugins: list[str] | None, world: str = "") -> str:
         from ludus.envs.registry import imported_module  # imports torch, which other commands do without
 
         named += filter(None, [imported_module(world)])
-    if named and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # last, so that no file that happens to lie here replaces an installed module
+    if named:
+        _find_modules_here()
     for plugin in named:
         load_plugin(plugin)
     return "".join(f" --plugin {shlex.quote(plugin)}" for plugin in named)
+
+
+def _find_modules_here() -> None:
+    """Let modules in the current folder be imported."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # last, so that no file that happens to lie here replaces an installed module
 
 
 class Loaded(NamedTuple):
@@ -123,21 +129,12 @@ class Loaded(NamedTuple):
 
 
 def load_for_training(plugins: list[str] | None, callbacks: list[str] | None, world: str = "") -> Loaded:
-    """Load plugins as `load_plugins` does, and the files of callbacks, which the user has typed; make the callbacks.
-
-    Raises:
-        ConfigError: The name of a callback has the wrong form, or there is no such callback; see `make_callback`.
-    """
+    """Load plugins as `load_plugins` does, and make the callbacks that the user has typed; see `make_callback`."""
     options = load_plugins(plugins, world)
-    names = callbacks or []
-    for name in names:
-        source, _, class_name = name.rpartition(":")
-        if not source or not class_name.isidentifier():
-            raise ConfigError(f"--callback {name}: name the file and the class, such as my_file.py:MyCallback")
-        load_plugins([source])
-    if not names:
+    if not callbacks:
         return Loaded([], options, options)
     from ludus.training.callbacks import make_callback
 
-    made = [*map(make_callback, names)]
-    return Loaded(made, options, options + "".join(f" --callback {shlex.quote(name)}" for name in names))
+    _find_modules_here()
+    made = [*map(make_callback, callbacks)]
+    return Loaded(made, options, options + "".join(f" --callback {shlex.quote(name)}" for name in callbacks))

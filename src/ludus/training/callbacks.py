@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ludus.core.errors import CallbackError, ConfigError, LudusError, did_you_mean
 from ludus.core.text import blame
 from ludus.envs.base import BatchedEnv, StepResult
-from ludus.rewards.plugins import plugin_modules
+from ludus.rewards.plugins import load_module
 from ludus.rollout.episodes import NO_EPISODES, Episodes
 
 if TYPE_CHECKING:
@@ -152,16 +152,18 @@ class BaseCallback:
 
 
 def make_callback(name: str) -> BaseCallback:
-    """Make an object of `my_file.py:MyCallback` or `package.module:MyCallback`, whose file is loaded as a plugin.
+    """Load the file or module of `my_file.py:MyCallback`, and make an object of the class.
+
+    This executes code. Call it only for what the user has typed.
 
     Raises:
-        ConfigError: There is no such class, it is no callback, or it cannot be made without arguments.
+        ConfigError: The file cannot be loaded, there is no such class in it, it is no callback, or it cannot be made
+            without arguments.
     """
     source, _, class_name = name.rpartition(":")
-    loaded = plugin_modules(Path(source).name)
-    module = loaded.get(str(Path(source).resolve()), loaded.get(source))
-    if module is None:
-        raise ConfigError(f"callback {name!r} is not loaded; expected FILE.py:CLASS or MODULE:CLASS")
+    if not source or not class_name.isidentifier():
+        raise ConfigError(f"callback {name!r}: name the file and the class, such as my_file.py:MyCallback")
+    module = load_module(source)
     found = vars(module).get(class_name)
     if not isinstance(found, type) or not issubclass(found, BaseCallback) or found is BaseCallback:
         classes = {key: value for key, value in vars(module).items() if isinstance(value, type)}

@@ -49,7 +49,7 @@ def test_the_spec_says_what_the_environment_is() -> None:
     assert spec.teams == (0,)
     assert spec.observation_space["vector"].shape == (4,)
     assert spec.action_space == spaces.Discrete(2)
-    assert not spec.snapshots
+    assert spec.snapshots
     assert spec.device_types == ("cpu",)
 
 
