@@ -141,7 +141,7 @@ def test_a_run_of_a_game_that_is_not_registered_says_what_to_do(run: Run, monkey
         assert "register_env" in err
 
 
-@pytest.mark.parametrize(("world", "workers"), [("stroll", 0), ("pick", 2)])
+@pytest.mark.parametrize(("world", "workers"), [("stroll", 0), ("pick", 1)])
 def test_a_run_that_is_killed_ends_with_the_same_bytes(
     commands: "Commands", elsewhere: Path, world: str, workers: int
 ) -> None:
