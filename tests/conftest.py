@@ -281,6 +281,7 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     Workers would load the plugins, agents would record them, and a term can be registered once alone.
     """
     monkeypatch.setattr(plugins, "_LOADED", {})
+    monkeypatch.setattr(plugins, "_OTHERS", {})
     monkeypatch.setattr(user_module, "_REGISTERED", {})
     before = {world: set(found) for world, found in terms._TERMS.items()}
     yield
