@@ -50,14 +50,22 @@ class Stroll(gym.Env):  # a random walk with episodes of random length
 ludus.register_env("stroll-v1", Stroll)
 """
 
-KILLER = """
-import os, signal
-import ludus
+PROGRAM = """
+import os, signal, sys
+from pathlib import Path
 
-class Killer(ludus.BaseCallback):
+from ludus.rewards.plugins import load_plugin
+from ludus.training import BaseCallback, TrainConfig, train
+
+class Killer(BaseCallback):
     def on_iteration(self, iteration):
         if iteration.counters.iterations == 5:  # the last checkpoint is one iteration old
             os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    plugin, settings, folder, *kill = sys.argv[1:]
+    load_plugin(plugin)
+    train(TrainConfig.model_validate_json(settings), Path(folder), [Killer() for _ in kill])
 """
 
 
@@ -141,29 +149,50 @@ def test_a_run_of_a_game_that_is_not_registered_says_what_to_do(run: Run, monkey
         assert "register_env" in err
 
 
-@pytest.mark.parametrize(("world", "workers"), [("stroll", 0), ("pick", 1)])
-def test_a_run_that_is_killed_ends_with_the_same_bytes(
-    commands: "Commands", elsewhere: Path, world: str, workers: int
-) -> None:
-    (elsewhere / "stroll_game.py").write_text(STROLL)
-    (elsewhere / "killer.py").write_text(KILLER)
-    left_out = ("evaluation", *(("opponents", "league") if world == "stroll" else ()))
-    words = [word.replace("=128", "=224") for word in TINY if not word.startswith(left_out)]
-    words += [f"world.settings.workers={workers}", "evaluation=null", "checkpoints.every_iterations=2"]
-    mine = ("--plugin", f"{world}_game.py")
-    straight = commands.start("train", world, *words, *mine, "--run-dir", "straight", folder=elsewhere)
-    kill = ("--callback", "killer.py:Killer")
-    code, said = commands.run("train", world, *words, *mine, *kill, "--run-dir", "killed", folder=elsewhere)
-    assert code == -signal.SIGKILL, said
-    code, said = commands.run("resume", "killed", *mine, folder=elsewhere)
-    assert code == 0, said
-    assert "cut off" not in said
-    assert straight.wait() == 0, straight.said
+def check_same_end(commands: "Commands", elsewhere: Path) -> None:
     expected = commands.equal_files(elsewhere / "straight")
     got = commands.equal_files(elsewhere / "killed")
     assert len(expected["metrics.jsonl"].splitlines()) == 7
     assert sorted(got) == sorted(expected)
     assert [name for name in expected if got[name] != expected[name]] == []
+
+
+def test_a_killed_run_of_a_gymnasium_class_ends_with_the_same_bytes(commands: "Commands", elsewhere: Path) -> None:
+    (elsewhere / "stroll_game.py").write_text(STROLL)
+    (elsewhere / "program.py").write_text(PROGRAM)
+    words = [word for word in TINY if not word.startswith(("opponents", "league", "evaluation", "total_env_steps"))]
+    words += ["total_env_steps=224", "evaluation=null", "checkpoints.every_iterations=2"]
+    mine = ("--plugin", "stroll_game.py")
+    straight = commands.start("train", "stroll", *words, *mine, "--run-dir", "straight", folder=elsewhere)
+    kill = ("--callback", "program.py:Killer", "--run-dir", "killed")
+    code, said = commands.run("train", "stroll", *words, *mine, *kill, folder=elsewhere)
+    assert code == -signal.SIGKILL, said
+    code, said = commands.run("resume", "killed", *mine, folder=elsewhere)
+    assert code == 0, said
+    assert straight.wait() == 0, straight.said
+    check_same_end(commands, elsewhere)
+
+
+def test_a_killed_run_of_a_pettingzoo_game_in_workers_ends_with_the_same_bytes(
+    commands: "Commands", elsewhere: Path
+) -> None:
+    (elsewhere / "program.py").write_text(PROGRAM)
+    settings = {
+        "world": {"name": "pick", "num_envs": 4, "settings": {"workers": 2, "env_kwargs": {"rounds": 5}}},
+        "total_env_steps": 7 * 16,
+        "ppo": {"n_steps": 4, "batch_size": 16, "n_epochs": 1},
+        "opponents": {"self": 1, "random": 1},
+        "league": {"snapshot_every_env_steps": 32},
+        "checkpoints": {"every_iterations": 2},
+    }
+    words = ("program.py", "pick_game.py", json.dumps(settings))
+    straight = commands.start(*words, "straight", folder=elsewhere)
+    code, said = commands.run(*words, "killed", "kill", folder=elsewhere)
+    assert code == -signal.SIGKILL, said
+    code, said = commands.run(*words, "killed", folder=elsewhere)
+    assert code == 0, said
+    assert straight.wait() == 0, straight.said
+    check_same_end(commands, elsewhere)
 
 
 def test_a_name_of_pettingzoo_is_imported_because_it_was_typed(run: Run) -> None:
