@@ -88,7 +88,8 @@ def load_agent_on(agent: str | None, device: str) -> "tuple[str, Agent, str]":
 
     agent = agent or latest_run()
     # First where it is likely to stay: a network of the user's own may run on a GPU alone.
-    first = ("cuda" if torch.cuda.is_available() else "cpu") if device == AUTO else device
+    is_cuda = torch.cuda.is_available() and (device == AUTO or device.startswith("cuda"))
+    first = device.replace(AUTO, "cuda") if is_cuda else "cpu"
     loaded = load_playable_agent(agent, first)
     place = place_for(device, loaded.spec.id)
     return agent, loaded if place == first else load_playable_agent(agent, place), place
