@@ -206,6 +206,7 @@ class GymnasiumBatch(BatchedEnv):
         if not self.spec.snapshots:
             return super().restore(snapshot)
         taken = self._checked(snapshot)
+        self._lost.clear()
         self.seed = int(taken["seed"][0]) | int(taken["seed"][1]) << 32
         self.first_game = int(taken["first_game"][0])
         self._game_hashes = self._hash_games()
