@@ -107,7 +107,7 @@ def single_spec(env: Any, name: str, version: int) -> EnvSpec:  # noqa: ANN401 -
         step_limit=None if env.spec is None else env.spec.max_episode_steps,
         events=("reward",),
         device_types=("cpu",),
-        snapshots=False,
+        snapshots=not is_vector,  # a vector environment cannot be reset to one seed per game
         action_mask=_mask_entry(observations, actions),
     )
 
@@ -143,6 +143,12 @@ class InProcessBatch(GymnasiumBatch):
             raise self._fault(error) from error
         if ended:
             self._begin(ended)
+
+    def _replay_marked(self) -> None:
+        try:
+            self._games.replay(0)
+        except Exception as error:
+            raise self._fault(error) from error
 
     def _fault(self, error: Exception) -> EnvFaultError:
         """Return the typed error for whatever a game raised or returned, with what brings it back."""
