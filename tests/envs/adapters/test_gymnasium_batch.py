@@ -10,9 +10,17 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from ludus.core.errors import ActionError, ConfigError, DeviceError, SnapshotError, UnsupportedError
+from ludus.core.errors import (
+    ActionError,
+    ConfigError,
+    DeviceError,
+    MissingDependencyError,
+    SnapshotError,
+    UnsupportedError,
+)
 from ludus.envs.adapters import gymnasium_batch
 from ludus.envs.adapters.gymnasium_batch import WorkerBatch
+from ludus.envs.adapters.gymnasium_factory import naming_faults
 from ludus.envs.base import BatchedEnv
 from ludus.envs.check import CheckOptions, EnvMaker, check_env
 from ludus.envs.registry import make_env
@@ -162,6 +170,11 @@ def test_a_game_can_be_drawn_if_asked_for() -> None:
 def test_what_cannot_be_made_is_named(name: str, config: dict[str, Any], error: type[Exception], fragment: str) -> None:
     with pytest.raises(error, match=fragment):
         make_env(name, 2, config=config)
+
+
+def test_a_library_that_an_extra_installs_is_named_with_it() -> None:
+    with pytest.raises(MissingDependencyError, match=r"Hopper.*gymnasium-mujoco"), naming_faults("gym:Hopper-v5"):
+        raise ModuleNotFoundError("No module named 'imageio'", name="imageio")
 
 
 def test_wrong_devices_masks_and_actions_are_refused() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ludus.core.errors import ConfigError, EnvFaultError, LudusError, UnsupportedError
+from ludus.core.errors import ConfigError, EnvFaultError, LudusError, MissingDependencyError, UnsupportedError
 from ludus.core.text import blame, plain_text, user_place
 from ludus.envs.adapters import gymnasium_worker
 from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch, GymnasiumSettings, WorkerBatch
@@ -296,6 +296,8 @@ def naming_faults(name: str) -> Iterator[None]:
             "with --plugin, or as gym:MODULE:ID"
         ) from error
     except (gym.error.Error, ImportError, TypeError) as error:
+        if isinstance(error, ImportError) and error.name == "imageio":  # which Gymnasium's MuJoCo environments import
+            raise MissingDependencyError("imageio", "gymnasium-mujoco", repr(name)) from error
         raise ConfigError(f"{name!r} cannot be made: {blame(error)}; check its id and env_kwargs") from error
     except Exception as error:
         raise EnvFaultError(f"{name!r} cannot be made: {blame(error)}; fix the environment") from error
