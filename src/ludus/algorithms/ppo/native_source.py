@@ -65,8 +65,8 @@ struct Tools : Vector {
             }
     }
 
-    // Copies the weights with padding, both ways round. Rows that are as they were stay: a rollout changes none, and with
-    // few rows of frames, transposing wide layers in every step would cost more than the products.
+    // Copies the weights with padding, both ways round, where they changed: in a rollout none does, and transposing wide
+    // layers in every step would cost more than the products of few rows.
     static void prepare(const float* parameters, float* work, const int* layer) {
         const int inputs = layer[0], outputs = layer[1], wide = pad(inputs), tall = pad(outputs);
         float* transposed = work + layer[4];
