@@ -65,7 +65,7 @@ struct Tools : Vector {
             }
     }
 
-    // Copies the weights with padding, both ways round, where they changed: in a rollout none does, and transposing wide
+    // Copies the weights with padding, both ways round, where they changed: in a rollout none do, and transposing wide
     // layers in every step would cost more than the products of few rows.
     static void prepare(const float* parameters, float* work, const int* layer) {
         const int inputs = layer[0], outputs = layer[1], wide = pad(inputs), tall = pad(outputs);
