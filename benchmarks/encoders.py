@@ -21,11 +21,16 @@ from typing import Any, Literal
 import torch
 
 from ludus.core.intervals import mean_interval
-from ludus.nn.strategy import STRATEGY_SIZES, StrategyConfig
 from ludus.training.components import Components
 from ludus.training.config import TrainConfig
 
 Kind = Literal["streaming", "window"]
+SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"layers": 1, "heads": 2, "width": 32, "feedforward": 64, "window": 9},
+    "small": {"layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 33},
+    "medium": {"layers": 4, "heads": 4, "width": 128, "feedforward": 512, "window": 65},
+    "full": {"layers": 6, "heads": 8, "width": 256, "feedforward": 1024, "window": 65},
+}
 KINDS: tuple[Kind, ...] = ("streaming", "window")
 BEST_PLAY = 14.0  # of 16 rounds the first two are open
 
@@ -41,16 +46,16 @@ class Batch:
 
 
 LEARNING = Batch(32, 32, 256, 4)
-SPEED = dict.fromkeys(STRATEGY_SIZES, LEARNING) | {"full": Batch(4, 32, 128, 2)}
+SPEED = dict.fromkeys(SIZES, LEARNING) | {"full": Batch(4, 32, 128, 2)}
 RATE = {"kind": "linear", "start": 1e-3, "end": 1e-4}
 
 
 def main() -> None:
     """Measures what is asked for and prints it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", nargs="*", default=["tiny", "small", "full"], choices=STRATEGY_SIZES)
+    parser.add_argument("--sizes", nargs="*", default=["tiny", "small", "full"], choices=tuple(SIZES))
     parser.add_argument("--repeats", type=int, default=3, help="timed iterations; the full size takes one")
-    parser.add_argument("--learn-size", default="tiny", choices=STRATEGY_SIZES)
+    parser.add_argument("--learn-size", default="tiny", choices=tuple(SIZES))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=100, help="of each training, 1,024 env steps each")
     parser.add_argument("--jobs", type=int, default=2, help="trainings at a time, one thread each")
@@ -74,7 +79,7 @@ def make_config(kind: Kind, size: str, batch: Batch, seed: int = 0) -> TrainConf
         {
             "world": {"name": "rps", "num_envs": batch.games, "device": "cpu"},
             "seed": seed,
-            "policy": {"strategy": StrategyConfig.preset(size, kind).model_dump()},
+            "policy": {"strategy": {"kind": kind} | SIZES[size]},
             "ppo": {
                 "n_steps": batch.steps,
                 "batch_size": batch.batch_size,
@@ -89,7 +94,7 @@ def make_config(kind: Kind, size: str, batch: Batch, seed: int = 0) -> TrainConf
 
 def measure_speed(size: str, repeats: int) -> dict[str, Any]:
     """Returns env steps a second of whole iterations with both encoders, and their ratio."""
-    batch, strategy = SPEED[size], StrategyConfig.preset(size)
+    batch = SPEED[size]
     seconds: dict[Kind, list[float]] = {kind: [] for kind in KINDS}
     with (
         Components(make_config("streaming", size, batch)) as one,
@@ -104,10 +109,7 @@ def measure_speed(size: str, repeats: int) -> dict[str, Any]:
     rates = {kind: batch.games * batch.steps / statistics.median(seconds[kind]) for kind in KINDS}
     return {
         "size": size,
-        "layers": strategy.layers,
-        "heads": strategy.heads,
-        "width": strategy.width,
-        "window": strategy.window,
+        **{name: SIZES[size][name] for name in ("layers", "heads", "width", "window")},
         **asdict(batch),
         "repeats": repeats,
         "streaming_steps_per_s": rates["streaming"],

@@ -112,6 +112,10 @@ results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymn
 	$(BIN)/python benchmarks/gymnasium_presets.py --seeds 3
 	$(TABLES) gymnasium-presets
 
+results-learner-device: $(READY) ## docs/research/learner.md: games on the CPU, learner on the CPU or on a GPU; GPU
+	$(BIN)/python benchmarks/learner_device.py
+	$(TABLES) learner-device
+
 results-encoders: $(READY) ## docs/research/learner.md: streaming and window encoder
 	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
 	$(TABLES) encoders

@@ -75,7 +75,7 @@ class Commands:
     def start(
         self, *arguments: object, folder: Path | None = None, environment: Mapping[str, str] | None = None
     ) -> Command:
-        """Starts `ludus ARGUMENTS`; it writes both streams to one file."""
+        """Starts `ludus ARGUMENTS`, or a Python file if they begin with one; it writes both streams to one file."""
         self._count += 1
         output = self._folder / f"{self._count}.txt"
         output.touch()

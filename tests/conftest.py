@@ -16,6 +16,7 @@ import pytest
 import torch
 from gymnasium import spaces
 from hypothesis import HealthCheck, settings
+from tests.strategies import TINY_STRATEGY
 from torch import Tensor
 
 from ludus.algorithms.algorithm import _ALGORITHMS, algorithms
@@ -24,7 +25,6 @@ from ludus.envs import world as worlds
 from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult
 from ludus.nn.cnn import CnnConfig
 from ludus.nn.recurrent import RecurrentConfig
-from ludus.nn.strategy import StrategyConfig
 from ludus.policies import user_module
 from ludus.policies.config import NormalizationConfig, PolicyConfig
 from ludus.rewards import plugins, terms
@@ -75,8 +75,8 @@ NoCudaSync: TypeAlias = Callable[[], AbstractContextManager[None]]
 HAS_CUDA = torch.cuda.is_available()
 VISIBLE_GPUS = os.environ.get("CUDA_VISIBLE_DEVICES")
 
-_STREAMING = StrategyConfig.preset("tiny", "streaming")
-_WINDOW = StrategyConfig.preset("tiny", "window")
+_STREAMING = TINY_STRATEGY
+_WINDOW = TINY_STRATEGY.model_copy(update={"kind": "window"})
 _LSTM = RecurrentConfig(kind="lstm", size=16)
 _GRU = RecurrentConfig(kind="gru", size=16)
 _NORMALISED = NormalizationConfig(observations=True, returns=True)
@@ -282,6 +282,7 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     Workers would load the plugins, agents would record them, and a term can be registered once alone.
     """
     monkeypatch.setattr(plugins, "_LOADED", {})
+    monkeypatch.setattr(plugins, "_OTHERS", {})
     monkeypatch.setattr(user_module, "_REGISTERED", {})
     before = {world: set(found) for world, found in terms._TERMS.items()}
     yield

@@ -32,6 +32,7 @@ from benchmarks.tables import (
 from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
+    "learn:readme": summaries.peers,
     "brawl-quick:summary": summaries.brawl,
     "rocket-quick:summary": summaries.rocket,
     "mimic-walk:summary": summaries.mimic,
@@ -60,6 +61,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "strategy:ablation": strategy.ablation,
     "gymnasium-curves": learner.curves,
     "gymnasium-presets": learner.presets,
+    "learner-device": learner.learner_device,
     "encoders:speed": learner.encoder_speed,
     "encoders:learning": learner.encoder_learning,
     "learn:peers": learner.peers,
@@ -107,7 +109,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="fail if a page differs, and change nothing")
     options = parser.parse_args()
     stale = []
-    for page in sorted(DOCS.rglob("*.md")):
+    for page in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))):
         old = page.read_text(encoding="utf-8")
         new = filled(old, options.names)
         if new != old:

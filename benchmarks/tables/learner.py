@@ -95,8 +95,30 @@ def presets() -> str:
         seeds = str(len(learners["ludus"]))
         ratio = f"{seconds[1] / seconds[0]:.1f}"
         lines.append([world, f"{steps[world]:,}", seeds, *returns, *(f"{taken:,.0f}" for taken in seconds), ratio])
-    header = ["environment", "env steps", "seeds", "Ludus, return", "SB3 with the Zoo's settings", "Ludus, s", "SB3, s"]
+    header = [
+        "environment",
+        "env steps",
+        "seeds",
+        "Ludus, return",
+        "SB3 with the Zoo's settings",
+        "Ludus, CPU s",
+        "SB3, CPU s",
+    ]
     return table([*header, "times as fast"], lines)
+
+
+def learner_device() -> str:
+    """Returns env steps per second with the learner on the CPU and on a GPU, both with games on the CPU."""
+    header = ["world", "games", "layers", "GFLOP per step", "learner on the CPU, env steps/s", "on an H200", "ratio"]
+    lines = [
+        [
+            *(row["world"], row["games"], row["layers"], f"{float(row['gflop_per_step']):.3f}"),
+            *(f"{int(row[f'{place}_steps_per_s']):,}" for place in ("cpu", "gpu")),
+            f"{float(row['ratio']):.1f}",
+        ]
+        for row in read_csv("learner_device.csv")
+    ]
+    return table(header, lines)
 
 
 def encoder_speed() -> str:

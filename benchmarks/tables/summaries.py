@@ -20,6 +20,38 @@ _CITY_PLAYERS = ("random", "greedy", "balanced")
 _HEADER = ("preset", "device", "env steps", "training in s", "seeds", "mean win rate", "hardest opponent")
 
 
+def peers() -> str:
+    """Returns speeds beside other libraries, for people who compare."""
+    learn, walker = read_json("learn_cpu.json"), read_json("mimic_learn.json")
+    car, body = (_one_thread(read_json(file)) for file in ("rocket_sim_cpu.json", "mimic_sim_cpu.json"))
+    rows = (
+        ("PPO on CartPole-v1, 64x64", "SB3", *_pair(learn, "cartpole_ppo_", "peer_"), "learn"),
+        ("PPO with two LSTMs of 256", "sb3-contrib", *_pair(learn, "cartpole_lstm_", "peer_"), "learn"),
+        ("PPO on mimic, 2 cores", "SB3", *_pair(walker, "", "peer_"), "mimic-learn"),
+        (
+            "rocket's physics (plane walls), 1 core",
+            "RocketSim, rlgym's simulator",
+            *_pair(car, "", "yardstick_"),
+            "rocket-sim",
+        ),
+        ("mimic's physics, 1 core", "Gymnasium's Walker2d-v5", *_pair(body, "", "yardstick_"), "mimic-sim"),
+    )
+    lines = [
+        [what, f"{ours:,.0f}", f"{name}: {theirs:,.0f}", f"{ours / theirs:.1f}", f"`make results-{command}`"]
+        for what, name, ours, theirs, command in rows
+    ]
+    return table(["on ARM Neoverse-N1", "Ludus, steps/s", "peer, steps/s", "ratio", "command"], lines)
+
+
+def _pair(data: dict[str, Any], prefix: str, peer: str) -> tuple[float, float]:
+    return data[f"{prefix}steps_per_s"], data[f"{prefix}{peer}steps_per_s"]
+
+
+def _one_thread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the measurement on one thread with most games."""
+    return max((row for row in rows if row["threads"] == 1), key=lambda row: row["games"])
+
+
 def brawl() -> str:
     """Returns what the presets of brawl win against the thirteen bots."""
     lines = []

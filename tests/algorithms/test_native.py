@@ -136,6 +136,22 @@ def test_the_step_equals_the_policys(space: str, rows: int) -> None:
         torch.testing.assert_close(updater.native.value(frame, {}, episode_starts), plain.values, atol=2e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("value", [0.0, 3.0, float("nan")])
+def test_a_weight_that_changes_between_steps_counts(value: float) -> None:
+    policy = _policy("gaussian")
+    native = Updater(policy, _config(native=True)).native
+    assert native is not None
+    frame = {name: torch.randn(2, size) for name, size in (("a", 3), ("b", 7))}
+    starts = torch.zeros(2, dtype=torch.bool)
+    before = native.value(frame, {}, starts).clone()
+    first = next(layer for layer in policy.critic.layers if isinstance(layer, torch.nn.Linear))
+    with torch.no_grad():
+        first.weight[4, 2] = value
+    after = native.value(frame, {}, starts)
+    assert not torch.equal(before, after)
+    torch.testing.assert_close(after, policy.value(frame, {}, starts), atol=2e-6, rtol=1e-5, equal_nan=True)
+
+
 def test_a_gradient_that_is_not_finite_never_reaches_the_parameters() -> None:
     policy = _policy("categorical")
     buffer = _buffer(policy)

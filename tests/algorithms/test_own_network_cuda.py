@@ -1,5 +1,6 @@
 """On a CUDA device: networks of users, dropout in graphs, and an update that really runs out of memory."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +11,15 @@ from torch import Tensor, nn
 
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
+from ludus.core.errors import NetworkError
 from ludus.envs.registry import make_env
 from ludus.league.config import LeagueConfig
 from ludus.league.opponents import LeagueOpponents
+from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
+from ludus.policies.user_module import register_network
+from ludus.store import save_checkpoint
 
 pytestmark = pytest.mark.cuda
 
@@ -38,6 +43,15 @@ class Wide(nn.Module):
             hidden = torch.sin(hidden)
         features: Tensor = self.last(hidden)
         return features
+
+
+class CudaAlone(Features):
+    """Runs on a GPU alone, as one with kernels of its own."""
+
+    def forward(self, observations: dict[str, Tensor]) -> Tensor:
+        if not all(tensor.is_cuda for tensor in (*observations.values(), *self.parameters())):
+            raise RuntimeError("no kernel for the CPU")
+        return super().forward(observations)
 
 
 def make_learner(policy: dict[str, Any], games: int = 32, **settings: Any) -> PpoLearner:
@@ -110,3 +124,17 @@ class RecordedWide(Wide):
     """Allows that it is recorded."""
 
     cuda_graphs = True
+
+
+def test_a_network_for_a_gpu_alone_learns_is_counted_and_loaded(tmp_path: Path) -> None:
+    learner = make_learner({"module": register_network(CudaAlone)})
+    assert learner.iterate()["updates"] > 0
+    policy = learner.policy
+    with torch.device("meta"):
+        shell = Policy(policy.spec, policy.config, "meta")  # counts parameters, see `estimate_policy`
+    assert sum(each.numel() for each in shell.parameters()) == sum(each.numel() for each in policy.parameters())
+    save_checkpoint(tmp_path / "agent", agent_checkpoint(policy.spec, policy.config, policy.state()))
+    loaded = Agent.load(tmp_path / "agent", "cuda").policy.state()
+    assert all(torch.equal(loaded[name], tensor.to(loaded[name].device)) for name, tensor in policy.state().items())
+    with pytest.raises(NetworkError, match="no kernel for the CPU"):
+        Agent.load(tmp_path / "agent", "cpu")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.strategies import TINY_STRATEGY
 
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.loss import METRICS, Coefficients, ppo_loss
@@ -12,7 +13,6 @@ from ludus.algorithms.ppo.optimizer import FlatAdam
 from ludus.algorithms.ppo.update import UPDATE_METRICS, Updater
 from ludus.core.errors import ConfigError, StateError
 from ludus.nn.recurrent import RecurrentConfig
-from ludus.nn.strategy import StrategyConfig
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Evaluation, Policy
 from ludus.rollout.buffer import RolloutBuffer, Targets
@@ -148,7 +148,7 @@ def test_weight_decay_shrinks_parameters(policy: Policy) -> None:
 
 
 def test_memory_learns_with_its_share_of_the_rate(make_arena: type) -> None:
-    config = PolicyConfig(strategy=StrategyConfig.preset("tiny"), recurrent=RecurrentConfig(size=8, critic="separate"))
+    config = PolicyConfig(strategy=TINY_STRATEGY, recurrent=RecurrentConfig(size=8, critic="separate"))
     policy = Policy(make_arena(2).spec, config)
     optimiser = FlatAdam(policy, _config(memory_lr_scale=0.25))
     optimiser.learning_rate.fill_(0.1)

@@ -129,9 +129,16 @@ def test_any_gymnasium_world_that_can_be_drawn_is_shown(
     code, _, err = run("demo", agent, "--video", video, "--frames", 3)
     assert code == 0, err
     assert imageio_ffmpeg.count_frames_and_secs(str(video))[0] == 4  # the first and three more
-    code, _, err = run("demo", agent, "--video", video, "--frames", 1, "--record", tmp_path / "a.replay")
-    assert code == 2
-    assert "gym:CartPole-v1 is not registered" in err
+    replay = tmp_path / "a.replay"
+    code, _, err = run("demo", agent, "--video", video, "--frames", 2, "--record", replay)
+    assert code == 0, err
+    code, out, err = run("replay", replay, "--verify")
+    assert code == 0, err
+    assert "goes as recorded: gym:CartPole-v1, " in out
+    again = tmp_path / "again.mp4"
+    code, _, err = run("replay", replay, "--video", again)
+    assert code == 0, err
+    assert imageio_ffmpeg.count_frames_and_secs(str(again))[0] == 3  # two steps each
 
 
 def test_wrong_requests_are_explained(run: Run, walker: MakeWalker, tmp_path: Path) -> None:

@@ -28,6 +28,46 @@ TINY = (
     "evaluation={every_env_steps: 100, matches: 4, settings: {workers: 0}}", "checkpoints.every_iterations=1",
 )  # fmt: skip
 
+STROLL = """
+import gymnasium as gym
+import numpy as np
+import ludus
+
+class Stroll(gym.Env):  # a random walk with episodes of random length
+    observation_space = gym.spaces.Box(-100, 100, (2,), np.float32)
+    action_space = gym.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.left = np.zeros(2, np.float32), int(self.np_random.integers(3, 30))
+        return self.place.copy(), {}
+
+    def step(self, action):
+        self.left -= 1
+        self.place += np.float32(self.np_random.normal(size=2) + action - 1)
+        return self.place.copy(), -float(abs(self.place).sum()), self.left == 0, False, {}
+
+ludus.register_env("stroll-v1", Stroll)
+"""
+
+PROGRAM = """
+import os, signal, sys
+from pathlib import Path
+
+from ludus.rewards.plugins import load_plugin
+from ludus.training import BaseCallback, TrainConfig, train
+
+class Killer(BaseCallback):
+    def on_iteration(self, iteration):
+        if iteration.counters.iterations == 5:  # the last checkpoint is one iteration old
+            os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    plugin, settings, folder, *kill = sys.argv[1:]
+    load_plugin(plugin)
+    train(TrainConfig.model_validate_json(settings), Path(folder), [Killer() for _ in kill])
+"""
+
 
 def forget() -> None:
     """Leaves this process as a new one would be: the user's file is not loaded."""
@@ -77,6 +117,10 @@ def test_a_game_goes_all_the_way(run: Run, elsewhere: Path, workers: int) -> Non
     assert replay.world_id == "pick-v1"
     assert replay.steps == 3
     verify_replay(replay)
+    forget()
+    code, _, err = run("replay", "match.replay", "--verify")
+    assert (code, "--plugin FILE" in err) == (2, True), err
+    assert run("replay", "match.replay", "--verify", *mine)[0] == 0
 
 
 def test_a_game_of_one_team_is_scored_by_its_return_and_shown_alone(run: Run, elsewhere: Path) -> None:
@@ -105,18 +149,50 @@ def test_a_run_of_a_game_that_is_not_registered_says_what_to_do(run: Run, monkey
         assert "register_env" in err
 
 
-def test_a_run_resumes_after_a_kill(commands: "Commands", elsewhere: Path) -> None:
-    more = [word.replace("total_env_steps=128", "total_env_steps=1_000_000") for word in TINY]
-    mine = ("--plugin", "pick_game.py", "--run-dir", "run")
-    command = commands.start("train", "pick", *more, *mine, "monitoring.console=plain", folder=elsewhere)
-    command.wait_until_it_says("evaluation at")
-    command.send(signal.SIGKILL)
-    assert command.wait() == -signal.SIGKILL
-    again = commands.start("resume", "run", "--plugin", "pick_game.py", folder=elsewhere)
-    again.wait_until_it_says("evaluation at")
-    again.send(signal.SIGTERM)
-    assert again.wait() == 143, again.said
-    assert "pick-v1 cannot restore its games: all 4 restart, the learner resumes at env step" in again.said
+def check_same_end(commands: "Commands", elsewhere: Path) -> None:
+    expected = commands.equal_files(elsewhere / "straight")
+    got = commands.equal_files(elsewhere / "killed")
+    assert len(expected["metrics.jsonl"].splitlines()) == 7
+    assert sorted(got) == sorted(expected)
+    assert [name for name in expected if got[name] != expected[name]] == []
+
+
+def test_a_killed_run_of_a_gymnasium_class_ends_with_the_same_bytes(commands: "Commands", elsewhere: Path) -> None:
+    (elsewhere / "stroll_game.py").write_text(STROLL)
+    (elsewhere / "program.py").write_text(PROGRAM)
+    words = [word for word in TINY if not word.startswith(("opponents", "league", "evaluation", "total_env_steps"))]
+    words += ["total_env_steps=224", "evaluation=null", "checkpoints.every_iterations=2"]
+    mine = ("--plugin", "stroll_game.py")
+    straight = commands.start("train", "stroll", *words, *mine, "--run-dir", "straight", folder=elsewhere)
+    kill = ("--callback", "program.py:Killer", "--run-dir", "killed")
+    code, said = commands.run("train", "stroll", *words, *mine, *kill, folder=elsewhere)
+    assert code == -signal.SIGKILL, said
+    code, said = commands.run("resume", "killed", *mine, folder=elsewhere)
+    assert code == 0, said
+    assert straight.wait() == 0, straight.said
+    check_same_end(commands, elsewhere)
+
+
+def test_a_killed_run_of_a_pettingzoo_game_in_workers_ends_with_the_same_bytes(
+    commands: "Commands", elsewhere: Path
+) -> None:
+    (elsewhere / "program.py").write_text(PROGRAM)
+    settings = {
+        "world": {"name": "pick", "num_envs": 4, "settings": {"workers": 2, "env_kwargs": {"rounds": 5}}},
+        "total_env_steps": 7 * 16,
+        "ppo": {"n_steps": 4, "batch_size": 16, "n_epochs": 1},
+        "opponents": {"self": 1, "random": 1},
+        "league": {"snapshot_every_env_steps": 32},
+        "checkpoints": {"every_iterations": 2},
+    }
+    words = ("program.py", "pick_game.py", json.dumps(settings))
+    straight = commands.start(*words, "straight", folder=elsewhere)
+    code, said = commands.run(*words, "killed", "kill", folder=elsewhere)
+    assert code == -signal.SIGKILL, said
+    code, said = commands.run(*words, "killed", folder=elsewhere)
+    assert code == 0, said
+    assert straight.wait() == 0, straight.said
+    check_same_end(commands, elsewhere)
 
 
 def test_a_name_of_pettingzoo_is_imported_because_it_was_typed(run: Run) -> None:

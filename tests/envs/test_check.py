@@ -67,7 +67,7 @@ def with_spec(**changes: Any) -> type[ShortPoint]:
 WrongTeams = with_spec(teams=(1,))
 WrongBlock = with_spec(blocks={"vector": {"opponent": (3, 9)}})
 DoubleEventName = with_spec(events=("reward", "reward"))
-OddObservationSpace = with_spec(observation_space=spaces.Dict({"vector": spaces.Discrete(3)}), mirror=None)
+OddObservationSpace = with_spec(observation_space=spaces.Dict({"vector": spaces.Discrete(3)}), mirror=None, fields={})
 
 
 class WrongFirstGame(ShortPoint):

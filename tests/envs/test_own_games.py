@@ -1,5 +1,7 @@
 """Games of the user's own in the registry: names, what may be registered, and how workers find them."""
 
+import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -182,6 +184,55 @@ def batched(request: EnvRequest) -> BatchedEnv:
 )
 def test_factories_of_the_contract_are_told_from_others(factory: Callable[..., Any], expected: bool) -> None:
     assert takes_request(factory) is expected
+
+
+def vectors(num_envs: int) -> gym.vector.VectorEnv[Any, Any, Any]:
+    return gym.vector.SyncVectorEnv([MyGame] * num_envs)
+
+
+def match() -> Any:
+    return importlib.import_module("pettingzoo.classic.rps_v2").parallel_env(max_cycles=3)
+
+
+@pytest.mark.parametrize("name", ["MyGame", "make_game", "vectors", "match", "batched", "DuelEnv"])
+def test_a_name_is_taken_as_the_game_itself_would_be(name: str) -> None:
+    factory = globals()[name]
+    register_env("named-v1", f"{__name__}:{name}")
+    register_env("object-v1", factory)
+    named, itself = find_world("named"), find_world("object")
+    assert (named.config, named.display, named.package) == (itself.config, itself.display, itself.package)
+    with make_env("named", 2) as one, make_env("object", 2) as other:
+        assert type(one) is type(other)
+        assert (one.spec.teams, one.spec.action_space) == (other.spec.teams, other.spec.action_space)
+
+
+def test_a_name_is_imported_on_first_use_and_found_by_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "walk_file.py").write_text(GAME_FILE.partition("ludus.register_env")[0])
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    register_env("lazy-v1", "walk_file:Walk")
+    assert "walk_file" not in sys.modules
+    with make_env("lazy", 2, config={"workers": 1}) as env:
+        assert isinstance(env, WorkerBatch)
+        env.reset()
+        assert env.step(torch.tensor([[1], [0]])).events["reward"].tolist() == [[1.0], [0.0]]
+    assert env_name(sys.modules["walk_file"].Walk) == "lazy-v1"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nowhere.at_all:Game", "ModuleNotFoundError"),
+        (f"{__name__}:NoGame", "AttributeError"),
+        (f"{__name__}:GAME_FILE", "an environment is a gymnasium.Env"),
+    ],
+)
+def test_a_name_that_means_no_game_is_refused_on_first_use(name: str, said: str) -> None:
+    register_env("bad-v1", name)
+    with pytest.raises(ConfigError, match=said):
+        make_env("bad-v1")
+    with pytest.raises(ConfigError, match=r"named as 'package\.module:MyGame', got 'MyGame'"):
+        register_env("worse-v1", "MyGame")
 
 
 def test_a_constructor_that_raises_is_named_with_its_line() -> None:

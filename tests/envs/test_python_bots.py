@@ -160,7 +160,7 @@ def test_named_views_show_the_fields_of_the_spec() -> None:
 
 def test_worlds_without_names_give_their_blocks(duel: BatchedEnv) -> None:
     def beat_the_last(observation: BotObservation, state: None) -> tuple[Tensor, None]:
-        return (observation.opponent.argmax(-1) + 1) % 3, state
+        return (observation.opponent.paper + 2 * observation.opponent.scissors + 1).long() % 3, state
 
     roster = BotRoster(duel, [as_bot(beat_the_last), "rock"])
     assert play(duel, roster, torch.tensor([[0, 1]] * 4, dtype=torch.int32), 3)[:, :, 0].tolist() == [[PAPER] * 4] * 3

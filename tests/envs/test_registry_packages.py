@@ -34,8 +34,8 @@ def test_packages_of_presets() -> None:
     assert find_world("rps").package == "ludus.envs.tiny"
     assert find_world("gym:Anything-v3").package == "ludus.envs.adapters"
     register_env("copy-v1", DuelEnv)
-    register_env("text-v1", "game.of.mine:make")
-    register_env("top-v1", "toplevel:make")
+    register_env("text-v1", "game.of.mine:make", OwnSettings)
+    register_env("top-v1", "toplevel:make", OwnSettings)
     register_env("partial-v1", partial(own_world))
     packages = [find_world(name).package for name in ("copy", "text", "top", "partial")]
     assert packages == ["ludus.envs.tiny", "game.of", "", ""]
@@ -44,7 +44,7 @@ def test_packages_of_presets() -> None:
 
 
 def test_versioned_names() -> None:
-    register_env("brawl-v12", "a.b:make")
+    register_env("brawl-v12", "a.b:make", OwnSettings)
     assert [world_id(name) for name in ("brawl", "brawl-v1", "gym:X-v0")] == ["brawl-v12", "brawl-v1", "gym:X-v0"]
     with pytest.raises(UnknownNameError, match="did you mean 'brawl-v1'"):
         world_id("brwal")

@@ -6,11 +6,13 @@ import math
 import os
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 
@@ -222,7 +224,8 @@ ACTIONS = zlib.compress(bytes(40))
         (sealed(b" " * 100_000, ACTIONS), "100000 bytes of JSON"),
         (sealed([1, 2], ACTIONS), "format version is None"),
         (sealed(header(format_version=2), ACTIONS), "format version is 2; this Ludus reads version 1"),
-        (sealed(header(world="gym:os-v1"), ACTIONS), "world: String should match"),
+        (sealed(header(world="gym:os:os-v1"), ACTIONS), "world: String should match"),
+        (sealed(header(world="gym:../os-v1"), ACTIONS), "world: String should match"),
         (sealed(header(seed="0"), ACTIONS), "seed: Input should be a valid integer"),
         (sealed(header(seed=-1), ACTIONS), "seed"),
         (sealed(header(seed=2**63), ACTIONS), "seed"),
@@ -251,6 +254,8 @@ def test_hostile_files_are_refused(tmp_path: Path, content: bytes, fault: str) -
     ("changes", "fault"),
     [
         ({"world": "chess"}, "unknown world 'chess-v1'; valid: brawl-v1"),
+        ({"world": "gym:os"}, "unknown world 'gym:os-v1'"),
+        ({"world": "pettingzoo:this"}, "imports the module 'this_v1', which no file may ask for"),
         ({"world_version": 99}, "the replay is of brawl-v99; this Ludus plays brawl-v1"),
         ({"config": {"stonks": 3}}, "(?s)do not fit brawl-v1.*stonks"),
         ({"config": {"stocks": 10**6}}, "do not fit brawl-v1"),
@@ -292,3 +297,69 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path, saved: Path) -> None:
     with pytest.raises(ReplayError, match="at most"):
         Replay.load(tmp_path / "large")
     assert Replay.load(saved).steps == 90
+
+
+class Walk(gym.Env[Any, Any]):
+    """A random walk, of the episode's seed alone or of all that were played before."""
+
+    observation_space = gym.spaces.Box(-100.0, 100.0, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+    chance = np.random.default_rng(0)
+
+    def __init__(self, by_seed: bool = True) -> None:
+        self.by_seed = by_seed
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place = np.zeros(1, np.float32)
+        return self.place.copy(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        drawn = self.np_random if self.by_seed else self.chance
+        self.place += np.float32(drawn.normal() + action)
+        return self.place.copy(), 0.0, False, False, {}
+
+
+@pytest.fixture
+def walk() -> Iterator[str]:
+    """A world of the test's own in Gymnasium's registry."""
+    gym.register("ReplayedWalk-v3", lambda **kwargs: Walk(**kwargs))
+    yield "gym:ReplayedWalk-v3"
+    del gym.registry["ReplayedWalk-v3"]
+
+
+def recorded_alone(env: BatchedEnv, steps: int, episode: int = 0) -> Replay:
+    """Records the last game of a batch, played by random actions."""
+    recorder = ReplayRecorder(env, env.num_envs - 1, episode=episode)
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(steps):
+        chances = torch.rand((env.num_envs, env.spec.seats, *(env.spec.action_space.shape or ())), generator=generator)
+        actions = chances if isinstance(env.spec.action_space, gym.spaces.Box) else (2 * chances).long()
+        recorder.record(actions, env.step(actions))
+    return recorder.replay()
+
+
+@pytest.mark.parametrize(
+    "world", ["gym:CartPole-v1", "gym:Pendulum-v1", "gym:ReplayedWalk-v3", "pettingzoo:mpe.simple_adversary_v3"]
+)
+@pytest.mark.usefixtures("walk")
+def test_games_of_other_libraries_play_again_by_their_seeds(world: str, tmp_path: Path) -> None:
+    if world.startswith("pettingzoo"):
+        pytest.importorskip("mpe2.simple_adversary_v3")
+    with make_env(world, 2, seed=5, config={"workers": 0}) as env:
+        env.reset(seed=6)
+        env.reset()
+        recorded_alone(env, 5, episode=1).save(tmp_path / "a.replay")
+    loaded = Replay.load(tmp_path / "a.replay")
+    assert (loaded.world_id, loaded.game) == (env.spec.id, 1)
+    verify_replay(loaded)
+    with pytest.raises(ReplayDivergedError, match="do not depend on their seeds alone"):
+        verify_replay(replace(loaded, checksum="0" * 64))
+
+
+def test_a_game_that_does_not_go_by_its_seed_is_told(walk: str) -> None:
+    with make_env(walk, config={"env_kwargs": {"by_seed": False}}) as env:
+        env.reset()
+        replay = recorded_alone(env, 4)
+    with pytest.raises(ReplayDivergedError, match=r"gym:ReplayedWalk-v3.*seeds alone, which ludus\.check_env"):
+        verify_replay(replay)

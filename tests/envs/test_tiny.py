@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError, SnapshotError, UnknownNameError
 from ludus.envs.base import BatchedEnv, StepResult
+from ludus.envs.bots import ObservationView, field_tree
 from ludus.envs.registry import make_env
 
 
@@ -242,3 +243,23 @@ def test_a_snapshot_keeps_seeds_of_64_bits() -> None:
     other = make_env("identity-v1", 4)
     other.restore(env.snapshot())
     assert other.seed == seed
+
+
+@pytest.mark.parametrize(
+    ("world", "read", "expected"),
+    [
+        ("identity", lambda seen: seen.cue_0 + seen.cue_1 + seen.cue_2 + seen.cue_3, 1.0),
+        ("recall", lambda seen: seen.cue_0 + seen.cue_1 + seen.cue_2 + seen.asked, 1.0),
+        ("point", lambda seen: seen.velocity.x + seen.velocity.y, 0.0),
+        ("endless", lambda seen: seen.one, 1.0),
+        ("dig", lambda seen: seen.strength, 1.0),
+        ("rps", lambda seen: seen.self.rounds_left - seen.opponent.rock, 1.0),
+        ("duel", lambda seen: seen.self.rounds_left + seen.self.lead + seen.opponent.scissors, 1.0),
+        ("tug", lambda seen: seen.self.seats + seen.opponent.seats + seen.opponent.pull, 2 / 3),
+    ],
+)
+def test_bots_read_every_number_by_its_name(world: str, read: Any, expected: float) -> None:
+    with make_env(world, 3) as env:
+        assert len(env.spec.fields["vector"]) == env.spec.observation_space["vector"].shape[0]  # type: ignore[index]
+        seen = {name: tensor[:, 0] for name, tensor in env.reset().items()}
+        assert read(ObservationView(seen, field_tree(env.spec))).tolist() == pytest.approx([expected] * 3)

@@ -6,6 +6,7 @@ from torch import Tensor
 from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError, UnsupportedError
 from ludus.envs.base import Observations
 from ludus.envs.display import display_of
+from ludus.envs.replay import verify_replay
 from ludus.evaluation.display import display_settings, make_shown_env
 from ludus.evaluation.frame_rates import FramePacer, steps_per_frame
 from ludus.evaluation.live_match import LiveMatch, Outcome
@@ -118,15 +119,17 @@ def test_the_card_of_who_played_alone() -> None:
     assert result_title(Outcome(None, 99, {}, truncated=True, seconds=15.0), ("anna",)) == "Time is up after 15.0 s"
 
 
-def test_gymnasium_worlds_are_drawn_but_not_recorded() -> None:
+def test_gymnasium_worlds_are_drawn_and_recorded() -> None:
     with make_shown_env("gym:CartPole-v1", settings={"env_kwargs": {}}) as env:
         show = LiveMatch(env, [Still()])
         show.step()
         assert env.render(0).ndim == 3
-        with pytest.raises(UnsupportedError, match="not registered"):
-            show.replay()
         show.restart()
         assert show.steps == 0
+        replay = show.replay()
+    assert replay is not None
+    assert (replay.world_id, replay.steps) == ("gym:CartPole-v1", 1)
+    verify_replay(replay)
 
 
 def test_only_some_worlds_have_pictures_without_a_player() -> None:

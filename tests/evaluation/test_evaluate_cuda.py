@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.strategies import TINY_STRATEGY
 
 from ludus.envs.registry import make_env
 from ludus.evaluation.evaluate import PolicyEvaluator
 from ludus.evaluation.players import Player, find_players
 from ludus.nn.recurrent import RecurrentConfig
-from ludus.nn.strategy import StrategyConfig
 from ludus.policies.agent import build_policy
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
@@ -18,7 +18,7 @@ from ludus.policies.policy import Policy
 pytestmark = pytest.mark.cuda
 
 MakePolicy = Callable[..., Policy]
-REMEMBERING = PolicyConfig(recurrent=RecurrentConfig(size=8), strategy=StrategyConfig.preset("tiny", "streaming"))
+REMEMBERING = PolicyConfig(recurrent=RecurrentConfig(size=8), strategy=TINY_STRATEGY)
 
 
 def on_device(policy: Policy) -> Policy:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.strategies import TINY_STRATEGY
 from torch import Tensor
 
 from ludus.core.errors import CheckpointError, ConfigError, StateError
@@ -28,7 +29,6 @@ from ludus.evaluation.players import (
     short_name,
 )
 from ludus.nn.recurrent import RecurrentConfig
-from ludus.nn.strategy import StrategyConfig
 from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
@@ -36,7 +36,7 @@ from ludus.store import save_checkpoint
 
 MakePolicy = Callable[..., Policy]
 SaveAgent = Callable[[Policy, Path], Path]
-REMEMBERING = PolicyConfig(recurrent=RecurrentConfig(size=8), strategy=StrategyConfig.preset("tiny", "streaming"))
+REMEMBERING = PolicyConfig(recurrent=RecurrentConfig(size=8), strategy=TINY_STRATEGY)
 SHORT = {"step_limit": 30}
 
 

@@ -177,7 +177,7 @@ def _bad_agents(folder: Path, fresh: MakePolicy, save_agent: SaveAgent) -> dict[
     newer = dataclasses.replace(good.spec, version=2)
     save("newer", Policy(newer, PolicyConfig()), "duel-v2")
     wide = spaces.Dict({"vector": spaces.Box(-1.0, 1.0, (9,), np.float32)})
-    seeing = dataclasses.replace(good.spec, observation_space=wide, blocks={})
+    seeing = dataclasses.replace(good.spec, observation_space=wide, blocks={}, fields={})
     save("wide", Policy(seeing, PolicyConfig()), "observation_space")
     acting = dataclasses.replace(good.spec, action_space=spaces.Discrete(4))
     save("acting", Policy(acting, PolicyConfig()), "action_space")

@@ -7,8 +7,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from ludus.core.errors import UnknownNameError
-from ludus.nn.strategy import STRATEGY_SIZES, StrategyConfig, StreamingEncoder, WindowEncoder
+from ludus.nn.strategy import StrategyConfig, StreamingEncoder, WindowEncoder
 from ludus.nn.transformer import ROTARY_PERIOD
 
 CPU = torch.device("cpu")
@@ -122,13 +121,12 @@ def test_attention_weights_are_shares_of_the_episodes_frames(kind: Kind) -> None
 
 
 def test_look_backs_add_up_for_every_size() -> None:
-    for size in STRATEGY_SIZES:
-        config = StrategyConfig.preset(size)
+    for layers, window in ((1, 9), (2, 33), (4, 65), (6, 65)):
+        config = StrategyConfig(layers=layers, window=window)
         assert len(config.look_back) == config.layers + 1
         assert sum(config.look_back) == config.window - 1
         assert max(config.look_back) - min(config.look_back) <= 1
     assert StrategyConfig().look_back == (9, 9, 9, 9, 9, 9, 10)
-    assert StrategyConfig.preset("full", "window") == StrategyConfig(kind="window")
 
 
 def test_both_encoders_have_the_same_parameters() -> None:
@@ -143,5 +141,3 @@ def test_settings_that_cannot_work_are_refused() -> None:
         StrategyConfig(window=7)
     with pytest.raises(ValidationError, match="3 heads"):
         StrategyConfig(heads=3, width=32)
-    with pytest.raises(UnknownNameError, match="did you mean 'tiny'"):
-        StrategyConfig.preset("tinny")

@@ -22,6 +22,7 @@ from ludus.policies.agent import Agent, agent_checkpoint, build_policy
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
 from ludus.policies.looped import PolicyLoop, stack_policies
+from ludus.policies.network import UserNetwork
 from ludus.policies.policy import Policy, clone_recurrent_state
 from ludus.store import save_checkpoint
 
@@ -246,6 +247,26 @@ def test_a_bad_state_is_named(fault: str, said: str) -> None:
 def test_an_unroll_that_is_not_what_steps_give_is_refused() -> None:
     with pytest.raises(NetworkError, match=r"unroll .* differs from steps of forward by"):
         make("Forgetful")
+
+
+class ElsewhereAlone(Features):
+    """Runs on no CPU, as one with kernels of its own for another device."""
+
+    def forward(self, observations: dict[str, Tensor]) -> Tensor:
+        devices = {tensor.device.type for tensor in (*observations.values(), *self.parameters(), *self.buffers())}
+        if devices != {"meta"}:
+            raise RuntimeError(f"no kernel for {devices}")
+        return super().forward(observations)
+
+
+def test_it_is_tried_out_on_the_device_that_it_is_for() -> None:
+    name = user_module.register_network(ElsewhereAlone)
+    with make_env("duel") as env:
+        spec = env.spec
+    network = UserNetwork(name, {}, spec, spec.observation_space, torch.device("meta"))
+    assert network.output_size == 6
+    with pytest.raises(NetworkError, match=r"no kernel for \{'cpu'\} \(.*test_network\.py:\d+"):
+        UserNetwork(name, {}, spec, spec.observation_space, torch.device("cpu"))
 
 
 def test_memory_and_heads_of_ludus_need_features() -> None:

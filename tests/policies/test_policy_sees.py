@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.strategies import TINY_STRATEGY
 
 from ludus.core.errors import ConfigError
 from ludus.nn.recurrent import RecurrentConfig
@@ -53,7 +54,7 @@ def test_gradients_reach_every_parameter(policy_kind: tuple[str, PolicyConfig], 
             assert parameter.grad.abs().max() > 0.0, name
 
 
-_SKIP = PolicyConfig(strategy=StrategyConfig.preset("tiny"), recurrent=RecurrentConfig(size=16, skip=True))
+_SKIP = PolicyConfig(strategy=TINY_STRATEGY, recurrent=RecurrentConfig(size=16, skip=True))
 _SCALED = _SKIP.model_copy(update={"recurrent": RecurrentConfig(size=16, skip=True, memory_feature_scale=0.25)})
 
 

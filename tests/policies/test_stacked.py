@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from tests.strategies import TINY_STRATEGY
 from torch import Tensor, nn
 
 from ludus.core.errors import ConfigError, StateError, UnsupportedError
 from ludus.envs.base import EnvSpec
-from ludus.nn.strategy import StrategyConfig
 from ludus.policies.config import NormalizationConfig, PolicyConfig
 from ludus.policies.grouping import BlockGrouping, Grouping, HostGrouping, OffsetGrouping
 from ludus.policies.policy import Policy
@@ -168,7 +168,7 @@ def test_an_architecture_without_a_twin_is_named(make_arena: type, monkeypatch: 
 
 
 def test_on_a_cpu_past_selves_stay_plain_when_the_learner_is_compiled(make_arena: type) -> None:
-    policy = Policy(make_arena(1).spec, PolicyConfig(strategy=StrategyConfig.preset("tiny")))
+    policy = Policy(make_arena(1).spec, PolicyConfig(strategy=TINY_STRATEGY))
     stacked = StackedPolicy(policy, 2)
     stacked.load(0, policy.state())
     stacked.choose(torch.zeros(ROWS, dtype=torch.int64))

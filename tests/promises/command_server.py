@@ -1,4 +1,4 @@
-"""Forks a `ludus` command for every order that it reads; run as a program by the fixture `commands`.
+"""Forks a `ludus` command, or a user's program, for every order; run as a program by the fixture `commands`.
 
 It imports everything once and loads the kernels, so that a command is up in a fraction of a second. What it forks is a
 real process with signals, an exit code and children of its own; only its interpreter is not taken down at the end.
@@ -7,6 +7,7 @@ real process with signals, an exit code and children of its own; only its interp
 import gc
 import json
 import os
+import runpy
 import sys
 import tempfile
 import traceback
@@ -42,7 +43,8 @@ def become(order: dict[str, Any]) -> None:
         os.dup2(source, target)
     for file in files:
         os.close(file)
-    sys.argv = ["ludus", *order["arguments"]]
+    given = order["arguments"]
+    sys.argv = given if given[0].endswith(".py") else ["ludus", *given]
 
 
 def answer(number: int) -> None:
@@ -67,10 +69,13 @@ def serve() -> bool:
 
 
 def command() -> None:
-    """Runs the command that this process has become and ends it."""
+    """Runs the command that this process has become, or the program of a user, and ends it."""
     code: object = 1
     try:
-        main()
+        if sys.argv[0].endswith(".py"):
+            runpy.run_path(sys.argv[0], run_name="__main__")
+        else:
+            main()
         code = 0
     except SystemExit as end:
         code = end.code

@@ -1,8 +1,10 @@
 """Extending a run: which settings go over the budget, and how a larger one changes them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from ludus.core.errors import ConfigError
 from ludus.envs.registry import make_env
@@ -10,7 +12,9 @@ from ludus.policies.agent import agent_checkpoint, find_checkpoint
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.store import CheckpointStore
+from ludus.training.callbacks import BaseCallback, Iteration
 from ludus.training.config import TrainConfig, differences
+from ludus.training.loop import Trainer
 from ludus.training.session import describe_extension, extend, scheduled
 
 LINEAR = {"kind": "linear", "start": 1e-3, "end": 1e-4}
@@ -85,3 +89,32 @@ def test_the_agent_of_an_extended_run_is_not_the_final_one_of_before(tmp_path: P
         store.save(name, step, agent)
         found.append(find_checkpoint(tmp_path).name)
     assert found == ["final", "interrupted", "final", "best"]
+
+
+class StopAfterOne(BaseCallback):
+    def on_iteration(self, iteration: Iteration) -> None:
+        self.trainer.stop("one iteration")
+
+
+def test_the_parts_of_a_minibatch_may_change_when_a_run_is_resumed(tmp_path: Path) -> None:
+    ppo = {"n_steps": 8, "batch_size": 16, "n_epochs": 2, "native": False}
+    settings: dict[str, Any] = {"world": {"name": "rps-v1", "num_envs": 4}, "total_env_steps": 64, "seed": 3}
+    config, parts = (
+        TrainConfig.model_validate(settings | {"ppo": ppo | changes}) for changes in ({}, {"n_accumulate": 4})
+    )
+    finals = []
+    for folder, rest in (("whole", config), ("parts", parts)):
+        with Trainer(config, tmp_path / folder, [StopAfterOne()]) as trainer:
+            trainer.run()
+        with Trainer(rest, tmp_path / folder) as trainer:
+            trainer.run()
+            finals.append(trainer.components.policy.state())
+            rollout = trainer.components.learner.rollout
+            finals[-1] |= {"seen": rollout.observations["vector"].clone(), "rewards": rollout.rewards.clone()}
+    whole, in_parts = finals
+    for name, tensor in whole.items():
+        torch.testing.assert_close(in_parts[name], tensor, atol=2e-5, rtol=1e-4, msg=name)
+    # The rollout is the same to the byte: it came from the same parameters. The updates differ in their rounding.
+    assert all(torch.equal(whole[name], in_parts[name]) for name in ("seen", "rewards"))
+    other = config.with_hyperparameters(config.ppo.model_copy(update={"n_epochs": 3}))  # type: ignore[attr-defined]
+    assert differences(config.to_json(), other.to_json()) == ["ppo.n_epochs: 2 -> 3"]

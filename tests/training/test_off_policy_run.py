@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 import torch
 from pydantic import ValidationError
@@ -133,10 +134,16 @@ def test_without_the_buffer_a_run_goes_on_with_an_empty_one_and_says_so(
     assert [line["updates"] for line in lines] == [0, 0, 3, 3, 6, 9, 12, 15]
 
 
+def pendulums(num_envs: int) -> "gym.vector.VectorEnv[Any, Any, Any]":
+    return gym.make_vec("Pendulum-v1", num_envs=num_envs, vectorization_mode="sync")
+
+
 def test_games_that_cannot_be_restored_start_anew_and_the_learner_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = {"name": "gym:Pendulum-v1", "num_envs": GAMES}
+    monkeypatch.setattr(world_record, "_WORLDS", dict(world_record.known_worlds()))
+    registry.register_env("pendulums-v1", pendulums)
+    world = {"name": "pendulums-v1", "num_envs": GAMES}
     config = make_config(world=world, evaluation={"every_env_steps": 10_000, "matches": 2})
     with Trainer(config, tmp_path) as trainer:
         trainer._go_on()

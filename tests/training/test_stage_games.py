@@ -57,7 +57,7 @@ class WideTug(TugEnv):
         super().__init__(request)
         wide = spaces.Dict({"vector": spaces.Box(0.0, 1.0, (9,), np.float32)})
         seen = wide if self.spec.seats > 3 else self.spec.observation_space
-        self.spec = replace(self.spec, name="wide", observation_space=seen)
+        self.spec = replace(self.spec, name="wide", observation_space=seen, fields={})
 
     def step(self, actions: Tensor) -> StepResult:
         result = super().step(actions)

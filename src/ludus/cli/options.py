@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from typer import Argument, Option
 
@@ -13,6 +13,7 @@ from ludus.core.files import LATEST, RUNS_FOLDER
 
 if TYPE_CHECKING:
     from ludus.policies.agent import Agent
+    from ludus.training.callbacks import BaseCallback
 
 Names = list[str] | None  # of an option or argument that may be repeated
 ONE_BOT = "one of the world's bots"  # who plays if no one is named
@@ -38,6 +39,16 @@ Plugin = Annotated[
     Names,
     Option(
         help="Your own Python file or module with bots, networks, reward terms, worlds or environments; it is executed."
+    ),
+]
+
+
+Callback = Annotated[
+    Names,
+    Option(
+        "--callback",
+        metavar="FILE:CLASS",
+        help="Your own callback, such as my_file.py:MyCallback; may be repeated; the file is executed.",
     ),
 ]
 
@@ -70,13 +81,18 @@ def latest_run() -> str:
 
 def load_agent_on(agent: str | None, device: str) -> "tuple[str, Agent, str]":
     """Load an agent, by default that of the newest run; return its name, the agent, and the device it is on."""
-    from ludus.envs.registry import place_for
+    import torch
+
+    from ludus.envs.registry import AUTO, place_for
     from ludus.evaluation.players import load_playable_agent
 
     agent = agent or latest_run()
-    loaded = load_playable_agent(agent)
+    # First where it is likely to stay: a network of the user's own may run on a GPU alone.
+    is_cuda = torch.cuda.is_available() and (device == AUTO or device.startswith("cuda"))
+    first = device.replace(AUTO, "cuda") if is_cuda else "cpu"
+    loaded = load_playable_agent(agent, first)
     place = place_for(device, loaded.spec.id)
-    return agent, loaded if place == "cpu" else load_playable_agent(agent, place), place
+    return agent, loaded if place == first else load_playable_agent(agent, place), place
 
 
 def load_plugins(plugins: list[str] | None, world: str = "") -> str:
@@ -92,8 +108,34 @@ def load_plugins(plugins: list[str] | None, world: str = "") -> str:
         from ludus.envs.registry import imported_module  # imports torch, which other commands do without
 
         named += filter(None, [imported_module(world)])
-    if named and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # last, so that no file that happens to lie here replaces an installed module
+    if named:
+        _find_modules_here()
     for plugin in named:
         load_plugin(plugin)
     return "".join(f" --plugin {shlex.quote(plugin)}" for plugin in named)
+
+
+def _find_modules_here() -> None:
+    """Let modules in the current folder be imported."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # last, so that no file that happens to lie here replaces an installed module
+
+
+class Loaded(NamedTuple):
+    """What a command that trains was given to load."""
+
+    callbacks: "list[BaseCallback]"
+    plugins: str  # the options that load the same plugins in another command, each after a space
+    all: str  # the same with the callbacks, for a command that trains too
+
+
+def load_for_training(plugins: list[str] | None, callbacks: list[str] | None, world: str = "") -> Loaded:
+    """Load plugins as `load_plugins` does, and make the callbacks that the user has typed; see `make_callback`."""
+    options = load_plugins(plugins, world)
+    if not callbacks:
+        return Loaded([], options, options)
+    from ludus.training.callbacks import make_callback
+
+    _find_modules_here()
+    made = [*map(make_callback, callbacks)]
+    return Loaded(made, options, options + "".join(f" --callback {shlex.quote(name)}" for name in callbacks))

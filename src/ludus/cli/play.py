@@ -84,9 +84,18 @@ def show_match(
 
 
 def save_replay(match: "LiveMatch", file: Path | None) -> None:
-    """Write the last match to a replay file, if one is named."""
+    """Write the last match to a replay file, if one is named.
+
+    Raises:
+        ReplayDivergedError: The game does not go the same way again.
+    """
+    from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch
+    from ludus.envs.replay import verify_replay
+
     recorded = None if file is None else match.replay()
     if file is not None and recorded is not None:
+        if isinstance(match.env, GymnasiumBatch):  # of another library: playing it again tells whether that works
+            verify_replay(recorded)
         recorded.save(file)
         print_ok(f"replay of {recorded.steps} steps written to {file}")
 
@@ -133,8 +142,10 @@ def replay(
     move_table: Annotated[
         Path | None, Option(help="The move table, if the game was recorded with a custom one.")
     ] = None,
+    plugin: Plugin = None,
 ) -> None:
     """Play a recorded game again, in a window or into a video, and verify it."""
+    load_plugins(plugin)
     from ludus.envs.replay import Replay, verify_replay
 
     if verify and video is not None:

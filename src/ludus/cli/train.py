@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from ludus.cli.console import StatusLine, print_ok, print_warning
-from ludus.cli.options import Names, Plugin, RunFolder, latest_run, load_plugins
+from ludus.cli.options import Callback, Loaded, Names, Plugin, RunFolder, latest_run, load_for_training, load_plugins
 from ludus.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,10 +36,11 @@ def train(
         Option(help="Game of a world that has several, such as micropolis or your own profile's file in city."),
     ] = None,
     plugin: Plugin = None,
+    callback: Callback = None,
     verbose: Verbose = False,
 ) -> None:
     """Train an agent. An unfinished run with the same settings in the run folder is resumed."""
-    options = load_plugins(plugin, world)
+    loaded = load_for_training(plugin, callback, world)
     from ludus.config import read_user_defaults
     from ludus.training.presets import load_run_config, run_title
     from ludus.training.run_folder import new_run_folder
@@ -55,7 +56,7 @@ def train(
     defaults = read_user_defaults()
     title = run_title(world, preset, config)
     make_folder = partial(new_run_folder, defaults.runs_folder or Path("runs"), title)
-    _run(settings, run_dir, make_folder, title=title, user=defaults.name or "", options=options, verbose=verbose)
+    _run(settings, run_dir, make_folder, title=title, user=defaults.name or "", loaded=loaded, verbose=verbose)
 
 
 def _preset_for(world: str, game: str) -> str | None:
@@ -79,10 +80,11 @@ def resume(
     overrides: Overrides = None,
     fork: Annotated[Path | None, Option(help="Branch off a new run in this folder instead.")] = None,
     plugin: Plugin = None,
+    callback: Callback = None,
     verbose: Verbose = False,
 ) -> None:
     """Resume a run that was cut off; extend it with total_env_steps=N; or branch off a new run with --fork."""
-    options = load_plugins(plugin)
+    loaded = load_for_training(plugin, callback)
     from ludus.config import read_user_defaults
     from ludus.training.distributed import find_process
     from ludus.training.run_folder import changed_config, fork_run, read_run_config
@@ -100,14 +102,14 @@ def resume(
         env_steps = read_progress(began, folder).env_steps
         settings = extend(began, settings, env_steps)
         changes = describe_extension(settings, env_steps) if settings.extended_from != began.extended_from else ()
-        _run(settings, folder, title=folder.resolve().name, user=user, options=options, verbose=verbose, notes=changes)
+        _run(settings, folder, title=folder.resolve().name, user=user, loaded=loaded, verbose=verbose, notes=changes)
         return
     if find_process().rank == 0:
         parent = fork_run(folder, fork, settings, user=user)
         print_ok(f"{fork} branches off {folder} at env step {parent.env_steps:,}")
         for change in parent.changes:
             print_ok(f"changed {change}")
-    _run(settings, fork, title=fork.resolve().name, user=user, options=options, verbose=verbose)
+    _run(settings, fork, title=fork.resolve().name, user=user, loaded=loaded, verbose=verbose)
 
 
 def _run(
@@ -117,14 +119,14 @@ def _run(
     *,
     title: str,
     user: str,
-    options: str,
+    loaded: Loaded,
     verbose: bool,
     notes: Iterable[str] = (),
 ) -> None:
     """Verify the settings, and train if they are right: only then a folder is made, unless one is given.
 
-    `options` are those that the commands for this run need, such as ` --plugin mine.py`; `notes` are printed if the
-    settings are right.
+    The commands that are suggested for this run get the options of what was loaded, such as ` --plugin mine.py`;
+    `notes` are printed if the settings are right.
     """
     from ludus.training.preflight import verify
     from ludus.training.resolve import resolve
@@ -139,7 +141,7 @@ def _run(
         if is_first:
             print_ok(
                 f"nothing to do: the run is finished at {progress.env_steps:,} env steps; the agent is in {folder}; "
-                f"train it further with: ludus resume {folder}{options} total_env_steps=N"
+                f"train it further with: ludus resume {folder}{loaded.all} total_env_steps=N"
             )
         return
     with ended_by_signals() as received:
@@ -149,13 +151,13 @@ def _run(
         folder = (folder or make_folder()) if is_first else Path()
         for line in summarise(run, folder, user, brief=not verbose):
             print_ok(line)
-        outcome = run_training(run, folder, received, title=title, user=user)
+        outcome = run_training(run, folder, received, title=title, user=user, callbacks=loaded.callbacks)
     if is_first and outcome.stop_reason:
         print_warning(f"ended at env step {outcome.counters.env_steps:,}: {outcome.stop_reason}")
-        print_ok(f"resume it with: ludus resume {folder}{options}")
+        print_ok(f"resume it with: ludus resume {folder}{loaded.all}")
     elif is_first:
         steps = f"{outcome.counters.env_steps:,} env steps"
-        print_ok(f"{steps}; the agent is in {folder}; try: ludus eval {folder}{options}")
+        print_ok(f"{steps}; the agent is in {folder}; try: ludus eval {folder}{loaded.plugins}")
     sys.exit(outcome.exit_code)
 
 

@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import gymnasium as gym
 
 from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.core.text import blame
 from ludus.envs.world import (
     PETTINGZOO_PREFIX,
     EnvFactory,
     Lazy,
+    NamedGame,
     World,
+    known_world,
     known_worlds,
     pettingzoo_module,
+    resolve,
 )
 from ludus.rewards.plugins import load_plugin, note_world
 
@@ -50,15 +54,21 @@ def register_env(
         env_id: Name with version.
         factory: A `gymnasium.Env` or PettingZoo `ParallelEnv` class, or a function that makes one from `env_kwargs`; a
             `gymnasium.vector.VectorEnv` or a function that makes one; a module of PettingZoo. Or a world of the batched
-            contract: a function of an `EnvRequest`, or `package.module:function`, imported on first use. A function
-            with exactly one argument without a default, other than `num_envs`, is taken for a function of an
-            `EnvRequest`.
+            contract: a function of an `EnvRequest`. A function with exactly one argument without a default, other than
+            `num_envs`, is taken for a function of an `EnvRequest`. Any of them may be named as `package.module:name`,
+            which is imported on first use.
         settings: The model of such a world's settings, or `package.module:Model`; with it, a configuration file that
             has a wrong setting is refused with its line. Without it, the factory alone checks them.
 
     Raises:
         ConfigError: The name is taken, or games cannot be made of the factory.
     """
+    if isinstance(factory, str):
+        if not all(factory.partition(":")):
+            raise ConfigError(f"{env_id}: a game is named as 'package.module:MyGame', got {factory!r}")
+        if settings is None:  # then it may be a game of any kind
+            register_world(World(id=env_id, env=NamedGame(env_id, factory)))
+            return
     if isinstance(factory, str) or takes_request(factory):
         register_world(World(id=env_id, env=factory, config=settings))  # type: ignore[arg-type]
         return
@@ -183,6 +193,21 @@ def _world(name: str, game: OwnGame) -> World:
     )
 
 
+def named_world(game: NamedGame) -> World:
+    """Import a game that was registered by its name, and return the record that the game itself would have.
+
+    Raises:
+        ConfigError: It cannot be imported, or is nothing that games can be made of.
+    """
+    try:
+        found: Any = resolve(game.name)
+    except Exception as error:  # the user's module can raise anything
+        raise ConfigError(f"{game.env_id}: {game.name!r} cannot be imported: {blame(error)}") from error
+    if takes_request(found):
+        return World(id=game.env_id, env=found, package=game.name.partition(":")[0].rpartition(".")[0])
+    return own_world(game.env_id, found)
+
+
 def as_maker(game: object) -> Maker:
     """Return what makes environments, or raise ConfigError."""
     if isinstance(game, ModuleType):
@@ -214,7 +239,7 @@ def _module_maker(module: ModuleType) -> Maker:
 
 def factory_of(env_id: str) -> Maker:
     """Return what makes environments of a registered world of the user's own; a worker asks after loading plugins."""
-    world = known_worlds().get(env_id)
+    world = known_world(env_id)
     if world is None or not isinstance(world.env, OwnGame):
         raise ConfigError(f"no plugin registers {env_id!r}; call ludus.register_env in the file, outside any function")
     return world.env.factory
@@ -251,6 +276,10 @@ def _pettingzoo_name(module: str) -> str:
 
 
 def _made_by(world: World) -> object:
+    if isinstance(world.env, NamedGame):
+        module, _, name = world.env.name.partition(":")
+        found = getattr(sys.modules.get(module), name, None)  # what is not imported yet is no game of this program
+        return world.env if found is None else found
     return world.env.factory if isinstance(world.env, OwnGame) else world.env
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from ludus.core.errors import ConfigError, FormatError, ReplayDivergedError, ReplayError, UnsupportedError, brief
 from ludus.core.files import JSON, sha256_file, write_atomic
 from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
-from ludus.envs.registry import make_env
+from ludus.envs.registry import check_name_from_file, is_registered, make_env
 from ludus.envs.spaces import action_bounds
 from ludus.envs.world import registered_envs
 from ludus.store.documents import Limits, decode_document, encode_document, open_untrusted
@@ -34,6 +34,8 @@ _LENGTH = struct.Struct("<I")
 _DTYPES = {"int8": torch.int8, "int32": torch.int32, "int64": torch.int64, "float32": torch.float32}
 
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+# A registered world, an environment of Gymnasium's registry, or a module of PettingZoo.
+_WORLD = r"^([a-z][a-z0-9_-]{0,63}|gym:([A-Za-z0-9_-]{1,40}/)?[A-Za-z0-9_.-]{1,80}|pettingzoo:[A-Za-z0-9_.-]{1,100})$"
 _Label = Annotated[str, Field(max_length=80, pattern=r"^[\x20-\x7e]*$")]  # plain text: it ends up on a terminal
 
 # Settings of any world that name a file. A replay never says where a file is: an untrusted one could name a device, a
@@ -47,7 +49,7 @@ class _Header(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     format_version: Literal[1]
-    world: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+    world: Annotated[str, Field(pattern=_WORLD)]
     world_version: Annotated[int, Field(ge=0, le=1_000_000)]
     config: dict[str, object]
     files: dict[_Label, _Digest]
@@ -239,7 +241,6 @@ class ReplayRecorder:
         game: int = 0,
         *,
         episode: int = 0,
-        config: Mapping[str, Any] | None = None,
         players: Sequence[str] = (),
     ) -> None:
         """Begin a recording; the game must be at its first frame.
@@ -248,17 +249,16 @@ class ReplayRecorder:
             env: The environment, just reset.
             game: Place of the game in the batch.
             episode: Number of resets and restarts of this game since the seed was set: 0 after `reset(seed=...)`.
-            config: The world's settings, if the environment does not keep them as a model in `env.config`.
             players: Who sits in each seat, for people.
         """
         if not 0 <= game < env.num_envs:
             raise ConfigError(f"game {game} does not exist; valid: 0 to {env.num_envs - 1}")
-        if env.spec.id not in registered_envs():
+        if not is_registered(env.spec.id):
             raise UnsupportedError(f"{env.spec.id} is not registered, so a replay of it could not be played again")
         self.ended = False
         self._env, self._game, self._episode = env, game, episode
         self._players = tuple(players)
-        self._config, self._files = _portable(_settings_of(env) if config is None else config)
+        self._config, self._files = _portable(_settings_of(env))
         self._seed = env.seed
         self._dtype = action_dtypes(env.spec.action_space)[0]
         self._actions: list[Tensor] = []
@@ -344,7 +344,8 @@ def resimulate(replay: Replay, env: BatchedEnv) -> Iterator[StepResult]:
     if digest.hexdigest() != replay.checksum:
         raise ReplayDivergedError(
             f"the replayed game of {replay.world_id} went another way than the recorded one within its "
-            f"{replay.steps} steps; it was recorded by other code or with other settings"
+            f"{replay.steps} steps; it was recorded by other code or with other settings, or its episodes do not "
+            "depend on their seeds alone, which ludus.check_env finds out"
         )
 
 
@@ -358,13 +359,20 @@ def verify_replay(
 
 
 def _check_world(replay: Replay) -> None:
-    known = registered_envs()
-    if replay.world_id in known:
+    try:
+        check_name_from_file(replay.world_id, "the replay's world")
+    except ConfigError as error:
+        raise ReplayError(str(error)) from error
+    if is_registered(replay.world_id):
         return
+    known = registered_envs()
     here = [name for name in known if name.rpartition("-v")[0] == replay.world]
     if here:
         raise ReplayError(f"the replay is of {replay.world_id}; this Ludus plays {', '.join(here)}")
-    raise ReplayError(f"the replay is of the unknown world {replay.world_id!r}; valid: {', '.join(known)}")
+    raise ReplayError(
+        f"the replay is of the unknown world {replay.world_id!r}; valid: {', '.join(known)}; for a game of your own "
+        "pass --plugin FILE"
+    )
 
 
 def _check_settings(config: Mapping[str, JSON]) -> None:

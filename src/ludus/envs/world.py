@@ -109,6 +109,18 @@ class World:
         return int(self.id.rpartition("-v")[2])
 
 
+@dataclass(frozen=True, slots=True)
+class NamedGame:
+    """A game that was registered by its name; `find_world` imports it and gives the world the record of its kind."""
+
+    env_id: str  # versioned name of the world
+    name: str  # `package.module:name`
+
+    def __call__(self, request: "EnvRequest") -> "BatchedEnv":
+        """Make a batch of what is named."""
+        return resolve(find_world(self.env_id).env)(request)
+
+
 def resolve(part: Lazy[T]) -> T:
     """Return a part of a world, importing it if it is named as `package.module:name`."""
     if isinstance(part, str):
@@ -161,6 +173,8 @@ def find_world(name: str) -> World:
     if world is None:
         hint = "for a game of your own pass --plugin FILE, where the file calls ludus.register_env"
         raise UnknownNameError("world", name, registered_envs(), hint)
+    if isinstance(world.env, NamedGame):
+        world = worlds[world.id] = import_module("ludus.envs.own_games").named_world(world.env)
     return world
 
 

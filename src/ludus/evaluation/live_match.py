@@ -9,8 +9,8 @@ import torch
 from ludus.core.errors import ConfigError, UnsupportedError
 from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
 from ludus.envs.display import Painter
+from ludus.envs.registry import is_registered
 from ludus.envs.replay import Replay, ReplayRecorder
-from ludus.envs.world import registered_envs
 from ludus.envs.world_parts import metrics_of
 from ludus.evaluation.players import AgentPlayer, NamedActor
 from ludus.rewards.step_info import StepInfo
@@ -82,7 +82,7 @@ class LiveMatch:
         self._firsts = tuple(teams.index(team) for team in dict.fromkeys(teams))  # the first seat of each side
         self._goals = torch.zeros(env.spec.seats)
         self._episode_sums = _EpisodeSums(env) if env.spec.seats == 1 else None
-        self.is_recorded = env.spec.id in registered_envs()  # others cannot be replayed
+        self.is_recorded = is_registered(env.spec.id)  # others cannot be replayed
         self._recorder: ReplayRecorder | None = None
         self._is_over = False
         self._episode = 0

@@ -3,12 +3,14 @@
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 from ludus.envs.base import BatchedEnv
-from ludus.envs.display import Image, Painter, Pictures
+from ludus.envs.display import Image, Painter, Pictures, display_of
 from ludus.envs.replay import Replay, replay_env, resimulate
+from ludus.envs.world_parts import merge_settings
 from ludus.evaluation.frame_rates import MAX_FRAME_RATE_HZ, display_hz, frame_schedule, make_pacer
 from ludus.evaluation.live_match import LiveMatch, Outcome
 from ludus.evaluation.players import KeyboardPlayer
@@ -94,7 +96,7 @@ def show_replay(
     Returns:
         Whether it was shown to its end.
     """
-    with replay_env(replay, files) as env:
+    with _shown_env(replay, files) as env:
         painter = render.painter(env, replay.players)
         picture = painter.paint()
         results = resimulate(replay, env)
@@ -132,7 +134,7 @@ def film_replay(
     progress: Progress = lambda _: None,
 ) -> int:
     """Verify a replay and write it as a video, without a screen; return the number of frames in the file."""
-    with replay_env(replay, files) as env:
+    with _shown_env(replay, files) as env:
         painter = render.painter(env, replay.players)
         picture = painter.paint()
         film = _Film(env, painter, fps)
@@ -144,6 +146,12 @@ def film_replay(
                         video.write(picture)
                 progress(step)
         return video.frames
+
+
+def _shown_env(replay: Replay, files: Mapping[str, Path] | None) -> BatchedEnv:
+    """Make the game of a replay with the settings that it needs to be drawn."""
+    drawn = display_of(replay.world_id).drawn
+    return replay_env(replace(replay, config=merge_settings(replay.config, drawn)) if drawn else replay, files)
 
 
 def film_match(

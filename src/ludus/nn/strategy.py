@@ -14,18 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ludus.core.errors import UnknownNameError
 from ludus.core.schedules import MAX_FACTOR, MAX_LAYERS, MAX_STEPS, MAX_WIDTH, Width
 from ludus.nn.recurrent import RecurrentState
 from ludus.nn.transformer import Band, Rotary, TransformerLayer, attend_one
-
-_SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"layers": 1, "heads": 2, "width": 32, "feedforward": 64, "window": 9},
-    "small": {"layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 33},
-    "medium": {"layers": 4, "heads": 4, "width": 128, "feedforward": 512, "window": 65},
-    "full": {"layers": 6, "heads": 8, "width": 256, "feedforward": 1024, "window": 65},
-}
-STRATEGY_SIZES: tuple[str, ...] = tuple(_SIZES)
 
 
 class StrategyConfig(BaseModel):
@@ -79,13 +70,6 @@ class StrategyConfig(BaseModel):
                 f"each; use at least {self.layers + 2} or fewer layers"
             )
         return self
-
-    @classmethod
-    def preset(cls, size: str, kind: Literal["streaming", "window"] = "streaming") -> Self:
-        """Return the settings of one of the sizes `STRATEGY_SIZES`."""
-        if size not in _SIZES:
-            raise UnknownNameError("strategy encoder size", size, STRATEGY_SIZES)
-        return cls.model_validate({"kind": kind} | _SIZES[size])
 
     @property
     def look_back(self) -> tuple[int, ...]:

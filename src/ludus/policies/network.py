@@ -48,14 +48,17 @@ class UserNetwork(nn.Module):
         output_size: Features, or parameters of actions.
     """
 
-    def __init__(self, name: str, arguments: Mapping[str, Any], spec: EnvSpec, seen: spaces.Dict) -> None:
-        """Make it on the CPU and try it out.
+    def __init__(
+        self, name: str, arguments: Mapping[str, Any], spec: EnvSpec, seen: spaces.Dict, device: torch.device
+    ) -> None:
+        """Make it on the CPU, so that its first parameters are the same everywhere, and try it out on a device.
 
         Args:
             name: Of the class, see `find_network`.
             arguments: Its keyword arguments.
             spec: The spec that its constructor gets.
             seen: The entries of the observation that it gets.
+            device: Where it is to play, and is tried out: it may run on no other.
 
         Raises:
             ConfigError: No class of this name is loaded.
@@ -73,8 +76,10 @@ class UserNetwork(nn.Module):
             for key, parameter in self.module.named_parameters():
                 if parameter.dtype != torch.float32:
                     raise self._error("__init__", f"has a parameter {key!r} of {parameter.dtype}, expected float32")
-            with torch.random.fork_rng(devices=[]), torch.no_grad():
-                self.gives_actions, self.output_size = self._try_out(seen)
+            self.module.to(device)
+            drawn_from = [device] if device.type == "cuda" else []
+            with torch.random.fork_rng(devices=drawn_from), torch.no_grad():
+                self.gives_actions, self.output_size = self._try_out(seen, device)
 
     def __str__(self) -> str:
         return plain_text(f"network {self.name!r} ({place_of(self._class)})")
@@ -194,15 +199,15 @@ class UserNetwork(nn.Module):
             shown = ", ".join(map(str, leading))
             raise self._error(method, f"returned {what} of {_form(tensor)}, expected ({shown}, {size or what})")
 
-    def _try_out(self, seen: spaces.Dict) -> tuple[bool, int]:
+    def _try_out(self, seen: spaces.Dict, device: torch.device) -> tuple[bool, int]:
         """Call it with made-up observations; return whether it gives actions, and the size of its output."""
         was_training = self.module.training
         self.module.eval()
         rows, generator = _TRIED_ROWS, torch.Generator().manual_seed(0)
-        frames = {name: _made_up(space, (_TRIED_STEPS, rows), generator) for name, space in seen.items()}
+        frames = {name: _made_up(space, (_TRIED_STEPS, rows), generator).to(device) for name, space in seen.items()}
         first = {name: tensor[0] for name, tensor in frames.items()}
-        state = self.initial(rows, torch.device("cpu"))
-        output, _ = self._forward(first, state, torch.ones(rows, dtype=torch.bool))
+        state = self.initial(rows, device)
+        output, _ = self._forward(first, state, torch.ones(rows, dtype=torch.bool, device=device))
         checked = self._checked(output, (rows,))
         if self._has_unroll:
             self._compare_unroll(frames, state)
@@ -211,7 +216,8 @@ class UserNetwork(nn.Module):
 
     def _compare_unroll(self, frames: Mapping[str, Tensor], state: RecurrentState) -> None:
         """Raise NetworkError unless `unroll` gives what steps give, with episodes that start in between."""
-        episode_starts = torch.eye(_TRIED_STEPS, _TRIED_ROWS, dtype=torch.bool).roll(1, 0)
+        device = next(iter(frames.values())).device
+        episode_starts = torch.eye(_TRIED_STEPS, _TRIED_ROWS, dtype=torch.bool).roll(1, 0).to(device)
         at_once = self.unroll(frames, state, episode_starts)
         by_step = self._loop(frames, state, episode_starts)
         for one, other in zip(at_once, by_step, strict=True):

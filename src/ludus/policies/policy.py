@@ -181,7 +181,14 @@ class Policy(nn.Module):
     def _make_network(self, name: str, seen: spaces.Dict) -> UserNetwork:
         # Only what an agent file holds, so that a loaded agent builds the same network.
         known = PolicyDescription.of(self.spec, self.config).spec()
-        network = UserNetwork(name, self.config.module_kwargs, known, seen)
+        try:
+            tried_on = torch.device("cpu") if self.device.type == "meta" else self.device
+            network = UserNetwork(name, self.config.module_kwargs, known, seen, tried_on)
+        except NetworkError:
+            if self.device.type != "meta" or not torch.cuda.is_available():
+                raise
+            # A policy without memory only counts parameters; the network may be one that runs on a GPU alone.
+            network = UserNetwork(name, self.config.module_kwargs, known, seen, torch.device("cuda"))
         beside = [part for part in ("strategy", "recurrent") if getattr(self.config, part) is not None]
         beside += ["state_dependent_exploration"] if self.config.state_dependent_exploration else []
         if network.gives_actions and beside:

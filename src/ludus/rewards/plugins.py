@@ -11,6 +11,7 @@ from ludus.core.errors import ConfigError
 from ludus.core.text import blame
 
 _LOADED: dict[str, str] = {}  # name in sys.modules -> absolute path of the file, or the name itself
+_OTHERS: dict[str, str] = {}  # likewise for what is no plugin: neither workers nor agents need it
 _WORLDS: set[str] = set()  # worlds that are not the package's own
 
 
@@ -26,10 +27,32 @@ def load_plugin(plugin: str | Path) -> None:
     Raises:
         ConfigError: There is no such file or module, or running it failed.
     """
-    if isinstance(plugin, Path) or plugin.endswith(".py") or os.sep in plugin:
-        _run_file(Path(plugin).resolve(), str(plugin))
-    else:
-        _import_module(plugin)
+    name, source = _load(plugin)
+    _OTHERS.pop(name, None)
+    _LOADED[name] = source
+
+
+def load_module(plugin: str | Path) -> ModuleType:
+    """Load a file or module like `load_plugin`, but not as a plugin, and return it: for what this process alone uses.
+
+    Raises:
+        ConfigError: There is no such file or module, or running it failed.
+    """
+    name, source = _load(plugin)
+    if name not in _LOADED:
+        _OTHERS[name] = source
+    return sys.modules[name]
+
+
+def _load(plugin: str | Path) -> tuple[str, str]:
+    """Run a file or import a module, unless that was done, and return its name in `sys.modules` and where it is."""
+    if not (isinstance(plugin, Path) or plugin.endswith(".py") or os.sep in plugin):
+        if plugin not in _LOADED:
+            _import_module(plugin)
+        return plugin, plugin
+    path = Path(plugin).resolve()
+    known = next((name for name, file in (_LOADED | _OTHERS).items() if file == str(path)), None)
+    return known or _run_file(path, str(plugin)), str(path)
 
 
 def loaded_plugins() -> tuple[str, ...]:
@@ -77,8 +100,6 @@ def plugins_needed(world: str) -> tuple[str, ...]:
 
 
 def _import_module(name: str) -> None:
-    if name in _LOADED:
-        return
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -90,15 +111,13 @@ def _import_module(name: str) -> None:
         ) from error
     except (Exception, SystemExit) as error:
         raise ConfigError(f"module {name!r} failed: {blame(error)}; fix it and try again") from error
-    _LOADED[name] = name
 
 
-def _run_file(path: Path, plugin: str) -> None:
-    if str(path) in _LOADED.values():
-        return
+def _run_file(path: Path, plugin: str) -> str:
+    """Run a file as a module, and return the name that it got."""
     if path.suffix != ".py" or not path.is_file():
         raise ConfigError(f"plugin {plugin!r} is not a Python file; pass the path of an existing .py file")
-    name = path.stem if _is_free(path.stem, path) else f"ludus_plugin_{path.stem}_{len(_LOADED)}"
+    name = path.stem if _is_free(path.stem, path) else f"ludus_plugin_{path.stem}_{len(_LOADED) + len(_OTHERS)}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ConfigError(f"plugin {plugin!r} cannot be loaded; check that it is a readable .py file")
@@ -109,7 +128,7 @@ def _run_file(path: Path, plugin: str) -> None:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ConfigError(f"plugin {plugin!r} failed: {blame(error)}; fix the file") from error
-    _LOADED[name] = str(path)
+    return name
 
 
 def _is_free(stem: str, path: Path) -> bool:

@@ -38,7 +38,7 @@ class CheckpointStore:
 
     Attributes:
         root: The folder; it is made by the first save.
-        keep: How many checkpoints stay besides `NAMED` and protected ones.
+        keep: How many checkpoints stay besides `NAMED`.
     """
 
     def __init__(self, root: Path, *, keep: int, report: Callable[[str], None]) -> None:
@@ -57,10 +57,10 @@ class CheckpointStore:
         found = {path.name.removeprefix(files.ASIDE_PREFIX) for path in self.root.iterdir() if not path.is_symlink()}
         return sorted(name for name in found if _NAME.fullmatch(name) and _looks_like_checkpoint(self._folder(name)))
 
-    def save(self, name: str, step: int, checkpoint: Checkpoint, *, protected: Iterable[str] = ()) -> Path:
+    def save(self, name: str, step: int, checkpoint: Checkpoint) -> Path:
         """Save a checkpoint, replacing an earlier one of the name, delete old ones, and return the folder.
 
-        `name` is one of `NAMED`, or such as `step_name(step)`; `protected` names, such as the league's, stay.
+        `name` is one of `NAMED`, or such as `step_name(step)`.
 
         Raises:
             FormatError: The content cannot be stored.
@@ -73,7 +73,7 @@ class CheckpointStore:
         self._sequence = 1 + max([self._sequence, *(manifest.sequence for _, manifest in self._readable())])
         target = self.root / name
         save_checkpoint(target, checkpoint, step=step, sequence=self._sequence)
-        self._delete_old(newest=name, keep=self.keep, protected=set(protected))
+        self._delete_old(newest=name, keep=self.keep)
         return target
 
     def load(self, name: str, *, parts: Collection[str] | None = None) -> StoredCheckpoint:
@@ -110,7 +110,7 @@ class CheckpointStore:
             except CheckpointError as error:
                 self._report(str(error))
             else:
-                return self._delete_old(newest=name, keep=keep, protected=set(protected))
+                return self._delete_old(newest=name, keep=keep, protected=protected)
         return []
 
     def _load(self, name: str, parts: Collection[str] | None) -> StoredCheckpoint:
@@ -141,7 +141,7 @@ class CheckpointStore:
         except OSError as error:  # the save that follows says whether the disk can still be used
             self._report(f"leftovers in {self.root} could not be removed: {error.strerror or error}")
 
-    def _delete_old(self, newest: str, keep: int, protected: set[str]) -> list[str]:
+    def _delete_old(self, newest: str, keep: int, protected: Iterable[str] = ()) -> list[str]:
         """Delete all but the newest `keep` checkpoints that are whole by manifest and sizes; spares damaged ones."""
         candidates = [
             name for name, manifest in self._readable() if name not in NAMED and self._has_sizes(name, manifest)

@@ -1,14 +1,16 @@
 """Callbacks: what the training loop reports while it works, the base class, and the list that the loop notifies."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ludus.core.errors import CallbackError, LudusError
+from ludus.core.errors import CallbackError, ConfigError, LudusError, did_you_mean
 from ludus.core.text import blame
 from ludus.envs.base import BatchedEnv, StepResult
+from ludus.rewards.plugins import load_module
 from ludus.rollout.episodes import NO_EPISODES, Episodes
 
 if TYPE_CHECKING:
@@ -147,6 +149,45 @@ class BaseCallback:
 
     def on_training_end(self, counters: Counters) -> None:
         """Handle the end of training, by its budget, a request to stop or an error."""
+
+
+def make_callback(name: str) -> BaseCallback:
+    """Load the file or module of `my_file.py:MyCallback`, and make an object of the class.
+
+    This executes code. Call it only for what the user has typed.
+
+    Raises:
+        ConfigError: The file cannot be loaded, there is no such class in it, it is no callback, or it cannot be made
+            without arguments.
+    """
+    source, _, class_name = name.rpartition(":")
+    if not source or not class_name.isidentifier():
+        raise ConfigError(f"callback {name!r}: name the file and the class, such as my_file.py:MyCallback")
+    module = load_module(source)
+    found = vars(module).get(class_name)
+    if not isinstance(found, type) or not issubclass(found, BaseCallback) or found is BaseCallback:
+        classes = {key: value for key, value in vars(module).items() if isinstance(value, type)}
+        own = [key for key, value in classes.items() if issubclass(value, BaseCallback)]
+        place = f" ({_place_of(found)})" if isinstance(found, type) else ""
+        raise ConfigError(
+            f"callback {name!r}: {class_name!r}{place} is no class of {module.__file__} that is derived from "
+            f"ludus.BaseCallback{did_you_mean(class_name, own)}; it has {', '.join(own) or 'none'}"
+        )
+    try:
+        return found()
+    except Exception as error:
+        raise ConfigError(
+            f"callback {name!r} ({_place_of(found)}) cannot be made: {blame(error)}; give every argument of its "
+            "__init__ a default"
+        ) from error
+
+
+def _place_of(cls: type) -> str:
+    """Return file and line of a class, or its module where the source is not known."""
+    try:
+        return f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
+    except (OSError, TypeError):
+        return cls.__module__
 
 
 class CallbackList:

@@ -418,8 +418,9 @@ def _unused_sections(config: TrainConfig) -> set[str]:
 
 on_registration(_add_section)
 
-# What may change when a run is resumed: where it runs, what it shows and keeps, but not how it learns.
-_FREE = ("world.device", "learner_device", "checkpoints.", "guard.", "monitoring.")
+# What may change when a run is resumed: where it runs, in how many parts a minibatch is worked through, what it shows
+# and keeps, but not how it learns.
+_FREE = ("world.device", "learner_device", "ppo.n_accumulate.", "checkpoints.", "guard.", "monitoring.")
 _BUDGET = ("extended_from.", "total_env_steps.")
 
 

@@ -32,7 +32,8 @@ def faster_preset(config: TrainConfig, needed_s: float) -> FasterPreset | None:
         name = default_preset(config.world.name)
         if name is None:
             return None
-        seconds = _seconds(load_run_config(config.world.name, name, overrides=[f"world.device={config.world.device}"]))
+        devices = [f"world.device={config.world.device}", f"learner_device={config.learner_device}"]
+        seconds = _seconds(load_run_config(config.world.name, name, overrides=devices))
     except Exception:  # advice about a run that is about to start is no reason for it to fail
         return None
     return FasterPreset(name, seconds) if seconds < _MUCH_FASTER * needed_s else None

@@ -15,8 +15,8 @@ from ludus.training.config import TrainConfig, WorldConfig
 from ludus.training.distributed import Process, find_process
 
 # Floating-point operations of the learner per step of all its rows from which a GPU beside games on the CPU pays:
-# measured by benchmarks/learner_device.py, see docs/learner.md.
-WORTH_A_GPU = 2.0e9
+# measured by benchmarks/learner_device.py, see docs/research/learner.md.
+WORTH_A_GPU = 2.0e8
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,5 +60,24 @@ class TupleEnv(EchoEnv):
         self.observation_space = spaces.Tuple([spaces.Discrete(2)])
 
 
+class Drift(gym.Env[Any, Any]):
+    """Counts the steps of all its episodes, which no seed brings back."""
+
+    observation_space = spaces.Box(0.0, 1e6, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return np.array([self.count], np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.count += 1
+        return np.array([self.count], np.float32), 1.0, False, False, {}
+
+
 gym.register("Echo-v2", entry_point="echo_games:EchoEnv")
 gym.register("Tuple-v0", entry_point="echo_games:TupleEnv")
+gym.register("Drift-v0", entry_point="echo_games:Drift")

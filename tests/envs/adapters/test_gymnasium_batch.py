@@ -10,8 +10,17 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from ludus.core.errors import ActionError, ConfigError, DeviceError, UnsupportedError
+from ludus.core.errors import (
+    ActionError,
+    ConfigError,
+    DeviceError,
+    MissingDependencyError,
+    SnapshotError,
+    UnsupportedError,
+)
+from ludus.envs.adapters import gymnasium_batch
 from ludus.envs.adapters.gymnasium_batch import WorkerBatch
+from ludus.envs.adapters.gymnasium_factory import naming_faults
 from ludus.envs.base import BatchedEnv
 from ludus.envs.check import CheckOptions, EnvMaker, check_env
 from ludus.envs.registry import make_env
@@ -49,7 +58,7 @@ def test_the_spec_says_what_the_environment_is() -> None:
     assert spec.teams == (0,)
     assert spec.observation_space["vector"].shape == (4,)
     assert spec.action_space == spaces.Discrete(2)
-    assert not spec.snapshots
+    assert spec.snapshots
     assert spec.device_types == ("cpu",)
 
 
@@ -163,6 +172,11 @@ def test_what_cannot_be_made_is_named(name: str, config: dict[str, Any], error: 
         make_env(name, 2, config=config)
 
 
+def test_a_library_that_an_extra_installs_is_named_with_it() -> None:
+    with pytest.raises(MissingDependencyError, match=r"Hopper.*gymnasium-mujoco"), naming_faults("gym:Hopper-v5"):
+        raise ModuleNotFoundError("No module named 'imageio'", name="imageio")
+
+
 def test_wrong_devices_masks_and_actions_are_refused() -> None:
     with pytest.raises(DeviceError, match="lives on cpu"):
         make_env("gym:CartPole-v1", 2, games_device="cuda")
@@ -196,3 +210,47 @@ def test_there_are_no_more_workers_than_games() -> None:
         assert isinstance(env, WorkerBatch)
         assert len(env.worker_pids) == 2
         assert env.reset()["vector"].shape == (2, 1, 4)
+
+
+def played(env: BatchedEnv, steps: int) -> BatchedEnv:
+    env.reset()
+    for _ in range(steps):
+        env.step(torch.zeros((env.num_envs, 1), dtype=torch.int64))
+    return env
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_game_that_cannot_be_restored_is_cut_off_and_said(workers: int, caplog: pytest.LogCaptureFixture) -> None:
+    with make_env("gym:echo_games:Drift-v0", 2, config={"workers": workers}) as env:
+        played(env, 3)
+        snapshot = env.snapshot()
+        assert snapshot["gym:Drift-v0/steps"].tolist() == [3, 3]
+        assert env.restore(snapshot)["vector"].tolist() == [[[6.0]], [[6.0]]]  # three more steps, and a new episode
+        assert "2 of 2 games do not go the same way again" in caplog.text
+        result = env.step(torch.zeros((2, 1), dtype=torch.int64))
+        assert (result.truncated.tolist(), result.events["reward"].tolist()) == ([True, True], [[0.0], [0.0]])
+        assert result.final_observations["vector"].tolist() == [[[3.0]], [[3.0]]]
+        assert not bool(env.step(torch.zeros((2, 1), dtype=torch.int64)).truncated.any())
+
+
+def test_an_episode_that_is_too_long_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gymnasium_batch, "MOST_REPLAYED", 5)
+    with played(echo(2), 4) as env:
+        env.reset(torch.tensor([True, False]))
+        for _ in range(2):
+            env.step(torch.zeros((2, 1), dtype=torch.int64))
+        snapshot = env.snapshot()
+        assert snapshot[f"{env.spec.id}/steps"].tolist() == [2, -1]
+        env.restore(snapshot)
+        assert env.step(torch.zeros((2, 1), dtype=torch.int64)).truncated.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("steps", 99), ("steps", -2), ("episodes", -1), ("actions", 3), ("actions", -1), ("seed", -1)]
+)
+def test_snapshots_that_cannot_be_are_refused(name: str, value: int) -> None:
+    with played(echo(2), 3) as env:
+        snapshot = env.snapshot()
+        snapshot[f"{env.spec.id}/{name}"].fill_(value)
+        with pytest.raises(SnapshotError):
+            env.restore(snapshot)

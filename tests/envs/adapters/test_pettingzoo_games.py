@@ -43,7 +43,7 @@ def test_the_spec_says_what_the_game_is() -> None:
     assert (spec.id, spec.teams, spec.rate_hz, spec.bots) == ("pick-v2", (0, 1), 5.0, ("random",))
     assert spec.events == ("reward", "wins", "losses", "draws")
     assert dict(spec.observation_space.spaces) == {"vector": spaces.Box(-100.0, 1000.0, (3,), np.float32)}
-    assert (spec.action_space, spec.action_mask, spec.snapshots) == (spaces.Discrete(4), None, False)
+    assert (spec.action_space, spec.action_mask, spec.snapshots) == (spaces.Discrete(4), None, True)
 
 
 @pytest.mark.parametrize("workers", [0, 1])

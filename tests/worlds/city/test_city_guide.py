@@ -90,6 +90,10 @@ def test_advice_is_seen_and_what_follows_it_is_an_event() -> None:
     assert advice[names.index("residential")] == 1.0
     assert advice[names.index("road")] == 0.25
     assert advice[-2:].tolist() == [0.5, 0.0]
+    assert [world.env.spec.fields["advice"][place] for place in (names.index("road"), -2)] == [
+        "advice.road",
+        "advice.confidence",
+    ]
     # The guide advises homes, but the player builds a road: nothing is built but that.
     result = world.do("road", 5, 5)
     assert world.event(result, "guided") == pytest.approx(0.25 * 0.5)

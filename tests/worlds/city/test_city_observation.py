@@ -7,6 +7,7 @@ import pytest
 import torch
 from city_world import World  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
+from ludus.envs.bots import ObservationView, field_tree
 from ludus.worlds.city.interface.menus import Dialog
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES
 from ludus.worlds.city.perception.embedded import Said, ThemeReader
@@ -33,6 +34,22 @@ def test_a_new_city_is_read_as_it_is() -> None:
     world.city["demand_residential"][0] = 60.0
     world.do("tax_up")
     assert world.reading("funds")["values"] == pytest.approx(-math.log1p(1_500) / 10.0)
+    world.env.close()
+
+
+def test_bots_read_every_number_by_its_name() -> None:
+    world = World()
+    spec = world.env.spec
+    assert {name: len(fields) for name, fields in spec.fields.items()} == {
+        name: spec.observation_space[name].shape[0] for name in ("readings", "menu")
+    }
+    seen = ObservationView({name: tensor[:, 0] for name, tensor in world.seen.items()}, field_tree(spec))
+    assert float(seen.values.funds) == pytest.approx(math.log1p(10_000) / 10.0)
+    assert (float(seen.readable.tax), float(seen.none), float(seen.open.file)) == (1.0, 1.0, 0.0)
+    world.do("explore_menu")
+    assert (float(seen.none), float(seen.kind.explore_menu)) == (0.0, 1.0)
+    opened = world.backend.menus[world.backend.sight.menu[0]]
+    assert float(getattr(seen.open, opened)) == 1.0
     world.env.close()
 
 

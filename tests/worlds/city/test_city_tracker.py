@@ -20,7 +20,7 @@ class PaperTable(CityBackend):
     """Two games that are nothing but what a test says can be seen of them."""
 
     def __init__(self) -> None:
-        self.num_envs, self.fields, self.menus = 2, FIELDS, 0
+        self.num_envs, self.fields, self.menus = 2, FIELDS, ()
         self.catalogue = Catalogue([ActionKind("wait", "wait"), ActionKind("road", "build", True, 10, 60)], 3, 2)
         self.sight = Sight(2, len(FIELDS), self.catalogue, Pictures(None, 0))
 

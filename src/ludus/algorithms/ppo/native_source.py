@@ -65,17 +65,22 @@ struct Tools : Vector {
             }
     }
 
-    // Copies the weights with padding, both ways round.
+    // Copies the weights with padding, both ways round, where they changed: in a rollout none do, and transposing wide
+    // layers in every step would cost more than the products of few rows.
     static void prepare(const float* parameters, float* work, const int* layer) {
         const int inputs = layer[0], outputs = layer[1], wide = pad(inputs), tall = pad(outputs);
-        const float* weight = parameters + layer[2];
         float* transposed = work + layer[4];
-        float* straight = work + layer[5];
-        for (int o = 0; o < outputs; ++o)
+        for (int o = 0; o < outputs; ++o) {
+            const float* weight = parameters + layer[2] + o * inputs;
+            float* straight = work + layer[5] + o * wide;
+            int changed = 0;
+            for (int i = 0; i < inputs; ++i) changed |= ((const int*)weight)[i] ^ ((const int*)straight)[i];
+            if (!changed) continue;
             for (int i = 0; i < inputs; ++i) {
-                straight[o * wide + i] = weight[o * inputs + i];
-                transposed[i * tall + o] = weight[o * inputs + i];
+                straight[i] = weight[i];
+                transposed[i * tall + o] = weight[i];
             }
+        }
     }
 
     static void forward(const float* parameters, float* work, const int* layers, const int* whole, int rows) {

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from ludus.core.errors import ConfigError, WorkerError
+from ludus.core.errors import ConfigError, SnapshotError, WorkerError
 from ludus.core.random import mix, stream_hash
+from ludus.core.state import FINITE, MAX_COUNT, Range
 from ludus.core.text import plain_text
 from ludus.envs.adapters.gymnasium_worker import Ask, Block, Plan
-from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Observations, StepResult
+from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Observations, StepResult, check_snapshot
 from ludus.envs.random_bots import BotView, RandomBots
 from ludus.envs.settings import EnvSettings
+from ludus.envs.spaces import action_bounds
 from ludus.envs.worker_process import (
     Failure,
     Hosting,
@@ -35,6 +37,9 @@ from ludus.envs.worker_program import map_block
 from ludus.rewards.plugins import loaded_plugins
 
 _STREAM_EPISODE = 0x6E5  # keeps these seeds apart from other uses of the same counters
+MOST_REPLAYED = 10_000  # steps of an episode that a snapshot holds; small environments play 10,000 to 100,000 a second
+_HISTORY_BYTES = 64 << 20  # of the actions of all games
+_TOO_LONG = -1  # in the place of the steps of an episode that is longer
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -64,6 +69,10 @@ class GymnasiumBatch(BatchedEnv):
 
     Every episode has its own seed, a pure function of (seed, game, episode), with which its environment is
     reset: so a game depends neither on the batch nor on who plays it, and a fault can be looked at in isolation.
+
+    A snapshot holds the actions of the running episodes, with which `restore` plays them again. A game that does not
+    look the same then does not depend on its seed alone. It begins its next episode, as one does whose episode was
+    longer than `MOST_REPLAYED` steps, and the next step reports that the one before was cut off.
     """
 
     def __init__(
@@ -82,6 +91,10 @@ class GymnasiumBatch(BatchedEnv):
         self._slot = 0
         self._started = False
         self._frames = np.zeros(self.num_envs, np.int64)
+        self._history: list[NDArray[Any]] = []  # actions of the last steps, `(games, seats, ...)` each
+        self._most_replayed = max(min(MOST_REPLAYED, _HISTORY_BYTES // max(self._actions.nbytes, 1)), 1)
+        self._most_kept = 0  # length of the history at which old steps go
+        self._lost: dict[int, dict[str, NDArray[Any]]] = {}  # last observations of games that were restarted unasked
         # Lists, since single numbers of an array are slow to read and write.
         self._episodes = [-1] * self.num_envs
         self._running_seeds = [0] * self.num_envs
@@ -107,6 +120,10 @@ class GymnasiumBatch(BatchedEnv):
     @abstractmethod
     def _play(self) -> None:
         """Play the block's actions and turn `_slot` to where the observations are."""
+
+    def _replay_marked(self) -> None:
+        """Play the block's actions in the games that are marked in `resets`; for batches that take snapshots."""
+        raise NotImplementedError
 
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         """Start a new episode; see `BatchedEnv.reset`."""
@@ -134,10 +151,119 @@ class GymnasiumBatch(BatchedEnv):
             self._actions[...] = actions.tolist()
         else:
             self._action_tensor.copy_(actions.detach())
-        if self.spec.bots:
-            self._frames += 1  # a step of the clock that random bots go by
+        self._frames += 1
+        if self.spec.snapshots:
+            self._remember()
         self._play()
+        for game, last_seen in self._lost.items():
+            self._cut_off(game, last_seen)
+        self._lost.clear()
         return self._results[self._slot]
+
+    def _remember(self) -> None:
+        """Add the block's actions to the history, from which steps before all running episodes are dropped."""
+        self._history.append(self._actions.copy())
+        if len(self._history) > self._most_kept:
+            needed = min(int(self._frames.max()), self._most_replayed)
+            del self._history[: len(self._history) - needed]
+            self._most_kept = 2 * needed + 64  # so that looking for the longest episode costs little
+
+    def _cut_off(self, game: int, last_seen: Mapping[str, NDArray[Any]]) -> None:
+        """Report a game as truncated after `last_seen`; whatever it did in this step does not count."""
+        block = self._block
+        block.terminated[game], block.truncated[game] = False, True
+        for values in block.events.values():
+            values[game] = 0.0
+        for name, values in last_seen.items():
+            block.final[name][game] = values
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Return seeds, episodes, the actions of the running ones and what is seen, as a copy."""
+        if not self.spec.snapshots:
+            return super().snapshot()
+        if not self._started:
+            self.reset()
+        steps = np.where(self._frames > self._most_replayed, _TOO_LONG, self._frames)
+        longest = max(int(steps.max()), 0)
+        actions = np.zeros((max(longest, 1), *self._actions.shape), self._actions.dtype)
+        played = np.array(self._history[len(self._history) - longest :])
+        for game, count in enumerate(steps.tolist()):
+            if count > 0:
+                actions[:count, game] = played[longest - count :, game]
+        seen = {f"seen/{name}": array.copy() for name, array in self._block.slots[self._slot].items()}
+        halves = [self.seed & 0xFFFFFFFF, self.seed >> 32]  # seeds may be larger than int64
+        whole = {
+            "seed": np.array(halves),
+            "first_game": np.array([self.first_game]),
+            "episodes": np.array(self._episodes),
+            "steps": steps,
+            "actions": actions,
+        }
+        return {f"{self.spec.id}/{name}": torch.from_numpy(array) for name, array in (whole | seen).items()}
+
+    def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
+        """Play the running episodes of a snapshot again; see `BatchedEnv.restore` and the class."""
+        if not self.spec.snapshots:
+            return super().restore(snapshot)
+        taken = self._checked(snapshot)
+        self._lost.clear()
+        self.seed = int(taken["seed"][0]) | int(taken["seed"][1]) << 32
+        self.first_game = int(taken["first_game"][0])
+        self._game_hashes = self._hash_games()
+        steps, actions, block = taken["steps"], taken["actions"], self._block
+        self._episodes = (taken["episodes"] - 1).tolist()
+        self._draw_seeds(range(self.num_envs))
+        block.resets.fill(True)
+        self._start_marked()
+        for step in range(int(steps.max())):
+            np.greater(steps, step, out=block.resets)
+            self._actions[...] = actions[step]
+            self._replay_marked()
+        self._started = True
+        self._episodes = taken["episodes"].tolist()
+        self._running_seeds = [self._episode_seed(game, episode) for game, episode in enumerate(self._episodes)]
+        self._frames[...] = np.maximum(steps, 0)
+        self._draw_seeds(range(self.num_envs))
+        self._history = _aligned(actions, steps)
+        seen = {name.removeprefix("seen/"): values for name, values in taken.items() if name.startswith("seen/")}
+        self._give_up(steps < 0, seen)
+        return self._results[self._slot].observations
+
+    def _checked(self, snapshot: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+        """Return the arrays of a snapshot by their plain names; raise SnapshotError if it does not fit."""
+        prefix, own = f"{self.spec.id}/", self.snapshot()
+        given = snapshot.get(f"{prefix}actions") if isinstance(snapshot, Mapping) else None
+        if isinstance(given, Tensor) and given.dim() > 0 and 1 <= given.shape[0] <= self._most_replayed:
+            own[f"{prefix}actions"] = own[f"{prefix}actions"][:1].expand(given.shape[0], *self._actions.shape)
+        longest = own[f"{prefix}actions"].shape[0]
+        ranges: dict[str, Range] = {
+            "seed": (0, 2**32 - 1),
+            "first_game": (0, 2**31 - 1 - self.num_envs),
+            "episodes": (0, MAX_COUNT),
+            "steps": (_TOO_LONG, longest),
+        }
+        floats = {name: FINITE for name, tensor in own.items() if tensor.is_floating_point()}
+        check_snapshot(snapshot, own, self.spec.id, floats | {prefix + name: each for name, each in ranges.items()})
+        actions = snapshot[f"{prefix}actions"]
+        low, high = action_bounds(self.spec.action_space)
+        if not actions.is_floating_point() and not bool(((actions >= low) & (actions <= high)).all()):
+            raise SnapshotError(f"a snapshot of {self.spec.id} holds actions outside of {self.spec.action_space}")
+        return {name.removeprefix(prefix): tensor.cpu().numpy().copy() for name, tensor in snapshot.items()}
+
+    def _give_up(self, other: NDArray[np.bool_], seen: Mapping[str, NDArray[Any]]) -> None:
+        """Begin the next episode of games that were not played again, or do not look as they did in the snapshot."""
+        for name, values in self._block.slots[self._slot].items():
+            other = other | (values != seen[name]).reshape(self.num_envs, -1).any(1)
+        if not other.any():
+            return
+        games = np.flatnonzero(other).tolist()
+        _LOGGER.warning(
+            "[WARN] %s: %d of %d games do not go the same way again by their seeds and actions, or are too long; "
+            "their episodes are cut off, and new ones begin", self.spec.id, len(games), self.num_envs,
+        )  # fmt: skip
+        self._lost = {game: {name: values[game] for name, values in seen.items()} for game in games}
+        self._block.resets[...] = other
+        self._start_marked()
 
     def bots(self, names: Sequence[str]) -> Bots:
         """Make players of random actions, which games of several sides have."""
@@ -162,11 +288,24 @@ class GymnasiumBatch(BatchedEnv):
         """Set the seeds of the games' next episodes; 31 bits, which every environment takes."""
         seeds = self._block.next_seeds
         for game in games:
-            seeds[game] = mix(mix(self._game_hashes[game], self._episodes[game] + 1), _STREAM_EPISODE) & 0x7FFFFFFF
+            seeds[game] = self._episode_seed(game, self._episodes[game] + 1)
+
+    def _episode_seed(self, game: int, episode: int) -> int:
+        return mix(mix(self._game_hashes[game], episode), _STREAM_EPISODE) & 0x7FFFFFFF
 
     def _hash_games(self) -> list[int]:
         """Return the part of the seeds' hash that stays the same from episode to episode."""
         return [stream_hash(self.seed, self.first_game + game) for game in range(self.num_envs)]
+
+
+def _aligned(actions: NDArray[Any], steps: NDArray[np.int64]) -> list[NDArray[Any]]:
+    """Return the actions of episodes `(steps, games, ...)` as a history in which all of them end with the last step."""
+    longest = max(int(steps.max()), 0)
+    history = np.zeros((longest, *actions.shape[1:]), actions.dtype)
+    for game, count in enumerate(steps.tolist()):
+        if count > 0:
+            history[longest - count :, game] = actions[:count, game]
+    return list(history)
 
 
 def _tensors(arrays: Mapping[str, NDArray[Any]]) -> Observations:
@@ -216,7 +355,6 @@ class WorkerBatch(GymnasiumBatch):
         super().__init__(spec, plan, map_block(fields, memory_file), request, settings)
         self.faults: list[WorkerFault] = []
         self._settings = settings
-        self._lost: dict[int, dict[str, NDArray[Any]]] = {}  # last observations of games that a reset has lost
         hosting = Hosting(file, asdict(plan), fields, memory_file, {}, loaded_plugins())
         self._workers = make_workers(hosting, request.num_envs, settings.workers)
         self._steps_since_fault = [0] * settings.workers
@@ -267,18 +405,10 @@ class WorkerBatch(GymnasiumBatch):
                 self._cut_off(game, {name: array[game] for name, array in before.items()})
         if ended.any():
             self._begin(np.flatnonzero(ended).tolist())
-        for game, last_seen in self._lost.items():
-            self._cut_off(game, last_seen)
-        self._lost.clear()
 
-    def _cut_off(self, game: int, last_seen: Mapping[str, NDArray[Any]]) -> None:
-        """Report a game as truncated after `last_seen`; whatever it did in this step does not count."""
-        block = self._block
-        block.terminated[game], block.truncated[game] = False, True
-        for values in block.events.values():
-            values[game] = 0.0
-        for name, values in last_seen.items():
-            block.final[name][game] = values
+    def _replay_marked(self) -> None:
+        for number, failure in self._ask_all(Ask.REPLAY):
+            self._replace(number, failure)
 
     def _ask_all(self, ask: Ask) -> list[tuple[int, Failure]]:
         """Send a request to all workers and wait for all answers; return the workers that failed."""

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ludus.core.errors import ConfigError, EnvFaultError, LudusError, UnsupportedError
+from ludus.core.errors import ConfigError, EnvFaultError, LudusError, MissingDependencyError, UnsupportedError
 from ludus.core.text import blame, plain_text, user_place
 from ludus.envs.adapters import gymnasium_worker
 from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch, GymnasiumSettings, WorkerBatch
@@ -107,7 +107,7 @@ def single_spec(env: Any, name: str, version: int) -> EnvSpec:  # noqa: ANN401 -
         step_limit=None if env.spec is None else env.spec.max_episode_steps,
         events=("reward",),
         device_types=("cpu",),
-        snapshots=False,
+        snapshots=not is_vector,  # a vector environment cannot be reset to one seed per game
         action_mask=_mask_entry(observations, actions),
     )
 
@@ -143,6 +143,12 @@ class InProcessBatch(GymnasiumBatch):
             raise self._fault(error) from error
         if ended:
             self._begin(ended)
+
+    def _replay_marked(self) -> None:
+        try:
+            self._games.replay(0)
+        except Exception as error:
+            raise self._fault(error) from error
 
     def _fault(self, error: Exception) -> EnvFaultError:
         """Return the typed error for whatever a game raised or returned, with what brings it back."""
@@ -290,6 +296,8 @@ def naming_faults(name: str) -> Iterator[None]:
             "with --plugin, or as gym:MODULE:ID"
         ) from error
     except (gym.error.Error, ImportError, TypeError) as error:
+        if isinstance(error, ImportError) and error.name == "imageio":  # which Gymnasium's MuJoCo environments import
+            raise MissingDependencyError("imageio", "gymnasium-mujoco", repr(name)) from error
         raise ConfigError(f"{name!r} cannot be made: {blame(error)}; check its id and env_kwargs") from error
     except Exception as error:
         raise EnvFaultError(f"{name!r} cannot be made: {blame(error)}; fix the environment") from error

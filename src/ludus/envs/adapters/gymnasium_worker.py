@@ -36,6 +36,7 @@ class Ask(IntEnum):
 
     RESET = 16  # start the games that are marked in `resets`
     STEP = 17  # play the actions
+    REPLAY = 18  # play the actions in the games that are marked in `resets` alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +167,13 @@ class GameSlice(ABC):
     def step(self, slot: int) -> list[int]:
         """Play the block's actions, restart games that end, and return these, counted from 0 in this slice."""
 
+    @abstractmethod
+    def replay(self, slot: int) -> None:
+        """Play the block's actions in the games that are marked, and write what they see into a slot."""
+
     def answer(self, code: int, slot: int, _payload: bytes) -> bytes:
         """Start or step games of a worker process; see `ludus.envs.worker_program.Host`."""
-        if code == Ask.RESET:
-            self.reset(slot)
-        else:
-            self.step(slot)
+        {Ask.RESET: self.reset, Ask.STEP: self.step, Ask.REPLAY: self.replay}[Ask(code)](slot)
         return b""
 
     def definition(self) -> str:
@@ -297,6 +299,15 @@ class Games(GameSlice):
         if self._is_plain_float and not np.isfinite(target).all():  # one look at all games costs less than one at each
             self._find_not_finite(slot)
         return ended
+
+    def replay(self, slot: int) -> None:
+        """Play the block's actions in the games that are marked, and write what they see into a slot."""
+        actions = list(self._decoded())
+        for index in np.flatnonzero(self._resets).tolist():
+            self.current, self.calling = self._first + index, "step"
+            observation, _, terminated, truncated, _ = self._steps[index](actions[index])
+            # One that ends here goes another way than it did; whoever asked compares what is seen.
+            self._write(self._seen[slot], index, self._start(index) if terminated or truncated else observation)
 
     def _start(self, index: int) -> Any:  # noqa: ANN401 - an observation of any kind
         return self._started(index)[0]

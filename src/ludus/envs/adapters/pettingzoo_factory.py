@@ -146,7 +146,6 @@ def parallel_form(env: Any, name: str, version: int, settings: OwnGameSettings) 
         events=("reward", *RESULTS) if has_sides else ("reward",),
         bots=(RANDOM,) if has_sides else (),
         device_types=("cpu",),
-        snapshots=False,
         action_mask=MASK if has_mask else None,
     )
     return ParallelForm(spec, entries, seats, action_form(common)[1])

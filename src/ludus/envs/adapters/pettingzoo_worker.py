@@ -183,6 +183,13 @@ class ParallelGames(GameSlice):
                 self._start(index, self._seen[slot])
         return ended
 
+    def replay(self, slot: int) -> None:
+        """Play the block's actions in the games that are marked, and write what they see into a slot."""
+        for index in np.flatnonzero(self._resets).tolist():
+            self.current, self.calling = self._first + index, "step"
+            if self._play(index, self.envs[index], slot):  # it goes another way than it did
+                self._start(index, self._seen[slot])
+
     def _play(self, index: int, env: Any, slot: int) -> bool:  # noqa: ANN401 - a game of others
         """Play one step of a game and return whether it is over."""
         acting = self._present(index, env)

@@ -20,16 +20,26 @@ def toy_spec(
     actions: spaces.Space[object],
     steps: int,
     *,
+    fields: tuple[str, ...],
     teams: tuple[int, ...] = (0,),
     events: tuple[str, ...] = ("reward",),
     state_metrics: tuple[str, ...] = (),
     bots: tuple[str, ...] = (),
     own: int | None = None,
 ) -> EnvSpec:
-    """Return the spec of a world at 10 Hz that shows one vector; its first `own` numbers are the block `self`."""
+    """Return the spec of a world at 10 Hz that shows one vector of the named `fields`.
+
+    Its first `own` numbers are the block `self`.
+    """
     blocks = {} if own is None else {"vector": {"self": (0, own), "opponent": (own, vector.shape[0])}}
     seen = spaces.Dict({"vector": vector})
-    return EnvSpec(name, 1, teams, seen, actions, 10.0, steps, events, state_metrics, bots, blocks)
+    named = {"vector": fields}
+    return EnvSpec(name, 1, teams, seen, actions, 10.0, steps, events, state_metrics, bots, blocks, named)
+
+
+def numbered(name: str, count: int) -> tuple[str, ...]:
+    """Return the fields of a one-hot row: `cue_0`, `cue_1` ..."""
+    return tuple(f"{name}_{index}" for index in range(count))
 
 
 class TinyEnv(BatchedEnv):

@@ -19,7 +19,7 @@ from ludus.core.random import uniform
 from ludus.envs.base import EnvRequest, EnvSpec, Mirror, Observations, Reflection
 from ludus.envs.settings import EnvSettings, EpisodeSteps, read_settings
 from ludus.envs.spaces import draw_actions
-from ludus.envs.tiny.base import State, TinyEnv, one_hot, toy_spec
+from ludus.envs.tiny.base import State, TinyEnv, numbered, one_hot, toy_spec
 
 
 class IdentitySettings(EnvSettings):
@@ -36,7 +36,7 @@ class IdentityEnv(TinyEnv):
 
     | index | field | range |
     |---|---|---|
-    | 0 ... cues-1 | the cue of this frame, one-hot | 0 or 1 |
+    | 0 ... cues-1 | `cue_0` ...: the cue of this frame, one-hot | 0 or 1 |
 
     - Action, `Discrete(cues)`: the answer.
     - Events: `reward`, 1 for the right answer, else 0.
@@ -49,7 +49,8 @@ class IdentityEnv(TinyEnv):
         settings = read_settings(IdentitySettings, request.config, "identity-v1")
         self._cues = settings.cues
         vector = spaces.Box(0.0, 1.0, (settings.cues,), np.float32)
-        super().__init__(toy_spec("identity", vector, spaces.Discrete(settings.cues), settings.steps), request)
+        answers, fields = spaces.Discrete(settings.cues), numbered("cue", settings.cues)
+        super().__init__(toy_spec("identity", vector, answers, settings.steps, fields=fields), request)
 
     def _cue(self) -> Tensor:
         """Return the cue of this frame, `(games,)`; it is a pure function of the counters, so there is no state."""
@@ -77,8 +78,8 @@ class RecallEnv(TinyEnv):
 
     | index | field | range |
     |---|---|---|
-    | 0 ... cues-1 | the cue, one-hot, in the first frame; zeros later | 0 or 1 |
-    | cues | 1 in the frame whose action is the answer | 0 or 1 |
+    | 0 ... cues-1 | `cue_0` ...: the cue, one-hot, in the first frame; zeros later | 0 or 1 |
+    | cues | `asked`: 1 in the frame whose action is the answer | 0 or 1 |
 
     - Action, `Discrete(cues)`: the answer; before the last frame it does nothing.
     - Events: `reward`, 1 for the right answer in the last frame, else 0.
@@ -91,7 +92,8 @@ class RecallEnv(TinyEnv):
         settings = read_settings(RecallSettings, request.config, "recall-v1")
         self._cues, self._delay = settings.cues, settings.delay
         vector = spaces.Box(0.0, 1.0, (settings.cues + 1,), np.float32)
-        super().__init__(toy_spec("recall", vector, spaces.Discrete(settings.cues), settings.delay + 1), request)
+        answers, fields = spaces.Discrete(settings.cues), (*numbered("cue", settings.cues), "asked")
+        super().__init__(toy_spec("recall", vector, answers, settings.delay + 1, fields=fields), request)
 
     def _begin(self) -> State:
         return {"cue": self._hash(1)[:, 0] % self._cues}
@@ -130,9 +132,9 @@ class PointEnv(TinyEnv):
 
     | index | field | range |
     |---|---|---|
-    | 0, 1 | position x, y | -1 ... 1 |
-    | 2, 3 | velocity x, y in units/s | -1 ... 1 |
-    | 4, 5 | target minus position x, y | -2 ... 2 |
+    | 0, 1 | `position.x`, `position.y` | -1 ... 1 |
+    | 2, 3 | `velocity.x`, `velocity.y` in units/s | -1 ... 1 |
+    | 4, 5 | `offset.x`, `offset.y`: target minus position | -2 ... 2 |
 
     - Action, `Box(-1, 1, (2,))`: push along x and y, 2 units/s^2 at full action; values beyond the range are clipped.
     - Events: `reward`, minus the distance to the target after the step, in units.
@@ -147,7 +149,8 @@ class PointEnv(TinyEnv):
         high = np.array([1, 1, 1, 1, 2, 2], dtype=np.float32)
         push = spaces.Box(-1.0, 1.0, (2,), np.float32)
         seen = spaces.Box(-high, high, dtype=np.float32)
-        spec = toy_spec("point", seen, push, settings.step_limit, state_metrics=("distance",))
+        fields = tuple(f"{part}.{axis}" for part in ("position", "velocity", "offset") for axis in "xy")
+        spec = toy_spec("point", seen, push, settings.step_limit, fields=fields, state_metrics=("distance",))
         super().__init__(replace(spec, mirror=_MIRROR), request, truncates=True)
 
     def _begin(self) -> State:
@@ -197,7 +200,7 @@ class EndlessEnv(TinyEnv):
 
     | index | field | range |
     |---|---|---|
-    | 0 | always 1 | 0 ... 1 |
+    | 0 | `one`: always 1 | 0 ... 1 |
 
     - Action, `Discrete(2)`: no effect.
     - Events: `reward`, 1.
@@ -207,7 +210,8 @@ class EndlessEnv(TinyEnv):
 
     def __init__(self, request: EnvRequest) -> None:
         settings = read_settings(EndlessSettings, request.config, "endless-v1")
-        spec = toy_spec("endless", spaces.Box(0.0, 1.0, (1,), np.float32), spaces.Discrete(2), settings.step_limit)
+        vector, limit = spaces.Box(0.0, 1.0, (1,), np.float32), settings.step_limit
+        spec = toy_spec("endless", vector, spaces.Discrete(2), limit, fields=("one",))
         super().__init__(spec, request, truncates=not settings.terminates)
 
     def _play(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor]:
@@ -238,9 +242,9 @@ class DigEnv(TinyEnv):
 
     | index | field | range |
     |---|---|---|
-    | 0 ... columns-1 | column of the treasure, one-hot | 0 or 1 |
-    | ... +rows | row of the treasure, one-hot | 0 or 1 |
-    | last | whether there is strength to dig: in every second frame, from the first on | 0 or 1 |
+    | 0 ... columns-1 | `column_0` ...: column of the treasure, one-hot | 0 or 1 |
+    | ... +rows | `row_0` ...: row of the treasure, one-hot | 0 or 1 |
+    | last | `strength`: whether there is strength to dig: in every second frame, from the first on | 0 or 1 |
 
     - Entry `mask`, bool: which of the 4 kinds, of the columns and of the rows are allowed. Digging takes strength; one
       column and one row, never those of the treasure, are closed in each frame.
@@ -269,6 +273,7 @@ class DigEnv(TinyEnv):
             step_limit=settings.steps,
             events=("reward", "forbidden"),
             bots=BOTS,
+            fields={"vector": (*numbered("column", self._columns), *numbered("row", self._rows), "strength")},
             action_mask="mask",
             action_uses=tuple((kind == _DIG, kind == _DIG) for kind in range(len(KINDS))),
             exploratory_kinds=(_LISTEN, _SHOUT),

@@ -14,9 +14,10 @@ from torch import Tensor
 from ludus.core.random import uniform
 from ludus.envs.base import EnvRequest, Observations
 from ludus.envs.settings import EnvSettings, EpisodeSteps, read_settings
-from ludus.envs.tiny.base import State, TinyEnv, one_hot, toy_spec
+from ludus.envs.tiny.base import State, TinyEnv, numbered, one_hot, toy_spec
 
 _RESULTS = ("wins", "losses", "draws")
+_OPPONENT_MOVE = ("opponent.rock", "opponent.paper", "opponent.scissors")
 _STREAMS = 4  # style, first move, whether it slips, what it plays then
 
 
@@ -38,8 +39,8 @@ class RpsEnv(TinyEnv):
 
     | index | block | field | range |
     |---|---|---|---|
-    | 0 | self | rounds left / rounds | 0 ... 1 |
-    | 1 ... 3 | opponent | its last move, one-hot; zeros before the first round | 0 or 1 |
+    | 0 | self | `rounds_left` / rounds | 0 ... 1 |
+    | 1 ... 3 | opponent | `rock`, `paper`, `scissors`: its last move, one-hot; zeros before the first round | 0 or 1 |
 
     - Action, `Discrete(3)`: 0 rock, 1 paper, 2 scissors.
     - Events: `reward`, 1 for a win, -1 for a loss, 0 for a tie.
@@ -54,7 +55,10 @@ class RpsEnv(TinyEnv):
         settings = read_settings(RpsSettings, request.config, "rps-v1")
         self._rounds, self._noise = settings.rounds, settings.noise
         vector = spaces.Box(0.0, 1.0, (4,), np.float32)
-        spec = toy_spec("rps", vector, spaces.Discrete(3), settings.rounds, state_metrics=("style",), own=1)
+        fields = ("self.rounds_left", *_OPPONENT_MOVE)
+        spec = toy_spec(
+            "rps", vector, spaces.Discrete(3), settings.rounds, fields=fields, state_metrics=("style",), own=1
+        )
         super().__init__(spec, request)
 
     def _begin(self) -> State:
@@ -102,9 +106,9 @@ class DuelEnv(TinyEnv):
 
     | index | block | field | range |
     |---|---|---|---|
-    | 0 | self | rounds left / rounds | 0 ... 1 |
-    | 1 | self | (rounds won - rounds lost) / rounds | -1 ... 1 |
-    | 2 ... 4 | self | own last move, one-hot; zeros before the first round | 0 or 1 |
+    | 0 | self | `rounds_left` / rounds | 0 ... 1 |
+    | 1 | self | `lead`: (rounds won - rounds lost) / rounds | -1 ... 1 |
+    | 2 ... 4 | self | `rock`, `paper`, `scissors`: own last move, one-hot; zeros before the first round | 0 or 1 |
     | 5 ... 7 | opponent | the opponent's last move, likewise | 0 or 1 |
 
     - Action, `Discrete(3)`: 0 rock, 1 paper, 2 scissors.
@@ -125,6 +129,7 @@ class DuelEnv(TinyEnv):
             spaces.Box(low, np.ones(8, dtype=np.float32)),
             spaces.Discrete(3),
             settings.rounds,
+            fields=("self.rounds_left", "self.lead", "self.rock", "self.paper", "self.scissors", *_OPPONENT_MOVE),
             teams=(0, 1),
             events=("reward", *_RESULTS),
             state_metrics=("lead",),
@@ -168,6 +173,7 @@ class DuelEnv(TinyEnv):
 TUG_BOTS = ("idle", "random", "strong")
 MOST = 3  # seats of a team
 _CALLS = 3
+_OTHER_TEAM = ("opponent.seats", "opponent.pull")
 
 
 class TugSettings(EnvSettings):
@@ -188,12 +194,12 @@ class TugEnv(TinyEnv):
 
     | index | block | field | range |
     |---|---|---|---|
-    | 0 | self | rounds left / rounds | 0 ... 1 |
-    | 1 | self | rope on the own side / (3 rounds) | -1 ... 1 |
-    | 2 | self | seats of the own team / 3 | 0 ... 1 |
-    | 3 ... 5 | self | the call, one-hot | 0 or 1 |
-    | 6 | opponent | seats of the other team / 3 | 0 ... 1 |
-    | 7 | opponent | pull of the other team in the last round / 3 | 0 ... 1 |
+    | 0 | self | `rounds_left` / rounds | 0 ... 1 |
+    | 1 | self | `rope` on the own side / (3 rounds) | -1 ... 1 |
+    | 2 | self | `seats` of the own team / 3 | 0 ... 1 |
+    | 3 ... 5 | self | `call_0` ...: the call, one-hot | 0 or 1 |
+    | 6 | opponent | `seats` of the other team / 3 | 0 ... 1 |
+    | 7 | opponent | `pull` of the other team in the last round / 3 | 0 ... 1 |
 
     - Action, `Discrete(3)`: the answer.
     - Events: `reward` (pull of the own team less that of the other), `pulls` (1 if the seat itself pulled) and, in the
@@ -215,6 +221,7 @@ class TugEnv(TinyEnv):
             spaces.Box(low, np.ones(8, dtype=np.float32)),
             spaces.Discrete(_CALLS),
             settings.rounds,
+            fields=("self.rounds_left", "self.rope", "self.seats", *numbered("self.call", _CALLS), *_OTHER_TEAM),
             teams=teams,
             events=("reward", "pulls", *_RESULTS),
             state_metrics=("rope",),

@@ -106,7 +106,7 @@ class CityBackend(ABC):
     num_envs: int
     catalogue: Catalogue  # what can be done in them
     fields: tuple[FieldKind, ...]  # what is read of them, in the order of the columns of a sight
-    menus: int  # menus that can be open
+    menus: tuple[str, ...]  # names of the menus that can be open
     sight: Sight  # what is seen of them
 
     @abstractmethod

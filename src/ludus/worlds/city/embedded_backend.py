@@ -168,7 +168,7 @@ class EmbeddedBackend(CityBackend):
             seed=request.seed,
             first_game=request.first_game,
         )
-        self.fields, self.menus = EMBEDDED_FIELDS, len(MENUS)
+        self.fields, self.menus = EMBEDDED_FIELDS, tuple(menu.name for menu in MENUS)
         self.catalogue = backend_catalogue(config, tuple(self.games.layouts.values()))
         self._advisers = Advisers(self.games, self.catalogue)
         self._views = self._make_views(Path(config.learned) if config.learned is not None else None)

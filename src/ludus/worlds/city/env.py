@@ -73,7 +73,9 @@ class CityEnv(BatchedEnv):
     | `advice` | `(kinds + 2,)` float32 | with a guide: how much each kind is advised, its confidence, its age |
 
     Values: money and people as a signed logarithm (22,000 are 1), percentages and demand in hundredths, the date as
-    decades since the episode's first day. Unreadable values are 0, and 0 in the block `readable`.
+    decades since the episode's first day. Unreadable values are 0, and 0 in the block `readable`. Bots read
+    them by name: `observation.values.funds`, `observation.open.overlays`, `observation.advice.road`; dots in names
+    become `_`.
 
     ## Events and metrics
     Differences of readings from one decision to the next (people who came and left, funds, happiness, traffic),
@@ -232,7 +234,7 @@ def make_backend(config: CityConfig, request: EnvRequest) -> CityBackend:
 
 def make_extras(config: CityConfig, backend: CityBackend, guide_tracker: GuideTracker | None) -> tuple[Extra, ...]:
     """Return what is tracked beside the figures, according to the settings."""
-    extras: list[Extra] = [Novelty(backend.menus, backend.num_envs)]
+    extras: list[Extra] = [Novelty(len(backend.menus), backend.num_envs)]
     if config.goals:
         extras.append(Goals(config.goals, backend.num_envs))
     return (*extras, guide_tracker) if guide_tracker is not None else tuple(extras)
@@ -257,6 +259,7 @@ def city_spec(config: CityConfig, backend: CityBackend, observer: Observer, trac
         state_metrics=tracker.measure_names,
         bots=bot_names(backend),
         blocks={name: blocks for name, blocks in observer.blocks.items() if name in config.observe},
+        fields={name: fields for name, fields in observer.fields.items() if name in observer.spaces.spaces},
         device_types=("cpu",),
         action_mask="mask",
         action_uses=tuple((bool(uses),) for uses in catalogue.uses_cell),

@@ -30,6 +30,7 @@ class Observer:
     Attributes:
         spaces: The space of one seat.
         blocks: Named ranges of the entries `readings` and `menu`.
+        fields: Names of all values of the entries `readings`, `menu` and `advice`.
         observations: One `(games, 1, ...)` tensor per entry.
     """
 
@@ -43,6 +44,7 @@ class Observer:
         self._is_log = np.isin(kinds, ("money", "number"))
         self._is_date = kinds == "date"
         self.blocks = self._make_blocks()
+        self.fields = self._make_fields()
         shapes, others = self._shapes(backend.sight), others or {}
         whole = shapes | {name: array.shape[1:] for name, array in others.items()}
         self.spaces = spaces.Dict({name: _space(name, shape) for name, shape in whole.items()})
@@ -104,7 +106,7 @@ class Observer:
         menu, placed = sight.menu[rows], sight.placed[rows]
         parts = (
             (menu < 0)[:, None],
-            menu[:, None] == np.arange(self._menus),
+            menu[:, None] == np.arange(len(self._menus)),
             sight.dialog[rows][:, None],
             sight.window[rows][:, None],
             (sight.elements[rows] / self._config.menu_buffer)[:, None],
@@ -138,12 +140,28 @@ class Observer:
     def _make_blocks(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
         count = len(self._fields)
         names = ("values", "readable", "confidence", "age")
-        sizes = {"none": 1, "open": self._menus, "dialog": 1, "window": 1, "elements": 1, "placed": 3}
+        sizes = {"none": 1, "open": len(self._menus), "dialog": 1, "window": 1, "elements": 1, "placed": 3}
         sizes["kind"] = len(self._catalogue)
         ends = np.cumsum(list(sizes.values())).tolist()
         return {
             "readings": {name: (i * count, (i + 1) * count) for i, name in enumerate(names)},
             "menu": {name: (end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)},
+        }
+
+    def _make_fields(self) -> Mapping[str, tuple[str, ...]]:
+        kinds = [name.replace(".", "_") for name in self._catalogue.names]
+        read = [field.name.replace(".", "_") for field in self._fields]
+        placed = ("confirmed", "refused", "not_judged")
+        return {
+            "readings": tuple(f"{block}.{name}" for block in self.blocks["readings"] for name in read),
+            "menu": (
+                "none",
+                *(f"open.{name.replace('.', '_')}" for name in self._menus),
+                *("dialog", "window", "elements"),
+                *(f"placed.{name}" for name in placed),
+                *(f"kind.{name}" for name in kinds),
+            ),
+            "advice": tuple(f"advice.{name}" for name in (*kinds, "confidence", "age")),
         }
 
 

@@ -271,7 +271,7 @@ class ScreenBackend(CityBackend):
         self.catalogue = profile_catalogue(self.profile, config.actions, config.cells, config.kinds)
         self._names = tuple(name for name, spec in self.profile.readings.items() if spec.kind != "text")
         self.fields = tuple(FieldKind(name, self.profile.readings[name].kind) for name in self._names)
-        self.menus = len(self.profile.menus)
+        self.menus = tuple(self.profile.menus)
         self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, Pictures.wanted_by(config))
         self._cv2 = opencv("seeing the map")
         folder = Path(config.learned) if config.learned is not None else None

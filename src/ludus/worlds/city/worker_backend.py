@@ -131,7 +131,7 @@ class WorkerBackend(CityBackend):
         self.num_envs, self._size = request.num_envs, (config.display.height, config.display.width)
         layouts = [embedded_layout(name, config.display, config.rules) for name in config.display.themes]
         self.catalogue = backend_catalogue(config, layouts)
-        self.fields, self.menus = EMBEDDED_FIELDS, len(MENUS)
+        self.fields, self.menus = EMBEDDED_FIELDS, tuple(menu.name for menu in MENUS)
         self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, Pictures.wanted_by(config))
         shared = self._shared()
         memory_file = make_memory_file(shared)

@@ -118,19 +118,12 @@ class MimicEnv(BatchedEnv):
 
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         """Start a new episode; see `BatchedEnv.reset`."""
+        self._check_reset(games, seed)
         if seed is not None:
-            if games is not None:
-                raise ConfigError("a seed is for all games at once: call reset(seed=...) without games")
             self.seed = seed
             self._counters["episode"].fill_(-1)
             self._state["failure"] = torch.full((self.num_envs,), -1.0)
-        if games is None:
-            games = torch.ones(self.num_envs, dtype=torch.bool)
-        elif games.shape != (self.num_envs,) or games.dtype != torch.bool:
-            raise ConfigError(
-                f"games must be bool of shape ({self.num_envs},), got {games.dtype} of shape {tuple(games.shape)}"
-            )
-        self._restart(games)
+        self._restart(torch.ones(self.num_envs, dtype=torch.bool) if games is None else games)
         return self._observe()
 
     def _advance(self, actions: Tensor) -> StepResult:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ludus.cli.console import print_json, print_ok
-from ludus.cli.options import AgentName, AsJson, latest_run
+from ludus.cli.options import AgentName, AsJson, Plugin, latest_run, load_plugins
 
 
 def rlbot(
@@ -14,14 +14,17 @@ def rlbot(
     folder: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="Folder to write.", show_default="NAME-rlbot")
     ] = None,
+    plugin: Plugin = None,
     json: AsJson = False,
 ) -> None:
     """Write an agent of rocket as a bot for RLBot v5, for offline play."""
     from ludus.evaluation.players import short_name
     from ludus.worlds.rocket.rlbot.folder import export_rlbot
 
+    load_plugins(plugin)
     agent = agent or latest_run()
-    bot = export_rlbot(agent, folder or Path(f"{short_name(agent).replace('/', '-')}-rlbot"))
+    target = folder or Path(f"{short_name(agent).replace('/', '-')}-rlbot")
+    bot = export_rlbot(agent, target, plugin or ())
     if json:
         file = {"file": str(bot.exported.path), "bytes": bot.exported.size_bytes, "sha256": bot.exported.sha256}
         print_json({"folder": str(bot.path), "packets": bot.tested.packets, "actions": bot.tested.actions} | file)

@@ -1,9 +1,12 @@
 """Play as a bot of RLBot v5, offline; `python bot.py --self-test` only replays recorded packets.
 
+`--plugin FILE` loads the user's own network, for an agent that has one.
+
 This file is copied into the folder of each bot and loads the agent from there. Everything else is in the package
 `ludus`, so observations and actions are those of training.
 """
 
+import argparse
 import sys
 import tomllib
 from pathlib import Path
@@ -13,6 +16,7 @@ import torch
 
 from ludus.core.errors import LudusError, MissingDependencyError
 from ludus.core.text import plain_text
+from ludus.rewards.plugins import load_plugin
 from ludus.worlds.rocket.rlbot.folder import check_folder, load_folder
 from ludus.worlds.rocket.rlbot.packet import pad_order, read_packet, read_pads
 from ludus.worlds.rocket.rlbot.pilot import AgentDecider, Pilot
@@ -48,13 +52,19 @@ def run_bot() -> None:
 
 def main() -> int:
     """Test the folder, then play unless only the test was asked for; return the exit code."""
+    parser = argparse.ArgumentParser(description="Play as a bot of RLBot v5, offline.")
+    parser.add_argument("--self-test", action="store_true", help="only replay recorded packets")
+    parser.add_argument("--plugin", action="append", default=[], help="Python file or module with the agent's network")
+    arguments = parser.parse_args()
     try:
+        for plugin in arguments.plugin:
+            load_plugin(plugin)
         tested = check_folder(FOLDER)
         sys.stdout.write(
             f"[OK] {tested.packets} packets replayed: {tested.decisions} observations equal "
             f"(to {tested.difference:.1g}), {tested.actions} actions equal\n"
         )
-        if "--self-test" not in sys.argv[1:]:
+        if not arguments.self_test:
             run_bot()
     except LudusError as error:
         sys.stderr.write(plain_text(f"[ERROR] {error}\n"))

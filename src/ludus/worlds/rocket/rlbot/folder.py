@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
@@ -64,10 +66,11 @@ class LoadedFolder:
     settings: PlayerSettings
 
 
-def export_rlbot(agent: str | Path, folder: str | Path) -> RlbotFolder:
+def export_rlbot(agent: str | Path, folder: str | Path, plugins: Sequence[str] = ()) -> RlbotFolder:
     """Export an agent as a bot for RLBot v5, replacing an earlier export, and run the folder's self-test.
 
-    `agent` is the folder of a run (its best agent) or of a checkpoint, or a file of `ludus export`.
+    `agent` is the folder of a run (its best agent) or of a checkpoint, or a file of `ludus export`. `plugins` are those
+    that the agent needs, loaded already: the folder holds no copies, and RLBot starts the bot with their paths.
 
     Raises:
         ConfigError: The agent does not exist, or the folder holds something else.
@@ -86,7 +89,7 @@ def export_rlbot(agent: str | Path, folder: str | Path) -> RlbotFolder:
         try:
             exported = export_agent(agent, temporary / AGENT_FILE)
             write_recording(temporary / RECORDING_FILE, record(loaded, config))
-            _write_texts(temporary, name, config)
+            _write_texts(temporary, name, config, plugins)
             tested = check_folder(temporary)
             replace_folder(temporary, target)
         finally:
@@ -123,14 +126,19 @@ def _check_free(target: Path) -> None:
         raise ConfigError(f"{target} already exists and is not an earlier export; choose another folder")
 
 
-def _write_texts(folder: Path, name: str, config: RocketConfig) -> None:
+def _write_texts(folder: Path, name: str, config: RocketConfig, plugins: Sequence[str]) -> None:
     rows = [(key, value) for key, value in config.model_dump().items() if key in _LISTED and value is not None]
+    files = [str(Path(plugin).resolve()) if Path(plugin).is_file() else plugin for plugin in plugins]
+    options = "".join(f" --plugin {shlex.quote(file)}" for file in files)
     values = {
         "name": name,
         "version": __version__,
         "settings": "\n".join(f"| `{key}` | {value} |" for key, value in rows),
         # A JSON string in plain ASCII is also a TOML string.
         "quoted_name": json.dumps(name),
+        "command": json.dumps(f"python bot.py{options}"),
+        "command_linux": json.dumps(f"python3 bot.py{options}"),
+        "options": options,
         "agent_id": json.dumps(f"ludus/{name}"),
         "tags": json.dumps(["1v1"] if config.seats == 2 else ["1v1", "teamplay"]),
         "description": json.dumps(f"Trained with Ludus in rocket {config.blue}v{config.orange}; for offline play."),
