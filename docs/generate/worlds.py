@@ -30,7 +30,7 @@ from ludus.training.presets import load_run_config
 from ludus.worlds.brawl.observation import FIELDS as BRAWL_FIELDS
 from ludus.worlds.rocket.observation import LAYOUTS
 
-WORLDS = ("brawl", "rocket", "mimic", "city")
+WORLDS = ("brawl", "rocket", "mimic", "city", "roshambo")
 _MEANINGS = Path(__file__).with_name("meanings.yaml")
 _DASH = "\u2011"  # a hyphen at which no line breaks
 _MANY = 5  # neighbours in a row of the observation table that are written as a range
@@ -78,7 +78,7 @@ def facts(world: str) -> str:
         ("longest episode", f"{spec.step_limit:,} steps" if spec.step_limit else "no limit"),
         ("devices", ", ".join(name.upper() if name == "cpu" else "CUDA" for name in spec.device_types)),
         ("default preset", f"`{record.default_preset}`"),
-        ("default reward", f"set `{record.default_reward}`"),
+        ("default reward", f"set `{record.default_reward}`" if record.default_reward else "event `reward`"),
     ]
     return table(("", "with default settings"), rows)
 

@@ -86,6 +86,23 @@ def test_against_another_agent(run: Run, make_agent: MakeAgent, tmp_path: Path) 
     assert [row["verdict"] for row in comparison["rows"]][0::2] == ["better", "no difference seen"]
 
 
+def test_a_population_is_scored(run: Run, make_agent: MakeAgent, tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text("population: true\nmatches: 20\n")
+    arguments = ("benchmark", make_agent("duel"), "--suite", file)
+    code, out, err = run(*arguments)
+    assert code == 0, err
+    lines = [line for line in out.splitlines() if "population" in line or "aggregate" in line]
+    assert [line.split(" (")[0].rpartition(" ")[0] for line in lines] == [
+        "population return",
+        "within-population exploitability",
+        "aggregate",
+    ]
+    score = json.loads(run(*arguments, "--json")[1])["population"]
+    assert score["exploiter"] in ("rock", "cycle", "random")
+    assert score["aggregate"]["value"] == score["mean_return"]["value"] - score["exploitability"]["value"]
+
+
 def test_faults_are_one_error(run: Run, make_agent: MakeAgent, suite: Path) -> None:
     agent = make_agent("duel")
     suite.write_text(SUITE.replace("opponent: rock", "opponent: rok"))

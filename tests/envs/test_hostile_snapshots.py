@@ -18,6 +18,7 @@ from ludus.envs.warp_tools import struct_fields, struct_views
 from ludus.worlds.brawl.kernels import structs as brawl
 from ludus.worlds.city.game.kernels import structs as city
 from ludus.worlds.rocket.kernels import structs as rocket
+from ludus.worlds.roshambo.kernels import structs as roshambo
 
 GAMES = 2
 # A world, its settings, the bots that play, and how many steps they play first.
@@ -31,6 +32,7 @@ WORLDS: dict[str, tuple[str, dict[str, Any], tuple[str, ...], int]] = {
         30,
     ),
     "mimic": ("mimic", {"friction_range": (0.5, 1.0), "starts": "adaptive", "pushes": {"impulse_ns": 20.0}}, (), 10),
+    "roshambo": ("roshambo", {"throws": 40}, ("meta", "matcher"), 20),
     "tug": ("tug", {}, ("random", "strong"), 3),
     **{name: (name, {}, (), 2) for name in ("dig", "duel", "endless", "identity", "point", "recall", "rps")},
 }
@@ -42,7 +44,8 @@ STRUCTS: dict[str, Any] = {
     "balls": rocket.Ball,
     "city-v1/table/cities": city.City,
 }
-MATCHES = {"brawl": brawl.Match, "rocket": rocket.Match}
+MATCHES = {"brawl": brawl.Match, "rocket": rocket.Match, "roshambo": roshambo.Match}
+MEMOS = {"roshambo": roshambo.Memo}
 FLOATS = (float("nan"), float("inf"), -float("inf"), 3e38, -3e38, 1e-40, 1e7, -1.0)
 
 
@@ -52,13 +55,15 @@ def extremes(dtype: torch.dtype) -> tuple[float, ...]:
     if dtype == torch.bool:
         return (0, 1)
     limits = torch.iinfo(dtype)
-    return (limits.min, limits.max, limits.max - 20, -1, 1000)
+    return (limits.min, limits.max, limits.max - 20, -1, min(1000, limits.max))
 
 
 def fields(world: str, snapshot: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
     """Yields a view of every number of a snapshot, by name."""
     for name, tensor in snapshot.items():
         struct = MATCHES.get(world) if name == "matches" else STRUCTS.get(name)
+        if name == "bot_memory":
+            struct = MEMOS.get(world, struct)
         if struct is None:
             yield name, tensor
         else:

@@ -16,6 +16,7 @@ BRAWL = PresetDirectory(find_world("brawl").package).names()
 CITY = [name for name in PresetDirectory(find_world("city").package).names() if name != "micropolis"]
 MIMIC = PresetDirectory(find_world("mimic").package).names()
 ROCKET = PresetDirectory(find_world("rocket").package).names()
+ROSHAMBO = PresetDirectory(find_world("roshambo").package).names()
 BUDGET_AND_CADENCE = {
     "total_env_steps",
     "evaluation.every_env_steps",
@@ -104,6 +105,14 @@ def test_a_preset_of_rocket_trains(preset: str, tmp_path: Path) -> None:
     if config.curriculum:  # numbers of rows that nothing else divides
         minibatches = config.hyperparameters.model_copy(update={"n_minibatches": 1})
     two_iterations(config.model_copy(update={"ppo": minibatches, "evaluation": evaluation}), tmp_path, most_seats=2)
+
+
+@pytest.mark.parametrize("preset", ROSHAMBO)
+def test_a_preset_of_roshambo_trains(preset: str, tmp_path: Path) -> None:
+    if preset == "population":
+        pytest.importorskip("pyspiel", reason="the package open_spiel is missing: pip install -e '.[openspiel]'")
+    small = ["world.num_envs=16", "world.settings.throws=20", "ppo.n_steps=64", "ppo.batch_size=512", "league.keep=3"]
+    two_iterations(load_run_config("roshambo", preset, overrides=[*small, "evaluation.matches=1"]), tmp_path)
 
 
 def test_the_three_stages_of_rocket_have_teams_of_their_own_and_past_selves_in_15_of_100_games() -> None:

@@ -11,7 +11,7 @@ from ludus.cli.options import AgentName, AsJson, Deterministic, Device, Games, P
 from ludus.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ludus.evaluation.benchmark import Benchmark, Comparison, Judgement, Readiness, RowDifference
+    from ludus.evaluation.benchmark import Benchmark, Comparison, Judgement, Population, Readiness, RowDifference
     from ludus.evaluation.results import Estimate
 
 EXIT_NOT_READY = 1
@@ -91,8 +91,19 @@ def _show(played: "Benchmark", title: str) -> None:
     show_table(("row", "matches", *columns), cells, title=title)
     outcome = played.rows[0].outcome
     echo(f"mean over all rows: {_plain_name(outcome)} {_value(outcome, played.overall, with_interval=True)}")
+    if played.population is not None:
+        _show_population(played.population)
     if played.readiness is not None:
         _show_readiness(played.readiness)
+
+
+def _show_population(population: "Population") -> None:
+    for name, estimate, note in (
+        ("population return", population.mean_return, ""),
+        ("within-population exploitability", population.exploitability, f", by {population.exploiter}"),
+        ("aggregate", population.aggregate, ": return minus exploitability"),
+    ):
+        echo(f"{name} {_value('mean_return', estimate, with_interval=True)}{note}")
 
 
 def _show_readiness(readiness: "Readiness") -> None:

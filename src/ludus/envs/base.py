@@ -70,6 +70,8 @@ class EnvSpec:
         action_places: In a MultiDiscrete space of kinds and cells: the grid that the cells are of, over a picture among
             the observations, so that a policy can see every cell where it is. None where actions have no places.
         kind_names: Names of the kinds of action, for people; empty where they have none.
+        bot_families: Further scripted players that `BatchedEnv.bots` can make, by what is before the colon of a name:
+            `openspiel` for `openspiel:greenberg`. They play where they are named, and not among all bots of the world.
 
     Raises:
         ConfigError: The mirror, or what is said about choices, does not fit the spaces.
@@ -98,6 +100,7 @@ class EnvSpec:
     exploratory_kinds: tuple[int, ...] = ()
     action_places: ActionGrid | None = None
     kind_names: tuple[str, ...] = ()
+    bot_families: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         said = (self.action_mask, self.action_uses, self.exploratory_kinds, self.action_places)

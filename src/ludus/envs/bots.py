@@ -151,7 +151,7 @@ def bot_names(spec: EnvSpec) -> tuple[str, ...]:
 
 def is_bot(name: str, spec: EnvSpec) -> bool:
     """Return whether a name, which may carry settings as in `counter:delay=8`, is that of a bot of the world."""
-    return name.partition(":")[0] in bot_names(spec)
+    return name.partition(":")[0] in (*bot_names(spec), *spec.bot_families)
 
 
 def find_bot(bot: str | PythonBot, spec: EnvSpec) -> PythonBot | None:
@@ -159,7 +159,7 @@ def find_bot(bot: str | PythonBot, spec: EnvSpec) -> PythonBot | None:
     if isinstance(bot, PythonBot):
         return bot
     name, _, settings = bot.partition(":")
-    if name in spec.bots:
+    if name in spec.bots or name in spec.bot_families:
         return None
     if name not in registered_bots(spec):
         raise UnknownNameError(f"bot of {spec.id}", name, (*bot_names(spec), FROM_PLUGIN))

@@ -6,7 +6,7 @@ Rows with the same perturbation and number of matches share their batches.
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -198,6 +198,54 @@ class RowResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Population:
+    """How an agent does against a population of opponents, all with equal weight.
+
+    After Lanctot et al., "Population-based Evaluation in Repeated Rock-Paper-Scissors as a Benchmark for Multiagent
+    Reinforcement Learning", arXiv 2303.03196. Of a zero-sum game, in units of the return of a match.
+
+    Attributes:
+        mean_return: Mean over the population of the agent's mean return.
+        exploitability: What the best exploiter within the population wins against the agent on average: the negative of
+            the lowest mean return. Below 0 if the agent beats everyone. The lowest of several estimates is biased, so
+            with few matches it is too high.
+        exploiter: Name of that row.
+        aggregate: Return minus exploitability; its interval takes the exploiter as given.
+    """
+
+    mean_return: Estimate
+    exploitability: Estimate
+    exploiter: str
+    aggregate: Estimate
+
+    @classmethod
+    def of(cls, rows: "Sequence[RowResult]") -> "Population":
+        """Compute all from the rows of a suite."""
+        returns = [row.numbers["mean_return"] for row in rows]
+        worst = min(range(len(rows)), key=lambda index: returns[index].value)
+        lowest, mean = returns[worst], mean_over_rows(returns)
+        # aggregate = sum_i c_i * return_i with c_i = 1 / rows, and 1 more for the exploiter's row.
+        weights = [1.0 / len(rows) + (index == worst) for index in range(len(rows))]
+        error = math.hypot(*(weight * each.standard_error for weight, each in zip(weights, returns, strict=True)))
+        matches = mean.matches
+        return cls(
+            mean,
+            replace(lowest, kind="mean", value=-lowest.value),
+            rows[worst].row.name,
+            Estimate("mean", mean.value + lowest.value, matches, error * math.sqrt(matches)),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        return {
+            "mean_return": self.mean_return.as_json(),
+            "exploitability": self.exploitability.as_json(),
+            "exploiter": self.exploiter,
+            "aggregate": self.aggregate.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Benchmark:
     """Results of a suite.
 
@@ -206,12 +254,14 @@ class Benchmark:
         rows: In the order of the suite.
         readiness: Which tier the agent reaches; None if the suite has no tiers.
         seconds: Wall time.
+        population: The score against the population of opponents; None if the suite has none.
     """
 
     world: str
     rows: tuple[RowResult, ...]
     readiness: Readiness | None
     seconds: float
+    population: Population | None = None
 
     @property
     def overall(self) -> Estimate:
@@ -225,6 +275,7 @@ class Benchmark:
             "rows": [row.as_json() for row in self.rows],
             "overall": {"number": self.rows[0].outcome, **self.overall.as_json()},
             "readiness": None if self.readiness is None else self.readiness.as_json(),
+            "population": None if self.population is None else self.population.as_json(),
             "seconds": self.seconds,
         }
 
@@ -301,7 +352,8 @@ def run_benchmark(
         done += size
     in_order = tuple(found[index] for index in range(len(rows)))
     readiness = judge(suite, [(result.row, result.numbers) for result in in_order])
-    return Benchmark(agent.spec.id, in_order, readiness, time.perf_counter() - started_s)
+    population = Population.of(in_order) if suite.population else None
+    return Benchmark(agent.spec.id, in_order, readiness, time.perf_counter() - started_s, population)
 
 
 def compare_benchmarks(first: Benchmark, second: Benchmark, confidence: float = 0.95) -> Comparison:

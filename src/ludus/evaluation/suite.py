@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from ludus.config import KeyPath, Node, PresetDirectory, read_config, read_layers, short, show_path, suggest
-from ludus.core.errors import ConfigFault, LudusError, UnknownNameError
+from ludus.core.errors import ConfigFault, LudusError, MissingDependencyError, UnknownNameError
 from ludus.envs.base import BatchedEnv
 from ludus.envs.world import known_world
 from ludus.envs.world_parts import metrics_of, scenarios_of
@@ -73,12 +73,15 @@ class Suite(_Frozen):
         deterministic: Whether agents take their most likely action instead of sampling.
         tiers: Names of the tiers, the lowest first; none if the suite only measures.
         rows: The rows; if left out, every bot of the world, or every scenario.
+        population: Whether the opponents are a population that the agent is scored against; see
+            `ludus.evaluation.benchmark.Population`.
     """
 
     matches: Annotated[int, Field(ge=1, le=1_000_000)] = 200
     deterministic: bool = False
     tiers: tuple[_Name, ...] = ()
     rows: tuple[SuiteRow, ...] = ()
+    population: bool = False
 
 
 def suite_names(world: str) -> tuple[str, ...]:
@@ -109,9 +112,10 @@ def load_suite(file: Path, env: BatchedEnv) -> Suite:
 
     Raises:
         ConfigFileError: The file has errors; all of them are listed, each with its position.
+        MissingDependencyError: An opponent needs a library that is not installed.
     """
     directory = next(directory for directory in _directories(env.spec.id) if directory.names())
-    checks = (_check_targets, partial(_check_rows, env))
+    checks = (_check_targets, partial(_check_rows, env), partial(_check_population, env))
     return read_config(Suite, read_layers(file, directory), checks)
 
 
@@ -160,6 +164,14 @@ def _check_rows(env: BatchedEnv, root: Node) -> Sequence[ConfigFault]:
     return faults
 
 
+def _check_population(env: BatchedEnv, root: Node) -> Sequence[ConfigFault]:
+    """Find a population in a world whose agents have no return or no opponents."""
+    node = root.child("population")
+    if node is None or node.content is not True or ("reward" in env.spec.events and len(set(env.spec.teams)) > 1):
+        return []
+    return [_fault(node, ("population",), f"should be left out: {env.spec.id} has no opponents or no event 'reward'")]
+
+
 def _check_player(env: BatchedEnv, path: KeyPath, row: Node, *, alone: bool) -> list[ConfigFault]:
     opponent, scenario = row.child("opponent"), row.child("scenario")
     if alone and opponent is not None:
@@ -176,6 +188,8 @@ def _check_player(env: BatchedEnv, path: KeyPath, row: Node, *, alone: bool) -> 
         return [_fault(row, path, f"should name an opponent, such as one of {', '.join(env.spec.bots) or 'no bots'}")]
     try:
         find_player(str(opponent.content), env)
+    except MissingDependencyError:  # nothing is wrong with the file
+        raise
     except LudusError as error:
         return [_fault(opponent, (*path, "opponent"), str(error))]
     return []
