@@ -116,6 +116,12 @@ results-learner-device: $(READY) ## docs/research/learner.md: games on the CPU, 
 	$(BIN)/python benchmarks/learner_device.py
 	$(TABLES) learner-device
 
+results-roshambo-population: $(READY) ## docs/worlds/roshambo.md: bots scored against the 43 bots of OpenSpiel
+	$(BIN)/python benchmarks/roshambo_population.py openspiel:greenberg openspiel:iocainebot meta random openspiel:rockbot \
+	  --matches 10 --json > $(DATA)/roshambo_population.json.new
+	mv $(DATA)/roshambo_population.json.new $(DATA)/roshambo_population.json
+	$(TABLES) roshambo-population
+
 results-encoders: $(READY) ## docs/research/learner.md: streaming and window encoder
 	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
 	$(TABLES) encoders

@@ -62,6 +62,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "gymnasium-curves": learner.curves,
     "gymnasium-presets": learner.presets,
     "learner-device": learner.learner_device,
+    "roshambo-population": summaries.roshambo,
     "encoders:speed": learner.encoder_speed,
     "encoders:learning": learner.encoder_learning,
     "learn:peers": learner.peers,

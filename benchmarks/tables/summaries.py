@@ -16,6 +16,7 @@ _BRAWL = {
     "armed": ("brawl_armed.json", _H200, "10 M"),
 }
 _MIMIC = {"walk": ("mimic_walk.json", "4 M"), "walk-3d": ("mimic_walk_3d.json", "3 M")}
+_PUBLISHED = {"openspiel:greenberg": "284", "openspiel:iocainebot": "250"}  # aggregates of arXiv 2303.03196
 _CITY_PLAYERS = ("random", "greedy", "balanced")
 _HEADER = ("preset", "device", "env steps", "training in s", "seeds", "mean win rate", "hardest opponent")
 
@@ -126,6 +127,23 @@ def city() -> str:
 
 def _ended(outcome: dict[str, list[float]]) -> list[str]:
     return [shown_mean(outcome[key]) for key in ("population", "funds", "bankrupt in %")]
+
+
+def roshambo() -> str:
+    """Returns how bots score against the 43 bots of OpenSpiel."""
+    lines = []
+    for bot, scored in read_json("roshambo_population.json").items():
+        aggregate = scored["aggregate"]
+        lines.append(
+            [
+                f"`{bot}`",
+                *(f"{scored[key]['value']:,.0f}" for key in ("mean_return", "exploitability")),
+                scored["exploiter"].removeprefix("openspiel:"),
+                f"{aggregate['value']:,.0f} ({aggregate['low']:,.0f} to {aggregate['high']:,.0f})",
+                _PUBLISHED.get(bot, ""),
+            ]
+        )
+    return table(["player", "return", "exploitability", "by", "aggregate", "in the paper"], lines)
 
 
 def _span(values: Sequence[float], digits: int = 0) -> str:
