@@ -1,9 +1,9 @@
 """Tournaments: known outcomes, sides, batches, broken agent files, slow agents, and cycles."""
 
 import dataclasses
-import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -223,24 +223,26 @@ def test_settings_of_a_strangers_file_do_not_rule_the_tournament(fresh: MakePoli
 
 
 def test_who_decides_too_slowly_is_flagged(fresh: MakePolicy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries_module, "_BUDGET_S", 0.2)
+    now_s, thinking_s = 0.0, 0.01  # a clock that goes on while the agent thinks, and at no other time
     agent = Agent(fresh("duel"))
+    original = agent.predict
+
+    def ponder(*arguments: Any) -> Any:
+        nonlocal now_s
+        now_s += thinking_s
+        return original(*arguments)
+
+    monkeypatch.setattr(agent, "predict", ponder)
+    monkeypatch.setattr(entries_module, "time", SimpleNamespace(perf_counter=lambda: now_s))
     with make_env("duel") as env:
         quick = measure_reaction(agent, env)
-        assert quick.pace == "in time"
-        assert quick.frame_s == 0.1
-        assert 0.0 < quick.median_s <= quick.p99_s
-        original = agent.predict
-
-        def ponder(*arguments: Any) -> Any:
-            time.sleep(0.11)
-            return original(*arguments)
-
-        monkeypatch.setattr(agent, "predict", ponder)
+        thinking_s = 0.11
         slow = measure_reaction(agent, env)
-    assert slow.pace == "too slow"
-    assert slow.median_s > 0.11
-    assert slow.as_json()["pace"] == "too slow"
+    assert (quick.pace, quick.frame_s) == ("in time", 0.1)
+    assert quick.median_s == pytest.approx(0.01)
+    assert quick.p99_s == pytest.approx(0.01)
+    assert (slow.pace, slow.as_json()["pace"]) == ("too slow", "too slow")
+    assert slow.median_s == pytest.approx(0.11)
     assert ReactionTime(0.01, 0.2, 0.1, 100).pace == "late at times"
 
 
