@@ -124,7 +124,7 @@ class EvaluationConfig(_Frozen):
         settings: World settings that override those of the training games, such as longer matches. Observations and
             actions must stay the same.
         modes: Named settings that override the run's own and `settings`; all matches are played in each of them. None
-            plays the games of the current phase, and the best agent is then chosen anew in every phase with its own
+            plays the games of the current phase, and the best agent is then selected again in every phase with its own
             games.
         matches: Matches per opponent and mode; episodes per scenario, or in a world without opponents.
         seed: Seed of the evaluation games, the same every time, so that numbers can be compared.

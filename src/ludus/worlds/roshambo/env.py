@@ -28,8 +28,8 @@ VERSION = 1
 class RoshamboEnv(KernelEnv):
     """Repeated rock-paper-scissors: 1,000 throws per match, and every throw counts.
 
-    Nobody can be beaten by playing evenly, and evenly is how nobody is beaten. Points come from recognising how the
-    opponent chooses its throws while giving away nothing to an opponent that tries the same.
+    A player who throws all three with equal chances cannot lose on average, and cannot win either. Points come from
+    recognizing how the opponent chooses its throws without becoming predictable.
 
     ## Actions
     `Discrete(3)`: 0 rock, 1 paper, 2 scissors. Each beats the one before it; rock beats scissors.

@@ -1,4 +1,4 @@
-"""The scripted players as one kernel: each draws its parameters anew for every match, so one name is a population.
+"""The scripted players as one kernel: each draws new parameters for every match, so one name is a population.
 
 The ideas are those of the RoShamBo programming competitions: frequency counting, Markov prediction, matching the
 history, and, above them, keeping the score of several predictions and of their rotations (second-guessing). A bot is a
