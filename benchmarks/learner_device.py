@@ -40,17 +40,21 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=DATA)
     options = parser.parse_args()
     set_up_device(options.device)
-    rows = []
-    for world, preset, sizes in CASES:
-        for games, width in sizes if world in options.worlds else ():
-            row = measure(with_sizes(load_run_config(world, preset), games, width), options.device, options.repeats)
-            rows.append(row)
-            print(*(f"{name} {row[name]}" for name in FIELDS), sep=", ", flush=True)
+    kept = []
+    if options.out.exists():
+        with options.out.open(newline="", encoding="utf-8") as file:
+            kept = [row for row in csv.DictReader(file) if row["world"] not in options.worlds]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(kept)
+        for world, preset, sizes in CASES:
+            for games, width in sizes if world in options.worlds else ():
+                row = measure(with_sizes(load_run_config(world, preset), games, width), options.device, options.repeats)
+                writer.writerow(row)
+                file.flush()  # an interrupted measurement keeps what it has
+                print(*(f"{name} {row[name]}" for name in FIELDS), sep=", ", flush=True)
 
 
 def with_sizes(config: TrainConfig, games: int | None, width: int | None) -> TrainConfig:

@@ -1,0 +1,240 @@
+"""Strong opponents of brawl with different best responses, and what it is worth to know which of them one meets.
+
+    python benchmarks/gauntlet.py --work runs/gauntlet --lanes 6 --device cuda      # docs/data/gauntlet.json
+
+Every member of the population is trained by self-play with a habit: keys that it never presses, or rewards of its own.
+Members of one habit are a family, which is either seen in training or kept for tests. Then:
+
+1. `members`: train them, and export them;
+2. `responses`: train a best response to each seen member, from nothing;
+3. `table`: every response, and every member, against every member;
+4. `ceiling`: agents that meet all seen members in training: blind, and an oracle that is told whom it meets, over
+   several seeds and with equal samples; each against all seen members.
+
+Steps that are done are not done again, so a benchmark that was cut off can be started again.
+"""
+
+import argparse
+import itertools
+import json
+import multiprocessing
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import ludus
+from ludus.training.callbacks import BaseCallback, Counters
+
+DATA = Path(__file__).parents[1] / "docs" / "data" / "gauntlet.json"
+KEYS = ("up", "left", "down", "right", "jump", "pick", "dodge", "light", "heavy", "taunt")
+NEVER = -20.0  # logit of a key that is never pressed
+EVALUATION_SEED = 30  # training uses others
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """What a family of members does differently.
+
+    Attributes:
+        never: Keys that it never presses.
+        rewards: Weights on top of the dense ones.
+        seen: Whether agents may meet the family in training.
+    """
+
+    never: tuple[str, ...] = ()
+    rewards: Mapping[str, float] = field(default_factory=dict)
+    seen: bool = True
+
+
+HABITS = {
+    "allround": Habit(),
+    "light": Habit(never=("heavy",)),
+    "heavy": Habit(never=("light",)),
+    "unarmed": Habit(never=("pick",)),
+    "rusher": Habit(rewards={"closing": 2.0, "damage": 0.0, "damage_offensive": 2.0}),
+    "evader": Habit(rewards={"closing": -0.3, "damage": 0.0, "damage_defensive": 2.0}),
+    "climber": Habit(rewards={"height": -0.4, "closing": 0.2}),
+    "edge": Habit(rewards={"edge_pressure": 1.0}),
+    "armed": Habit(rewards={"armed": 0.3, "damage_armed": 2.0}, seen=False),
+    "grounded": Habit(never=("jump",), seen=False),
+    "undodging": Habit(never=("dodge",), seen=False),
+    "combo": Habit(rewards={"combo": 0.5}, seen=False),
+}
+SPARRING = {"self": 10, "constant": 1, "based": 1, "aggressive": 1, "defensive": 1}
+KINDS = ("blind", "oracle")
+
+
+class Restriction(BaseCallback):
+    """Keep an agent from ever pressing some keys; its weights hold the habit, so that it needs no code."""
+
+    def __init__(self, never: Iterable[str]) -> None:
+        self._never = [KEYS.index(key) for key in never]
+
+    def on_rollout_start(self, counters: Counters) -> None:
+        """Undo what the last update may have moved."""
+        head = self.trainer.components.policy.head.linear
+        with torch.no_grad():
+            head.weight[self._never] = 0.0
+            head.bias[self._never] = NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One training: `member`, `response` or `ceiling`, of whom or of which kind, and its seed."""
+
+    step: str
+    name: str
+    seed: int
+
+    @property
+    def title(self) -> str:
+        """A name for its run folder."""
+        return f"{self.step}-{self.name}-{self.seed}"
+
+
+def main() -> None:
+    """Do the steps that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", nargs="*", default=["members", "responses", "table", "ceiling"])
+    parser.add_argument("--work", type=Path, default=Path("runs/gauntlet"))
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--lanes", type=int, default=6, help="trainings at a time")
+    parser.add_argument("--per-family", type=int, default=1, help="members with other seeds of each habit")
+    parser.add_argument("--member-steps", type=int, default=60_000_000)
+    parser.add_argument("--response-steps", type=int, default=40_000_000)
+    parser.add_argument("--ceiling-steps", type=int, default=200_000_000)
+    parser.add_argument("--seeds", type=int, default=3, help="of the ceiling")
+    parser.add_argument("--matches", type=int, default=400)
+    parser.add_argument("--out", type=Path, default=DATA)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    seeds = range(options.per_family)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.lanes, mp_context=context) as pool:
+        for step in options.steps:
+            started_s = time.monotonic()
+            if step == "members":
+                jobs = [Job("member", name, seed) for seed, name in itertools.product(seeds, HABITS)]
+            elif step == "responses":
+                jobs = [Job("response", name, 0) for name in seen_members(options.work)]
+            elif step == "ceiling":
+                jobs = [Job("ceiling", kind, seed) for seed, kind in itertools.product(range(options.seeds), KINDS)]
+            else:
+                jobs = [Job("table", name, 0) for name in contenders(options.work)]
+            for done in pool.map(run_job, jobs, itertools.repeat(vars(options))):
+                print(done, flush=True)
+            print(f"{step}: {time.monotonic() - started_s:.0f} s", flush=True)
+    write(options.work, options.out)
+
+
+def members(work: Path) -> list[str]:
+    """Return the names of all members that there are."""
+    return sorted(file.stem for file in (work / "agents").glob("*.ludus") if not file.stem.startswith("response-"))
+
+
+def seen_members(work: Path) -> list[str]:
+    """Return the members that agents may meet in training."""
+    return [name for name in members(work) if HABITS[name.rpartition("-")[0]].seen]
+
+
+def contenders(work: Path) -> list[str]:
+    """Return whom the table shows: all members, and all best responses."""
+    return sorted(file.stem for file in (work / "agents").glob("*.ludus"))
+
+
+def run_job(job: Job, options: dict[str, Any]) -> str:
+    """Do one job in a process of its own; return a line about it."""
+    torch.set_num_threads(1)
+    started_s = time.monotonic()
+    work: Path = options["work"]
+    result = work / f"{job.title}.json"
+    if result.exists():
+        return f"{job.title}: there already"
+    numbers = evaluate(job, options) if job.step == "table" else train(job, options)
+    numbers["seconds"] = round(time.monotonic() - started_s, 1)
+    result.write_text(json.dumps(numbers))
+    return f"{job.title}: {json.dumps(numbers)[:300]}"
+
+
+def evaluate(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+    """Play a contender of the table against every member."""
+    work: Path = options["work"]
+    return {"wins": win_rates(work / "agents" / f"{job.name}.ludus", members(work), options)}
+
+
+def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+    """Train one agent, and export or evaluate it."""
+    work: Path = options["work"]
+    files = {name: str(work / "agents" / f"{name}.ludus") for name in members(work)}
+    sections: dict[str, Any] = {"rewards": {"base": "dense"}, "evaluation": None, "monitoring": {"console": "off"}}
+    callbacks: list[BaseCallback] = []
+    if job.step == "member":
+        habit = HABITS[job.name]
+        callbacks = [Restriction(habit.never)]
+        opponents, total, width = dict(SPARRING), options["member_steps"], 64
+        sections["rewards"]["weights"] = dict(habit.rewards)
+    elif job.step == "response":
+        opponents, total, width = {files[job.name]: 1}, options["response_steps"], 128
+    else:
+        opponents = {files[name]: 1 for name in seen_members(work)}
+        total, width = options["ceiling_steps"], 192
+    league: dict[str, Any] = {"snapshot_every_env_steps": max(total // 20, 1), "keep": 20, "sampler": "recent"}
+    if job.name == "oracle":
+        league["reveal_opponent"] = True
+    run = ludus.train(
+        "brawl",
+        preset="quick",
+        seed=job.seed,
+        device=options["device"],
+        callbacks=callbacks,
+        opponents=opponents,
+        total_env_steps=total,
+        folder=work / job.title,
+        world={"num_envs": 2048},
+        policy={"net_arch": {"pi": [width, width], "vf": [width, width]}},
+        ppo={
+            "n_steps": 32,
+            "batch_size": 16_384,
+            "learning_rate": {"kind": "linear", "start": 1e-3, "end": 1e-4},
+            "ent_coef": 0.002,
+        },
+        league=league,
+        checkpoints={"every_env_steps": total},
+        **sections,
+    )
+    if job.step == "ceiling":
+        return {"env_steps": run.env_steps, "wins": win_rates(run.folder, members(work), options)}
+    (work / "agents").mkdir(exist_ok=True)
+    name = f"{job.name}-{job.seed}" if job.step == "member" else f"response-{job.name}"
+    size = ludus.export_agent(run.folder, work / "agents" / f"{name}.ludus").path.stat().st_size
+    return {"env_steps": run.env_steps, "bytes": size}
+
+
+def win_rates(agent: Path, names: list[str], options: dict[str, Any]) -> dict[str, float]:
+    """Return the share of matches won against each member; draws are not won."""
+    work: Path = options["work"]
+    rows = ludus.evaluate(
+        agent,
+        [work / "agents" / f"{name}.ludus" for name in names],
+        matches=options["matches"],
+        seed=EVALUATION_SEED,
+        device=options["device"],
+    ).rows
+    return {name: float(row["win_rate"]) for name, row in zip(names, rows, strict=True)}
+
+
+def write(work: Path, out: Path) -> None:
+    """Put all results into one file."""
+    results = {file.stem: json.loads(file.read_text()) for file in sorted(work.glob("*.json"))}
+    seen = {name: habit.seen for name, habit in HABITS.items()}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"seen": seen, "results": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
