@@ -245,6 +245,8 @@ class BatchedEnv(ABC):
     size of the batch nor on the number of threads. Game `i` of the batch has index `first_game + i`.
 
     `warnings` says what people should know about games with these settings before they trust their numbers.
+
+    `best_of` episodes in a row of a game are a set, over which the same opponent plays; see `play_sets`.
     """
 
     spec: EnvSpec
@@ -253,6 +255,7 @@ class BatchedEnv(ABC):
     seed: int
     first_game: int
     warnings: tuple[str, ...] = ()
+    best_of: int = 1
     _action_form: tuple[tuple[int, ...], tuple[torch.dtype, ...]] | None = None  # shape and types, once they are needed
 
     def _take_request(self, spec: EnvSpec, request: EnvRequest) -> None:
@@ -265,6 +268,10 @@ class BatchedEnv(ABC):
     def games_device(self) -> torch.device:
         """Device that the games are played on; where it is another than `device`, their tensors are copied."""
         return self.device
+
+    def play_sets(self, best_of: int) -> None:
+        """Let scripted players keep what they draw for a match over `best_of` episodes: keyed by episode // best_of."""
+        self.best_of = best_of
 
     @abstractmethod
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:

@@ -38,7 +38,8 @@ class Actor(Protocol):
         Args:
             observations: One `(games, seats, ...)` tensor per entry.
             actions: `(games, seats, ...)`; the other seats are left unchanged.
-            first: Whether this is the first step of a match, at which recurrent state is reset.
+            first: Whether this is the first step of a match, or of a set of matches, at which recurrent state is
+                reset.
         """
 
 
@@ -53,7 +54,10 @@ class NamedActor(Actor, Protocol):
 
 
 class BatchActor(Actor, Protocol):
-    """An actor that can drop games that are over."""
+    """An actor that can drop games that are over, and play several matches of a game in a row."""
+
+    def begin_matches(self, games: Tensor) -> None:
+        """Note that the next matches of the sets of `games` `(games,)` bool begin; agents keep their memory."""
 
     def keep(self, games: Tensor) -> None:
         """Keep playing only the games of this mask `(games,)`; the others cost nothing from now on."""
@@ -78,6 +82,10 @@ class BotActor:
         if first:
             self._bots.begin(self._everyone)
         self._bots.act(observations, self._assignment, actions)
+
+    def begin_matches(self, games: Tensor) -> None:
+        """Let the bots begin again; see `BatchActor.begin_matches`."""
+        self._bots.begin(games, torch.zeros_like(games))
 
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""
@@ -156,6 +164,9 @@ class AgentPlayer:
         self._memory = step.memory
         chosen = self._policy.clip_actions(step.actions).to(actions.dtype)
         actions.flatten(0, 1).index_copy_(0, self._index, chosen)
+
+    def begin_matches(self, games: Tensor) -> None:
+        """Keep the memory; see `BatchActor.begin_matches`."""
 
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""
@@ -247,6 +258,10 @@ class PerturbedPlayer:
         if self._perturbation.noise > 0.0:
             seen = {name: self._noisy(tensor) for name, tensor in seen.items()}
         self._player.act(seen, actions, first=first)
+
+    def begin_matches(self, games: Tensor) -> None:
+        """Tell the player; see `BatchActor.begin_matches`. A delay lasts into the next match of a set."""
+        self._player.begin_matches(games)
 
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""

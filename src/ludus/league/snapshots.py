@@ -121,8 +121,8 @@ class SnapshotPool:
 class SnapshotOpponents:
     """Plays snapshots in the seats that are not the learner's; every such seat of every game is a row.
 
-    A row belongs to a game and remembers what its snapshot saw in the running episode; it may move to another seat, and
-    another snapshot take it, when an episode starts.
+    A row belongs to a game and remembers what its snapshot saw since it forgot, in the running episode or set of
+    episodes; it may move to another seat, and another snapshot take it, when it forgets.
 
     Attributes:
         pool: The snapshots.
@@ -163,7 +163,7 @@ class SnapshotOpponents:
         Args:
             games: `(any,)` int64, the games that are meant.
             slots: `(any,)` int64, slot of their snapshots, -1 for none.
-            episode_starts: `(any,)` bool, whether an episode begins.
+            episode_starts: `(any,)` bool, whether the memory is forgotten: an episode, or a set of them, begins.
         """
         if not self._rows:
             return
