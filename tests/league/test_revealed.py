@@ -111,7 +111,7 @@ def test_who_is_told_wins_where_a_blind_learner_can_only_guess() -> None:
     returns = []
     for reveal in (True, False):
         with Components(make_config(league={"reveal_opponent": reveal})) as components:
-            for _ in range(30):
+            for _ in range(20):
                 components.learner.iterate(0.0)
             returns.append(float(components.buffer.rewards.mean()))
     assert returns[0] > 0.9

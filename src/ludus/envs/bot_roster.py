@@ -118,6 +118,11 @@ class _PythonRoster:
         self._frames = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
         self._episodes = torch.full_like(self._frames, -1)
         self._sets = self._episodes if env.best_of == 1 else self._episodes.clone()
+        # Random bits of every seat that stay for a set: drawn when one begins, not in every step.
+        self._games = env.first_game + torch.arange(env.num_envs, device=env.device)
+        self._seat_numbers = torch.arange(self._seats, device=env.device)
+        self._drawn = torch.zeros(env.num_envs * self._seats, dtype=torch.int64, device=env.device)
+        self._draw()
 
     def begin(self, games: Tensor, set_starts: Tensor) -> None:
         """See `BotRoster.begin`; it changes tensors in place, so that a CUDA graph may hold it."""
@@ -126,6 +131,11 @@ class _PythonRoster:
         if self._sets is not self._episodes:
             self._sets += set_starts
         self._frames.masked_fill_(games, 0)
+        self._draw()
+
+    def _draw(self) -> None:
+        bits = stream_hash_tensor(self._env.seed, self._games, self._sets, 0, _STREAM_PARAMETER)
+        self._drawn.copy_(mix(bits.unsqueeze(1), self._seat_numbers).flatten())
 
     def act(self, observations: Observations, assignment: Tensor, actions: Tensor) -> None:
         """See `BotRoster.act`."""
@@ -143,7 +153,7 @@ class _PythonRoster:
                     self._frames[games],
                     mix(stream_hash_tensor(self._env.seed, *keys, _STREAM_CHANCE), seat),
                     mix(stream_hash_tensor(self._env.seed, *keys[:2], keys[2] // _NOISE_STEPS, _STREAM_NOISE), seat),
-                    mix(stream_hash_tensor(self._env.seed, keys[0], self._sets[games], 0, _STREAM_PARAMETER), seat),
+                    self._drawn[rows],
                 )
                 with torch.no_grad():
                     into.index_copy_(0, rows, player.act(step).to(into.dtype))
@@ -172,6 +182,7 @@ class _PythonRoster:
         check_tensors(given, counters, "the bots in Python", ranges=ranges)
         for name, tensor in counters.items():
             tensor.copy_(given[name])
+        self._draw()
         rest = {name: tensor for name, tensor in state.items() if name not in counters}
         for index, player in self._players.items():
             prefix = f"{index}."
