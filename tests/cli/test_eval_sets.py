@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ludus.training import TrainConfig, train
+import ludus
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -23,8 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "league": {"best_of": 2},
         "evaluation": {"every_env_steps": 1000, "matches": 4, "score": "win_rate_match_2"},
     }
-    train(TrainConfig.model_validate(config), folder)
-    return folder
+    return ludus.train(config, folder=folder, overrides=["monitoring.console=off"]).folder
 
 
 def test_the_run_evaluates_in_the_sets_of_its_league(folder: Path) -> None:
@@ -58,3 +57,8 @@ def test_a_plot_needs_sets(run: Run, folder: Path, tmp_path: Path) -> None:
     code, _, err = run("eval", folder, "--plot", tmp_path / "sets.png", "--device", "cpu")
     assert code == 2
     assert "--best-of" in err
+
+
+def test_the_command_of_the_model_card_plays_the_sets_of_the_run(run: Run, folder: Path, tmp_path: Path) -> None:
+    assert run("export", folder, "--out", tmp_path / "sets.ludus", "--card", tmp_path / "sets.md")[0] == 0
+    assert "--best-of 2" in (tmp_path / "sets.md").read_text()
