@@ -12,6 +12,7 @@ from torch import Tensor
 import ludus
 from ludus import make_env
 from ludus.core.errors import ConfigError
+from ludus.envs import bots
 from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec
 from ludus.envs.bots import BotObservation
 from ludus.envs.revealed import RevealedEnv, revealed_spec
@@ -36,8 +37,9 @@ NAMES = ("paper", "rock", "scissors")
 
 
 @pytest.fixture(autouse=True)
-def bots() -> None:
+def _more_bots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register bots of duel that always play the same, as `rock` does."""
+    monkeypatch.setattr(bots, "_REGISTERED", {})
 
     def always(throw: int) -> Any:
         def play(observation: BotObservation, state: None) -> tuple[Tensor, None]:

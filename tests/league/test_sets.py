@@ -9,6 +9,7 @@ import ludus
 from ludus import make_env
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.random import stream_hash_tensor
+from ludus.envs import bots
 from ludus.envs.base import BatchedEnv
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import BotObservation
@@ -131,7 +132,8 @@ def test_games_that_restart_begin_a_new_set() -> None:
 
 
 @pytest.mark.parametrize("best_of", [1, BEST_OF])
-def test_a_bot_in_python_draws_its_parameters_once_per_set(best_of: int) -> None:
+def test_a_bot_in_python_draws_its_parameters_once_per_set(best_of: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bots, "_REGISTERED", {})
     seen: list[tuple[list[float], list[float]]] = []
 
     def watcher(observation: BotObservation, state: None) -> tuple[Tensor, None]:
