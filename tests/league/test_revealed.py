@@ -31,6 +31,7 @@ from ludus.store import save_checkpoint
 from ludus.training import TrainConfig
 from ludus.training.components import Components, PhaseStart
 from ludus.training.preflight import verify
+from ludus.training.summary import summarise
 
 ROCK, PAPER, SCISSORS = ([9.0 if place == throw else -9.0 for place in range(3)] for throw in range(3))
 NAMES = ("paper", "rock", "scissors")
@@ -222,6 +223,16 @@ def test_phases_share_one_list() -> None:
 
 def test_the_checks_before_a_run_play_it() -> None:
     assert any("update" in line for line in verify(make_config(total_env_steps=1000)))
+
+
+def test_the_summary_names_whom_it_is_told_and_the_sets() -> None:
+    config = make_config(league={"reveal_opponent": True, "best_of": 3}, evaluation={"matches": 6})
+    lines = "\n".join(summarise(config, None, ""))
+    assert "told who it plays: paper, rock, scissors" in lines
+    assert "in sets of 3" in lines
+    assert "6 matches in sets of 3 against every bot" in lines
+    # 8 numbers of the world and 3 identities: (11 + 1) * 16 + 17 * 3 of the actor, (11 + 1) * 16 + 17 of the critic.
+    assert "452 parameters" in lines
 
 
 def test_somebody_must_be_there_to_be_revealed() -> None:
