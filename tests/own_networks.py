@@ -169,3 +169,22 @@ class BrokenState(Recurrent):
             "other type": (features, following | {"steps": following["steps"].float()}),
         }
         return faults[self.fault]
+
+
+class StepCounter(nn.Module):
+    """Plays by its memory alone: choice 0 in the first `period` steps that it remembers, then 1, then 2, then 0 again.
+
+    Its logits are constants, but for a parameter that every network needs.
+    """
+
+    def __init__(self, spec: EnvSpec, period: int = 4) -> None:
+        super().__init__()
+        self.period, self.strength = period, nn.Parameter(torch.tensor(40.0))
+
+    def initial_state(self, rows: int) -> State:
+        return {"steps": torch.zeros(rows, dtype=torch.int64, device=self.strength.device)}
+
+    def forward(self, observations: dict[str, Tensor], state: State) -> tuple[Any, State]:
+        choice = state["steps"] // self.period % 3
+        logits = self.strength * nn.functional.one_hot(choice, 3).float()
+        return (logits, 0.0 * logits.sum(-1)), {"steps": state["steps"] + 1}

@@ -13,7 +13,7 @@ from ludus.core.errors import ConfigError
 from ludus.envs.base import BatchedEnv, Observations, action_dtypes
 from ludus.envs.world_parts import current_styles
 from ludus.evaluation.matches import Progress
-from ludus.evaluation.players import AgentPlayer, BotActor
+from ludus.evaluation.players import AgentPlayer, BotActor, opponent_identities
 from ludus.policies.policy import Policy, RecurrentState, Step
 
 Floats = NDArray[np.float32]
@@ -180,10 +180,13 @@ class _Recorder:
                 "an agent of a world with opponents"
             )
         own = teams == sides[games % plan.matches % len(sides)].unsqueeze(1)
-        self._agent = AgentPlayer(env, own, self._policy, seed=plan.seed)
-        self._twin_player = None if self._twin is None else AgentPlayer(env, own, self._twin, deterministic=True)
-        self._others: list[BotActor] = []
         self._labels = games // plan.matches
+        told = opponent_identities(self._policy.spec, plan.styles, self._labels) if self._has_bots else None
+        self._agent = AgentPlayer(env, own, self._policy, seed=plan.seed, identity=told)
+        self._twin_player = None
+        if self._twin is not None:
+            self._twin_player = AgentPlayer(env, own, self._twin, deterministic=True, identity=told)
+        self._others: list[BotActor] = []
         if self._has_bots:
             names = self._labels.to(torch.int32).unsqueeze(1)
             self._others = [BotActor(env, plan.styles, torch.where(own, -1, names))]

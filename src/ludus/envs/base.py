@@ -33,6 +33,8 @@ from ludus.envs.spaces import Reflection as Reflection
 Observations: TypeAlias = dict[str, Tensor]
 Blocks: TypeAlias = Mapping[str, Mapping[str, tuple[int, int]]]
 
+OPPONENT_IDENTITY = "opponent_identity"  # observation entry that tells who the opponent is; see `ludus.envs.revealed`
+
 
 @dataclass(frozen=True, slots=True)
 class EnvSpec:
@@ -72,6 +74,8 @@ class EnvSpec:
         kind_names: Names of the kinds of action, for people; empty where they have none.
         bot_families: Further scripted players that `BatchedEnv.bots` can make, by what is before the colon of a name:
             `openspiel` for `openspiel:greenberg`. They play where they are named, and not among all bots of the world.
+        opponent_names: Whom the values of the entry `opponent_identity` stand for, where a learner is told who it
+            plays; see `ludus.envs.revealed`. No world sets it itself.
 
     Raises:
         ConfigError: The mirror, or what is said about choices, does not fit the spaces.
@@ -101,6 +105,7 @@ class EnvSpec:
     action_places: ActionGrid | None = None
     kind_names: tuple[str, ...] = ()
     bot_families: tuple[str, ...] = ()
+    opponent_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         said = (self.action_mask, self.action_uses, self.exploratory_kinds, self.action_places)
@@ -112,6 +117,9 @@ class EnvSpec:
                 f"{self.id} has {self.choices.counts[0]} kinds of action; kind_names must be as many different names, "
                 f"got {', '.join(self.kind_names)}"
             )
+        identity = self.observation_space.spaces.get(OPPONENT_IDENTITY)
+        if self.opponent_names and (identity is None or identity.shape != (len(set(self.opponent_names)),)):
+            raise ConfigError(f"{self.id} needs an entry {OPPONENT_IDENTITY} with a value for each of opponent_names")
         for entry, names in self.fields.items():
             space = self.observation_space.spaces.get(entry)
             groups = {name.rpartition(".")[0] for name in names}
@@ -245,6 +253,8 @@ class BatchedEnv(ABC):
     size of the batch nor on the number of threads. Game `i` of the batch has index `first_game + i`.
 
     `warnings` says what people should know about games with these settings before they trust their numbers.
+
+    `best_of` episodes in a row of a game are a set, over which the same opponent plays; see `play_sets`.
     """
 
     spec: EnvSpec
@@ -253,6 +263,7 @@ class BatchedEnv(ABC):
     seed: int
     first_game: int
     warnings: tuple[str, ...] = ()
+    best_of: int = 1
     _action_form: tuple[tuple[int, ...], tuple[torch.dtype, ...]] | None = None  # shape and types, once they are needed
 
     def _take_request(self, spec: EnvSpec, request: EnvRequest) -> None:
@@ -265,6 +276,10 @@ class BatchedEnv(ABC):
     def games_device(self) -> torch.device:
         """Device that the games are played on; where it is another than `device`, their tensors are copied."""
         return self.device
+
+    def play_sets(self, best_of: int) -> None:
+        """Let scripted players keep what they draw for a match over `best_of` episodes: keyed by episode // best_of."""
+        self.best_of = best_of
 
     @abstractmethod
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:

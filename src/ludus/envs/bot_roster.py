@@ -29,7 +29,7 @@ from ludus.envs.bots import BotObservation, PythonBot, Tree, field_tree, find_bo
 TIME_LIMIT_S = 20.0  # for one step of all games
 _SLOW_S = 1.0  # a step that takes longer is worth a warning
 _NOISE_STEPS = 4  # noise holds a random action for this long
-_STREAM_NOISE, _STREAM_CHANCE = 0xB07A, 0xB07C
+_STREAM_NOISE, _STREAM_CHANCE, _STREAM_PARAMETER = 0xB07A, 0xB07C, 0xB07D
 _ONLY = "tensor"  # how the only tensor of a state is saved
 _OBJECTS = "objects"
 
@@ -59,10 +59,15 @@ class BotRoster:
         places = [-1 if code else own.index(name) for name, code in zip(self.names, found, strict=True)]
         self._places = torch.tensor([*places, -1], dtype=torch.int32, device=env.device)
 
-    def begin(self, games: Tensor) -> None:
-        """Note that episodes of `games` `(games,)` bool begin with the next call of `act`."""
+    def begin(self, games: Tensor, set_starts: Tensor | None = None) -> None:
+        """Note that episodes begin with the next call of `act`.
+
+        Args:
+            games: `(games,)` bool, games whose episodes begin.
+            set_starts: `(games,)` bool, those of them in which a set begins; all if None.
+        """
         if self._python is not None:
-            self._python.begin(games)
+            self._python.begin(games, games if set_starts is None else set_starts)
 
     def act(self, observations: Observations, assignment: Tensor, actions: Tensor) -> None:
         """Write the bots' actions.
@@ -112,12 +117,25 @@ class _PythonRoster:
         self._starts = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
         self._frames = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
         self._episodes = torch.full_like(self._frames, -1)
+        self._sets = self._episodes if env.best_of == 1 else self._episodes.clone()
+        # Random bits of every seat that stay for a set: drawn when one begins, not in every step.
+        self._games = env.first_game + torch.arange(env.num_envs, device=env.device)
+        self._seat_numbers = torch.arange(self._seats, device=env.device)
+        self._drawn = torch.zeros(env.num_envs * self._seats, dtype=torch.int64, device=env.device)
+        self._draw()
 
-    def begin(self, games: Tensor) -> None:
+    def begin(self, games: Tensor, set_starts: Tensor) -> None:
         """See `BotRoster.begin`; it changes tensors in place, so that a CUDA graph may hold it."""
         self._starts |= games
         self._episodes += games
+        if self._sets is not self._episodes:
+            self._sets += set_starts
         self._frames.masked_fill_(games, 0)
+        self._draw()
+
+    def _draw(self) -> None:
+        bits = stream_hash_tensor(self._env.seed, self._games, self._sets, 0, _STREAM_PARAMETER)
+        self._drawn.copy_(mix(bits.unsqueeze(1), self._seat_numbers).flatten())
 
     def act(self, observations: Observations, assignment: Tensor, actions: Tensor) -> None:
         """See `BotRoster.act`."""
@@ -135,6 +153,7 @@ class _PythonRoster:
                     self._frames[games],
                     mix(stream_hash_tensor(self._env.seed, *keys, _STREAM_CHANCE), seat),
                     mix(stream_hash_tensor(self._env.seed, *keys[:2], keys[2] // _NOISE_STEPS, _STREAM_NOISE), seat),
+                    self._drawn[rows],
                 )
                 with torch.no_grad():
                     into.index_copy_(0, rows, player.act(step).to(into.dtype))
@@ -158,11 +177,12 @@ class _PythonRoster:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """See `BotRoster.load_state`."""
         counters = self._counters()
-        ranges = {"frames": (0, MAX_COUNT), "episodes": (-1, MAX_COUNT)}
+        ranges = {name: (0 if name == "frames" else -1, MAX_COUNT) for name in counters if name != "starts"}
         given = {name: tensor for name, tensor in state.items() if name in counters}
         check_tensors(given, counters, "the bots in Python", ranges=ranges)
         for name, tensor in counters.items():
             tensor.copy_(given[name])
+        self._draw()
         rest = {name: tensor for name, tensor in state.items() if name not in counters}
         for index, player in self._players.items():
             prefix = f"{index}."
@@ -172,7 +192,8 @@ class _PythonRoster:
             raise StateError(f"the state of the bots in Python has unknown parts: {', '.join(sorted(rest)[:3])}")
 
     def _counters(self) -> dict[str, Tensor]:
-        return {"starts": self._starts, "frames": self._frames, "episodes": self._episodes}
+        counters = {"starts": self._starts, "frames": self._frames, "episodes": self._episodes}
+        return counters if self._sets is self._episodes else counters | {"sets": self._sets}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +206,13 @@ class _Rows:
     frames: Tensor
     chances: Tensor  # random bits of the step
     noise: Tensor  # random bits that stay for a few steps
+    drawn: Tensor  # random bits that stay for a set
 
     def part(self, chosen: Tensor) -> "_Rows":
         """Return the rows of a mask."""
         entries = {name: tensor[chosen] for name, tensor in self.entries.items()}
-        return _Rows(
-            entries, *(getattr(self, name)[chosen] for name in ("rows", "starts", "frames", "chances", "noise"))
-        )
+        names = ("rows", "starts", "frames", "chances", "noise", "drawn")
+        return _Rows(entries, *(getattr(self, name)[chosen] for name in names))
 
 
 class _PythonPlayer(ABC):
@@ -241,7 +262,7 @@ class _PythonPlayer(ABC):
         return earlier
 
     def _observation(self, step: _Rows) -> BotObservation:
-        return BotObservation(step.entries, self._tree, step.frames, step.chances)
+        return BotObservation(step.entries, self._tree, step.frames, step.chances, step.drawn)
 
     def state(self) -> dict[str, Tensor]:
         """Return what it remembers."""
@@ -331,11 +352,11 @@ class _ObjectPlayer(_PythonPlayer):
         self._is_unsaved = False
 
     def _decide(self, step: _Rows) -> object:
-        columns = zip(step.rows.tolist(), step.starts.tolist(), step.frames, step.chances, strict=True)
+        columns = zip(step.rows.tolist(), step.starts.tolist(), step.frames, step.chances, step.drawn, strict=True)
         decided = []
-        for place, (row, is_start, frame, chance) in enumerate(columns):
+        for place, (row, is_start, frame, chance, drawn) in enumerate(columns):
             entries = {name: tensor[place] for name, tensor in step.entries.items()}
-            observation = BotObservation(entries, self._tree, frame, chance)
+            observation = BotObservation(entries, self._tree, frame, chance, drawn)
             try:
                 is_new = row not in self._objects  # also after a resume that could not restore it
                 if is_new:

@@ -289,11 +289,13 @@ class BotObservation(ObservationView):
         frame: `(rows,)` int64, steps since the episode began.
     """
 
-    __slots__ = ("_chances", "frame")
+    __slots__ = ("_chances", "_drawn", "frame")
 
-    def __init__(self, entries: Mapping[str, Tensor], tree: Tree, frame: Tensor, chances: Tensor) -> None:
+    def __init__(
+        self, entries: Mapping[str, Tensor], tree: Tree, frame: Tensor, chances: Tensor, drawn: Tensor
+    ) -> None:
         super().__init__(entries, tree)
-        self.frame, self._chances = frame, chances
+        self.frame, self._chances, self._drawn = frame, chances, drawn
 
     def uniform(self, number: int = 0) -> Tensor:
         """Return random numbers in [0, 1), one per row: the same in every run of the same seed.
@@ -302,3 +304,13 @@ class BotObservation(ObservationView):
             number: Other numbers give other, independent draws of the same step.
         """
         return uniform(mix(self._chances, number + 1))
+
+    def parameter(self, number: int = 0) -> Tensor:
+        """Return random numbers in [0, 1), one per row, that stay the same in all steps of a match, or of a set.
+
+        A bot that draws its parameters from these is the same opponent in all matches of a set (`league.best_of`).
+
+        Args:
+            number: Other numbers give other, independent draws.
+        """
+        return uniform(mix(self._drawn, number + 1))

@@ -48,6 +48,11 @@ class DeviceBridge(BatchedEnv):
         """Device that the games are played on."""
         return self.games.device
 
+    def play_sets(self, best_of: int) -> None:
+        """Let scripted players stay the same over a set; see `BatchedEnv.play_sets`."""
+        self.games.play_sets(best_of)
+        super().play_sets(best_of)
+
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         """Start new episodes; see `BatchedEnv.reset`."""
         self._check_reset(games, seed)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import torch
 
 from ludus.core.errors import ConfigError, LudusError, StateError
-from ludus.envs.base import BatchedEnv, action_dtypes
+from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, action_dtypes
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import bot_names, is_bot
 from ludus.envs.registry import make_env, place_for
@@ -179,6 +179,8 @@ def _check_agent(label: str, name: str, agent: Agent | LudusError, env: BatchedE
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise StateError(f"{part} contains NaN or Inf; train the agent again or use an earlier checkpoint")
     seen = {entry: tensor[:, 0] for entry, tensor in env.reset().items()}
+    if agent.spec.opponent_names:
+        seen[OPPONENT_IDENTITY] = torch.zeros((env.num_envs, len(agent.spec.opponent_names)), device=env.device)
     episode_starts = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
     noise = agent.policy.draw_noise(1, env.num_envs, torch.Generator(agent.device).manual_seed(0))[0]
     step = agent.policy.step(seen, agent.policy.initial(env.num_envs), episode_starts, noise)

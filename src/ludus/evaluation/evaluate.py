@@ -10,11 +10,12 @@ from typing import Any
 import torch
 
 from ludus.core.errors import CheckpointError, ConfigError, UnknownNameError
+from ludus.core.intervals import Interval, mean_of_intervals
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env, with_overrides
 from ludus.envs.world_parts import choose_scenarios, merge_settings, metrics_of
-from ludus.evaluation.matches import MAX_ENVS, Progress, partial_progress, play_first_matches
+from ludus.evaluation.matches import MAX_ENVS, Progress, check_sets, partial_progress, play_first_sets
 from ludus.evaluation.players import (
     Contender,
     Perturbation,
@@ -24,11 +25,12 @@ from ludus.evaluation.players import (
     check_registered,
     find_players,
     load_agent,
+    opponent_identities,
     perturb,
     seat_in_batch,
     seat_policy,
 )
-from ludus.evaluation.results import MatchResults, MatchStatistics, Row, concatenate, result_row
+from ludus.evaluation.results import MatchResults, MatchStatistics, Row, by_match_columns, concatenate, result_row
 from ludus.policies.agent import Agent, find_checkpoint
 from ludus.policies.policy import Policy
 from ludus.store import load_checkpoint, read_manifest
@@ -49,10 +51,12 @@ class Evaluation:
         rows: One per opponent (its name is empty in a world of one team) or per `scenario`; per `mode` where there are
             modes, and per `side`, such as `2v1`, where teams are unequal. Columns: `matches`; where there are winners
             `wins`, `draws`, `losses`, `win_rate` with `win_rate_low` and `win_rate_high`; where there is a reward
-            `mean_return` likewise; `mean_length` likewise; and the agent's episode metrics.
+            `mean_return` likewise; `mean_length` likewise; and the agent's episode metrics. With sets, the score by
+            match number too: see `by_match_columns`.
         seconds: Wall time.
         mode: Sizes of the teams, as in `EnvSpec.mode`; empty where there were several modes.
         warnings: Caveats about the games; see `BatchedEnv`.
+        best_of: Matches of a set.
     """
 
     world: str
@@ -60,6 +64,7 @@ class Evaluation:
     seconds: float
     mode: str = ""
     warnings: tuple[str, ...] = ()
+    best_of: int = 1
 
     @property
     def mean_win_rate(self) -> float | None:
@@ -84,6 +89,20 @@ class Evaluation:
         """Name of the column of `score`."""
         return next(name for name in ("win_rate", "mean_return", "mean_length") if name in self.rows[0])
 
+    @property
+    def by_match(self) -> tuple[Interval, ...]:
+        """Mean score over all rows by match number within a set, with intervals; empty without sets."""
+        numbers = range(1, self.best_of + 1) if self.best_of > 1 else ()
+        return tuple(self._mean_interval(f"{self.judged_by}_match_{number}") for number in numbers)
+
+    @property
+    def gain(self) -> Interval | None:
+        """Mean over all rows of the score in the last match of a set minus that in the first; None without sets."""
+        return self._mean_interval(f"{self.judged_by}_gain") if self.best_of > 1 else None
+
+    def _mean_interval(self, name: str) -> Interval:
+        return mean_of_intervals([Interval(row[name], row[f"{name}_low"], row[f"{name}_high"]) for row in self.rows])
+
     def mean(self, name: str) -> float:
         """Return the mean of any column over all rows with equal weight; of the first scenario where there are some.
 
@@ -98,26 +117,30 @@ class Evaluation:
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON values; None stands for an infinite bound of an interval."""
-        rows = [
-            {
-                name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in row.items()
-            }
-            for row in self.rows
-        ]
-        return {
+        document = {
             "world": self.world,
-            "opponents": rows,
+            "opponents": [_finite(row) for row in self.rows],
             "mean_win_rate": self.mean_win_rate,
             "mean_return": self.mean_return,
             "seconds": self.seconds,
             "warnings": list(self.warnings),
         }
+        if self.gain is None:
+            return document
+        curve = [{"match": number} | _finite(each._asdict()) for number, each in enumerate(self.by_match, 1)]
+        sets = {"best_of": self.best_of, "score": self.judged_by, "by_match": curve}
+        return document | sets | {"gain": _finite(self.gain._asdict())}
 
     def _mean(self, name: str) -> float | None:
         judged = self.rows[:1] if "trial" in self.rows[0] else self.rows
         values = [row[name] for row in judged if not isinstance(row.get(name, ""), str)]
         return sum(values) / len(values) if values else None
+
+
+def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }
 
 
 def evaluate(
@@ -128,6 +151,7 @@ def evaluate(
     modes: Mapping[str, Mapping[str, Any]] | None = None,
     world: str | None = None,
     matches: int = 400,
+    best_of: int = 1,
     seed: int = 0,
     device: str | torch.device | None = None,
     config: Mapping[str, Any] | None = None,
@@ -148,6 +172,8 @@ def evaluate(
             in each mode.
         world: Where to play; the agent's own world if None.
         matches: Per opponent and mode, half of them from either side; episodes per scenario.
+        best_of: Matches of a set, all of them against the same opponent from the same side, over which agents keep
+            their memory. `matches` is rounded up to whole sets. Rows then have the score by match number within a set.
         seed: Seed of everything.
         device: Where to play; for a path `cpu` if None, for a loaded agent its own device.
         config: Settings of the world; those that the agent was trained with if None.
@@ -186,12 +212,15 @@ def evaluate(
             with make_env(world, 1, place, config=settings) as env:
                 against = env.spec.bots if len(set(env.spec.teams)) > 1 else ()
                 most = min(most, env.spec.max_envs or most)
-        games = min(max(len(against), 1) * matches, max_envs, most)
+        check_sets(policy.spec, best_of)
+        games = min(max(len(against), 1) * -(-matches // best_of), max_envs, most)
         with make_env(world, max(games, 1), place, seed=seed, config=settings) as env:
             if isinstance(agent, Agent):
                 agent.check_world(env.spec)
             found = find_players(against, env)
-            evaluator = PolicyEvaluator(env, found, matches=matches, seed=seed, deterministic=deterministic)
+            evaluator = PolicyEvaluator(
+                env, found, matches=matches, best_of=best_of, seed=seed, deterministic=deterministic
+            )
             return evaluator.play(policy, progress=progress)
 
     kind, variants = ("trial", chosen) if chosen else ("mode", dict(modes or {}))
@@ -228,7 +257,8 @@ def _joined(kind: str, parts: Mapping[str, Evaluation]) -> Evaluation:
             rows.append({"opponent": row["opponent"], kind: name} | side | row)
     warnings = dict.fromkeys(text for part in parts.values() for text in part.warnings)
     seconds = sum(part.seconds for part in parts.values())
-    return Evaluation(next(iter(parts.values())).world, tuple(rows), seconds, warnings=tuple(warnings))
+    first = next(iter(parts.values()))
+    return Evaluation(first.world, tuple(rows), seconds, warnings=tuple(warnings), best_of=first.best_of)
 
 
 class PolicyEvaluator:
@@ -237,6 +267,9 @@ class PolicyEvaluator:
     Every opponent gets equally many games; in half of them the policy plays the first team, in the other half the
     second. It plays all seats of its team, and the opponent all other seats. Where teams are unequal, each side has a
     row of its own. The games of all opponents lie side by side in the batch.
+
+    With sets every game plays `best_of` matches in a row, over which all agents keep their memory, and bots the
+    parameters that they drew.
     """
 
     def __init__(
@@ -245,6 +278,7 @@ class PolicyEvaluator:
         opponents: Sequence[Player],
         *,
         matches: int = 400,
+        best_of: int = 1,
         seed: int = 0,
         deterministic: bool = False,
         perturbation: Perturbation | None = None,
@@ -254,7 +288,8 @@ class PolicyEvaluator:
         Args:
             env: Games without other players; as many as fit into one batch.
             opponents: The opponents; none in a world of one team.
-            matches: Matches per opponent.
+            matches: Matches per opponent; rounded up to whole sets.
+            best_of: Matches of a set.
             seed: Seed of everything.
             deterministic: Whether agents take the most likely action.
             perturbation: Perturbation of the policy's observations; none if None.
@@ -271,7 +306,10 @@ class PolicyEvaluator:
         if alone and opponents:
             names = ", ".join(opponent.name for opponent in opponents)
             raise ConfigError(f"{env.spec.id} has one team and no opponents, got {names}")
-        self._env, self._opponents, self._matches = env, tuple(opponents), matches
+        check_sets(env.spec, best_of)
+        env.play_sets(best_of)
+        self._env, self._opponents = env, tuple(opponents)
+        self._best_of, self._sets = best_of, -(-matches // best_of)
         self._seed, self._deterministic, self._perturbation = seed, deterministic, perturbation
         self._names = tuple(opponent.name for opponent in opponents) or ("",)
         self._episode_metrics = metrics_of(env.spec.id)
@@ -284,33 +322,47 @@ class PolicyEvaluator:
             progress: Called with the fraction that is done.
         """
         started_s = time.perf_counter()
-        results, spec = self.play_matches(policy, progress=progress), self._env.spec
+        by_match, spec = self.play_sets(policy, progress=progress), self._env.spec
+        results = concatenate(by_match)
         has_sides = len({spec.side(team) for team in spec.teams}) > 1
         rows: list[Row] = []
         for index, name in enumerate(self._names):
             for side, played in results.against(index).by_side(spec).items():
                 keys = {"opponent": name, "side": side} if has_sides else {}
-                rows.append(keys | result_row(name, played, self._episode_metrics, spec.rate_hz))
-        return Evaluation(spec.id, tuple(rows), time.perf_counter() - started_s, spec.mode, self._env.warnings)
+                numbered = by_match_columns([each.against(index).by_side(spec)[side] for each in by_match])
+                rows.append(keys | result_row(name, played, self._episode_metrics, spec.rate_hz) | numbered)
+        seconds = time.perf_counter() - started_s
+        return Evaluation(spec.id, tuple(rows), seconds, spec.mode, self._env.warnings, self._best_of)
 
     def play_matches(self, policy: Policy, *, progress: Progress = lambda _: None) -> MatchResults:
         """Play all matches like `play`, but return every single result instead of a table."""
-        batches = math.ceil(len(self._names) * self._matches / self._env.num_envs)
-        return concatenate(
-            [self._play_batch(policy, batch, partial_progress(progress, batch, batches)) for batch in range(batches)]
-        )
+        return concatenate(self.play_sets(policy, progress=progress))
 
-    def _play_batch(self, policy: Policy, batch: int, progress: Progress) -> MatchResults:
+    def play_sets(self, policy: Policy, *, progress: Progress = lambda _: None) -> list[MatchResults]:
+        """Play all matches like `play_matches`, and return them by their number within the set.
+
+        Row i of all of them is of the same set.
+        """
+        batches = math.ceil(len(self._names) * self._sets / self._env.num_envs)
+        played = [
+            self._play_batch(policy, batch, partial_progress(progress, batch, batches)) for batch in range(batches)
+        ]
+        return [concatenate(parts) for parts in zip(*played, strict=True)]
+
+    def _play_batch(self, policy: Policy, batch: int, progress: Progress) -> list[MatchResults]:
         env = self._env
         number = batch * env.num_envs + torch.arange(env.num_envs, device=env.device)
-        opponents = number // self._matches  # of each game; beyond the last one where a batch is not full
+        opponents = number // self._sets  # of each game; beyond the last one where a batch is not full
         counted = opponents < len(self._names)
         teams = torch.tensor(env.spec.teams, device=env.device)
         sides = torch.tensor(sorted(set(env.spec.teams)), device=env.device)
-        own_team = sides[number % self._matches % len(sides)]
+        own_team = sides[number % self._sets % len(sides)]
         seats = (teams == own_team.unsqueeze(1)) & counted.unsqueeze(1)
-        statistics = MatchStatistics(env, seats, self._episode_metrics)
-        agent = seat_policy(env, seats, policy, self._agent_seed(batch, -1), deterministic=self._deterministic)
+        statistics = MatchStatistics(env, seats, self._episode_metrics, self._best_of)
+        agent = seat_policy(
+            env, seats, policy, self._agent_seed(batch, -1), deterministic=self._deterministic,
+            identity=opponent_identities(policy.spec, self._names, torch.where(counted, opponents, -1)),
+        )  # fmt: skip
         noise_seed = stream_hash(self._seed, batch, _STREAM_NOISE)
         actors = [
             perturb(agent, self._perturbation, noise_seed, env.device),
@@ -323,7 +375,7 @@ class PolicyEvaluator:
             ),
         ]
         seed = self._seed if batch == 0 else stream_hash(self._seed, batch, _STREAM_GAMES)
-        steps = play_first_matches(env, actors, statistics, seed=seed, counted=counted, progress=progress)
+        steps = play_first_sets(env, actors, statistics, self._best_of, seed=seed, counted=counted, progress=progress)
         return statistics.results(opponents, steps)
 
     def _agent_seed(self, batch: int, index: int) -> int:

@@ -1,7 +1,9 @@
 """Players: bots by name, agents by path, people at the keyboard, and the actors that play their seats in a batch."""
 
+import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -13,7 +15,7 @@ from ludus.algorithms.ppo.native_mlp import NativeMlp, supports
 from ludus.algorithms.ppo.optimizer import FlatAdam
 from ludus.core.errors import ConfigError, UnsupportedError, did_you_mean
 from ludus.core.files import suggest_run
-from ludus.envs.base import BatchedEnv, Observations
+from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, EnvSpec, Observations
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import PythonBot, as_bot, bot_names, is_bot
 from ludus.envs.display import PolicyOutput, display_of
@@ -25,6 +27,8 @@ from ludus.policies.description import PolicyDescription
 from ludus.policies.export import EXPORT_SUFFIX
 from ludus.policies.policy import Policy, RecurrentState, kind_shares
 from ludus.rollout.inference import InferenceBackend, make_inference
+
+logger = logging.getLogger(__name__)
 
 _AGENT_PATHS = "the folder of a run or a checkpoint, or a file of `ludus export`"
 
@@ -38,7 +42,8 @@ class Actor(Protocol):
         Args:
             observations: One `(games, seats, ...)` tensor per entry.
             actions: `(games, seats, ...)`; the other seats are left unchanged.
-            first: Whether this is the first step of a match, at which recurrent state is reset.
+            first: Whether this is the first step of a match, or of a set of matches, at which recurrent state is
+                reset.
         """
 
 
@@ -53,7 +58,10 @@ class NamedActor(Actor, Protocol):
 
 
 class BatchActor(Actor, Protocol):
-    """An actor that can drop games that are over."""
+    """An actor that can drop games that are over, and play several matches of a game in a row."""
+
+    def begin_matches(self, games: Tensor) -> None:
+        """Note that the next matches of the sets of `games` `(games,)` bool begin; agents keep their memory."""
 
     def keep(self, games: Tensor) -> None:
         """Keep playing only the games of this mask `(games,)`; the others cost nothing from now on."""
@@ -78,6 +86,10 @@ class BotActor:
         if first:
             self._bots.begin(self._everyone)
         self._bots.act(observations, self._assignment, actions)
+
+    def begin_matches(self, games: Tensor) -> None:
+        """Let the bots begin again; see `BatchActor.begin_matches`."""
+        self._bots.begin(games, torch.zeros_like(games))
 
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""
@@ -114,6 +126,7 @@ class AgentPlayer:
         seed: int = 0,
         deterministic: bool = False,
         inference: InferenceBackend | None = None,
+        identity: Tensor | None = None,
     ) -> None:
         """Seat the policy.
 
@@ -125,6 +138,8 @@ class AgentPlayer:
             seed: Seed of the sampled actions.
             deterministic: Whether to take the most likely action instead of sampling.
             inference: Inference backend for sampled actions; the policy itself if None.
+            identity: `(games, names)` float32, what a policy that is told who it plays is told in each game, see
+                `opponent_identities`; zeros, nobody that it knows, if None.
 
         Raises:
             ConfigError: The policy is on another device than the games.
@@ -139,12 +154,19 @@ class AgentPlayer:
         self._index = seats.flatten().nonzero().squeeze(1)
         self._memory: RecurrentState = {}
         self._noise: Tensor | None = None
+        self._identity: Tensor | None = None
+        if policy.spec.opponent_names:
+            told = torch.zeros((env.num_envs, len(policy.spec.opponent_names)), device=env.device)
+            told = told if identity is None else identity
+            self._identity = told[self._index.div(self._seats, rounding_mode="floor")]
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
         """Write the policy's actions; see `Actor.act`."""
         if first:
             self._memory, self._noise = self._policy.initial(len(self._index)), None
         rows = {name: tensor.flatten(0, 1).index_select(0, self._index) for name, tensor in observations.items()}
+        if self._identity is not None:
+            rows[OPPONENT_IDENTITY] = self._identity
         episode_starts = torch.full(self._index.shape, first, dtype=torch.bool, device=self._index.device)
         if self.show_policy is not None:
             self.show_policy(self._policy_output(rows, episode_starts))
@@ -157,10 +179,14 @@ class AgentPlayer:
         chosen = self._policy.clip_actions(step.actions).to(actions.dtype)
         actions.flatten(0, 1).index_copy_(0, self._index, chosen)
 
+    def begin_matches(self, games: Tensor) -> None:
+        """Keep the memory; see `BatchActor.begin_matches`."""
+
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""
         kept = games[self._index.div(self._seats, rounding_mode="floor")]
         self._index = self._index[kept]
+        self._identity = None if self._identity is None else self._identity[kept]
         self._memory = {name: tensor[kept] for name, tensor in self._memory.items()}
         self._noise = None
 
@@ -248,6 +274,10 @@ class PerturbedPlayer:
             seen = {name: self._noisy(tensor) for name, tensor in seen.items()}
         self._player.act(seen, actions, first=first)
 
+    def begin_matches(self, games: Tensor) -> None:
+        """Tell the player; see `BatchActor.begin_matches`. A delay lasts into the next match of a set."""
+        self._player.begin_matches(games)
+
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""
         self._player.keep(games)
@@ -291,13 +321,16 @@ class Player:
     bot: PythonBot | None = None
 
     def seat(
-        self, env: BatchedEnv, seat: int, *, seed: int = 0, deterministic: bool = False
+        self, env: BatchedEnv, seat: int, *, seed: int = 0, deterministic: bool = False, against: str = ""
     ) -> AgentPlayer | BotPlayer:
-        """Take the same seat in every game."""
+        """Take the same seat in every game; `against` is the name of the opponent, for agents that are told it."""
         if self.policy is None:
             return BotPlayer(env, seat, self.bot or self.name)
-        label = short_name(self.name)
-        return AgentPlayer(env, one_seat(env, seat), self.policy, name=label, seed=seed, deterministic=deterministic)
+        known = torch.full((env.num_envs,), 0 if against else -1, device=env.device)
+        return AgentPlayer(
+            env, one_seat(env, seat), self.policy, name=short_name(self.name), seed=seed, deterministic=deterministic,
+            identity=opponent_identities(self.policy.spec, [against], known),
+        )  # fmt: skip
 
 
 Contender: TypeAlias = str | Path | Agent | Player | Callable[..., Any]
@@ -346,10 +379,12 @@ def seat_by_team(
     teams = list(dict.fromkeys(env.spec.teams))
     if len(sides) != len(teams):
         raise ConfigError(f"{env.spec.id} has {len(teams)} sides, got {len(sides)} players")
-    return [
-        sides[teams.index(team)].seat(env, seat, seed=seed + seat, deterministic=deterministic)
-        for seat, team in enumerate(env.spec.teams)
-    ]
+    seated = []
+    for seat, team in enumerate(env.spec.teams):
+        player = sides[teams.index(team)]
+        against = next((other.name for other in sides if other is not player), "")
+        seated.append(player.seat(env, seat, seed=seed + seat, deterministic=deterministic, against=against))
+    return seated
 
 
 def seat_in_batch(
@@ -374,14 +409,57 @@ def seat_in_batch(
     for index, player in enumerate(players):
         seats = seating == index
         if player.policy is not None and bool(seats.any()):
-            actors.append(seat_policy(env, seats, player.policy, seed_of(index), deterministic=deterministic))
+            # Who else sits in the games that it plays; -1 in the others.
+            opponents = torch.where(seats.any(1), torch.where(seats, -1, seating).amax(1), -1)
+            identity = opponent_identities(player.policy.spec, [each.name for each in players], opponents)
+            seed = seed_of(index)
+            actors.append(seat_policy(env, seats, player.policy, seed, deterministic=deterministic, identity=identity))
     return actors
 
 
-def seat_policy(env: BatchedEnv, seats: Tensor, policy: Policy, seed: int, *, deterministic: bool) -> AgentPlayer:
-    """Seat a policy in the seats of a mask `(games, seats)`, with the fastest inference backend."""
+def seat_policy(
+    env: BatchedEnv,
+    seats: Tensor,
+    policy: Policy,
+    seed: int,
+    *,
+    deterministic: bool,
+    identity: Tensor | None = None,
+) -> AgentPlayer:
+    """Seat a policy in the seats of a mask `(games, seats)`, with the fastest inference backend; see `AgentPlayer`."""
     inference = None if deterministic else make_playing_inference(policy, int(seats.sum()))
-    return AgentPlayer(env, seats, policy, seed=seed, deterministic=deterministic, inference=inference)
+    return AgentPlayer(
+        env, seats, policy, seed=seed, deterministic=deterministic, inference=inference, identity=identity
+    )
+
+
+def opponent_identities(spec: EnvSpec, names: Sequence[str], opponents: Tensor) -> Tensor | None:
+    """Return what a policy is told of its opponents, `(games, identities)`; None for a policy that is told nothing.
+
+    An opponent that was not among those of its training is zeros, with a notice.
+
+    Args:
+        spec: What the policy was made for.
+        names: The opponents.
+        opponents: `(games,)` int64, index into `names` of each game's opponent, -1 for nobody that has a name.
+    """
+    if not spec.opponent_names:
+        return None
+    table = torch.zeros((len(names) + 1, len(spec.opponent_names)), device=opponents.device)  # the last row is of -1
+    for index in sorted(set(opponents.tolist())):
+        if index >= 0 and names[index] in spec.opponent_names:
+            table[index, spec.opponent_names.index(names[index])] = 1.0
+        elif index >= 0:
+            _notice(
+                f"the agent is told who it plays, but {names[index]!r} is not among {', '.join(spec.opponent_names)}: "
+                "it is told nobody"
+            )
+    return table[opponents]
+
+
+@cache  # once per process and opponent
+def _notice(text: str) -> None:
+    logger.warning("[WARN] %s", text)
 
 
 def make_playing_inference(policy: Policy, rows: int) -> InferenceBackend:

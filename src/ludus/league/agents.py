@@ -38,7 +38,8 @@ class AgentOpponents:
         self.names = tuple(agents)
         by_architecture: dict[str, list[int]] = {}
         for index, policy in enumerate(agents.values()):
-            by_architecture.setdefault(policy.config.model_dump_json(), []).append(index)
+            key = f"{policy.config.model_dump_json()} {len(policy.spec.opponent_names)}"
+            by_architecture.setdefault(key, []).append(index)
         self._groups: list[tuple[SnapshotOpponents, Tensor]] = []
         for number, members in enumerate(by_architecture.values()):
             pool = SnapshotPool(agents[self.names[members[0]]], len(members))

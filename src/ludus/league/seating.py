@@ -1,4 +1,4 @@
-"""Which seats of every game the learner plays: a team that is redrawn for every episode, or all seats."""
+"""Which seats of every game the learner plays: a team that is redrawn for every set of episodes, or all seats."""
 
 import torch
 from torch import Tensor
@@ -14,12 +14,14 @@ class TeamAssignment:
     """The learner's seats and the others'.
 
     In the first `mirrored` games the learner plays all seats. In every other game it plays all seats of one team. Teams
-    of equal size are drawn, as a pure function of (seed, game, episode), so the episode numbers are the only state.
+    of equal size are drawn, as a pure function of (seed, game, set), so the episode numbers are the only state. A set
+    is `best_of` episodes in a row, by default one.
     Where sizes differ, games take turns: the first one has the learner in a smallest team, the next one in a larger
     one. So a game has as many seats of the learner in every episode, and all tensors keep their shapes.
 
     Attributes:
         mirrored: Games in which the learner plays all seats.
+        best_of: Episodes of a set.
         sides: For each game, the learner's side as `EnvSpec.side` names it; empty where it plays all seats.
         episodes: `(games,)` int64, the number of each game's episode.
         learner: `(games, seats)` bool, the learner's seats; changed in place.
@@ -28,19 +30,20 @@ class TeamAssignment:
         other_games: `(other rows,)` int64, the game of each of the others.
     """
 
-    def __init__(self, env: BatchedEnv, seed: int, mirrored: int = 0) -> None:
+    def __init__(self, env: BatchedEnv, seed: int, mirrored: int = 0, best_of: int = 1) -> None:
         """Seat everyone for the first episodes.
 
         Args:
             env: The games.
             seed: Of the draws.
             mirrored: Games in which the learner plays all seats.
+            best_of: Episodes of a set.
 
         Raises:
             ConfigError: The world has but one team.
         """
         check_teams(env.spec)
-        self.mirrored = mirrored
+        self.mirrored, self.best_of = mirrored, best_of
         self._seed, self._seats, self._first_game = seed, env.spec.seats, env.first_game
         device, spec = env.device, env.spec
         teams = sorted(set(spec.teams))
@@ -77,8 +80,13 @@ class TeamAssignment:
         self._others.put(games, choices, base)
 
     def hashes(self, games: Tensor, stream: int) -> Tensor:
-        """Return one random number of 32 bits for the present episode of each of `games`, on the given stream."""
-        return stream_hash_tensor(self._seed, self._first_game + games, self.episodes.index_select(0, games), 0, stream)
+        """Return one random number of 32 bits for the present set of each of `games`, on the given stream."""
+        sets = self.episodes.index_select(0, games).div(self.best_of, rounding_mode="floor")
+        return stream_hash_tensor(self._seed, self._first_game + games, sets, 0, stream)
+
+    def set_starts(self, ended: Tensor) -> Tensor:
+        """Return `(games,)` bool: which of the games that `ended` `(games,)` begin a set with their present episode."""
+        return ended if self.best_of == 1 else ended & (self.episodes % self.best_of == 0)
 
 
 class _Places:

@@ -10,7 +10,7 @@ from torch import Tensor
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.random import stream_hash
 from ludus.core.state import Count, StateModel, check_tensors, load_generator
-from ludus.envs.base import BatchedEnv, Observations
+from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, Observations
 from ludus.policies.looped import stack_policies
 from ludus.policies.policy import Policy, RecurrentState, memory_ranges, part_of, reset_recurrent_state, with_prefix
 from ludus.rollout.inference import make_inference
@@ -43,11 +43,13 @@ class SnapshotPool:
 
     Attributes:
         stacked: All of them as one policy; a loop over them for a user's own network.
+        spec: What their policies are made for.
     """
 
     def __init__(self, policy: Policy, keep: int) -> None:
         """Make room for `keep` snapshots of a policy."""
         self.stacked = stack_policies(policy, keep, values=False)
+        self.spec = policy.spec
         self._snapshots: list[Snapshot] = []
 
     @property
@@ -121,8 +123,8 @@ class SnapshotPool:
 class SnapshotOpponents:
     """Plays snapshots in the seats that are not the learner's; every such seat of every game is a row.
 
-    A row belongs to a game and remembers what its snapshot saw in the running episode; it may move to another seat, and
-    another snapshot take it, when an episode starts.
+    A row belongs to a game and remembers what its snapshot saw since it forgot, in the running episode or set of
+    episodes; it may move to another seat, and another snapshot take it, when it forgets.
 
     Attributes:
         pool: The snapshots.
@@ -148,6 +150,8 @@ class SnapshotOpponents:
         self._row_slots = torch.full((self._rows,), -1, device=env.device)
         self._episode_starts = torch.ones(self._rows, dtype=torch.bool, device=env.device)
         self._any = False
+        told = len(pool.spec.opponent_names)  # the learner is nobody that they know
+        self._unknown = torch.zeros((self._rows, told), device=env.device) if told else None
         stacked = self.pool.stacked
         if self._rows:
             stacked.choose(self._row_slots)
@@ -163,7 +167,7 @@ class SnapshotOpponents:
         Args:
             games: `(any,)` int64, the games that are meant.
             slots: `(any,)` int64, slot of their snapshots, -1 for none.
-            episode_starts: `(any,)` bool, whether an episode begins.
+            episode_starts: `(any,)` bool, whether the memory is forgotten: an episode, or a set of them, begins.
         """
         if not self._rows:
             return
@@ -183,6 +187,8 @@ class SnapshotOpponents:
             return
         stacked, index = self.pool.stacked, self._seats
         frames = {name: tensor.flatten(0, 1).index_select(0, index) for name, tensor in observations.items()}
+        if self._unknown is not None:
+            frames[OPPONENT_IDENTITY] = self._unknown
         self._draw_noise()
         step = self._inference.step(frames, self._memory, self._episode_starts, self._noise)
         self._memory = step.memory

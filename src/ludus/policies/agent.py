@@ -22,7 +22,7 @@ from ludus.core.errors import (
     UnsupportedError,
 )
 from ludus.core.files import existing_folder, suggest_run
-from ludus.envs.base import EnvSpec, action_dtypes
+from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec, action_dtypes
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
 from ludus.policies.network import network_shapes
@@ -205,8 +205,14 @@ class Agent:
         return latent.cpu().numpy() if as_numpy else latent
 
     def check_world(self, spec: EnvSpec) -> None:
-        """Raise StateError unless the agent can play in the world: same name, version, shapes and actions."""
+        """Raise StateError unless the agent can play in the world: same name, version, shapes and actions.
+
+        Whether it is told who it plays does not matter: whoever seats it does that.
+        """
         own, other = (PolicyDescription.of(each, self.policy.config).model_dump() for each in (self.spec, spec))
+        for described in (own, other):
+            entries = described["observation_space"]
+            described["observation_space"] = tuple(entry for entry in entries if entry[0] != OPPONENT_IDENTITY)
         faults = [
             f"its {name} is {other[name]}, the agent's {own[name]}"
             for name in ("world", "observation_space", "action_space", *_CHOICES)
@@ -237,6 +243,10 @@ class Agent:
             given = {next(iter(self._shapes)): observation}
         else:
             raise ObservationError(f"{self.spec.id} has several entries: pass a mapping with {', '.join(self._shapes)}")
+        if self.spec.opponent_names and OPPONENT_IDENTITY not in given:  # nobody that it knows
+            first = next(name for name in self._shapes if name != OPPONENT_IDENTITY)
+            rows = np.shape(given[first])[: np.ndim(given[first]) - len(self._shapes[first])] if first in given else ()
+            given[OPPONENT_IDENTITY] = np.zeros((*rows, len(self.spec.opponent_names)), np.float32)
         if set(given) != set(self._shapes):
             names = ", ".join(map(str, given)) or "none"
             raise ObservationError(f"{self.spec.id} is observed by {', '.join(self._shapes)}; got {names}")

@@ -30,8 +30,9 @@ _MAX_NAME = 255  # letters
 _MAX_ROWS = 100_000  # kinds of action
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
 # 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins; 6 a
-# user's own network and dropout: only policies that have these are of format 6.
-_FORMAT = 6
+# user's own network and dropout, 7 the names of revealed opponents: only policies that have these are of formats 6, 7.
+_FORMAT = 7
+_NETWORK_FORMAT = 6
 _USUAL_FORMAT = 5
 _NEW_SETTINGS = ("module", "module_kwargs", "dropout")  # of format 6
 
@@ -115,6 +116,8 @@ class PolicyDescription(_Frozen):
     plugins: tuple[Annotated[str, Field(max_length=_MAX_NAME)], ...] = Field(default=(), max_length=_MAX_ENTRIES)
     # Names of the values of observation entries, where a user's own network may ask for them, else none.
     fields: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=_MAX_ENTRIES)
+    # Whom the values of the entry `opponent_identity` stand for, where the policy is told who it plays, else none.
+    opponent_names: tuple[str, ...] = Field(default=(), max_length=_MAX_ENTRIES)
     # Version of this form; descriptions that do not tell it are of the first.
     format: int = Field(default=1, ge=1, le=_FORMAT)
 
@@ -139,14 +142,17 @@ class PolicyDescription(_Frozen):
             bots=spec.bots if classifies else (),
             plugins=tuple(dict.fromkeys((*plugins_needed(spec.id), *sources))),
             fields={} if config.module is None else {name: tuple(names) for name, names in spec.fields.items()},
-            format=_FORMAT if config.module is not None or config.dropout > 0.0 else _USUAL_FORMAT,
+            opponent_names=spec.opponent_names,
+            format=_format_of(spec, config),
         )
 
     @model_serializer(mode="wrap")
     def _leave_out_new(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what format 5 does not know where it says nothing: such agents stay readable everywhere."""
+        """Leave out what older formats do not know where it says nothing: such agents stay readable everywhere."""
         document: dict[str, Any] = handler(self)
         if self.format < _FORMAT:
+            document.pop("opponent_names", None)
+        if self.format < _NETWORK_FORMAT:
             document.pop("fields", None)
             document["config"] = {key: value for key, value in document["config"].items() if key not in _NEW_SETTINGS}
         return document
@@ -181,4 +187,12 @@ class PolicyDescription(_Frozen):
             action_uses=self.action_uses,
             exploratory_kinds=self.exploratory_kinds,
             action_places=None if self.action_places is None else ActionGrid(*self.action_places),
+            opponent_names=self.opponent_names,
         )
+
+
+def _format_of(spec: EnvSpec, config: PolicyConfig) -> int:
+    """Return the oldest format that can hold a policy."""
+    if spec.opponent_names:
+        return _FORMAT
+    return _NETWORK_FORMAT if config.module is not None or config.dropout > 0.0 else _USUAL_FORMAT

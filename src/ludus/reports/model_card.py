@@ -200,6 +200,8 @@ def _command(subject: CardSubject, run: RunData) -> str:
         for name in run.setting(f"evaluation.{key}") or ():
             words += [option, str(name)]
     words += ["--matches", str(run.setting("evaluation.matches")), "--seed", str(run.setting("evaluation.seed"))]
+    best_of = run.setting("evaluation.best_of") or run.setting("league.best_of")
+    words += ["--best-of", str(best_of)] if best_of not in (None, 1) else []
     words += ["--deterministic"] if run.setting("evaluation.deterministic") else []
     return shlex.join(words)
 

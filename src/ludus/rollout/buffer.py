@@ -29,6 +29,12 @@ class Minibatch:
     actions: Tensor
     targets: Targets
     bots: Tensor | None = None
+    memory_starts: Tensor | None = None  # where the memory is forgotten, if that is not at every episode start
+
+    @property
+    def forgets(self) -> Tensor:
+        """`(steps, segments)` bool, frames before which the memory is forgotten; `Policy.unroll` takes them."""
+        return self.episode_starts if self.memory_starts is None else self.memory_starts
 
 
 class Frame(NamedTuple):
@@ -51,6 +57,8 @@ class RolloutBuffer:
         memory: `(steps / sequence_length, rows, ...)` an entry, the memory before each sequence's first frame.
         actions: `(steps, rows, *action_shape)`.
         episode_starts: `(steps, rows)` bool, frames that are the first of an episode.
+        memory_starts: `(steps, rows)` bool, frames before which the memory is forgotten: the same tensor as
+            `episode_starts`, unless the memory is kept over sets of episodes.
         dones: `(steps, rows)` bool, steps in which the episode ended.
         rewards: `(steps, rows)`, as the world gave them.
         bootstraps: `(steps, rows)`, value of the final observation where the episode was truncated, else 0.
@@ -61,8 +69,16 @@ class RolloutBuffer:
         frames: The same, step by step.
     """
 
-    def __init__(self, policy: Policy, steps: int, rows: int, sequence_length: int) -> None:
-        """Allocate the tensors; `sequence_length` divides `steps`, see `PpoConfig.sequence_length_for`."""
+    def __init__(self, policy: Policy, steps: int, rows: int, sequence_length: int, *, has_sets: bool = False) -> None:
+        """Allocate the tensors.
+
+        Args:
+            policy: The policy that plays.
+            steps: Steps of a rollout.
+            rows: Rows of the learner.
+            sequence_length: Steps of a sequence; it divides `steps`, see `PpoConfig.sequence_length_for`.
+            has_sets: Whether the memory is kept over sets of episodes.
+        """
         device = policy.device
         self.steps, self.rows = steps, rows
         self.sequence_length = sequence_length
@@ -78,6 +94,7 @@ class RolloutBuffer:
         self.actions = torch.zeros((steps, rows, *head.action_shape), dtype=head.action_dtype, device=device)
         flags = torch.zeros((2, steps, rows), dtype=torch.bool, device=device)
         self.episode_starts, self.dones = flags[0], flags[1]
+        self.memory_starts = torch.zeros_like(self.episode_starts) if has_sets else self.episode_starts
         self._floats = torch.zeros((6, steps, rows), device=device)
         self.rewards, self.bootstraps, self.log_probs, self.values, self.advantages, self.returns = self._floats
         self.last_values = torch.zeros(rows, device=device)
@@ -131,6 +148,7 @@ class RolloutBuffer:
             actions=self.actions.flatten(0, 1)[frames],
             targets=Targets(*learned),
             bots=None if self.bots is None else self.bots.flatten()[frames],
+            memory_starts=None if self.memory_starts is self.episode_starts else self.memory_starts.flatten()[frames],
         )
 
 

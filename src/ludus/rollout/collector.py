@@ -15,7 +15,7 @@ from ludus.rollout.advantages import compute_gae
 from ludus.rollout.buffer import Frame, RolloutBuffer
 from ludus.rollout.episodes import EpisodeStatistics
 from ludus.rollout.inference import InferenceBackend, make_inference
-from ludus.rollout.learner_batch import LearnerBatch, NamedOpponents, Opponents
+from ludus.rollout.learner_batch import LearnerBatch, NamedOpponents, Opponents, SetOpponents
 from ludus.rollout.rewards import RewardFunction, RolloutReward, StepRewards, reward_event
 
 
@@ -64,9 +64,10 @@ class Collector:
         self.rows = LearnerBatch(env, learner)
         if opponents is None and not self.rows.plays_all:
             raise ConfigError("some seats are not the learner's: pass opponents, or learner=None to play all seats")
-        self.buffer = RolloutBuffer(
-            policy, config.n_steps, self.rows.count, config.sequence_length_for(has_memory=policy.has_memory)
-        )
+        # Over a set of episodes the memory is kept; without sets it is forgotten where episodes start.
+        self._sets = opponents if isinstance(opponents, SetOpponents) and opponents.best_of > 1 else None
+        length = config.sequence_length_for(has_memory=policy.has_memory)
+        self.buffer = RolloutBuffer(policy, config.n_steps, self.rows.count, length, has_sets=self._sets is not None)
         self._reward = reward if isinstance(reward, RolloutReward) else StepRewards(reward)
         self._reward.begin(config.n_steps, self.rows)
         self._opponents = opponents
@@ -77,6 +78,7 @@ class Collector:
         self._actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
         self._observations = env.reset()
         self._episode_starts = torch.ones(self.rows.count, dtype=torch.bool, device=policy.device)
+        self._memory_starts = self._episode_starts
         self._memory: RecurrentState = policy.initial(self.rows.count)
         self._episodes = EpisodeStatistics(self.rows.count, policy.device)
 
@@ -96,16 +98,20 @@ class Collector:
         buffer.episode_starts[1:].copy_(buffer.dones[:-1])
         buffer.episode_starts[0].copy_(first_starts)
         self._episode_starts = buffer.dones[-1].clone()
+        if self._sets is None:
+            self._memory_starts = self._episode_starts
         observations = {name: self.rows.take(tensor) for name, tensor in self._observations.items()}
         buffer.rewards.copy_(self._reward.rewards())
-        buffer.last_values.copy_(self._inference.value(observations, self._memory, self._episode_starts))
+        buffer.last_values.copy_(self._inference.value(observations, self._memory, self._memory_starts))
         self._finish()
         self.stopwatch.lap("other")
 
     def _step(self, t: int, frame: Frame, noise: Tensor) -> None:
         for name, tensor in self._observations.items():
             frame.observations[name].copy_(self.rows.take(tensor))
-        step = self._inference.step(frame.observations, self._memory, self._episode_starts, noise)
+        if self._sets is not None:
+            self.buffer.memory_starts[t].copy_(self._memory_starts)
+        step = self._inference.step(frame.observations, self._memory, self._memory_starts, noise)
         self._memory = step.memory
         frame.actions.copy_(step.actions)
         frame.log_probs.copy_(step.log_probs)
@@ -120,12 +126,14 @@ class Collector:
         self._reward.record(t, result)
         frame.dones.copy_(self.rows.take_games(result.ended))
         self._bootstrap(frame, result)
-        self._episode_starts = frame.dones
+        self._memory_starts = frame.dones
         # Those of this step: the next may be drawn below.
         if frame.bots is not None and self._classified_opponents is not None:
             frame.bots.copy_(self.rows.take_games(self._classified_opponents.bots_met()))
         if self._opponents is not None:
             self._opponents.after_step(result)
+            if self._sets is not None:
+                self._memory_starts = self.rows.take_games(self._sets.set_starts(result.ended))
         self._observations = result.observations
         self.stopwatch.lap("other")
 
@@ -169,6 +177,7 @@ class Collector:
     def state(self) -> dict[str, Tensor]:
         """Return copies of what the next rollout needs beside the games' own snapshot."""
         fixed = {"starts": self._episode_starts, "running": self._episodes.running, "rows": self.rows.index}
+        fixed |= {} if self._sets is None else {"memory_starts": self._memory_starts}
         return {name: tensor.clone() for name, tensor in (fixed | with_prefix("memory", self._memory)).items()}
 
     def load_state(
@@ -179,13 +188,16 @@ class Collector:
         ranges = memory_ranges(own) | {"rows": (0, self.env.num_envs * self.env.spec.seats - 1)}
         check_tensors(state, own, "the collector", ranges=ranges, advice="use the same policy config, games and seats")
         device = self.policy.device
-        self._episode_starts = state["starts"].to(device, copy=True)
+        self._episode_starts = self._memory_starts = state["starts"].to(device, copy=True)
+        if self._sets is not None:
+            self._memory_starts = state["memory_starts"].to(device, copy=True)
         self._episodes.running.copy_(state["running"])
         self.rows.index.copy_(state["rows"])
         self._memory = {name: tensor.to(device, copy=True) for name, tensor in part_of(state, "memory").items()}
         self._observations = observations
         if games_restarted:
             self._episode_starts.fill_(True)
+            self._memory_starts.fill_(True)
             self._episodes.running.zero_()
 
 

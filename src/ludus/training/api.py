@@ -101,6 +101,7 @@ class TrainedRun:
         scenarios: Sequence[str] | None = None,
         modes: Mapping[str, Mapping[str, Any]] | None = None,
         matches: int = 400,
+        best_of: int = 1,
         seed: int = 0,
         device: str | None = None,
         config: Mapping[str, Any] | None = None,
@@ -108,8 +109,8 @@ class TrainedRun:
     ) -> Evaluation:
         """Evaluate its best agent; see `ludus.evaluate`."""
         return evaluate(
-            self.folder, opponents, scenarios=scenarios, modes=modes, matches=matches, seed=seed, device=device,
-            config=config, deterministic=deterministic,
+            self.folder, opponents, scenarios=scenarios, modes=modes, matches=matches, best_of=best_of, seed=seed,
+            device=device, config=config, deterministic=deterministic,
         )  # fmt: skip
 
     def metrics(self) -> dict[str, NDArray[np.float64] | NDArray[np.str_]]:

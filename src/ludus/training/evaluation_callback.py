@@ -38,7 +38,7 @@ class EvaluationCallback:
 
     def __init__(self, config: TrainConfig) -> None:
         self._config, self._world, self._modes = config.evaluation, config.world.name, config.judged_modes()
-        self._names_modes = config.names_modes
+        self._names_modes, self._best_of = config.names_modes, config.evaluated_best_of
         self._plateau = config.guard.plateau
         self.best, self.since_best = -math.inf, 0  # the highest score so far, and evaluations since then
         self.is_due = False  # whether the agent is to be evaluated before the run continues
@@ -69,7 +69,8 @@ class EvaluationCallback:
             return f"evaluation, {config.matches} episodes{where}"
         count = len(spec.bots if config.opponents is None else config.opponents)
         modes = f" in each of {', '.join(self._modes)}" if self._modes else ""
-        return f"evaluation, {config.matches} matches against each of {count} opponents{modes}"
+        sets = f" in sets of {self._best_of}" if self._best_of > 1 else ""
+        return f"evaluation, {config.matches} matches{sets} against each of {count} opponents{modes}"
 
     def evaluate(
         self, policy: Policy, counters: Counters, settings: Mapping[str, Any], progress: Progress = lambda _: None
@@ -87,8 +88,8 @@ class EvaluationCallback:
         started_s = time.perf_counter()
         result = evaluate(
             policy, config.opponents, scenarios=config.scenarios, modes=self._modes, world=self._world,
-            config=None if self._modes else settings or None, matches=config.matches, seed=config.seed,
-            deterministic=config.deterministic, progress=progress,
+            config=None if self._modes else settings or None, matches=config.matches, best_of=self._best_of,
+            seed=config.seed, deterministic=config.deterministic, progress=progress,
         )  # fmt: skip
         self.warnings = result.warnings
         first = Evaluation(result.world, result.rows[:1], result.seconds)

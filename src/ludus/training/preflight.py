@@ -17,6 +17,7 @@ from ludus.envs.bots import FROM_PLUGIN, bot_names
 from ludus.envs.check.contract_checks import spec_faults
 from ludus.envs.registry import make_env
 from ludus.envs.world_parts import choose_scenarios, merge_settings, metrics_of
+from ludus.evaluation.matches import check_sets
 from ludus.evaluation.players import find_players
 from ludus.evaluation.results import metric_names
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
@@ -27,7 +28,7 @@ from ludus.training import estimates
 from ludus.training.adaptive_curriculum import check_adaptive_curriculum
 from ludus.training.agent_opponents import agents_in, is_known_agent
 from ludus.training.components import Components, PhaseStart, make_rewards
-from ludus.training.config import EvaluationConfig, TrainConfig
+from ludus.training.config import TrainConfig
 from ludus.training.estimates import GIB, MemoryEstimate, TimeEstimate
 from ludus.training.loggers.progress import duration
 from ludus.training.nan_guard import NanGuard
@@ -278,7 +279,12 @@ def check_players(env: BatchedEnv, config: TrainConfig, folder: Path | None = No
             raise UnknownNameError(f"{error.kind}{where}", error.name, error.valid) from error
     terms = make_rewards(env.spec, config).names
     if config.evaluation is not None:
-        _check_evaluation(env, config.evaluation, config.world.name)
+        _check_evaluation(env, config)
+    if config.league.best_of > 1 and not config.policy.has_memory:
+        logger.warning(
+            "[WARN] league.best_of is %d, but the policy has no memory: sets only fix its opponent; set "
+            "policy.recurrent or policy.strategy to let it adapt", config.league.best_of,
+        )  # fmt: skip
     names = dict.fromkeys(name for phase in phases for name, weight in phase.opponents.items() if weight)
     known = [name for name in names if name.partition(":")[0] in env.spec.bots]
     _check_opponent_classification(env.spec, config, known)
@@ -319,11 +325,14 @@ def _evaluated(spec: EnvSpec, config: TrainConfig) -> Iterator[tuple[str, Mappin
             yield f"evaluation.settings{where}", config.judged_settings(phase)
 
 
-def _check_evaluation(env: BatchedEnv, evaluation: EvaluationConfig, world: str) -> None:
+def _check_evaluation(env: BatchedEnv, config: TrainConfig) -> None:
+    evaluation, best_of = config.evaluation, config.evaluated_best_of
+    assert evaluation is not None  # noqa: S101 - for the type checker
+    check_sets(env.spec, best_of)
     if evaluation.opponents is not None:
         find_players(evaluation.opponents, env)
     if len(set(env.spec.teams)) == 1:
-        scenarios = choose_scenarios(world, evaluation.scenarios)
+        scenarios = choose_scenarios(config.world.name, evaluation.scenarios)
         if scenarios and evaluation.modes:
             raise ConfigError(
                 f"evaluation.modes names {', '.join(evaluation.modes)}, but {env.spec.id} is evaluated in its "
@@ -334,7 +343,7 @@ def _check_evaluation(env: BatchedEnv, evaluation: EvaluationConfig, world: str)
             f"evaluation.scenarios names {', '.join(evaluation.scenarios)}, but {env.spec.id} is played against "
             "opponents; use evaluation.opponents"
         )
-    valid = metric_names(env.spec, metrics_of(env.spec.id)) if evaluation.numbers() else ()
+    valid = metric_names(env.spec, metrics_of(env.spec.id), best_of) if evaluation.numbers() else ()
     for name in evaluation.numbers():
         if name not in valid:
             raise UnknownNameError("number of an evaluation", name, valid)

@@ -54,8 +54,9 @@ class RoshamboEnv(KernelEnv):
     No throws yet. `terminated` after the last throw: the clock is a rule of the game and part of the observation.
 
     ## Bots
-    20 scripted players, see `kernels.bots`; their parameters are drawn for every match. `markov-2:noise=0.1` fixes the
-    share of random throws. `openspiel:NAME` is one of the 43 bots that OpenSpiel has (extra `openspiel`).
+    20 scripted players, see `kernels.bots`; their parameters are drawn for every match, or for every set of matches
+    (`play_sets`). `markov-2:noise=0.1` fixes the share of random throws. `openspiel:NAME` is one of the 43 bots that
+    OpenSpiel has (extra `openspiel`).
     """
 
     def __init__(self, request: EnvRequest) -> None:
@@ -100,7 +101,9 @@ class RoshamboEnv(KernelEnv):
     def _make_rules(self) -> Rules:
         rules = Rules()
         throws = self.config.throws
-        counts = {"throws": throws, "per_throw": 1.0 / throws, "first_game": self.first_game}
+        counts = {
+            "throws": throws, "per_throw": 1.0 / throws, "first_game": self.first_game, "best_of": self.best_of,
+        }  # fmt: skip
         warp_tools.fill_struct(rules, {**counts, "seed_hash": stream_hash(self.seed)})
         return rules
 

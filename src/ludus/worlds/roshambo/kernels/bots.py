@@ -1,5 +1,7 @@
 """The scripted players as one kernel: each draws new parameters for every match, so one name is a population.
 
+Where matches are played in sets (`Rules.best_of`), parameters are drawn for every set.
+
 The ideas are those of the RoShamBo programming competitions: frequency counting, Markov prediction, matching the
 history, and, above them, keeping the score of several predictions and of their rotations (second-guessing). A bot is a
 function of the history and of the random streams of its match. It has no tables of its own: to count what followed a
@@ -35,7 +37,7 @@ class Sight:
     game: wp.int32
     seat: wp.int32
     frame: wp.int32  # throws played
-    drawn: wp.uint32  # random bits of the match: the bot's parameters
+    drawn: wp.uint32  # random bits of the set: the bot's parameters
     chance: wp.uint32  # random bits of the throw
 
 
@@ -67,7 +69,7 @@ def is_alike(history: wp.array2d[wp.int8], game: int, frame: int, other: int, ma
 
 @wp.func
 def parameter(s: Sight, number: int) -> wp.uint32:
-    """Return random bits that stay the same for the whole match; numbers give independent ones."""
+    """Return random bits that stay the same for the whole set; numbers give independent ones."""
     return mix(s.drawn, wp.uint32(number))
 
 
@@ -468,12 +470,14 @@ def bot_kernel(
         return
     bot = roster[entry]
     match = matches[game]
-    key = mix(mix(rules.seed_hash, wp.uint32(rules.first_game + game)), wp.uint32(match.episode))
+    own = mix(rules.seed_hash, wp.uint32(rules.first_game + game))
+    key = mix(own, wp.uint32(match.episode))
+    set_key = mix(own, wp.uint32(match.episode / rules.best_of))
     s = Sight()
     s.game = game
     s.seat = seat
     s.frame = match.frame
-    s.drawn = mix(key, wp.uint32(wp.static(int(Stream.MATCH)) + seat))
+    s.drawn = mix(set_key, wp.uint32(wp.static(int(Stream.MATCH)) + seat))
     s.chance = mix(mix(key, wp.uint32(match.frame)), wp.uint32(wp.static(int(Stream.THROW)) + seat))
     slip = mix(s.chance, wp.uint32(2))
     throw = int(0)

@@ -42,6 +42,7 @@ class Rules:
     per_throw: wp.float32  # 1 / throws
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32
+    best_of: wp.int32  # matches in a row of a game that are one set; bots keep their parameters over it
 
 
 def check_state(snapshot: Mapping[str, Tensor], throws: int) -> None:
