@@ -37,7 +37,7 @@ def agents(
         for each in listed
     ]
     print_table(("name", "world", "what it is", "measured", "size", "trained with"), rows)
-    print_ok(f"{len(rows)} agents; use a name wherever a command takes an agent: ludus demo {listed[0]['name']}")
+    print_ok(f"{len(rows)} agents; use a name wherever a command takes an agent: ludus demo NAME")
 
 
 def _facts(name: str) -> dict[str, Any]:
