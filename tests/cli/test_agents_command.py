@@ -60,6 +60,15 @@ def test_a_card_is_printed_below_its_description(run: Run) -> None:
     assert out.isascii()
 
 
+def test_the_agents_of_a_world_are_among_what_is_known_of_it(run: Run) -> None:
+    code, out, _ = run("envs", "brawl")
+    assert code == 0
+    assert "\nagents: champion, rookie\n" in out
+    code, out, _ = run("demo", "mimic", "--video", "a.gif", "--frames", 1)
+    assert code == 0
+    assert "for an agent: ludus demo RUN, or --agent walker" in out
+
+
 def test_unknown_names_are_explained(run: Run) -> None:
     for arguments, message in (
         (("agents", "champoin"), "[ERROR] unknown shipped agent 'champoin' (did you mean 'champion'?); valid: builder"),

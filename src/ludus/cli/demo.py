@@ -69,6 +69,7 @@ def demo(
     from ludus.evaluation.live_match import LiveMatch
     from ludus.evaluation.players import seat_by_team
     from ludus.evaluation.rendering import RenderOptions
+    from ludus.policies.shipped import agent_names
 
     if window and video is not None:
         raise ConfigError(f"--window shows the match and writes no video; leave --video {video} out, or --window")
@@ -83,7 +84,10 @@ def demo(
         pictures = display_of(world).pictures if loaded is None else None
         if pictures is not None:
             _refuse(env, {"--left": left, "--against": right, "--record": record, "--view": view})
-            print_ok(f"no agent is named, so {world} shows what it has without one; for an agent: ludus demo RUN")
+            known = "".join(f", or --agent {name}" for name in agent_names(env.spec.id))
+            print_ok(
+                f"no agent is named, so {world} shows what it has without one; for an agent: ludus demo RUN{known}"
+            )
             _show_pictures(pictures, env, target, frames=frames)
             return
         contenders = _contenders(env, player, loaded, left, right)

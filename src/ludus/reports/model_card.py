@@ -142,8 +142,7 @@ def _each(sessions: Sequence[Mapping[str, Any]], say: Any) -> str:  # noqa: ANN4
 
 def _typed(words: Sequence[object]) -> str:
     """Return a command as it was typed: where the program is installed is of no use on another machine."""
-    program, *arguments = map(str, words)
-    return shlex.join([Path(program).name, *arguments])
+    return shlex.join(str(word) if place else Path(str(word)).name for place, word in enumerate(words))
 
 
 def _machine(session: Mapping[str, Any]) -> str:
