@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from benchmarks.shipped_agents import sentence
 
 import ludus
 from ludus.core.errors import ConfigError, FormatError, StateError, UnknownNameError
@@ -215,3 +216,11 @@ def test_a_card_without_a_description_is_an_error(
     monkeypatch.setattr(shipped, "_folder", lambda: here)
     with pytest.raises(FormatError, match=f"(?s){message}"):
         shipped.describe_agent("odd")
+
+
+def test_a_measured_result_is_one_sentence() -> None:
+    rows = [{"opponent": name, "matches": count, "win_rate": rate} for name, count, rate in
+            (("based", 10, 0.5), ("based", 10, 1.0), ("random", 20, 1.0))]  # fmt: skip
+    assert sentence("brawl-v1", {"opponents": rows}) == "wins 87.5 % of 40 matches against 2 bots"
+    alone = [{"opponent": "", "matches": 10, "stable": 1.0}, {"opponent": "", "matches": 30, "stable": 0.6}]
+    assert sentence("mimic-v1", {"opponents": alone}) == "walks stably in 70.0 % of 40 episodes"
