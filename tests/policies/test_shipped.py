@@ -41,13 +41,15 @@ class Bound(NamedTuple):
     least: float
 
 
+# Until the first goal, for at most 30 s: a whole match of rocket takes minutes.
+GOAL = {"mode": "1v1", "episode": "goal", "episode_s": 30.0, "no_touch_s": 15.0, "setters": {"kickoff": 1}}
 PLAYED = {
-    "champion": Bound({"opponents": ["aggressive"], "matches": 64}, "win_rate", 0.8),
-    "rookie": Bound({"opponents": ["random"], "matches": 64}, "win_rate", 0.5),
-    "striker": Bound({"opponents": ["chaser"], "matches": 64}, "win_rate", 0.6),
-    "novice": Bound({"opponents": ["idle"], "matches": 64}, "win_rate", 0.5),
-    "walker": Bound({"scenarios": ["walk"], "matches": 4}, "stable", 0.9),
-    "builder": Bound({"matches": 4}, "population_most", 100.0),
+    "champion": Bound({"opponents": ["aggressive"], "matches": 32}, "win_rate", 0.9),
+    "rookie": Bound({"opponents": ["random"], "matches": 32}, "win_rate", 0.5),
+    "striker": Bound({"opponents": ["chaser"], "matches": 64, "config": GOAL}, "win_rate", 0.55),
+    "novice": Bound({"opponents": ["idle"], "matches": 64, "config": GOAL}, "win_rate", 0.05),
+    "walker": Bound({"scenarios": ["walk"], "matches": 2}, "mean_length", 1000.0),
+    "builder": Bound({"matches": 2}, "mean_length", 150.0),
 }
 
 
@@ -98,9 +100,13 @@ def test_an_agent_plays_as_well_as_it_should(name: str) -> None:
     assert mean(ludus.evaluate(name, **asked, seed=1), number) >= least
 
 
-@pytest.mark.parametrize(("strong", "weak", "least"), [("champion", "rookie", 0.8), ("striker", "novice", 0.8)])
-def test_the_strong_agent_beats_the_weak_one(strong: str, weak: str, least: float) -> None:
-    assert mean(ludus.evaluate(strong, [weak], matches=64, seed=1), "win_rate") >= least
+@pytest.mark.parametrize(
+    ("strong", "weak", "config", "least"), [("champion", "rookie", None, 0.9), ("striker", "novice", GOAL, 0.75)]
+)
+def test_the_strong_agent_beats_the_weak_one(
+    strong: str, weak: str, config: Mapping[str, Any] | None, least: float
+) -> None:
+    assert mean(ludus.evaluate(strong, [weak], matches=32, seed=1, config=config), "win_rate") >= least
 
 
 def test_no_world_and_no_bot_has_the_name_of_an_agent() -> None:

@@ -142,7 +142,9 @@ def _each(sessions: Sequence[Mapping[str, Any]], say: Any) -> str:  # noqa: ANN4
 
 def _typed(words: Sequence[object]) -> str:
     """Return a command as it was typed: where the program is installed is of no use on another machine."""
-    return shlex.join(str(word) if place else Path(str(word)).name for place, word in enumerate(words))
+    program, arguments = Path(*map(str, words[:1])), map(str, words[1:])
+    name = program.parent.name if program.name == "__main__.py" else program.name  # of `python -m ludus`
+    return shlex.join([name, *arguments])
 
 
 def _machine(session: Mapping[str, Any]) -> str:
