@@ -2,15 +2,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CORE := .venv/.core
+WINDOW := .venv/.window
 READY := .venv/.ready
 
 # Tests start many processes: each would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: train test lint pytest docs clean
+.PHONY: train play test lint pytest docs clean
 
 train: $(CORE)
 	$(BIN)/ludus train brawl --preset quick
+
+# In a window, against an agent that comes with Ludus.
+play: $(WINDOW)
+	$(BIN)/ludus play brawl --against champion
 
 # Side by side, because tests often wait for processes, screens and disks.
 test: $(READY)
@@ -35,10 +40,15 @@ $(CORE): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-# And what the tests need. After the core, so that `make -j train test` never runs two pips at once.
+# And what a window needs.
+$(WINDOW): $(CORE)
+	$(BIN)/python -m pip install --quiet --editable ".[window]"
+	touch $@
+
+# And what the tests need, windows included. After the core, so that `make -j train test` never runs two pips at once.
 $(READY): $(CORE)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
-	touch $@
+	touch $(WINDOW) $@
 
 include benchmarks/results.mk
 

@@ -12,6 +12,9 @@ results: ## this list
 results-tables: $(READY) ## writes all tables from the data that is there
 	$(TABLES)
 
+results-agents: $(READY) ## src/ludus/agents/*.md: the results of the shipped agents
+	$(BIN)/python benchmarks/shipped_agents.py measure
+
 results-brawl-bots: $(READY) ## docs/worlds/brawl.md: how the bots play
 	PYTHONPATH=. $(BIN)/python benchmarks/brawl_bots.py --matches 200
 	$(TABLES) brawl-bots

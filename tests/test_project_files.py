@@ -71,6 +71,18 @@ def test_either_command_may_come_first(fresh: Path) -> None:
         assert not [line for line in recipe(target, fresh) if "pip" in line]
 
 
+def test_playing_installs_what_a_window_needs_and_the_tests_install_it_too(fresh: Path) -> None:
+    played = recipe("play", fresh)
+    assert [line for line in played if "--editable" in line] == [
+        ".venv/bin/python -m pip install --quiet --editable .",
+        '.venv/bin/python -m pip install --quiet --editable ".[window]"',
+    ]
+    assert played[-1] == ".venv/bin/ludus play brawl --against champion"
+    assert "touch .venv/.window .venv/.ready" in recipe("pytest", fresh)
+    finish(fresh, ".core", ".window")
+    assert recipe("play", fresh) == [".venv/bin/ludus play brawl --against champion"]
+
+
 def test_the_dockerfile_builds_from_files_that_travel_and_runs_as_a_user() -> None:
     instructions = dockerfile()
     assert {name for name, _ in instructions} <= INSTRUCTIONS

@@ -192,6 +192,14 @@ def test_the_agent_can_be_evaluated_and_reported(clean: CleanEnvironment) -> Non
     assert "<html" in (clean.folder / "report.html").read_text(encoding="utf-8")
 
 
+def test_the_shipped_agents_are_installed_and_play(clean: CleanEnvironment) -> None:
+    listed = json.loads(clean.ludus("agents", "--json").stdout)["agents"]
+    assert {"champion", "rookie", "walker"} <= {each["name"] for each in listed}
+    assert all(Path(each["path"]).is_relative_to(clean.folder) for each in listed)
+    played = clean.ludus("eval", "champion", "--against", "rookie", "--matches", "4", "--json")
+    assert [row["opponent"] for row in json.loads(played.stdout)["opponents"]] == ["rookie"]
+
+
 @pytest.mark.usefixtures("trained")
 def test_a_window_names_its_extra_and_opens_once_that_is_installed(clean: CleanEnvironment) -> None:
     refused = clean.run("ludus", "demo", "runs/latest", "--video", "match.mp4")

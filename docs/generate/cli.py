@@ -15,8 +15,9 @@ _HEAD = """# Command line
 
 Generated from the commands themselves: `ludus COMMAND --help` prints the same. Settings of a run are `key=value`
 arguments and go through [the same schema](configuration.md) as a file. A command that expects a run or an agent takes
-`runs/latest` if you name none. Exit codes: 0 success, 1 a check failed or a defect, 2 a wrong argument or setting, 3 a
-run stopped by a limit, 130 and 143 interrupted.
+`runs/latest` if you name none; an agent may also be the name of a [shipped one](../howto/shipped-agents.md). Exit
+codes: 0 success, 1 a check failed or a defect, 2 a wrong argument or setting, 3 a run stopped by a limit, 130 and 143
+interrupted.
 """
 _SKIPPED = {"--help", "--install-completion", "--show-completion"}
 

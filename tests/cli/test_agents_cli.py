@@ -234,7 +234,7 @@ def test_wrong_requests_are_explained(run: Run, make_agent: MakeAgent, tmp_path:
             ("eval", duellist, "--against", "rok"),
             "'rok' (did you mean 'rock'?)",
         ),
-        (("eval", duellist, "--against", fighter), "its world is duel-v1, the agent's brawl-v1"),
+        (("eval", duellist, "--against", fighter), "it plays brawl-v1, not duel-v1"),
         (("eval", duellist, "--device", "tpu"), "[ERROR] unknown device 'tpu'; valid: cpu, cuda"),
         (("eval", tmp_path), "manifest.json: is missing"),
         (("eval", duellist, "--matches", 0), "Invalid value for '--matches'"),

@@ -19,7 +19,7 @@ def run(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+def test_bash_completes_commands_options_and_agents(tmp_path: Path) -> None:
     done = run("bash")
     assert done.returncode == 0, done.stderr
     script = tmp_path / "script.sh"
@@ -29,13 +29,15 @@ def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
         ask() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ludus_completion ludus; echo "${{COMPREPLY[@]}}"; }}
         ask ludus tra
         ask ludus train --pres
+        ask ludus agents cham
+        ask ludus eval strik
     """
     path = f"{LUDUS.parent}{os.pathsep}{os.environ['PATH']}"
     shell = subprocess.run(
         ["bash", "--noprofile", "--norc", "-c", asked], env=os.environ | {"PATH": path}, capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip
-    assert shell.stdout.split() == ["train", "--preset"], shell.stderr
+    assert shell.stdout.split() == ["train", "--preset", "champion", "striker"], shell.stderr
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish", "powershell"])

@@ -61,12 +61,16 @@ def test_the_card_names_the_code_of_every_session_and_the_parent(run: "Run", tra
     document = json.loads((folder / "run.json").read_text())
     [session] = document["sessions"]
     document["parent"] = {"folder": "runs/old", "env_steps": 640}
-    document["sessions"] = [session | {"git": {"commit": "ab" * 20, "clean": False}}, session | {"git": None}]
+    typed = ["/home/me/.venv/bin/ludus", "train", "duel", "opponents={rock: 1}"]
+    first = session | {"git": {"commit": "ab" * 20, "clean": False}, "command": typed}
+    as_module = ["/home/me/src/ludus/__main__.py", *typed[1:]]
+    document["sessions"] = [first, session | {"git": None, "command": as_module}]
     (folder / "run.json").write_text(json.dumps(document))
     assert run("export", folder, "--card", "a.md")[0] == 0
     card = (place / "a.md").read_text()
     assert f"| code | commit `{'ab' * 20}` with uncommitted changes; Ludus " in card
     assert ", not run from a git checkout |" in card
+    assert "| command | `ludus train duel 'opponents={rock: 1}'` |" in card
     assert "| `runs/old`, after 640 env steps |" in card
 
 

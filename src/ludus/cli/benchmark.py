@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Exit, Option
 
+from ludus.cli.completion import complete_agent
 from ludus.cli.console import ShareLine, echo, print_json, print_ok, print_table, print_verdict, show_table
 from ludus.cli.options import AgentName, AsJson, Deterministic, Device, Games, Plugin, Seed, load_agent_on, load_plugins
 from ludus.core.errors import ConfigError
@@ -29,7 +30,13 @@ def benchmark(
     suite: Annotated[
         str, Option(help="Name of a suite of the agent's world, or the path of a YAML file.")
     ] = "standard",
-    against: Annotated[str | None, Option(help="Folder of another agent to compare with in the same suite.")] = None,
+    against: Annotated[
+        str | None,
+        Option(
+            help="Name, folder or file of another agent to compare with in the same suite.",
+            autocompletion=complete_agent,
+        ),
+    ] = None,
     matches: Annotated[int | None, Option(min=1, help="Matches per row; overrides the suite.")] = None,
     require: Annotated[str | None, Option(help="Tier; the exit code is 1 if the agent does not reach it.")] = None,
     seed: Seed = 0,

@@ -1,6 +1,7 @@
-"""`ludus completion`: completion of commands and options with the Tab key; Typer writes the scripts."""
+"""`ludus completion`: completion of commands, options and agent names with the Tab key; Typer writes the scripts."""
 
 import os
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -42,6 +43,40 @@ def completion(
     with wrap_disk_errors(f"the completion of {chosen}"):
         _, file = write_script(shell=chosen.value, prog_name=PROGRAM, complete_var=VARIABLE)
     print_ok(f"{file} written; new shells complete ludus with the Tab key")
+
+
+def complete_agent(incomplete: str) -> list[str]:
+    """Return the shipped agents whose names begin like this, and the files and folders that do.
+
+    A shell completes paths by itself only if there is nothing else, so without a matching agent nothing is returned.
+    """
+    return _with_paths(incomplete, _agents())
+
+
+def complete_agent_or_world(incomplete: str) -> list[str]:
+    """Return what `complete_agent` does, and the worlds whose names begin like this."""
+    from ludus.envs.world import registered_worlds
+
+    return _with_paths(incomplete, sorted({*_agents(), *(world.name for world in registered_worlds())}))
+
+
+def complete_agent_name(incomplete: str) -> list[str]:
+    """Return the shipped agents whose names begin like this."""
+    return [name for name in _agents() if name.startswith(incomplete)]
+
+
+def _agents() -> tuple[str, ...]:
+    from ludus.policies.shipped import agent_names
+
+    return agent_names()
+
+
+def _with_paths(incomplete: str, names: Sequence[str]) -> list[str]:
+    matching = [name for name in names if name.startswith(incomplete)]
+    if not matching:
+        return []
+    paths = [path.name + os.sep * path.is_dir() for path in Path().iterdir() if not path.name.startswith(".")]
+    return matching + sorted(path for path in paths if path.startswith(incomplete))
 
 
 def find_shell() -> Shell:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from ludus.cli.completion import complete_agent, complete_agent_or_world
 from ludus.cli.console import ProgressLine, print_ok, print_warning
 from ludus.cli.options import ONE_BOT, Deterministic, Fps, Names, Plugin, View, find_latest, load_plugins
 from ludus.cli.play import save_replay, show_match
@@ -25,17 +26,26 @@ def demo(
         str | None,
         Argument(
             metavar="AGENT_OR_WORLD",
-            help="Folder or file of an agent, or a world to show bots in.",
+            help="Name, folder or file of an agent, or a world.",
             show_default="runs/latest, or bots if there is no run",
+            autocompletion=complete_agent_or_world,
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        Option(
+            help="Agent that plays in the world, on the left: its name, folder or file.",
+            show_default="none, so bots play",
+            autocompletion=complete_agent,
         ),
     ] = None,
     left: Annotated[
         str | None,
-        Option(help="Player that starts on the left, if not the agent: bot or folder.", show_default=ONE_BOT),
+        Option(help="Player that starts on the left, if not the agent: bot or agent.", show_default=ONE_BOT),
     ] = None,
     right: Annotated[
         str | None,
-        Option("--against", "--right", help="Player that starts on the right: bot or folder.", show_default=ONE_BOT),
+        Option("--against", "--right", help="Player that starts on the right: bot or agent.", show_default=ONE_BOT),
     ] = None,
     video: Annotated[Path | None, Option(help="Video to write, .mp4 or .gif.", show_default="demo.mp4")] = None,
     window: Annotated[bool, Option("--window", help="Show it in a window instead.")] = False,
@@ -57,25 +67,30 @@ def demo(
     from ludus.envs.display import display_of
     from ludus.evaluation.display import display_settings, make_shown_env, shown_settings
     from ludus.evaluation.live_match import LiveMatch
-    from ludus.evaluation.players import find_world, seat_by_team
+    from ludus.evaluation.players import seat_by_team
     from ludus.evaluation.rendering import RenderOptions
+    from ludus.policies.shipped import agent_names
 
     if window and video is not None:
         raise ConfigError(f"--window shows the match and writes no video; leave --video {video} out, or --window")
-    player = player or str(find_latest() or _first_world())
-    world, agent = find_world(player)
-    if agent is not None and left is not None:
+    player = player or agent or str(find_latest() or _first_world())
+    world, loaded = _find_shown(player, agent)
+    player = agent or player
+    if loaded is not None and left is not None:
         raise ConfigError(f"the agent {player} starts on the left; leave --left {left} out, or name a world instead")
-    settings = display_settings(world, shown_settings(world, agent.settings if agent else None), scenario, set_ or ())
+    settings = display_settings(world, shown_settings(world, loaded.settings if loaded else None), scenario, set_ or ())
     target = None if window else video or Path("demo.mp4")
     with make_shown_env(world, seed=seed, settings=settings, left_first=True) as env:
-        pictures = display_of(world).pictures if agent is None else None
+        pictures = display_of(world).pictures if loaded is None else None
         if pictures is not None:
             _refuse(env, {"--left": left, "--against": right, "--record": record, "--view": view})
-            print_ok(f"no agent is named, so {world} shows what it has without one; for an agent: ludus demo RUN")
+            known = "".join(f", or --agent {name}" for name in agent_names(env.spec.id))
+            print_ok(
+                f"no agent is named, so {world} shows what it has without one; for an agent: ludus demo RUN{known}"
+            )
             _show_pictures(pictures, env, target, frames=frames)
             return
-        contenders = _contenders(env, player, agent, left, right)
+        contenders = _contenders(env, player, loaded, left, right)
         match = LiveMatch(env, seat_by_team(env, contenders, seed=seed, deterministic=deterministic))
         render = RenderOptions(debug, view)
         if target is None:
@@ -83,6 +98,31 @@ def demo(
         else:
             _film(match, target, render, frames=frames, fps=fps)
         save_replay(match, record)
+
+
+def _find_shown(player: str, agent: str | None) -> "tuple[str, Agent | None]":
+    """Return the world to show, and the agent that plays in it, if one does.
+
+    Raises:
+        ConfigError: There is no such world or agent, or two agents are named.
+        StateError: The agent is for another world.
+    """
+    from ludus.envs.registry import world_id
+    from ludus.evaluation.players import find_world, load_playable_agent
+
+    if agent is None:
+        return find_world(player)
+    loaded = load_playable_agent(agent)
+    if player == agent:
+        return loaded.spec.id, loaded
+    world, other = find_world(player)
+    if other is not None:
+        raise ConfigError(
+            f"{player} is an agent, and so is --agent {agent}; leave one of them out, or make it the opponent with "
+            "--against"
+        )
+    loaded.check_world_id(world_id(world))
+    return world, loaded
 
 
 def _first_world() -> str:

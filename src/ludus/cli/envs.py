@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def envs(
     world: Annotated[str | None, Argument(help="Show everything about this world.")] = None, plugin: Plugin = None
 ) -> None:
-    """List the worlds with their seats, rate, sizes and bots; or the events, rewards and presets of one."""
+    """List the worlds with their seats, rate, sizes and bots; or the events, rewards, agents and presets of one."""
     load_plugins(plugin, world or "")
     from ludus.envs.bots import bot_names
     from ludus.envs.registry import make_env
@@ -48,6 +48,7 @@ def _tell(spec: "EnvSpec") -> None:
     from ludus.envs.bots import bot_names
     from ludus.envs.world import find_world
     from ludus.envs.world_parts import reward_sets, scenarios_of
+    from ludus.policies.shipped import agent_names
     from ludus.rewards.terms import terms_of
 
     world = spec.id
@@ -56,6 +57,7 @@ def _tell(spec: "EnvSpec") -> None:
         "events": ", ".join(spec.events),
         "state_metrics": ", ".join(spec.state_metrics),
         "bots": ", ".join(bot_names(spec)),
+        "agents": ", ".join(agent_names(world)),
         "scenarios": ", ".join(scenarios_of(world)),
         "presets": ", ".join(PresetDirectory(find_world(world).package).names()),
     }

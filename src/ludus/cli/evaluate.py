@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from ludus.cli.completion import complete_agent
 from ludus.cli.console import ShareLine, echo, print_json, print_ok, show_table
 from ludus.cli.options import AgentName, AsJson, Deterministic, Device, Games, Plugin, Seed, load_agent_on, load_plugins
 from ludus.core.errors import ConfigError, UnknownNameError
@@ -30,7 +31,11 @@ _MOST_MATCHES_SHOWN = 6  # of a set; of longer ones some, evenly spread
 def evaluate(
     agent: AgentName = None,
     against: Annotated[
-        list[str] | None, Option(help="Bot, or folder or file of an agent; may be repeated. Every bot by default.")
+        list[str] | None,
+        Option(
+            help="Bot, or name, folder or file of an agent; may be repeated. Every bot by default.",
+            autocompletion=complete_agent,
+        ),
     ] = None,
     scenario: Annotated[
         list[str] | None, Option(help="Scenario of a world without opponents; may be repeated. All by default.")

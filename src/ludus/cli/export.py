@@ -22,9 +22,10 @@ def export(
     json: AsJson = False,
 ) -> None:
     """Export an agent to one self-contained file that every command accepts; it contains no code."""
-    from ludus.core.files import write_text_atomic
+    from ludus.core.files import EXPORT_SUFFIX, write_text_atomic
     from ludus.evaluation.players import load_agent, short_name
-    from ludus.policies.export import EXPORT_SUFFIX, export_agent
+    from ludus.policies.export import export_agent
+    from ludus.policies.shipped import find_agent_path
 
     options = load_plugins(plugin)
     if card is not None and card.suffix != _CARD_SUFFIX:
@@ -50,7 +51,7 @@ def export(
         subject = CardSubject(
             target.stem, str(target), exported.sha256, said, size, exported.checkpoint, exported.env_steps
         )
-        write_text_atomic(card, write_model_card(subject, run_folder_of(Path(agent))))
+        write_text_atomic(card, write_model_card(subject, run_folder_of(find_agent_path(agent) or Path(agent))))
         written["card"] = str(card)
     if json:
         print_json(written)

@@ -14,6 +14,7 @@ from typer import Exit, Option, Typer
 from typer.core import TyperGroup
 
 from ludus import __version__
+from ludus.cli.agents import agents
 from ludus.cli.analyze import analyze
 from ludus.cli.bench import bench
 from ludus.cli.benchmark import benchmark
@@ -144,11 +145,13 @@ _add(
     "ludus demo                                         the agent of the newest run",
     "ludus demo runs/mine --against aggressive --video match.gif",
     "ludus demo brawl --left aerial --right defensive   two bots",
+    "ludus demo mimic --agent walker                    a shipped agent",
     "ludus demo rocket --set mode=2v2 --window",
 )
-_add(play, LOOK, "ludus play brawl --against runs/latest", "ludus play rocket --set mode=2v2", "ludus play city")
+_add(play, LOOK, "ludus play brawl --against champion", "ludus play rocket --set mode=2v2", "ludus play city")
 _add(replay, LOOK)
 _add(envs, LOOK)
+_add(agents, LOOK, "ludus agents", "ludus agents champion", "ludus play brawl --against champion")
 _add(
     evaluate,
     MEASURE,

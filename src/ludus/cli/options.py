@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from typer import Argument, Option
 
+from ludus.cli.completion import complete_agent
 from ludus.cli.console import echo
 from ludus.core.errors import ConfigError
 from ludus.core.files import LATEST, RUNS_FOLDER
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 Names = list[str] | None  # of an option or argument that may be repeated
 ONE_BOT = "one of the world's bots"  # who plays if no one is named
 AgentName = Annotated[
-    str | None, Argument(help="Run folder (its best agent), checkpoint, or exported file.", show_default="runs/latest")
+    str | None,
+    Argument(
+        help="Run folder (its best agent), checkpoint, exported file, or name of a shipped agent.",
+        show_default="runs/latest",
+        autocompletion=complete_agent,
+    ),
 ]
 RunFolder = Annotated[str | None, Argument(help="Run folder.", show_default="runs/latest")]
 Seed = Annotated[int, Option(min=0, help="Seed of all matches.")]
@@ -73,8 +79,8 @@ def latest_run() -> str:
     link = find_latest()
     if link is None:
         raise ConfigError(
-            f"no run is named, and there is no {RUNS_FOLDER / LATEST} here; name the folder of a run, or train one: "
-            "ludus train brawl"
+            f"no run is named, and there is no {RUNS_FOLDER / LATEST} here; name the folder of a run or an agent "
+            "that `ludus agents` lists, or train one: ludus train brawl"
         )
     return str(link)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from ludus.cli.completion import complete_agent
 from ludus.cli.console import ProgressLine, echo, print_ok
 from ludus.cli.options import ONE_BOT, Fps, Names, Plugin, View, load_plugins
 from ludus.core.errors import ConfigError
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 def play(
     world: Annotated[str, Argument(help="World to play.")],
     against: Annotated[
-        str | None, Option(help="Bot to play against, or folder or file of an agent.", show_default=ONE_BOT)
+        str | None,
+        Option(
+            help="Bot to play against, or name, folder or file of an agent.",
+            show_default=ONE_BOT,
+            autocompletion=complete_agent,
+        ),
     ] = None,
     seed: Annotated[int | None, Option(min=0, help="Seed of the match; random by default.")] = None,
     delay: Annotated[int | None, Option(min=0, help="Reaction delay of the bot in frames.")] = None,
@@ -106,20 +112,22 @@ def _opponent(
     """Find who is played against, and the settings to play with: against an agent, those that it knows."""
     from ludus.envs.bots import is_bot
     from ludus.envs.display import display_of
-    from ludus.envs.registry import make_env
+    from ludus.envs.registry import make_env, world_id
     from ludus.evaluation.display import display_settings, shown_settings
     from ludus.evaluation.players import KeyboardPlayer, Player, find_player, load_agent
+    from ludus.policies.shipped import find_agent_path
 
     display = display_of(world)
     settings = display_settings(world, {**shown_settings(world), **display.played}, words=words)
     with make_env(world, config=settings) as env:
         KeyboardPlayer(env, 0)  # raises if the world cannot be played by keyboard
         name = against or (display.bots or env.spec.bots)[0]
-        if is_bot(name, env.spec) or not Path(name).exists():
+        if is_bot(name, env.spec) or find_agent_path(name) is None:
             return find_player(bot_with(name, delay, noise), env), settings
     if (delay, noise) != (None, None):
         raise ConfigError(f"--delay and --noise are for bots; leave them out to play against the agent {name}")
     agent = load_agent(name)
+    agent.check_world_id(world_id(world))  # before its settings are used
     settings = display_settings(world, shown_settings(world, agent.settings), words=words)
     with make_env(world, config=settings) as env:
         agent.check_world(env.spec)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
+from ludus.cli.completion import complete_agent
 from ludus.cli.console import ShareLine, echo, print_json, print_ok, print_warning, show_table
 from ludus.cli.options import AsJson, Deterministic, Device, Games, Names, Plugin, Seed, load_plugins
 
@@ -22,7 +23,13 @@ _MOST_COLUMNS = 12  # players up to which the table of all pairs is printed; it 
 
 
 def tournament(
-    players: Annotated[Names, Argument(help="Folders or files of agents, and bots such as based.")] = None,
+    players: Annotated[
+        Names,
+        Argument(
+            help="Names, folders or files of agents, and bots such as based.",
+            autocompletion=complete_agent,
+        ),
+    ] = None,
     bots: Annotated[bool, Option("--bots", help="Every bot of the world takes part too.")] = False,
     world: Annotated[
         str | None, Option(help="World; by default that of most agents. Agents of other worlds are rejected.")

@@ -64,6 +64,7 @@ _FULL_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 DISK_ERRORS = (*_FULL_ERRORS, errno.EROFS)  # error numbers of a disk that takes nothing: it is full or read-only
 
 RUNS_FOLDER = Path("runs")
+EXPORT_SUFFIX = ".ludus"  # of an agent in one file, as `ludus export` writes it
 LATEST = "latest"  # link beside the runs that points to the newest one
 
 

@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
@@ -25,6 +24,7 @@ from ludus.evaluation.players import (
 )
 from ludus.policies.agent import Agent
 from ludus.policies.policy import RecurrentState
+from ludus.policies.shipped import find_agent_path
 
 Pace: TypeAlias = Literal["in time", "late at times", "too slow"]
 
@@ -105,10 +105,10 @@ def load_entries(
     """Load and check all players of a tournament.
 
     An agent is rejected if its files are damaged or hostile, if it is for another world, version, observation or
-    action space, and if it has NaN or Inf parameters. A name that is neither a bot nor a file is an error.
+    action space, and if it has NaN or Inf parameters. A name that is neither a bot nor an agent is an error.
 
     Args:
-        names: Bots, and folders or files of agents.
+        names: Bots, and names, folders or files of agents.
         world: The world; if None, that of most of the agents.
         all_bots: Whether every bot of the world takes part too.
         device: Device of the agents; `auto` for a GPU if there is one and the world supports it.
@@ -117,7 +117,7 @@ def load_entries(
     Raises:
         ConfigError: A name is unknown or listed twice, nothing determines the world, or fewer than two are left.
     """
-    loaded = {name: _load(name, "cpu") for name in names if Path(name).exists()}
+    loaded = {name: _load(name, "cpu") for name in names if find_agent_path(name) is not None}
     chosen = world or _most_common_world([agent for agent in loaded.values() if isinstance(agent, Agent)], loaded)
     place = place_for(device, chosen, config)
     if place != "cpu":

@@ -33,6 +33,7 @@ from ludus.evaluation.players import (
 from ludus.evaluation.results import MatchResults, MatchStatistics, Row, by_match_columns, concatenate, result_row
 from ludus.policies.agent import Agent, find_checkpoint
 from ludus.policies.policy import Policy
+from ludus.policies.shipped import find_agent_path
 from ludus.store import load_checkpoint, read_manifest
 
 _CONFIG = "config"  # name of a run's configuration in a checkpoint
@@ -162,10 +163,10 @@ def evaluate(
     """Evaluate an agent against opponents or in scenarios; equal seeds give equal numbers on a CPU.
 
     Args:
-        agent: A loaded agent, the folder of a run (its best agent) or of a checkpoint, a file of `ludus export`, or a
-            policy in training, whose normalization statistics do not change.
-        opponents: Bots by name, functions or classes that are bots, agents or their paths; every bot of the world's own
-            if None.
+        agent: A loaded agent, the folder of a run (its best agent) or of a checkpoint, a file of `ludus export`, the
+            name of a shipped agent, or a policy in training, whose normalization statistics do not change.
+        opponents: Bots by name, functions or classes that are bots, agents, their paths or names; every bot of the
+            world's own if None.
         scenarios: Names of scenarios, in a world of one team that has some; all of them if None. If empty, the world is
             played with its settings as they are.
         modes: Named overrides of the settings, such as `{"2v2": {"blue": 2, "orange": 2}}`; all matches are played
@@ -386,14 +387,15 @@ def stored_modes(path: str | Path) -> dict[str, dict[str, Any]]:
     """Return the settings of every mode in which a run evaluates its agent; none if the run has no modes.
 
     Args:
-        path: Folder of a run or a checkpoint, or a file of `ludus export`, which stores no modes.
+        path: Folder of a run or a checkpoint; or a file of `ludus export` or a shipped agent, which store no modes.
 
     Raises:
         CheckpointError: There is no checkpoint, or its settings are not those of a run.
     """
-    if Path(path).is_file():
+    found = find_agent_path(path)
+    if found is not None and found.is_file():
         return {}
-    folder = find_checkpoint(Path(path)).path
+    folder = find_checkpoint(path).path
     if f"{_CONFIG}.json" not in read_manifest(folder).files:  # an agent that was saved alone, such as a snapshot
         return {}
     try:

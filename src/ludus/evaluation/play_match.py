@@ -8,7 +8,7 @@ from typing import Any
 from ludus.core.errors import ConfigError
 from ludus.core.files import make_folder
 from ludus.envs.bots import is_bot
-from ludus.envs.registry import make_env
+from ludus.envs.registry import make_env, world_id
 from ludus.envs.replay import Replay
 from ludus.envs.world import registered_envs
 from ludus.evaluation.display import display_settings, make_shown_env, shown_settings
@@ -16,6 +16,7 @@ from ludus.evaluation.live_match import LiveMatch, Outcome
 from ludus.evaluation.playback import film_match
 from ludus.evaluation.players import Contender, Player, as_player, find_player, load_playable_agent, seat_by_team
 from ludus.policies.agent import Agent
+from ludus.policies.shipped import find_agent_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,9 @@ def play_match(
     """Play one match between two players.
 
     Args:
-        first: An agent or its path, a bot's name, or a function or class that is a bot. It starts on the left. A bot
-            takes precedence over a path of the same name; `./based` is the path.
+        first: An agent or its path, a bot's name, the name of a shipped agent such as `champion`, or a function or
+            class that is a bot. It starts on the left. A bot takes precedence over a path of the same name (`./based`
+            is the path), and both take precedence over a shipped agent.
         second: Likewise.
         world: The world; that of an agent among the players if None.
         video: Write the match to this file, such as `match.mp4` or `match.gif`.
@@ -75,6 +77,8 @@ def play_match(
             f"nothing says which world {first!r} and {second!r} play; pass world=, one of "
             f"{', '.join(registered_envs())}"
         )
+    for agent in agents:  # before its settings are used
+        agent.check_world_id(world_id(chosen))
     settings = dict(config) if config is not None else next((agent.settings for agent in agents), {})
     shown = display_settings(chosen, shown_settings(chosen, settings))
     with make_shown_env(chosen, seed=seed, settings=shown, left_first=True) as env:
@@ -97,11 +101,11 @@ def play_match(
 
 
 def _loaded(given: tuple[Contender, Contender], world: str | None) -> list[Contender]:
-    """Load the agents whose paths are given; the name of a bot of the world is the bot, as for `find_player`."""
+    """Load agents that are given by path or name; the name of a bot of the world is the bot, as in `find_player`."""
     found: dict[int, Contender] = {}
     for place in sorted((0, 1), key=lambda place: _may_be_a_bot(given[place])):  # paths first: they tell the world
         each = given[place]
-        if isinstance(each, Path) or (isinstance(each, str) and Path(each).exists() and not _is_bot(each, world)):
+        if isinstance(each, Path) or (isinstance(each, str) and find_agent_path(each) and not _is_bot(each, world)):
             each = load_playable_agent(each)
         found[place] = each
         world = world or (each.spec.id if isinstance(each, Agent) else None)

@@ -1,4 +1,4 @@
-"""Players: bots by name, agents by path, people at the keyboard, and the actors that play their seats in a batch."""
+"""Players: bots, agents by path or name, people at the keyboard, and the actors that play their seats in a batch."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -14,7 +14,7 @@ from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.native_mlp import NativeMlp, supports
 from ludus.algorithms.ppo.optimizer import FlatAdam
 from ludus.core.errors import ConfigError, UnsupportedError, did_you_mean
-from ludus.core.files import suggest_run
+from ludus.core.files import EXPORT_SUFFIX, suggest_run
 from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, EnvSpec, Observations
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import PythonBot, as_bot, bot_names, is_bot
@@ -24,8 +24,8 @@ from ludus.envs.world import GYMNASIUM_PREFIX, PETTINGZOO_PREFIX, registered_env
 from ludus.evaluation.display import playable
 from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent, build_policy
 from ludus.policies.description import PolicyDescription
-from ludus.policies.export import EXPORT_SUFFIX
 from ludus.policies.policy import Policy, RecurrentState, kind_shares
+from ludus.policies.shipped import agent_names, find_agent_path
 from ludus.rollout.inference import InferenceBackend, make_inference
 
 logger = logging.getLogger(__name__)
@@ -311,7 +311,7 @@ class Player:
     """Someone who can take a seat.
 
     Attributes:
-        name: As given by the user: a bot's name or an agent's path.
+        name: As given by the user: a bot's name, or an agent's name or path.
         policy: The agent's policy; None for a bot.
         bot: A bot in Python that is not registered; without it, and without a policy, it is the bot of that name.
     """
@@ -334,7 +334,7 @@ class Player:
 
 
 Contender: TypeAlias = str | Path | Agent | Player | Callable[..., Any]
-"""Who can play: a bot's name, an agent or its path, or a function or class that is a bot."""
+"""Who can play: a bot's name, an agent, its name or its path, or a function or class that is a bot."""
 
 
 def as_player(given: Contender) -> str | Player:
@@ -484,11 +484,12 @@ def find_player(name: str, env: BatchedEnv) -> Player:
 
     Args:
         name: A bot such as `based` or `aggressive:delay=8`, the folder of a run (its best agent) or of a checkpoint,
-            or a file of `ludus export`. A bot takes precedence over a folder of the same name; `./based` is the folder.
+            a file of `ludus export`, or a shipped agent such as `champion`. A bot takes precedence over a folder of the
+            same name (`./based` is the folder), and both take precedence over a shipped agent.
         env: The games to play.
 
     Raises:
-        ConfigError: There is neither a bot nor a folder or file of this name, or the bot's settings are wrong.
+        ConfigError: There is neither a bot nor an agent of this name, or the bot's settings are wrong.
         CheckpointError: The folder holds no agent.
         StateError: The agent is for another world.
     """
@@ -512,15 +513,21 @@ def find_players(names: Sequence[str | Player], env: BatchedEnv) -> tuple[Player
 
 
 def check_player_name(name: str, env: BatchedEnv) -> None:
-    """Raise ConfigError if a name is neither a bot of the world nor a file or folder."""
-    if is_bot(name, env.spec) or Path(name).exists():
+    """Raise ConfigError if a name is neither a bot of the world nor a file, a folder or a shipped agent."""
+    if is_bot(name, env.spec) or find_agent_path(name) is not None:
         return
-    bots = bot_names(env.spec)
+    bots, shipped = bot_names(env.spec), agent_names(env.spec.id)
     raise ConfigError(
-        f"unknown player {name!r}{did_you_mean(name.partition(':')[0], bots)}: not a bot of {env.spec.id}, and "
-        f"there is no folder or file {Path(name).absolute()}; valid: {', '.join(bots) or 'no bots'}, or {_AGENT_PATHS}"
+        f"unknown player {name!r}{did_you_mean(name.partition(':')[0], (*bots, *shipped))}: not a bot of "
+        f"{env.spec.id}, and there is no folder or file {Path(name).absolute()}; valid: "
+        f"{', '.join(bots) or 'no bots'}, {_list_shipped(shipped)}or {_AGENT_PATHS}"
         "; a bot of your own needs --plugin FILE"
     )
+
+
+def _list_shipped(names: Sequence[str]) -> str:
+    """Return shipped agents as a part of a list of what is valid; nothing if there are none."""
+    return f"the shipped agents {', '.join(names)}, " if names else ""
 
 
 def check_no_duplicates(names: Sequence[str]) -> None:
@@ -534,18 +541,20 @@ def load_agent(name: str | Path, device: str | torch.device = "cpu") -> Agent:
     """Load an agent; nothing in its files can run code, and every byte is verified.
 
     Args:
-        name: The folder of a run (its best agent) or of a checkpoint, or a file of `ludus export`.
+        name: The folder of a run (its best agent) or of a checkpoint, a file of `ludus export`, or the name of a
+            shipped agent such as `champion`; a file or folder of that name takes precedence.
         device: Where to load it.
 
     Raises:
-        ConfigError: There is no such folder or file, or making the agent's world would import a module.
+        ConfigError: There is no such agent, or making the agent's world would import a module.
         CheckpointError: It holds no agent.
         DeviceError: The device is not available.
     """
-    if not Path(name).exists():
+    if find_agent_path(name) is None:
+        shipped = agent_names()
         raise ConfigError(
-            f"unknown agent {str(name)!r}: there is no folder or file {Path(name).absolute()}; valid: {_AGENT_PATHS}"
-            f"{suggest_run(Path(name))}"
+            f"unknown agent {str(name)!r}{did_you_mean(str(name), shipped)}: there is no folder or file "
+            f"{Path(name).absolute()}; valid: {_list_shipped(shipped)}or {_AGENT_PATHS}{suggest_run(Path(name))}"
         )
     agent = Agent.load(name, device)
     check_name_from_file(agent.spec.id, "the agent's world")
@@ -588,20 +597,22 @@ def check_registered(agent: Agent) -> None:
 def find_world(name: str) -> tuple[str, Agent | None]:
     """Resolve a name that may be a world's or an agent's; return the world, and the agent if it is one.
 
-    A world takes precedence over a folder of the same name; `./brawl` is the folder.
+    A world takes precedence over a folder of the same name (`./brawl` is the folder), and both take precedence over a
+    shipped agent.
 
     Raises:
-        ConfigError: There is neither a world nor a folder of this name.
+        ConfigError: There is neither a world nor an agent of this name.
         CheckpointError: The folder holds no agent.
     """
     worlds = registered_envs()
     names = {*worlds, *(world.rpartition("-v")[0] for world in worlds)}
     if name in names or name.startswith((GYMNASIUM_PREFIX, PETTINGZOO_PREFIX)):
         return name, None
-    if not Path(name).exists():
+    if find_agent_path(name) is None:
+        shipped = agent_names()
         raise ConfigError(
-            f"unknown world or agent {name!r}{did_you_mean(name, names)}: there is no folder or file "
-            f"{Path(name).absolute()}; valid: {', '.join(worlds)}, or {_AGENT_PATHS}"
+            f"unknown world or agent {name!r}{did_you_mean(name, (*names, *shipped))}: there is no folder or file "
+            f"{Path(name).absolute()}; valid: {', '.join(worlds)}, {_list_shipped(shipped)}or {_AGENT_PATHS}"
         )
     agent = load_playable_agent(name)
     return agent.spec.id, agent

@@ -12,6 +12,7 @@ from ludus.envs.display import Image
 from ludus.envs.pygame_tools import pygame
 
 _HEADLESS = ("dummy", "offscreen")
+_ADVICE = "set DISPLAY, or write a video instead (`ludus demo` and `ludus replay` with --video)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,5 +108,5 @@ def _open(size: tuple[int, int]) -> pygame.Surface:
         if pygame.display.get_driver() not in _HEADLESS or os.environ.get("SDL_VIDEODRIVER"):
             return pygame.display.set_mode(size, pygame.RESIZABLE)
     except pygame.error as error:
-        raise DeviceError(f"the window cannot be opened: {error}; set DISPLAY, or write a video instead") from None
-    raise DeviceError("there is no screen to open a window on; set DISPLAY, or write a video instead")
+        raise DeviceError(f"the window cannot be opened: {error}; {_ADVICE}") from None
+    raise DeviceError(f"there is no screen to open a window on; {_ADVICE}")

@@ -27,6 +27,7 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
 from ludus.policies.network import network_shapes
 from ludus.policies.policy import NETWORK, Policy, RecurrentState, clone_recurrent_state, part_of
+from ludus.policies.shipped import agent_names, find_agent_path
 from ludus.store import Checkpoint, CheckpointStore, load_checkpoint, read_manifest, read_single_file
 from ludus.store.checkpoint import MANIFEST_NAME
 
@@ -54,8 +55,13 @@ class FoundCheckpoint:
     checkpoint: Checkpoint  # at least its parts `TENSORS` and `DOCUMENT`
 
 
-def find_checkpoint(path: Path) -> FoundCheckpoint:
-    """Return the checkpoint meant by a run's folder, a checkpoint's, or a file; raise CheckpointError if none is."""
+def find_checkpoint(agent: str | Path) -> FoundCheckpoint:
+    """Return the checkpoint meant by a run's folder, a checkpoint's, a file, or the name of a shipped agent.
+
+    Raises:
+        CheckpointError: There is none, or it is damaged or holds no agent.
+    """
+    path = find_agent_path(agent) or Path(agent)
     found = _from_file(path) if path.is_file() else _from_folder(path)
     missing = {TENSORS} - set(found.checkpoint.tensors) | {DOCUMENT} - set(found.checkpoint.documents)
     if missing:
@@ -127,7 +133,7 @@ class Agent:
 
         Args:
             path: A checkpoint folder; or a run folder, of which `best` is taken, else `final`, else the newest one; or
-                a file of `ludus export`.
+                a file of `ludus export`; or the name of a shipped agent (`ludus agents` lists them).
             device: Where it shall live.
             seed: Of actions that are drawn.
 
@@ -135,7 +141,7 @@ class Agent:
             CheckpointError: There is no checkpoint, or it is damaged, hostile or no agent's.
             DeviceError: The device is not here.
         """
-        found = find_checkpoint(Path(path))
+        found = find_checkpoint(path)
         try:
             description = PolicyDescription.read(found.checkpoint.documents[DOCUMENT])
             policy = build_policy(description, found.checkpoint.tensors[TENSORS], _available(device))
@@ -209,17 +215,27 @@ class Agent:
 
         Whether it is told who it plays does not matter: whoever seats it does that.
         """
+        self.check_world_id(spec.id)  # of another world everything else may differ too, which explains nothing
         own, other = (PolicyDescription.of(each, self.policy.config).model_dump() for each in (self.spec, spec))
         for described in (own, other):
             entries = described["observation_space"]
             described["observation_space"] = tuple(entry for entry in entries if entry[0] != OPPONENT_IDENTITY)
         faults = [
             f"its {name} is {other[name]}, the agent's {own[name]}"
-            for name in ("world", "observation_space", "action_space", *_CHOICES)
+            for name in ("observation_space", "action_space", *_CHOICES)
             if own[name] != other[name]
         ]
         if faults:
             raise StateError(f"the agent does not fit the world: {'; '.join(faults)}; use the world it was made for")
+
+    def check_world_id(self, world_id: str) -> None:
+        """Raise StateError unless the agent is for the world of this versioned name, such as `brawl-v1`."""
+        if self.spec.id != world_id:
+            shipped = ", ".join(agent_names(world_id))
+            raise StateError(
+                f"the agent does not fit the world: it plays {self.spec.id}, not {world_id}; use the world that it was "
+                f"made for, or an agent of {world_id}{f' (shipped: {shipped})' if shipped else ''}"
+            )
 
     def _masked(self, observation: AnyObservation, masks: NDArray[Any] | Tensor | None) -> _Given:
         """Return the observation with the mask that was given apart from it, if one was."""

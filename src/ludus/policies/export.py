@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from ludus.core import __version__
 from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError
-from ludus.core.files import JSON, write_atomic
+from ludus.core.files import EXPORT_SUFFIX, JSON, write_atomic
 from ludus.envs.base import action_dtypes
 from ludus.nn.recurrent import Gru, Lstm
 from ludus.policies.agent import DOCUMENT, ORIGIN, TENSORS, Agent, build_policy, find_checkpoint
@@ -30,7 +30,6 @@ from ludus.policies.description import PolicyDescription
 from ludus.policies.policy import Policy, RecurrentState
 from ludus.store import Checkpoint, write_single_file
 
-EXPORT_SUFFIX = ".ludus"
 ONNX_SUFFIX = ".onnx"
 _ROWS = 2  # of the example that is traced; any other number works in the file
 _EXPORTER_LOGGERS = ("torch.onnx", "onnxscript", "onnx_ir")
@@ -64,7 +63,7 @@ def export_agent(agent: str | Path, target: str | Path) -> Exported:
     target = Path(target)
     if target.suffix != EXPORT_SUFFIX:
         raise ConfigError(f"the file {str(target)!r} must end in {EXPORT_SUFFIX}; name it {target.stem}{EXPORT_SUFFIX}")
-    found = find_checkpoint(Path(agent))
+    found = find_checkpoint(agent)
     Agent.load(found.path)  # builds it: what cannot be played is not exported
     documents, tensors = found.checkpoint.documents, found.checkpoint.tensors
     made_from: JSON = {"ludus": __version__, "checkpoint": found.name, "env_steps": found.env_steps}

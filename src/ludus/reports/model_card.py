@@ -114,7 +114,7 @@ def _training(subject: CardSubject, run: RunData | None) -> list[tuple[str, str]
         ("algorithm", str(run.setting("algorithm", MISSING))),
         ("seed", str(run.setting("seed", MISSING))),
         (f"`{CONFIG}`, SHA-256", f"`{digest}`"),
-        ("command", _each(sessions, lambda session: f"`{shlex.join(map(str, session['command']))}`")),
+        ("command", _each(sessions, lambda session: f"`{_typed(session['command'])}`")),
         ("hardware", _each(sessions, _machine)),
         ("versions", _each(sessions, lambda session: ", ".join(f"{k} {v}" for k, v in session["versions"].items()))),
         ("code", _each(sessions, _code)),
@@ -138,6 +138,13 @@ def _each(sessions: Sequence[Mapping[str, Any]], say: Any) -> str:  # noqa: ANN4
         except (KeyError, TypeError, AttributeError):
             said[MISSING] = None
     return "; ".join(said) or MISSING
+
+
+def _typed(words: Sequence[object]) -> str:
+    """Return a command as it was typed: where the program is installed is of no use on another machine."""
+    program, arguments = Path(*map(str, words[:1])), map(str, words[1:])
+    name = program.parent.name if program.name == "__main__.py" else program.name  # of `python -m ludus`
+    return shlex.join([name, *arguments])
 
 
 def _machine(session: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Agents among a run's opponents: loaded by path, and copied into the run folder, so that the run resumes exactly."""
+"""Agents among a run's opponents: loaded by path or name, and copied into the run folder for an exact resume."""
 
 import hashlib
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ludus.core.files import make_folder
+from ludus.core.files import EXPORT_SUFFIX, make_folder
 from ludus.curriculum.config import PhaseConfig
 from ludus.envs.base import EnvSpec
 from ludus.envs.bots import is_bot
@@ -15,8 +15,8 @@ from ludus.evaluation.players import load_agent, short_name
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
 from ludus.policies.agent import Agent, agent_checkpoint, build_policy
 from ludus.policies.description import PolicyDescription
-from ludus.policies.export import EXPORT_SUFFIX
 from ludus.policies.policy import Policy
+from ludus.policies.shipped import find_agent_path
 from ludus.store import write_single_file
 from ludus.training.config import TrainConfig
 
@@ -69,14 +69,14 @@ def name_agent(agent: Agent) -> str:
 
 
 def is_known_agent(name: str, folder: Path | None) -> bool:
-    """Return whether there is an agent of this name: an object, a copy in the run folder, or a path."""
+    """Return whether there is an agent of this name: an object, a copy in the run folder, a path or a shipped one."""
     return name in _GIVEN or agent_file(name, folder).exists()
 
 
 def agent_file(name: str, folder: Path | None) -> Path:
-    """Return where an agent is loaded from: its copy in the run folder if there is one, else the path that names it."""
+    """Return where an agent is loaded from: its copy in the run folder if there is one, else what its name means."""
     copy = None if folder is None else _copy_of(name, folder)
-    return copy if copy is not None and copy.is_file() else Path(name)
+    return copy if copy is not None and copy.is_file() else find_agent_path(name) or Path(name)
 
 
 def keep_agent_opponents(agents: Mapping[str, Policy], folder: Path) -> None:

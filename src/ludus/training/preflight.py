@@ -23,6 +23,7 @@ from ludus.evaluation.results import metric_names
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
 from ludus.league.seating import check_teams
 from ludus.policies.agent import Agent, agent_checkpoint
+from ludus.policies.shipped import agent_names
 from ludus.store import save_checkpoint
 from ludus.training import estimates
 from ludus.training.adaptive_curriculum import check_adaptive_curriculum
@@ -354,7 +355,8 @@ def _check_opponents(env: BatchedEnv, phase: PhaseConfig, where: str, folder: Pa
     agents = agents_in(phase, env.spec)
     for name in agents:
         if not is_known_agent(name, folder):
-            valid = (*bot_names(env.spec), *others, FROM_PLUGIN, "or the folder or file of an agent")
+            valid = (*bot_names(env.spec), *agent_names(env.spec.id), *others, FROM_PLUGIN)
+            valid = (*valid, "or the folder or file of an agent")
             raise UnknownNameError(f"opponent{where}", name, valid)
     bots = [name for name in phase.opponents if name not in (*others, *agents)]
     if bots:
