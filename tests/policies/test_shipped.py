@@ -49,7 +49,7 @@ PLAYED = {
     "striker": Bound({"opponents": ["chaser"], "matches": 64, "config": GOAL}, "win_rate", 0.55),
     "novice": Bound({"opponents": ["idle"], "matches": 64, "config": GOAL}, "win_rate", 0.05),
     "walker": Bound({"scenarios": ["walk"], "matches": 2}, "mean_length", 1000.0),
-    "builder": Bound({"matches": 2}, "mean_length", 150.0),
+    "builder": Bound({"matches": 2}, "population_most", 300.0),
 }
 
 
