@@ -18,6 +18,7 @@ from ludus.rollout.inference import make_inference
 pytestmark = pytest.mark.cuda
 
 STRATEGY = {"layers": 2, "heads": 2, "width": 32, "feedforward": 64, "window": 9}
+OPTIONS = {"predict_actions": 0.5, "predict_weighting": "surprise", "contrast": 0.5, "condition": "film"}
 KINDS: dict[str, dict[str, Any]] = {
     "mlp": {"normalize": {"observations": True, "returns": True}},
     "lstm": {"recurrent": {"size": 32}},
@@ -25,6 +26,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "streaming": {"strategy": STRATEGY, "recurrent": {"size": 32}},
     "window": {"strategy": STRATEGY | {"kind": "window"}},
     "exploring": {"exploration": {"frequency": 0.3}},
+    "options": {"strategy": STRATEGY | OPTIONS, "recurrent": {"size": 32, "skip": True}},
 }
 
 
@@ -50,9 +52,6 @@ def test_graphs_change_nothing(kind: str) -> None:
         assert one["ratio_error"] < 1e-5
         assert other["ratio_error"] < 1e-5
         assert one["updates"] == other["updates"] == 8
-
-
-OPTIONS = {"predict_actions": 0.5, "predict_weighting": "surprise", "contrast": 0.5, "condition": "film"}
 
 
 def _classify(*, graphs: bool, **options: Any) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
@@ -94,7 +93,7 @@ def test_graphs_draw_variational_latents_anew() -> None:
         assert graphed["latent_kl"] == pytest.approx(plain["latent_kl"], rel=0.2)
 
 
-@pytest.mark.parametrize("kind", ["lstm", "streaming"])
+@pytest.mark.parametrize("kind", ["lstm", "streaming", "options"])
 def test_bfloat16_trains(kind: str) -> None:
     _, metrics = _train(kind, graphs=True, bfloat16=True)
     assert metrics[-1]["skipped_updates"] == 0

@@ -1,6 +1,7 @@
 """Options of the strategy encoder: losses by hand, what each option changes when on, and nothing when off."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -625,3 +626,27 @@ def test_random_layers_are_active_in_updates_alone() -> None:
         modes.append(sample.training)
     learner.policy.train()
     assert [*modes, sample.training] == [False, True, False]
+
+
+def test_continuous_actions_are_predicted_by_their_squared_error(make_arena: Any) -> None:
+    env = make_arena(4)
+    env.spec = replace(env.spec, action_space=spaces.Box(-1.0, 1.0, (3,), np.float32))
+    policy = make_policy(env, {"predict_actions": 1.0})
+    learner = PpoLearner(env, policy, PpoConfig.model_validate(PPO | {"batch_size": 64}))
+    learner.collect()
+    played, labels = learner.rollout.actions.view(16, 4, 2, 3), learner.rollout.opponent_actions
+    assert labels is not None
+    assert torch.equal(labels.view(16, 4, 2, 3), played.flip(2).clamp(-1.0, 1.0))  # as the world gets them
+    batch, auxiliary = whole_rollout(learner), learner.updater.auxiliary
+    assert auxiliary.names == ("action_prediction_loss",)
+    evaluation = policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
+    assert batch.opponent_actions is not None
+    assert evaluation.opponent_actions is not None
+    batch.opponent_actions[1:] = math.nan
+    loss = auxiliary.add_to(torch.zeros(()), evaluation, batch)
+    expected = (evaluation.opponent_actions[0] - batch.opponent_actions[0]).square().mean()
+    assert loss.item() == pytest.approx(expected.item())
+    assert all(
+        slope is None or slope.isfinite().all()
+        for slope in torch.autograd.grad(loss, tuple(policy.parameters()), allow_unused=True)
+    )

@@ -99,7 +99,7 @@ class AuxiliaryLosses:
             loss = loss + strategy.predict_actions * self._action_loss(evaluation.opponent_actions, batch, whole.known)
         if self._policy.contrast is not None and evaluation.latents is not None:
             pairs = latent_pairs(batch.episode_starts, strategy.contrast_gap)
-            projected = self._policy.contrast(pairs.take(evaluation.latents))
+            projected = self._policy.contrast(pairs.take(evaluation.latents).float())
             contrast = contrastive_loss(projected, pairs, batch, strategy.contrast_temperature, whole.anchors)
             self.sums[_CONTRAST_LOSS].add_(contrast.detach())
             loss = loss + strategy.contrast * contrast
@@ -274,7 +274,7 @@ def contrastive_loss(
     against the same bot; negatives are sequences of other rows, except those against the same bot. The mean is over
     `anchors` `()` sequences, or over those that have a pair.
     """
-    first, second = nn.functional.normalize(projected.float(), dim=-1).unbind(0)
+    first, second = nn.functional.normalize(projected, dim=-1).unbind(0)
     similarity = first @ second.t() / temperature
     itself = torch.eye(first.shape[0], dtype=torch.bool, device=first.device)
     positive, negative = itself, ~itself
