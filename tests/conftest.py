@@ -92,6 +92,11 @@ POLICY_KINDS: dict[str, PolicyConfig] = {
     "window": PolicyConfig(strategy=_WINDOW),
     "streaming-lstm": PolicyConfig(strategy=_STREAMING, recurrent=_LSTM, normalize=_NORMALISED),
     "window-gru": PolicyConfig(strategy=_WINDOW, recurrent=_GRU),
+    "film-lstm": PolicyConfig(
+        strategy=_STREAMING.model_copy(update={"condition": "film", "variational": 0.1, "block": ("opponent", "self")}),
+        recurrent=RecurrentConfig(kind="lstm", size=16, skip=True),
+        normalize=_NORMALISED,
+    ),
     "cnn": PolicyConfig(cnn=CnnConfig(channels=(4,), kernels=(3,), strides=(2,), features=8)),
     "cnn-lstm": PolicyConfig(cnn=CnnConfig(channels=(4,), kernels=(3,), strides=(2,), features=8), recurrent=_LSTM),
 }

@@ -40,16 +40,17 @@ def test_the_loss_by_hand() -> None:
     predictions = torch.tensor([[1.0, 3.0], [9.0, 9.0], [2.0, 2.0], [7.0, 7.0]]).unsqueeze(1)
     episode_starts = torch.tensor([[True], [False], [True], [False]])
     # Pairs of one episode: frame 0 -> 1, off by (0, 2), and 2 -> 3, off by (0, 2); 1 -> 2 lies across an end.
-    assert prediction_loss(predictions, frames, episode_starts, 1).item() == pytest.approx(2.0)
+    assert prediction_loss(predictions, frames, episode_starts, 1).plain.item() == pytest.approx(2.0)
     whole = torch.tensor([[True], [False], [False], [False]])
     # Two ahead: 0 -> 2 is off by (4, 2), 1 -> 3 by (7, 9): (10 + 65) / 2.
-    assert prediction_loss(predictions, frames, whole, 2).item() == pytest.approx(37.5)
-    assert prediction_loss(predictions, frames, torch.ones_like(episode_starts), 1).item() == 0.0
+    assert prediction_loss(predictions, frames, whole, 2).plain.item() == pytest.approx(37.5)
+    assert prediction_loss(predictions, frames, torch.ones_like(episode_starts), 1).plain.item() == 0.0
 
 
 def test_frames_give_no_gradient() -> None:
     frames, predictions = torch.ones(3, 1, 2, requires_grad=True), torch.zeros(3, 1, 2, requires_grad=True)
-    prediction_loss(predictions, frames, torch.zeros(3, 1, dtype=torch.bool), 1).backward()  # type: ignore[no-untyped-call]
+    loss = prediction_loss(predictions, frames, torch.zeros(3, 1, dtype=torch.bool), 1)
+    loss.weighed.backward()  # type: ignore[no-untyped-call]
     assert frames.grad is None
     assert predictions.grad is not None
     assert predictions.grad[-1].abs().sum() == 0.0  # nobody knows what comes after the last frame

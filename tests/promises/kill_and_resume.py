@@ -22,6 +22,9 @@ from ludus.training.components import Components
 KINDS = ("saving", "working", "early", "saving")
 STEPS, GAMES = 8, 4
 PPO: dict[str, Any] = {"n_steps": STEPS, "sequence_length": 4, "batch_size": 16, "n_epochs": 1}
+STRATEGY: dict[str, Any] = {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}
+LOSSES: dict[str, Any] = {"predict": 0.5, "predict_weighting": "surprise", "predict_actions": 0.5, "classify": 0.2}
+LOSSES |= {"contrast": 0.2, "contrast_gap": 2, "variational": 0.01, "stop_gradient": True}
 PLAIN: dict[str, dict[str, Any]] = {
     "brawl, LSTM, statistics, a mix of bots": {
         "world": {"name": "brawl", "num_envs": GAMES, "settings": {"threads": 1, "step_limit": 60}},
@@ -36,8 +39,14 @@ PLAIN: dict[str, dict[str, Any]] = {
     },
     "duel, streaming encoder, self-play": {
         "world": {"name": "duel", "num_envs": GAMES // 2},
-        "policy": {"strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}},
+        "policy": {"strategy": STRATEGY},
         "ppo": PPO | {"learning_rate": {"kind": "linear", "start": 1e-3, "end": 1e-5}},
+    },
+    "duel, strategy encoder with every option, past selves": {
+        "world": {"name": "duel", "num_envs": GAMES},
+        "policy": {"strategy": STRATEGY | LOSSES | {"block": ["opponent", "self"], "condition": "film"}},
+        "ppo": PPO,
+        "opponents": {"random": 1, "rock": 1, "self": 1},
     },
     "tug, teams, phases with games of their own": {  # four rows in each of them
         "world": {"name": "tug", "num_envs": GAMES, "settings": {"rounds": 3}},
@@ -71,7 +80,7 @@ PLAIN: dict[str, dict[str, Any]] = {
 ALL_TABLES: dict[str, dict[str, Any]] = {
     "brawl, streaming encoder, phases, past selves, evaluation": {
         "world": {"name": "brawl", "num_envs": GAMES, "settings": {"threads": 1, "step_limit": 30}},
-        "policy": {"strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}},
+        "policy": {"strategy": STRATEGY},
         "ppo": PPO,
         "curriculum": [
             {"name": "first", "opponents": {"random": 1, "constant": 1}, "promotion": {"after_env_steps": 8 * 32}},

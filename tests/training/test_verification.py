@@ -211,8 +211,8 @@ def test_a_reward_term_that_fails_is_found(term: str, kind: type[LudusError], me
 def test_parameters_that_get_no_gradient_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Mlp.forward
 
-    def cut_off(self: Mlp, features: Tensor) -> Tensor:
-        return plain(self, features).detach()
+    def cut_off(self: Mlp, features: Tensor, film: Tensor | None = None) -> Tensor:
+        return plain(self, features, film).detach()
 
     monkeypatch.setattr(Mlp, "forward", cut_off)
     passed = failing(make_config(), VerificationError, r"8 of 12 parameters get no gradient: actor\.")

@@ -125,8 +125,7 @@ def _tracks(policy: Policy, clips: dict[str, Tensor]) -> dict[str, Array]:
     config = policy.config.strategy
     assert config is not None  # noqa: S101 - for the type checker
     seen = clips[config.entry].flatten(2).double().cpu().numpy()
-    start, stop = (0, seen.shape[2]) if config.block is None else policy.spec.blocks[config.entry][config.block]
-    fields = styles_of(policy.spec.id).action_fields
+    columns, fields = policy.strategy_columns, styles_of(policy.spec.id).action_fields
     if fields:
-        return {fields[index]: seen[..., index] for index in range(start, stop) if index in fields}
-    return {f"input {index - start}": seen[..., index] for index in range(start, stop)[:_MAX_TRACKS]}
+        return {fields[index]: seen[..., index] for index in columns if index in fields}
+    return {f"input {place}": seen[..., index] for place, index in enumerate(columns[:_MAX_TRACKS])}

@@ -7,7 +7,7 @@ buffers. In training one banded pass encodes whole segments; the ring of the seg
 before it, without gradient. The window encoder re-encodes the last frames at every step; it is the reference.
 """
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,6 +17,10 @@ from torch.nn import functional
 from ludus.core.schedules import MAX_FACTOR, MAX_LAYERS, MAX_STEPS, MAX_WIDTH, Width
 from ludus.nn.recurrent import RecurrentState
 from ludus.nn.transformer import Band, Rotary, TransformerLayer, attend_one
+
+_Blocks = Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]
+# exp(-8 / 2) = 0.02 to exp(8 / 2) = 55 for a standard deviation: where the KL divergence still moves it.
+_LOG_VARIANCE = 8.0
 
 
 class StrategyConfig(BaseModel):
@@ -29,7 +33,8 @@ class StrategyConfig(BaseModel):
     Attributes:
         kind: Type of the encoder.
         entry: Observation entry that it reads.
-        block: Block of that entry (`EnvSpec.blocks`); None for all of it.
+        block: Block of that entry (`EnvSpec.blocks`), or a list of blocks side by side, such as `[opponent, world]`, so
+            that distance and direction are seen too; None for all of it.
         layers: Transformer layers.
         heads: Attention heads; `width / heads` must be an even number.
         width: Model width.
@@ -40,15 +45,31 @@ class StrategyConfig(BaseModel):
         predict: Weight of the auxiliary loss that predicts the encoder's input `predict_ahead` frames later; 0 switches
             it off.
         predict_ahead: Frames to predict ahead; `ppo.sequence_length` must be longer.
+        predict_weighting: Weight of each sequence in `predict` and `predict_actions`: all alike, or with `surprise` its
+            own error divided by the mean error of the minibatch, 0.25 to 4, so that opponents that are hard to predict
+            count for more.
+        predict_actions: Weight of the auxiliary loss that predicts the opponent's action in the same step from the
+            latent and the features of the current observation; any opponent counts, also a snapshot. 0 switches it off.
         classify: Weight of the auxiliary loss that classifies which of the world's bots the opponent is; games against
             snapshots and the current policy are excluded. 0 switches it off.
+        contrast: Weight of the contrastive auxiliary loss (InfoNCE): two latents of one episode shall be more similar
+            than latents of other games; games against the same bot count as the same opponent. 0 switches it off.
+        contrast_temperature: Temperature of its softmax over cosine similarities.
+        contrast_gap: Least number of steps between the two latents; `ppo.sequence_length` must be longer.
+        condition: How the latent reaches actor and critic: `concat` beside the other features, `film` also as a scale
+            and a shift of every hidden unit, which start at 1 and 0. With `film`, `memory_feature_scale` does not apply
+            to the latent.
+        stop_gradient: Whether the latent reaches memory, actor and critic without gradient, so that the auxiliary
+            losses alone train the encoder.
+        variational: Weight of the KL divergence to a standard normal distribution. Above 0 the latent is a Gaussian:
+            memory, actor and critic see its mean and standard deviation, auxiliary losses a sample.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     kind: Literal["streaming", "window"] = "streaming"
     entry: str = "vector"
-    block: str | None = "opponent"
+    block: str | _Blocks | None = "opponent"
     layers: int = Field(default=6, ge=1, le=MAX_LAYERS)
     heads: int = Field(default=8, ge=1, le=1_024)
     width: int = Field(default=256, ge=2, le=MAX_WIDTH)
@@ -58,7 +79,15 @@ class StrategyConfig(BaseModel):
     latent: Width = 64
     predict: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
     predict_ahead: int = Field(default=1, ge=1, le=MAX_STEPS)
+    predict_weighting: Literal["uniform", "surprise"] = "uniform"
+    predict_actions: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
     classify: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
+    contrast: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
+    contrast_temperature: float = Field(default=0.1, ge=1e-3, le=1e3)
+    contrast_gap: int = Field(default=8, ge=1, le=MAX_STEPS)
+    condition: Literal["concat", "film"] = "concat"
+    stop_gradient: bool = False
+    variational: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -69,7 +98,19 @@ class StrategyConfig(BaseModel):
                 f"window {self.window} is too short for {self.layers} layers and the pooling to look back one frame "
                 f"each; use at least {self.layers + 2} or fewer layers"
             )
+        if isinstance(self.block, tuple) and len(set(self.block)) != len(self.block):
+            raise ValueError(f"block names a block twice: {', '.join(self.block)}; name each once")
+        if self.stop_gradient and not any((self.predict, self.predict_actions, self.classify, self.contrast)):
+            raise ValueError(
+                "stop_gradient is on, but no auxiliary loss would train the encoder; give predict, predict_actions, "
+                "classify or contrast a weight, or switch it off"
+            )
         return self
+
+    @property
+    def output_size(self) -> int:
+        """Numbers that the encoder gives per frame: the latent, or mean and standard deviation of it."""
+        return 2 * self.latent if self.variational else self.latent
 
     @property
     def look_back(self) -> tuple[int, ...]:
@@ -83,7 +124,7 @@ class StrategyEncoderBase(nn.Module):
 
     def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0) -> None:
         super().__init__()
-        self.config, self.inputs, self.output_size = config, inputs, config.latent
+        self.config, self.inputs, self.output_size = config, inputs, config.output_size
         self.cache_dtype = torch.float32  # of the key/value caches
         self.embedding = nn.Linear(inputs, config.width)
         self.embedding_norm = nn.LayerNorm(config.width)
@@ -96,7 +137,7 @@ class StrategyEncoderBase(nn.Module):
         self.pooling_hidden = nn.Linear(config.width, config.pooling)
         self.pooling_score = nn.Linear(config.pooling, 1, bias=False)
         self.refine = nn.Linear(config.width, config.width)
-        self.latent = nn.Linear(config.width, config.latent)
+        self.latent = nn.Linear(config.width, config.output_size)
 
     def transformer_layers(self) -> list[TransformerLayer]:
         """Return the layers from the bottom up."""
@@ -112,9 +153,15 @@ class StrategyEncoderBase(nn.Module):
         return scores.squeeze(-1)
 
     def to_latent(self, pooled: Tensor) -> Tensor:
-        """Map pooled outputs `(..., width)` to the strategy latent `(..., latent)`."""
+        """Map pooled outputs `(..., width)` to the strategy latent `(..., output_size)`.
+
+        A variational one is its mean, then its standard deviation.
+        """
         latent: Tensor = self.latent(functional.gelu(self.refine(pooled)))
-        return latent
+        if not self.config.variational:
+            return latent
+        mean, log_variance = latent.chunk(2, dim=-1)
+        return torch.cat((mean, torch.exp(0.5 * log_variance.clamp(-_LOG_VARIANCE, _LOG_VARIANCE))), dim=-1)
 
 
 class StreamingEncoder(StrategyEncoderBase):
@@ -177,7 +224,7 @@ class StreamingEncoder(StrategyEncoderBase):
         return functional.scaled_dot_product_attention(queries, keys, values, mask[:, None, None, :]).flatten(1)
 
     def unroll(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
-        """Encode segments `(steps, rows, inputs)` with episode starts `(steps, rows)` bool: `(steps, rows, latent)`."""
+        """Encode segments `(steps, rows, inputs)` with episode starts `(steps, rows)` bool: `(steps, rows, size)`."""
         return self._banded(inputs, memory, episode_starts, None)
 
     def attention(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> dict[str, Tensor]:
@@ -259,7 +306,7 @@ class WindowEncoder(StrategyEncoderBase):
         return latent, {"frames": frames[:, 1:].contiguous(), "seen": seen + 1}
 
     def unroll(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
-        """Encode segments `(steps, rows, inputs)` with episode starts `(steps, rows)` bool: `(steps, rows, latent)`."""
+        """Encode segments `(steps, rows, inputs)` with episode starts `(steps, rows)` bool: `(steps, rows, size)`."""
         return self._all_windows(inputs, memory, episode_starts, None)
 
     def attention(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> dict[str, Tensor]:

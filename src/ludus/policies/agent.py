@@ -193,7 +193,8 @@ class Agent:
         The arguments are those of `predict`, which uses the same latent for its action.
 
         Returns:
-            The latent, `(rows, latent)`, or `(latent,)` for a single observation; NumPy if the observation is.
+            The latent, `(rows, latent)`, or `(latent,)` for a single observation; NumPy if the observation is. Of a
+            variational one (`policy.strategy.variational`) it is the mean, then the standard deviation.
 
         Raises:
             UnsupportedError: The agent has no strategy encoder.

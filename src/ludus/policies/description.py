@@ -19,6 +19,7 @@ from pydantic import (
 
 from ludus.core.errors import ConfigError, UnsupportedError
 from ludus.envs.base import ActionGrid, EnvSpec
+from ludus.nn.strategy import StrategyConfig
 from ludus.policies.config import PolicyConfig
 from ludus.rewards.plugins import plugins_needed
 
@@ -30,11 +31,16 @@ _MAX_NAME = 255  # letters
 _MAX_ROWS = 100_000  # kinds of action
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
 # 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins; 6 a
-# user's own network and dropout, 7 the names of revealed opponents: only policies that have these are of formats 6, 7.
+# user's own network and dropout; 7 more of the strategy encoder, and the names of revealed opponents. A policy is of
+# the first format from 5 on that knows all that it has.
 _FORMAT = 7
 _NETWORK_FORMAT = 6
 _USUAL_FORMAT = 5
-_NEW_SETTINGS = ("module", "module_kwargs", "dropout")  # of format 6
+_NETWORK_SETTINGS = ("module", "module_kwargs", "dropout")  # of format 6
+_STRATEGY_SETTINGS = (  # of format 7, and a `block` that is a list
+    *("predict_weighting", "predict_actions", "contrast", "contrast_temperature", "contrast_gap"),
+    *("condition", "stop_gradient", "variational"),
+)
 
 
 class _Frozen(BaseModel):
@@ -148,13 +154,18 @@ class PolicyDescription(_Frozen):
 
     @model_serializer(mode="wrap")
     def _leave_out_new(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what older formats do not know where it says nothing: such agents stay readable everywhere."""
+        """Leave out what its format does not know where it says nothing: such agents stay readable everywhere."""
         document: dict[str, Any] = handler(self)
         if self.format < _FORMAT:
             document.pop("opponent_names", None)
+            strategy = document["config"]["strategy"]
+            if strategy is not None:
+                known = {key: value for key, value in strategy.items() if key not in _STRATEGY_SETTINGS}
+                document["config"] = document["config"] | {"strategy": known}
         if self.format < _NETWORK_FORMAT:
             document.pop("fields", None)
-            document["config"] = {key: value for key, value in document["config"].items() if key not in _NEW_SETTINGS}
+            settings = document["config"].items()
+            document["config"] = {key: value for key, value in settings if key not in _NETWORK_SETTINGS}
         return document
 
     @classmethod
@@ -195,4 +206,10 @@ def _format_of(spec: EnvSpec, config: PolicyConfig) -> int:
     """Return the oldest format that can hold a policy."""
     if spec.opponent_names:
         return _FORMAT
+    strategy = config.strategy
+    if strategy is not None:
+        usual = StrategyConfig()
+        changed = any(getattr(strategy, name) != getattr(usual, name) for name in _STRATEGY_SETTINGS)
+        if changed or isinstance(strategy.block, tuple):
+            return _FORMAT
     return _NETWORK_FORMAT if config.module is not None or config.dropout > 0.0 else _USUAL_FORMAT

@@ -1,4 +1,4 @@
-"""Parts of a policy: the observation encoder, heads of the auxiliary losses, and functions that are compiled."""
+"""Parts of a policy: the observation encoder, and functions that are compiled."""
 
 import struct
 import time
@@ -17,9 +17,8 @@ from ludus.core.errors import ConfigError, UnsupportedError
 from ludus.envs.base import OPPONENT_IDENTITY, ActionGrid, EnvSpec
 from ludus.nn.cnn import Cnn
 from ludus.nn.heads import SpatialEncoder
-from ludus.nn.mlp import Mlp, make_linear
+from ludus.nn.mlp import Mlp
 from ludus.nn.normalizer import Normalizer
-from ludus.nn.strategy import StrategyConfig
 from ludus.policies.config import PolicyConfig
 
 P = ParamSpec("P")
@@ -148,36 +147,6 @@ def seen_space(spec: EnvSpec, config: PolicyConfig) -> spaces.Dict:
             "policy.sees_action_mask to feed that to the networks"
         )
     return spaces.Dict(seen)
-
-
-def make_prediction(config: StrategyConfig | None, inputs: int) -> nn.Sequential | None:
-    """Make what predicts the `inputs` numbers that the encoder reads some frames later; None where it is off."""
-    return None if config is None or config.predict == 0.0 else _make_head(config, inputs)
-
-
-def make_opponent_classifier(config: StrategyConfig | None, spec: EnvSpec) -> nn.Sequential | None:
-    """Make what tells which bot the opponent is, None where it is off; raise ConfigError in a world without bots."""
-    if config is None or config.classify == 0.0:
-        return None
-    if not spec.bots:
-        raise ConfigError(
-            f"policy.strategy.classify is {config.classify:g}, but {spec.id} has no scripted players that could be "
-            "classified; set it to 0, or let the latent predict: policy.strategy.predict"
-        )
-    return _make_head(config, len(spec.bots))
-
-
-def _make_head(config: StrategyConfig, outputs: int) -> nn.Sequential:
-    hidden = Mlp(config.latent, (config.width,), "relu")
-    return nn.Sequential(hidden, make_linear(hidden.output_size, outputs, 1.0))
-
-
-def ask(head: nn.Sequential | None, latent: Tensor | None) -> Tensor | None:
-    """Return what a head makes of a latent `(..., latent)`, in float32: `(..., outputs)`; None without either."""
-    if head is None or latent is None:
-        return None
-    output: Tensor = head(latent.float())
-    return output
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:

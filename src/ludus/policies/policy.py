@@ -19,7 +19,7 @@ from ludus.envs.base import ActionGrid, EnvSpec
 from ludus.envs.spaces import ActionFactors
 from ludus.nn.distributions import bounded
 from ludus.nn.heads import NOISE_SIZE, ExplorationMixture, MaskedCategoricalHead, make_head
-from ludus.nn.mlp import HIDDEN_GAIN, Mlp, make_linear
+from ludus.nn.mlp import HIDDEN_GAIN, Film, Mlp, make_linear
 from ludus.nn.normalizer import Normalizer
 from ludus.nn.recurrent import Gru, Lstm, make_recurrent, step_all, unroll_all
 from ludus.nn.recurrent import RecurrentState as RecurrentState
@@ -27,15 +27,17 @@ from ludus.nn.recurrent import reset_recurrent_state as reset_recurrent_state
 from ludus.nn.strategy import StrategyConfig, StreamingEncoder, WindowEncoder
 from ludus.policies.config import ExplorationConfig, NetArch, PolicyConfig
 from ludus.policies.description import PolicyDescription
-from ludus.policies.modules import (
-    ObservationEncoder,
+from ludus.policies.modules import ObservationEncoder, compiled, seen_space
+from ludus.policies.network import NetworkOutput, UserNetwork
+from ludus.policies.strategy_heads import (
+    LatentSample,
     ask,
-    compiled,
+    kl_to_standard_normal,
+    make_action_prediction,
+    make_contrast,
     make_opponent_classifier,
     make_prediction,
-    seen_space,
 )
-from ludus.policies.network import NetworkOutput, UserNetwork
 
 Entries: TypeAlias = Mapping[str, Tensor]  # observations by entry, with the rows first
 
@@ -93,6 +95,12 @@ class Evaluation(NamedTuple):
     # `(steps, rows, bots)`, logits of which of the world's bots the opponent is, made of the same latent; None without
     # opponent classification.
     opponent_logits: Tensor | None = None
+    # What the opponent does in this step, see `ActionPrediction`; None where that is not predicted.
+    opponent_actions: Tensor | None = None
+    # `(steps, rows, latent)`, the latent that these were made of; None without a strategy encoder.
+    latents: Tensor | None = None
+    # `(steps, rows)`, KL divergence of a variational latent to a standard normal distribution; None for others.
+    latent_kl: Tensor | None = None
 
 
 class Trunk(NamedTuple):
@@ -102,6 +110,8 @@ class Trunk(NamedTuple):
     critic: Tensor  # likewise
     # `(..., cells, features)`, what is seen of each place where actions have places, else None.
     places: Tensor | None = None
+    seen: Tensor | None = None  # `(..., features)`, of the observation alone; None with a network that gives actions
+    latent: Tensor | None = None  # `(..., size)`, what the strategy encoder gave; None without one
 
 
 class Policy(nn.Module):
@@ -118,6 +128,9 @@ class Policy(nn.Module):
         mixture: The behaviour that explores, or None.
         prediction: What predicts the opponent from the strategy latent, or None.
         recognition: Opponent classifier: logits of the bots from the strategy latent; None without.
+        action_prediction: What predicts the opponent's action from latent and observation, or None.
+        contrast: Projection of latents for the contrastive loss, or None.
+        actor_film, critic_film: Scales and shifts of hidden units from the strategy latent, or None.
         is_compiled: Whether `use_compiler` was called.
     """
 
@@ -133,7 +146,7 @@ class Policy(nn.Module):
         self.strategy = self._make_strategy(config.strategy)
         if self.strategy is not None:
             self._strategy_step, self._strategy_unroll = self.strategy.step, self.strategy.unroll
-        size = self.observations.output_size + (config.strategy.latent if config.strategy else 0)
+        size = self.observations.output_size + (config.strategy.output_size if config.strategy else 0)
         self.recurrent = make_recurrent(size, config.recurrent) if config.recurrent else None
         separate = config.recurrent is not None and config.recurrent.critic == "separate"
         self.critic_recurrent = make_recurrent(size, config.recurrent) if separate and config.recurrent else None
@@ -165,8 +178,12 @@ class Policy(nn.Module):
         self.returns = Normalizer(1, config.normalize.clip, self.device) if config.normalize.returns else None
         self._bounds = bounded(spec.action_space)
         # The last to be drawn, so that all other parameters begin the same with them and without.
-        self.prediction = make_prediction(config.strategy, self._block[1] - self._block[0])
+        self.prediction = make_prediction(config.strategy, self.strategy.inputs if self.strategy else 0)
         self.recognition = make_opponent_classifier(config.strategy, spec)
+        self.action_prediction = make_action_prediction(config.strategy, spec, self.observations.output_size)
+        self.contrast = make_contrast(config.strategy)
+        self.actor_film, self.critic_film = (self._make_film(network) for network in (self.actor, self.critic))
+        self.latent_sample = LatentSample() if config.strategy and config.strategy.variational else None
         self.to(self.device)
         if self._bounds is not None:
             self._bounds = (self._bounds[0].to(self.device), self._bounds[1].to(self.device))
@@ -218,12 +235,12 @@ class Policy(nn.Module):
 
     @property
     def is_random(self) -> bool:
-        """Whether updates draw random numbers, for dropout or in a user's own network."""
-        return self.config.dropout > 0.0 or self.network is not None
+        """Whether updates draw random numbers: for dropout, a variational latent or in a user's own network."""
+        return self.config.dropout > 0.0 or self.latent_sample is not None or self.network is not None
 
     @contextmanager
     def updating(self, generator: torch.Generator) -> Iterator[None]:
-        """Return the context of an update: dropout is active, and draws from numbers that `generator` seeds.
+        """Return the context of an update: what is random is active, and draws from numbers that `generator` seeds.
 
         Layers draw from torch's global generators, which get their state back afterwards.
         """
@@ -245,7 +262,7 @@ class Policy(nn.Module):
 
     def _set_random_layers(self, *, active: bool) -> None:
         for module in self.modules():
-            if isinstance(module, nn.Dropout):
+            if isinstance(module, nn.Dropout | LatentSample):
                 module.train(active)
         if self.network is not None:
             self.network.train(active)
@@ -281,7 +298,6 @@ class Policy(nn.Module):
                     layer.bias.copy_(alone.bias)
 
     def _make_strategy(self, config: StrategyConfig | None) -> StreamingEncoder | WindowEncoder | None:
-        self._block = (0, 0)
         if config is None:
             return None
         if config.entry not in self.observations.sizes:
@@ -289,20 +305,33 @@ class Policy(nn.Module):
                 f"the strategy encoder reads entry {config.entry!r}, which {self.spec.id} has not as a vector; "
                 f"valid: {', '.join(self.observations.sizes)}"
             )
-        self._block = (0, self.observations.sizes[config.entry])
+        self._blocks = [(0, self.observations.sizes[config.entry])]
         if config.block is not None:
             blocks = self.spec.blocks.get(config.entry, {})
-            if config.block not in blocks:
-                raise ConfigError(
-                    f"the strategy encoder reads block {config.block!r} of {config.entry!r}, which {self.spec.id} has "
-                    f"not; valid: {', '.join(blocks) or 'none'}, or null for the whole entry"
-                )
-            self._block = blocks[config.block]
+            names = (config.block,) if isinstance(config.block, str) else config.block
+            for name in names:
+                if name not in blocks:
+                    raise ConfigError(
+                        f"the strategy encoder reads block {name!r} of {config.entry!r}, which {self.spec.id} has "
+                        f"not; valid: {', '.join(blocks) or 'none'}, or null for the whole entry"
+                    )
+            self._blocks = [blocks[name] for name in names]
         kind = StreamingEncoder if config.kind == "streaming" else WindowEncoder
-        encoder = kind(self._block[1] - self._block[0], config, self.config.dropout)
+        encoder = kind(sum(stop - start for start, stop in self._blocks), config, self.config.dropout)
         if self.uses_bfloat16:
             encoder.cache_dtype = torch.bfloat16
         return encoder
+
+    def _make_film(self, network: Mlp) -> Film | None:
+        strategy = self.config.strategy
+        if strategy is None or strategy.condition != "film":
+            return None
+        if not self.actor.hidden and not self.critic.hidden:
+            raise ConfigError(
+                "policy.strategy.condition is film, but actor and critic have no hidden layers that it could scale; "
+                "give policy.net_arch some, or use concat"
+            )
+        return Film(strategy.output_size, network.hidden) if network.hidden else None
 
     def use_compiler(self) -> None:
         """Let `torch.compile` take the strategy encoder, whose many small operations it joins into few kernels.
@@ -356,8 +385,8 @@ class Policy(nn.Module):
         """
         with self._precision():
             trunk, memory = self._trunk_step(observations, memory, episode_starts)
-        latent = self.actor(trunk.actor.float())  # the heads are small and stay in float32: ratios depend on them
-        parameters, values = self._restricted(latent, trunk, observations), self._value(trunk.critic)
+        latent = self._act(trunk)
+        parameters, values = self._restricted(latent, trunk, observations), self._value(trunk)
         actions = self.head.mode(parameters) if noise is None else self.head.sample(parameters, noise, latent)
         mixture = self.mixture if noise is not None and noise.shape[1:] != self.head.noise_shape else None
         if mixture is not None and noise is not None:
@@ -372,7 +401,7 @@ class Policy(nn.Module):
         """Return values `(rows,)` of a frame without moving on: `memory` is as good as before for the next `step`."""
         with self._precision():
             trunk, _ = self._trunk_step(observations, memory, episode_starts)
-        return self._value(trunk.critic)
+        return self._value(trunk)
 
     def unroll(
         self, observations: Entries, memory: RecurrentState, episode_starts: Tensor, actions: Tensor
@@ -386,19 +415,31 @@ class Policy(nn.Module):
             actions: `(steps, rows, *head.action_shape)`.
         """
         with self._precision():
-            trunk, latent = self._trunk_unroll(observations, memory, episode_starts)
-        parameters = self._restricted(self.actor(trunk.actor.float()), trunk, observations)
-        values = self._value(trunk.critic)
+            trunk = self._trunk_unroll(observations, memory, episode_starts)
+        parameters = self._restricted(self._act(trunk), trunk, observations)
+        values = self._value(trunk)
         log_probs, entropies = self.head.log_prob_and_entropy(parameters, actions)
         if self.mixture is not None:
             log_probs = self.mixture.log_probs(self._choice_logits(parameters), actions, log_probs)
-        predictions, opponent_logits = ask(self.prediction, latent), ask(self.recognition, latent)
-        return Evaluation(log_probs, entropies, values, predictions, opponent_logits)
+        return self._with_auxiliary(Evaluation(log_probs, entropies, values), trunk)
+
+    def _with_auxiliary(self, evaluation: Evaluation, trunk: Trunk) -> Evaluation:
+        """Add what the heads of the auxiliary losses make of the latent."""
+        if trunk.latent is None or trunk.seen is None:
+            return evaluation
+        latent = trunk.latent if self.latent_sample is None else self.latent_sample(trunk.latent)
+        return evaluation._replace(
+            predictions=ask(self.prediction, latent),
+            opponent_logits=ask(self.recognition, latent),
+            opponent_actions=None if self.action_prediction is None else self.action_prediction(latent, trunk.seen),
+            latents=latent,
+            latent_kl=None if self.latent_sample is None else kl_to_standard_normal(trunk.latent),
+        )
 
     def action_parameters(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
         """Return the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""
-        trunk, _ = self._trunk_unroll(observations, memory, episode_starts)
-        return self._restricted(self.actor(trunk.actor.float()), trunk, observations)
+        trunk = self._trunk_unroll(observations, memory, episode_starts)
+        return self._restricted(self._act(trunk), trunk, observations)
 
     def restrict(self, parameters: Tensor, observations: Entries) -> Tensor:
         """Return the action distribution's parameters, restricted to what the observations allow."""
@@ -416,6 +457,12 @@ class Policy(nn.Module):
         elif config is not None:
             raise ConfigError("the policy was made without exploration; set policy.exploration, frequency 0 for none")
 
+    @property
+    def strategy_columns(self) -> tuple[int, ...]:
+        """The numbers of its observation entry that the strategy encoder reads, in order; none without one."""
+        ranges = [] if self.strategy is None else self._blocks
+        return tuple(column for start, stop in ranges for column in range(start, stop))
+
     def opponent_frames(self, observations: Entries) -> Tensor:
         """Return what the strategy encoder reads of observations `(..., *shape)`: `(..., inputs)`."""
         if self.strategy is None:
@@ -423,7 +470,7 @@ class Policy(nn.Module):
         return self._opponent(self.observations.flatten(dict(observations)))
 
     def strategy_latent(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
-        """Return the strategy latent `(steps, rows, latent)` over segments, for analysis."""
+        """Return the strategy latent `(steps, rows, size)` over segments, for analysis; see `StrategyConfig`."""
         frames = self.opponent_frames(observations)
         assert self.strategy is not None  # noqa: S101 - for the type checker
         return self.strategy.unroll(frames, part_of(memory, "strategy"), episode_starts)
@@ -481,7 +528,8 @@ class Policy(nn.Module):
 
     def _opponent(self, flat: Mapping[str, Tensor]) -> Tensor:
         assert self.config.strategy is not None  # noqa: S101 - for the type checker
-        return flat[self.config.strategy.entry][..., self._block[0] : self._block[1]]
+        parts = [flat[self.config.strategy.entry][..., start:stop] for start, stop in self._blocks]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
     def _precision(self) -> AbstractContextManager[object]:
         """Return the context of encoders and memories: bfloat16 where the config asks for it."""
@@ -498,9 +546,24 @@ class Policy(nn.Module):
         assert isinstance(self.head, MaskedCategoricalHead)  # noqa: S101 - whatever explores has one; for the type checker
         return self.head.choice_logits(parameters)
 
-    def _value(self, features: Tensor) -> Tensor:
-        values: Tensor = self.value_head(self.critic(features.float()))
+    def _act(self, trunk: Trunk) -> Tensor:
+        """Return the actor's last hidden layer; the heads are small and stay in float32: ratios depend on them."""
+        latent: Tensor = self.actor(trunk.actor.float(), self._film(self.actor_film, trunk))
+        return latent
+
+    def _value(self, trunk: Trunk) -> Tensor:
+        values: Tensor = self.value_head(self.critic(trunk.critic.float(), self._film(self.critic_film, trunk)))
         return values.squeeze(-1).float()
+
+    def _film(self, film: Film | None, trunk: Trunk) -> Tensor | None:
+        if film is None or trunk.latent is None:
+            return None
+        changes: Tensor = film(self._without_gradient(trunk.latent).float())
+        return changes
+
+    def _without_gradient(self, latent: Tensor) -> Tensor:
+        """Return the latent as memory, actor and critic see it: detached where the config asks for that."""
+        return latent.detach() if self.config.strategy is not None and self.config.strategy.stop_gradient else latent
 
     def _trunk_step(
         self, observations: Entries, memory: RecurrentState, episode_starts: Tensor
@@ -517,41 +580,40 @@ class Policy(nn.Module):
             features = output.actor
         else:
             features, places = self.observations.see(flat)
+        seen, latent = features, None
         if self.strategy is not None:
             latent, part = self._strategy_step(self._opponent(flat), part_of(memory, "strategy"), episode_starts)
             features = torch.cat((features, latent), dim=-1)
             following |= with_prefix("strategy", part)
         if self.recurrent is None:
-            return Trunk(features, features, places), following
+            return Trunk(features, features, places, seen, latent), following
         cells = self._recurrent_cells()
         steps = step_all(list(cells.values()), features, [part_of(memory, name) for name in cells], episode_starts)
         for name, (_, part) in zip(cells, steps, strict=True):
             following |= with_prefix(name, part)
-        return self._beside(features, Trunk(steps[0][0], steps[-1][0], places)), following
+        return self._beside(features, Trunk(steps[0][0], steps[-1][0], places, seen, latent)), following
 
-    def _trunk_unroll(
-        self, observations: Entries, memory: RecurrentState, episode_starts: Tensor
-    ) -> tuple[Trunk, Tensor | None]:
-        """Return the features of whole segments, and the strategy latent if there is one."""
+    def _trunk_unroll(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Trunk:
+        """Return the features of whole segments."""
         flat = self.observations.flatten(dict(observations))
         places: Tensor | None = None
         if self.network is not None:
             entries = self.observations.entries(observations, flat)
             output: NetworkOutput = self.network.unroll(entries, part_of(memory, NETWORK), episode_starts)
             if self.network.gives_actions:
-                return Trunk(*output), None
+                return Trunk(*output)
             features = output.actor
         else:
             features, places = self.observations.see(flat)
-        latent = None
+        seen, latent = features, None
         if self.strategy is not None:
             latent = self._strategy_unroll(self._opponent(flat), part_of(memory, "strategy"), episode_starts)
-            features = torch.cat((features, latent), dim=-1)
+            features = torch.cat((features, self._without_gradient(latent)), dim=-1)
         if self.recurrent is None:
-            return Trunk(features, features, places), latent
+            return Trunk(features, features, places, seen, latent)
         cells = self._recurrent_cells()
         outputs = unroll_all(list(cells.values()), features, [part_of(memory, name) for name in cells], episode_starts)
-        return self._beside(features, Trunk(outputs[0], outputs[-1], places)), latent
+        return self._beside(features, Trunk(outputs[0], outputs[-1], places, seen, latent))
 
     def _beside(self, features: Tensor, remembered: Trunk) -> Trunk:
         """Return what is remembered, with what went into the memory beside it where the config asks for that."""
@@ -559,10 +621,11 @@ class Policy(nn.Module):
             return remembered
         scale, size = self.config.recurrent.memory_feature_scale, self.observations.output_size
         if scale != 1.0:
-            remembered = Trunk(remembered.actor * scale, remembered.critic * scale, remembered.places)
-            features = torch.cat((features[..., :size], features[..., size:] * scale), dim=-1)
+            remembered = remembered._replace(actor=remembered.actor * scale, critic=remembered.critic * scale)
+            if self.config.strategy is None or self.config.strategy.condition != "film":
+                features = torch.cat((features[..., :size], features[..., size:] * scale), dim=-1)
         actor, critic = (torch.cat((part, features), dim=-1) for part in remembered[:2])
-        return Trunk(actor, critic, remembered.places)
+        return remembered._replace(actor=actor, critic=critic)
 
     def _recurrent_cells(self) -> dict[str, Lstm | Gru]:
         """Return the recurrent memories of actor and critic, or the one that they share, by name."""

@@ -10,7 +10,7 @@ from torch.nn import functional
 from ludus.core.errors import ConfigError, StateError, UnsupportedError
 from ludus.core.state import check_tensors
 from ludus.nn.distributions import VARIANCE_FLOOR, GaussianHead, StateDependentGaussianHead
-from ludus.nn.mlp import Activation, Mlp, activation_function
+from ludus.nn.mlp import Activation, Mlp, activation_function, film_parts, modulate
 from ludus.nn.normalizer import Normalizer
 from ludus.nn.recurrent import Gru, Lstm
 from ludus.policies.grouping import Grouping, StackedMatrix, make_grouping
@@ -47,7 +47,7 @@ class StackedMlp(nn.Module):
     def __init__(self, mlp: Mlp, grouping: Grouping) -> None:
         super().__init__()
         self._grouping = grouping
-        self._activation = _activation(mlp.activation_name, grouping.device)
+        self._activation, self._hidden = _activation(mlp.activation_name, grouping.device), mlp.hidden
         layers = [layer for layer in mlp.layers if isinstance(layer, nn.Linear)]
         self.matrices = [StackedMatrix(grouping, layer.in_features, layer.out_features, bias=True) for layer in layers]
 
@@ -56,13 +56,14 @@ class StackedMlp(nn.Module):
         for i, matrix in enumerate(self.matrices):
             matrix.load(slot, part_of(tensors, f"layers.{i}"))
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Map `(rows, ..., inputs)` to `(rows, ..., output_size)`."""
+    def forward(self, inputs: Tensor, film: Tensor | None = None) -> Tensor:
+        """Map `(rows, ..., inputs)` to `(rows, ..., output_size)`; see `Mlp.forward`."""
         if not self.matrices:
             return inputs
         inputs = self._grouping.enter(inputs)
-        for matrix in self.matrices:
-            inputs = self._activation(matrix(inputs))
+        changes = None if film is None else self._grouping.enter(film)
+        for matrix, change in zip(self.matrices, film_parts(changes, self._hidden), strict=True):
+            inputs = modulate(self._activation(matrix(inputs)), change)
         return self._grouping.leave(inputs)
 
 
@@ -265,7 +266,7 @@ class StackedPolicy:
             self._network = Policy(policy.spec, policy.config, policy.device)
         self._network.returns = None  # a snapshot plays, it does not learn
         if not values:
-            self._network.critic_recurrent = None
+            self._network.critic_recurrent = self._network.critic_film = None
             self._template = {n: t for n, t in self._template.items() if not n.startswith("critic_recurrent.")}
             for name in ("critic", "value_head"):
                 self._network.add_module(name, _Zeros())
@@ -332,7 +333,7 @@ class StackedPolicy:
 class _Zeros(nn.Module):
     """Takes the place of a value head that is not needed."""
 
-    def forward(self, features: Tensor) -> Tensor:
+    def forward(self, features: Tensor, film: Tensor | None = None) -> Tensor:
         """Map `(rows, features)` to zeros `(rows, 1)`."""
         return features.new_zeros(features.shape[0], 1)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ludus.envs.base import action_dtypes
 from ludus.policies.policy import Policy, RecurrentState
 
 
@@ -29,6 +30,8 @@ class Minibatch:
     actions: Tensor
     targets: Targets
     bots: Tensor | None = None
+    opponent_actions: Tensor | None = None
+    rows: Tensor | None = None  # `(segments,)` int64, the buffer's row of each; None where no loss asks for it
     memory_starts: Tensor | None = None  # where the memory is forgotten, if that is not at every episode start
 
     @property
@@ -47,6 +50,7 @@ class Frame(NamedTuple):
     dones: Tensor
     bootstraps: Tensor
     bots: Tensor | None
+    opponent_actions: Tensor | None
 
 
 class RolloutBuffer:
@@ -65,7 +69,9 @@ class RolloutBuffer:
         last_values: `(rows,)`, values of the observations after the last step.
         log_probs, values, advantages, returns: `(steps, rows)`.
         bots: `(steps, rows)` int64, the bot that was played against (`EnvSpec.bots`), -1 for none; None for a policy
-            without opponent classification.
+            without opponent classification and contrastive loss.
+        opponent_actions: `(steps, rows, *action_shape)`, what the opponent did in the same step; -1 or NaN where that
+            is unknown. None for a policy that does not predict it.
         frames: The same, step by step.
     """
 
@@ -99,10 +105,16 @@ class RolloutBuffer:
         self.rewards, self.bootstraps, self.log_probs, self.values, self.advantages, self.returns = self._floats
         self.last_values = torch.zeros(rows, device=device)
         self.bots: Tensor | None = None
-        if policy.recognition is not None:
+        if policy.recognition is not None or policy.contrast is not None:
             self.bots = torch.full((steps, rows), -1, dtype=torch.int64, device=device)
-        bots = [None] * steps if self.bots is None else self.bots
-        views = zip(self.actions, self.log_probs, self.values, self.dones, self.bootstraps, bots, strict=True)
+        self.opponent_actions: Tensor | None = None
+        if policy.action_prediction is not None:
+            dtype = action_dtypes(policy.spec.action_space)[0]
+            unknown = float("nan") if dtype.is_floating_point else -1
+            self.opponent_actions = torch.full(self.actions.shape, unknown, dtype=dtype, device=device)
+        self._knows_rows = policy.contrast is not None
+        others = ([None] * steps if tensor is None else tensor for tensor in (self.bots, self.opponent_actions))
+        views = zip(self.actions, self.log_probs, self.values, self.dones, self.bootstraps, *others, strict=True)
         self.frames = [
             Frame({name: tensor[t] for name, tensor in self.observations.items()}, *step)
             for t, step in enumerate(views)
@@ -112,7 +124,8 @@ class RolloutBuffer:
     def recorded_bytes(self) -> int:
         """Return the bytes of what is recorded per step and row, without the memories."""
         recorded = (self.actions, self.episode_starts, self.dones, self._floats, *self.observations.values())
-        return sum(tensor.nbytes for tensor in recorded) + (0 if self.bots is None else self.bots.nbytes)
+        labels = (tensor.nbytes for tensor in (self.bots, self.opponent_actions) if tensor is not None)
+        return sum(tensor.nbytes for tensor in recorded) + sum(labels)
 
     @property
     def segments(self) -> int:
@@ -149,6 +162,8 @@ class RolloutBuffer:
             targets=Targets(*learned),
             bots=None if self.bots is None else self.bots.flatten()[frames],
             memory_starts=None if self.memory_starts is self.episode_starts else self.memory_starts.flatten()[frames],
+            opponent_actions=None if self.opponent_actions is None else self.opponent_actions.flatten(0, 1)[frames],
+            rows=segments.remainder(self.rows) if self._knows_rows else None,
         )
 
 

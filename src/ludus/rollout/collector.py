@@ -121,6 +121,8 @@ class Collector:
             self._opponents.act(self._observations, self._actions)
             self.stopwatch.lap("opponents")
         self.rows.put(self.policy.clip_actions(step.actions), self._actions)
+        if frame.opponent_actions is not None and self.rows.has_opponents:
+            frame.opponent_actions.copy_(self.rows.take_opponents(self._actions))
         result = self.env.step(self._actions)
         self.stopwatch.lap("simulation")
         self._reward.record(t, result)
@@ -202,9 +204,9 @@ class Collector:
 
 
 def classified_opponents(policy: Policy, spec: EnvSpec, opponents: Opponents | None) -> NamedOpponents | None:
-    """Return the opponents that a policy learns to classify, None if it does not; ConfigError if it cannot."""
+    """Return the opponents whose bots a policy learns from, None if it does not; ConfigError if it cannot classify."""
     if policy.recognition is None or policy.config.strategy is None:
-        return None
+        return opponents if policy.contrast is not None and isinstance(opponents, NamedOpponents) else None
     asked = f"policy.strategy.classify is {policy.config.strategy.classify:g}"
     if not isinstance(opponents, NamedOpponents):
         raise ConfigError(

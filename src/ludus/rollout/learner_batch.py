@@ -51,6 +51,7 @@ class LearnerBatch:
         count: Number of rows.
         games: Number of games.
         plays_all: Whether the learner plays every seat.
+        has_opponents: Whether every seat has one of another team.
     """
 
     def __init__(self, env: BatchedEnv, learner: Tensor | None = None) -> None:
@@ -68,6 +69,10 @@ class LearnerBatch:
         self.count = int(self.index.numel())
         if self.count == 0:
             raise ConfigError("the learner plays no seat; set at least one entry of the learner seats")
+        teams = env.spec.teams
+        rivals = [next((seat for seat, other in enumerate(teams) if other != team), -1) for team in teams]
+        self._rivals = torch.tensor(rivals, device=env.device)
+        self.has_opponents = min(rivals) >= 0
 
     def take(self, tensor: Tensor) -> Tensor:
         """Return the rows of `(games, seats, ...)` as `(rows, ...)`."""
@@ -79,6 +84,11 @@ class LearnerBatch:
         if self.plays_all:
             return tensor if self._seats == 1 else tensor.repeat_interleave(self._seats, output_size=self.count)
         return tensor.index_select(0, self.index.div(self._seats, rounding_mode="floor"))
+
+    def take_opponents(self, tensor: Tensor) -> Tensor:
+        """Return of `(games, seats, ...)` the first seat of another team than each row's, as `(rows, ...)`."""
+        seats = self.index.remainder(self._seats)
+        return tensor.flatten(0, 1).index_select(0, self.index - seats + self._rivals[seats])
 
     def put(self, rows: Tensor, into: Tensor) -> None:
         """Write `(rows, ...)` to their places in `(games, seats, ...)`."""

@@ -107,7 +107,7 @@ class StrategyLog:
         """
         means = StrategyState.read(state, "course.strategy").means
         strategy = self._components.policy.config.strategy
-        size = 0 if strategy is None else strategy.latent
+        size = 0 if strategy is None else strategy.output_size
         for name, mean in means.items():
             if len(mean) != size:
                 raise StateError(

@@ -75,7 +75,8 @@ class PpoLearner(Learner):
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Metrics of the last update that must be finite."""
-        losses = ("policy_loss", "value_loss", "entropy", "prediction_loss", "recognition_loss")
+        auxiliary = ("prediction_loss", "recognition_loss", "action_prediction_loss", "contrast_loss", "latent_kl")
+        losses = ("policy_loss", "value_loss", "entropy", *auxiliary)
         return tuple(name for name in losses if name in self.updater.metric_names)
 
     def collect(self, progress: float = 0.0) -> None:

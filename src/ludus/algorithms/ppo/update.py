@@ -178,8 +178,7 @@ class Updater:
         advantages = buffer.advantages.flatten()[frames]
         if self.config.normalize_advantage:
             advantages = normalise_advantages(advantages)
-        bots = None if buffer.bots is None else buffer.bots.flatten()[frames]
-        totals = self.auxiliary.totals(buffer.episode_starts.flatten()[frames], bots)
+        totals = self.auxiliary.totals(buffer, frames)
         means, worst = torch.zeros_like(self._sums[: len(METRICS)]), torch.zeros_like(self._first_ratio_error)
         for part in segments.tensor_split(min(self.parts, count)):
             batch, share = buffer.minibatch(part), part.numel() / count
