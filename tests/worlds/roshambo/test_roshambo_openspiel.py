@@ -145,3 +145,31 @@ def test_unknown_names_and_long_matches_are_refused() -> None:
         find_player("openspiel:greenburg", env)
     with make(1, throws=1001) as env, pytest.raises(ConfigError, match="1000"):
         env.bots(["openspiel:rockbot"])
+
+
+@NEEDS
+def test_bots_need_no_more_of_a_position_than_its_length_and_its_last_throws() -> None:
+    """Matches in a process share positions; every bot throws as it does with the true history of its match."""
+    import pyspiel
+
+    from ludus.worlds.roshambo.openspiel_worker import THROWS, BotMatch, Histories
+
+    game = pyspiel.load_game(f"repeated_game(stage_game=matrix_rps(),num_repetitions={THROWS})")
+
+    class Truth(Histories):
+        def position(self, frame: int, last: int) -> object:
+            del frame, last
+            return truth
+
+    histories = Histories()
+    for name in OPENSPIEL_BOTS:
+        for seat in (0, 1):
+            truth = game.new_initial_state()
+            shared, alone = (BotMatch(known, name, seat, seed=7) for known in (histories, Truth()))
+            for step in range(150):
+                pair = [(step * step // 3 + step // 7) % 3] * 2
+                pair[seat] = shared.act()
+                assert alone.act() == pair[seat], (name, seat, step)
+                truth.apply_actions(pair)
+                for match in (shared, alone):
+                    match.advance(4 * pair[0] + pair[1])

@@ -36,15 +36,46 @@ class Ask(IntEnum):
     ACT = 16  # throw in all seats that have a bot
 
 
+class Histories:
+    """Positions of OpenSpiel's game, shared by all matches of a process.
+
+    A bot keeps its match in its own object, and takes two things from the position that it is shown: how many throws
+    were played and what the last ones were (a test compares it with the true history, for every bot). So games that
+    play the same frame, as a batch does, need nine positions together instead of one each.
+    """
+
+    def __init__(self) -> None:
+        game = pyspiel.load_game(f"repeated_game(stage_game=matrix_rps(),num_repetitions={THROWS})")
+        self._of_length = [game.new_initial_state()]  # some position after so many throws
+        self._by_last: dict[tuple[int, int], Any] = {}
+
+    def position(self, frame: int, last: int) -> Any:  # noqa: ANN401 - untyped library
+        """Return a position after `frame` throws of which the last pair was `last`, `4 * seat 0 + seat 1`."""
+        if frame == 0:
+            return self._of_length[0]
+        found = self._by_last.get((frame, last))
+        if found is None:
+            while len(self._of_length) < frame:
+                self._of_length.append(_after(self._of_length[-1], 0))
+            found = self._by_last[frame, last] = _after(self._of_length[frame - 1], last)
+        return found
+
+
+def _after(position: Any, pair: int) -> Any:  # noqa: ANN401 - untyped library
+    following = position.clone()
+    following.apply_actions([pair >> 2, pair & 3])
+    return following
+
+
 class BotMatch:
     """A bot in one seat of one match."""
 
-    def __init__(self, game: Any, name: str, seat: int, seed: int) -> None:  # noqa: ANN401 - untyped library
+    def __init__(self, histories: Histories, name: str, seat: int, seed: int) -> None:
         self._chance = ctypes.create_string_buffer(_STATE_BYTES)
         _libc.initstate(seed, self._chance, _STATE_BYTES)
-        self._bot = pyspiel.make_roshambo_bot(seat, name, THROWS)
-        self._state = game.new_initial_state()
-        self._seat = seat
+        self._step = pyspiel.make_roshambo_bot(seat, name, THROWS).step
+        self._histories = histories
+        self._last = 0  # the pair of the last throw
         self.frame = 0  # throws that it knows of
         self.throw: int | None = None  # its answer in this frame, once it was asked
 
@@ -52,14 +83,14 @@ class BotMatch:
         """Return its throw in this frame; asked twice, it says the same."""
         if self.throw is None:
             _libc.setstate(self._chance)
-            self.throw = int(self._bot.step(self._state))
+            self.throw = self._step(self._histories.position(self.frame, self._last))
         return self.throw
 
     def advance(self, pair: int) -> None:
         """Play a throw, `4 * seat 0 + seat 1`; the bot is asked first, as it counts its turns by being asked."""
-        self.act()
-        self._state.apply_actions([pair >> 2, pair & 3])
-        self.frame, self.throw = self.frame + 1, None
+        if self.throw is None:
+            self.act()
+        self._last, self.frame, self.throw = pair, self.frame + 1, None
 
 
 class BotHost:
@@ -71,8 +102,9 @@ class BotHost:
 
     def __init__(self, plan: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], first: int) -> None:
         self._names: Sequence[str] = plan["names"]
-        self._arrays, self._first, self._stride = arrays, first, int(plan["stride"])
-        self._game = pyspiel.load_game(f"repeated_game(stage_game=matrix_rps(),num_repetitions={THROWS})")
+        self._own = {name: array[first :: int(plan["stride"])] for name, array in arrays.items()}
+        self._first, self._stride = first, int(plan["stride"])
+        self._histories = Histories()
         self._matches: dict[tuple[int, int], tuple[tuple[int, int, int], BotMatch]] = {}
         self.current: int | None = None
 
@@ -80,25 +112,28 @@ class BotHost:
         """Throw in all seats that have a bot."""
         if code != Ask.ACT:
             raise ValueError(f"unknown message {code}")
-        arrays = self._arrays
-        bots = arrays["bots"][self._first :: self._stride]
-        for place, seat in np.argwhere(bots >= 0).tolist():
-            self.current = game = self._first + place * self._stride
-            arrays["throws"][game, seat] = self._match(game, seat).act()
+        own = self._own
+        places, seats = np.nonzero(own["bots"] >= 0)
+        # Lists: reading single numbers from arrays would take as long as many of the bots do.
+        asked = (own[name][places, seats].tolist() for name in ("bots", "seeds"))
+        clocks = (own[name][places].tolist() for name in ("episodes", "frames"))
+        throws = []
+        for place, seat, *key, frame in zip(places.tolist(), seats.tolist(), *asked, *clocks, strict=True):
+            self.current = self._first + place * self._stride
+            throws.append(self._match(place, seat, (key[0], key[1], key[2]), frame).act())
+        own["throws"][places, seats] = throws
         return b""
 
-    def _match(self, game: int, seat: int) -> BotMatch:
+    def _match(self, place: int, seat: int, key: tuple[int, int, int], frame: int) -> BotMatch:
         """Return the match that is being played, brought up to date by the history."""
-        arrays = self._arrays
-        bot, seed = int(arrays["bots"][game, seat]), int(arrays["seeds"][game, seat])
-        key, frame = (bot, seed, int(arrays["episodes"][game])), int(arrays["frames"][game])
-        found = self._matches.get((game, seat))
+        found = self._matches.get((place, seat))
         if found is None or found[0] != key or found[1].frame > frame:
-            found = key, BotMatch(self._game, self._names[bot], seat, seed)
-            self._matches[game, seat] = found
+            bot, seed, _ = key
+            found = key, BotMatch(self._histories, self._names[bot], seat, seed)
+            self._matches[place, seat] = found
         match = found[1]
         while match.frame < frame:
-            match.advance(int(arrays["history"][game, match.frame]))
+            match.advance(int(self._own["history"][place, match.frame]))
         return match
 
 
