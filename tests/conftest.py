@@ -1,5 +1,6 @@
 """Shared fixtures: which tests see a GPU, a small two-seat environment with random ends, one policy of every kind."""
 
+import gc
 import importlib
 import os
 import shutil
@@ -199,6 +200,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         order = {name: place for place, name in enumerate(LONG_FILES)}
         items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector away from modules and tests.
+
+    They are some million objects that live to the end, and every full collection would visit them all: half a second.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
