@@ -12,7 +12,7 @@ from ludus.rewards import terms
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
-TINY_STEPS = "2048"
+TINY_STEPS, TINY_FRAMES = "2048", "60"
 
 
 @pytest.fixture
@@ -20,6 +20,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An empty folder, and registries that forget what the example adds to them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LUDUS_EXAMPLE_STEPS", TINY_STEPS)
+    monkeypatch.setenv("LUDUS_EXAMPLE_FRAMES", TINY_FRAMES)
     monkeypatch.syspath_prepend(str(EXAMPLES))
     known = {name: record for name, record in world.known_worlds().items() if record.name != "nudge"}
     monkeypatch.setattr(bots, "_REGISTERED", {})
