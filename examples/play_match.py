@@ -1,12 +1,8 @@
 """Play single matches between agents, bots and functions of your own, with statistics and a video."""
 
 # %% Any two players: names of bots, paths of agents, agents, functions and classes.
-import os
-
 import ludus
 from ludus.worlds.brawl import skills
-
-SETTINGS = {"step_limit": int(os.environ.get("LUDUS_EXAMPLE_FRAMES", "2_700"))}  # 90 s, as in every match of brawl
 
 
 def boxer(observation, state):
@@ -17,7 +13,7 @@ def boxer(observation, state):
     return skills.choose(skills.in_range(observation), attack, walk), state
 
 
-result = ludus.play_match(boxer, "based", world="brawl", video="match.mp4", seed=4, config=SETTINGS)
+result = ludus.play_match(boxer, "based", world="brawl", video="match.mp4", seed=4)
 print(f"{result.winner or 'nobody'} wins after {result.seconds:.0f} s; stocks {result.statistics['stocks']}")
 
 # %% The recording of a match plays back exactly, anywhere.
@@ -25,6 +21,5 @@ if result.replay is not None:
     result.replay.save("match.replay")
 
 # %% The same function is an opponent for an evaluation, without a name.
-matches = [ludus.play_match(boxer, "random", world="brawl", seed=seed, config=SETTINGS) for seed in range(1, 4)]
-wins = sum(match.winner == "boxer" for match in matches)
+wins = sum(ludus.play_match(boxer, "random", world="brawl", seed=seed).winner == "boxer" for seed in range(1, 4))
 print(f"{wins} of 3 matches won against the random bot")

@@ -9,10 +9,12 @@ import pytest
 
 from ludus.envs import bots, world
 from ludus.rewards import terms
+from ludus.worlds.brawl.config import BrawlConfig
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
-TINY_STEPS, TINY_FRAMES = "2048", "60"
+TINY_STEPS = "2048"
+TINY_MATCH = 120  # frames of brawl in place of 2,700, which agents that have learned nothing mostly play out
 
 
 @pytest.fixture
@@ -20,12 +22,16 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An empty folder, and registries that forget what the example adds to them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LUDUS_EXAMPLE_STEPS", TINY_STEPS)
-    monkeypatch.setenv("LUDUS_EXAMPLE_FRAMES", TINY_FRAMES)
     monkeypatch.syspath_prepend(str(EXAMPLES))
     known = {name: record for name, record in world.known_worlds().items() if record.name != "nudge"}
     monkeypatch.setattr(bots, "_REGISTERED", {})
     monkeypatch.setattr(world, "_WORLDS", known)  # a page of docs registers the same world
+    limit = BrawlConfig.model_fields["step_limit"]
+    usual, limit.default = limit.default, TINY_MATCH
+    BrawlConfig.model_rebuild(force=True)
     yield
+    limit.default = usual
+    BrawlConfig.model_rebuild(force=True)
     terms._TERMS.get("brawl", {}).pop("high_ground", None)
     terms._TERMS.pop("nudge", None)
     for module in [name for name in sys.modules if name.partition(".")[0] == "nudge"]:
