@@ -53,7 +53,9 @@ def test_a_bot_works_by_name_in_every_command(
     )
     assert code == 0
     assert Path("a").is_file()
-    code, out, _ = run("tournament", "walker", "based", "--matches", 2, "--world", "brawl", "--set", "step_limit=60", *mine)
+    code, out, _ = run(
+        "tournament", "walker", "based", "--matches", 2, "--world", "brawl", "--set", "step_limit=60", *mine
+    )
     assert code == 0
     assert "walker" in out
     code, _, _ = run("play", "brawl", "--against", "walker", "--frames", 5, *mine)
