@@ -17,8 +17,7 @@ from benchmarks.rocket_mesh import write_meshes
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from ludus.worlds.rocket.kernels.wheels import BOOST_MIN_S
-from ludus.worlds.rocket.rules import DT, Control
+from ludus.worlds.rocket.rules import BOOST_MIN_S, DT, Control
 
 Numbers = NDArray[np.float64]
 VOID, PLANES = -1, 0  # arenas: without anything, and of floor, ceiling and side walls alone

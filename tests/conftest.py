@@ -1,5 +1,6 @@
 """Shared fixtures: which tests see a GPU, a small two-seat environment with random ends, one policy of every kind."""
 
+import gc
 import importlib
 import os
 import shutil
@@ -38,37 +39,43 @@ settings.load_profile("ludus")
 # first: a long file with few tests would be begun last, and all but one worker would wait for it.
 LONG_FILES = (
     "test_rocket_gpu_step.py",  # compiles most kernels, for the others too
-    "test_compiling.py",
     "test_examples.py",
-    "test_export_onnx.py",
+    "test_compiling.py",
     "test_promise_06_signals.py",
-    "test_play_window.py",
+    "test_promise_16_odd_run_files.py",
     "test_wheel.py",
+    "test_mimic_env.py",
+    "test_shipped_presets.py",
+    "test_hostile_state.py",
+    "test_export_onnx.py",
+    "test_play_window.py",
     "test_city_worker_backend.py",
     "test_promise_18_network_and_secrets.py",
-    "test_shipped_presets.py",
+    "test_gymnasium_batch.py",
+    "test_site.py",
+    "test_agents_cli.py",
+    "test_rlbot_folder.py",
+    "test_promise_01_kill_and_resume.py",
+    "test_promise_10_workers.py",
+    "test_loop_distributed.py",
+    "test_bad_disks.py",
+    "test_analyze_command.py",
     "test_x11_driver.py",
+    "test_micropolis_leftovers.py",
+    "test_check.py",
+    "test_off_policy_run.py",
+    "test_brawl_skills.py",
+    "test_cli.py",
+    "test_promise_07_other_config.py",
+    "test_rocket_shows.py",
     "test_learns.py",
     "test_promise_08_metrics.py",
     "test_doctor_runs.py",
-    "test_analyze_command.py",
-    "test_promise_16_odd_run_files.py",
     "test_exploring.py",
-    "test_promise_01_kill_and_resume.py",
     "test_analysis.py",
-    "test_rocket_env.py",
-    "test_rlbot_folder.py",
-    "test_loop_distributed.py",
     "test_openttd_game.py",
-    "test_mimic_env.py",
-    "test_promise_10_workers.py",
     "test_mimic_render_gl.py",
-    "test_export_command.py",
     "test_city_audit.py",
-    "test_promise_02_atomic_save.py",
-    "test_bad_disks.py",
-    "test_tournament_command.py",
-    "test_wandb_logger.py",
 )
 
 NoCudaSync: TypeAlias = Callable[[], AbstractContextManager[None]]
@@ -204,6 +211,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         order = {name: place for place, name in enumerate(LONG_FILES)}
         items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector away from modules and tests.
+
+    They are some million objects that live to the end, and every full collection would visit them all: half a second.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -9,10 +9,13 @@ import pytest
 
 from ludus.envs import bots, world
 from ludus.rewards import terms
+from ludus.training.loggers import curves
+from ludus.worlds.brawl.config import BrawlConfig
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 TINY_STEPS = "2048"
+TINY_MATCH = 120  # frames of brawl in place of 2,700, which agents that have learned nothing mostly play out
 
 
 @pytest.fixture
@@ -24,7 +27,14 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     known = {name: record for name, record in world.known_worlds().items() if record.name != "nudge"}
     monkeypatch.setattr(bots, "_REGISTERED", {})
     monkeypatch.setattr(world, "_WORLDS", known)  # a page of docs registers the same world
+    # Every run would spend a second on its picture, which tests of the curves look at.
+    monkeypatch.setattr(curves, "draw_curves", lambda folder: folder / curves.FILE)
+    limit = BrawlConfig.model_fields["step_limit"]
+    usual, limit.default = limit.default, TINY_MATCH
+    BrawlConfig.model_rebuild(force=True)
     yield
+    limit.default = usual
+    BrawlConfig.model_rebuild(force=True)
     terms._TERMS.get("brawl", {}).pop("high_ground", None)
     terms._TERMS.pop("nudge", None)
     for module in [name for name in sys.modules if name.partition(".")[0] == "nudge"]:

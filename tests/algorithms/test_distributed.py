@@ -61,19 +61,28 @@ def _update(kind: str, rows: slice, seed: int) -> dict[str, Tensor]:
     return policy.state() | updater.optimiser.state() | {"metrics": updater.device_metrics()}
 
 
-def _rank(rank: int, kind: str, folder: str) -> None:
+def _rank(rank: int, folder: str) -> None:
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     half = ROWS // 2
-    state = _update(kind, slice(rank * half, (rank + 1) * half), seed=rank)
-    save_file({name: tensor.contiguous() for name, tensor in state.items()}, f"{folder}/rank{rank}.safetensors")
+    for kind in POLICIES:
+        state = _update(kind, slice(rank * half, (rank + 1) * half), seed=rank)
+        contiguous = {name: tensor.contiguous() for name, tensor in state.items()}
+        save_file(contiguous, f"{folder}/{kind}-rank{rank}.safetensors")
     distributed.destroy_process_group()
 
 
+@pytest.fixture(scope="module")
+def updated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What two processes have after an update of every kind of policy: starting them is what takes time."""
+    folder = tmp_path_factory.mktemp("ranks")
+    multiprocessing.spawn(_rank, (str(folder),), nprocs=2)  # type: ignore[attr-defined, no-untyped-call]
+    return folder
+
+
 @pytest.mark.parametrize("kind", list(POLICIES))
-def test_two_processes_equal_one(kind: str, tmp_path: Path) -> None:
-    multiprocessing.spawn(_rank, (kind, str(tmp_path)), nprocs=2)  # type: ignore[attr-defined, no-untyped-call]
+def test_two_processes_equal_one(kind: str, updated: Path) -> None:
     whole = _update(kind, slice(None), seed=0)
-    processes = [load_file(tmp_path / f"rank{rank}.safetensors") for rank in range(2)]
+    processes = [load_file(updated / f"{kind}-rank{rank}.safetensors") for rank in range(2)]
     ratio_error = 5  # a maximum over a rank's own rows, so its mean over ranks differs
     for name, tensor in whole.items():
         assert torch.equal(processes[0][name], processes[1][name]), name

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -34,15 +35,15 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> R
 
 
 @pytest.fixture
-def make_agent(tmp_path: Path) -> Callable[[str], Path]:
-    """Saves an untrained agent of a world as the `best` one of a run folder: `make_agent("brawl")`."""
+def make_agent(tmp_path: Path) -> Callable[..., Path]:
+    """Save an untrained agent of a world as the `best` one of a run folder: `make_agent("brawl", step_limit=60)`."""
 
-    def make(world: str) -> Path:
-        with make_env(world) as env, torch.random.fork_rng(devices=[]):
+    def make(world: str, **settings: Any) -> Path:
+        with make_env(world, config=settings) as env, torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             policy = Policy(env.spec, PolicyConfig())
         run_folder = tmp_path / f"{env.spec.name}-run"
-        checkpoint = agent_checkpoint(policy.spec, policy.config, policy.state())
+        checkpoint = agent_checkpoint(policy.spec, policy.config, policy.state(), settings)
         save_checkpoint(run_folder / "checkpoints" / "best", checkpoint)
         return run_folder
 

@@ -41,10 +41,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bot_works_by_name_in_every_command(
-    run: Run, make_agent: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    run: Run, make_agent: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    agent, mine = make_agent("brawl"), ("--plugin", "my_bots.py")
+    agent, mine = make_agent("brawl", step_limit=60), ("--plugin", "my_bots.py")
     code, out, _ = run("eval", agent, "--against", "walker", "--against", "walker:delay=8", "--matches", 2, *mine)
     assert code == 0
     assert "walker:delay=8" in out
@@ -53,7 +53,9 @@ def test_a_bot_works_by_name_in_every_command(
     )
     assert code == 0
     assert Path("a").is_file()
-    code, out, _ = run("tournament", "walker", "based", "--matches", 2, "--world", "brawl", *mine)
+    code, out, _ = run(
+        "tournament", "walker", "based", "--matches", 2, "--world", "brawl", "--set", "step_limit=60", *mine
+    )
     assert code == 0
     assert "walker" in out
     code, _, _ = run("play", "brawl", "--against", "walker", "--frames", 5, *mine)

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
 
@@ -16,16 +16,28 @@ from torch import Tensor
 from ludus.policies import modules
 from ludus.policies.modules import compiled
 
+# Compiles a function with the cache in each folder that it is told, in a fork that knows nothing of those before it:
+# it takes seconds to import the compiler.
 PROGRAM = """
+import os
+import sys
+
 import torch
+import torch._inductor.compile_fx
 from ludus.policies.modules import compiled
 
 def curve(x):
     return x.sin() * 2.0 + x.exp()
 
-x = torch.linspace(-1.0, 1.0, 64)
-assert torch.allclose(compiled(curve)(x), curve(x))
+for line in sys.stdin:
+    process = os.fork()
+    if process == 0:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = line.rstrip()
+        x = torch.linspace(-1.0, 1.0, 64)
+        os._exit(0 if torch.allclose(compiled(curve)(x), curve(x)) else 1)
+    print(os.waitpid(process, 0)[1], flush=True)
 """
+Compile = Callable[[Path], None]
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -35,9 +47,23 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def run(cache: Path) -> None:
-    surroundings = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(cache)}
-    subprocess.run([sys.executable, "-c", PROGRAM], env=surroundings, check=True, timeout=300)
+@pytest.fixture(scope="module")
+def compile_into() -> Iterator[Compile]:
+    """Compile a function in a process of its own, with the compiler's cache in a folder."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], env=os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as program:  # fmt: skip
+        assert program.stdin is not None
+        assert program.stdout is not None
+        told, said = program.stdin, program.stdout
+
+        def run(cache: Path) -> None:
+            told.write(f"{cache}\n")
+            told.flush()
+            assert said.readline() == "0\n"
+
+        yield run
 
 
 def tear(library: Path, damage: Callable[[bytes], bytes]) -> None:
@@ -46,10 +72,10 @@ def tear(library: Path, damage: Callable[[bytes], bytes]) -> None:
 
 
 @pytest.fixture(scope="module")
-def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled_once(tmp_path_factory: pytest.TempPathFactory, compile_into: Compile) -> Path:
     """The compiler's cache after one whole run; compiling takes long, so tests change copies of it."""
     folder = tmp_path_factory.mktemp("compiled") / "cache"
-    run(folder)
+    compile_into(folder)
     return folder
 
 
@@ -71,11 +97,11 @@ def test_every_half_written_library_is_removed(damage: str, cache: Path, monkeyp
     assert set(cache.rglob("*")) == others
 
 
-def test_half_written_libraries_are_made_anew(cache: Path) -> None:
+def test_half_written_libraries_are_made_anew(cache: Path, compile_into: Compile) -> None:
     sizes = {library: library.stat().st_size for library in sorted(cache.rglob("*.so"))}
     for library, damage in zip(sizes, cycle(DAMAGE.values())):
         tear(library, damage)
-    run(cache)
+    compile_into(cache)
     # The library by which the compiler tells what the processor can do is among them: if it stayed torn,
     # the compiler would write code without vectors.
     for library, size in sizes.items():

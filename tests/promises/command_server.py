@@ -5,6 +5,7 @@ real process with signals, an exit code and children of its own; only its interp
 """
 
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -16,10 +17,24 @@ from typing import Any
 
 import torch
 
-import ludus.training.session
 from ludus.cli.main import main
 from ludus.training import TrainConfig, train
 
+# What commands import when they run: forked processes have them already.
+IMPORTED = (
+    "ludus.envs.check",
+    "ludus.evaluation.evaluate",
+    "ludus.reports.page",
+    "ludus.reports.doctor",
+    "ludus.training.loggers.console",
+    "ludus.training.preflight",
+    "ludus.training.preset_advice",
+    "ludus.training.session",
+    "ludus.training.summary",
+    "rich.progress_bar",
+    "rich.table",
+    "typer._adapters",
+)
 PPO: dict[str, Any] = {"n_steps": 4, "sequence_length": 4, "batch_size": 8, "n_epochs": 1}
 
 
@@ -87,7 +102,8 @@ def command() -> None:
 
 
 if __name__ == "__main__":
-    assert ludus.training.session  # imported for the commands
+    for name in IMPORTED:
+        importlib.import_module(name)
     warm_up()
     gc.freeze()  # a collection in a command would copy every page that it shares with this process
     if serve():

@@ -26,7 +26,7 @@ BUDGET_AND_CADENCE = {
 }
 # Sizes that a test can afford; nothing else is changed.
 SMALL = [
-    "world.num_envs=16", "world.device=cpu", "world.settings.step_limit=50", "ppo.n_steps=64", "ppo.batch_size=512",
+    "world.num_envs=16", "world.device=cpu", "world.settings.step_limit=30", "ppo.n_steps=32", "ppo.batch_size=256",
     "league.keep=3",
 ]  # fmt: skip
 SMALL_AGENT = [

@@ -5,6 +5,10 @@ from RocketSim 2 ours follows the game (docs/research/rocket-physics.md): with t
 agrees.
 """
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from benchmarks.rocket_oracle import STICK, apart, driving, flying, held, own_tracks, second_jumps
@@ -24,6 +28,15 @@ def played(
     """How far ours and RocketSim's cars are apart, `(games, ticks)` of each part of the motion; the nose in rad."""
     scenes = Scenes(starts, controls)
     return apart(own_tracks(scenes), rival_tracks(scenes, arena, as_the_game=as_the_game))
+
+
+def test_rocketsims_process_imports_nothing_heavy() -> None:
+    """There is one per comparison, and torch and Warp would take it five seconds."""
+    code = "import sys, benchmarks.rocket_rival; print(sorted({'torch', 'warp', 'pydantic'} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
 
 
 PEDALS = {Control.THROTTLE: [-1.0, 0.0, 0.5, 1.0, 1.0], Control.STEER: [-1.0, -0.5, 0.0, 0.0, 1.0]}

@@ -36,6 +36,7 @@ CAR_MASS = 180.0
 CAR_MAX_SPEED, CAR_MAX_SPIN = 2300.0, 5.5
 CAR_REST_Z = 17.01
 BOOST_MAX, BOOST_START = 100.0, 33.333333
+BOOST_MIN_S = 0.1  # the shortest burn
 DEMOLITION_S = 3.0
 
 # Hull of an Octane: half of its length, width and height, and where its middle lies from the centre of mass.

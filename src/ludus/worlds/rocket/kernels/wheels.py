@@ -60,7 +60,6 @@ SLIDE_ANGLE_SPEED = 2500.0
 
 # Boost.
 BOOST_PER_S = 33.333333
-BOOST_MIN_S = 0.1
 
 STEEPEST = 20.0  # one over the cosine between ray and normal, from which on the ray meets nothing
 STEEPEST_SPRING = 10.0  # from which on the spring's force does not grow any more
@@ -362,7 +361,7 @@ def stick_acceleration(normal: wp.vec3f, forward_speed: float, throttle: float) 
 @wp.func
 def burn_boost(car: wp.ref[Car]) -> bool:
     """Burn boost for a tick if the key is down or the shortest burn is not over; return whether it burns."""
-    kept = car.boosting_s > 0.0 and car.boosting_s < BOOST_MIN_S - 0.5 * const.DT
+    kept = car.boosting_s > 0.0 and car.boosting_s < const.BOOST_MIN_S - 0.5 * const.DT
     if car.boost > 0.0 and (car.boost_key != 0 or kept):
         car.boosting_s += const.DT
         car.boost = wp.max(car.boost - BOOST_PER_S * const.DT, 0.0)
