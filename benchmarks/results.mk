@@ -110,6 +110,10 @@ results-gymnasium-curves: $(READY) ## docs/research/learner.md: learning curves 
 	$(BIN)/python benchmarks/gymnasium_curves.py --seeds 5
 	$(TABLES) gymnasium-curves
 
+results-gauntlet: $(READY) ## docs/research/strategy.md: what it is worth to know the opponent in brawl; GPU, long
+	$(BIN)/python benchmarks/gauntlet.py --device cuda --ceiling-steps 150_000_000
+	$(TABLES) gauntlet
+
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv
 	$(BIN)/python benchmarks/gymnasium_presets.py --seeds 3

@@ -31,7 +31,7 @@ def compared() -> str:
             continue
         seconds = sum(run["training_s"] for run in runs) / len(runs)
         numbers = [str(len(runs)), _millions(runs[0]["env_steps"]), f"{seconds:.0f}"]
-        groups = [_spread([run["means"][name] for run in runs if name in run["means"]]) for name in GROUPS]
+        groups = [spread([run["means"][name] for run in runs if name in run["means"]]) for name in GROUPS]
         lines.append([budget, AGENTS[variant], *numbers, *groups])
     return table(["equal", "agent", "seeds", "env steps", "training, s", *GROUPS], lines)
 
@@ -59,7 +59,7 @@ def probes() -> str:
         if not analyses or (budget, variant) == ("time", "full"):
             continue
         shares = [
-            _spread([analysis["probes"][kind][part]["estimate"] for analysis in analyses])
+            spread([analysis["probes"][kind][part]["estimate"] for analysis in analyses])
             for part in ("frames", "matches")
             for kind in KINDS
         ]
@@ -122,7 +122,7 @@ def _mean(rates: dict[str, float]) -> float:
     return sum(rates.values()) / len(rates)
 
 
-def _spread(values: Sequence[float]) -> str:
+def spread(values: Sequence[float]) -> str:
     """Returns mean and interval over seeds in %; only the mean of one seed, and nothing where none was measured."""
     if not values:
         return ""
