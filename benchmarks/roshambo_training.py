@@ -81,7 +81,7 @@ def run(name: str, seed: int, options: argparse.Namespace) -> str:
         return f"{name}-{seed}: there already"
     settings = [*variant.settings, *options.set, "evaluation=null", "monitoring.console=plain"]
     if variant.unmet:
-        settings.append(f"opponents={json.dumps(dict(load_run_config('roshambo', 'quick').opponents))}")
+        settings.append(f"opponents={json.dumps(load_run_config('roshambo', 'quick').opponents)}")
     else:
         cores = max(1, (os.cpu_count() or 1) // options.lanes)
         settings.append(f"world.settings.workers={cores}")

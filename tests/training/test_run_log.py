@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import ludus
 from ludus.core.errors import CallbackError, StoreError
 from ludus.training.callbacks import BaseCallback, Counters, Iteration
 from ludus.training.config import TrainConfig
@@ -106,6 +107,15 @@ def test_after_a_kill_the_log_continues_on_a_line_of_its_own(tmp_path: Path) -> 
         (64, "[OK] training resumes"),
     ]
     assert end_reasons(tmp_path) == [None, "the budget of 128 env steps is used up"]
+
+
+def test_warnings_of_the_checks_before_a_run_are_in_its_log(tmp_path: Path) -> None:
+    """The run folder does not exist yet when the settings are checked."""
+    folder, handlers = tmp_path / "run", list(logging.getLogger("ludus").handlers)
+    ludus.train(CONFIG, league={"best_of": 3}, folder=folder)
+    first = (folder / "run.log").read_text().splitlines()[0]
+    assert "env_steps=- [WARN] league.best_of is 3, but the policy has no memory" in first
+    assert logging.getLogger("ludus").handlers == handlers
 
 
 def test_warnings_are_taken_only_while_it_is_open(tmp_path: Path) -> None:

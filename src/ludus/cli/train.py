@@ -128,6 +128,7 @@ def _run(
     The commands that are suggested for this run get the options of what was loaded, such as ` --plugin mine.py`;
     `notes` are printed if the settings are right.
     """
+    from ludus.training.loggers.run_log import held_warnings
     from ludus.training.preflight import verify
     from ludus.training.resolve import resolve
     from ludus.training.session import ended_by_signals, read_progress, run_training
@@ -145,13 +146,16 @@ def _run(
             )
         return
     with ended_by_signals() as received:
-        _check(verify(run, progress.env_steps, folder), verbose=verbose)
+        with held_warnings() as warnings:
+            _check(verify(run, progress.env_steps, folder), verbose=verbose)
         for note in notes if is_first else ():
             print_ok(note)
         folder = (folder or make_folder()) if is_first else Path()
         for line in summarise(run, folder, user, brief=not verbose):
             print_ok(line)
-        outcome = run_training(run, folder, received, title=title, user=user, callbacks=loaded.callbacks)
+        outcome = run_training(
+            run, folder, received, title=title, user=user, callbacks=loaded.callbacks, warnings=warnings
+        )
     if is_first and outcome.stop_reason:
         print_warning(f"ended at env step {outcome.counters.env_steps:,}: {outcome.stop_reason}")
         print_ok(f"resume it with: ludus resume {folder}{loaded.all}")

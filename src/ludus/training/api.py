@@ -28,6 +28,7 @@ from ludus.training.agent_opponents import name_agent
 from ludus.training.callbacks import BaseCallback, Iteration
 from ludus.training.config import TrainConfig
 from ludus.training.loggers.csv_logger import METRICS
+from ludus.training.loggers.run_log import held_warnings
 from ludus.training.preflight import verify
 from ludus.training.presets import load_run_config, run_title, world_of_file, world_of_settings
 from ludus.training.resolve import resolve
@@ -324,12 +325,13 @@ def _run(
     if folder is not None and progress.is_finished:
         logger.info("[OK] %s is finished at %d env steps; nothing is left to do", folder, progress.env_steps)
         return TrainedRun(folder, config, progress.env_steps, "", callbacks)
-    run = resolve(config)
-    for line in verify(run, progress.env_steps, folder):
-        logger.info("[OK] %s", line)
+    with held_warnings() as warnings:
+        run = resolve(config)
+        for line in verify(run, progress.env_steps, folder):
+            logger.info("[OK] %s", line)
     chosen = new_run_folder(Path("runs"), title) if folder is None else folder
     with _signals() as received:
-        outcome = run_training(run, chosen, received, title=title, callbacks=[*callbacks, *also])
+        outcome = run_training(run, chosen, received, title=title, callbacks=[*callbacks, *also], warnings=warnings)
     return TrainedRun(chosen, config, outcome.counters.env_steps, outcome.stop_reason, callbacks)
 
 

@@ -142,11 +142,13 @@ def run_training(
     title: str,
     user: str = "",
     callbacks: Sequence[BaseCallback] = (),
+    warnings: Sequence[str] = (),
 ) -> Outcome:
     """Train or resume in a run folder until the budget, a signal or a guard ends it.
 
     Under `torchrun` every process calls this; the first one alone writes and shows anything. The signals of `received`,
-    see `ended_by_signals`, end the run from now on. The callbacks are notified after the loggers.
+    see `ended_by_signals`, end the run from now on. The callbacks are notified after the loggers. `run.log` gets
+    the `warnings` of the checks that came before, see `held_warnings`.
 
     Raises:
         RunLockedError: Another process is training in the folder.
@@ -162,6 +164,8 @@ def run_training(
         if is_writer:
             stack.enter_context(RunLock(folder))
             log = stack.enter_context(RunLog(folder))
+            for warning in warnings:
+                log.write(warning)
             budget, device, settings = config.total_env_steps, resolved.device, config.to_json()
             loggers = make_loggers(
                 config.monitoring, folder, total_env_steps=budget, title=title, device=device, settings=settings

@@ -6,6 +6,8 @@ make it differ between equal runs, as `resources.csv` does.
 
 import logging
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -32,7 +34,7 @@ class RunLog(BaseCallback):
         self._log = AppendLog(run_folder / FILE)
         self._log.drop_torn_line()
         self._env_steps: int | None = None  # not known before the run is loaded
-        self._handler = _Forward(self)
+        self._handler = _Forward(self.write)
 
     def write(self, line: str) -> None:
         """Append one line of plain ASCII, whatever the text holds."""
@@ -67,16 +69,28 @@ class RunLog(BaseCallback):
         self._log.close()
 
 
-class _Forward(logging.Handler):
-    """Passes warnings and errors on to the log."""
+@contextmanager
+def held_warnings() -> Iterator[list[str]]:
+    """Return a list that gets the warnings of all modules, for a log that is opened later: `run_training` writes it."""
+    lines: list[str] = []
+    handler = _Forward(lines.append)
+    logging.getLogger(_PACKAGE).addHandler(handler)
+    try:
+        yield lines
+    finally:
+        logging.getLogger(_PACKAGE).removeHandler(handler)
 
-    def __init__(self, log: RunLog) -> None:
+
+class _Forward(logging.Handler):
+    """Passes the messages of warnings and errors on."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
-        self._log = log
+        self._write = write
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the message of a record, which begins with its own mark."""
+        """Pass on the message of a record, which begins with its own mark."""
         try:
-            self._log.write(record.getMessage())
+            self._write(record.getMessage())
         except Exception:  # as every handler of logging: what cannot be logged must not end a run
             self.handleError(record)
