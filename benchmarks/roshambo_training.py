@@ -65,7 +65,7 @@ def main() -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     jobs = list(itertools.product(options.variants, options.seeds))
     with ThreadPoolExecutor(options.lanes) as pool:
-        for line in pool.map(lambda job: run(*job, options), jobs):
+        for line in pool.map(lambda job: run(job[0], job[1], options), jobs):
             print(line, flush=True)
     results = {file.stem: json.loads(file.read_text()) for file in sorted(options.work.glob("*.json"))}
     options.out.parent.mkdir(parents=True, exist_ok=True)
