@@ -21,9 +21,10 @@ def brawl(device: str) -> BrawlEnv:
 @pytest.mark.parametrize("with_bots", [False, True])
 def test_a_gpu_computes_the_same_bits_as_the_cpu(with_bots: bool) -> None:
     envs = [brawl("cpu"), brawl("cuda")]
-    rosters = [env.bots(BOT_NAMES) for env in envs]
+    names = (*BOT_NAMES, "habits")
+    rosters = [env.bots(names) for env in envs]
     seats = torch.arange(GAMES * 2, dtype=torch.int32).view(GAMES, 2)
-    assignment = (seats * 5 + seats // 13) % len(BOT_NAMES)
+    assignment = (seats * 5 + seats // 13) % len(names)
     draw = torch.Generator().manual_seed(1)
     for step in range(700):
         drawn = torch.randint(0, 2, (GAMES, 2, 10), generator=draw, dtype=torch.int8)

@@ -16,13 +16,15 @@ from ludus.envs.bots import bot_settings, number_setting, whole_setting
 from ludus.envs.kernel_env import Arena, KernelBots
 from ludus.envs.warp_tools import Launcher, Prepared, load_kernels, pack_struct, struct_array, struct_words
 from ludus.worlds.brawl.kernels import bots as bot_kernels
-from ludus.worlds.brawl.kernels.bots import BOTS, CLOCKWORK, BotSettings, ScriptStep, bot_kernel
+from ludus.worlds.brawl.kernels.bot_styles import FAMILIES
+from ludus.worlds.brawl.kernels.bots import BOTS, CLOCKWORK, DRAWN, HABITS, BotSettings, ScriptStep, bot_kernel
 from ludus.worlds.brawl.kernels.match import KeyRow
 from ludus.worlds.brawl.kernels.structs import Memo, Move
 from ludus.worlds.brawl.moves import MoveTable
 from ludus.worlds.brawl.rules import MAX_DELAY, SEATS, Key
 
 BOT_NAMES = tuple(bot.name for bot in BOTS)
+HABITS_FAMILY = "habits"  # bots whose rules are drawn for every match; not among all bots
 DEFAULT_SCRIPT = Path(__file__).with_name("clockwork.yaml")
 MEMO_WORDS = struct_words(Memo)
 KEY_NAMES = tuple(key.name.lower() for key in Key)
@@ -43,20 +45,23 @@ class ScriptStepModel(BaseModel):
 class BotSpec:
     """A style with its settings, as written in a bot's name."""
 
-    style: int  # its place among the bots
-    delay: int  # frames between seeing and acting, 0 to 31
-    noise: float  # share of the time, 0 to 1, in which it holds random keys
+    style: int  # its place among the bots, or `HABITS`
+    delay: int  # frames between seeing and acting, 0 to 31, or `DRAWN`
+    noise: float  # share of the time, 0 to 1, in which it holds random keys, or `DRAWN`
     script: tuple[tuple[int, int], ...] = ()  # steps of a clockwork, as (frames, key mask)
+    family: int = DRAWN  # of habits
 
 
 def parse_bot(name: str) -> BotSpec:
-    """Read a bot's name: `STYLE` or `STYLE:delay=8,noise=0.1`, and `clockwork:script=FILE`.
+    """Read a bot's name: `STYLE` or `STYLE:delay=8,noise=0.1`, `clockwork:script=FILE`, and `habits:family=3`.
 
     Raises UnknownNameError if there is no such style, ConfigError if a setting is unknown or out of range.
     """
     style_name, _, settings = name.partition(":")
+    if style_name == HABITS_FAMILY:
+        return _parse_habits(name, settings)
     if style_name not in BOT_NAMES:
-        raise UnknownNameError("brawl bot", style_name, BOT_NAMES)
+        raise UnknownNameError("brawl bot", style_name, (*BOT_NAMES, HABITS_FAMILY))
     style = BOT_NAMES.index(style_name)
     values = bot_settings(name, settings, {"delay": "FRAMES", "noise": "SHARE", "script": "FILE"})
     delay = whole_setting(name, "delay", values.get("delay", str(BOTS[style].delay)), MAX_DELAY - 1, "frames")
@@ -65,6 +70,19 @@ def parse_bot(name: str) -> BotSpec:
         raise ConfigError(f"bot {name!r}: only clockwork takes a script")
     script = load_script(Path(values.get("script", DEFAULT_SCRIPT))) if style == CLOCKWORK else ()
     return BotSpec(style, delay, noise, script)
+
+
+def _parse_habits(name: str, settings: str) -> BotSpec:
+    """Read the settings of a bot with habits; what is not set is drawn for every match."""
+    values = bot_settings(name, settings, {"family": "NUMBER", "delay": "FRAMES", "noise": "SHARE"})
+    family, delay, noise = DRAWN, DRAWN, float(DRAWN)
+    if "family" in values:
+        family = whole_setting(name, "family", values["family"], FAMILIES - 1, "family of habits")
+    if "delay" in values:
+        delay = whole_setting(name, "delay", values["delay"], MAX_DELAY - 1, "frames")
+    if "noise" in values:
+        noise = number_setting(name, "noise", values["noise"], 0, 1)
+    return BotSpec(HABITS, delay, noise, family=family)
 
 
 def load_script(path: Path) -> tuple[tuple[int, int], ...]:
@@ -111,7 +129,8 @@ class BrawlBots(KernelBots):
                 until += frames
                 steps.append({"until": until, "keys": keys})
             script = {"script_start": start, "script_steps": len(spec.script), "script_frames": until}
-            rows.append({"style": spec.style, "delay": spec.delay, "noise": spec.noise, **script})
+            drawn = {"family": spec.family, "delay": spec.delay, "noise": spec.noise}
+            rows.append({"style": spec.style, **drawn, **script})
         self._env = env
         self._roster = pack_struct(BotSettings, rows).to(env.device)
         self._script = pack_struct(ScriptStep, steps or [{"until": 1, "keys": 0}]).to(env.device)

@@ -18,7 +18,7 @@ from ludus.envs.base import Columns, EnvRequest, EnvSpec, StepResult, packed, re
 from ludus.envs.kernel_env import KernelEnv
 from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import TiledKernel, struct_array, struct_views, struct_words
-from ludus.worlds.brawl.bots import BOT_NAMES, MEMO_WORDS, BrawlBots
+from ludus.worlds.brawl.bots import BOT_NAMES, HABITS_FAMILY, MEMO_WORDS, BrawlBots
 from ludus.worlds.brawl.config import BrawlConfig
 from ludus.worlds.brawl.kernels import match as match_kernels
 from ludus.worlds.brawl.kernels.observe import Row
@@ -198,6 +198,7 @@ class BrawlEnv(KernelEnv):
                 "swap_sides": int(config.swap_sides),
                 "seed_hash": stream_hash(self.seed),
                 "first_game": self.first_game,
+                "best_of": self.best_of,
             },
         )
         return rules
@@ -280,6 +281,7 @@ def brawl_spec(config: BrawlConfig) -> EnvSpec:
         events=EVENTS,
         state_metrics=MEASURES,
         bots=BOT_NAMES,
+        bot_families=(HABITS_FAMILY,),
         blocks={"vector": BLOCKS},
         fields={"vector": tuple(field.name for field in FIELDS)},
         truncates=False,

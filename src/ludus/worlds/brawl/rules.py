@@ -116,7 +116,7 @@ class Stream(IntEnum):
     """Names of the independent random streams within one frame of one game."""
 
     SIDE, SPAWN_TIME, SPAWN_PLACE, SPAWN_KIND, PICKUP_TIE = range(5)
-    BOT_NOISE, BOT_CHOICE = 6, 7
+    BOT_NOISE, BOT_CHOICE, BOT_HABIT = 6, 7, 8
 
 
 class Event(IntEnum):

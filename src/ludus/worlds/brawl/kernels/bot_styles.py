@@ -1,12 +1,15 @@
 """The styles of the scripted players, one function each, and the skills they share (Warp functions).
 
 Everything is in the player's own frame (its start on the left), so that a bot plays the same from either side. A style
-maps what the bot sees to the keys it holds; `Memo` is what it remembers between frames.
+maps what the bot sees to the keys it holds; `Memo` is what it remembers between frames. `habits` is not one style but
+as many as there are random numbers: its rules are drawn for every match.
 """
+
+from enum import IntEnum
 
 import warp as wp
 
-from ludus.envs.warp_functions import mix, uniform
+from ludus.envs.warp_functions import below, mix, uniform
 from ludus.worlds.brawl import rules as const
 from ludus.worlds.brawl.kernels.structs import Match, Memo, Move, Player
 from ludus.worlds.brawl.rules import Ground, Mask, State
@@ -413,3 +416,125 @@ def edge_guarder(s: Sight, memo: wp.ref[Memo]) -> int:
             return toward(s, Mask.HEAVY)
         return toward(s, Mask.LIGHT)
     return travel_to(s, goal - float(s.towards) * (1.2 + s.reach), memo.next_jump)
+
+
+class Situation(IntEnum):
+    """What habits go by: each has favourite intents of its own."""
+
+    FAR, MIDDLE, NEAR, OPEN, THREAT, OFF_STAGE = range(6)
+
+
+class Intent(IntEnum):
+    """What a bot with habits does for some frames; attacks come last."""
+
+    APPROACH, SPACE, RETREAT, DASH, JUMP_IN, WAIT, DODGE, FETCH = range(8)
+    STRIKE, LUNGE, SWEEP = range(8, 11)
+
+
+TRAITS = 3  # a family of habits is a combination of these: it fights from the air, with heavy blows, patiently
+FAMILIES = 1 << TRAITS
+FAVOURITES = 3  # intents that a bot with habits chooses from in a situation
+
+
+@wp.func
+def situation_of(s: Sight) -> int:
+    """Return the situation that a bot with habits is in."""
+    if s.opponent_off != 0:
+        return Situation.OFF_STAGE
+    if near(s, 2.2 + s.reach, 1.6):
+        if s.opponent_open != 0:
+            return Situation.OPEN
+        return wp.where(s.opponent_threat != 0, int(Situation.THREAT), int(Situation.NEAR))
+    return wp.where(wp.abs(s.dx) < 4.5, int(Situation.MIDDLE), int(Situation.FAR))
+
+
+@wp.func
+def favourite(habit: wp.uint32, situation: int, place: int, family: int) -> int:
+    """Return one of the favourite intents in a situation: a function of the habit, which is drawn for a match."""
+    h = mix(mix(habit, wp.uint32(16 + situation)), wp.uint32(place))
+    moves = below(h, Intent.STRIKE)
+    attacks = Intent.STRIKE + below(mix(h, wp.uint32(1)), 3)
+    # How often a favourite is an attack: nearly always into an opening, hardly ever from afar.
+    share = float(0.05)
+    if situation == Situation.NEAR:
+        share = wp.where((family & 4) != 0, 0.35, 0.8)
+    elif situation == Situation.OPEN or situation == Situation.OFF_STAGE:
+        share = 0.85
+    elif situation == Situation.THREAT:
+        share = 0.3
+    elif situation == Situation.MIDDLE:
+        share = 0.1
+    if uniform(mix(h, wp.uint32(2))) < share:
+        return attacks
+    # From afar the first favourite leads to the opponent, or to the distance it keeps: else nobody would ever come.
+    if place == 0 and (situation == Situation.FAR or situation == Situation.MIDDLE):
+        if (family & 4) != 0:
+            return Intent.SPACE
+        return wp.where((family & 1) != 0, int(Intent.JUMP_IN), int(Intent.APPROACH))
+    return moves
+
+
+@wp.func
+def habits(s: Sight, memo: wp.ref[Memo], habit: wp.uint32, family: int) -> int:
+    """Follow rules that were drawn for the match: in each situation one of a few intents, held for some frames.
+
+    Args:
+        s: What it sees.
+        memo: What it remembers: the intent is its mode, the situation its style.
+        habit: Random bits of the match, from which all rules are drawn.
+        family: Combination of traits that the rules keep to.
+    """
+    charges = uniform(mix(habit, wp.uint32(3))) < 0.5
+    if s.state == State.ATTACK:
+        if charges and s.frame < memo.until:
+            return Mask.HEAVY
+        return follow_through(s, memo)
+    rescue = recover(s, s.x + s.dx, memo.next_jump)
+    if rescue >= 0:
+        return rescue
+    situation = situation_of(s)
+    if s.frame >= memo.style_until or memo.style != situation + 1:
+        # The most liked one with a chance of 0.5 to 0.9, so that some are easy to read and others are not.
+        liking = 0.5 + 0.4 * uniform(mix(habit, wp.uint32(4)))
+        place = int(0)
+        if draw(s, 1) > liking:
+            place = 1 + below(mix(s.chance, wp.uint32(2)), FAVOURITES - 1)
+        memo.mode = favourite(habit, situation, place, family)
+        memo.style = situation + 1
+        memo.style_until = s.frame + 2 + below(mix(habit, wp.uint32(5)), 14)
+    keeps = 1.2 + 2.8 * uniform(mix(habit, wp.uint32(6)))  # the distance that it likes, units
+    intent = memo.mode
+    if intent >= Intent.STRIKE:
+        if not near(s, 2.4 + s.reach, 2.0) and s.opponent_off == 0:
+            return travel_to(s, s.x + s.dx, memo.next_jump)
+        if (family & 1) != 0 and s.grounded != 0 and draw(s, 3) < 0.5:
+            return sideways(s.towards) | tap(s, memo.next_jump, Mask.JUMP)
+        if s.grounded == 0 and not may_fight_here(s):
+            return travel_to(s, s.x + s.dx, memo.next_jump)
+        is_heavy = ((family & 2) != 0) == (draw(s, 4) < 0.85)
+        key = wp.where(is_heavy, int(Mask.HEAVY), int(Mask.LIGHT))
+        memo.until = s.frame + wp.where(is_heavy, 4 + below(mix(habit, wp.uint32(7)), 20), 0)
+        if intent == Intent.SWEEP and (s.grounded != 0 or s.dy > 0.0):
+            return int(Mask.DOWN) | key
+        if intent == Intent.LUNGE:
+            return toward(s, key)
+        return wp.where(s.facing == s.towards, key, sideways(s.towards) | key)
+    if intent == Intent.SPACE:
+        return travel_to(s, s.x + s.dx - float(s.towards) * keeps, memo.next_jump)
+    if intent == Intent.RETREAT:
+        return travel_to(s, -4.5, memo.next_jump)
+    if intent == Intent.WAIT:
+        return wp.where(s.facing != s.towards, sideways(s.towards), 0)
+    if intent == Intent.DODGE:
+        return wp.where(s.can_dodge != 0, tap(s, memo.next_dodge, Mask.DODGE), 0)
+    if intent == Intent.FETCH and s.armed == 0 and s.item_dx < 90.0:
+        if wp.abs(s.item_dx) < 0.7 and wp.abs(s.item_dy) < 0.9:
+            return Mask.PICKUP
+        return travel_to(s, s.x + s.item_dx, memo.next_jump)
+    keys = travel_to(s, s.x + s.dx, memo.next_jump)
+    if s.grounded != 0 and s.facing == s.towards and not risky(s, s.towards):
+        if intent == Intent.DASH:
+            keys = keys | tap(s, memo.next_dodge, Mask.DODGE)
+        elif intent == Intent.JUMP_IN:
+            keys = keys | tap(s, memo.next_jump, Mask.JUMP)
+    return keys

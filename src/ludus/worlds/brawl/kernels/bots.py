@@ -18,6 +18,10 @@ wp.set_module_options(EXACT)
 SWITCH_MIN = 180  # frames between two changes of style
 SWITCH_SPAN = 270
 NOISE_FRAMES = 4  # noise holds its random keys this long
+HABITS = 1 << 16  # the style of bots whose rules are drawn for every match: no place in `BOTS`, as they are a family
+DRAWN = -1  # a delay, noise or family that is drawn for every match
+DRAWN_DELAYS = 9  # 0 to 8 frames
+DRAWN_NOISE = 0.1  # 0 to this share of the time
 
 
 class Bot(NamedTuple):
@@ -57,9 +61,10 @@ SWITCHED = tuple(place for place, bot in enumerate(BOTS) if bot.is_switched)
 class BotSettings:
     """One entry of a roster of bots."""
 
-    style: wp.int32  # its place in `BOTS`
-    delay: wp.int32  # frames between seeing and acting
-    noise: wp.float32  # share of the time in which random keys are held
+    style: wp.int32  # its place in `BOTS`, or `HABITS`
+    family: wp.int32  # of habits, or `DRAWN`
+    delay: wp.int32  # frames between seeing and acting, or `DRAWN`
+    noise: wp.float32  # share of the time in which random keys are held, or `DRAWN`
     script_start: wp.int32  # a clockwork's steps in the script array ...
     script_steps: wp.int32  # ... their number ...
     script_frames: wp.int32  # ... and how long they take together
@@ -124,6 +129,18 @@ def styled_keys(style: int, s: styles.Sight, memo: wp.ref[Memo]) -> int:
 
 
 @wp.func
+def habit_of(rules: Rules, game: int, match: Match) -> wp.uint32:
+    """Return the random bits that all rules of a bot with habits are drawn from.
+
+    They are the same over a set of matches, on whatever side of the stage it begins: so two such bots in one game are
+    twins.
+    """
+    h = mix(rules.seed_hash, wp.uint32(rules.first_game + game))
+    h = mix(h, wp.uint32(match.episode / rules.best_of))
+    return mix(h, wp.uint32(Stream.BOT_HABIT))
+
+
+@wp.func
 def write_keys(row: wp.ref[KeyRow], keys: int):
     """Write a key mask as an action."""
     for key in range(KEYS):
@@ -158,6 +175,15 @@ def bot_kernel(
     home = players[game, seat].home
     side = 16 * (home + 1)  # a bot's chances belong to its side of the stage, not to its seat
     chance = stream(rules, game, match, Stream.BOT_CHOICE + side)
+    delay = bot.delay
+    noise = bot.noise
+    habit = wp.uint32(0)
+    if bot.style == HABITS:
+        habit = habit_of(rules, game, match)
+        if delay < 0:
+            delay = below(mix(habit, wp.uint32(0)), DRAWN_DELAYS)
+        if noise < 0.0:
+            noise = DRAWN_NOISE * uniform(mix(habit, wp.uint32(1)))
     keys = int(0)
     if bot.style == RANDOM:
         keys = random_keys(chance)
@@ -178,26 +204,30 @@ def bot_kernel(
                         memo.style = switched_style(chance)
                         memo.style_until = match.frame + SWITCH_MIN + below(mix(chance, wp.uint32(3)), SWITCH_SPAN)
                     style = memo.style
-                s = styles.look(p, players[game, 1 - seat], match, moves, reaches, bot.delay, chance)
+                s = styles.look(p, players[game, 1 - seat], match, moves, reaches, delay, chance)
                 item = nearest_item(p, items, game)
                 s.item_dx = item[0]
                 s.item_dy = item[1]
-                memo.keys = styled_keys(style, s, memo)
+                if style == HABITS:
+                    family = bot.family
+                    if family < 0:
+                        family = below(mix(habit, wp.uint32(2)), wp.static(styles.FAMILIES))
+                    memo.keys = styles.habits(s, memo, habit, family)
+                else:
+                    memo.keys = styled_keys(style, s, memo)
             memo.decided = match.frame + 1
             memo.decided_style = bot.style
             memos[game, seat] = memo
         keys = memo.keys
 
-    if bot.noise > 0.0:
+    if noise > 0.0:
         block = match
         block.frame = match.frame / NOISE_FRAMES
         h = stream(rules, game, block, Stream.BOT_NOISE + side)
-        if uniform(h) < bot.noise:
+        if uniform(h) < noise:
             keys = random_keys(mix(h, wp.uint32(1)))
 
-    if bot.delay > 0:
+    if delay > 0:
         delayed[game, seat, match.frame % MAX_DELAY] = keys
-        keys = wp.where(
-            match.frame >= bot.delay, delayed[game, seat, (match.frame - bot.delay + MAX_DELAY) % MAX_DELAY], 0
-        )
+        keys = wp.where(match.frame >= delay, delayed[game, seat, (match.frame - delay + MAX_DELAY) % MAX_DELAY], 0)
     write_keys(actions[game, seat], keys)

@@ -164,6 +164,7 @@ class Rules:
     swap_sides: wp.int32
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32
+    best_of: wp.int32  # matches in a row of a game that are one set; bots keep their habits over it
 
 
 def check_state(snapshot: Mapping[str, Tensor], weapons: int, stocks: int, step_limit: int) -> None:
