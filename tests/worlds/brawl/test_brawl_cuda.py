@@ -12,15 +12,17 @@ pytestmark = pytest.mark.cuda
 GAMES = 130
 
 
-def brawl(device: str) -> BrawlEnv:
-    env = make_env("brawl", GAMES, device, seed=12, config={"step_limit": 250})
+def brawl(device: str, reaction_frames: int = 0) -> BrawlEnv:
+    settings = {"step_limit": 250, "reaction_frames": reaction_frames}
+    env = make_env("brawl", GAMES, device, seed=12, config=settings)
     assert isinstance(env, BrawlEnv)
     return env
 
 
+@pytest.mark.parametrize("reaction_frames", [0, 1, 8])
 @pytest.mark.parametrize("with_bots", [False, True])
-def test_a_gpu_computes_the_same_bits_as_the_cpu(with_bots: bool) -> None:
-    envs = [brawl("cpu"), brawl("cuda")]
+def test_a_gpu_computes_the_same_bits_as_the_cpu(with_bots: bool, reaction_frames: int) -> None:
+    envs = [brawl("cpu", reaction_frames), brawl("cuda", reaction_frames)]
     names = (*BOT_NAMES, "habits")
     rosters = [env.bots(names) for env in envs]
     seats = torch.arange(GAMES * 2, dtype=torch.int32).view(GAMES, 2)
@@ -41,18 +43,21 @@ def test_a_gpu_computes_the_same_bits_as_the_cpu(with_bots: bool) -> None:
         host, device = results
         assert torch.equal(host.observations["vector"], device.observations["vector"].cpu()), step
         assert torch.equal(host.terminated, device.terminated.cpu()), step
+        ended, finals = host.terminated, [result.final_observations["vector"].cpu() for result in results]
+        assert torch.equal(finals[0][ended], finals[1][ended]), step
         for name in host.events:
             assert torch.equal(host.events[name], device.events[name].cpu()), (step, name)
 
 
-def test_a_snapshot_of_the_cpu_goes_on_on_the_gpu() -> None:
-    host, device = brawl("cpu"), brawl("cuda")
+@pytest.mark.parametrize("reaction_frames", [0, 8])
+def test_a_snapshot_of_the_cpu_goes_on_on_the_gpu(reaction_frames: int) -> None:
+    host, device = brawl("cpu", reaction_frames), brawl("cuda", reaction_frames)
     draw = torch.Generator().manual_seed(2)
     keys = torch.randint(0, 2, (200, GAMES, 2, 10), generator=draw, dtype=torch.int8)
     for step in range(100):
         host.step(keys[step])
     device.restore(host.snapshot())
     for step in range(100, 200):
-        host.step(keys[step])
-        device.step(keys[step].cuda())
+        expected = host.step(keys[step]).observations["vector"]
+        assert torch.equal(expected, device.step(keys[step].cuda()).observations["vector"].cpu()), step
     assert torch.equal(host.players, device.players.cpu())

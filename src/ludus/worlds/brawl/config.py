@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ludus.envs.settings import EnvSettings
+from ludus.worlds.brawl.rules import MAX_REACTION
 
 
 class BrawlConfig(EnvSettings):
@@ -18,6 +19,8 @@ class BrawlConfig(EnvSettings):
         fixed_weapons: Weapon of each seat for the whole match, never dropped or lost; None for normal play.
         move_table: Path of a move table; None for the one of the package.
         swap_sides: Exchanges the sides that are drawn for the seats, to play the same match the other way round.
+        reaction_frames: Frames until a seat sees what its opponent did: its observation shows the opponent of so many
+            frames ago. 8 is about a person's reaction time. Scripted bots have a `delay` of their own instead.
         mirrored: Shows the stage in a mirror (pictures and `BrawlEnv.view` only; a seat's own view never changes).
         threads: Host threads that advance the games on a CPU; None for all cores.
     """
@@ -28,5 +31,6 @@ class BrawlConfig(EnvSettings):
     fixed_weapons: Annotated[tuple[str, str] | None, Field(strict=False)] = None
     move_table: Annotated[Path | None, Field(strict=False)] = None
     swap_sides: bool = False
+    reaction_frames: Annotated[int, Field(ge=0, le=MAX_REACTION)] = 0
     mirrored: bool = False
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None

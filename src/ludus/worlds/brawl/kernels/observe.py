@@ -30,10 +30,11 @@ class Row:
 _ITEM_SIZE = len(ITEM_FIELDS) + const.MAX_WEAPONS - 1
 _ITEMS_AT = len(WORLD_FIELDS)
 
-_PLAYER_FIXED = len(PLAYER_FIELDS)
 _ITEM_FIXED = len(ITEM_FIELDS)
-_STATE_AT = len(PLAYER_FIELDS) - len(Slot) - len(State)
-_SLOT_AT = len(PLAYER_FIELDS) - len(Slot)
+# Columns of a player block from which on its one-hot entries lie.
+STATE_AT = len(PLAYER_FIELDS) - len(Slot) - len(State)
+SLOT_AT = len(PLAYER_FIELDS) - len(Slot)
+WEAPON_AT = len(PLAYER_FIELDS)
 _KEYS_AT = len(WORLD_FIELDS) - const.KEYS
 # Products with a reciprocal instead of quotients: a division costs as much as ten products.
 _PER_X, _PER_Y = 1.0 / const.KILL_X, 1.0 / const.KILL_Y
@@ -104,11 +105,11 @@ def write_player(block: wp.ref[PlayerBlock], p: Player, aspect: Aspect, mirror: 
     block[21] = aspect.charge
     block[22] = flag(p.hit_mask != 0)
     block[23] = wp.float32(p.drop_timer) * _PER_DROP
-    block[_STATE_AT + p.state] = 1.0
-    block[_PLAYER_FIXED + p.weapon] = 1.0
+    block[STATE_AT + p.state] = 1.0
+    block[WEAPON_AT + p.weapon] = 1.0
     if aspect.slot >= 0:
         block[17 + aspect.phase] = 1.0
-        block[_SLOT_AT + aspect.slot] = 1.0
+        block[SLOT_AT + aspect.slot] = 1.0
 
 
 @wp.func
