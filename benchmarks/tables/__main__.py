@@ -23,6 +23,7 @@ from benchmarks.tables import (
     costs,
     learner,
     mimic,
+    peers,
     rocket,
     rocket_parity,
     strategy,
@@ -33,6 +34,8 @@ from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "learn:readme": summaries.peers,
+    "peers": peers.readme,
+    "peers:details": peers.details,
     "brawl-quick:summary": summaries.brawl,
     "rocket-quick:summary": summaries.rocket,
     "mimic-walk:summary": summaries.mimic,
