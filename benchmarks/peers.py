@@ -67,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer-python", nargs="*", default=[], metavar="PEER=PATH", help=f"of {', '.join(PEERS)}")
     parser.add_argument("--windows", type=int, default=5, help="measurements of each side, in turns")
-    parser.add_argument("--seconds", type=float, default=4.0, help="CPU time of a measurement")
+    parser.add_argument("--seconds", type=float, default=3.0, help="CPU time of a measurement")
     parser.add_argument("--out", type=Path, default=DATA)
     options = parser.parse_args()
     pythons = interpreters(options.peer_python)
