@@ -4,8 +4,9 @@
 
 Peers that are not named keep the numbers that `docs/data/peers.json` has. docs/research/learner.md says how to make
 their virtual environments. Both sides are processes of `benchmarks/peer_workloads.py` on the same core, which wait
-while the other one works. A rate is steps per second of CPU time, the median of the windows; both sides use one
-thread, so that other programs on the machine lengthen the measurement and hardly change the ratio.
+while the other one works. A rate is steps per second of CPU time, the median of the windows. Both sides use one thread.
+Other programs lengthen the measurement, and through shared caches CPU time too: windows are short, and the ratio is the
+median of the ratios of neighbouring windows.
 """
 
 import argparse
@@ -66,8 +67,8 @@ def main() -> None:
     """Measures the comparisons of the named peers and writes the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer-python", nargs="*", default=[], metavar="PEER=PATH", help=f"of {', '.join(PEERS)}")
-    parser.add_argument("--windows", type=int, default=5, help="measurements of each side, in turns")
-    parser.add_argument("--seconds", type=float, default=3.0, help="CPU time of a measurement")
+    parser.add_argument("--windows", type=int, default=15, help="measurements of each side, in turns")
+    parser.add_argument("--seconds", type=float, default=1.0, help="CPU time of a measurement")
     parser.add_argument("--out", type=Path, default=DATA)
     options = parser.parse_args()
     pythons = interpreters(options.peer_python)
@@ -116,13 +117,18 @@ def compare(comparison: Comparison, python: str, windows: int, seconds: float) -
         "seconds": seconds,
         "ours": found[0],
         "theirs": found[1],
-        "ratio": found[0]["steps_per_s"] / found[1]["steps_per_s"],
+        "ratio": statistics.median(rate(own) / rate(other) for own, other in rounds),
     }
+
+
+def rate(window: Mapping[str, float]) -> float:
+    """Return steps per CPU second."""
+    return window["steps"] / window["cpu_s"]
 
 
 def rates(windows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return steps per CPU second over windows, and the share of a core that the process had."""
-    each = [window["steps"] / window["cpu_s"] for window in windows]
+    each = [rate(window) for window in windows]
     return {
         "steps_per_s": statistics.median(each),
         "steps_per_s_low": min(each),

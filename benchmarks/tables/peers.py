@@ -9,7 +9,7 @@ _README = {
     "pufferlib_ppo": "PPO on CartPole-v1, 64x64, 10 epochs",
     "pufferlib_ppo_one_pass": "the same with one pass over the data",
     "pufferlib_vector": "8 CartPoles with random actions",
-    "rlgym_planes": "rocket 1v1, 8 ticks per step, plane walls",
+    "rlgym_planes": "rocket 1v1, 8 ticks per step (rlgym: plane walls)",
     "loco_mujoco_same_steps": "mimic, 13 joints, 10 physics steps per step",
 }
 _ALL = {
