@@ -5,6 +5,7 @@
 
 TABLES := $(BIN)/python -m benchmarks.tables
 DATA := docs/data
+PEERS := pufferlib rlgym loco-mujoco
 
 results: ## this list
 	@grep -hE '^results[a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /make \1  -  /'
@@ -104,6 +105,10 @@ results-learn: $(READY) ## docs/research/learner.md: env steps per second beside
 results-learn-cuda: $(READY) ## the same without the peers; GPU
 	$(BIN)/python benchmarks/speed.py learn --device cuda
 	$(TABLES) learn
+
+results-peers: $(READY) ## README.md, docs/research/learner.md: beside the peers that have an environment in .peers/
+	PYTHONPATH=. $(BIN)/python benchmarks/peers.py --peer-python $(foreach peer,$(PEERS),$(patsubst %,$(peer)=%,$(wildcard .peers/$(peer)/bin/python)))
+	$(TABLES) peers
 
 results-gymnasium-curves: $(READY) ## docs/research/learner.md: learning curves beside Stable-Baselines3, five seeds; long
 	rm -f $(DATA)/curves.csv

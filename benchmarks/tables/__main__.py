@@ -24,6 +24,7 @@ from benchmarks.tables import (
     gauntlet,
     learner,
     mimic,
+    peers,
     rocket,
     rocket_parity,
     strategy,
@@ -34,6 +35,8 @@ from benchmarks.tables.markdown import DOCS, ROOT
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "learn:readme": summaries.peers,
+    "peers": peers.readme,
+    "peers:details": peers.details,
     "brawl-quick:summary": summaries.brawl,
     "rocket-quick:summary": summaries.rocket,
     "mimic-walk:summary": summaries.mimic,
