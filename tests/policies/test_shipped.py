@@ -124,11 +124,16 @@ def test_a_name_works_in_every_function_that_takes_a_path(here: Path) -> None:
     with make_env("brawl") as env:
         assert find_player("champion", env).policy is not None
     assert [entry.name for entry in load_entries(["champion", "rookie"]).accepted] == ["champion", "rookie"]
-    assert is_known_agent("champion", None)
-    assert agent_file("champion", None) == path
+    spec, other = (make_env(world, 1).spec for world in ("brawl", "duel"))
+    assert is_known_agent("champion", spec, None)
+    assert agent_file("champion", spec, None) == path
+    assert not is_known_agent("champion", other, None)  # it means nothing in another world
     exported = ludus.export_agent("champion", "copy.ludus")
     assert exported.path.read_bytes() == path.read_bytes()
-    assert not is_known_agent("copy", here)
+    assert not is_known_agent("copy", spec, here)
+    # A run that has begun without a copy met somebody else of this name: a bot of a plugin that is not loaded now.
+    (here / "checkpoints").mkdir()
+    assert not is_known_agent("champion", spec, here)
 
 
 def test_agents_play_a_match_by_name() -> None:

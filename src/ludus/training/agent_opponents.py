@@ -13,10 +13,10 @@ from ludus.envs.base import EnvSpec
 from ludus.envs.bots import is_bot
 from ludus.evaluation.players import load_agent, short_name
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
-from ludus.policies.agent import Agent, agent_checkpoint, build_policy
+from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent, agent_checkpoint, build_policy
 from ludus.policies.description import PolicyDescription
 from ludus.policies.policy import Policy
-from ludus.policies.shipped import find_agent_path
+from ludus.policies.shipped import agent_names, find_agent_path
 from ludus.store import write_single_file
 from ludus.training.config import TrainConfig
 
@@ -47,7 +47,7 @@ def load_agent_opponents(
     """
     agents: dict[str, Policy] = {}
     for name in dict.fromkeys(name for phase in config.phases() for name in agents_in(phase, spec)):
-        file = agent_file(name, folder)
+        file = agent_file(name, spec, folder)
         agent = _GIVEN[name] if name in _GIVEN and not file.exists() else load_agent(file, device)
         agent.check_world(spec)
         policy = agent.policy
@@ -68,15 +68,22 @@ def name_agent(agent: Agent) -> str:
     return name
 
 
-def is_known_agent(name: str, folder: Path | None) -> bool:
+def is_known_agent(name: str, spec: EnvSpec, folder: Path | None) -> bool:
     """Return whether there is an agent of this name: an object, a copy in the run folder, a path or a shipped one."""
-    return name in _GIVEN or agent_file(name, folder).exists()
+    return name in _GIVEN or agent_file(name, spec, folder).exists()
 
 
-def agent_file(name: str, folder: Path | None) -> Path:
-    """Return where an agent is loaded from: its copy in the run folder if there is one, else what its name means."""
-    copy = None if folder is None else _copy_of(name, folder)
-    return copy if copy is not None and copy.is_file() else find_agent_path(name) or Path(name)
+def agent_file(name: str, spec: EnvSpec, folder: Path | None) -> Path:
+    """Return where an agent is loaded from: its copy in the run folder if there is one, else what its name means.
+
+    The name of a shipped agent means nothing in other worlds, nor in a run that has begun without a copy of it: that
+    run met somebody else of this name, such as a bot of a plugin that is not loaded now.
+    """
+    if folder is not None and _copy_of(name, folder).is_file():
+        return _copy_of(name, folder)
+    has_begun = folder is not None and (folder / CHECKPOINTS_FOLDER).exists()
+    is_shipped = name in agent_names(spec.id) and not has_begun
+    return (find_agent_path(name) if is_shipped else None) or Path(name)
 
 
 def keep_agent_opponents(agents: Mapping[str, Policy], folder: Path) -> None:

@@ -354,7 +354,7 @@ def _check_opponents(env: BatchedEnv, phase: PhaseConfig, where: str, folder: Pa
     others = (SELF_KIND, MIRROR_KIND)
     agents = agents_in(phase, env.spec)
     for name in agents:
-        if not is_known_agent(name, folder):
+        if not is_known_agent(name, env.spec, folder):
             valid = (*bot_names(env.spec), *agent_names(env.spec.id), *others, FROM_PLUGIN)
             valid = (*valid, "or the folder or file of an agent")
             raise UnknownNameError(f"opponent{where}", name, valid)
