@@ -9,7 +9,6 @@ import pytest
 
 from ludus.envs import bots, world
 from ludus.rewards import terms
-from ludus.training.loggers import curves
 from ludus.worlds.brawl.config import BrawlConfig
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -27,8 +26,6 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     known = {name: record for name, record in world.known_worlds().items() if record.name != "nudge"}
     monkeypatch.setattr(bots, "_REGISTERED", {})
     monkeypatch.setattr(world, "_WORLDS", known)  # a page of docs registers the same world
-    # Every run would spend a second on its picture, which tests of the curves look at.
-    monkeypatch.setattr(curves, "draw_curves", lambda folder: folder / curves.FILE)
     limit = BrawlConfig.model_fields["step_limit"]
     usual, limit.default = limit.default, TINY_MATCH
     BrawlConfig.model_rebuild(force=True)
