@@ -74,7 +74,7 @@ class EnvSpec:
         kind_names: Names of the kinds of action, for people; empty where they have none.
         bot_families: Further scripted players that `BatchedEnv.bots` can make, by what is before the colon of a name:
             `openspiel` for `openspiel:greenberg`. They play where they are named, and not among all bots of the world.
-        opponent_names: Whom the values of the entry `opponent_identity` stand for, where a learner is told who it
+        opponent_names: Opponents that the entry `opponent_identity` encodes, in order, where the learner is told who it
             plays; see `ludus.envs.revealed`. No world sets it itself.
 
     Raises:
