@@ -8,7 +8,7 @@ from ludus import make_env
 from ludus.core.errors import ConfigError, SnapshotError, UnknownNameError
 from ludus.envs.base import BatchedEnv
 from ludus.envs.check import CheckOptions, check_env
-from ludus.worlds.roshambo.rules import FIELDS
+from ludus.worlds.roshambo.rules import observation_fields
 
 ROCK, PAPER, SCISSORS = range(3)
 
@@ -33,7 +33,7 @@ def play(env: BatchedEnv, names: list[str], steps: int, bots: Tensor | None = No
 
 def test_conformance() -> None:
     report = check_env(
-        lambda games, seed, first: make(games, seed, first, throws=30),
+        lambda games, seed, first: make(games, seed, first, throws=30, last_throws=5),
         CheckOptions(random=False),  # the game itself has no chance in it
     )
     assert {"bots", "snapshot", "batch", "ends"} <= set(report.passed)
@@ -41,6 +41,7 @@ def test_conformance() -> None:
 
 def test_a_match_of_three_throws_by_hand() -> None:
     env = make(1, throws=3)
+    fields = observation_fields(1)
     first = env.reset()["vector"].clone()
     assert not first.any()
     rewards, leads = [], []
@@ -51,8 +52,8 @@ def test_a_match_of_three_throws_by_hand() -> None:
         if pair == (PAPER, ROCK):
             for seat, shown, lead in ((0, "paper_rock", 1 / 3), (1, "rock_paper", -1 / 3)):
                 own, _, other = shown.partition("_")
-                seen = dict(zip(FIELDS, result.observations["vector"][0, seat].tolist(), strict=True))
-                marked = {name.removeprefix("last.") for name in FIELDS[2:] if seen[name] == 1.0}
+                seen = dict(zip(fields, result.observations["vector"][0, seat].tolist(), strict=True))
+                marked = {name.removeprefix("last.") for name in fields[2:] if seen[name] == 1.0}
                 assert marked == {f"own_{own}", f"opponent_{other}", shown}
                 assert (seen["clock.progress"], seen["clock.lead"]) == pytest.approx((1 / 3, lead))
             assert not bool(result.terminated)
@@ -60,8 +61,34 @@ def test_a_match_of_three_throws_by_hand() -> None:
     assert leads == [[1.0, -1.0], [1.0, -1.0], [0.0, 0.0]]
     assert bool(result.terminated)
     assert not bool(result.truncated)
-    assert result.final_observations["vector"][0, 0, FIELDS.index("clock.progress")] == 1.0
+    assert result.final_observations["vector"][0, 0, fields.index("clock.progress")] == 1.0
     assert torch.equal(result.observations["vector"], first)
+
+
+def test_the_last_throws_are_shown_latest_first_and_forgotten_with_the_match() -> None:
+    env = make(1, throws=4, last_throws=3)
+    fields = env.spec.fields["vector"]
+    env.reset()
+    shown = []
+    for pair in ((PAPER, ROCK), (ROCK, SCISSORS), (SCISSORS, PAPER), (ROCK, ROCK)):
+        result = env.step(torch.tensor([pair]))
+        latest = result.final_observations if bool(result.terminated) else result.observations
+        for seat in (0, 1):
+            values = latest["vector"][0, seat, 17:].tolist()
+            shown.append([name for name, value in zip(fields[17:], values, strict=True) if value])
+    assert shown == [
+        [],
+        [],
+        ["last_2.own_paper", "last_2.opponent_rock"],
+        ["last_2.own_rock", "last_2.opponent_paper"],
+        ["last_2.own_rock", "last_2.opponent_scissors", "last_3.own_paper", "last_3.opponent_rock"],
+        ["last_2.own_scissors", "last_2.opponent_rock", "last_3.own_rock", "last_3.opponent_paper"],
+        ["last_2.own_scissors", "last_2.opponent_paper", "last_3.own_rock", "last_3.opponent_scissors"],
+        ["last_2.own_paper", "last_2.opponent_scissors", "last_3.own_scissors", "last_3.opponent_rock"],
+    ]
+    assert not result.observations["vector"].any()
+    assert fields == observation_fields(3)
+    assert env.spec.blocks["vector"] == {"self": (0, 2), "opponent": (2, 29)}
 
 
 def test_every_throw_beats_the_one_before_it() -> None:

@@ -20,7 +20,7 @@ from ludus.worlds.roshambo.config import RoshamboConfig
 from ludus.worlds.roshambo.kernels import match as match_kernels
 from ludus.worlds.roshambo.kernels.structs import Match, Memo, Rules, check_state
 from ludus.worlds.roshambo.openspiel import FAMILY, OpenSpielProcesses
-from ludus.worlds.roshambo.rules import BLOCKS, EVENTS, FIELDS, RATE_HZ, SEATS, SIZE, STATE_METRICS, THROWS
+from ludus.worlds.roshambo.rules import EVENTS, OWN, RATE_HZ, SEATS, STATE_METRICS, THROWS, observation_fields
 
 VERSION = 1
 
@@ -45,6 +45,9 @@ class RoshamboEnv(KernelEnv):
     | 2-4 | last.own_* | 0 or 1 | own last throw, one-hot; zeros before the first |
     | 5-7 | last.opponent_* | 0 or 1 | the opponent's last throw, likewise |
     | 8-16 | last.*_* | 0 or 1 | both, own throw first, one-hot |
+
+    With `last_throws` N above 1, the throw before it follows as 17-19 `last_2.own_*` and 20-22 `last_2.opponent_*`, and
+    so on up to `last_N`; both blocks stay as they are, the second one longer.
 
     ## Events and state metrics
     Event `reward`: 1 for a throw won, -1 for a throw lost, 0 for a tie. A match has a score, but no winner: agents are
@@ -102,7 +105,8 @@ class RoshamboEnv(KernelEnv):
         rules = Rules()
         throws = self.config.throws
         counts = {
-            "throws": throws, "per_throw": 1.0 / throws, "first_game": self.first_game, "best_of": self.best_of,
+            "throws": throws, "per_throw": 1.0 / throws, "last_throws": self.config.last_throws,
+            "first_game": self.first_game, "best_of": self.best_of,
         }  # fmt: skip
         warp_tools.fill_struct(rules, {**counts, "seed_hash": stream_hash(self.seed)})
         return rules
@@ -119,12 +123,13 @@ class RoshamboEnv(KernelEnv):
         self._seed = torch.zeros((), dtype=torch.int64)
         self._actions = torch.zeros((games, SEATS), dtype=torch.int64, device=self.device)
         self._chosen = flags()
-        self._observations = {"vector": floats(games, SEATS, SIZE)}
+        size = len(observation_fields(self.config.last_throws))
+        self._observations = {"vector": floats(games, SEATS, size)}
         self._result = StepResult(
             observations=self._observations,
             terminated=flags(),
             truncated=flags(),
-            final_observations={"vector": floats(games, SEATS, SIZE)},
+            final_observations={"vector": floats(games, SEATS, size)},
             events=Columns(floats(games, SEATS, len(EVENTS)), EVENTS),
             state_metrics=Columns(floats(games, SEATS, len(STATE_METRICS)), STATE_METRICS),
         )
@@ -135,8 +140,7 @@ class RoshamboEnv(KernelEnv):
 
     def _prepare(self) -> None:
         state, result = self.state_arrays(), self._result
-        rows = partial(wp.from_torch, dtype=match_kernels.Row)
-        out = rows(self._observations["vector"])
+        out = wp.from_torch(self._observations["vector"])
         step = [
             *state,
             wp.from_torch(self._actions),
@@ -144,7 +148,7 @@ class RoshamboEnv(KernelEnv):
             wp.from_torch(packed(result.events, EVENTS).view(-1, SEATS)),
             wp.from_torch(packed(result.state_metrics, STATE_METRICS).view(-1, SEATS)),
             wp.from_torch(result.terminated),
-            rows(result.final_observations["vector"]),
+            wp.from_torch(result.final_observations["vector"]),
             out,
         ]
         observe = (match_kernels.observe_kernel, [*state, self.rules, out])
@@ -156,13 +160,14 @@ class RoshamboEnv(KernelEnv):
 
 def roshambo_spec(config: RoshamboConfig) -> EnvSpec:
     """Describe a Roshambo environment with these settings."""
-    low = np.zeros(SIZE, dtype=np.float32)
-    low[FIELDS.index("clock.lead")] = -1.0
+    fields = observation_fields(config.last_throws)
+    low = np.zeros(len(fields), dtype=np.float32)
+    low[fields.index("clock.lead")] = -1.0
     return EnvSpec(
         name="roshambo",
         version=VERSION,
         teams=(0, 1),
-        observation_space=spaces.Dict({"vector": spaces.Box(low, np.ones(SIZE, dtype=np.float32))}),
+        observation_space=spaces.Dict({"vector": spaces.Box(low, np.ones(len(fields), dtype=np.float32))}),
         action_space=spaces.Discrete(len(THROWS)),
         rate_hz=RATE_HZ,
         step_limit=config.throws,
@@ -170,7 +175,8 @@ def roshambo_spec(config: RoshamboConfig) -> EnvSpec:
         state_metrics=STATE_METRICS,
         bots=BOT_NAMES,
         bot_families=(FAMILY,),
-        blocks={"vector": BLOCKS},
-        fields={"vector": FIELDS},
+        # An opponent is known by how it answers the own throws, so the block that strategy encoders read holds both.
+        blocks={"vector": {"self": (0, OWN), "opponent": (OWN, len(fields))}},
+        fields={"vector": fields},
         truncates=False,
     )

@@ -9,17 +9,22 @@ THROWS = ("rock", "paper", "scissors")  # each beats the one before it
 EVENTS = ("reward",)
 STATE_METRICS = ("lead",)
 
-FIELDS = (
-    "clock.progress",
-    "clock.lead",
-    *(f"last.own_{throw}" for throw in THROWS),
-    *(f"last.opponent_{throw}" for throw in THROWS),
-    *(f"last.{own}_{opponent}" for own in THROWS for opponent in THROWS),
-)
-SIZE = len(FIELDS)
-OWN, OPPONENT, PAIR = 2, 5, 8  # first columns of the one-hot throws
-# An opponent is known by how it answers the own throws, so the block that strategy encoders read holds both.
-BLOCKS = {"self": (0, OWN), "opponent": (OWN, SIZE)}
+OWN, OPPONENT, PAIR, EARLIER = 2, 5, 8, 17  # first columns of the one-hot throws
+
+
+def observation_fields(last_throws: int) -> tuple[str, ...]:
+    """Name the columns of an observation that shows so many throws."""
+    return (
+        "clock.progress",
+        "clock.lead",
+        *_both("last"),
+        *(f"last.{own}_{opponent}" for own in THROWS for opponent in THROWS),
+        *(name for ago in range(2, last_throws + 1) for name in _both(f"last_{ago}")),
+    )
+
+
+def _both(when: str) -> list[str]:
+    return [f"{when}.{player}_{throw}" for player in ("own", "opponent") for throw in THROWS]
 
 
 class Stream(IntEnum):

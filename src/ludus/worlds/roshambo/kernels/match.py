@@ -4,11 +4,9 @@ import warp as wp
 
 from ludus.envs.warp_tools import EXACT
 from ludus.worlds.roshambo.kernels.structs import Match, Rules
-from ludus.worlds.roshambo.rules import OPPONENT, OWN, PAIR, SIZE
+from ludus.worlds.roshambo.rules import EARLIER, OPPONENT, OWN, PAIR
 
 wp.set_module_options(EXACT)
-
-Row = wp.types.vector(length=SIZE, dtype=wp.float32)
 
 
 @wp.func
@@ -24,18 +22,26 @@ def throw_of(code: int, seat: int) -> int:
 
 
 @wp.func
-def observation(match: Match, last: int, seat: int, rules: Rules) -> Row:
-    """Return what a seat sees; `last` is the history's code of the last throw."""
-    row = Row()
-    row[0] = wp.float32(match.frame) * rules.per_throw
-    row[1] = wp.float32(match.lead) * rules.per_throw * wp.float32(1 - 2 * seat)
-    if match.frame > 0:
-        own = throw_of(last, seat)
-        opponent = throw_of(last, 1 - seat)
-        row[OWN + own] = 1.0
-        row[OPPONENT + opponent] = 1.0
-        row[PAIR + 3 * own + opponent] = 1.0
-    return row
+def observe(
+    match: Match, history: wp.array2d[wp.int8], game: int, seat: int, rules: Rules, out: wp.array3d[wp.float32]
+):
+    """Write what a seat sees: the clock, the lead and the last throws, the latest first."""
+    for column in range(out.shape[2]):
+        out[game, seat, column] = 0.0
+    out[game, seat, 0] = wp.float32(match.frame) * rules.per_throw
+    out[game, seat, 1] = wp.float32(match.lead) * rules.per_throw * wp.float32(1 - 2 * seat)
+    for ago in range(wp.min(match.frame, rules.last_throws)):
+        code = wp.int32(history[game, match.frame - 1 - ago])
+        own = throw_of(code, seat)
+        opponent = throw_of(code, 1 - seat)
+        if ago == 0:
+            out[game, seat, OWN + own] = 1.0
+            out[game, seat, OPPONENT + opponent] = 1.0
+            out[game, seat, PAIR + 3 * own + opponent] = 1.0
+        else:
+            first = EARLIER + 6 * (ago - 1)
+            out[game, seat, first + own] = 1.0
+            out[game, seat, first + 3 + opponent] = 1.0
 
 
 @wp.kernel
@@ -47,8 +53,8 @@ def step_kernel(
     rewards: wp.array2d[wp.float32],
     leads: wp.array2d[wp.float32],
     terminated: wp.array[wp.bool],
-    final: wp.array2d[Row],
-    out: wp.array2d[Row],
+    final: wp.array3d[wp.float32],
+    out: wp.array3d[wp.float32],
     first: int,
 ):
     """Play one throw of a game, restart it if that was the last one, and observe."""
@@ -70,12 +76,12 @@ def step_kernel(
     terminated[game] = ended
     if ended:
         for seat in range(2):
-            final[game, seat] = observation(match, code, seat, rules)
+            observe(match, history, game, seat, rules, final)
         match.frame = 0
         match.lead = 0
         match.episode += 1
     for seat in range(2):
-        out[game, seat] = observation(match, code, seat, rules)
+        observe(match, history, game, seat, rules, out)
     matches[game] = match
 
 
@@ -93,11 +99,9 @@ def restart_kernel(matches: wp.array[Match], chosen: wp.array[wp.bool], first: i
 
 @wp.kernel
 def observe_kernel(
-    matches: wp.array[Match], history: wp.array2d[wp.int8], rules: Rules, out: wp.array2d[Row], first: int
+    matches: wp.array[Match], history: wp.array2d[wp.int8], rules: Rules, out: wp.array3d[wp.float32], first: int
 ):
     """Write the observations of one game."""
     game = wp.tid() + first
-    match = matches[game]
-    last = wp.int32(history[game, wp.max(match.frame - 1, 0)])
     for seat in range(2):
-        out[game, seat] = observation(match, last, seat, rules)
+        observe(matches[game], history, game, seat, rules, out)

@@ -40,6 +40,7 @@ class Rules:
 
     throws: wp.int32
     per_throw: wp.float32  # 1 / throws
+    last_throws: wp.int32  # that an observation shows
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32
     best_of: wp.int32  # matches in a row of a game that are one set; bots keep their parameters over it
