@@ -1,7 +1,7 @@
 """Settings of a Brawl environment."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,7 +17,9 @@ class BrawlConfig(EnvSettings):
         stocks: Lives a fighter starts with.
         weapon_spawns: Whether weapons appear on the stage.
         fixed_weapons: Weapon of each seat for the whole match, never dropped or lost; None for normal play.
-        move_table: Path of a move table; None for the one of the package.
+        rules: Which move table of the package is played: `standard`, or `triangle`, where a guard stops strikes, a
+            throw passes through a guard and a strike is faster than a throw.
+        move_table: Path of a move table of one's own; None for that of `rules`.
         swap_sides: Exchanges the sides that are drawn for the seats, to play the same match the other way round.
         reaction_frames: Frames until a seat sees what its opponent did: its observation shows the opponent of so many
             frames ago. 8 is about a person's reaction time. Scripted bots have a `delay` of their own instead.
@@ -29,6 +31,7 @@ class BrawlConfig(EnvSettings):
     stocks: Annotated[int, Field(ge=1, le=99)] = 3
     weapon_spawns: bool = True
     fixed_weapons: Annotated[tuple[str, str] | None, Field(strict=False)] = None
+    rules: Literal["standard", "triangle"] = "standard"
     move_table: Annotated[Path | None, Field(strict=False)] = None
     swap_sides: bool = False
     reaction_frames: Annotated[int, Field(ge=0, le=MAX_REACTION)] = 0

@@ -128,7 +128,7 @@ class BrawlEnv(KernelEnv):
 
     def __init__(self, request: EnvRequest) -> None:
         self.config = read_settings(BrawlConfig, request.config, f"brawl-v{VERSION}")
-        self.table = load_move_table(self.config.move_table)
+        self.table = load_move_table(self.config.move_table, self.config.rules)
         self.spec = brawl_spec(self.config)
         self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
         self.num_envs, self.seed, self.first_game = request.num_envs, request.seed, request.first_game

@@ -1,14 +1,15 @@
 """The move table: schema, loading with checks, and packing for the kernels.
 
 The table is data (`moves.yaml` beside this file, or a file of the user's own): changing a move or adding a weapon
-needs no change in a kernel. The schema below is its documentation; every field says its unit.
+needs no change in a kernel. The schema below is its documentation; every field says its unit. A table with
+`extends: standard` names only the weapons and moves that differ from those of `moves.yaml`; `triangle.yaml` is one.
 """
 
 import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from torch import Tensor
@@ -19,7 +20,9 @@ from ludus.envs.warp_tools import pack_struct, struct_fields
 from ludus.worlds.brawl.kernels.structs import Hit, Move
 from ludus.worlds.brawl.rules import HITS_PER_MOVE, MAX_WEAPONS, MOVES_PER_WEAPON, Slot
 
+RULES = ("standard", "triangle")  # move tables of the package
 DEFAULT_TABLE = Path(__file__).with_name("moves.yaml")
+TRIANGLE_TABLE = Path(__file__).with_name("triangle.yaml")
 SLOT_NAMES = tuple(slot.name.lower() for slot in Slot)
 MAX_TABLE_BYTES = 200_000  # four weapons take about 20,000; a file of this size takes 2 s to read
 
@@ -46,6 +49,7 @@ class HitModel(_Model):
     angle: Annotated[float, Field(ge=-90.0, le=180.0)]
     # `[fixed, variable]` launch speed (units/s): fixed + variable * (X/70 + X^2/12000).
     launch: tuple[Annotated[float, Field(ge=0.0, le=30.0)], Annotated[float, Field(ge=0.0, le=30.0)]]
+    grab: bool = False  # passes through a guard, but takes hold only of a fighter on the ground
 
     @field_validator("frames")
     @classmethod
@@ -61,6 +65,20 @@ class ChargeModel(_Model):
     frame: Frames  # frame at which it waits, before the first hit
     max_frames: Annotated[int, Field(ge=1, le=90)]  # longest wait
     bonus: Annotated[float, Field(gt=0.0, le=3.0)]  # fraction by which damage and launch speed grow at full charge
+
+
+class GuardModel(_Model):
+    """A move that stops strikes from the front; a grab passes through it."""
+
+    frames: tuple[Frames, Frames]  # first and last frame in which it guards
+    stun: Annotated[int, Field(ge=1, le=60)]  # frames of stun for whoever strikes it
+
+    @field_validator("frames")
+    @classmethod
+    def _ordered(cls, frames: tuple[int, int]) -> tuple[int, int]:
+        if frames[0] > frames[1]:
+            raise ValueError(f"first guarding frame {frames[0]} is after the last {frames[1]}")
+        return frames
 
 
 class MotionModel(_Model):
@@ -94,8 +112,9 @@ class MoveModel(_Model):
 
     name: Annotated[str, Field(min_length=1, max_length=40)]  # name shown to people
     total: Annotated[int, Field(ge=4, le=120)]  # frames from the start until the fighter is free (whiff)
-    # One to four active capsules; each connects at most once.
-    hits: Annotated[tuple[HitModel, ...], Field(min_length=1, max_length=HITS_PER_MOVE)]
+    # One to four active capsules; each connects at most once. Only a guard may do without.
+    hits: Annotated[tuple[HitModel, ...], Field(max_length=HITS_PER_MOVE)] = ()
+    guard: GuardModel | None = None  # only for moves that guard
     charge: ChargeModel | None = None  # only for moves that charge
     motion: MotionModel | None = None  # only for moves that carry their fighter
     follow_up: FollowUpModel | None = None  # only for moves that lead into another on hit
@@ -103,7 +122,9 @@ class MoveModel(_Model):
 
     @model_validator(mode="after")
     def _fits(self) -> "MoveModel":
-        first, last = min(hit.frames[0] for hit in self.hits), max(hit.frames[1] for hit in self.hits)
+        if not self.hits and not self.guard:
+            raise ValueError("hits: at least 1 is needed, unless the move is a guard")
+        first, last = self.active
         if last >= self.total:
             raise ValueError(f"last active frame {last} is not before the end of the move, total {self.total}")
         if self.charge and self.charge.frame >= first:
@@ -115,6 +136,14 @@ class MoveModel(_Model):
         if self.landing_lag is not None and self.landing_lag > self.total:
             raise ValueError(f"landing_lag {self.landing_lag} is longer than the move, total {self.total}")
         return self
+
+    @property
+    def active(self) -> tuple[int, int]:
+        """The first and the last frame in which it hits, or guards if it has no hits."""
+        frames = [hit.frames for hit in self.hits]
+        if self.guard and not frames:
+            return self.guard.frames
+        return min(first for first, _ in frames), max(last for _, last in frames)
 
 
 class WeaponModel(_Model):
@@ -155,17 +184,20 @@ class MoveTable(_Model):
         return self.weapons[self.names[weapon]].moves[SLOT_NAMES[slot]]
 
 
-def load_move_table(path: Path | str | None = None) -> MoveTable:
-    """Read and check a move table; raise ConfigError with all faults if it cannot be read or breaks the schema."""
+def load_move_table(path: Path | str | None = None, rules: str = "standard") -> MoveTable:
+    """Read and check a move table; raise ConfigError with all faults if it cannot be read or breaks the schema.
+
+    Without a path it is that of `rules`, one of `RULES`.
+    """
     if path is None:
-        return _default_table()
+        return _own_table(rules)
     return parse_move_table(read_yaml(Path(path), "move table", MAX_TABLE_BYTES), str(path))
 
 
 @cache
-def _default_table() -> MoveTable:
-    """Return the package's own table, read once per process."""
-    return load_move_table(DEFAULT_TABLE)
+def _own_table(rules: str) -> MoveTable:
+    """Return a table of the package, read once per process."""
+    return load_move_table({"standard": DEFAULT_TABLE, "triangle": TRIANGLE_TABLE}[rules])
 
 
 def parse_move_table(document: object, source: str) -> MoveTable:
@@ -174,10 +206,30 @@ def parse_move_table(document: object, source: str) -> MoveTable:
         raise ConfigError(
             f"move table {source} must be a mapping with the key 'weapons', got {type(document).__name__}"
         )
+    if "extends" in document:
+        document = _extended(document, source)
     try:
         return MoveTable.model_validate(document)
     except ValidationError as error:
         raise ConfigError(f"move table {source} has {list_faults(error)}") from error
+
+
+def _extended(document: Mapping[Any, Any], source: str) -> dict[Any, Any]:
+    """Return the standard table with the changes of a table that extends it."""
+    if document["extends"] != "standard":
+        raise ConfigError(f"move table {source} extends {document['extends']!r}; valid: 'standard'")
+    base: Any = read_yaml(DEFAULT_TABLE, "move table", MAX_TABLE_BYTES)
+    return _merged(base, {key: value for key, value in document.items() if key != "extends"}, depth=3)
+
+
+def _merged(base: Mapping[Any, Any], changes: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
+    """Merge mappings of weapons and of moves; a move that is named is replaced as a whole."""
+    merged = dict(base)
+    for key, value in changes.items():
+        below: Any = base.get(key)
+        is_deeper = depth > 0 and isinstance(below, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(below, value, depth - 1) if is_deeper else value
+    return merged
 
 
 _NO_HIT: dict[str, float] = dict.fromkeys(struct_fields(Hit), 0.0) | {"start": -1}
@@ -196,11 +248,11 @@ def pack_moves(table: MoveTable) -> tuple[Tensor, Tensor]:
 
 
 def _move_row(move: MoveModel, first_move: int) -> dict[str, float]:
-    charge, motion, follow_up = move.charge, move.motion, move.follow_up
+    charge, motion, follow_up, guard = move.charge, move.motion, move.follow_up, move.guard
     return {
         "total": move.total,
-        "startup": min(hit.frames[0] for hit in move.hits),
-        "active_end": max(hit.frames[1] for hit in move.hits),
+        "startup": move.active[0],
+        "active_end": move.active[1],
         "charge_frame": charge.frame if charge else -1,
         "charge_max": charge.max_frames if charge else 0,
         "charge_bonus": charge.bonus if charge else 0.0,
@@ -211,6 +263,9 @@ def _move_row(move: MoveModel, first_move: int) -> dict[str, float]:
         "motion_x": motion.velocity[0] if motion else 0.0,
         "motion_y": motion.velocity[1] if motion else 0.0,
         "landing_frame": move.total - move.landing_lag if move.landing_lag is not None else -1,
+        "guard_start": guard.frames[0] if guard else -1,
+        "guard_end": guard.frames[1] if guard else -1,
+        "guard_stun": guard.stun if guard else 0,
     }
 
 
@@ -230,4 +285,5 @@ def _hit_row(hit: HitModel) -> dict[str, float]:
         "launch_y": -math.sin(angle),
         "fixed": hit.launch[0],
         "variable": hit.launch[1],
+        "grab": int(hit.grab),
     }

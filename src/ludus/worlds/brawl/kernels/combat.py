@@ -6,6 +6,7 @@ Both fighters' hits are found before any takes effect, so that two blows in one 
 import warp as wp
 
 from ludus.worlds.brawl import rules as const
+from ludus.worlds.brawl.kernels.fighter import set_free
 from ludus.worlds.brawl.kernels.structs import Hit, Move, Player
 from ludus.worlds.brawl.rules import Ground, State
 
@@ -15,6 +16,7 @@ class Blow:
     """A hit that connected; `hit` -1 means none did."""
 
     hit: wp.int32  # bit number in the attacker's hit mask
+    parried: wp.int32  # frames of stun for the attacker, whose hit met a guard; 0 if none did
     damage: wp.float32
     stun: wp.int32
     launch_x: wp.float32
@@ -67,8 +69,16 @@ def can_be_hit(p: Player) -> bool:
 
 
 @wp.func
-def find_blow(attacker: Player, victim: Player, move: Move, hits: wp.array[Hit]) -> Blow:
-    """Return the first hit of the attacker's move that newly touches the victim in this frame."""
+def guards_against(p: Player, move: Move, x: float) -> bool:
+    """Return whether a fighter in this move of its own guards itself against a strike from the place x."""
+    if p.state != State.ATTACK or p.move_frame < move.guard_start or p.move_frame > move.guard_end:
+        return False
+    return move.guard_start >= 0 and (x - p.x) * wp.float32(p.facing) >= 0.0
+
+
+@wp.func
+def find_blow(attacker: Player, victim: Player, move: Move, victim_move: Move, hits: wp.array[Hit]) -> Blow:
+    """Return the first hit of the attacker's move that newly touches the victim in this frame, or that is parried."""
     blow = Blow()
     blow.hit = -1
     if attacker.state != State.ATTACK or not can_be_hit(victim):
@@ -81,7 +91,8 @@ def find_blow(attacker: Player, victim: Player, move: Move, hits: wp.array[Hit])
     for index in range(const.HITS_PER_MOVE):
         hit = hits[attacker.move * const.HITS_PER_MOVE + index]
         active = hit.start >= 0 and attacker.move_frame >= hit.start and attacker.move_frame <= hit.end
-        if blow.hit < 0 and active and (attacker.hit_mask & (1 << index)) == 0:
+        reachable = hit.grab == 0 or victim.ground != Ground.NONE
+        if blow.hit < 0 and active and reachable and (attacker.hit_mask & (1 << index)) == 0:
             start = wp.vec2(attacker.x + facing * hit.from_x, attacker.y + hit.from_y)
             end = wp.vec2(attacker.x + facing * hit.to_x, attacker.y + hit.to_y)
             reach = hit.radius + const.HURT_RADIUS
@@ -97,7 +108,24 @@ def find_blow(attacker: Player, victim: Player, move: Move, hits: wp.array[Hit])
                 blow.boost = 1.0
                 if move.charge_max > 0:
                     blow.boost += move.charge_bonus * wp.float32(attacker.charge) / wp.float32(move.charge_max)
+                if hit.grab == 0 and guards_against(victim, victim_move, attacker.x):
+                    blow.parried = victim_move.guard_stun
+    if blow.parried > 0:
+        blow.hit = -1
     return blow
+
+
+@wp.func
+def parry(attacker: wp.ref[Player], guard: wp.ref[Player], stun: int):
+    """Stun an attacker that struck a guard, and free the fighter behind the guard to strike back."""
+    attacker.state = State.STUN
+    attacker.timer = stun
+    attacker.vx = 0.0
+    attacker.move = -1
+    attacker.move_frame = 0
+    attacker.charge = 0
+    attacker.hit_mask = 0
+    set_free(guard)
 
 
 @wp.func
