@@ -2,14 +2,16 @@
 
     python benchmarks/gauntlet.py --work runs/gauntlet --lanes 6 --device cuda      # docs/data/gauntlet.json
 
-Every member of the population is trained by self-play with a habit: keys that it never presses, or rewards of its own.
-Members of one habit are a family, which is either seen in training or kept for tests. Then:
+Every member of the population has a habit: keys that it never presses, or rewards of its own. Members of one habit are
+a family, which is either seen in training or kept for tests. Steps:
 
-1. `members`: train them, and export them;
-2. `responses`: train a best response to each seen member, from nothing;
-3. `table`: every response, and every member, against every member;
-4. `ceiling`: agents that meet all seen members in training: blind, and an oracle that is told whom it meets, over
-   several seeds and with equal samples; each against all seen members.
+1. `members`: train one by self-play with every habit, and export them;
+2. `exploiters`: train an agent that meets all seen members so far, then exploiters that meet it alone, one with every
+   habit; they join the population. Asked for twice, it is done twice;
+3. `responses`: train a best response to each seen member, from nothing;
+4. `table`: every response, and every member, against every member;
+5. `ceiling`: agents that meet all seen members in training, over several seeds: blind, an oracle that is told whom it
+   meets, an LSTM, and a strategy encoder; each against all members, seen and unseen.
 
 Steps that are done are not done again, so a benchmark that was cut off can be started again.
 """
@@ -66,7 +68,20 @@ HABITS = {
     "combo": Habit(rewards={"combo": 0.5}, seen=False),
 }
 SPARRING = {"self": 10, "constant": 1, "based": 1, "aggressive": 1, "defensive": 1}
-KINDS = ("blind", "oracle")
+STEPS = ("members", "exploiters", "responses", "table", "ceiling")
+# What agents of the ceiling are made of; all but the oracle see the opponent alone.
+KINDS: dict[str, dict[str, Any]] = {
+    "blind": {},
+    "oracle": {},
+    "lstm": {"recurrent": {"kind": "lstm", "size": 128}},
+    "encoder": {
+        "recurrent": {"kind": "lstm", "size": 128},
+        "strategy": {
+            "kind": "streaming", "layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 65,
+            "block": ["self", "opponent"], "condition": "film", "stop_gradient": True, "predict_actions": 1.0,
+        },
+    },
+}  # fmt: skip
 
 
 class Restriction(BaseCallback):
@@ -85,7 +100,7 @@ class Restriction(BaseCallback):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One training: `member`, `response` or `ceiling`, of whom or of which kind, and its seed."""
+    """One job: a step, of whom or of which kind, and its seed; of exploiters the seed is their round."""
 
     step: str
     name: str
@@ -100,7 +115,11 @@ class Job:
 def main() -> None:
     """Do the steps that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", nargs="*", default=["members", "responses", "table", "ceiling"])
+    parser.add_argument("--steps", nargs="*", choices=STEPS, default=["members", "responses", "table", "ceiling"])
+    parser.add_argument("--rules", default="standard", help="of brawl, for all")
+    parser.add_argument("--reaction-frames", type=int, default=0, help="of everyone")
+    parser.add_argument("--best-of", type=int, default=1, help="matches of a set, for agents of the ceiling")
+    parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=["blind", "oracle"], help="of the ceiling")
     parser.add_argument("--work", type=Path, default=Path("runs/gauntlet"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--lanes", type=int, default=6, help="trainings at a time")
@@ -116,30 +135,40 @@ def main() -> None:
     seeds = range(options.per_family)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.lanes, mp_context=context) as pool:
-        for step in options.steps:
+        for place, step in enumerate(options.steps):
             started_s = time.monotonic()
             if step == "members":
                 jobs = [Job("member", name, seed) for seed, name in itertools.product(seeds, HABITS)]
+            elif step == "exploiters":
+                turn = 1 + options.steps[:place].count("exploiters")
+                print(pool.submit(run_job, Job("target", "blind", turn), vars(options)).result(), flush=True)
+                jobs = [Job("exploiter", name, turn) for name in HABITS]
             elif step == "responses":
                 jobs = [Job("response", name, 0) for name in seen_members(options.work)]
             elif step == "ceiling":
-                jobs = [Job("ceiling", kind, seed) for seed, kind in itertools.product(range(options.seeds), KINDS)]
+                jobs = [Job("ceiling", *pair) for pair in itertools.product(options.kinds, range(options.seeds))]
             else:
                 jobs = [Job("table", name, 0) for name in contenders(options.work)]
             for done in pool.map(run_job, jobs, itertools.repeat(vars(options))):
                 print(done, flush=True)
             print(f"{step}: {time.monotonic() - started_s:.0f} s", flush=True)
-    write(options.work, options.out)
+    write(options)
 
 
 def members(work: Path) -> list[str]:
     """Return the names of all members that there are."""
-    return sorted(file.stem for file in (work / "agents").glob("*.ludus") if not file.stem.startswith("response-"))
+    others = ("response-", "target-")
+    return sorted(file.stem for file in (work / "agents").glob("*.ludus") if not file.stem.startswith(others))
+
+
+def habit_of(member: str) -> Habit:
+    """Return the habit of a member, by its name without the exploiters' mark and without the number."""
+    return HABITS[member.removeprefix("exploiter_").rpartition("-")[0]]
 
 
 def seen_members(work: Path) -> list[str]:
     """Return the members that agents may meet in training."""
-    return [name for name in members(work) if HABITS[name.rpartition("-")[0]].seen]
+    return [name for name in members(work) if habit_of(name).seen]
 
 
 def contenders(work: Path) -> list[str]:
@@ -172,20 +201,24 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     work: Path = options["work"]
     files = {name: str(work / "agents" / f"{name}.ludus") for name in members(work)}
     sections: dict[str, Any] = {"rewards": {"base": "dense"}, "evaluation": None, "monitoring": {"console": "off"}}
+    opponents = {files[name]: 1 for name in seen_members(work)}
     callbacks: list[BaseCallback] = []
-    if job.step == "member":
+    policy: dict[str, Any] = {}
+    total, width = options["response_steps"], 128
+    if job.step in ("member", "exploiter"):
         habit = HABITS[job.name]
         callbacks = [Restriction(habit.never)]
-        opponents, total, width = dict(SPARRING), options["member_steps"], 64
         sections["rewards"]["weights"] = dict(habit.rewards)
+        total, width = options["member_steps"], 64
+        opponents = dict(SPARRING) if job.step == "member" else {str(work / "agents" / f"target-{job.seed}.ludus"): 1}
     elif job.step == "response":
-        opponents, total, width = {files[job.name]: 1}, options["response_steps"], 128
-    else:
-        opponents = {files[name]: 1 for name in seen_members(work)}
-        total, width = options["ceiling_steps"], 192
+        opponents = {files[job.name]: 1}
+    elif job.step == "ceiling":
+        total, width, policy = options["ceiling_steps"], 192, KINDS[job.name]
     league: dict[str, Any] = {"snapshot_every_env_steps": max(total // 20, 1), "keep": 20, "sampler": "recent"}
-    if job.name == "oracle":
-        league["reveal_opponent"] = True
+    if job.step == "ceiling":
+        league |= {"reveal_opponent": job.name == "oracle", "best_of": options["best_of"]}
+    started_s = time.monotonic()
     run = ludus.train(
         "brawl",
         preset="quick",
@@ -195,8 +228,8 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         opponents=opponents,
         total_env_steps=total,
         folder=work / job.title,
-        world={"num_envs": 2048},
-        policy={"net_arch": {"pi": [width, width], "vf": [width, width]}},
+        world={"num_envs": 2048, "settings": settings(options)},
+        policy={"net_arch": {"pi": [width, width], "vf": [width, width]}, **policy},
         ppo={
             "n_steps": 32,
             "batch_size": 16_384,
@@ -207,33 +240,44 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         checkpoints={"every_env_steps": total},
         **sections,
     )
+    trained_s = round(time.monotonic() - started_s, 1)
     if job.step == "ceiling":
-        return {"env_steps": run.env_steps, "wins": win_rates(run.folder, members(work), options)}
+        wins = win_rates(run.folder, members(work), options, best_of=options["best_of"])
+        return {"env_steps": run.env_steps, "training_seconds": trained_s, "wins": wins}
     (work / "agents").mkdir(exist_ok=True)
-    name = f"{job.name}-{job.seed}" if job.step == "member" else f"response-{job.name}"
+    names = {"member": f"{job.name}-{job.seed}", "response": f"response-{job.name}", "target": f"target-{job.seed}"}
+    name = names.get(job.step, f"exploiter_{job.name}-{job.seed}")
     size = ludus.export_agent(run.folder, work / "agents" / f"{name}.ludus").path.stat().st_size
     return {"env_steps": run.env_steps, "bytes": size}
 
 
-def win_rates(agent: Path, names: list[str], options: dict[str, Any]) -> dict[str, float]:
+def settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the rules that everyone plays by."""
+    return {"rules": options["rules"], "reaction_frames": options["reaction_frames"]}
+
+
+def win_rates(agent: Path, names: list[str], options: dict[str, Any], best_of: int = 1) -> dict[str, float]:
     """Return the share of matches won against each member; draws are not won."""
     work: Path = options["work"]
     rows = ludus.evaluate(
         agent,
         [work / "agents" / f"{name}.ludus" for name in names],
         matches=options["matches"],
+        best_of=best_of,
+        config=settings(options),
         seed=EVALUATION_SEED,
         device=options["device"],
     ).rows
     return {name: float(row["win_rate"]) for name, row in zip(names, rows, strict=True)}
 
 
-def write(work: Path, out: Path) -> None:
+def write(options: argparse.Namespace) -> None:
     """Put all results into one file."""
-    results = {file.stem: json.loads(file.read_text()) for file in sorted(work.glob("*.json"))}
-    seen = {name: habit.seen for name, habit in HABITS.items()}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps({"seen": seen, "results": results}, indent=1) + "\n")
+    results = {file.stem: json.loads(file.read_text()) for file in sorted(options.work.glob("*.json"))}
+    seen = {name.rpartition("-")[0]: habit_of(name).seen for name in members(options.work)}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    found = {**settings(vars(options)), "best_of": options.best_of, "seen": seen, "results": results}
+    options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
