@@ -16,7 +16,7 @@ from ludus.algorithms.ppo.auxiliary import contrastive_loss, latent_pairs, predi
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.algorithms.ppo.loss import Coefficients, ppo_loss
-from ludus.analysis.recording import AnalysedPolicy
+from ludus.analysis.analysed_policy import AnalysedPolicy
 from ludus.core.errors import ConfigError
 from ludus.envs.base import BatchedEnv, StepResult
 from ludus.envs.registry import make_env

@@ -5,8 +5,9 @@ import torch
 from torch import Tensor
 
 from ludus.analysis.ablation import HARMFUL, NEEDED, NO_DIFFERENCE, Shuffled, ablate, compare
+from ludus.analysis.analysed_policy import AnalysedPolicy, check_features, untrained_twin
 from ludus.analysis.probe import probe_held_out
-from ludus.analysis.recording import AnalysedPolicy, Plan, check_features, record, untrained_twin
+from ludus.analysis.recording import Plan, record
 from ludus.core.errors import ConfigError
 from ludus.core.intervals import wilson_interval
 from ludus.envs.registry import make_env

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ludus.analysis.analysed_policy import AnalysedPolicy, Change, Features
 from ludus.analysis.drift import difference
-from ludus.analysis.recording import AnalysedPolicy, Change, Features
 from ludus.core.intervals import Interval
 from ludus.evaluation.evaluate import Evaluation, PolicyEvaluator
 from ludus.evaluation.matches import Progress, partial_progress

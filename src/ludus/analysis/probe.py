@@ -96,6 +96,7 @@ class ProbeResult:
     so_far: tuple[Interval, ...]  # accuracy at each sample time from all frames of the match up to then
     confusion: Array  # `(styles, styles)`, share of frames of the row's style that are classified as the column's
     chance: float  # accuracy of always predicting the most frequent style
+    probabilities: Array  # `(samples, matches, styles)`, each match by a probe that has not seen it
 
 
 def probe_held_out(
@@ -152,6 +153,7 @@ def _judge(
         so_far=so_far,
         confusion=confusion / np.maximum(confusion.sum(1, keepdims=True), 1.0),
         chance=float(np.bincount(labels).max() / len(labels)),
+        probabilities=np.exp(log_probabilities),
     )
 
 

@@ -1,108 +1,27 @@
-"""Record an agent's features over time while it plays every style side by side; features can be read and replaced."""
+"""Record an agent's features and actions over time while it plays every style side by side."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ludus.analysis.actions import ActionRecord, ActionRecorder
+from ludus.analysis.analysed_policy import AnalysedPolicy, Features, untrained_twin
 from ludus.core.errors import ConfigError
 from ludus.envs.base import BatchedEnv, Observations, action_dtypes
 from ludus.envs.world_parts import current_styles
 from ludus.evaluation.matches import Progress
 from ludus.evaluation.players import AgentPlayer, BotActor, opponent_identities
-from ludus.policies.policy import Policy, RecurrentState, Step
+from ludus.policies.policy import Policy
 
 Floats = NDArray[np.float32]
-Features: TypeAlias = Literal["latent", "memory"]
-"""The strategy encoder's latent, or the hidden state of the LSTM or GRU."""
-Change: TypeAlias = Callable[[Tensor], Tensor]
-"""Maps features `(rows, size)` to those that the policy continues with."""
 
 HIDDEN_STYLE = "style"  # state metric by which a world without bots reveals its opponents' hidden styles
 HIDDEN_STYLES = 3  # games per match of a plan in such a world: it draws about that many styles
 _CLIPPED = 12
-_RECURRENT = ("recurrent.", "critic_recurrent.")
 _CHECK_EVERY = 32  # frames between checks whether any match is still being played
-
-
-def check_features(policy: Policy, features: Features) -> None:
-    """Raise ConfigError unless the policy has these features."""
-    has = {"latent": policy.strategy is not None, "memory": policy.recurrent is not None}
-    if has[features]:
-        return
-    if not any(has.values()):
-        raise ConfigError(
-            "the agent has no memory: neither a strategy encoder nor a recurrent network; train one with "
-            "policy.strategy or policy.recurrent"
-        )
-    if features == "latent":
-        raise ConfigError(
-            "the agent has no strategy encoder and so no latent; train one with policy.strategy, or analyse its "
-            "recurrent state: --features memory"
-        )
-    raise ConfigError("the agent has no recurrent network (policy.recurrent); analyse its latent: --features latent")
-
-
-class AnalysedPolicy(Policy):
-    """Shares the networks of a policy and plays like it, unless its features are changed."""
-
-    seen: Tensor  # `(rows, size)`, the features of the last step, before any change
-
-    def __init__(self, policy: Policy, features: Features, change: Change | None = None) -> None:
-        """Share the networks of a policy, and apply a change to its features in every step.
-
-        A latent is changed before actor, critic and recurrent network see it, a recurrent state before the next step.
-
-        Raises:
-            ConfigError: The policy has no such features.
-        """
-        check_features(policy, features)
-        with torch.random.fork_rng(devices=[]):  # its own parameters are replaced below
-            super().__init__(policy.spec, policy.config, policy.device)
-        for name, child in policy.named_children():
-            self.add_module(name, child)
-        self._features, self._change = features, change
-        if features == "latent":
-            self._strategy_step = self._watched_step  # the network's own step, which also stores its output
-
-    def _watched_step(
-        self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor
-    ) -> tuple[Tensor, RecurrentState]:
-        assert self.strategy is not None  # noqa: S101 - for the type checker
-        self.seen, following = self.strategy.step(inputs, memory, episode_starts)
-        return (self.seen if self._change is None else self._change(self.seen)), following
-
-    @torch.no_grad()
-    def step(
-        self,
-        observations: Mapping[str, Tensor],
-        memory: RecurrentState,
-        episode_starts: Tensor,
-        noise: Tensor | None = None,
-    ) -> Step:
-        """Act on one frame; see `Policy.step`."""
-        step = super().step(observations, memory, episode_starts, noise)
-        if self._features == "latent":
-            return step
-        self.seen = step.memory["recurrent.hidden"]
-        if self._change is None:
-            return step
-        changed = {name: self._change(state) for name, state in step.memory.items() if name.startswith(_RECURRENT)}
-        return step._replace(memory=step.memory | changed)
-
-
-def untrained_twin(policy: Policy) -> Policy:
-    """Return a policy of the same architecture with fresh parameters and the same observation normalization."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        twin = Policy(policy.spec, policy.config, policy.device)
-    known = {name: tensor for name, tensor in policy.state().items() if name.startswith("normaliser.")}
-    twin.load_state(twin.state() | known)
-    return twin
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +41,7 @@ class Recording:
     clips: dict[str, Tensor]  # observations, one `(frames, clips, ...)` tensor per entry
     clip_labels: NDArray[np.int64]  # `(clips,)` their styles
     clip_frames: NDArray[np.int64]  # `(clips,)` how many frames of each clip belong to the match
+    actions: ActionRecord | None = None  # what the agent did and would have done; None without controls
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +54,7 @@ class Plan:
     every_s: float  # seconds between samples; at least every frame
     clip_s: float = 0.0  # seconds of the clips
     features: Features = "latent"  # which features of the policy
-    controls: bool = True  # whether features of untrained networks and observations are recorded too
+    controls: bool = True  # whether features of untrained networks, observations and actions are recorded too
     seed: int = 0  # seed of games and actions
 
 
@@ -186,6 +106,9 @@ class _Recorder:
         self._twin_player = None
         if self._twin is not None:
             self._twin_player = AgentPlayer(env, own, self._twin, deterministic=True, identity=told)
+        self._actions = ActionRecorder(env, own, self._policy, told) if plan.controls else None
+        if self._actions is not None and self._has_bots:
+            self._actions.learn_styles(self._labels)
         self._others: list[BotActor] = []
         if self._has_bots:
             names = self._labels.to(torch.int32).unsqueeze(1)
@@ -216,7 +139,10 @@ class _Recorder:
                 self._twin_player.act(observations, ignored, first=frame == 0)
             for other in self._others:
                 other.act(observations, actions, first=frame == 0)
-            if frame % self._every == 0:
+            sample = frame % self._every == 0
+            if self._actions is not None:
+                self._actions.note(observations, actions, ignored, playing, first=frame == 0, sample=sample)
+            if sample:
                 self._note(frame, observations, playing)
             if frame < self._clip_frames:
                 self._clip(observations)
@@ -224,6 +150,8 @@ class _Recorder:
             result = env.step(actions)
             if self._hidden is None and not self._has_bots:
                 self._hidden = result.state_metrics[HIDDEN_STYLE][:, 0].to(torch.int64).clone()
+                if self._actions is not None:
+                    self._actions.learn_styles(self._hidden)
             playing = playing & ~result.ended
             observations = result.observations
             if frame % _CHECK_EVERY == _CHECK_EVERY - 1:
@@ -259,4 +187,5 @@ class _Recorder:
         features: dict[str, Floats] = {name: stacked[name].astype(np.float32) for name in kinds}
         clips = {name: torch.stack(frames)[:, torch.from_numpy(kept)] for name, frames in self._clips.items()}
         seen = (labels.cpu().numpy(), times_s, stacked["valid"], features, stacked["styles_now"])
-        return Recording(names, *seen, clips, clip_labels, clip_frames.cpu().numpy()[kept])
+        done = None if self._actions is None else self._actions.finish()
+        return Recording(names, *seen, clips, clip_labels, clip_frames.cpu().numpy()[kept], done)

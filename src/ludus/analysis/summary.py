@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,17 +12,28 @@ from numpy.typing import NDArray
 
 from ludus.analysis import probe as probing
 from ludus.analysis.ablation import Ablation, ablate
+from ludus.analysis.analysed_policy import Features, check_features
 from ludus.analysis.attention import AttentionClip, attention_clips, attention_to_tracks
+from ludus.analysis.behaviour import Behaviour, describe_behaviour, interval_json
+from ludus.analysis.belief import (
+    Belief,
+    Classify,
+    SwitchingMatch,
+    describe_belief,
+    own_classifier,
+    switching_matches,
+)
 from ludus.analysis.drift import Drift, measure_drift
 from ludus.analysis.probe import Probe, ProbeResult, Separation
-from ludus.analysis.recording import HIDDEN_STYLES, Features, Plan, Recording, check_features, record
+from ludus.analysis.recording import HIDDEN_STYLES, Plan, Recording, record
+from ludus.analysis.verdict import judge
 from ludus.core.errors import ConfigError
 from ludus.core.intervals import Interval
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env
 from ludus.envs.world_parts import styles_of
-from ludus.evaluation.evaluate import PolicyEvaluator
-from ludus.evaluation.matches import MAX_ENVS, Progress, partial_progress
+from ludus.evaluation.evaluate import Evaluation, PolicyEvaluator
+from ludus.evaluation.matches import MAX_ENVS, Progress, check_sets, partial_progress
 from ludus.evaluation.players import find_players
 from ludus.policies.agent import Agent
 
@@ -33,7 +45,7 @@ _CLIP_S = 10.0
 _SWITCHES_S, _SWITCH_STEP_S = 45.0, 0.1  # recorded of matches against switching bots, and the sample interval
 _MAP_FRAMES = 1_500  # points of the t-SNE map, at most
 # Share of the run time, roughly; the ablation takes the rest.
-_SHARES = {"record": 0.2, "probe": 0.1, "drift": 0.1, "maps": 0.05}
+_SHARES = {"record": 0.2, "probe": 0.1, "drift": 0.1, "maps": 0.05, "sets": 0.15}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,10 @@ class Analysis:
     clips: list[AttentionClip]  # attention in one match of each style
     drift: Drift | None  # response to a bot that switches its style; None if the world has no such bot
     ablation: Ablation | None  # what the features contribute to the score; None if it was not requested
+    belief: Belief  # who the agent thinks it is fighting
+    switching: tuple[SwitchingMatch, ...]  # the same in matches against a bot that switches its style
+    behaviour: Behaviour  # what it does differently
+    sets: Evaluation | None  # score by match number within a set; None if no sets were requested
     notes: tuple[str, ...]  # what could not be measured, and why
     seconds: float
 
@@ -86,6 +102,11 @@ class Analysis:
             "attention": attention_to_tracks(self.clips),
             "drift": None if self.drift is None else self.drift.as_json(),
             "ablation": None if self.ablation is None else self.ablation.as_json(),
+            "belief": self.belief.as_json(self.recording),
+            "switching": [match.as_json() for match in self.switching],
+            "behaviour": self.behaviour.as_json(),
+            "sets": None if self.sets is None else _sets_json(self.sets),
+            "verdict": [asdict(finding) for finding in judge(self)],
             "notes": list(self.notes),
             "seconds": self.seconds,
         }
@@ -99,6 +120,7 @@ def analyse(
     seconds: float = 20.0,
     features: Features = "latent",
     ablation: bool = True,
+    best_of: int = 1,
     seed: int = 0,
     max_envs: int = MAX_ENVS,
     progress: Progress = lambda _: None,
@@ -112,12 +134,13 @@ def analyse(
         seconds: How much of the start of every match is recorded.
         features: The strategy latent, or the recurrent state.
         ablation: Whether to run the ablation, which takes most of the time.
+        best_of: Matches of a set; with 2 or more, sets are played too, over which the agent keeps its memory.
         seed: Seed of everything; equal seeds give equal numbers on the CPU.
         max_envs: Largest batch of the ablation.
         progress: Called with the fraction that is done.
 
     Raises:
-        ConfigError: The agent has no such features, or there are too few styles or matches.
+        ConfigError: The agent has no such features, there are too few styles or matches, or sets cannot be played.
         MissingDependencyError: scikit-learn is not installed.
     """
     probing.check_sklearn()
@@ -128,19 +151,38 @@ def analyse(
     work = _Work(agent, features, matches, seed, progress)
     with make_env(agent.spec.id, 1, agent.device, config=agent.settings or None) as env:
         agent.check_world(env.spec)
+        check_sets(env.spec, best_of)
         chosen, switchers = _choose_styles(env, styles)
+        bots = env.spec.bots
     recording = work.record_styles(chosen, seconds)
     probes = work.probe(recording)
-    drift, reason = work.drift(recording, switchers)
+    belief, classify = work.believe(recording, probes["trained"])
+    switched = work.record_switches(switchers)
+    drift, reason = work.drift(recording, switched, bots)
+    switching = () if switched is None else switching_matches(switched, classify, bots)
     planes = work.project(recording)
+    sets = work.play_sets((*chosen, *switchers), best_of, max_envs) if best_of > 1 else None
     played = work.ablate((*chosen, *switchers), max_envs) if ablation else None
     progress(1.0)
     points = {name: probing.match_means(values, recording.valid) for name, values in recording.features.items()}
-    separations = {name: probing.separation(found, recording.labels) for name, found in points.items()}
-    clips = attention_clips(agent.policy, recording) if features == "latent" else []
-    notes, took_s = (reason,) if reason else (), time.perf_counter() - started_s
+    assert recording.actions is not None  # noqa: S101 - recorded with the controls; for the type checker
     return Analysis(
-        agent.spec.id, features, matches, recording, probes, separations, planes, clips, drift, played, notes, took_s
+        world=agent.spec.id,
+        features=features,
+        matches=matches,
+        recording=recording,
+        probes=probes,
+        separations={name: probing.separation(found, recording.labels) for name, found in points.items()},
+        planes=planes,
+        clips=attention_clips(agent.policy, recording) if features == "latent" else [],
+        drift=drift,
+        ablation=played,
+        belief=belief,
+        switching=switching,
+        behaviour=describe_behaviour(recording.actions, recording.labels, len(recording.styles)),
+        sets=sets,
+        notes=(reason,) if reason else (),
+        seconds=time.perf_counter() - started_s,
     )
 
 
@@ -183,16 +225,38 @@ class _Work:
             found[name] = probing.probe_held_out(values, recording.labels, recording.valid, len(recording.styles), told)
         return found
 
-    def drift(self, recording: Recording, switchers: tuple[str, ...]) -> tuple[Drift | None, str]:
-        """Measure the drift, or return why there is none."""
+    def believe(self, recording: Recording, probe: ProbeResult) -> tuple[Belief, Classify]:
+        """Return the probabilities of the styles, and what classifies other matches in the same way.
+
+        They are those of the agent's own classification head where it has one, else of the probe.
+        """
+        features, config = recording.features["trained"], self._policy.config.strategy
+        own, deviations = None, None
+        if self._features == "latent" and config is not None:
+            own = own_classifier(self._policy, recording.styles)
+            deviations = features[..., config.latent :] if config.variational else None
+        if own is not None:
+            classes, classify = own
+            return describe_belief("head", classes, classify(features), recording, deviations), classify
+        fitted = _fit_all(recording)
+        belief = describe_belief("probe", recording.styles, probe.probabilities, recording, deviations)
+        return belief, lambda rows: np.exp(fitted.log_probabilities(rows))
+
+    def record_switches(self, switchers: tuple[str, ...]) -> Recording | None:
+        """Record matches against bots that switch their style; None if there are no such bots."""
         progress = self._part("drift")
         if not switchers:
-            return None, f"no drift: {self._agent.spec.id} has no bot that switches its style"
+            return None
         plan = Plan(switchers, self._matches, _SWITCHES_S, _SWITCH_STEP_S, 0.0, self._features, False, self._seed + 1)
-        switched = self._record(plan, progress)
-        with self._make(1) as env:
-            bots = {name: index for index, name in enumerate(env.spec.bots)}
-        styles = {bots[name]: index for index, name in enumerate(recording.styles) if name in bots}
+        return self._record(plan, progress)
+
+    def drift(
+        self, recording: Recording, switched: Recording | None, bots: tuple[str, ...]
+    ) -> tuple[Drift | None, str]:
+        """Measure the drift, or return why there is none."""
+        if switched is None:
+            return None, f"no drift: {self._agent.spec.id} has no bot that switches its style"
+        styles = {bots.index(name): index for index, name in enumerate(recording.styles) if name in bots}
         drift = measure_drift(switched, _fit_all(recording), styles)
         return drift, "" if drift is not None else "no drift: fewer than three switches were seen; play more matches"
 
@@ -209,13 +273,24 @@ class _Work:
         labels = recording.labels[matches[chosen]]
         return Planes(plane[: len(frames)], labels, shares, plane[len(frames) :], tsne)
 
+    def play_sets(self, opponents: tuple[str, ...], best_of: int, max_envs: int) -> Evaluation:
+        """Play sets of matches, over which the agent keeps its memory."""
+        progress = self._part("sets")
+        with self._evaluated(opponents, best_of, max_envs) as evaluator:
+            return evaluator.play(self._policy, progress=progress)
+
     def ablate(self, opponents: tuple[str, ...], max_envs: int) -> Ablation:
         """Play the matches of the ablation."""
         progress = self._part("ablation")
-        with self._make(min(max(len(opponents), 1) * self._matches, max_envs)) as env:
-            found = find_players(opponents, env)
-            evaluator = PolicyEvaluator(env, found, matches=self._matches, seed=self._seed)
+        with self._evaluated(opponents, 1, max_envs) as evaluator:
             return ablate(self._policy, evaluator, self._matches, self._features, progress)
+
+    @contextmanager
+    def _evaluated(self, opponents: tuple[str, ...], best_of: int, max_envs: int) -> Iterator[PolicyEvaluator]:
+        sets = -(-self._matches // best_of)
+        with self._make(min(max(len(opponents), 1) * sets, max_envs)) as env:
+            found = find_players(opponents, env)
+            yield PolicyEvaluator(env, found, matches=self._matches, best_of=best_of, seed=self._seed)
 
 
 def _choose_styles(env: BatchedEnv, styles: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -237,6 +312,30 @@ def _fit_all(recording: Recording) -> Probe:
     """Fit a probe to all matches, to classify others."""
     labels = np.ascontiguousarray(np.broadcast_to(recording.labels, recording.valid.shape)[recording.valid])
     return probing.fit_probe(recording.features["trained"][recording.valid], labels, len(recording.styles))
+
+
+def _sets_json(sets: Evaluation) -> dict[str, Any]:
+    """Return the score by match number within a set, over all opponents and for each."""
+
+    def of_row(row: Mapping[str, Any], name: str) -> dict[str, float | None]:
+        return interval_json(Interval(*(float(row[f"{name}{part}"]) for part in ("", "_low", "_high"))))
+
+    score, numbers = sets.judged_by, range(1, sets.best_of + 1)
+    return {
+        "best_of": sets.best_of,
+        "score": score,
+        "sets": sets.rows[0]["matches"] // sets.best_of,
+        "by_match": list(map(interval_json, sets.by_match)),
+        "gain": None if sets.gain is None else interval_json(sets.gain),
+        "opponents": [
+            {
+                "opponent": str(row["opponent"]),
+                "by_match": [of_row(row, f"{score}_match_{number}") for number in numbers],
+                "gain": of_row(row, f"{score}_gain"),
+            }
+            for row in sets.rows
+        ],
+    }
 
 
 def _probe_json(probe: ProbeResult) -> dict[str, Any]:

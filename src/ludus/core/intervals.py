@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -98,6 +99,7 @@ def mean_of_intervals(intervals: Sequence[Interval]) -> Interval:
     return Interval(value, value - below, value + above)
 
 
+@lru_cache(maxsize=1024)  # tables of intervals ask for the same few again and again
 def t_quantile(probability: float, freedom: int) -> float:
     """Return the value below which Student's t lies with `probability` (0.5 < p < 1), for whole degrees of freedom."""
     if not 0.5 < probability < 1 or freedom < 1:

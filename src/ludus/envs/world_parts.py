@@ -6,7 +6,8 @@
 - `World(scenarios="mygame.scenarios:SCENARIOS")`: the settings under which an agent is evaluated where it has no
   opponent, by name, each as what it overrides of the run: `{"walk": {}, "pushes": {"pushes": {"every_s": 2.0}}}`.
   The first one decides which agent is the best. A world without scenarios is evaluated with the run's own settings.
-- `World(styles=...)`: what the strategy analysis knows: bots that switch styles, fields that show what a seat does.
+- `World(styles=...)`: what the strategy analysis knows: bots that switch styles, fields that show what a seat does, and
+  names of actions.
 - `World(bench="mygame.bench:BENCH")`: what `ludus bench` measures, and the reference workload ("yardstick") that it is
   compared with. Other worlds count game steps, beside Gymnasium's CartPole.
 """
@@ -147,11 +148,13 @@ class StyleLabels:
         current_style: Return the style that the switching bots follow after acting on the current frame: `(games,)`
             int64, indices into `spec.bots`, for one seat of each game, `(games, seats)` bool.
         action_fields: Observation fields that show what a seat is doing: index into the entry's last axis -> name.
+        action_names: Names of the keys, choices or numbers that an action is made of, in order; none by default.
     """
 
     switching_bots: tuple[str, ...] = ()
     current_style: Callable[[BatchedEnv, Tensor], Tensor] | None = None
     action_fields: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    action_names: tuple[str, ...] = ()
 
 
 def styles_of(world: str) -> StyleLabels:

@@ -15,9 +15,11 @@ from ludus.core.random import uniform
 from ludus.envs.base import EnvRequest, Observations
 from ludus.envs.settings import EnvSettings, EpisodeSteps, read_settings
 from ludus.envs.tiny.base import State, TinyEnv, numbered, one_hot, toy_spec
+from ludus.envs.world_parts import StyleLabels
 
 _RESULTS = ("wins", "losses", "draws")
 _OPPONENT_MOVE = ("opponent.rock", "opponent.paper", "opponent.scissors")
+STYLES = StyleLabels(action_names=("rock", "paper", "scissors"))  # of `rps-v1` and `duel-v1`
 _STREAMS = 4  # style, first move, whether it slips, what it plays then
 
 

@@ -1,4 +1,4 @@
-"""Brawl's labels for the strategy analysis: the switching bot's current style, and fields that show actions."""
+"""Brawl's labels for the strategy analysis: the switching bot's style, fields that show actions, names of keys."""
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from ludus.envs.world_parts import StyleLabels
 from ludus.worlds.brawl.env import BrawlEnv
 from ludus.worlds.brawl.kernels.structs import Memo
 from ludus.worlds.brawl.observation import FIELDS
+from ludus.worlds.brawl.rules import Key
 
 _ACTIONS = ("state_", "phase_", "connected")  # fields that say what a fighter does
 
@@ -30,4 +31,4 @@ def _action_fields() -> dict[int, str]:
     }
 
 
-STYLES = StyleLabels(("switcher",), current_style, _action_fields())
+STYLES = StyleLabels(("switcher",), current_style, _action_fields(), tuple(key.name.lower() for key in Key))

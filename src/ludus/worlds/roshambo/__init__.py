@@ -9,4 +9,5 @@ WORLD = World(
     default_preset="quick",
     default_opponent="frequency",
     metrics="ludus.worlds.roshambo.metrics:METRICS",
+    styles="ludus.worlds.roshambo.metrics:STYLES",
 )

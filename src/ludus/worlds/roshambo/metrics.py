@@ -1,4 +1,4 @@
-"""Episode metrics of Roshambo: shares of throws won and lost."""
+"""Episode metrics of Roshambo, shares of throws won and lost, and names of the throws for the strategy analysis."""
 
 from collections.abc import Mapping
 
@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ludus.envs.world_parts import EpisodeMetrics
+from ludus.envs.world_parts import EpisodeMetrics, StyleLabels
 from ludus.rewards.step_info import StepInfo
+from ludus.worlds.roshambo.rules import THROWS
 
 
 def per_step(info: StepInfo) -> dict[str, Tensor]:
@@ -25,3 +26,4 @@ def per_episode(
 
 
 METRICS = EpisodeMetrics(per_step, per_episode)
+STYLES = StyleLabels(action_names=THROWS)
