@@ -25,7 +25,7 @@ def analyze(
     agent: AgentName = None,
     matches: Annotated[int, Option(min=3, help="Matches against each style, and again for each ablation.")] = 40,
     out: Annotated[
-        Path | None, Option(help="Folder for pictures and analysis.json; RUN/analysis, or ./analysis.")
+        Path | None, Option(help="Folder for page, pictures and analysis.json; RUN/analysis, or ./analysis.")
     ] = None,
     features: Annotated[
         Literal["latent", "memory"],
@@ -36,21 +36,25 @@ def analyze(
     ablation: Annotated[
         bool, Option("--ablation/--no-ablation", help="Also play with the latent zeroed and shuffled.")
     ] = True,
+    best_of: Annotated[
+        int, Option(min=1, help="Also play sets of so many matches, over which the agent keeps its memory.")
+    ] = 1,
     seed: Seed = 0,
     device: Device = "auto",
     plugin: Plugin = None,
     json: AsJson = False,
 ) -> None:
-    """Analyse what an agent knows about its opponent's strategy: probes, maps, attention, drift, ablation."""
+    """Analyse what an agent knows about its opponent: who it thinks it is fighting, how sure, what it does with it."""
     load_plugins(plugin)
     from ludus.analysis.figures import draw_analysis
     from ludus.analysis.summary import analyse
+    from ludus.reports.analysis_page import PAGE, write_analysis_page
 
     agent, loaded, place = load_agent_on(agent, device)
     line = ShareLine("analysis")
     analysis = analyse(
-        loaded, against or None, matches=matches, seconds=seconds, features=features, ablation=ablation, seed=seed,
-        progress=line.tell,
+        loaded, against or None, matches=matches, seconds=seconds, features=features, ablation=ablation,
+        best_of=best_of, seed=seed, progress=line.tell,
     )  # fmt: skip
     line.close()
     folder = _make_folder(out, agent)
@@ -58,13 +62,14 @@ def analyze(
     asked = {"agent": agent, "seed": seed, "device": place, "pictures": [str(picture) for picture in pictures]}
     text = json_format.dumps(asked | analysis.as_json(), indent=2)
     write_text_atomic(folder / FILE, text + "\n")
+    page = write_analysis_page(folder / FILE, folder / PAGE)
     if json:
         echo(text)
         return
     _show(analysis, agent)
     for note in analysis.notes:
         print_warning(note)
-    print_ok(f"{len(pictures)} pictures and {FILE} in {folder}, {analysis.seconds:.0f} s on {place}")
+    print_ok(f"{len(pictures)} pictures and {FILE} in {folder}, {analysis.seconds:.0f} s on {place}; open {page}")
 
 
 def _show(analysis: "Analysis", agent: str) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,11 +28,18 @@ from ludus.reports.page.curves import MOST_POINTS, Curve, curve_of, make_panels,
 from ludus.reports.page.evaluations import Evaluations, Line, Payoffs, read_evaluations, read_latents, read_payoffs
 from ludus.reports.page.runs import Group, Run, group_runs, read_runs, settings_by_part
 
-_STYLE = "page.css"
-# In the order in which they are read: each may use what those before it have.
-_SCRIPTS = ("elements.js", "chart.js", "marks.js", "player.js", "sections.js")
-_MAIN = "page.js"  # runs once everything else is defined, the painters of the worlds included
 _TEMPLATE = "page.html"
+
+
+class Layout(NamedTuple):
+    """The assets of a page, in the order in which they are read: each script may use what those before it have."""
+
+    styles: tuple[str, ...]
+    scripts: tuple[str, ...]
+    main: str  # runs once everything else is defined, the painters of the worlds included
+
+
+REPORT = Layout(("page.css",), ("elements.js", "chart.js", "marks.js", "player.js", "sections.js"), "page.js")
 
 ALARM, WARNING, INFO = "alarm", "warning", "info"
 _MOST_ROLLBACKS = 5
@@ -47,13 +55,13 @@ MOST_BYTES = 5_000_000
 _SPARE_BYTES = 100_000  # for scripts and styles
 
 
-def make_page(document: JSON, title: str, painters: Sequence[str] = ()) -> str:
+def make_page(document: JSON, title: str, painters: Sequence[str] = (), layout: Layout = REPORT) -> str:
     """Return the whole HTML file.
 
     The painters are scripts that draw replays, one per world; they come with the worlds' packages, never from a run.
     """
-    style = _asset(_STYLE)
-    scripts = "\n".join((*(_asset(name) for name in _SCRIPTS), *painters, _asset(_MAIN)))
+    style = "".join(map(_asset, layout.styles))
+    scripts = "\n".join((*map(_asset, layout.scripts), *painters, _asset(layout.main)))
     script = f'"use strict";\n(() => {{\n{scripts}\n}})();\n'
     allowed = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
     policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
