@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch import Tensor
+from tests.strategies import MINIMAL, STYLES, Numb, Replies, make_duel_policy
 
 from ludus.analysis.ablation import HARMFUL, NEEDED, NO_DIFFERENCE, Shuffled, ablate, compare
 from ludus.analysis.analysed_policy import AnalysedPolicy, check_features, untrained_twin
@@ -13,54 +13,8 @@ from ludus.core.intervals import wilson_interval
 from ludus.envs.registry import make_env
 from ludus.evaluation.evaluate import Evaluation, PolicyEvaluator
 from ludus.evaluation.players import find_players
-from ludus.nn.strategy import StreamingEncoder
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
-
-STYLES = ("rock", "cycle")
-TINY = {"layers": 1, "heads": 1, "width": 4, "feedforward": 4, "window": 3, "latent": 3, "pooling": 2}
-
-
-class Replies(StreamingEncoder):
-    """Knows the best reply: paper, until the opponent has played anything but rock; then what beats its next move."""
-
-    def initial(self, rows: int, device: torch.device) -> dict[str, Tensor]:
-        return {"cycles": torch.zeros(rows, dtype=torch.bool, device=device)}
-
-    def step(
-        self, inputs: Tensor, memory: dict[str, Tensor], episode_starts: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        cycles = (memory["cycles"] & ~episode_starts) | (inputs[:, 1:] > 0.5).any(1)
-        reply = torch.where(cycles, (inputs.argmax(1) + 2) % 3, 1)
-        return torch.nn.functional.one_hot(reply, 3).float(), {"cycles": cycles}
-
-
-class Numb(StreamingEncoder):
-    """Knows nothing."""
-
-    def step(
-        self, inputs: Tensor, memory: dict[str, Tensor], episode_starts: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        latent, following = super().step(inputs, memory, episode_starts)
-        return torch.ones_like(latent), following
-
-
-def make_policy(encoder: type[StreamingEncoder], *, uses_latent: bool = True) -> Policy:
-    """Makes a policy of duel that plays what its latent says, or paper whatever it says."""
-    config = PolicyConfig.model_validate({"strategy": TINY, "net_arch": {"pi": [], "vf": []}})
-    with make_env("duel") as env:
-        policy = Policy(env.spec, config)
-    with torch.no_grad():
-        head = policy.get_parameter("head.linear.weight")
-        head.zero_()
-        if uses_latent:
-            head[:, 8:] = 30.0 * torch.eye(3)
-        else:
-            policy.get_parameter("head.linear.bias")[1] = 30.0
-    assert config.strategy is not None
-    policy.strategy = encoder(3, config.strategy)
-    policy._strategy_step = policy.strategy.step
-    return policy
 
 
 def make_evaluator(matches: int = 40) -> PolicyEvaluator:
@@ -69,7 +23,7 @@ def make_evaluator(matches: int = 40) -> PolicyEvaluator:
 
 
 def test_a_policy_that_uses_its_latent_loses_without_it() -> None:
-    found = ablate(make_policy(Replies), make_evaluator(), 40)
+    found = ablate(make_duel_policy(Replies), make_evaluator(), 40)
     assert found.score == "win_rate"
     for row in (*found.rows, found.mean):
         assert row.scores["as is"].estimate == 1.0
@@ -82,7 +36,7 @@ def test_a_policy_that_uses_its_latent_loses_without_it() -> None:
 
 
 def test_a_policy_that_ignores_its_latent_plays_on() -> None:
-    found = ablate(make_policy(Replies, uses_latent=False), make_evaluator(), 40)
+    found = ablate(make_duel_policy(Replies, uses_latent=False), make_evaluator(), 40)
     assert [row.verdict(name) for row in found.rows for name in ("zeroed", "shuffled")] == [NO_DIFFERENCE] * 4
     assert found.rows[0].scores["zeroed"] == found.rows[0].scores["as is"] == wilson_interval(40, 40)
 
@@ -91,7 +45,7 @@ def test_the_probe_knows_what_the_encoder_knows() -> None:
     plan = Plan(STYLES, 16, 1.0, 0.1)
     shares = []
     for encoder in (Replies, Numb):
-        policy = make_policy(encoder)
+        policy = make_duel_policy(encoder)
         with make_env("duel", 32) as env:
             recording = record(policy, env, plan)
         assert recording.features["trained"].shape == (10, 32, 3)
@@ -104,7 +58,7 @@ def test_the_probe_knows_what_the_encoder_knows() -> None:
 
 
 def test_the_recording_is_that_of_the_plan() -> None:
-    policy = make_policy(Replies)
+    policy = make_duel_policy(Replies)
     with make_env("duel", 8, config={"rounds": 6}) as env:
         recording = record(policy, env, Plan(STYLES, 4, 1.0, 0.2, seed=5))
     assert recording.styles == STYLES
@@ -129,7 +83,7 @@ def test_changes_by_hand() -> None:
 
 def test_as_is_is_the_policy_itself() -> None:
     with make_env("duel") as env:
-        policy = Policy(env.spec, PolicyConfig.model_validate({"strategy": TINY, "recurrent": {"size": 4}}))
+        policy = Policy(env.spec, PolicyConfig.model_validate({"strategy": MINIMAL, "recurrent": {"size": 4}}))
     plain, watched = (make_evaluator(10).play(each).rows for each in (policy, AnalysedPolicy(policy, "memory")))
     assert plain == watched
     assert all(
@@ -153,7 +107,7 @@ def test_a_memory_that_is_zeroed_is_no_memory() -> None:
 
 def test_an_untrained_twin_sees_alike_and_knows_nothing_of_the_training() -> None:
     with make_env("duel") as env:
-        settings = {"strategy": TINY, "normalize": {"observations": True}}
+        settings = {"strategy": MINIMAL, "normalize": {"observations": True}}
         policy = Policy(env.spec, PolicyConfig.model_validate(settings))
     policy.observe({"vector": torch.randn(50, 8)})
     twin = untrained_twin(policy)
@@ -169,7 +123,7 @@ def test_an_untrained_twin_sees_alike_and_knows_nothing_of_the_training() -> Non
     [
         ({}, "latent", "policy.strategy or policy.recurrent"),
         ({"recurrent": {}}, "latent", "--features memory"),
-        ({"strategy": TINY}, "memory", "--features latent"),
+        ({"strategy": MINIMAL}, "memory", "--features latent"),
     ],
 )
 def test_a_missing_part_is_named(settings: dict[str, object], features: str, message: str) -> None:

@@ -52,6 +52,11 @@ def test_everything_is_found_twice_the_same(tmp_path: Path) -> None:
     for each in (document, again):
         assert each.pop("seconds") > 0.0
     assert json.dumps(document, allow_nan=False) == json.dumps(again, allow_nan=False)
+    assert document["belief"]["source"] == "probe"
+    assert np.array(document["belief"]["confusion_by_time"]).shape == (10, 3, 3)
+    assert document["behaviour"]["actions"] == ["rock", "paper", "scissors"]
+    answers = {finding["question"]: finding["answer"] for finding in document["verdict"]}
+    assert (answers["Does it notice a switch of style?"], answers["Does it adapt over a set?"]) == ("not known",) * 2
     pictures = draw_analysis(analysis, tmp_path)
     names = {picture.name for picture in pictures}
     assert names == {
@@ -79,6 +84,34 @@ def test_a_world_of_hidden_styles() -> None:
     assert [clip.style for clip in analysis.clips] == ["style 0", "style 1", "style 2"]
     moves = np.stack(list(analysis.clips[0].tracks.values()))[:, 1:]
     assert (moves == moves[:, :1]).all()  # style 0 repeats itself
+
+
+def test_an_agent_with_a_head_against_bots_that_switch() -> None:
+    strategy = TINY | {"classify": 0.5, "variational": 0.01}
+    analysis = analyse(make_agent("brawl", {"strategy": strategy}), ["based", "aggressive"], matches=3, seconds=1.0,
+                       ablation=False)  # fmt: skip
+    document = json.loads(json.dumps(analysis.as_json(), allow_nan=False))
+    belief, (match, *_) = document["belief"], document["switching"]
+    assert belief["source"] == "head"
+    assert belief["classes"] == ["based", "aggressive", "another bot"]
+    assert len(belief["deviation"][0]) == len(document["times_s"])
+    assert np.sum(match["probabilities"], axis=1) == pytest.approx(1.0, abs=1e-3)
+    assert match["opponent"] == "switcher"
+    assert len(match["styles"]) >= 2  # it switches every 6 to 15 s; 45 s are recorded, unless it is beaten
+    assert document["behaviour"]["actions"][:2] == ["up", "left"]
+    assert document["behaviour"]["effects"]["zeroed"]["mean"]["estimate"] > 0.0
+
+
+def test_sets_show_the_score_by_match() -> None:
+    analysis = analyse(make_agent("duel", {"strategy": TINY}), matches=6, ablation=False, best_of=2)
+    sets = analysis.as_json()["sets"]
+    assert (sets["best_of"], sets["sets"], sets["score"], len(sets["by_match"])) == (2, 3, "win_rate", 2)
+    assert [row["opponent"] for row in sets["opponents"]] == ["rock", "cycle", "random"]
+    assert np.mean([row["by_match"][1]["estimate"] for row in sets["opponents"]]) == pytest.approx(
+        sets["by_match"][1]["estimate"], abs=1e-5
+    )
+    with pytest.raises(ConfigError, match="best_of"):
+        analyse(make_agent("rps", {"strategy": TINY}), matches=6, best_of=2)
 
 
 def test_without_scikit_learn_the_install_command_is_named_before_any_match(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,8 +123,10 @@ def _action(analysis: "Analysis") -> Finding:
         f"{form(other)}; with that of another match against the same style {form(same)}. The style alone makes "
         f"{form(effect)}."
     )
+    if behaviour.are_shares and effect.high < _BARELY and not effect.low > 0.0:
+        return Finding(question, "no", "bad", text)
     if not effect.low > 0.0:
-        return Finding(question, "not seen", "bad", text)
+        return Finding(question, "not seen", "unknown", text)
     text += _largest_shift(analysis, behaviour)
     if behaviour.are_shares and effect.estimate < _BARELY:
         return Finding(question, "barely", "mixed", text)
@@ -167,7 +169,7 @@ def _use(analysis: "Analysis") -> Finding:
         return Finding(question, "it harms", "bad", text)
     if NEEDED in verdicts:
         return Finding(question, "partly", "mixed", text)
-    return Finding(question, "not seen", "bad", f"{text} No interval excludes 0.")
+    return Finding(question, "not seen", "unknown", f"{text} No interval excludes 0; more matches make them narrower.")
 
 
 def _switches(analysis: "Analysis") -> Finding:
@@ -181,7 +183,7 @@ def _switches(analysis: "Analysis") -> Finding:
         f"to {_percent(after)} in the fourth second after."
     )
     if drift.probe_time_constant_s is None:
-        return Finding(question, "not seen", "bad", text)
+        return Finding(question, "not seen", "unknown", text)
     text += f" Time constant {drift.probe_time_constant_s:.1f} s."
     return Finding(question, "yes", "good", text)
 
@@ -199,7 +201,9 @@ def _sets(analysis: "Analysis") -> Finding:
     )
     if gain.low > 0.0:
         return Finding(question, "yes", "good", text)
-    return Finding(question, "it gets worse" if gain.high < 0.0 else "not seen", "bad", text)
+    if gain.high < 0.0:
+        return Finding(question, "it gets worse", "bad", text)
+    return Finding(question, "not seen", "unknown", f"{text} The interval includes 0.")
 
 
 def _percent(share: float) -> str:

@@ -105,6 +105,10 @@ def _show(analysis: "Analysis", agent: str) -> None:
     if analysis.ablation is not None:
         echo()
         _show_ablation(analysis.ablation)
+    from ludus.analysis.verdict import judge
+
+    echo()
+    show_table(("question", "answer"), [[finding.question, finding.answer] for finding in judge(analysis)])
 
 
 def _show_ablation(ablation: "Ablation") -> None:

@@ -3,6 +3,7 @@
 const FEW_STYLES = 5; // with fewer, curves have bands
 const points = (value) => (isNumber(value) ? `${signed(100 * value, 1)}` : "-");
 const column = (rows, part) => rows.map((row) => row[part]);
+const wide = (figure) => { figure.classList.add("wide"); return figure; };
 const lede = (...text) => make("p", { class: "lede" }, text);
 const whoSays = (data) => (data.belief.source === "head" ? "the agent's own classification head"
   : `a linear probe of the agent's ${data.features}, fitted to other matches (held out by match)`);
@@ -42,7 +43,7 @@ function whoSection(data) {
     make("div", { class: "choices" }, select("opponent", styles, (value) => { state.style = value; choose(); }), kinds), holder,
     make("div", { class: "grid after" }, confusionMatrix({ name: "confusion", title: "All matches: what it thinks against each style", styles, classes: belief.classes, times, shares: belief.confusion_by_time,
       note: "Mean probability in percent over the matches of a style at one time of the match; the diagonal is right. Move the slider to let time pass." }),
-    probeChart(data))];
+    wide(probeChart(data)))];
 }
 
 function probeChart(data) {
@@ -71,7 +72,7 @@ function switchSection(data) {
     note: `Mean probability by the probe over ${drift.switches} switches at 0 s`, phases: [[0, "switch"]],
     series: [["new_style", "the new style"], ["old_style", "the old style"]].map(([name, label], index) => ({ label, cls: color(index), x: drift.times_s, y: drift[name] })) });
   return [data.switching.length > 1 ? make("div", { class: "choices" }, select("match", data.switching.map((match) => `${match.styles.length - 1} switches, match ${match.match + 1}`), show)) : null,
-    holder, after ? make("div", { class: "grid after" }, after) : null];
+    holder, after ? make("div", { class: "grid after" }, wide(after)) : null];
 }
 
 function sureSection(data) {
@@ -103,9 +104,8 @@ function effectBars(data) {
   const figure = barChart({ name: "effects", title: "Its decisions on the same observations, if it took its opponent for another",
     note: `${behaviour.are_shares ? "Share of decisions (keys, choices) that must differ: total variation distance between its action probabilities" : "Mean absolute difference of its expected action"} with its own ${data.features} and with another, 95 % intervals over matches. What the style causes is the first bar beyond the control.`,
     limits: [0, Math.max(...all, 1e-6)], rows: rows.map(([label, take]) => ({ label, bars: CONDITIONS.map(([name, cls, title]) => bar(name, cls, take(behaviour.effects[name]), title)) })) });
-  figure.classList.add("wide");
   figure.append(legendOf(CONDITIONS.map(([, cls, title]) => [cls, title.replace("latent", data.features)])));
-  return figure;
+  return wide(figure);
 }
 
 function largestChanges(data) {
@@ -151,7 +151,7 @@ function winSection(data) {
       }) })) });
     first.append(legendOf(conditions.map(([name, cls]) => [cls, `${data.features} ${name}`])));
   }
-  return grid(first, sets ? setsChart(sets) : null);
+  return make("div", { class: "pair" }, first, sets ? make("div", { class: "stack" }, setsChart(sets)) : null);
 }
 
 function setsChart(sets) {
