@@ -175,8 +175,8 @@ def _use(analysis: "Analysis") -> Finding:
 def _switches(analysis: "Analysis") -> Finding:
     question, drift = "Does it notice a switch of style?", analysis.drift
     if drift is None:
-        reason = next((note for note in analysis.notes if note.startswith("no drift: ")), "no drift: not measured")
-        return Finding(question, _NOT_KNOWN, "unknown", f"{reason.removeprefix('no drift: ').capitalize()}.")
+        reason = "; ".join(analysis.notes) or "no drift was measured"
+        return Finding(question, _NOT_KNOWN, "unknown", f"There is {reason}.")
     before, after = (float(drift.new_style[part].mean()) for part in (drift.times_s < 0.0, drift.times_s >= 3.0))
     text = (
         f"Over {drift.switches} switches, the probe's probability of the new style goes from {_percent(before)} before "

@@ -73,7 +73,9 @@ def analyze(
 
 
 def _show(analysis: "Analysis", agent: str) -> None:
-    """Print the tables: probes, accuracy over time, drift in a line, ablation."""
+    """Print the tables: probes, accuracy over time, drift in a line, ablation, verdict."""
+    from ludus.analysis.verdict import judge
+
     names = {name: title.format(features=analysis.features) for name, title in _KINDS.items()}
     chance = f"{100 * analysis.probes['trained'].chance:.1f}"
     rows = []
@@ -105,8 +107,6 @@ def _show(analysis: "Analysis", agent: str) -> None:
     if analysis.ablation is not None:
         echo()
         _show_ablation(analysis.ablation)
-    from ludus.analysis.verdict import judge
-
     echo()
     show_table(("question", "answer"), [[finding.question, finding.answer] for finding in judge(analysis)])
 

@@ -14,9 +14,10 @@ function select(label, names, chosen) {
 }
 
 function verdictSection(data) {
+  const notes = data.notes.filter((note) => !data.verdict.some((each) => each.text.includes(note)));
   return [make("div", { class: "verdicts" }, data.verdict.map((each) => make("div", { class: `card verdict ${each.level}` },
     make("span", {}, each.question), make("b", {}, each.answer), make("p", {}, each.text)))),
-  data.notes.length ? make("ul", { class: "card notices after" }, data.notes.map((note) => make("li", { class: "info" }, make("b", {}, "note"), make("p", {}, note)))) : null];
+  notes.length ? make("ul", { class: "card notices after" }, notes.map((note) => make("li", { class: "info" }, make("b", {}, "note"), make("p", {}, note)))) : null];
 }
 
 function whoSection(data) {
@@ -142,7 +143,7 @@ function winSection(data) {
   let first = null;
   if (ablation) {
     const rate = ablation.score === "win_rate", format = rate ? percent : (value) => shortNumber(value, 3);
-    const rows = [...ablation.opponents, ablation.mean], all = rows.flatMap((row) => Object.values(row.scores).flatMap((each) => [each.low, each.high, each.estimate])).filter(isNumber);
+    const rows = ablation.opponents.length > 1 ? [...ablation.opponents, ablation.mean] : ablation.opponents, all = rows.flatMap((row) => Object.values(row.scores).flatMap((each) => [each.low, each.high, each.estimate])).filter(isNumber);
     first = barChart({ name: "ablation", title: rate ? "Matches won with and without it" : "Return with and without it", limits: rate ? [0, 1] : [Math.min(0, ...all), Math.max(0, ...all)],
       note: `${ablation.matches} matches per opponent and condition, with the same seeds; 95 % intervals. Shuffled: its ${data.features} comes from another game.`,
       rows: rows.map((row) => ({ label: row.opponent || "all games", bars: conditions.map(([name, cls]) => {
