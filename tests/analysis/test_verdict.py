@@ -82,5 +82,7 @@ def test_certainty_is_compared_with_accuracy(analysis: Analysis) -> None:
     found = answer(too_sure, "sure")
     assert (found.answer, found.level) == ("says 90 %, right 50 %", "mixed")
     assert "too sure" in found.text
+    uneven = replace(analysis, belief=replace(analysis.belief, said=0.55, right=right, calibration_error=0.2))
+    assert "too sure at some times and too doubtful at others" in answer(uneven, "sure").text
     exact = replace(analysis, belief=replace(analysis.belief, said=0.5, right=right, calibration_error=0.02))
     assert answer(exact, "sure").level == "good"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Level = Literal["good", "mixed", "bad", "unknown"]
 
 _NOT_KNOWN = "not known"
-_CALIBRATED = 0.1  # mean distance of certainty from accuracy up to which it is called well calibrated
+_CALIBRATED = 0.05  # mean distance of certainty from accuracy up to which it is called well calibrated
 _BARELY = 0.01  # share of decisions below which a difference hardly matters
 _CONTROLS = {"untrained": "the same networks untrained give {}", "observation": "the current frame alone gives {}"}
 
@@ -101,6 +101,9 @@ def _certainty(analysis: "Analysis") -> Finding:
     if belief.calibration_error <= _CALIBRATED:
         level: Level = "good"
         text += ": a probability of it can be taken at its word."
+    elif abs(gap) < 0.5 * belief.calibration_error:
+        level = "mixed"
+        text += ": it is too sure at some times and too doubtful at others."
     else:
         level = "mixed"
         text += f": it is too {'sure' if gap > 0.0 else 'doubtful'}."
