@@ -7,14 +7,13 @@ from pathlib import Path
 
 from ludus.core.errors import ConfigError
 from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_object, write_text_atomic
-from ludus.reports.page.document import Layout, make_page
+from ludus.reports.page.document import fill_page, read_asset
 
 PAGE = "analysis.html"
-_LAYOUT = Layout(
-    ("page.css", "analysis.css"),
-    ("elements.js", "chart.js", "marks.js", "sections.js", "beliefs.js"),
-    "analysis.js",
-)
+_TEMPLATE = "page.html"
+_STYLES = ("page.css", "analysis.css")
+# In the order in which they are read: each may use what those before it have.
+_SCRIPTS = ("elements.js", "chart.js", "marks.js", "sections.js", "beliefs.js", "analysis.js")
 _NEEDED = ("verdict", "belief", "behaviour", "styles", "times_s", "probes")
 # What the page shows; the map of matches and much else in the file are for other readers.
 _SHOWN = (
@@ -51,7 +50,13 @@ def make_analysis_page(document: Mapping[str, JSON]) -> str:
     """Return the whole HTML file of an analysis."""
     shown = {name: _rounded(document.get(name)) for name in _SHOWN}
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    return make_page(shown | {"made": made}, f"{document.get('agent', 'agent')}: strategy analysis", layout=_LAYOUT)
+    return fill_page(
+        read_asset(_TEMPLATE),
+        title=f"Ludus analysis: {document.get('agent') or 'agent'}"[:200],
+        style="".join(map(read_asset, _STYLES)),
+        scripts="\n".join(map(read_asset, _SCRIPTS)),
+        document=shown | {"made": made},
+    )
 
 
 def _rounded(value: JSON) -> JSON:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,18 +27,11 @@ from ludus.reports.page.curves import MOST_POINTS, Curve, curve_of, make_panels,
 from ludus.reports.page.evaluations import Evaluations, Line, Payoffs, read_evaluations, read_latents, read_payoffs
 from ludus.reports.page.runs import Group, Run, group_runs, read_runs, settings_by_part
 
+_STYLE = "page.css"
+# In the order in which they are read: each may use what those before it have.
+_SCRIPTS = ("elements.js", "chart.js", "marks.js", "player.js", "sections.js")
+_MAIN = "page.js"  # runs once everything else is defined, the painters of the worlds included
 _TEMPLATE = "page.html"
-
-
-class Layout(NamedTuple):
-    """The assets of a page, in the order in which they are read: each script may use what those before it have."""
-
-    styles: tuple[str, ...]
-    scripts: tuple[str, ...]
-    main: str  # runs once everything else is defined, the painters of the worlds included
-
-
-REPORT = Layout(("page.css",), ("elements.js", "chart.js", "marks.js", "player.js", "sections.js"), "page.js")
 
 ALARM, WARNING, INFO = "alarm", "warning", "info"
 _MOST_ROLLBACKS = 5
@@ -55,15 +47,22 @@ MOST_BYTES = 5_000_000
 _SPARE_BYTES = 100_000  # for scripts and styles
 
 
-def make_page(document: JSON, title: str, painters: Sequence[str] = (), layout: Layout = REPORT) -> str:
+def make_page(document: JSON, title: str, painters: Sequence[str] = ()) -> str:
     """Return the whole HTML file.
 
     The painters are scripts that draw replays, one per world; they come with the worlds' packages, never from a run.
     """
-    style = "".join(map(_asset, layout.styles))
-    scripts = "\n".join((*map(_asset, layout.scripts), *painters, _asset(layout.main)))
+    scripts = "\n".join((*(read_asset(name) for name in _SCRIPTS), *painters, read_asset(_MAIN)))
+    return fill_page(read_asset(_TEMPLATE), title=title, style=read_asset(_STYLE), scripts=scripts, document=document)
+
+
+def fill_page(template: str, *, title: str, style: str, scripts: str, document: JSON, script_sources: str = "") -> str:
+    """Return an HTML file from its template; its content policy allows this style and these scripts alone.
+
+    `script_sources` are further sources of the policy's `script-src`, such as `'wasm-unsafe-eval'`.
+    """
     script = f'"use strict";\n(() => {{\n{scripts}\n}})();\n'
-    allowed = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+    allowed = f"script-src '{_hash(script)}'{' ' * bool(script_sources)}{script_sources}; style-src '{_hash(style)}'"
     policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
     parts = {
         "policy": html.escape(policy, quote=True),
@@ -72,7 +71,7 @@ def make_page(document: JSON, title: str, painters: Sequence[str] = (), layout: 
         "data": embedded(document),
         "script": script,
     }
-    pieces = _asset(_TEMPLATE).split("{{")
+    pieces = template.split("{{")
     # One pass over the template: what is put in is never looked at again, whatever it holds.
     return pieces[0] + "".join(_filled(piece, parts) for piece in pieces[1:])
 
@@ -88,7 +87,8 @@ def _filled(piece: str, parts: dict[str, str]) -> str:
     return parts[name] + rest
 
 
-def _asset(name: str) -> str:
+def read_asset(name: str) -> str:
+    """Return the text of a script, style or template of the page."""
     return (resources.files("ludus.reports.page") / "assets" / name).read_text(encoding="utf-8")
 
 
