@@ -2,10 +2,10 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -37,6 +37,7 @@ from ludus.policies.shipped import find_agent_path
 from ludus.store import load_checkpoint, read_manifest
 
 _CONFIG = "config"  # name of a run's configuration in a checkpoint
+_T = TypeVar("_T")
 
 _STREAM_GAMES = 0x9A3E  # seeds of later batches
 _STREAM_AGENT = 0xA9E7  # seeds of the agents' sampled actions
@@ -392,14 +393,31 @@ def stored_modes(path: str | Path) -> dict[str, dict[str, Any]]:
     Raises:
         CheckpointError: There is no checkpoint, or its settings are not those of a run.
     """
+    return _of_run(path, _modes, {})
+
+
+def stored_best_of(path: str | Path) -> int:
+    """Return the matches of a set with which a run trains its agent, `league.best_of`; 1 without sets.
+
+    Args:
+        path: Like that of `stored_modes`.
+
+    Raises:
+        CheckpointError: There is no checkpoint, or its settings are not those of a run.
+    """
+    return _of_run(path, lambda config: int(_mapping(config.get("league")).get("best_of", 1)), 1)
+
+
+def _of_run(path: str | Path, read: Callable[[Any], _T], otherwise: _T) -> _T:
+    """Return what a function reads from the configuration of an agent's run, or something else if it has none."""
     found = find_agent_path(path)
     if found is not None and found.is_file():
-        return {}
+        return otherwise
     folder = find_checkpoint(path).path
     if f"{_CONFIG}.json" not in read_manifest(folder).files:  # an agent that was saved alone, such as a snapshot
-        return {}
+        return otherwise
     try:
-        return _modes(load_checkpoint(folder, parts=(_CONFIG,)).documents[_CONFIG])
+        return read(load_checkpoint(folder, parts=(_CONFIG,)).documents[_CONFIG])
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(folder, f"{_CONFIG}.json", f"is not the configuration of a run: {error!r}") from error
 
