@@ -1,7 +1,7 @@
 // The game in a web page: memory of the captured program, its operations, and what a page needs around them.
 //
-// `ludus.share.wasm` writes the tables that are declared here, one launch function per kernel, and compiles all of it
-// for wasm32 without a C library. Python's side of `hash` is `zlib.crc32`, that of `mix` is `ludus.core.random`.
+// `ludus.share.wasm` writes the tables that `program.h` declares and a function per kernel that launches it, and compiles
+// all of it for wasm32 without a C library. Python's side of `hash` is `zlib.crc32`, that of `mix` is `ludus.core.random`.
 
 #include "program.h"
 
@@ -64,7 +64,6 @@ EXPORT void start() {
         for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ (value & 1 ? 0xEDB88320u : 0);
         crc_table[i] = value;
     }
-    bind_arguments();
 }
 
 // Address of a buffer, in the order of the description.
