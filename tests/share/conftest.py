@@ -39,7 +39,7 @@ class Game:
         store = wasmtime.Store()
         module = wasmtime.Module(store.engine, self.wasm)
         assert [each.name for each in module.imports] == []  # it needs nothing of the page
-        core = wasmtime.Instance(store, module, []).exports(store)
+        core: Any = wasmtime.Instance(store, module, []).exports(store)
         core["start"](store)
         core["reset"](store, GAME_SEED, 0)
         if bot is not None:

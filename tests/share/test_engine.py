@@ -14,6 +14,8 @@ from ludus.envs.kernel_env import KernelEnv
 from ludus.envs.registry import make_env
 from ludus.share.program import capture, capture_world
 from ludus.share.wasm import cache_folder, compile_program
+from ludus.worlds.brawl.env import BrawlEnv
+from ludus.worlds.rocket.env import RocketEnv
 
 Games = Callable[[str], Game]
 FRAMES = 4_000
@@ -101,7 +103,8 @@ def test_fields_of_the_state_can_be_read_by_name(game: Games, env: KernelEnv) ->
     rows = [actions.flatten().tolist() for actions in random_actions(env.spec, 5, 40)]
     buffer = {"brawl": "players", "rocket": "cars"}[env.spec.name]
     found = game(env.spec.name).node(read, buffer, rows)
-    views = env.fields()  # type: ignore[attr-defined] - both worlds have it
+    assert isinstance(env, BrawlEnv | RocketEnv)
+    views = env.fields()
     assert set(found[0]) == set(views)
     for seat in range(2):
         for name, view in views.items():

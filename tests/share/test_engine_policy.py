@@ -8,6 +8,7 @@ import pytest
 import torch
 from benchmarks.browser_parity import state_hash
 from tests.conftest import POLICY_KINDS
+from tests.own_networks import Features
 from tests.share.conftest import Game
 from torch import Tensor
 
@@ -20,6 +21,7 @@ from ludus.policies.agent import Agent, build_policy
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
 from ludus.policies.policy import Policy, part_of
+from ludus.policies.user_module import register_network
 from ludus.share import precision
 from ludus.share.policy import FORMATS, check_supported, pack_policy, with_matrices
 from ludus.share.program import capture_world
@@ -137,8 +139,9 @@ def test_every_kind_of_policy_plays_the_same_match(game: Games, kind: str) -> No
     policy = _drawn(game("brawl"), POLICY_KINDS[kind])
     match, found = Match(game("brawl"), policy, 150), _play(game("brawl"), policy, 150)
     assert found["hash"] == match.hash
-    assert len({tuple(action) for action in match.actions}) > 3  # it does not always do the same
-    assert torch.tensor(found["parameters"]).sub(torch.stack(match.parameters)).abs().max() < 1e-5
+    expected = torch.stack(match.parameters)
+    assert expected.std(0).max() > 0.01  # it depends on what is seen
+    assert torch.tensor(found["parameters"]).sub(expected).abs().max() < 1e-5
 
 
 @pytest.mark.usefixtures("node")
@@ -251,7 +254,7 @@ def test_what_the_browser_cannot_play_is_refused(kind: str, named: str, make_are
 
 
 def test_a_network_of_the_users_own_is_refused(make_arena: Callable[..., Any]) -> None:
-    policy = Policy(make_arena(1).spec, PolicyConfig(module="own_networks.py:Features"))
+    policy = Policy(make_arena(1).spec, PolicyConfig(module=register_network(Features)))
     with pytest.raises(UnsupportedError, match=r"own_networks\.py:Features.*MLPs"):
         check_supported(policy)
 

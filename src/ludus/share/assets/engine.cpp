@@ -40,6 +40,9 @@ double fabs(double x) { return __builtin_fabs(x); }
 double floor(double x) { return __builtin_floor(x); }
 double ceil(double x) { return __builtin_ceil(x); }
 int abs(int x) { return x < 0 ? -x : x; }
+int _wp_isnan(double x) { return x != x; }
+int _wp_isinf(double x) { return x - x != 0.0 && x == x; }
+int _wp_isfinite(double x) { return x - x == 0.0; }
 void _wp_assert(const char*, const char*, unsigned) { __builtin_trap(); }
 
 // Counter-based random numbers; see ludus.core.random.
