@@ -66,6 +66,8 @@ def test_a_page_steps_like_python(game: Games, env: KernelEnv) -> None:
         ends.append([bool(result.terminated[0]), bool(result.truncated[0])])
         events += float(env.working_tensors()["events"].sum())
         expected.append(state_hash(env))
+    env.reset()
+    expected.append(state_hash(env))
     play = """(engine, seed, rows) => {
       engine.randomKeys(1, 50);  // a used game begins anew too
       engine.reset(BigInt(seed));
@@ -78,6 +80,8 @@ def test_a_page_steps_like_python(game: Games, env: KernelEnv) -> None:
         events += engine.tensor("events").reduce((sum, value) => sum + value, 0);
         hashes.push(engine.hash());
       }
+      engine.restart();
+      hashes.push(engine.hash());
       return [hashes, ends, events];
     }"""
     rows = [actions.flatten().tolist() for actions in drawn]

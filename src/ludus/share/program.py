@@ -177,21 +177,23 @@ class Program:
         }
 
 
-def capture_world(world: str, settings: Mapping[str, Any] | None = None) -> Program:
+def capture_world(world: str, settings: Mapping[str, Any] | None = None, bots: Sequence[str] | None = None) -> Program:
     """Return one game of a world as a program, with the settings that the world declares for web pages.
 
     Args:
         world: A world, such as `brawl` or `brawl-v1`.
         settings: Settings of the world, such as those that an agent was trained with; the world's own replace them.
+        bots: Names of the scripted players that can take a seat, such as `aggressive:delay=8`; the world's if None.
 
     Raises:
         UnsupportedError: The world cannot be played in a browser.
+        UnknownNameError: There is no such bot.
     """
     record = find_world(world)
     chosen = page_settings(record, settings or {})
     env = make_env(record.id, 1, _GAMES_ON, config=chosen)
     try:
-        return replace(capture(env), settings=chosen)
+        return replace(capture(env, bots), settings=chosen)
     finally:
         env.close()
 
