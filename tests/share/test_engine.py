@@ -127,6 +127,21 @@ def test_unknown_names_are_refused_with_those_that_are_valid(game: Games) -> Non
     assert "players" in tensor
 
 
+@pytest.mark.usefixtures("node", "game")
+def test_any_world_of_kernels_can_be_captured() -> None:
+    """Roshambo declares nothing for web pages; its kernels are all that is needed."""
+    with make_env("roshambo") as env:
+        program = capture(env)
+    found = Game(program, compile_program(program)).node(
+        "(engine, ...seeds) => { engine.reset(seeds[0]); return engine.randomKeys(seeds[1], 2500); }",
+        GAME_SEED,
+        ACTION_SEED,
+    )
+    played = play_in_python(program, 2_500)
+    assert found == played.hash
+    assert played.episodes >= 2
+
+
 def test_the_hash_covers_state_and_observations(game: Games) -> None:
     with make_env("brawl", config=game("brawl").program.settings) as env:
         assert isinstance(env, KernelEnv)
