@@ -172,8 +172,29 @@ class ReplayView:
 
     def source(self) -> str:
         """Return the text of the browser script."""
-        package, _, name = self.script.partition(":")
-        return (files(package) / name).read_text(encoding="utf-8")
+        return _read_script(self.script)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserGame:
+    """How a web page plays one game of a world of kernels: what its kernels are is captured from the environment.
+
+    Attributes:
+        settings: Settings of the games; they replace those that an agent was trained with.
+        scripts: The browser scripts that draw the game and read the keyboard, as `package:file.js`, in order.
+    """
+
+    settings: Settings = field(default_factory=lambda: MappingProxyType({}))
+    scripts: tuple[str, ...] = ()
+
+    def source(self) -> str:
+        """Return the text of the browser scripts."""
+        return "\n".join(_read_script(script) for script in self.scripts)
+
+
+def _read_script(script: str) -> str:
+    package, _, name = script.partition(":")
+    return (files(package) / name).read_text(encoding="utf-8")
 
 
 def encode_columns(names: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, JSON]:

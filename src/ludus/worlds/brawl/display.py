@@ -9,7 +9,7 @@ from torch import Tensor
 from ludus.core.errors import UnsupportedError
 from ludus.core.files import JSON
 from ludus.envs.base import BatchedEnv
-from ludus.envs.display import SCALE, Display, KeyHelp, Painter, ReplayView, encode_columns, scaled
+from ludus.envs.display import SCALE, BrowserGame, Display, KeyHelp, Painter, ReplayView, encode_columns, scaled
 from ludus.envs.world import Settings
 from ludus.worlds.brawl.env import BrawlEnv
 from ludus.worlds.brawl.rules import KEYS, Key
@@ -152,3 +152,4 @@ DISPLAY = Display(
     key_lines=KEY_LINES,
 )
 REPLAY_VIEW = ReplayView(lambda env: BrawlLog(_brawl(env)), "ludus.worlds.brawl:player.js")
+BROWSER = BrowserGame()
