@@ -168,12 +168,17 @@ class ReplayView:
     """How a page draws the matches of a world."""
 
     log: Callable[[BatchedEnv], TrajectoryLog]  # make the log of a batch of one game
-    script: str  # the browser script, as `package:file.js`
+    script: str | tuple[str, ...]  # the browser script, as `package:file.js`, or several in their order
 
     def source(self) -> str:
-        """Return the text of the browser script."""
-        package, _, name = self.script.partition(":")
-        return (files(package) / name).read_text(encoding="utf-8")
+        """Return the text of the browser scripts."""
+        return read_scripts((self.script,) if isinstance(self.script, str) else self.script)
+
+
+def read_scripts(names: Sequence[str]) -> str:
+    """Return the text of browser scripts that are named as `package:file.js`, one after the other."""
+    parts = [name.partition(":") for name in names]
+    return "\n".join((files(package) / file).read_text(encoding="utf-8") for package, _, file in parts)
 
 
 def encode_columns(names: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, JSON]:
