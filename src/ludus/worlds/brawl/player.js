@@ -264,8 +264,8 @@ const brawlClock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor
 
 // --- the whole picture ---
 
-// A scene: frame, clock, hurry, mirrored, platform, fighters (with pose and hits), items, names, arsenal, camera. A camera
-// says which place is in the middle and how many units the picture is wide.
+// A scene: frame, clock, hurry, mirrored, platform, fighters (with pose and hits), items, names, arsenal, front (the seat that
+// is drawn over the other), camera. A camera says which place is in the middle and how many units the picture is wide.
 function paintBrawl(pen, scene, width, height) {
   const { x, y, width: across } = scene.camera, scale = width / across, [left, top, wide, high] = BRAWL.yard, far = 0.55;
   const view = (share) => { // what is far away moves less
@@ -284,10 +284,11 @@ function paintBrawl(pen, scene, width, height) {
   present.forEach((f) => brawlShadow(pen, scene, f));
   brawlPlatform(pen, scene.platform);
   scene.items.forEach((item) => brawlItem(pen, item, scene.arsenal[item.weapon], scene.frame));
-  scene.fighters.forEach((f, seat) => {
+  for (const seat of scene.front === 0 ? [1, 0] : [0, 1]) {
+    const f = scene.fighters[seat];
     if (f.state === BRAWL.state.ko) brawlAbsent(pen, f, BRAWL.teams[seat]);
     else brawlFighter(pen, f, scene.arsenal[f.weapon], BRAWL.teams[seat], scene.frame);
-  });
+  }
   const [first, second] = scene.fighters;
   brawlImpact(pen, first, second);
   brawlImpact(pen, second, first);
@@ -343,7 +344,7 @@ PAINTERS.brawl = (pen, replay, at, width, height) => {
   };
   const blended = (name) => brawlLerp(columns[name][i], columns[name][next], share) / scale;
   paintBrawl(pen, {
-    frame: at, clock: brawlClock(at / replay.rate_hz), hurry: false, mirrored: replay.mirrored, names: replay.players, arsenal,
+    frame: at, clock: brawlClock(at / replay.rate_hz), hurry: false, front: 1, mirrored: replay.mirrored, names: replay.players, arsenal,
     platform: [blended("platform_x"), blended("platform_y")], camera: { x: 0, y: -0.09, width: 19.6 },
     items: replay.lying(i).map(([x, y, weapon]) => ({ x: x / scale, y: y / scale, weapon, life: 999, lock: 0 })),
     fighters: [0, 1].map((seat) => brawlBetween(fighter(seat, i), fighter(seat, next), share, at, arsenal)),
