@@ -175,6 +175,25 @@ class ReplayView:
         return read_scripts((self.script,) if isinstance(self.script, str) else self.script)
 
 
+@dataclass(frozen=True, slots=True)
+class BrowserGame:
+    """How a web page plays one game of a world of kernels: what its kernels are is captured from the environment.
+
+    Attributes:
+        settings: Settings of the games; they replace those that an agent was trained with.
+        scripts: The browser scripts that draw the game and read the keyboard, as `package:file.js`, in order.
+        data: Return what the scripts have to know about a game, such as its action table.
+    """
+
+    settings: Settings = field(default_factory=lambda: MappingProxyType({}))
+    scripts: tuple[str, ...] = ()
+    data: Callable[[BatchedEnv], dict[str, JSON]] = field(default=lambda _env: {})
+
+    def source(self) -> str:
+        """Return the text of the browser scripts."""
+        return read_scripts(self.scripts)
+
+
 def read_scripts(names: Sequence[str]) -> str:
     """Return the text of browser scripts that are named as `package:file.js`, one after the other."""
     parts = [name.partition(":") for name in names]

@@ -9,7 +9,7 @@ from torch import Tensor
 from ludus.core.errors import UnsupportedError
 from ludus.core.files import JSON
 from ludus.envs.base import BatchedEnv
-from ludus.envs.display import SCALE, Display, KeyHelp, Painter, ReplayView, encode_columns, scaled
+from ludus.envs.display import SCALE, BrowserGame, Display, KeyHelp, Painter, ReplayView, encode_columns, scaled
 from ludus.envs.world import Settings
 from ludus.worlds.brawl.env import BrawlEnv
 from ludus.worlds.brawl.moves import MoveModel, MoveTable
@@ -117,6 +117,13 @@ def _drawn_move(move: MoveModel) -> JSON:
     return {"total": move.total, "charge": charge, "hits": hits}
 
 
+def live_data(env: BatchedEnv) -> dict[str, JSON]:
+    """Return what `live.js` has to know about a game: keys, weapons and the length of a match."""
+    brawl = _brawl(env)
+    controls: list[JSON] = [[control.name, int(control.key), control.meaning] for control in CONTROLS]
+    return {"controls": controls, "arsenal": drawn_weapons(brawl.table), "step_limit": brawl.config.step_limit}
+
+
 class BrawlLog:
     """Fighters, platform, weapons that lie about, and capsules that hit."""
 
@@ -179,6 +186,6 @@ DISPLAY = Display(
     keys=tuple(KeyHelp(control.name, control.meaning) for control in CONTROLS),
     key_lines=KEY_LINES,
 )
-REPLAY_VIEW = ReplayView(
-    lambda env: BrawlLog(_brawl(env)), ("ludus.worlds.brawl:figure.js", "ludus.worlds.brawl:player.js")
-)
+_PAINTER = ("ludus.worlds.brawl:figure.js", "ludus.worlds.brawl:player.js")
+REPLAY_VIEW = ReplayView(lambda env: BrawlLog(_brawl(env)), _PAINTER)
+BROWSER = BrowserGame(scripts=(*_PAINTER, "ludus.worlds.brawl:live.js"), data=live_data)

@@ -11,7 +11,7 @@ from torch import Tensor
 from ludus.core.errors import UnsupportedError
 from ludus.core.files import JSON
 from ludus.envs.base import BatchedEnv
-from ludus.envs.display import SCALE, Display, Image, KeyHelp, Painter, ReplayView, encode_columns
+from ludus.envs.display import SCALE, BrowserGame, Display, Image, KeyHelp, Painter, ReplayView, encode_columns
 from ludus.worlds.rocket.actions import AXES, action_table
 from ludus.worlds.rocket.config import RocketConfig
 from ludus.worlds.rocket.env import RocketEnv
@@ -190,3 +190,4 @@ DISPLAY = Display(
     view="ball",
 )
 REPLAY_VIEW = ReplayView(lambda env: RocketLog(_rocket(env)), "ludus.worlds.rocket:player.js")
+BROWSER = BrowserGame(settings={"mode": "1v1", "blue": 1, "orange": 1, "episode": "match", "setters": {"kickoff": 1.0}})

@@ -1,0 +1,285 @@
+"""Compile a captured program to WebAssembly: generated C++ of its kernels, its memory, and `assets/*.cpp`.
+
+The compiler is that of the `ziglang` wheel. Floating-point numbers come out as on any CPU and GPU: WebAssembly rounds
+as IEEE 754 says, kernels use +, -, *, / and square roots alone, and nothing is fused. Only the policy uses SIMD, which
+adds up in another order.
+"""
+
+import hashlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import warp as wp
+
+from ludus.core.errors import MissingDependencyError, UnsupportedError
+from ludus.core.files import wrap_disk_errors, write_atomic
+from ludus.share.program import (
+    SEED,
+    Argument,
+    ArrayArgument,
+    Buffer,
+    NumberArgument,
+    Program,
+    RecordArgument,
+    StructArgument,
+)
+
+RANDOM_HOLD = 4  # frames for which `play_random` holds an action
+_COMMON = (
+    *("-target", "wasm32-freestanding", "-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
+    *("-ffp-contract=off", "-fbuiltin", "-fno-threadsafe-statics", "-fvisibility=hidden", "-DNDEBUG", "-w"),
+)
+_KERNEL_FLAGS = (*_COMMON, "-O2", "-D_Float16=float")
+_ENGINE_FLAGS = (*_COMMON, "-O2")
+_POLICY_FLAGS = (*_COMMON, "-O3", "-msimd128", "-ffp-contract=off")
+_LINK_FLAGS = (
+    *("-target", "wasm32-freestanding", "-nostdlib", "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,--gc-sections", "-s"),
+    *("-Wl,-z,stack-size=262144",),
+)
+_CTYPES = {"int8": "signed char", "float32": "float", "int64": "int32_t"}  # of an action
+_FIRST_DEFINITION = re.compile(r"^(?:struct|static|template|extern|inline|CUDA_CALLABLE)\b", re.MULTILINE)
+_EXPORT = re.compile(r"^EXPORT [^(]*?(\w+)\(", re.MULTILINE)
+
+
+def compile_program(program: Program) -> bytes:
+    """Return the WebAssembly module of a program, from the cache if it was compiled before.
+
+    Raises:
+        MissingDependencyError: The compiler is not installed.
+        UnsupportedError: A kernel uses something that WebAssembly has not.
+    """
+    units = tuple(_units(program))
+    key = hashlib.sha256()
+    for unit in units:
+        key.update("\0".join((unit.name, unit.source, *unit.flags)).encode())
+    key.update("\0".join((*_LINK_FLAGS, _compiler_version(), wp.__version__)).encode())
+    cached = cache_folder() / f"{key.hexdigest()[:32]}.wasm"
+    if cached.is_file():
+        return cached.read_bytes()
+    module = _build(units)
+    with wrap_disk_errors("the cache of compiled games, which XDG_CACHE_HOME can put into another folder,"):
+        cached.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(cached, module)
+    return module
+
+
+def cache_folder() -> Path:
+    """Return where compiled games are kept: `$XDG_CACHE_HOME/ludus/share`, else `~/.cache/ludus/share`."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache") / "ludus" / "share"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A translation unit."""
+
+    name: str
+    source: str
+    flags: tuple[str, ...]
+
+
+@cache
+def _compiler_version() -> str:
+    if importlib.util.find_spec("ziglang") is None:
+        raise MissingDependencyError("the compiler in ziglang", "web", "building a game for the browser")
+    return version("ziglang")
+
+
+def _units(program: Program) -> Iterator[_Unit]:
+    header = _header(program)
+    yield _Unit("program.h", header, ())
+    assets = files("ludus.share") / "assets"
+    yield _Unit("engine.cpp", (assets / "engine.cpp").read_text(encoding="utf-8"), _ENGINE_FLAGS)
+    yield _Unit("memory.cpp", _memory(program), _ENGINE_FLAGS)
+    for number, (module, source) in enumerate(program.sources.items()):
+        # Modules that share structs define the same functions of them: each gets a namespace of its own.
+        begin = _FIRST_DEFINITION.search(source)
+        place = begin.start() if begin else len(source)
+        inner = f"namespace module_{number} {{\n{source[place:]}{_glue(program, module)}}}\n"
+        yield _Unit(f"module{number}.cpp", source[:place] + inner, _KERNEL_FLAGS)
+
+
+def _build(units: Sequence[_Unit]) -> bytes:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for unit in units:
+            (folder / unit.name).write_text(unit.source, encoding="utf-8")
+        sources = [unit for unit in units if unit.name.endswith(".cpp")]
+        native = Path(str(files("warp"))) / "native"
+        for unit in sources:
+            _run(["c++", "-c", unit.name, "-o", f"{unit.name}.o", f"-I{native}", *unit.flags], folder, unit.name)
+        exports = [found for unit in sources for found in _EXPORT.findall(unit.source)]
+        flags = [*_LINK_FLAGS, *(f"-Wl,--export={export}" for export in exports)]
+        _run(["c++", *(f"{unit.name}.o" for unit in sources), "-o", "game.wasm", *flags], folder, "the game")
+        return (folder / "game.wasm").read_bytes()
+
+
+def _run(arguments: Sequence[str], folder: Path, what: str) -> None:
+    command = [sys.executable, "-m", "ziglang", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        faults = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
+        raise UnsupportedError(f"{what} cannot be compiled for WebAssembly: {'; '.join(faults[:3])[:600]}")
+
+
+def _header(program: Program) -> str:
+    """Return the declarations that `engine.cpp` needs."""
+    action = program.action
+    names = {"ACTIONS": "actions", "CHOSEN": "chosen", "TERMINATED": "terminated", "TRUNCATED": "truncated"}
+    hashed = [program.index(name) for name in program.state]
+    hashed += [program.index(f"observations.{entry}") for entry in program.observations]
+    places = {constant: program.index(name) for constant, name in (names | {"SEED": SEED}).items()}
+    constants = {
+        **places,
+        "BUFFER_COUNT": len(program.buffers),
+        "SEATS": program.seats,
+        "ACTION_SIZE": len(action.counts),
+        "ACTION_NUMBERS": program.seats * len(action.counts),
+        "ACTIONS_ARE_WIDE": int(action.dtype == "int64"),
+        "SEED_WORD_COUNT": len(program.seed_words),
+        "HASHED_COUNT": len(hashed),
+        "RANDOM_HOLD": RANDOM_HOLD,
+    }
+    return "\n".join(
+        (
+            "#pragma once",
+            "typedef unsigned int uint32_t; typedef int int32_t; typedef unsigned long long uint64_t;",
+            "typedef long long int64_t; typedef unsigned long size_t;",
+            '#define EXPORT __attribute__((visibility("default")))',
+            "struct Buffer { unsigned char* data; uint32_t bytes; const unsigned char* image; bool is_reset; };",
+            "struct SeedWord { uint32_t buffer; uint32_t offset; };",
+            *(f"#define {name} {value}" for name, value in constants.items()),
+            f"typedef {_CTYPES[action.dtype]} action_t;",
+            "extern const Buffer BUFFERS[];",
+            f"static const SeedWord SEED_WORDS[] = {{{_rows(program.seed_words)}}};",
+            f"static const uint32_t HASHED[] = {{{', '.join(map(str, hashed))}}};",
+            f"static const uint32_t ACTION_COUNTS[] = {{{', '.join(map(str, action.counts))}}};",
+            'extern "C" void bind_arguments();',
+            *(f'extern "C" void run_{name}();' for name in ("step", "restart", "observe", "act_bots")),
+            "",
+        )
+    )
+
+
+def _rows(rows: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{{{first}, {second}}}" for first, second in rows)
+
+
+def _memory(program: Program) -> str:
+    """Return the buffers, and the operations as calls of launches."""
+    lines = ['#include "program.h"', 'extern "C" {']
+    rows = []
+    for number, buffer in enumerate(program.buffers):
+        image = "nullptr"
+        if buffer.is_reset and any(buffer.data):
+            image = f"image_{number}"
+            lines.append(f"static const unsigned char {image}[] = {{{_bytes(buffer)}}};")
+        content = "" if buffer.is_reset or not any(buffer.data) else f" = {{{_bytes(buffer)}}}"
+        lines.append(f"alignas(16) unsigned char buffer_{number}[{max(len(buffer.data), 16)}]{content};")
+        rows.append(f"{{buffer_{number}, {len(buffer.data)}, {image}, {str(buffer.is_reset).lower()}}}")
+    calls: dict[str, list[str]] = {name: [] for name in ("step", "restart", "observe", "act_bots")}
+    for operation, number in _numbered(program):
+        calls[operation].append(f"launch_{number}();")
+        lines.append(f"void launch_{number}();")
+    binds = [f"bind_{number}();" for number in range(len(program.sources))]
+    lines += [f"void {bind}" for bind in binds]
+    lines.append(f"void bind_arguments() {{ {' '.join(binds)} }}")
+    lines += [f"void run_{name}() {{ {' '.join(body)} }}" for name, body in calls.items()]
+    return "\n".join((*lines, "}", f"extern const Buffer BUFFERS[] = {{{', '.join(rows)}}};", ""))
+
+
+def _bytes(buffer: Buffer) -> str:
+    return ",".join(map(str, buffer.data))
+
+
+def _numbered(program: Program) -> Iterator[tuple[str, int]]:
+    """Yield the operation of each launch with the launch's number."""
+    number = 0
+    for operation, launches in program.operations.items():
+        for _ in launches:
+            yield operation, number
+            number += 1
+
+
+def _glue(program: Program, module: str) -> str:
+    """Return what comes after a module's source: the packed arguments of its launches, and functions that run them."""
+    numbered = list(enumerate(launch for launches in program.operations.values() for launch in launches))
+    own = [(number, launch) for number, launch in numbered if launch.module == module]
+    lines = [_GLUE]
+    binding: list[str] = []
+    used = sorted({place for _, launch in own for _, argument in launch.arguments for place in _buffers(argument)})
+    lines.append('extern "C" {')
+    lines += [f"extern unsigned char buffer_{number}[];" for number in used]
+    for number, launch in own:
+        lines.append(f"alignas(16) static unsigned char packed_{number}[sizeof(wp_args_{launch.kernel})];")
+        place = f"reinterpret_cast<wp_args_{launch.kernel}*>(packed_{number})"
+        copies = []
+        for name, argument in launch.arguments:
+            if isinstance(argument, StructArgument):
+                copies.append(_copy(f"{place}->{name}", argument.buffer, len(program.buffers[argument.buffer].data)))
+            else:
+                binding += _bind(program, f"{place}->{name}", argument)
+        body = f"wp::launch_bounds_t<1> dim = {{{{{launch.threads}}}, {launch.threads}, 1}};"
+        lines.append(
+            f"void launch_{number}() {{ {' '.join(copies)} {body} {launch.kernel}_cpu_forward(&dim, {place}); }}"
+        )
+    module_number = list(program.sources).index(module)
+    lines.append(f"void bind_{module_number}() {{\n{chr(10).join(binding)}\n}}")
+    return "\n".join((*lines, "}", ""))
+
+
+_GLUE = """
+template <typename T>
+static void bind_array(wp::array_t<T>& array, void* data, int ndim, const int* shape, const int* strides)
+{
+    array.data = static_cast<T*>(data);
+    array.grad = nullptr;
+    for (int axis = 0; axis < 4; ++axis) {
+        array.shape.dims[axis] = axis < ndim ? shape[axis] : 0;
+        array.strides[axis] = axis < ndim ? strides[axis] : 0;
+    }
+    array.ndim = ndim;
+    array.flags = 0;
+}
+"""
+
+
+def _buffers(argument: Argument) -> Iterator[int]:
+    if isinstance(argument, ArrayArgument | StructArgument):
+        yield argument.buffer
+    elif isinstance(argument, RecordArgument):
+        for _, part in argument.fields:
+            yield from _buffers(part)
+
+
+def _copy(target: str, buffer: int, size: int) -> str:
+    """Copy a struct: its layout is the same everywhere, and a page may have changed it."""
+    check = f'static_assert(sizeof({target}) == {size}, "layout");'
+    return f"{check} __builtin_memcpy(&{target}, buffer_{buffer}, {size});"
+
+
+def _bind(program: Program, target: str, argument: Argument) -> Iterator[str]:
+    """Yield statements that set an argument once."""
+    if isinstance(argument, ArrayArgument):
+        shape, strides = (", ".join(map(str, each)) for each in (argument.shape, argument.strides))
+        yield (
+            f"{{ const int shape[] = {{{shape}}}, strides[] = {{{strides}}}; "
+            f"bind_array({target}, buffer_{argument.buffer}, {len(argument.shape)}, shape, strides); }}"
+        )
+    elif isinstance(argument, NumberArgument):
+        yield f"{target} = {argument.text};"
+    elif isinstance(argument, StructArgument):
+        yield _copy(target, argument.buffer, len(program.buffers[argument.buffer].data))
+    else:
+        for name, part in argument.fields:
+            yield from _bind(program, f"{target}.{name}", part)
