@@ -10,7 +10,8 @@ const STICK_EDGE = 0.38; // of the way out; nearer to the middle nothing is held
 const isTyping = (target) => target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
 
 // `bindings` of a world: stick (names of the keys up, down, left, right), buttons (label, key), pad (button number: key).
-function makeInput(bindings) {
+// `onTap` is told the name of a key that a button on the screen or a gamepad has just pressed.
+function makeInput(bindings, onTap) {
   const held = new Set(), tapped = new Set(), touched = new Map(), axes = { touch: [0, 0], pad: [0, 0] };
   let padBefore = new Set();
 
@@ -24,7 +25,7 @@ function makeInput(bindings) {
     return found;
   };
 
-  // Keys of a gamepad with the standard mapping; returns whether a button was pressed that the world does not use: start.
+  // Keys of a gamepad with the standard mapping, and whether Start has just been pressed.
   function readPad() {
     const pad = [...(navigator.getGamepads ? navigator.getGamepads() : [])].find((each) => each && each.connected && each.mapping === "standard");
     if (!pad) { axes.pad = [0, 0]; padBefore = new Set(); return { names: [], started: false }; }
@@ -33,6 +34,7 @@ function makeInput(bindings) {
     axes.pad = cross[0] || cross[1] ? cross : [pad.axes[0] || 0, pad.axes[1] || 0];
     const names = [...directions(axes.pad), ...Object.entries(bindings.pad).filter(([number]) => down(Number(number))).map(([, name]) => name)];
     const now = new Set(pad.buttons.map((_, number) => number).filter(down)), started = now.has(9) && !padBefore.has(9);
+    for (const number of now) if (!padBefore.has(number) && bindings.pad[number]) onTap(bindings.pad[number]);
     padBefore = now;
     return { names, started };
   }
@@ -46,7 +48,10 @@ function makeInput(bindings) {
     },
     keyUp(event) { held.delete(keyName(event.code)); },
     release() { held.clear(); tapped.clear(); touched.clear(); axes.touch = [0, 0]; },
-    touch(name, isDown) { touched.set(name, isDown); if (isDown) tapped.add(name); },
+    touch(name, isDown) {
+      touched.set(name, isDown);
+      if (isDown) { tapped.add(name); onTap(name); }
+    },
     moveStick(x, y) { axes.touch = [x, y]; },
     readPad,
     // Names of everything held now, and of what was pressed since the last call; and the stick, -1 to 1 right and down.

@@ -8,9 +8,10 @@ const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
 function startPage(data) {
   const page = document.getElementById("page"), world = LIVE[data.world], rate = data.rate_hz;
   const wanted = new URLSearchParams(location.hash.slice(1)), known = new Map(data.players.map((player) => [player.id, player]));
-  const input = makeInput(world.bindings), touch = touchControls(world.bindings, input);
+  const input = makeInput(world.bindings, (name) => { if (name === "c" && world.views) turnCamera(); }), touch = touchControls(world.bindings, input);
   const nameOf = (id) => (id === YOU ? "You" : known.get(id).name);
   const main = data.players[0].id;
+  document.documentElement.classList.add(data.world);
 
   // --- elements ---
 
@@ -71,7 +72,7 @@ function startPage(data) {
   let engine = null;
   const policies = new Map(); // by id, once their weights are unpacked
   const game = {
-    seats: [YOU, main], seed: 0, steps: 0, behind: 0, speed: 1, isPaused: true, isOver: false, isDemo: false, wait: 0, before: null, now: null,
+    seats: [YOU, main], seed: 0, steps: 0, behind: 0, speed: 1, isPaused: true, isOver: false, isDemo: false, wait: 0, hold: 0, held: 0, before: null, now: null,
     recorder: null, result: null, turn: 0,
   };
   const person = () => game.seats.indexOf(YOU);
@@ -88,7 +89,7 @@ function startPage(data) {
     const turn = ++game.turn;
     await Promise.all(game.seats.map(ready));
     if (turn !== game.turn) return; // another match was begun meanwhile
-    Object.assign(game, { seed, steps: 0, behind: 0, isOver: false, isDemo: demo, result: null, wait: demo || person() < 0 ? 0 : 1.2, before: null });
+    Object.assign(game, { seed, steps: 0, behind: 0, isOver: false, isDemo: demo, result: null, wait: demo || person() < 0 ? 0 : 1.2, hold: 0, held: 0 });
     engine.reset(seed);
     game.seats.forEach((id, seat) => {
       const isBot = id !== YOU && known.get(id).kind === "bot";
@@ -119,7 +120,11 @@ function startPage(data) {
     game.recorder.add(ended);
     game.steps++;
     game.before = game.now;
-    if (!ended) { game.now = world.read(engine, data.live, game.before); return; }
+    if (!ended) {
+      game.now = world.read(engine, data.live, game.before);
+      game.hold = world.hold ? world.hold(game.before, game.now) : 0;
+      return;
+    }
     game.isOver = true; // the engine stands at the next match already: the picture stays at the last state of this one
     const wins = data.replay.events.indexOf("wins"), rows = engine.tensor("events"), columns = data.replay.events.length;
     const winner = [0, 1].findIndex((seat) => rows[seat * columns + wins] > 0);
@@ -230,11 +235,14 @@ function startPage(data) {
     last = now;
     if (input.readPad().started && !game.isDemo) setPaused(!game.isPaused);
     if (!game.isPaused && !game.isOver && engine && game.now) {
-      if (game.wait > 0) game.wait -= elapsed;
+      if (game.hold > 0) { // something worth seeing: the match waits
+        game.held += elapsed * game.speed;
+        if (game.held >= game.hold) Object.assign(game, { hold: 0, held: 0, behind: 0, before: game.now, wait: person() < 0 ? 0 : 0.7 });
+      } else if (game.wait > 0) game.wait -= elapsed;
       else {
         game.behind += elapsed * rate * game.speed;
         // A machine that is too slow plays slower: it never tries to catch up with more than it can do.
-        for (const until = performance.now() + 40; game.behind >= 1 && !game.isOver && !game.isPaused; game.behind--) {
+        for (const until = performance.now() + 40; game.behind >= 1 && !game.isOver && !game.isPaused && !game.hold; game.behind--) {
           if (performance.now() > until) { game.behind %= 1; break; }
           advance();
         }
@@ -255,7 +263,7 @@ function startPage(data) {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     const share = game.isOver ? 1 : Math.min(game.behind, 1);
     world.paint(pen, {
-      before: game.before, now: game.now, share, width, height, view: screen.view, names: game.seats.map(nameOf), live: data.live, rate,
+      before: game.before, now: game.now, share, held: game.held, width, height, view: screen.view, names: game.seats.map(nameOf), live: data.live, rate,
       seat: Math.max(person(), 0), isWatching: person() < 0, elapsed: game.isPaused ? 0 : elapsed * game.speed, isCalm,
     });
     const said = game.wait > 0 ? (game.wait > 0.4 ? "Ready" : "Go!") : "";
