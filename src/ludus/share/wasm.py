@@ -41,7 +41,7 @@ _COMMON = (
 )
 _KERNEL_FLAGS = (*_COMMON, "-O2", "-D_Float16=float")
 _ENGINE_FLAGS = (*_COMMON, "-O2")
-_POLICY_FLAGS = (*_COMMON, "-O3", "-msimd128", "-ffp-contract=off")
+_POLICY_FLAGS = (*_COMMON, "-O3", "-msimd128")
 _LINK_FLAGS = (
     *("-target", "wasm32-freestanding", "-nostdlib", "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,--gc-sections", "-s"),
     *("-Wl,-z,stack-size=262144",),
@@ -100,6 +100,7 @@ def _units(program: Program) -> Iterator[_Unit]:
     yield _Unit("program.h", header, ())
     assets = files("ludus.share") / "assets"
     yield _Unit("engine.cpp", (assets / "engine.cpp").read_text(encoding="utf-8"), _ENGINE_FLAGS)
+    yield _Unit("policy.cpp", (assets / "policy.cpp").read_text(encoding="utf-8"), _POLICY_FLAGS)
     yield _Unit("memory.cpp", _memory(program), _ENGINE_FLAGS)
     for number, (module, source) in enumerate(program.sources.items()):
         # Modules that share structs define the same functions of them: each gets a namespace of its own.

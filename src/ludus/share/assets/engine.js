@@ -94,6 +94,8 @@ const LudusEngine = (() => {
 
     actBots() { this.core.act_bots(); }
 
+    addPolicy(bytes, description) { return new Policy(this, bytes, description); }
+
     // CRC-32 of the state and of what is observed, continuing `before`.
     hash(before = 0) { return this.core.hash(before) >>> 0; }
 
@@ -102,6 +104,65 @@ const LudusEngine = (() => {
       return this.core.play_random(...halves(seed), first, frames, before) >>> 0;
     }
   }
+
+  // A policy, with separate memory for every seat that it plays.
+  class Policy {
+    constructor(engine, bytes, description) {
+      const core = engine.core, store = (length) => core.allocate(length);
+      this.engine = engine;
+      this.description = description;
+      this.code = store(bytes.length);
+      new Uint8Array(core.memory.buffer).set(bytes, this.code);
+      this.weights = this.code + description.codeBytes;
+      this.scratch = store(4 * description.scratchWords + 16);
+      this.noise = store(4 * engine.actionSize);
+      this.bounds = store(8 * engine.actionSize + 4);
+      this.memories = Array.from({ length: engine.seats }, () => store(4 * description.memoryWords + 16));
+      this.space = ["multi_binary", "categorical", "box"].indexOf(description.head.kind);
+      this.readouts = new Array(engine.seats).fill(null);
+      const { low, high } = engine.description.action;
+      this.numbers(this.bounds, low.length * 2).set([...low, ...high]);
+      for (let seat = 0; seat < engine.seats; seat++) this.reset(seat);
+    }
+
+    numbers(address, length) { return new Float32Array(this.engine.core.memory.buffer, address, length); }
+
+    // Forget what was seen: at the start of a match, or of a set of matches.
+    reset(seat) {
+      this.numbers(this.memories[seat], this.description.memoryWords).fill(0);
+      this.readouts[seat] = null;
+    }
+
+    // Write the action of a seat; without `uniforms` the noise of sampled actions is drawn by Math.random.
+    act(seat, { deterministic = false, uniforms = null } = {}) {
+      const { core, actionSize } = this.engine, { head, readout } = this.description;
+      const scratch = this.numbers(this.scratch, this.description.scratchWords);
+      for (const [name, word, size] of this.description.entries) {
+        const seen = this.engine.tensor(`observations.${name}`);
+        scratch.set(seen.subarray(seat * size, (seat + 1) * size), word);
+      }
+      core.policy_run(this.code, this.description.codeWords, this.weights, this.scratch, this.memories[seat]);
+      if (readout) this.readouts[seat] = scratch.slice(readout.probabilities, readout.probabilities + readout.classes.length);
+      if (!deterministic) {
+        const draw = head.kind === "box" ? normal : Math.random;
+        this.numbers(this.noise, actionSize).set(uniforms || Array.from({ length: actionSize }, draw));
+      }
+      core.policy_choose(this.scratch + 4 * head.parameters, this.space, seat, deterministic ? 0 : this.noise, this.bounds);
+    }
+
+    // Parameters of the action distribution of the last `act`: logits, or means and log standard deviations.
+    parameters() {
+      const { parameters, size } = this.description.head;
+      return this.numbers(this.scratch + 4 * parameters, size).slice();
+    }
+
+    // Who the policy takes the opponent for: the probability of each class, after `act`; null if it does not classify.
+    readout(seat) {
+      return this.readouts[seat] && { classes: this.description.readout.classes, probabilities: this.readouts[seat] };
+    }
+  }
+
+  const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
 
   async function load(bytes, description) {
     const { instance } = await WebAssembly.instantiate(bytes, {});
