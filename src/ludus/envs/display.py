@@ -183,11 +183,14 @@ class BrowserGame:
         settings: Settings of the games; they replace those that an agent was trained with.
         scripts: The browser scripts that draw the game and read the keyboard, as `package:file.js`, in order.
         data: Return what the scripts have to know about a game, such as its action table.
+        is_viewer: Whether the scripts advance the world by themselves and the visitor watches and disturbs the agent,
+            instead of playing against it; then the world need not be one of kernels.
     """
 
     settings: Settings = field(default_factory=lambda: MappingProxyType({}))
     scripts: tuple[str, ...] = ()
     data: Callable[[BatchedEnv], dict[str, JSON]] = field(default=lambda _env: {})
+    is_viewer: bool = False
 
     def source(self) -> str:
         """Return the text of the browser scripts."""

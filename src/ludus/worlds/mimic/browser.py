@@ -1,5 +1,8 @@
 """Mimic in a web page: what the page's own physics (`physics.js`) and its walker (`walker.js`) have to know."""
 
+import base64
+import math
+import zlib
 from typing import cast
 
 import mujoco
@@ -8,10 +11,102 @@ from numpy.typing import ArrayLike
 
 from ludus.core.errors import UnsupportedError
 from ludus.core.files import JSON
-from ludus.worlds.mimic.env import MimicEnv
+from ludus.envs.base import BatchedEnv
+from ludus.envs.display import BrowserGame
+from ludus.envs.spaces import Reflection
+from ludus.worlds.mimic import observation, scoring
+from ludus.worlds.mimic.body import SIDES
+from ludus.worlds.mimic.display import to_mimic
+from ludus.worlds.mimic.env import SPEED_CHANGE_M_S2, MimicEnv
+from ludus.worlds.mimic.model import POINTS
+from ludus.worlds.mimic.reference import ROOT, ROOT_VELOCITY
 
-_ROOT_DOFS = 6
 _INTEGRATORS = {mujoco.mjtIntegrator.mjINT_EULER: "Euler", mujoco.mjtIntegrator.mjINT_IMPLICITFAST: "implicitfast"}
+
+
+def describe(env: BatchedEnv) -> dict[str, JSON]:
+    """Return everything that the page's scripts have to know about an environment.
+
+    Raises:
+        UnsupportedError: See `describe_physics`.
+    """
+    mimic = to_mimic(env)
+    config, walker, controls = mimic.config, mimic.walker, mimic.controls
+    joints = walker.joints
+    low, high = config.speed_range
+    return {
+        "physics": describe_physics(mimic),
+        "rate_hz": env.spec.rate_hz,
+        "joints": [joint.name for joint in joints],
+        "action": {
+            "kind": config.action,
+            "delta": controls.delta,
+            "low": _numbers(controls.low),
+            "high": _numbers(controls.high),
+            "neutral": _numbers(controls.neutral),
+        },
+        "mirror": config.mirror,
+        "reflection": _reflection(observation.observation_reflection(joints, stride=False)),
+        "joint_reflection": _reflection(observation.joint_reflection(joints)),
+        "turn_unit": observation.TURN_UNIT,
+        "velocity_unit": observation.VELOCITY_UNIT,
+        "largest": observation.LARGEST,
+        "height_m": walker.height_m,
+        "mass_kg": walker.mass_kg,
+        "standing_m": walker.standing_m,
+        "lowest_m": config.lowest_height * walker.standing_m,
+        "largest_tilt": math.radians(config.largest_tilt_deg),
+        "speed_change": SPEED_CHANGE_M_S2,
+        "speed_range": [low, high],
+        "speed": 0.5 * (low + high) if config.speed is None else config.speed,
+        "reference": _reference(mimic),
+        "likeness": {
+            "pose_share": scoring.POSE_SHARE,
+            "pose_scale": scoring.POSE_SCALE,
+            "velocity_scale": scoring.VELOCITY_SCALE,
+        },
+        "points": _points(mimic),
+    }
+
+
+def _reflection(reflection: Reflection) -> dict[str, JSON]:
+    return {"source": list(reflection.source), "sign": list(reflection.sign)}
+
+
+def _reference(env: MimicEnv) -> dict[str, JSON]:
+    """Return the table of the reference without the places of the feet, which only rewards need."""
+    table, joints = env.reference.table.numpy(), len(env.walker.joints)
+    body = 2 * joints + len(ROOT) + len(ROOT_VELOCITY)
+    kept = np.concatenate((table[..., :body], table[..., -1:]), axis=-1)
+    rows, columns, channels = kept.shape
+    return {
+        "rows": rows,
+        "columns": columns,
+        "channels": channels,
+        "speeds": list(env.reference.speeds),
+        "table": base64.b64encode(zlib.compress(kept.astype("<f4").tobytes(), 9)).decode("ascii"),
+    }
+
+
+def _points(env: MimicEnv) -> dict[str, JSON]:
+    """Return the points of the figure that `player.js` draws: the body that each moves with, and its place there."""
+    model, walker = env.walker.model, env.walker
+    trunk_m = walker.height_m - walker.hip_height_m
+    upper = model.body("root").id
+    above = 0.0
+    if any(model.body(body).name == "upper" for body in range(model.nbody)):
+        upper, above = model.body("upper").id, float(model.body("upper").pos[2])
+    points: dict[str, JSON] = {
+        "hip": [0, [0.0, 0.0, 0.0]],
+        "neck": [upper - 1, [0.0, 0.0, 0.75 * trunk_m - above]],
+        "head": [upper - 1, [0.02, 0.0, 0.85 * trunk_m - above]],
+    }
+    for side in SIDES:
+        for part, body in (("thigh", "thigh"), ("knee", "shank"), ("ankle", "foot")):
+            points[f"{side}_{part}"] = [model.body(f"{side}_{body}").id - 1, [0.0, 0.0, 0.0]]
+        foot = model.body(f"{side}_foot").id - 1
+        points |= {f"{side}_{point}": [foot, _numbers(model.site(f"{side}_{point}").pos)] for point in POINTS}
+    return points
 
 
 def describe_physics(env: MimicEnv) -> dict[str, JSON]:
@@ -97,3 +192,10 @@ def _contact(model: mujoco.MjModel) -> dict[str, JSON]:
     data.qpos[2] -= 0.001
     mujoco.mj_forward(model, data)
     return {"solref": _numbers(data.contact[0].solref), "solimp": _numbers(data.contact[0].solimp)}
+
+
+BROWSER = BrowserGame(
+    scripts=tuple(f"ludus.worlds.mimic:{name}.js" for name in ("physics", "walker", "player", "live")),
+    data=describe,
+    is_viewer=True,
+)
