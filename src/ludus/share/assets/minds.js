@@ -4,6 +4,20 @@
 const MIND_STEPS = 240; // of the past that is shown
 const MOST_CLASSES = 8; // the most likely ones; others are drawn as one
 
+// Probabilities of an action's alternatives, from the parameters of its distribution: of each button, or of all choices one
+// after the other; null for continuous actions.
+function actionChances(parameters, { kind, counts }) {
+  if (kind === "box") return null;
+  if (kind === "multi_binary") return Array.from(parameters, (logit) => 1 / (1 + Math.exp(-logit)));
+  const chances = [];
+  for (let first = 0, k = 0; k < counts.length; first += counts[k], k++) {
+    const logits = parameters.slice(first, first + counts[k]), most = Math.max(...logits), powers = Array.from(logits, (logit) => Math.exp(logit - most));
+    const sum = powers.reduce((a, b) => a + b, 0);
+    chances.push(...powers.map((power) => power / sum));
+  }
+  return chances;
+}
+
 function makeReading(world, data, seat) {
   let history = [], classes = null, chances = null;
   const title = make("h3", { class: `team-${seat}` }), chart = make("canvas", { class: "mind-chart", role: "img" });
@@ -42,8 +56,9 @@ function makeReading(world, data, seat) {
 
   return {
     clear() { history = []; classes = null; chances = null; },
+    // Right after the policy has acted for the seat.
     add(policy) {
-      const found = policy.readout(seat), probabilities = policy.probabilities(seat);
+      const found = policy.readout(seat), probabilities = actionChances(policy.parameters(), data.engine.description.action);
       if (found) {
         classes = found.classes;
         history.push(Array.from(found.probabilities));
@@ -54,7 +69,7 @@ function makeReading(world, data, seat) {
     draw(name, rate) {
       title.textContent = name;
       chart.hidden = legend.hidden = !history.length;
-      note.textContent = history.length ? `How it reads its opponent, over the last ${Math.round(MIND_STEPS / rate)} s; below, its next keys` : "How likely it is to press each key next";
+      note.textContent = history.length ? `How it reads its opponent, over the last ${Math.round(MIND_STEPS / rate)} s; below, its next keys` : chances ? "How likely it is to press each key next" : "It shows nothing that could be drawn";
       chart.setAttribute("aria-label", `strategies that ${name} sees in its opponent`);
       if (history.length) drawHistory();
       if (chances) drawBars();

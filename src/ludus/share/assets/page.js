@@ -31,9 +31,9 @@ function startPage(data) {
   const mindsButton = button("What the agent sees", () => showMinds(minds.hidden), { "aria-pressed": false });
   const minds = make("section", { class: "minds card", "aria-label": "what the agent sees", hidden: true });
   const bar = make("div", { class: "desk" },
-    make("div", { class: "players" }, make("label", { class: "side side-0" }, world.sides[0], " ", seatSelects[0]),
+    make("div", { class: "players" }, make("label", { class: "side side-0" }, make("span", {}, world.sides[0]), seatSelects[0]),
       button("\u21c4", switchSides, { "aria-label": "switch sides", title: "Switch sides" }),
-      make("label", { class: "side side-1" }, world.sides[1], " ", seatSelects[1])),
+      make("label", { class: "side side-1" }, make("span", {}, world.sides[1]), seatSelects[1])),
     make("div", { class: "tools" }, pauseButton, button("Rematch", () => begin()), button("Watch", watch), make("label", {}, "speed ", speedSelect),
       make("label", {}, "seed ", seedField), mindsButton, save, world.views ? button("Camera", turnCamera) : null,
       document.fullscreenEnabled ? button("Full screen", () => stage.parentElement.requestFullscreen()) : null));
@@ -73,7 +73,7 @@ function startPage(data) {
   const policies = new Map(); // by id, once their weights are unpacked
   const game = {
     seats: [YOU, main], seed: 0, steps: 0, behind: 0, speed: 1, isPaused: true, isOver: false, isDemo: false, wait: 0, hold: 0, held: 0, before: null, now: null,
-    recorder: null, result: null, turn: 0,
+    recorder: null, result: null, turn: 0, noise: [],
   };
   const person = () => game.seats.indexOf(YOU);
   const rivalSeat = () => (person() < 0 ? 1 : 1 - person());
@@ -94,7 +94,8 @@ function startPage(data) {
     game.seats.forEach((id, seat) => {
       const isBot = id !== YOU && known.get(id).kind === "bot";
       engine.setBot(seat, isBot ? id : null);
-      if (policies.has(id)) policies.get(id).reset(seat, seed);
+      if (policies.has(id)) policies.get(id).reset(seat);
+      game.noise[seat] = makeNoise(seed, seat);
     });
     game.recorder = makeRecorder(engine, data.replay, seed, game.seats.map(nameOf));
     game.now = game.before = world.read(engine, data.live, null);
@@ -112,9 +113,11 @@ function startPage(data) {
     engine.actBots();
     game.seats.forEach((id, seat) => {
       if (id === YOU) world.act(engine, seat, taken, data.live);
-      else if (policies.has(id)) policies.get(id).act(seat, { deterministic: false });
+      if (!policies.has(id)) return;
+      const draw = data.engine.description.action.kind === "box" ? game.noise[seat].normal : game.noise[seat].uniform;
+      policies.get(id).act(seat, { uniforms: Array.from({ length: engine.actionSize }, draw) }); // sampled, as in `ludus play`
+      if (!minds.hidden) readings[seat].add(policies.get(id));
     });
-    if (!minds.hidden) game.seats.forEach((id, seat) => { if (policies.has(id)) readings[seat].add(policies.get(id)); });
     game.recorder.note();
     const { terminated, truncated } = engine.step(), ended = terminated || truncated;
     game.recorder.add(ended);
@@ -312,6 +315,18 @@ function startPage(data) {
     document.documentElement.dataset.ready = "yes";
   }
   return start();
+}
+
+// Random numbers of a seat that depend on the seed alone: the same keys give the same match again (mulberry32).
+function makeNoise(seed, seat) {
+  let state = (Math.imul(seed, 2) + seat) | 0;
+  const uniform = () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+  return { uniform, normal: () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform()) };
 }
 
 async function unpacked(text) {

@@ -331,6 +331,6 @@ PAINTERS.rocket = (pen, replay, at, width, height) => {
   paintRocket(pen, {
     time: at / replay.rate_hz, clock: columns.clock[i] / 10, goals: [columns.blue[i], columns.orange[i]], names: replay.players, cars,
     ball: { position: ball, turn: rocketRolled(ball) }, pads: replay.pads.map(([x, y, big]) => ({ x, y, big: big > 0, away: 0 })), trails: [],
-    scorer, goalAge: since / replay.rate_hz, camera: ROCKET_STAND, sizes: [2.3, 1.25], driver: -1, backdrop: rocketStillPicture,
+    scorer, goalAge: since / replay.rate_hz, camera: ROCKET_STAND, sizes: [2.9, 1.5], driver: -1, backdrop: rocketStillPicture,
   }, width, height);
 };
