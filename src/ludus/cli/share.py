@@ -42,5 +42,5 @@ def share(
         return
     agents = sum(bool(player.data) for player in page.players)
     bots = len(page.players) - agents
-    said = f"{agents} agent{'s' if agents > 1 else ''} and {bots} bots to play against"
+    said = f"{agents} agent{'s' if agents > 1 else ''} {f'and {bots} bots to play against' if bots else 'to watch'}"
     print_ok(f"{page.file} ({page.size_bytes / 1e6:.2f} MB): {page.world}, {said}; open it in a browser")

@@ -28,7 +28,7 @@ from ludus.policies.shipped import describe_agent, find_agent_path, is_agent
 from ludus.reports.model_card import run_folder_of
 from ludus.reports.page.document import embedded, fill_page, read_asset
 from ludus.share.policy import check_supported, pack_policy
-from ludus.share.program import capture_world
+from ludus.share.viewer import is_viewer, page_program
 from ludus.share.wasm import compile_program
 from ludus.store import CheckpointStore, read_manifest
 from ludus.training.checkpointing import SNAPSHOTS_FOLDER
@@ -111,9 +111,9 @@ def share_agent(
     if file.exists() and not overwrite:
         raise ConfigError(f"{file} exists; choose another name with --out, or replace it with --overwrite")
     loaded = load_playable_agent(agent)
-    program = capture_world(loaded.spec.id, loaded.settings)
+    program = page_program(loaded.spec.id, loaded.settings)
     with make_env(loaded.spec.id, config=program.settings) as env:
-        if env.spec.seats != _SEATS:
+        if env.spec.seats != _SEATS and not is_viewer(loaded.spec.id):
             raise UnsupportedError(f"a page is played by two; {env.spec.id} has {env.spec.seats} seats here")
         players = [_player("agent", short_name(agent), "agent", loaded, env)]
         players += _others(against, env)
@@ -168,7 +168,7 @@ def _document(agent: str, loaded: Agent, env: BatchedEnv, players: Sequence[Shar
         "state_metrics": list(env.spec.state_metrics),
     }
     return {
-        "title": f"Play {env.spec.name} against {name}",
+        "title": f"Watch and push {name}" if is_viewer(env.spec.id) else f"Play {env.spec.name} against {name}",
         "subtitle": _subtitle(agent, env),
         "world": env.spec.name,
         "rate_hz": env.spec.rate_hz,

@@ -1,28 +1,42 @@
 """Agents of a world whose own scripts advance it in a page: the engine of such a page holds the policy alone."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ludus.envs.base import BatchedEnv
-from ludus.envs.world import World, resolve
-from ludus.share.program import SEED, ActionForm, Buffer, Program
+from ludus.envs.base import EnvSpec
+from ludus.envs.registry import make_env
+from ludus.envs.world import find_world, resolve
+from ludus.share.program import SEED, ActionForm, Buffer, Program, capture_world, page_settings
 
 
-def is_viewer(world: World) -> bool:
+def is_viewer(world: str) -> bool:
     """Return whether visitors of the page of a world watch and disturb the agent instead of playing against it."""
-    return world.browser is not None and resolve(world.browser).is_viewer
+    browser = find_world(world).browser
+    return browser is not None and resolve(browser).is_viewer
 
 
-def policy_program(env: BatchedEnv, settings: Mapping[str, Any]) -> Program:
-    """Return a program without kernels: memory for what is observed and done, between which policies act.
+def page_program(world: str, settings: Mapping[str, Any]) -> Program:
+    """Return what the engine of a page runs: the kernels of a game, or for a viewer the memory around policies.
 
     Args:
-        env: The environment whose spaces it has.
-        settings: Those of the environment.
+        world: A world, such as `mimic` or `mimic-v1`.
+        settings: Settings of the world, such as those that an agent was trained with; the world's own replace them.
+
+    Raises:
+        UnsupportedError: The world has no page.
     """
-    spec = env.spec
+    if not is_viewer(world):
+        return capture_world(world, settings)
+    chosen = page_settings(find_world(world), settings)
+    with make_env(world, config=chosen) as env:
+        return replace(policy_program(env.spec), settings=chosen)
+
+
+def policy_program(spec: EnvSpec) -> Program:
+    """Return a program without kernels: memory for what is observed and done, between which policies act."""
     action = ActionForm.of(spec.action_space)
     numbers = [Buffer("actions", bytes(_size(action.dtype, len(action.counts) * spec.seats)), action.dtype, ())]
     for name, space in spec.observation_space.items():
@@ -43,7 +57,6 @@ def policy_program(env: BatchedEnv, settings: Mapping[str, Any]) -> Program:
         state_metrics=tuple(spec.state_metrics),
         bots=(),
         seed_words=(),
-        settings=dict(settings),
     )
 
 

@@ -346,7 +346,8 @@ if (lacking.length) {
   document.getElementById("page").append(make("p", { class: "card sorry", role: "alert" }, text));
   document.documentElement.dataset.ready = "no";
 } else {
-  startPage(JSON.parse(document.getElementById("data").textContent)).catch((error) => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  (LIVE[data.world].start || startPage)(data).catch((error) => {
     noteProblem(error.stack || error);
     document.getElementById("page").append(make("p", { class: "card sorry", role: "alert" }, `The game could not be started: ${error.message}`));
   });

@@ -21,6 +21,10 @@ from ludus.worlds.mimic.env import SPEED_CHANGE_M_S2, MimicEnv
 from ludus.worlds.mimic.model import POINTS
 from ludus.worlds.mimic.reference import ROOT, ROOT_VELOCITY
 
+ABOUT = (
+    "A walker with the sizes and masses of a person, which learned to walk by imitating human gait. Its policy runs here "
+    "100 times per second; you set the speed and push it.",
+)
 _INTEGRATORS = {mujoco.mjtIntegrator.mjINT_EULER: "Euler", mujoco.mjtIntegrator.mjINT_IMPLICITFAST: "implicitfast"}
 
 
@@ -66,6 +70,7 @@ def describe(env: BatchedEnv) -> dict[str, JSON]:
             "velocity_scale": scoring.VELOCITY_SCALE,
         },
         "points": _points(mimic),
+        "about": list(ABOUT),
     }
 
 

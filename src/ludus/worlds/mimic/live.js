@@ -3,7 +3,7 @@
 LIVE.mimic = (() => {
   const SPEEDS = [0.1, 0.25, 0.5, 1, 2];
   const VIEWS = { "from the side, ahead": { turn: 0.5, rise: 0.14 }, side: { turn: 0, rise: 0.06 }, front: { turn: 1.4, rise: 0.12 }, behind: { turn: -1.45, rise: 0.2 } };
-  const STIFFNESS_N_M = 320, MOST_N = 300; // of the band between the walker and the pointer that pulls it
+  const STIFFNESS_N_M = 160, MOST_N = 250; // of the band between the walker and the pointer that pulls it
   const PUSH_S = 0.1; // how long a push lasts, as in training
   const REACH_PX = 44; // of a pointer around the figure
   const LYING_S = 1.6; // after a fall, before it begins again
@@ -145,8 +145,9 @@ LIVE.mimic = (() => {
     function paint() {
       const [width, height, pen] = prepared(canvas), { now, before } = state, share = before && !walker.isFallen ? Math.min(state.behind, 1) : 1;
       const points = before ? mixed(before.points, now.points, share) : now.points, force = walker.isFallen ? null : pull(), mean = meanSpeed();
-      const rows = [["speed", mean === null ? "-" : `${mean.toFixed(2)} m/s`], ["asked for", `${walker.desired.toFixed(2)} m/s`], ["like the reference", `${Math.round(100 * now.likeness)} %`],
-        ["distance", `${walker.physics.positions[0].toFixed(1)} m`], ["time", `${walker.seconds.toFixed(1)} s`], ["falls", String(state.falls)]];
+      const rows = [["speed", mean === null ? "-" : `${mean.toFixed(2)} m/s`], ["asked for", `${walker.desired.toFixed(2)} m/s`], ["imitation", `${Math.round(100 * now.likeness)} %`],
+        ["time", `${walker.seconds.toFixed(1)} s`], ["distance", `${walker.physics.positions[0].toFixed(1)} m`], ["falls", String(state.falls)]];
+      if (width < 560) rows.splice(2); // a small picture is for the walker
       const shown = {
         points, height: live.height_m, rows, ghost: state.hasGhost ? (before ? mixed(before.ghost, now.ghost, share) : now.ghost) : null,
         force: force && { point: walker.physics.pointOf(force.body, force.point), force: force.force },
@@ -199,7 +200,7 @@ LIVE.mimic = (() => {
 
     let last = performance.now(), charted = 0;
     function tick(now) {
-      const elapsed = Math.min(Math.max(now - last, 0), 100) / 1000;
+      const elapsed = Math.min(Math.max(now - last, 0), 250) / 1000;
       last = now;
       if (!state.isPaused) {
         if (state.lying > 0) {
@@ -263,6 +264,7 @@ LIVE.mimic = (() => {
       state.view.distance = Math.min(Math.max(state.view.distance * Math.exp(event.deltaY * 0.001), 2), 9);
     }, { passive: false });
     canvas.style.touchAction = "none";
+    stage.style.minHeight = "min(56vh, 30rem)"; // on a phone, a person is taller than the picture is wide
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.altKey || event.metaKey || ["INPUT", "SELECT"].includes(event.target.tagName)) return;
       if (KEYS[event.key]) { event.preventDefault(); if (!event.repeat) push(KEYS[event.key]); }

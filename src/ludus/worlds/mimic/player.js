@@ -4,7 +4,7 @@
 // The looks are those of `rendering/figure.py` and `rendering/painter.py`.
 
 const MimicScene = (() => {
-  const SKIN = [230, 173, 138], SHIRT = [41, 133, 173], SHORTS = [48, 54, 77], HAIR = [61, 41, 31], SHOE = [235, 84, 56], SOCK = [242, 242, 237];
+  const SKIN = [230, 173, 138], SHIRT = [41, 133, 173], SHORTS = [48, 54, 77], HAIR = [61, 41, 31], SHOE = [235, 84, 56], SOCK = [242, 242, 237], EYE = [52, 40, 36];
   const GHOST = [148, 190, 236];
   const LEFT_SHADE = 0.72, GHOST_ASIDE_M = 1.0, DRAWN_HEIGHT_M = 1.75;
   const TILES = ["#bcc4c7", "#a1adb3"], MEADOW = "#a3b0ab", LANES = [-1, 0, 1, 2];
@@ -75,11 +75,13 @@ const MimicScene = (() => {
     trunk([0, -0.05, 0.035], [0, 0.05, 0.035], 0.1, 0.1, SHORTS);
     trunk([0, -0.04, 0.17], [0, 0.04, 0.17], 0.098, 0.098, SHIRT);
     for (const side of [-1, 1]) trunk([0, 0.045 * side, 0.17], [0.005, 0.068 * side, 0.40], 0.095, 0.108, SHIRT);
+    trunk([0, 0, 0.17], [0.005, 0, 0.41], 0.1, 0.112, SHIRT, 1, -0.012);
     trunk([0, -0.13, 0.47], [0, 0.13, 0.47], 0.06, 0.06, SHIRT);
     trunk([0, 0, 0.49], [0.01, 0, 0.6], 0.05, 0.046, SKIN);
     trunk([0.028, 0, 0.645], [0.014, 0, 0.715], 0.068, 0.086, SKIN, 1, -0.01);
     trunk([0.1, 0, 0.682], [0.108, 0, 0.672], 0.012, 0.016, SKIN, 1, -0.011);
     trunk([-0.03, 0, 0.69], [-0.002, 0, 0.742], 0.078, 0.086, HAIR, 1, -0.005);
+    for (const side of [-1, 1]) trunk([0.075, 0.034 * side, 0.704], [0.076, 0.034 * side, 0.702], 0.0105, 0.0105, EYE, 1, -0.012);
     for (const [side, sign, shade] of SIDES) {
       trunk([0, 0.185 * sign, 0.465], [-0.014, 0.207 * sign, 0.315], 0.056, 0.046, SHIRT, shade);
       trunk([-0.014, 0.207 * sign, 0.315], [-0.025, 0.225 * sign, 0.2], 0.04, 0.036, SKIN, shade);
@@ -93,11 +95,14 @@ const MimicScene = (() => {
       cone(add(calf, back, 0.012 * size), between(knee, ankle, 0.92), 0.055, 0.036, SKIN, shade, 0.004);
       cone(between(knee, ankle, 0.8), ankle, 0.04, 0.042, SOCK, shade, 0.001);
       const toes = unit(add(ball, heel, -1)), rise = unit(add(add(ankle, heel, -1), toes, -inner(add(ankle, heel, -1), toes)));
-      const sole = (place, ahead, above) => add(add(place, toes, ahead * size), rise, above * size);
-      cone(sole(heel, 0.012, 0.016), sole(ball, 0.01, 0.014), 0.02, 0.018, SOCK, shade, 0.004);
+      const wide = cross(rise, toes);
+      const sole = (place, ahead, above, aside = 0) => add(add(add(place, toes, ahead * size), rise, above * size), wide, aside * size);
       cone(sole(heel, 0.02, 0.046), sole(ankle, 0.01, -0.012), 0.042, 0.042, SHOE, shade);
-      cone(sole(heel, 0.025, 0.042), sole(ball, 0, 0.036), 0.038, 0.032, SHOE, shade, -0.002);
-      cone(sole(ball, -0.01, 0.035), sole(ball, 0.045, 0.028), 0.033, 0.024, SHOE, shade, -0.003);
+      for (const edge of [-0.014, 0.014]) {
+        cone(sole(heel, 0.012, 0.016, edge), sole(ball, 0.02, 0.014, edge), 0.02, 0.018, SOCK, shade, 0.03);
+        cone(sole(heel, 0.025, 0.042, edge * 0.4), sole(ball, 0, 0.036, edge), 0.038, 0.032, SHOE, shade, -0.002);
+        cone(sole(ball, -0.01, 0.035, edge), sole(ball, 0.045, 0.028, edge * 0.7), 0.033, 0.025, SHOE, shade, -0.003);
+      }
     }
     return cones;
   }
