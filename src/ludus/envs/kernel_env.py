@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError
-from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, action_dtypes, check_snapshot
+from ludus.envs.base import BatchedEnv, Columns, EnvSpec, Observations, StepResult, action_dtypes, check_snapshot
 from ludus.envs.warp_tools import Launcher, Prepared, copy_quietly
 
 
@@ -94,13 +94,16 @@ class KernelEnv(BatchedEnv):
 
     def working_tensors(self) -> dict[str, Tensor]:
         """Return the live tensors that steps read and write besides the state, by name."""
+        result = self._result
+        counted = {"events": result.events, "state_metrics": result.state_metrics}
         return {
             "actions": self._actions,
             "chosen": self._chosen,
-            "terminated": self._result.terminated,
-            "truncated": self._result.truncated,
+            "terminated": result.terminated,
+            "truncated": result.truncated,
+            **{name: columns.packed for name, columns in counted.items() if isinstance(columns, Columns)},
             **{f"observations.{name}": tensor for name, tensor in self._observations.items()},
-            **{f"final_observations.{name}": tensor for name, tensor in self._result.final_observations.items()},
+            **{f"final_observations.{name}": tensor for name, tensor in result.final_observations.items()},
         }
 
     def forget(self) -> None:

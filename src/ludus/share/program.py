@@ -25,7 +25,7 @@ from ludus.envs.base import BatchedEnv, EnvSpec, action_dtypes
 from ludus.envs.kernel_env import KernelBots, KernelEnv
 from ludus.envs.registry import make_env
 from ludus.envs.warp_tools import Prepared, named_arguments
-from ludus.envs.world import find_world, registered_worlds, resolve
+from ludus.envs.world import World, find_world, registered_worlds, resolve
 
 SEED = "seed"  # name of the tensor of the state that holds the seed
 # Two seeds whose hashes show which words of the structs depend on the seed, and that no others do.
@@ -136,6 +136,8 @@ class Program:
     operations: Mapping[str, tuple[Launch, ...]]  # step, restart, observe and act_bots
     state: tuple[str, ...]  # buffers that are the state, in order
     observations: tuple[str, ...]  # entries of the observation, in order
+    events: tuple[str, ...]  # columns of the buffer `events`
+    state_metrics: tuple[str, ...]  # columns of the buffer `state_metrics`
     bots: tuple[str, ...]  # scripted players, by their number in the buffer `assignment`
     seed_words: tuple[tuple[int, int], ...]  # buffer and offset in bytes of each copy of the hashed seed
     settings: Mapping[str, Any] = field(default_factory=dict)  # with which the environment was made
@@ -168,6 +170,8 @@ class Program:
             ],
             "state": list(self.state),
             "observations": list(self.observations),
+            "events": list(self.events),
+            "stateMetrics": list(self.state_metrics),
             "bots": list(self.bots),
             "settings": dict(self.settings),
         }
@@ -184,15 +188,24 @@ def capture_world(world: str, settings: Mapping[str, Any] | None = None) -> Prog
         UnsupportedError: The world cannot be played in a browser.
     """
     record = find_world(world)
-    if record.browser is None:
-        valid = ", ".join(each.name for each in registered_worlds() if each.browser is not None)
-        raise UnsupportedError(f"{record.id} cannot be played in a browser; valid: {valid}")
-    chosen = {**(settings or {}), **resolve(record.browser).settings}
+    chosen = page_settings(record, settings or {})
     env = make_env(record.id, 1, _GAMES_ON, config=chosen)
     try:
         return replace(capture(env), settings=chosen)
     finally:
         env.close()
+
+
+def page_settings(world: World, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a world's games in a page, made of those that an agent was trained with.
+
+    Raises:
+        UnsupportedError: The world cannot be played in a browser.
+    """
+    if world.browser is None:
+        valid = ", ".join(each.name for each in registered_worlds() if each.browser is not None)
+        raise UnsupportedError(f"{world.id} cannot be played in a browser; valid: {valid}")
+    return {**settings, **resolve(world.browser).settings}
 
 
 def capture(env: BatchedEnv, bots: Sequence[str] | None = None) -> Program:
@@ -229,6 +242,8 @@ def capture(env: BatchedEnv, bots: Sequence[str] | None = None) -> Program:
         operations=taken.operations,
         state=tuple(env.state_tensors()),
         observations=tuple(env.spec.observation_space),
+        events=tuple(env.spec.events),
+        state_metrics=tuple(env.spec.state_metrics),
         bots=names,
         seed_words=tuple(_seed_words(env.spec, taken.buffers, other)),
     )

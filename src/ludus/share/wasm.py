@@ -7,13 +7,14 @@ adds up in another order.
 
 import hashlib
 import importlib.util
+import logging
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +24,7 @@ import warp as wp
 
 from ludus.core.errors import MissingDependencyError, UnsupportedError
 from ludus.core.files import wrap_disk_errors, write_atomic
+from ludus.envs.settings import host_threads
 from ludus.share.program import (
     SEED,
     Argument,
@@ -33,6 +35,8 @@ from ludus.share.program import (
     RecordArgument,
     StructArgument,
 )
+
+logger = logging.getLogger(__name__)
 
 RANDOM_HOLD = 4  # frames for which `play_random` holds an action
 _COMMON = (
@@ -52,24 +56,36 @@ _EXPORT = re.compile(r"^EXPORT [^(]*?(\w+)\(", re.MULTILINE)
 
 
 def compile_program(program: Program) -> bytes:
-    """Return the WebAssembly module of a program, from the cache if it was compiled before.
+    """Return the WebAssembly module of a program.
+
+    What was compiled before comes from a cache, file by file: other settings of a world cost a second.
 
     Raises:
         MissingDependencyError: The compiler is not installed.
         UnsupportedError: A kernel uses something that WebAssembly has not.
     """
-    units = tuple(_units(program))
-    key = hashlib.sha256()
-    for unit in units:
-        key.update("\0".join((unit.name, unit.source, *unit.flags)).encode())
-    key.update("\0".join((*_LINK_FLAGS, _compiler_version(), wp.__version__)).encode())
-    cached = cache_folder() / f"{key.hexdigest()[:32]}.wasm"
-    if cached.is_file():
-        return cached.read_bytes()
-    module = _build(units)
+    if importlib.util.find_spec("ziglang") is None:
+        raise MissingDependencyError("the compiler in ziglang", "web", "building a game for the browser")
+    header, *units = _units(program)
+    keys = [_key(unit.name, unit.source, *unit.flags, header.source) for unit in units]
+    exports = [found for unit in units for found in _EXPORT.findall(unit.source)]
+    whole = cache_folder() / f"{_key(*keys, *_LINK_FLAGS)}.wasm"
+    if whole.is_file():
+        return whole.read_bytes()
     with wrap_disk_errors("the cache of compiled games, which XDG_CACHE_HOME can put into another folder,"):
-        cached.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(cached, module)
+        whole.parent.mkdir(parents=True, exist_ok=True)
+    objects = [whole.with_name(f"{key}.o") for key in keys]
+    missing = [(unit, target) for unit, target in zip(units, objects, strict=True) if not target.is_file()]
+    if len(missing) > 1:
+        logger.warning("Compiling the game for the browser; this happens once on a machine and takes some seconds ...")
+    with TemporaryDirectory() as name, ThreadPoolExecutor(host_threads(None)) as team:
+        folder = Path(name)
+        (folder / header.name).write_text(header.source, encoding="utf-8")
+        list(team.map(lambda each: _compile(each[0], each[1], folder), missing))
+        flags = [*_LINK_FLAGS, *(f"-Wl,--export={export}" for export in exports)]
+        _run(["c++", *map(str, objects), "-o", "game.wasm", *flags], folder, "the game")
+        module = (folder / "game.wasm").read_bytes()
+    write_atomic(whole, module)
     return module
 
 
@@ -88,11 +104,10 @@ class _Unit:
     flags: tuple[str, ...]
 
 
-@cache
-def _compiler_version() -> str:
-    if importlib.util.find_spec("ziglang") is None:
-        raise MissingDependencyError("the compiler in ziglang", "web", "building a game for the browser")
-    return version("ziglang")
+def _key(*parts: str) -> str:
+    """Return a name for what is made of these texts with the compiler and the headers that are installed."""
+    tools = (version("ziglang"), str(wp.__version__))
+    return hashlib.sha256("\0".join((*parts, *tools)).encode()).hexdigest()[:32]
 
 
 def _units(program: Program) -> Iterator[_Unit]:
@@ -110,19 +125,12 @@ def _units(program: Program) -> Iterator[_Unit]:
         yield _Unit(f"module{number}.cpp", source[:place] + inner, _KERNEL_FLAGS)
 
 
-def _build(units: Sequence[_Unit]) -> bytes:
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        for unit in units:
-            (folder / unit.name).write_text(unit.source, encoding="utf-8")
-        sources = [unit for unit in units if unit.name.endswith(".cpp")]
-        native = Path(str(files("warp"))) / "native"
-        for unit in sources:
-            _run(["c++", "-c", unit.name, "-o", f"{unit.name}.o", f"-I{native}", *unit.flags], folder, unit.name)
-        exports = [found for unit in sources for found in _EXPORT.findall(unit.source)]
-        flags = [*_LINK_FLAGS, *(f"-Wl,--export={export}" for export in exports)]
-        _run(["c++", *(f"{unit.name}.o" for unit in sources), "-o", "game.wasm", *flags], folder, "the game")
-        return (folder / "game.wasm").read_bytes()
+def _compile(unit: _Unit, target: Path, folder: Path) -> None:
+    (folder / unit.name).write_text(unit.source, encoding="utf-8")
+    native = Path(str(files("warp"))) / "native"
+    compiled = folder / f"{unit.name}.o"
+    _run(["c++", "-c", unit.name, "-o", str(compiled), f"-I{native}", *unit.flags], folder, unit.name)
+    write_atomic(target, compiled.read_bytes())
 
 
 def _run(arguments: Sequence[str], folder: Path, what: str) -> None:
