@@ -73,61 +73,85 @@ static float sum_of(v128_t v) {
 }
 
 static float dot_float(const float* row, const float* input, int32_t count) {
-    v128_t first = wasm_f32x4_splat(0), second = first;
+    v128_t sum = wasm_f32x4_splat(0);
     int32_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-        first = wasm_f32x4_add(first, wasm_f32x4_mul(wasm_v128_load(row + i), wasm_v128_load(input + i)));
-        second = wasm_f32x4_add(second, wasm_f32x4_mul(wasm_v128_load(row + i + 4), wasm_v128_load(input + i + 4)));
-    }
-    float sum = sum_of(wasm_f32x4_add(first, second));
-    for (; i < count; ++i) sum += row[i] * input[i];
-    return sum;
+    for (; i + 4 <= count; i += 4) sum = wasm_f32x4_add(sum, wasm_f32x4_mul(wasm_v128_load(row + i), wasm_v128_load(input + i)));
+    float total = sum_of(sum);
+    for (; i < count; ++i) total += row[i] * input[i];
+    return total;
 }
 
-// A bfloat16 is the upper half of a float.
-static float dot_bfloat16(const unsigned short* row, const float* input, int32_t count) {
-    v128_t first = wasm_f32x4_splat(0), second = first;
-    int32_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-        const v128_t halves = wasm_v128_load(row + i);
-        const v128_t low = wasm_i32x4_shl(wasm_u32x4_extend_low_u16x8(halves), 16);
-        const v128_t high = wasm_i32x4_shl(wasm_u32x4_extend_high_u16x8(halves), 16);
-        first = wasm_f32x4_add(first, wasm_f32x4_mul(low, wasm_v128_load(input + i)));
-        second = wasm_f32x4_add(second, wasm_f32x4_mul(high, wasm_v128_load(input + i + 4)));
+// Eight neighbouring weights as floats, and a single one. A bfloat16 is the upper half of a float.
+struct Eight { v128_t low, high; };
+
+struct Float32 {
+    typedef float stored;
+    static Eight load(const float* from) { return {wasm_v128_load(from), wasm_v128_load(from + 4)}; }
+    static float one(float value) { return value; }
+};
+
+struct Bfloat16 {
+    typedef unsigned short stored;
+    static Eight load(const unsigned short* from) {
+        const v128_t halves = wasm_v128_load(from);
+        return {wasm_i32x4_shl(wasm_u32x4_extend_low_u16x8(halves), 16), wasm_i32x4_shl(wasm_u32x4_extend_high_u16x8(halves), 16)};
     }
-    float sum = sum_of(wasm_f32x4_add(first, second));
-    for (; i < count; ++i) sum += as_float((int32_t)((uint32_t)row[i] << 16)) * input[i];
-    return sum;
+    static float one(unsigned short value) { return as_float((int32_t)((uint32_t)value << 16)); }
+};
+
+struct Int8 {
+    typedef signed char stored;
+    static Eight load(const signed char* from) {
+        const v128_t wide = wasm_i16x8_load8x8(from);
+        return {wasm_f32x4_convert_i32x4(wasm_i32x4_extend_low_i16x8(wide)), wasm_f32x4_convert_i32x4(wasm_i32x4_extend_high_i16x8(wide))};
+    }
+    static float one(signed char value) { return (float)value; }
+};
+
+// Products of ROWS neighbouring rows with an input, which is loaded once for all of them.
+template <typename Form, int ROWS>
+static void products(const typename Form::stored* weight, const float* input, int32_t columns, float* sums) {
+    v128_t total[ROWS];
+    for (int row = 0; row < ROWS; ++row) total[row] = wasm_f32x4_splat(0);
+    int32_t i = 0;
+    for (; i + 8 <= columns; i += 8) {
+        const v128_t low = wasm_v128_load(input + i), high = wasm_v128_load(input + i + 4);
+        for (int row = 0; row < ROWS; ++row) {
+            const Eight part = Form::load(weight + row * columns + i);
+            total[row] = wasm_f32x4_add(total[row], wasm_f32x4_add(wasm_f32x4_mul(part.low, low), wasm_f32x4_mul(part.high, high)));
+        }
+    }
+    for (int row = 0; row < ROWS; ++row) {
+        sums[row] = sum_of(total[row]);
+        for (int32_t k = i; k < columns; ++k) sums[row] += Form::one(weight[row * columns + k]) * input[k];
+    }
 }
 
-static float dot_int8(const signed char* row, const float* input, int32_t count) {
-    v128_t first = wasm_f32x4_splat(0), second = first;
-    int32_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-        const v128_t wide = wasm_i16x8_load8x8(row + i);
-        const v128_t low = wasm_f32x4_convert_i32x4(wasm_i32x4_extend_low_i16x8(wide));
-        const v128_t high = wasm_f32x4_convert_i32x4(wasm_i32x4_extend_high_i16x8(wide));
-        first = wasm_f32x4_add(first, wasm_f32x4_mul(low, wasm_v128_load(input + i)));
-        second = wasm_f32x4_add(second, wasm_f32x4_mul(high, wasm_v128_load(input + i + 4)));
-    }
-    float sum = sum_of(wasm_f32x4_add(first, second));
-    for (; i < count; ++i) sum += (float)row[i] * input[i];
-    return sum;
-}
-
-// into = weight @ from + bias (+ into); operands: into, from, weight, scales, bias or -1, rows, columns, format, adds.
-static void linear(const int32_t* o) {
+// Operands: into, from, weight, scales, bias or -1, rows, columns, format, adds.
+template <typename Form>
+static void multiply(const int32_t* o) {
     float* into = at(o[0]);
-    const float *from = at(o[1]), *weight = at(o[2]), *scales = at(o[3]);
+    const float* from = at(o[1]);
+    const typename Form::stored* weight = reinterpret_cast<const typename Form::stored*>(at(o[2]));
+    const float *scales = o[7] == INT8 ? at(o[3]) : nullptr, *bias = o[4] >= 0 ? at(o[4]) : nullptr;
     const int32_t rows = o[5], columns = o[6];
-    for (int32_t row = 0; row < rows; ++row) {
-        float sum;
-        if (o[7] == FLOAT32) sum = dot_float(weight + row * columns, from, columns);
-        else if (o[7] == BFLOAT16) sum = dot_bfloat16(reinterpret_cast<const unsigned short*>(weight) + row * columns, from, columns);
-        else sum = scales[row] * dot_int8(reinterpret_cast<const signed char*>(weight) + row * columns, from, columns);
-        if (o[4] >= 0) sum += at(o[4])[row];
-        into[row] = o[8] ? into[row] + sum : sum;
+    for (int32_t row = 0; row < rows; row += 4) {
+        const int32_t count = rows - row < 4 ? rows - row : 4;
+        float sums[4];
+        if (count == 4) products<Form, 4>(weight + row * columns, from, columns, sums);
+        else for (int32_t k = 0; k < count; ++k) products<Form, 1>(weight + (row + k) * columns, from, columns, sums + k);
+        for (int32_t k = 0; k < count; ++k) {
+            const float sum = (scales ? sums[k] * scales[row + k] : sums[k]) + (bias ? bias[row + k] : 0.0f);
+            into[row + k] = o[8] ? into[row + k] + sum : sum;
+        }
     }
+}
+
+// into = weight @ from + bias (+ into).
+static void linear(const int32_t* o) {
+    if (o[7] == FLOAT32) multiply<Float32>(o);
+    else if (o[7] == BFLOAT16) multiply<Bfloat16>(o);
+    else multiply<Int8>(o);
 }
 
 static void layer_norm(float* into, const float* from, int32_t count, const float* weight, const float* bias) {
