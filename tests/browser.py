@@ -67,6 +67,18 @@ class Browser:
         """Moves the mouse."""
         self._call("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x, "y": y})
 
+    def press(self, x: float, y: float) -> None:
+        """Presses the left button of the mouse and keeps it down."""
+        self._call(
+            "Input.dispatchMouseEvent", {"type": "mousePressed", "x": x, "y": y, "button": "left", "clickCount": 1}
+        )
+
+    def let_go(self, x: float, y: float) -> None:
+        """Lets go of the button."""
+        self._call(
+            "Input.dispatchMouseEvent", {"type": "mouseReleased", "x": x, "y": y, "button": "left", "clickCount": 1}
+        )
+
     def hold(self, code: str) -> None:
         """Presses a key, such as `KeyD` or `Space`, and keeps it down."""
         self._call("Input.dispatchKeyEvent", {"type": "rawKeyDown", "code": code})

@@ -38,6 +38,9 @@ const WalkerPhysics = (() => {
       this.wanted = new Float64Array(rows); // reference acceleration
       this.miss = new Float64Array(rows); // constraint acceleration less the reference
       this.linear = new Float64Array(3 * dofs); // columns of a point's Jacobian
+      this.angular = new Float64Array(3 * dofs); // inertia of a body times each axis
+      // Angular velocity, and angular and linear acceleration of each frame, and of one point more.
+      [this.spin, this.twist, this.drag] = [0, 1, 2].map(() => new Float64Array(3 * bodies + 3));
       this.hessian = new Float64Array(dofs * dofs);
       this.loads = new Float64Array(model.spheres.length); // N on each sphere, in the last step
     }
@@ -139,47 +142,67 @@ const WalkerPhysics = (() => {
 
     // The mass matrix, and the forces of gravity and of turning masses: what it takes for no acceleration.
     weigh() {
-      const { model, dofs, bodies, velocities, axes, turn, place, mass, bias, linear } = this;
+      const { model, dofs, velocities, axes, turn, place, mass, bias, linear, angular, spin, twist, drag } = this;
       mass.fill(0);
       bias.fill(0);
-      model.hinges.forEach((hinge, k) => { mass[(ROOT_DOFS + k) * (dofs + 1)] = hinge.armature; });
-      // Angular velocity, and angular and linear acceleration of each frame where no velocity changes by itself.
-      const spin = new Float64Array(3 * bodies), twist = new Float64Array(3 * bodies), drag = new Float64Array(3 * bodies);
-      for (let b = 0, dof = 3; b < bodies; b++) {
-        const w = spin.subarray(3 * b, 3 * b + 3), alpha = twist.subarray(3 * b, 3 * b + 3), a = drag.subarray(3 * b, 3 * b + 3);
+      for (let k = 0; k < model.hinges.length; k++) mass[(ROOT_DOFS + k) * (dofs + 1)] = model.hinges[k].armature;
+      for (let b = 0, dof = 3; b < this.bodies; b++) {
+        const { parent, mass: m, com, inertia: [ix, iy, iz] } = model.bodies[b], p = 3 * parent, own = 3 * b;
+        // Angular velocity, and angular and linear acceleration of the frame where no velocity changes by itself.
+        let wx = 0, wy = 0, wz = 0, ax = 0, ay = 0, az = 0;
         if (b > 0) {
-          const p = 3 * model.bodies[b].parent, arm = [0, 1, 2].map((i) => place[3 * b + i] - place[p + i]);
-          w.set(spin.subarray(p, p + 3));
-          alpha.set(twist.subarray(p, p + 3));
-          const swing = cross(alpha, arm), pull = cross(w, cross(w, arm));
-          for (let i = 0; i < 3; i++) a[i] = drag[p + i] + swing[i] + pull[i];
-        }
+          [wx, wy, wz, ax, ay, az] = [spin[p], spin[p + 1], spin[p + 2], twist[p], twist[p + 1], twist[p + 2]];
+          this.carry(own, p, place[own] - place[p], place[own + 1] - place[p + 1], place[own + 2] - place[p + 2]);
+        } else drag.fill(0, 0, 3);
         for (; dof < dofs && this.bodyOf[dof] === b; dof++) {
-          const axis = axes.subarray(3 * dof, 3 * dof + 3), rate = velocities[dof];
-          const turned = b > 0 ? cross(w, axis) : [0, 0, 0]; // the root's rates are about its own axes, all at once
-          for (let i = 0; i < 3; i++) { alpha[i] += rate * turned[i]; w[i] += rate * axis[i]; }
+          const x = axes[3 * dof], y = axes[3 * dof + 1], z = axes[3 * dof + 2], rate = velocities[dof];
+          if (b > 0) { // the root's rates are about its own axes, all at once
+            ax += rate * (wy * z - wz * y);
+            ay += rate * (wz * x - wx * z);
+            az += rate * (wx * y - wy * x);
+          }
+          wx += rate * x;
+          wy += rate * y;
+          wz += rate * z;
         }
-        const { mass: m, com, inertia } = model.bodies[b], frame = turn.subarray(9 * b, 9 * b + 9);
-        const centre = this.pointOf(b, com), arm = [0, 1, 2].map((i) => centre[i] - place[3 * b + i]);
-        const about = [0, 1, 2].map((i) => [0, 1, 2].map((k) => frame[3 * i] * frame[3 * k] * inertia[0] + frame[3 * i + 1] * frame[3 * k + 1] * inertia[1] + frame[3 * i + 2] * frame[3 * k + 2] * inertia[2]));
-        const applied = (v) => about.map((line) => line[0] * v[0] + line[1] * v[1] + line[2] * v[2]);
-        const swing = cross(alpha, arm), pull = cross(w, cross(w, arm));
-        const force = [0, 1, 2].map((i) => m * (a[i] + swing[i] + pull[i] + (i === 2 ? GRAVITY_M_S2 : 0)));
-        const gyro = cross(w, applied(w)), moment = applied(alpha).map((value, i) => value + gyro[i]);
-        this.differentiate(b, centre);
-        const path = this.paths[b], angular = new Map(path.filter((dof) => dof >= 3).map((dof) => [dof, applied(axes.subarray(3 * dof, 3 * dof + 3))]));
+        spin[own] = wx; spin[own + 1] = wy; spin[own + 2] = wz;
+        twist[own] = ax; twist[own + 1] = ay; twist[own + 2] = az;
+        const t = 9 * b, cx = row(turn, t, com), cy = row(turn, t + 3, com), cz = row(turn, t + 6, com), end = 3 * this.bodies;
+        this.carry(end, own, cx, cy, cz); // the acceleration of the centre of mass, behind those of the frames
+        const fx = m * drag[end], fy = m * drag[end + 1], fz = m * (drag[end + 2] + GRAVITY_M_S2);
+        const about = (i, k) => turn[t + 3 * i] * turn[t + 3 * k] * ix + turn[t + 3 * i + 1] * turn[t + 3 * k + 1] * iy + turn[t + 3 * i + 2] * turn[t + 3 * k + 2] * iz;
+        const xx = about(0, 0), xy = about(0, 1), xz = about(0, 2), yy = about(1, 1), yz = about(1, 2), zz = about(2, 2);
+        const hx = xx * wx + xy * wy + xz * wz, hy = xy * wx + yy * wy + yz * wz, hz = xz * wx + yz * wy + zz * wz; // angular momentum
+        const mx = xx * ax + xy * ay + xz * az + wy * hz - wz * hy, my = xy * ax + yy * ay + yz * az + wz * hx - wx * hz, mz = xz * ax + yz * ay + zz * az + wx * hy - wy * hx;
+        this.differentiate(b, [place[own] + cx, place[own + 1] + cy, place[own + 2] + cz]);
+        const path = this.paths[b];
         for (let r = 0; r < path.length; r++) {
-          const i = path[r];
-          bias[i] += dot(linear, 3 * i, force, 0) + (i >= 3 ? dot(axes, 3 * i, moment, 0) : 0);
+          const i = path[r], at = 3 * i, x = axes[at], y = axes[at + 1], z = axes[at + 2];
+          bias[i] += linear[at] * fx + linear[at + 1] * fy + linear[at + 2] * fz;
+          if (i >= 3) {
+            bias[i] += x * mx + y * my + z * mz;
+            angular[at] = xx * x + xy * y + xz * z;
+            angular[at + 1] = xy * x + yy * y + yz * z;
+            angular[at + 2] = xz * x + yz * y + zz * z;
+          }
           for (let c = 0; c <= r; c++) {
             const k = path[c];
-            let value = m * dot(linear, 3 * i, linear, 3 * k);
-            if (i >= 3 && k >= 3) value += dot(axes, 3 * k, angular.get(i), 0);
+            let value = m * dot(linear, at, linear, 3 * k);
+            if (i >= 3 && k >= 3) value += dot(axes, 3 * k, angular, at);
             mass[i * dofs + k] += value;
             if (i !== k) mass[k * dofs + i] += value;
           }
         }
       }
+    }
+
+    // The acceleration of a point that a frame carries, from that of the frame: a + alpha x r + w x (w x r).
+    carry(into, from, x, y, z) {
+      const { spin, twist, drag } = this, wx = spin[from], wy = spin[from + 1], wz = spin[from + 2];
+      const vx = wy * z - wz * y, vy = wz * x - wx * z, vz = wx * y - wy * x;
+      drag[into] = drag[from] + twist[from + 1] * z - twist[from + 2] * y + wy * vz - wz * vy;
+      drag[into + 1] = drag[from + 1] + twist[from + 2] * x - twist[from] * z + wz * vx - wx * vz;
+      drag[into + 2] = drag[from + 2] + twist[from] * y - twist[from + 1] * x + wx * vy - wy * vx;
     }
 
     // Forces of motors and of passive damping.
@@ -332,7 +355,6 @@ const WalkerPhysics = (() => {
 
   // --- small linear algebra ---
 
-  const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
   const dot = (a, i, b, k) => a[i] * b[k] + a[i + 1] * b[k + 1] + a[i + 2] * b[k + 2];
   const row = (matrix, begin, v) => matrix[begin] * v[0] + matrix[begin + 1] * v[1] + matrix[begin + 2] * v[2];
 
@@ -348,7 +370,11 @@ const WalkerPhysics = (() => {
     return sum;
   }
 
-  const matrixTimes = (matrix, v, size) => Float64Array.from({ length: size }, (_, i) => dotRow(matrix, i * size, v, size));
+  function matrixTimes(matrix, v, size) {
+    const result = new Float64Array(size);
+    for (let i = 0; i < size; i++) result[i] = dotRow(matrix, i * size, v, size);
+    return result;
+  }
 
   function product(a, b) {
     const result = new Float64Array(9);
