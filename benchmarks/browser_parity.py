@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -123,21 +123,21 @@ def _hash_rows(rows: list[Tensor], count: int, before: int) -> int:
 
 
 _PLAY = """
-async (wasm, description, bot, frames) => {
+async (wasm, description, bot, frames, gameSeed, actionSeed) => {
   const engine = await LudusEngine.load(wasm, description);
-  engine.reset(%d);
+  engine.reset(gameSeed);
   if (bot !== null) engine.setBot(engine.seats - 1, bot);
   const began = performance.now();
-  const found = engine.randomKeys(%d, frames);
+  const found = engine.randomKeys(actionSeed, frames);
   return [found, (performance.now() - began) / 1000];
 }
-""" % (GAME_SEED, ACTION_SEED)
+"""
 
 _DECIDE = """
-async (wasm, description, policyDescription, policyBytes, bot, frames) => {
+async (wasm, description, policyDescription, policyBytes, bot, frames, gameSeed) => {
   const engine = await LudusEngine.load(wasm, description);
   const policy = engine.addPolicy(policyBytes, policyDescription);
-  engine.reset(%d);
+  engine.reset(gameSeed);
   if (bot !== null) engine.setBot(engine.seats - 1, bot);
   let spent = 0;
   for (let frame = 0; frame < 2 * frames; frame++) {
@@ -149,7 +149,7 @@ async (wasm, description, policyDescription, policyBytes, bot, frames) => {
   }
   return spent / frames;
 }
-""" % GAME_SEED
+"""
 
 
 def run_in_node(function: str, *arguments: object) -> Any:  # noqa: ANN401 - JSON
@@ -241,7 +241,7 @@ def compare(world: str, frames: int, skipped: list[str]) -> bool:
                 found[machine] = play_in_python(program, frames, bot, machine)
             else:
                 run = run_in_node if machine == "node" else run_in_chromium
-                value, seconds = run(_PLAY, wasm, program.describe(), bot, frames)
+                value, seconds = run(_PLAY, wasm, program.describe(), bot, frames, GAME_SEED, ACTION_SEED)
                 found[machine] = Played(value, -1, seconds)
         episodes = max(each.episodes for each in found.values())
         hashes = " | ".join(f"{name} {each.hash:08x} in {each.seconds:,.1f} s" for name, each in found.items())
@@ -262,16 +262,17 @@ def untrained(preset: str, world: str) -> Policy:
 
 def time_agents(frames: int) -> None:
     """Print bytes and milliseconds per decision of agents, in every JavaScript engine that is here."""
-    agents: Mapping[str, tuple[str, Callable[[], PackedPolicy]]] = {
-        "brawl quick": ("brawl", lambda: pack_policy(untrained("quick", "brawl"))),
-        "brawl competition, int8": ("brawl", lambda: pack_policy(untrained("competition", "brawl"), "int8")),
-        **{name: (world, lambda name=name: pack_agent(Agent.load(name)))  # type: ignore[misc]
-           for name, world in (("rookie", "brawl"), ("champion", "brawl"), ("novice", "rocket"), ("striker", "rocket"))},
-    }  # fmt: skip
-    for name, (world, pack) in agents.items():
-        packed, program = pack(), capture_world(world)
+    agents: dict[str, tuple[str, PackedPolicy]] = {
+        "brawl quick": ("brawl", pack_policy(untrained("quick", "brawl"))),
+        "brawl competition, int8": ("brawl", pack_policy(untrained("competition", "brawl"), "int8")),
+    }
+    for name in ("rookie", "champion", "novice", "striker"):
+        agent = Agent.load(name)
+        agents[name] = (agent.spec.name, pack_agent(agent))
+    for name, (world, packed) in agents.items():
+        program = capture_world(world)
         wasm, bot = compile_program(program), find_world(world).default_opponent
-        given = (_DECIDE, wasm, program.describe(), packed.description, packed.data, bot, frames)
+        given = (_DECIDE, wasm, program.describe(), packed.description, packed.data, bot, frames, GAME_SEED)
         times = {}
         if shutil.which("node"):
             times["node"] = run_in_node(*given)
@@ -292,7 +293,8 @@ def main() -> None:
     if asked.agents:
         time_agents(min(asked.frames, 1_000))
         return
-    if not all([compare(world, asked.frames, asked.skip) for world in asked.worlds]):
+    results = [compare(world, asked.frames, asked.skip) for world in asked.worlds]
+    if not all(results):
         raise SystemExit(1)
 
 

@@ -62,7 +62,9 @@ def test_it_opens_with_a_game_and_a_button_to_play(browser: Any, champion_page: 
 def test_a_person_wins_against_a_bot_that_stands_still_and_the_replay_goes_as_recorded(
     browser: Any, champion_page: Path, tmp_path: Path
 ) -> None:
-    _open(browser, champion_page, "seed=4&play&against=constant")  # with this seed the first seat starts on the high ground
+    _open(
+        browser, champion_page, "seed=4&play&against=constant"
+    )  # with this seed the first seat starts on the high ground
     browser.hold("KeyD")
     browser.wait(f"{STEP} >= 8")
     browser.hold("Space")  # over the gap

@@ -36,7 +36,7 @@ def share(
     file = out or Path(short_name(agent).replace("/", "-") + PAGE_SUFFIX)
     page = share_agent(agent, file, against=against or (), snapshots=snapshots, overwrite=overwrite)
     for name in page.left_out:
-        print_warning(f"the earlier self at {name} is left out: the page would be too large")
+        print_warning(f"the earlier self {name} is left out: the page would be too large")
     if json:
         print_json(page.describe())
         return

@@ -31,7 +31,8 @@ class Rotary(nn.Module):
         pairs = head_size // 2
         exponents = torch.arange(pairs, dtype=torch.float64) / max(pairs - 1, 1)
         self.turns = torch.round(_FASTEST_TURNS * (_SLOWEST_TURNS / _FASTEST_TURNS) ** exponents)
-        angles = torch.outer(torch.arange(ROTARY_PERIOD, dtype=torch.float64), self.turns) * (2.0 * math.pi / ROTARY_PERIOD)
+        steps = torch.arange(ROTARY_PERIOD, dtype=torch.float64)
+        angles = torch.outer(steps, self.turns) * (2.0 * math.pi / ROTARY_PERIOD)
         self.register_buffer("cosines", angles.cos().float(), persistent=False)
         self.register_buffer("sines", angles.sin().float(), persistent=False)
 

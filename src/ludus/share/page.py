@@ -27,14 +27,14 @@ from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent, find_checkpoint
 from ludus.policies.shipped import describe_agent, find_agent_path, is_agent
 from ludus.reports.model_card import run_folder_of
 from ludus.reports.page.document import embedded, fill_page, read_asset
-from ludus.share.policy import check_supported, pack_policy
+from ludus.share.precision import LOSSLESS_BYTES, pack_agent
 from ludus.share.viewer import is_viewer, page_program
 from ludus.share.wasm import compile_program
 from ludus.store import CheckpointStore, read_manifest
 from ludus.training.checkpointing import SNAPSHOTS_FOLDER
 
 PAGE_SUFFIX = ".html"
-MOST_BYTES = 4_000_000  # of a page; earlier selves that do not fit are left out
+MOST_BYTES = 2_000_000  # of a page; earlier selves that do not fit are left out
 _SHARED = ("elements.js",)  # scripts of a report's page
 _SCRIPTS = ("engine.js", "input.js", "recorder.js", "minds.js")  # in the order in which they are read
 _MAIN, _STYLE, _TEMPLATE = "page.js", "page.css", "page.html"
@@ -119,7 +119,7 @@ def share_agent(
         players += _others(against, env)
         earlier = _earlier_selves(agent, snapshots, env)
         bots = [SharedPlayer(name, name, "bot") for name in program.bots]
-        document = _document(agent, loaded, env, [*players, *bots])
+        document = _document(agent, env, [*players, *bots])
         document["engine"] = {"wasm": _packed(compile_program(program)), "description": program.describe()}
         world = find_world(loaded.spec.id)
         game: BrowserGame = resolve(world.browser) if world.browser is not None else BrowserGame()
@@ -128,6 +128,7 @@ def share_agent(
     shown, left_out = _that_fit(earlier, room)
     players += shown
     document["players"] = [player.document() for player in (*players, *bots)]
+    document["about"] = _about(agent, loaded, players)
     page = _page(document, game)
     make_folder(file.parent)
     write_text_atomic(file, page)
@@ -149,7 +150,7 @@ def _page(document: Mapping[str, JSON], game: BrowserGame) -> str:
     )
 
 
-def _document(agent: str, loaded: Agent, env: BatchedEnv, players: Sequence[SharedPlayer]) -> dict[str, JSON]:
+def _document(agent: str, env: BatchedEnv, players: Sequence[SharedPlayer]) -> dict[str, JSON]:
     """Return the data of the page, but for the engine and what the world's scripts need."""
     display, name = display_of(env.spec.id), players[0].name
     config, digests = recorded_settings(env)
@@ -178,7 +179,6 @@ def _document(agent: str, loaded: Agent, env: BatchedEnv, players: Sequence[Shar
         "key_lines": list(display.key_lines),
         "held": held,
         "demo_bot": display.bots[-1] if display.bots else "",
-        "about": _about(agent, loaded, players),
     }
 
 
@@ -203,15 +203,22 @@ def _about(agent: str, loaded: Agent, players: Sequence[SharedPlayer]) -> list[J
 
 
 def _losses(description: JSON) -> str:
-    """Return what storing the weights in fewer bytes has lost."""
-    return str(description.get("matrices", "")) if isinstance(description, dict) else ""
+    """Return what storing the weights in fewer bytes has lost; empty for a bot."""
+    said = description.get("precision") if isinstance(description, dict) else None
+    if not isinstance(said, dict):
+        return ""
+    if not said["decisions"]:
+        return f"{said['matrices']}, as trained: nothing is lost"
+    return (
+        f"{said['matrices']}: of {said['decisions']:,} decisions {said['changed']:.2%} have another most likely "
+        f"action, and probabilities differ by at most {said['probability']:.4f}"
+    )
 
 
-def _player(identity: str, name: str, kind: str, agent: Agent, env: BatchedEnv, note: str = "") -> SharedPlayer:
+def _player(identity: str, name: str, kind: str, agent: Agent, env: BatchedEnv) -> SharedPlayer:
     agent.check_world(env.spec)
-    check_supported(agent.policy)
-    packed = pack_policy(agent.policy)
-    return SharedPlayer(identity, name, kind, note, packed.data, packed.description)
+    packed = pack_agent(agent, LOSSLESS_BYTES if kind == "agent" else 0)
+    return SharedPlayer(identity, name, kind, data=packed.data, description=packed.description)
 
 
 def _others(names: Sequence[str], env: BatchedEnv) -> list[SharedPlayer]:
@@ -247,7 +254,8 @@ def _earlier_selves(agent: str, count: int, env: BatchedEnv) -> list[SharedPlaye
     for steps in _spread(sorted(found), count):
         try:
             self_ = Agent.load(found[steps])
-            players.append(_player(f"snapshot-{steps}", f"{_short(steps)} steps", "snapshot", self_, env))
+            name = f"after {_short(steps)} steps" if steps else "untrained"
+            players.append(_player(f"snapshot-{steps}", name, "snapshot", self_, env))
         except (CheckpointError, UnsupportedError):
             continue  # damaged, or from before the network was changed
     return [replace(player, note=f"level {level} of {len(players)}") for level, player in enumerate(players, 1)]

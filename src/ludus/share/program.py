@@ -74,9 +74,9 @@ class StructArgument:
 
 @dataclass(frozen=True, slots=True)
 class NumberArgument:
-    """A number, as C++ writes it."""
+    """A number, as it lies in memory."""
 
-    text: str
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,11 +314,8 @@ class _Capture:
             return self._array(name, kind.dtype, value)
         if hasattr(kind, "vars"):
             return self._struct(kind, value)
-        number = value.value if hasattr(value, "value") else value
-        if isinstance(number, bool | int):
-            return NumberArgument(str(int(number)))
-        if isinstance(number, float):
-            return NumberArgument(f"{number.hex()}f")
+        if isinstance(value, ctypes._SimpleCData):  # noqa: SLF001 - which ctypes documents
+            return NumberArgument(bytes(value))
         raise UnsupportedError(f"argument {name} of a kernel cannot be captured: {type(value).__name__}")
 
     def _struct(self, kind: Any, value: Any) -> Argument:  # noqa: ANN401 - Warp's types

@@ -12,13 +12,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeAlias
 
 import warp as wp
 
@@ -29,7 +30,7 @@ from ludus.share.program import (
     SEED,
     Argument,
     ArrayArgument,
-    Buffer,
+    Launch,
     NumberArgument,
     Program,
     RecordArgument,
@@ -37,6 +38,8 @@ from ludus.share.program import (
 )
 
 logger = logging.getLogger(__name__)
+
+_Flat: TypeAlias = ArrayArgument | StructArgument | NumberArgument
 
 RANDOM_HOLD = 4  # frames for which `play_random` holds an action
 _COMMON = (
@@ -51,7 +54,24 @@ _LINK_FLAGS = (
     *("-Wl,-z,stack-size=262144",),
 )
 _CTYPES = {"int8": "signed char", "float32": "float", "int64": "int32_t"}  # of an action
+_SLOT = "struct Slot { const void* data; int ndim; int shape[4]; int strides[4]; };\n"  # of an argument
+_BIND = """
+template <typename T>
+static void bind_array(wp::array_t<T>& array, const Slot& slot)
+{
+    array.data = static_cast<T*>(const_cast<void*>(slot.data));
+    array.grad = nullptr;
+    for (int axis = 0; axis < 4; ++axis) {
+        array.shape.dims[axis] = slot.shape[axis];
+        array.strides[axis] = slot.strides[axis];
+    }
+    array.ndim = slot.ndim;
+    array.flags = 0;
+}
+
+"""
 _FIRST_DEFINITION = re.compile(r"^(?:struct|static|template|extern|inline|CUDA_CALLABLE)\b", re.MULTILINE)
+_INCLUDED = '#include "program.h"'
 _EXPORT = re.compile(r"^EXPORT [^(]*?(\w+)\(", re.MULTILINE)
 
 
@@ -67,7 +87,7 @@ def compile_program(program: Program) -> bytes:
     if importlib.util.find_spec("ziglang") is None:
         raise MissingDependencyError("the compiler in ziglang", "web", "building a game for the browser")
     header, *units = _units(program)
-    keys = [_key(unit.name, unit.source, *unit.flags, header.source) for unit in units]
+    keys = [_key(unit.source, *unit.flags, header.source if _INCLUDED in unit.source else "") for unit in units]
     exports = [found for unit in units for found in _EXPORT.findall(unit.source)]
     whole = cache_folder() / f"{_key(*keys, *_LINK_FLAGS)}.wasm"
     if whole.is_file():
@@ -111,18 +131,25 @@ def _key(*parts: str) -> str:
 
 
 def _units(program: Program) -> Iterator[_Unit]:
-    header = _header(program)
-    yield _Unit("program.h", header, ())
+    yield _Unit("program.h", _header(program), ())
     assets = files("ludus.share") / "assets"
     yield _Unit("engine.cpp", (assets / "engine.cpp").read_text(encoding="utf-8"), _ENGINE_FLAGS)
     yield _Unit("policy.cpp", (assets / "policy.cpp").read_text(encoding="utf-8"), _POLICY_FLAGS)
     yield _Unit("memory.cpp", _memory(program), _ENGINE_FLAGS)
     for number, (module, source) in enumerate(program.sources.items()):
+        launches = {launch.kernel: launch for launch in _launches(program) if launch.module == module}
+        starters = "".join(_starter(program, launches[kernel]) for kernel in sorted(launches))
         # Modules that share structs define the same functions of them: each gets a namespace of its own.
         begin = _FIRST_DEFINITION.search(source)
         place = begin.start() if begin else len(source)
-        inner = f"namespace module_{number} {{\n{source[place:]}{_glue(program, module)}}}\n"
+        space = re.sub(r"\W", "_", module)
+        inner = f"namespace {space} {{\n{source[place:]}{_SLOT}{_BIND}{starters}}}\n"
         yield _Unit(f"module{number}.cpp", source[:place] + inner, _KERNEL_FLAGS)
+
+
+def _launches(program: Program) -> Iterator[Launch]:
+    for launches in program.operations.values():
+        yield from launches
 
 
 def _compile(unit: _Unit, target: Path, folder: Path) -> None:
@@ -166,6 +193,7 @@ def _header(program: Program) -> str:
             "typedef long long int64_t; typedef unsigned long size_t;",
             '#define EXPORT __attribute__((visibility("default")))',
             "struct Buffer { unsigned char* data; uint32_t bytes; const unsigned char* image; bool is_reset; };",
+            _SLOT,
             "struct SeedWord { uint32_t buffer; uint32_t offset; };",
             *(f"#define {name} {value}" for name, value in constants.items()),
             f"typedef {_CTYPES[action.dtype]} action_t;",
@@ -173,7 +201,6 @@ def _header(program: Program) -> str:
             f"static const SeedWord SEED_WORDS[] = {{{_rows(program.seed_words)}}};",
             f"static const uint32_t HASHED[] = {{{', '.join(map(str, hashed))}}};",
             f"static const uint32_t ACTION_COUNTS[] = {{{', '.join(map(str, action.counts))}}};",
-            'extern "C" void bind_arguments();',
             *(f'extern "C" void run_{name}();' for name in ("step", "restart", "observe", "act_bots")),
             "",
         )
@@ -185,110 +212,71 @@ def _rows(rows: Sequence[tuple[int, int]]) -> str:
 
 
 def _memory(program: Program) -> str:
-    """Return the buffers, and the operations as calls of launches."""
-    lines = ['#include "program.h"', 'extern "C" {']
+    """Return the buffers, and the operations as launches with their arguments."""
+    lines = [_INCLUDED, 'extern "C" {']
     rows = []
     for number, buffer in enumerate(program.buffers):
         image = "nullptr"
         if buffer.is_reset and any(buffer.data):
             image = f"image_{number}"
-            lines.append(f"static const unsigned char {image}[] = {{{_bytes(buffer)}}};")
-        content = "" if buffer.is_reset or not any(buffer.data) else f" = {{{_bytes(buffer)}}}"
-        lines.append(f"alignas(16) unsigned char buffer_{number}[{max(len(buffer.data), 16)}]{content};")
+            lines.append(f"static const unsigned char {image}[] = {{{_bytes(buffer.data)}}};")
+        content = "" if buffer.is_reset or not any(buffer.data) else f" = {{{_bytes(buffer.data)}}}"
+        lines.append(f"alignas(16) static unsigned char buffer_{number}[{max(len(buffer.data), 16)}]{content};")
         rows.append(f"{{buffer_{number}, {len(buffer.data)}, {image}, {str(buffer.is_reset).lower()}}}")
-    calls: dict[str, list[str]] = {name: [] for name in ("step", "restart", "observe", "act_bots")}
-    for operation, number in _numbered(program):
-        calls[operation].append(f"launch_{number}();")
-        lines.append(f"void launch_{number}();")
-    binds = [f"bind_{number}();" for number in range(len(program.sources))]
-    lines += [f"void {bind}" for bind in binds]
-    lines.append(f"void bind_arguments() {{ {' '.join(binds)} }}")
-    lines += [f"void run_{name}() {{ {' '.join(body)} }}" for name, body in calls.items()]
+    lines += [
+        f"void launch_{kernel}(unsigned, const Slot*);"
+        for kernel in sorted({each.kernel for each in _launches(program)})
+    ]
+    for operation in ("step", "restart", "observe", "act_bots"):
+        body = [_call(launch) for launch in program.operations.get(operation, ())]
+        lines.append(f"void run_{operation}() {{\n{chr(10).join(body)}\n}}")
     return "\n".join((*lines, "}", f"extern const Buffer BUFFERS[] = {{{', '.join(rows)}}};", ""))
 
 
-def _bytes(buffer: Buffer) -> str:
-    return ",".join(map(str, buffer.data))
+def _bytes(data: bytes) -> str:
+    return ",".join(map(str, data))
 
 
-def _numbered(program: Program) -> Iterator[tuple[str, int]]:
-    """Yield the operation of each launch with the launch's number."""
-    number = 0
-    for operation, launches in program.operations.items():
-        for _ in launches:
-            yield operation, number
-            number += 1
+def _call(launch: Launch) -> str:
+    """Return a block that launches a kernel with its arguments."""
+    numbers, slots = [], []
+    for place, (_, argument) in enumerate(_flat(launch.arguments)):
+        if isinstance(argument, NumberArgument):
+            numbers.append(f"alignas(8) static const unsigned char number_{place}[] = {{{_bytes(argument.data)}}};")
+            slots.append(f"{{number_{place}}}")
+        elif isinstance(argument, ArrayArgument):
+            shape, strides = (", ".join(map(str, each)) for each in (argument.shape, argument.strides))
+            slots.append(f"{{buffer_{argument.buffer}, {len(argument.shape)}, {{{shape}}}, {{{strides}}}}}")
+        else:
+            slots.append(f"{{buffer_{argument.buffer}}}")
+    table = f"static const Slot slots[] = {{{', '.join(slots)}}};"
+    return f"{{ {' '.join(numbers)} {table} launch_{launch.kernel}({launch.threads}, slots); }}"
 
 
-def _glue(program: Program, module: str) -> str:
-    """Return what comes after a module's source: the packed arguments of its launches, and functions that run them."""
-    numbered = list(enumerate(launch for launches in program.operations.values() for launch in launches))
-    own = [(number, launch) for number, launch in numbered if launch.module == module]
-    lines = [_GLUE]
-    binding: list[str] = []
-    used = sorted({place for _, launch in own for _, argument in launch.arguments for place in _buffers(argument)})
-    lines.append('extern "C" {')
-    lines += [f"extern unsigned char buffer_{number}[];" for number in used]
-    for number, launch in own:
-        lines.append(f"alignas(16) static unsigned char packed_{number}[sizeof(wp_args_{launch.kernel})];")
-        place = f"reinterpret_cast<wp_args_{launch.kernel}*>(packed_{number})"
-        copies = []
-        for name, argument in launch.arguments:
-            if isinstance(argument, StructArgument):
-                copies.append(_copy(f"{place}->{name}", argument.buffer, len(program.buffers[argument.buffer].data)))
-            else:
-                binding += _bind(program, f"{place}->{name}", argument)
-        body = f"wp::launch_bounds_t<1> dim = {{{{{launch.threads}}}, {launch.threads}, 1}};"
-        lines.append(
-            f"void launch_{number}() {{ {' '.join(copies)} {body} {launch.kernel}_cpu_forward(&dim, {place}); }}"
-        )
-    module_number = list(program.sources).index(module)
-    lines.append(f"void bind_{module_number}() {{\n{chr(10).join(binding)}\n}}")
-    return "\n".join((*lines, "}", ""))
+def _starter(program: Program, launch: Launch) -> str:
+    """Return a function that launches a kernel with the arguments in a table.
+
+    It depends on the kernel alone, so that what is compiled serves all settings of a world.
+    """
+    lines = []
+    for place, (name, argument) in enumerate(_flat(launch.arguments)):
+        if isinstance(argument, ArrayArgument):
+            lines.append(f"bind_array(args.{name}, slots[{place}]);")
+            continue
+        size = len(argument.data if isinstance(argument, NumberArgument) else program.buffers[argument.buffer].data)
+        lines.append(f'static_assert(sizeof(args.{name}) == {size}, "layout of {name}");')
+        lines.append(f"__builtin_memcpy(&args.{name}, slots[{place}].data, {size});")
+    return (
+        f'extern "C" void launch_{launch.kernel}(unsigned threads, const Slot* slots)\n{{\n'
+        f"wp_args_{launch.kernel} args;\n{chr(10).join(lines)}\n"
+        f"wp::launch_bounds_t<1> dim = {{{{threads}}, threads, 1}};\n{launch.kernel}_cpu_forward(&dim, &args);\n}}\n"
+    )
 
 
-_GLUE = """
-template <typename T>
-static void bind_array(wp::array_t<T>& array, void* data, int ndim, const int* shape, const int* strides)
-{
-    array.data = static_cast<T*>(data);
-    array.grad = nullptr;
-    for (int axis = 0; axis < 4; ++axis) {
-        array.shape.dims[axis] = axis < ndim ? shape[axis] : 0;
-        array.strides[axis] = axis < ndim ? strides[axis] : 0;
-    }
-    array.ndim = ndim;
-    array.flags = 0;
-}
-"""
-
-
-def _buffers(argument: Argument) -> Iterator[int]:
-    if isinstance(argument, ArrayArgument | StructArgument):
-        yield argument.buffer
-    elif isinstance(argument, RecordArgument):
-        for _, part in argument.fields:
-            yield from _buffers(part)
-
-
-def _copy(target: str, buffer: int, size: int) -> str:
-    """Copy a struct: its layout is the same everywhere, and a page may have changed it."""
-    check = f'static_assert(sizeof({target}) == {size}, "layout");'
-    return f"{check} __builtin_memcpy(&{target}, buffer_{buffer}, {size});"
-
-
-def _bind(program: Program, target: str, argument: Argument) -> Iterator[str]:
-    """Yield statements that set an argument once."""
-    if isinstance(argument, ArrayArgument):
-        shape, strides = (", ".join(map(str, each)) for each in (argument.shape, argument.strides))
-        yield (
-            f"{{ const int shape[] = {{{shape}}}, strides[] = {{{strides}}}; "
-            f"bind_array({target}, buffer_{argument.buffer}, {len(argument.shape)}, shape, strides); }}"
-        )
-    elif isinstance(argument, NumberArgument):
-        yield f"{target} = {argument.text};"
-    elif isinstance(argument, StructArgument):
-        yield _copy(target, argument.buffer, len(program.buffers[argument.buffer].data))
-    else:
-        for name, part in argument.fields:
-            yield from _bind(program, f"{target}.{name}", part)
+def _flat(arguments: Iterable[tuple[str, Argument]], prefix: str = "") -> Iterator[tuple[str, _Flat]]:
+    """Yield arguments by their paths; fields of a struct with arrays one by one."""
+    for name, argument in arguments:
+        if isinstance(argument, RecordArgument):
+            yield from _flat(argument.fields, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", argument

@@ -1,7 +1,7 @@
 // The game in a web page: memory of the captured program, its operations, and what a page needs around them.
 //
-// `ludus.share.wasm` writes the tables that are declared here, one launch function per kernel, and compiles all of it
-// for wasm32 without a C library. Python's side of `hash` is `zlib.crc32`, that of `mix` is `ludus.core.random`.
+// `ludus.share.wasm` writes the tables that `program.h` declares and a function per kernel that launches it, and compiles
+// all of it for wasm32 without a C library. Python's side of `hash` is `zlib.crc32`, that of `mix` is `ludus.core.random`.
 
 #include "program.h"
 
@@ -40,6 +40,9 @@ double fabs(double x) { return __builtin_fabs(x); }
 double floor(double x) { return __builtin_floor(x); }
 double ceil(double x) { return __builtin_ceil(x); }
 int abs(int x) { return x < 0 ? -x : x; }
+int _wp_isnan(double x) { return x != x; }
+int _wp_isinf(double x) { return x - x != 0.0 && x == x; }
+int _wp_isfinite(double x) { return x - x == 0.0; }
 void _wp_assert(const char*, const char*, unsigned) { __builtin_trap(); }
 
 // Counter-based random numbers; see ludus.core.random.
@@ -64,7 +67,6 @@ EXPORT void start() {
         for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ (value & 1 ? 0xEDB88320u : 0);
         crc_table[i] = value;
     }
-    bind_arguments();
 }
 
 // Address of a buffer, in the order of the description.

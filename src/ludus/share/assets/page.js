@@ -40,7 +40,7 @@ function startPage(data) {
   page.append(make("header", {}, make("p", { class: "mark" }, "LUDUS"), make("h1", {}, data.title), make("p", { class: "sub" }, data.subtitle)),
     make("section", { class: "game" }, touch.stick, stage, touch.buttons), bar, minds,
     make("div", { class: "grid below" }, keyHelp(), about()));
-  const screen = { view: {}, paintedAt: 0 };
+  const screen = { view: {}, ratio: Math.min(window.devicePixelRatio || 1, 2), slow: 0 };
 
   function playerSelect(label, withYou, choose) {
     const select = make("select", { "aria-label": label, onchange: () => choose(select.value) });
@@ -54,9 +54,9 @@ function startPage(data) {
   }
 
   function keyHelp() {
-    const rows = data.keys.map(([name, meaning]) => make("tr", {}, make("th", {}, make("kbd", {}, name.toUpperCase())), make("td", {}, meaning)));
-    const general = [["P", "pause"], ["R", "rematch"], ...(world.views ? [["C", "camera"]] : [])];
-    rows.push(...general.map(([name, meaning]) => make("tr", {}, make("th", {}, make("kbd", {}, name)), make("td", {}, meaning))));
+    const general = [["p", "pause"], ["r", "rematch"], ...(world.views ? [["c", "camera"]] : [])];
+    const caps = (names) => names.split(" or ").filter((name) => !(world.unusedKeys || []).includes(name)).map((name) => make("kbd", {}, name.toUpperCase()));
+    const rows = [...data.keys, ...general].map(([names, meaning]) => make("tr", {}, make("th", {}, caps(names)), make("td", {}, meaning)));
     return make("section", { class: "card" }, make("h2", {}, "Keys"), make("table", { class: "rows keys" }, make("tbody", {}, rows)),
       make("p", { class: "sub" }, world.padHelp));
   }
@@ -73,7 +73,7 @@ function startPage(data) {
   const policies = new Map(); // by id, once their weights are unpacked
   const game = {
     seats: [YOU, main], seed: 0, steps: 0, behind: 0, speed: 1, isPaused: true, isOver: false, isDemo: false, wait: 0, hold: 0, held: 0, before: null, now: null,
-    recorder: null, result: null, turn: 0, noise: [],
+    recorder: null, result: null, turn: 0, noise: [], focusing: 0,
   };
   const person = () => game.seats.indexOf(YOU);
   const rivalSeat = () => (person() < 0 ? 1 : 1 - person());
@@ -89,6 +89,7 @@ function startPage(data) {
     const turn = ++game.turn;
     await Promise.all(game.seats.map(ready));
     if (turn !== game.turn) return; // another match was begun meanwhile
+    const isAnotherDemo = demo && game.isDemo;
     Object.assign(game, { seed, steps: 0, behind: 0, isOver: false, isDemo: demo, result: null, wait: demo || person() < 0 ? 0 : 1.2, hold: 0, held: 0 });
     engine.reset(seed);
     game.seats.forEach((id, seat) => {
@@ -105,7 +106,7 @@ function startPage(data) {
     input.release();
     game.isPaused = false;
     if (!demo && document.activeElement !== seedField) canvas.focus({ preventScroll: true });
-    update();
+    if (!isAnotherDemo) update(); // else the menu stays as it is: somebody may be choosing
   }
 
   function advance() {
@@ -190,7 +191,7 @@ function startPage(data) {
         side >= 0 ? button(["you are ", make("b", { class: `team-${side}` }, world.sides[side])], swap, { "aria-label": `you are ${world.sides[side]}; switch sides` }) : null,
         game.isDemo ? button("Watch", () => { game.seats = [main, rival.id]; begin(); }) : button(person() < 0 ? "Play yourself" : "Watch", watch),
         game.isOver ? button("Download replay", download) : null),
-      game.isDemo ? make("p", { class: "hint for-keys" }, data.key_lines.map((line) => [line.replace(/ {3}/g, " \u00b7 "), make("br")])) : null,
+      game.isDemo ? make("p", { class: "hint for-keys" }, (world.keyLines || data.key_lines).map((line) => [line.replace(/ {3}/g, " \u00b7 "), make("br")])) : null,
       game.isDemo ? make("p", { class: "hint for-touch" }, world.touchHelp) : null]);
   }
   const rival = { id: main, side: 0 };
@@ -210,7 +211,9 @@ function startPage(data) {
     root.state = game.isDemo ? "menu" : game.isOver ? "over" : game.isPaused ? "paused" : "playing";
     root.winner = game.isOver ? String(game.result.winner) : "";
     root.seed = game.seed;
-    if (isMenu && !game.isDemo) menu.querySelector(".primary").focus({ preventScroll: true });
+    // Who still presses jump when a match ends does not mean the button.
+    clearTimeout(game.focusing);
+    game.focusing = setTimeout(() => { if (!menu.hidden && !menu.contains(document.activeElement)) menu.querySelector(".primary").focus({ preventScroll: true }); }, game.isOver ? 1200 : 0);
   }
 
   // --- what the agents think ---
@@ -257,7 +260,10 @@ function startPage(data) {
   }
   function paint(elapsed) {
     if (!game.now) return;
-    const ratio = Math.min(window.devicePixelRatio || 1, 2), width = Math.max(canvas.clientWidth, 120), height = Math.max(canvas.clientHeight, 90);
+    // A machine that paints fewer than 40 pictures a second for a while gets coarser ones.
+    screen.slow = elapsed > 0.025 ? screen.slow + 1 : Math.max(screen.slow - 2, 0);
+    if (screen.slow > 60 && screen.ratio > 0.8) { screen.ratio *= 0.75; screen.slow = 0; }
+    const { ratio } = screen, width = Math.max(canvas.clientWidth, 120), height = Math.max(canvas.clientHeight, 90);
     if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);

@@ -36,7 +36,7 @@ LIVE.brawl = (() => {
     const spread = (values) => Math.max(...values) - Math.min(...values), middle = (values) => (Math.max(...values) + Math.min(...values)) / 2;
     const wide = Math.min(Math.max(spread(xs) + 6.5, (spread(ys) + 6) * aspect, least), 28.4), room = Math.max(14.2 - wide / 2, 0);
     const aim = isCalm ? { x: 0, y: 0.2, width: Math.max(19.6, 12 * aspect) }
-      : { x: Math.min(Math.max(0.75 * middle(xs), -room), room), y: Math.min(Math.max(0.75 * middle(ys) - 0.2, -3.5), 3), width: wide };
+      : { x: Math.min(Math.max(0.75 * middle(xs), -room), room), y: Math.min(Math.max(0.8 * middle(ys), -3.5), 4), width: wide };
     const share = view.camera ? 1 - Math.exp(-3.5 * elapsed) : 1, from = view.camera || aim;
     view.camera = Object.fromEntries(Object.keys(aim).map((name) => [name, brawlLerp(from[name], aim[name], share)]));
     return view.camera;

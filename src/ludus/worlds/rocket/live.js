@@ -167,7 +167,8 @@ LIVE.rocket = (() => {
       ],
       pad: { 0: "space", 1: "left shift", 2: "x", 4: "q", 5: "e", 6: "s", 7: "w", 3: "c" },
     },
-    leftOut: ["left ctrl", "right ctrl"], // with W the browser would close the page
+    unusedKeys: ["left ctrl", "right ctrl"], // with W the browser would close the page
+    keyLines: ["W S drive, nose down and up   A D steer   Q E roll   Space jump, dodge", "Shift boost   X slide   C camera"],
     touchHelp: "The stick steers, and tilts the nose in the air; hold Drive; Jump twice with the stick to dodge.",
     padHelp: "Gamepad: stick steers, right trigger drives, left trigger brakes, A jump, B boost, X slide, shoulders roll, Y camera, Start pause.",
   };

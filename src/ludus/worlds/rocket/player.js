@@ -39,8 +39,8 @@ function rocketCarFaces() {
     const rim = (part, at, reach) => { const angle = (2 * Math.PI * (part + 0.5)) / 8; return [x + reach * Math.cos(angle), at, z + reach * Math.sin(angle)]; };
     const quad = (corners, flips) => (flips ? corners.reverse() : corners);
     for (let part = 0; part < 8; part++) add("tyre", quad([rim(part, y, radius), rim(part, outer, radius), rim(part + 1, outer, radius), rim(part + 1, y, radius)], left < 0), wheel);
-    [[radius, "tyre", outer], [0.55 * radius, "hub", outer + left * 0.5]].forEach(([reach, part, at]) => [0, 2, 4].forEach((k) =>
-      add(part, quad([rim(7, at, reach), rim(k, at, reach), rim(k + 1, at, reach), rim(k + 2, at, reach)], left > 0), wheel)));
+    [[radius, "tyre", outer, left > 0], [0.55 * radius, "hub", outer + left * 0.5, left > 0], [radius, "tyre", y, left < 0]].forEach(([reach, part, at, flips]) =>
+      [0, 2, 4].forEach((k) => add(part, quad([rim(7, at, reach), rim(k, at, reach), rim(k + 1, at, reach), rim(k + 2, at, reach)], flips), wheel)));
   }));
   return (ROCKET_CAR.faces = faces);
 }
