@@ -1,4 +1,4 @@
-"""The walker of a page: its physics is MuJoCo's, the agent walks in it as in Python, and visitors set speed and push."""
+"""The walker of a page: its physics agrees with MuJoCo, the agent walks in it as in Python, visitors push it."""
 
 import json
 from importlib.resources import files
@@ -35,12 +35,14 @@ _DECIDE = """async (physics, cases) => {
   return cases.map(({ positions, velocities, controls, force }) => {
     body.set(positions, velocities);
     body.decide(controls, { body: 0, point: [0, 0, 0], force: [...force, 0] });
-    return { state: [...body.positions, ...body.velocities], rows: body.rows, load: body.loads.reduce((sum, load) => sum + load, 0) };
+    const load = body.loads.reduce((sum, each) => sum + each, 0);
+    return { state: [...body.positions, ...body.velocities], rows: body.rows, load };
   });
 }"""
 
 
 def _in_node(function: str, *given: object) -> Any:
+    """Return what a function gives in node beside `physics.js`, which is no module there."""
     source = (files("ludus.worlds.mimic") / "physics.js").read_text(encoding="utf-8")
     return run_in_node(
         f"async (...given) => {{ const module = undefined; {source}\nreturn ({function})(...given); }}", *given
@@ -123,10 +125,8 @@ def test_other_actions_and_no_mirror_do_what_they_do_in_python() -> None:
         phase = float(env.snapshot()["mimic-v1/walker-13/phase"])
         speed = float(env.snapshot()["mimic-v1/walker-13/desired"])
         actions = torch.from_numpy(np.random.default_rng(1).uniform(-1.5, 1.5, (12, 13)).astype(np.float32))
-        observations = [seen[0, 0].tolist()]
-        for action in actions:
-            observations.append(env.step(action.view(1, 1, -1)).observations["vector"][0, 0].tolist())
-        table = live["reference"]
+        steps = [env.step(action.view(1, 1, -1)).observations["vector"] for action in actions]
+        observations = [each[0, 0].tolist() for each in (seen, *steps)]
     source = (files("ludus.worlds.mimic") / "walker.js").read_text(encoding="utf-8")
     function = f"""async (live, phase, speed, actions) => {{ {source}
       const table = require("zlib").inflateSync(Buffer.from(live.reference.table, "base64"));
@@ -140,7 +140,6 @@ def test_other_actions_and_no_mirror_do_what_they_do_in_python() -> None:
       }}
       return seen;
     }}"""
-    assert isinstance(table, dict)
     found = _in_node(function, live, phase, speed, actions.tolist())
     np.testing.assert_allclose(found, observations, rtol=0.0, atol=2e-5)
 
@@ -156,8 +155,8 @@ def test_mimic_is_a_viewer_whose_engine_holds_the_policy_alone() -> None:
     assert sizes["actions"] == 4 * 13
 
 
-def test_what_a_page_cannot_do_is_refused_by_name(tmp_path: Path) -> None:
-    with _mimic(integrator="RK4") as env, pytest.raises(UnsupportedError, match="RK4.*Euler, implicitfast"):
+def test_an_integrator_that_a_page_has_not_is_refused_by_name() -> None:
+    with _mimic(integrator="RK4") as env, pytest.raises(UnsupportedError, match=r"RK4.*Euler, implicitfast"):
         describe_physics(env)
 
 
@@ -227,7 +226,8 @@ def test_dragging_it_down_makes_it_fall_and_it_begins_again(browser: Any, page: 
     _open(browser, page, "speed=1.2&time=2", width=390, height=800)
     browser.wait(f"{SECONDS} > 0.5")
     box = browser.run(
-        "(({ left, top, width, height }) => [left, top, width, height])(document.querySelector('.picture').getBoundingClientRect())"
+        "(({ left, top, width, height }) => [left, top, width, height])"
+        "(document.querySelector('.picture').getBoundingClientRect())"
     )
     grabbed = next(
         (x, y)

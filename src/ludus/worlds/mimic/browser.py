@@ -21,9 +21,9 @@ from ludus.worlds.mimic.env import SPEED_CHANGE_M_S2, MimicEnv
 from ludus.worlds.mimic.model import POINTS
 from ludus.worlds.mimic.reference import ROOT, ROOT_VELOCITY
 
-# Largest differences between a page and MuJoCo, rounded up: `benchmarks/browser_walker.py` measures them with the shipped
-# agent `walker` and pushes of 8 N s every second, and docs/data/mimic_browser.json holds what it found. Seconds -> joint
-# angles in degrees and the place of the hips in mm; driven by the same actions, and with the agent deciding in both.
+# Largest differences between a page and MuJoCo, rounded up: `benchmarks/browser_walker.py` measures them with the
+# shipped agent `walker` and pushes of 8 N s every second, and docs/data/mimic_browser.json holds what it found. Seconds
+# -> joint angles in degrees and the place of the hips in mm; driven by the same actions, and with the agent deciding.
 MEASURED: dict[str, Any] = {
     "walks": 20,
     "seconds": 15.0,
@@ -93,8 +93,8 @@ def _about(env: MimicEnv) -> list[JSON]:
     driven, walking = (MEASURED[name] for name in ("driven", "walking"))
     steps = ", ".join(f"{driven[time]['joints_deg']:g} degrees after {time} s" for time in driven)
     return [
-        f"A walker with the sizes and masses of a person, {env.walker.height_m:g} m and {env.walker.mass_kg:g} kg, that "
-        "learned to walk by imitating human gait, the pale figure beside it. The agent decides here "
+        f"A walker with the sizes and masses of a person, {env.walker.height_m:g} m and {env.walker.mass_kg:g} kg, "
+        "that learned to walk by imitating human gait, the pale figure beside it. The agent decides here "
         f"{env.spec.rate_hz:g} times per second, without noise.",
         "It was trained with MuJoCo. Here the physics is the page's own script: those parts of MuJoCo that this walker "
         "uses (rigid bodies, motors, joint limits, soft contacts with friction), with the same equations, steps and "
