@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from benchmarks.browser_parity import run_in_chromium, run_in_node
+from benchmarks.browser_parity import run_in_node
 from numpy.typing import NDArray
 
 from ludus.envs.registry import make_env
@@ -40,8 +40,6 @@ _ROOT = 7  # positions before the joints' angles
 _WALK = """async (wasm, description, weights, policyDescription, live, table, walks, steps, isDriven) => {
   const engine = await LudusEngine.load(wasm, description), policy = engine.addPolicy(weights, policyDescription);
   const walker = new LiveWalker(live, new Float32Array(table.buffer), engine), found = [];
-  const began = performance.now();
-  let decisions = 0;
   for (const { phase, speed, actions, forces } of walks) {
     walker.desired = speed;
     walker.restart(phase);
@@ -54,11 +52,10 @@ _WALK = """async (wasm, description, weights, policyDescription, live, table, wa
       else walker.step(policy, pull);
       positions.push(Array.from(walker.physics.positions));
       likeness += walker.likeness();
-      decisions++;
     }
     found.push({ positions, likeness: likeness / walker.steps, isFallen: walker.isFallen });
   }
-  return { found, milliseconds: (performance.now() - began) / decisions };
+  return found;
 }"""
 
 
@@ -110,12 +107,10 @@ def walk_in_python(agent: Agent, walks: int, seconds: float, settings: dict[str,
     )
 
 
-def walk_in_page(
-    agent: Agent, walks: Walks, seconds: float, settings: dict[str, Any], *, is_driven: bool, machine: str = "node"
-) -> tuple[list[dict[str, Any]], float]:
-    """Let the agent walk in the page's engine, from the same starts; also return milliseconds per decision."""
+def walk_in_page(agent: Agent, walks: Walks, seconds: float, *, is_driven: bool) -> list[dict[str, Any]]:
+    """Let the agent walk in the page's engine, from the same starts; return what `_WALK` found of each walk."""
     steps = round(seconds * agent.spec.rate_hz)
-    program, packed = page_program(agent.spec.id, {**agent.settings, **settings}), pack_agent(agent)
+    program, packed = page_program(agent.spec.id, agent.settings), pack_agent(agent)
     with make_env(program.world, config=program.settings) as env:
         assert isinstance(env, MimicEnv)
         live = describe(env)
@@ -130,12 +125,11 @@ def walk_in_page(
     scripts = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("physics.js", "walker.js"))
     function = f"async (...given) => {{ {scripts.replace('if (typeof module', 'if (false && typeof module')}\n"
     function += f"return ({_WALK})(...given); }}"
-    run = run_in_node if machine == "node" else run_in_chromium
-    answer = run(
+    found: list[dict[str, Any]] = run_in_node(
         function, compile_program(program), program.describe(), packed.data, packed.description, live,
         np.ascontiguousarray(kept).tobytes(), given, steps, is_driven,
     )  # fmt: skip
-    return answer["found"], float(answer["milliseconds"])
+    return found
 
 
 def differences(walks: Walks, found: list[dict[str, Any]], rate_hz: float) -> dict[str, dict[str, float]]:
@@ -165,8 +159,8 @@ def measure(agent_name: str, count: int, seconds: float) -> dict[str, Any]:
     result: dict[str, Any] = {"agent": agent_name, "walks": count, "seconds": seconds, "mujoco": mujoco.__version__}
     for name, settings in (("undisturbed", {}), ("pushed", {"pushes": PUSHES})):
         walks = walk_in_python(agent, count, seconds, settings)
-        driven, _ = walk_in_page(agent, walks, DRIVEN_S, {}, is_driven=True)
-        walking, milliseconds = walk_in_page(agent, walks, seconds, {}, is_driven=False)
+        driven = walk_in_page(agent, walks, DRIVEN_S, is_driven=True)
+        walking = walk_in_page(agent, walks, seconds, is_driven=False)
         steps, lasted = round(seconds * rate), [len(each["positions"]) - 1 for each in walking]
         both = [game for game in range(count) if walks.lengths[game] == lasted[game] == steps]
         way = [walks.positions[game, -1, 0] - walking[game]["positions"][-1][0] for game in both]
@@ -179,7 +173,6 @@ def measure(agent_name: str, count: int, seconds: float) -> dict[str, Any]:
             "speed_difference_m_s": float(np.abs(way).max(initial=0.0)) / seconds,
             "likeness_mujoco": float(walks.likeness.mean()),
             "likeness_page": float(np.mean([each["likeness"] for each in walking])),
-            "milliseconds_node": milliseconds,
         }
     return result
 

@@ -125,8 +125,8 @@ def test_a_file_is_replaced_only_if_asked(tmp_path: Path) -> None:
 
 def test_what_cannot_be_shared_is_said(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    with pytest.raises(UnsupportedError, match="mimic-v1 cannot be played in a browser; valid: brawl, rocket"):
-        share_agent("walker", page)
+    with pytest.raises(UnsupportedError, match="city-v1 cannot be played in a browser; valid: brawl, mimic, rocket"):
+        share_agent("builder", page)
     with pytest.raises(ConfigError, match="aggressive is a bot"):
         share_agent("rookie", page, against=["aggressive"])
     with pytest.raises(StateError, match="rocket-v"):

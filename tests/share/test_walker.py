@@ -102,7 +102,7 @@ def test_the_agent_walks_in_the_page_as_in_python(walker: Agent) -> None:
     assert len(set(walks.speeds)) == 3
     assert np.abs(walks.forces).max() > 50.0  # they were pushed
     assert walks.lengths == [250] * 3
-    found, _ = walk_in_page(walker, walks, 2.5, {}, is_driven=False)
+    found = walk_in_page(walker, walks, 2.5, is_driven=False)
     assert [each["isFallen"] for each in found] == [False] * 3
     largest = differences(walks, found, walker.spec.rate_hz)["2"]
     assert largest["joints_deg"] < 0.01

@@ -91,7 +91,7 @@ def describe(env: BatchedEnv) -> dict[str, JSON]:
 def _about(env: MimicEnv) -> list[JSON]:
     """Say what the page is, and how far it is from what the agent was trained in."""
     driven, walking = (MEASURED[name] for name in ("driven", "walking"))
-    steps = ", ".join(f"{driven[time]['joints_deg']:g} degrees after {time} s" for time in driven)
+    steps = " and ".join(f"{driven[time]['joints_deg']:.5f} degrees after {time} s" for time in ("0.5", "2"))
     return [
         f"A walker with the sizes and masses of a person, {env.walker.height_m:g} m and {env.walker.mass_kg:g} kg, "
         "that learned to walk by imitating human gait, the pale figure beside it. The agent decides here "

@@ -44,8 +44,9 @@ LIVE.mimic = (() => {
       make("section", { class: "game" }, stage),
       make("div", { class: "desk" }, make("label", { class: "wide-slider" }, "desired speed ", speed, speedText), tools),
       make("div", { class: "desk" }, pushes),
-      make("section", { class: "card" }, make("h2", {}, "Speed"), chart, make("p", { class: "sub" }, "Line: speed of the hips, mean of a second. Dashed: what is asked for. Bars: pushes.")),
-      make("div", { class: "grid below" }, help(), about()));
+      make("div", { class: "grid below" },
+        make("section", { class: "card wide" }, make("h2", {}, "Speed"), chart, make("p", { class: "sub" }, "Line: speed of the hips in m/s, mean of a second. Dashed: what is asked for. Bars: pushes.")),
+        help(), about()));
 
     function help() {
       const rows = [["drag the walker", "pull it with a rubber band, by mouse or finger"], ["drag beside it", "turn the camera"], ...Object.entries(KEYS).map(([key, name]) => [key, `push ${name}`]),

@@ -139,7 +139,7 @@ const MimicScene = (() => {
 
   // --- the way ---
 
-  function drawGround(pen, camera, middle) {
+  function drawGround(pen, camera, middle, aside) {
     const { width, height, horizon } = camera;
     const sky = pen.createLinearGradient(0, 0, 0, Math.max(horizon, 1));
     sky.addColorStop(0, "#a9c6e4");
@@ -154,7 +154,7 @@ const MimicScene = (() => {
     const begin = Math.floor(middle) - 14, end = Math.floor(middle) + 15;
     const quad = (x, y) => [[x, y - 0.5], [x + 1, y - 0.5], [x + 1, y + 0.5], [x, y + 0.5]].map(([px, py]) => camera.project([px, py, 0]));
     for (let x = begin; x < end; x++) {
-      for (const lane of LANES) {
+      for (const lane of LANES.map((each) => each + Math.round(aside))) { // the way is as wide as the walker strays
         const corners = quad(x, lane);
         if (corners.some((corner) => corner.depth < BEHIND)) continue;
         pen.fillStyle = pen.strokeStyle = TILES[(((x + lane) % 2) + 2) % 2];
@@ -169,7 +169,7 @@ const MimicScene = (() => {
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     for (let x = begin; x < end; x++) {
-      const place = camera.project([x, -1.62, 0]);
+      const place = camera.project([x, Math.round(aside) - 1.62, 0]);
       if (place.depth < 1 || place.y > height + 20) continue;
       pen.font = `600 ${Math.max(8, Math.min(0.13 * place.scale, 26))}px system-ui, sans-serif`;
       pen.fillStyle = "rgb(62 72 76 / 0.75)";
@@ -210,7 +210,7 @@ const MimicScene = (() => {
 
   // A panel of names and values.
   function drawPanel(pen, width, rows) {
-    const size = Math.min(Math.max(width / 62, 9.5), 17);
+    const size = Math.min(Math.max(width / 62, Math.min(width / 40, 9.5)), 17);
     pen.fillStyle = "rgb(22 26 34 / 0.72)";
     pen.beginPath();
     pen.roundRect(size * 0.7, size * 0.6, size * 13.5, size * (1.5 * rows.length + 0.9), size * 0.5);
@@ -229,7 +229,7 @@ const MimicScene = (() => {
   function drawMoment(pen, moment, view, width, height) {
     const { hip } = moment.points, middle = [hip[0] + 0.12, hip[1] + (moment.ghost ? 0.35 : 0.1), 0.5 * moment.height];
     const camera = makeCamera(middle, { ...view, distance: (view.distance || 3.6) * (moment.height / DRAWN_HEIGHT_M), width, height });
-    drawGround(pen, camera, hip[0]);
+    drawGround(pen, camera, hip[0], hip[1]);
     const ghost = moment.ghost && Object.fromEntries(Object.entries(moment.ghost).map(([name, [x, y, z]]) => [name, [x, y + GHOST_ASIDE_M, z]]));
     const figures = [[moment.points, null, 1], ...(ghost ? [[ghost, GHOST, 0.5]] : [])];
     figures.sort(([one], [other]) => camera.project(other.hip).depth - camera.project(one.hip).depth);
