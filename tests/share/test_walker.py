@@ -160,6 +160,17 @@ def test_an_integrator_that_a_page_has_not_is_refused_by_name() -> None:
         describe_physics(env)
 
 
+def test_a_body_of_the_users_own_is_refused() -> None:
+    file = Path(__file__).parents[2] / "examples" / "own_body.xml"
+    kinds = {"hip": "hip", "knee": "knee", "ankle": "ankle"}
+    joints = {f"{side}_{kind}": f"{name}_{side}" for side in ("right", "left") for kind, name in kinds.items()}
+    with (
+        _mimic(body={"file": str(file), "joints": joints}) as env,
+        pytest.raises(UnsupportedError, match="walker-8 and walker-13"),
+    ):
+        describe_physics(env)
+
+
 def test_the_numbers_on_the_page_are_those_that_were_measured() -> None:
     file = Path(__file__).parents[2] / "docs" / "data" / "mimic_browser.json"
     found = json.loads(file.read_text(encoding="utf-8"))

@@ -265,6 +265,7 @@ LIVE.mimic = (() => {
       state.view.distance = Math.min(Math.max(state.view.distance * Math.exp(event.deltaY * 0.001), 2), 9);
     }, { passive: false });
     canvas.style.touchAction = "none";
+    Object.assign(banner.style, { inset: "auto 0 5%", fontSize: "clamp(1.3rem, 4vw, 2.6rem)" }); // beside the walker, not over it
     stage.style.minHeight = "min(56vh, 30rem)"; // on a phone, a person is taller than the picture is wide
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.altKey || event.metaKey || ["INPUT", "SELECT"].includes(event.target.tagName)) return;
