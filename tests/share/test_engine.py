@@ -66,6 +66,8 @@ def test_a_page_steps_like_python(game: Games, env: KernelEnv) -> None:
         ends.append([bool(result.terminated[0]), bool(result.truncated[0])])
         events += float(env.working_tensors()["events"].sum())
         expected.append(state_hash(env))
+    env.reset()
+    expected.append(state_hash(env))
     play = """(engine, seed, rows) => {
       engine.randomKeys(1, 50);  // a used game begins anew too
       engine.reset(BigInt(seed));
@@ -78,6 +80,8 @@ def test_a_page_steps_like_python(game: Games, env: KernelEnv) -> None:
         events += engine.tensor("events").reduce((sum, value) => sum + value, 0);
         hashes.push(engine.hash());
       }
+      engine.restart();
+      hashes.push(engine.hash());
       return [hashes, ends, events];
     }"""
     rows = [actions.flatten().tolist() for actions in drawn]
@@ -121,6 +125,21 @@ def test_unknown_names_are_refused_with_those_that_are_valid(game: Games) -> Non
     assert "aggressive" in bot
     assert "nothing" in tensor
     assert "players" in tensor
+
+
+@pytest.mark.usefixtures("node", "game")
+def test_any_world_of_kernels_can_be_captured() -> None:
+    """Roshambo declares nothing for web pages; its kernels are all that is needed."""
+    with make_env("roshambo") as env:
+        program = capture(env)
+    found = Game(program, compile_program(program)).node(
+        "(engine, ...seeds) => { engine.reset(seeds[0]); return engine.randomKeys(seeds[1], 2500); }",
+        GAME_SEED,
+        ACTION_SEED,
+    )
+    played = play_in_python(program, 2_500)
+    assert found == played.hash
+    assert played.episodes >= 2
 
 
 def test_the_hash_covers_state_and_observations(game: Games) -> None:

@@ -18,7 +18,7 @@ from gymnasium import spaces
 from torch import Tensor
 from warp.types import type_size_in_bytes
 
-from ludus.core.errors import UnsupportedError
+from ludus.core.errors import LudusError, UnsupportedError
 from ludus.core.files import JSON
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv, EnvSpec, action_dtypes
@@ -177,21 +177,23 @@ class Program:
         }
 
 
-def capture_world(world: str, settings: Mapping[str, Any] | None = None) -> Program:
+def capture_world(world: str, settings: Mapping[str, Any] | None = None, bots: Sequence[str] | None = None) -> Program:
     """Return one game of a world as a program, with the settings that the world declares for web pages.
 
     Args:
         world: A world, such as `brawl` or `brawl-v1`.
         settings: Settings of the world, such as those that an agent was trained with; the world's own replace them.
+        bots: Names of the scripted players that can take a seat, such as `aggressive:delay=8`; the world's if None.
 
     Raises:
         UnsupportedError: The world cannot be played in a browser.
+        UnknownNameError: There is no such bot.
     """
     record = find_world(world)
     chosen = page_settings(record, settings or {})
     env = make_env(record.id, 1, _GAMES_ON, config=chosen)
     try:
-        return replace(capture(env), settings=chosen)
+        return replace(capture(env, bots), settings=chosen)
     finally:
         env.close()
 
@@ -224,9 +226,10 @@ def capture(env: BatchedEnv, bots: Sequence[str] | None = None) -> Program:
             f"{env.spec.id} cannot be captured: it takes one game of a world of kernels on the CPU, got "
             f"{env.num_envs} games of {type(env).__name__} on {env.device}"
         )
-    names = (*env.spec.bots, *env.spec.bot_families) if bots is None else tuple(bots)
+    names = (*env.spec.bots, *_playable_families(env)) if bots is None else tuple(bots)
     roster = env.bots(names) if names else None
-    assert roster is None or isinstance(roster, KernelBots)  # noqa: S101 - the bots of a world of kernels are kernels
+    if roster is not None and not isinstance(roster, KernelBots):
+        raise UnsupportedError(f"{env.spec.id} cannot be captured: not all of its bots are kernels: {', '.join(names)}")
     env.reset(seed=_PROBES[1])
     other = _Capture(env, roster).buffers
     env.reset(seed=_PROBES[0])
@@ -247,6 +250,17 @@ def capture(env: BatchedEnv, bots: Sequence[str] | None = None) -> Program:
         bots=names,
         seed_words=tuple(_seed_words(env.spec, taken.buffers, other)),
     )
+
+
+def _playable_families(env: KernelEnv) -> Iterator[str]:
+    """Yield the families of bots of which one can be asked for without saying more."""
+    for family in env.spec.bot_families:
+        try:
+            roster = env.bots([family])
+        except LudusError:
+            continue
+        if isinstance(roster, KernelBots):
+            yield family
 
 
 def _seed_words(spec: EnvSpec, buffers: Sequence[Buffer], other: Sequence[Buffer]) -> Iterator[tuple[int, int]]:

@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import warp as wp
+from filelock import FileLock
 
 from ludus.core.errors import MissingDependencyError, UnsupportedError
 from ludus.core.files import wrap_disk_errors, write_atomic
@@ -75,6 +76,15 @@ _INCLUDED = '#include "program.h"'
 _EXPORT = re.compile(r"^EXPORT [^(]*?(\w+)\(", re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A translation unit."""
+
+    name: str
+    source: str
+    flags: tuple[str, ...]
+
+
 def compile_program(program: Program) -> bytes:
     """Return the WebAssembly module of a program.
 
@@ -88,13 +98,20 @@ def compile_program(program: Program) -> bytes:
         raise MissingDependencyError("the compiler in ziglang", "web", "building a game for the browser")
     header, *units = _units(program)
     keys = [_key(unit.source, *unit.flags, header.source if _INCLUDED in unit.source else "") for unit in units]
-    exports = [found for unit in units for found in _EXPORT.findall(unit.source)]
     whole = cache_folder() / f"{_key(*keys, *_LINK_FLAGS)}.wasm"
     if whole.is_file():
         return whole.read_bytes()
     with wrap_disk_errors("the cache of compiled games, which XDG_CACHE_HOME can put into another folder,"):
         whole.parent.mkdir(parents=True, exist_ok=True)
-    objects = [whole.with_name(f"{key}.o") for key in keys]
+    with FileLock(whole.with_name("compiling.lock")):  # of two processes that want the same game, one compiles it
+        module = whole.read_bytes() if whole.is_file() else _build(units, keys, header, whole.parent)
+        write_atomic(whole, module)
+    return module
+
+
+def _build(units: Sequence[_Unit], keys: Sequence[str], header: _Unit, kept: Path) -> bytes:
+    """Compile what is not among the kept objects, and link all of them."""
+    objects = [kept / f"{key}.o" for key in keys]
     missing = [(unit, target) for unit, target in zip(units, objects, strict=True) if not target.is_file()]
     if len(missing) > 1:
         logger.warning("Compiling the game for the browser; this happens once on a machine and takes some seconds ...")
@@ -102,26 +119,16 @@ def compile_program(program: Program) -> bytes:
         folder = Path(name)
         (folder / header.name).write_text(header.source, encoding="utf-8")
         list(team.map(lambda each: _compile(each[0], each[1], folder), missing))
+        exports = [found for unit in units for found in _EXPORT.findall(unit.source)]
         flags = [*_LINK_FLAGS, *(f"-Wl,--export={export}" for export in exports)]
         _run(["c++", *map(str, objects), "-o", "game.wasm", *flags], folder, "the game")
-        module = (folder / "game.wasm").read_bytes()
-    write_atomic(whole, module)
-    return module
+        return (folder / "game.wasm").read_bytes()
 
 
 def cache_folder() -> Path:
     """Return where compiled games are kept: `$XDG_CACHE_HOME/ludus/share`, else `~/.cache/ludus/share`."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base else Path.home() / ".cache") / "ludus" / "share"
-
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A translation unit."""
-
-    name: str
-    source: str
-    flags: tuple[str, ...]
 
 
 def _key(*parts: str) -> str:
@@ -162,7 +169,12 @@ def _compile(unit: _Unit, target: Path, folder: Path) -> None:
 
 def _run(arguments: Sequence[str], folder: Path, what: str) -> None:
     command = [sys.executable, "-m", "ziglang", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+    caches = dict.fromkeys(
+        ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"), str(folder / "zig")
+    )  # not in the home folder
+    done = subprocess.run(  # noqa: S603
+        command, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, **caches}
+    )
     if done.returncode:
         faults = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
         raise UnsupportedError(f"{what} cannot be compiled for WebAssembly: {'; '.join(faults[:3])[:600]}")
