@@ -1,18 +1,45 @@
 """The shared page in a real browser, opened from disk: people play, win, lose and take their replay along."""
 
-import subprocess
+import re
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from tests.strategies import TINY_STRATEGY
 
+from ludus.cli.main import main
+from ludus.envs.registry import make_env
 from ludus.envs.replay import Replay, verify_replay
+from ludus.policies.agent import agent_checkpoint
+from ludus.policies.config import PolicyConfig
+from ludus.policies.policy import Policy
+from ludus.share.page import share_agent
+from ludus.store import save_checkpoint
 
 STATE = "document.documentElement.dataset.state"
 STEP = "Number(document.querySelector('.stage').dataset.step)"
 _REPLAY_WAIT_S = 20.0
+# A player that looks at the frame of every picture and presses keys by that clock; slowly, so that it is in time on any
+# machine. Each row: from which frame, keys that go down, keys that go up, speed.
+PLAYER = """(() => {
+    const script = [[1, ['KeyD'], []], [9, ['Space'], []], [12, [], ['Space']], [26, [], ['KeyD'], 2],
+                    [60, [], [], 0.25], [70, ['KeyD', 'KeyJ'], []], [72, [], ['KeyJ', 'KeyD']], [75, [], [], 8]];
+    const press = (kind, code) => document.dispatchEvent(new KeyboardEvent(kind, { code }));
+    const speeds = document.querySelector('select[aria-label=speed]');
+    const look = () => {
+        while (script.length && Number(document.querySelector('.stage').dataset.step) >= script[0][0]) {
+            const [, down, up, speed] = script.shift();
+            down.forEach((code) => press('keydown', code));
+            up.forEach((code) => press('keyup', code));
+            if (speed) { speeds.value = speed; speeds.dispatchEvent(new Event('change')); }
+        }
+        if (script.length) requestAnimationFrame(look);
+    };
+    look();
+})()"""
 
 
 def _open(browser: Any, page: Path, fragment: str, **options: Any) -> Any:
@@ -62,39 +89,29 @@ def test_it_opens_with_a_game_and_a_button_to_play(browser: Any, champion_page: 
 def test_a_person_wins_against_a_bot_that_stands_still_and_the_replay_goes_as_recorded(
     browser: Any, champion_page: Path, tmp_path: Path
 ) -> None:
-    _open(
-        browser, champion_page, "seed=4&play&against=constant"
-    )  # with this seed the first seat starts on the high ground
-    browser.hold("KeyD")
-    browser.wait(f"{STEP} >= 8")
-    browser.hold("Space")  # over the gap
-    browser.wait(f"{STEP} >= 13")
-    browser.release("Space")
-    browser.wait(f"{STEP} >= 24")
-    browser.release("KeyD")
-    for step in (80, 120, 160):
-        browser.wait(f"{STEP} >= {step}")
-        for code in ("KeyD", "KeyK"):
-            browser.hold(code)
-        browser.wait(f"{STEP} >= {step + 2}")
-        for code in ("KeyK", "KeyD"):
-            browser.release(code)
-    speed = "document.querySelector('select[aria-label=speed]')"
-    browser.run(f"{speed}.value = '8'; {speed}.dispatchEvent(new Event('change'))")
+    # With this seed the first seat starts on the high ground: over the gap, then one lunge.
+    _open(browser, champion_page, "seed=4&play&against=constant&speed=0.25")
+    browser.run(PLAYER)
     browser.wait(f"{STATE} === 'over'")
     assert browser.run("document.documentElement.dataset.winner") == "0"
     assert browser.run("document.querySelector('.menu h2').textContent") == "You win"
-    assert "stocks 3 : 2" in browser.run("document.querySelector('.menu').textContent")
+    assert "stocks 3 : 3, damage 0 : 8" in browser.run("document.querySelector('.menu').textContent")
     replay = _downloaded(browser, tmp_path)
     assert (replay.world_id, replay.seed, replay.steps) == ("brawl-v1", 4, 2700)
     assert (replay.players, replay.config) == (("You", "constant"), {})
-    assert int(replay.actions[:, 0].sum()) > 20
+    assert int(replay.actions[:, 0].sum()) > 20  # keys held, frame by frame
     assert int(replay.actions[:, 1].sum()) == 0
     verify_replay(replay)
     assert _is_clean(browser)
 
 
-def test_who_stands_still_loses_against_the_champion(browser: Any, champion_page: Path, tmp_path: Path) -> None:
+def test_who_stands_still_loses_against_the_champion(
+    browser: Any,
+    champion_page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     _open(browser, champion_page, "seed=5&play&side=1&speed=8")
     browser.wait(f"{STATE} === 'over'")
     assert browser.run("document.documentElement.dataset.winner") == "0"  # the person has the second seat
@@ -102,11 +119,11 @@ def test_who_stands_still_loses_against_the_champion(browser: Any, champion_page
     replay = _downloaded(browser, tmp_path)
     assert replay.players == ("champion", "You")
     file = next(tmp_path.glob("*.replay"))
-    done = subprocess.run(
-        [sys.executable, "-m", "ludus", "replay", file, "--verify"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0
-    assert f"{file} goes as recorded: brawl-v1, champion against You, {replay.steps} steps" in done.stdout
+    monkeypatch.setattr(sys, "argv", ["ludus", "replay", str(file), "--verify"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    assert f"{file} goes as recorded: brawl-v1, champion against You, {replay.steps} steps" in capfd.readouterr().out
     assert _is_clean(browser)
 
 
@@ -177,6 +194,31 @@ def test_what_the_agent_sees_is_shown_while_it_plays(browser: Any, champion_page
     browser.wait(f"{bars} !== {first!r}")
     shares = browser.run("[...document.querySelectorAll('.mind em')].map((each) => parseFloat(each.textContent))")
     assert all(0 <= share <= 100 for share in shares)
+    assert _is_clean(browser)
+
+
+def test_an_agent_with_an_encoder_says_whom_it_takes_its_opponent_for(
+    browser: Any, champion_page: Path, tmp_path: Path
+) -> None:
+    del champion_page  # compiles the game, or skips
+    with make_env("brawl") as env, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        strategy = TINY_STRATEGY.model_copy(update={"classify": 1.0})
+        policy = Policy(env.spec, PolicyConfig(net_arch={"pi": [16], "vf": [16]}, strategy=strategy))
+        save_checkpoint(
+            tmp_path / "seer", agent_checkpoint(env.spec, policy.config, policy.state()), step=1, sequence=1
+        )
+        bots = len(env.spec.bots)
+    page = share_agent(str(tmp_path / "seer"), tmp_path / "seer.html").file
+    _open(browser, page, "seed=4&watch&against=aggressive")
+    _click(browser, "What the agent sees")
+    browser.wait("document.querySelectorAll('.mind .legend .key').length > 0")
+    shown = browser.run("[...document.querySelectorAll('.mind .legend .key')].map((each) => each.textContent)")
+    shares = [int(re.sub(r".* (\d+) %$", r"\1", each)) for each in shown]
+    assert len(shown) == min(bots, 8)  # the most likely ones
+    assert shares == sorted(shares, reverse=True)
+    assert 40 <= sum(shares) <= 104
+    assert not browser.run("document.querySelector('.mind-chart').hidden")
     assert _is_clean(browser)
 
 
