@@ -7,17 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from tests.strategies import TINY_STRATEGY
+from tests.share.conftest import SHORT_MATCH
 
 from ludus.cli.main import main
-from ludus.envs.registry import make_env
 from ludus.envs.replay import Replay, verify_replay
-from ludus.policies.agent import agent_checkpoint
-from ludus.policies.config import PolicyConfig
-from ludus.policies.policy import Policy
-from ludus.share.page import share_agent
-from ludus.store import save_checkpoint
 
 STATE = "document.documentElement.dataset.state"
 STEP = "Number(document.querySelector('.stage').dataset.step)"
@@ -87,18 +80,18 @@ def test_it_opens_with_a_game_and_a_button_to_play(browser: Any, champion_page: 
 
 
 def test_a_person_wins_against_a_bot_that_stands_still_and_the_replay_goes_as_recorded(
-    browser: Any, champion_page: Path, tmp_path: Path
+    browser: Any, seer_page: Path, tmp_path: Path
 ) -> None:
     # With this seed the first seat starts on the high ground: over the gap, then one lunge.
-    _open(browser, champion_page, "seed=4&play&against=constant&speed=0.25")
+    _open(browser, seer_page, "seed=4&play&against=constant&speed=0.25")
     browser.run(PLAYER)
     browser.wait(f"{STATE} === 'over'")
     assert browser.run("document.documentElement.dataset.winner") == "0"
     assert browser.run("document.querySelector('.menu h2').textContent") == "You win"
     assert "stocks 3 : 3, damage 0 : 8" in browser.run("document.querySelector('.menu').textContent")
     replay = _downloaded(browser, tmp_path)
-    assert (replay.world_id, replay.seed, replay.steps) == ("brawl-v1", 4, 2700)
-    assert (replay.players, replay.config) == (("You", "constant"), {})
+    assert (replay.world_id, replay.seed, replay.steps) == ("brawl-v1", 4, SHORT_MATCH)
+    assert (replay.players, replay.config) == (("You", "constant"), {"step_limit": SHORT_MATCH})
     assert int(replay.actions[:, 0].sum()) > 20  # keys held, frame by frame
     assert int(replay.actions[:, 1].sum()) == 0
     verify_replay(replay)
@@ -162,6 +155,9 @@ def test_the_game_keeps_its_pace_stops_and_slows_down(browser: Any, champion_pag
     assert browser.run(STEP) == stopped
     browser.run("document.dispatchEvent(new KeyboardEvent('keydown', { code: 'KeyP' }))")
     assert browser.run(STATE) == "playing"
+    browser.run("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+    browser.run("document.dispatchEvent(new Event('visibilitychange'))")  # somebody looks at another tab
+    assert browser.run(STATE) == "paused"
 
 
 def test_sides_opponents_and_rematches_can_be_chosen(browser: Any, champion_page: Path) -> None:
@@ -197,25 +193,13 @@ def test_what_the_agent_sees_is_shown_while_it_plays(browser: Any, champion_page
     assert _is_clean(browser)
 
 
-def test_an_agent_with_an_encoder_says_whom_it_takes_its_opponent_for(
-    browser: Any, champion_page: Path, tmp_path: Path
-) -> None:
-    del champion_page  # compiles the game, or skips
-    with make_env("brawl") as env, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        strategy = TINY_STRATEGY.model_copy(update={"classify": 1.0})
-        policy = Policy(env.spec, PolicyConfig(net_arch={"pi": [16], "vf": [16]}, strategy=strategy))
-        save_checkpoint(
-            tmp_path / "seer", agent_checkpoint(env.spec, policy.config, policy.state()), step=1, sequence=1
-        )
-        bots = len(env.spec.bots)
-    page = share_agent(str(tmp_path / "seer"), tmp_path / "seer.html").file
-    _open(browser, page, "seed=4&watch&against=aggressive")
+def test_an_agent_with_an_encoder_says_whom_it_takes_its_opponent_for(browser: Any, seer_page: Path) -> None:
+    _open(browser, seer_page, "seed=4&watch&against=aggressive")
     _click(browser, "What the agent sees")
     browser.wait("document.querySelectorAll('.mind .legend .key').length > 0")
     shown = browser.run("[...document.querySelectorAll('.mind .legend .key')].map((each) => each.textContent)")
     shares = [int(re.sub(r".* (\d+) %$", r"\1", each)) for each in shown]
-    assert len(shown) == min(bots, 8)  # the most likely ones
+    assert len(shown) == 8  # the most likely ones
     assert shares == sorted(shares, reverse=True)
     assert 40 <= sum(shares) <= 104
     assert not browser.run("document.querySelector('.mind-chart').hidden")
@@ -255,6 +239,24 @@ def test_a_phone_has_a_stick_and_buttons_beside_the_picture(
         assert _is_clean(browser)
     finally:
         browser.emulate_touch(enabled=False)
+
+
+def test_a_gamepad_plays_too(browser: Any, champion_page: Path, tmp_path: Path) -> None:
+    buttons = "Array.from({ length: 17 }, () => ({ pressed: false, value: 0 }))"
+    pad = f"window.pad = {{ connected: true, mapping: 'standard', axes: [0, 0, 0, 0], buttons: {buttons} }};"
+    with browser.before_load(f"{pad} navigator.getGamepads = () => [null, window.pad];"):
+        _open(browser, champion_page, "seed=4&play&against=constant")
+        browser.wait(f"{STEP} > 5")
+        browser.run("window.pad.axes[0] = -0.9, window.pad.buttons[2].pressed = true")  # left, and X
+        browser.wait(f"{STEP} > 12")
+        browser.run(
+            "window.pad.axes[0] = 0, window.pad.buttons[2].pressed = false, window.pad.buttons[9].pressed = true"
+        )
+        browser.wait(f"{STATE} === 'paused'")  # Start
+    actions = _downloaded(browser, tmp_path).actions[:, 0].bool()
+    assert bool((actions[:, 1] & actions[:, 7]).any())  # left and a light attack
+    assert not bool(actions[:, [0, 2, 3, 4, 5, 6, 8, 9]].any())
+    assert _is_clean(browser)
 
 
 def test_rocket_is_played_filmed_and_replayed(browser: Any, rocket_page: Path, tmp_path: Path) -> None:
