@@ -187,3 +187,11 @@ def test_a_world_without_kernels_cannot_be_shared() -> None:
 def test_only_one_game_is_captured() -> None:
     with make_env("brawl", 2) as env, pytest.raises(UnsupportedError, match="2 games"):
         capture(env)
+
+
+def test_a_captured_environment_plays_on(game: Games) -> None:
+    with make_env("brawl", seed=3, config=game("brawl").program.settings) as env:
+        assert isinstance(env, KernelEnv)
+        before = state_hash(env)
+        capture(env)
+        assert (env.seed, state_hash(env)) == (3, before)

@@ -1,18 +1,38 @@
 """The shared page in a real browser, opened from disk: people play, win, lose and take their replay along."""
 
-import subprocess
+import re
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.share.conftest import SHORT_MATCH
 
+from ludus.cli.main import main
 from ludus.envs.replay import Replay, verify_replay
 
 STATE = "document.documentElement.dataset.state"
 STEP = "Number(document.querySelector('.stage').dataset.step)"
 _REPLAY_WAIT_S = 20.0
+# A player that looks at the frame of every picture and presses keys by that clock; slowly, so that it is in time on any
+# machine. Each row: from which frame, keys that go down, keys that go up, speed.
+PLAYER = """(() => {
+    const script = [[1, ['KeyD'], []], [9, ['Space'], []], [12, [], ['Space']], [26, [], ['KeyD'], 2],
+                    [60, [], [], 0.25], [70, ['KeyD', 'KeyJ'], []], [72, [], ['KeyJ', 'KeyD']], [75, [], [], 8]];
+    const press = (kind, code) => document.dispatchEvent(new KeyboardEvent(kind, { code }));
+    const speeds = document.querySelector('select[aria-label=speed]');
+    const look = () => {
+        while (script.length && Number(document.querySelector('.stage').dataset.step) >= script[0][0]) {
+            const [, down, up, speed] = script.shift();
+            down.forEach((code) => press('keydown', code));
+            up.forEach((code) => press('keyup', code));
+            if (speed) { speeds.value = speed; speeds.dispatchEvent(new Event('change')); }
+        }
+        if (script.length) requestAnimationFrame(look);
+    };
+    look();
+})()"""
 
 
 def _open(browser: Any, page: Path, fragment: str, **options: Any) -> Any:
@@ -60,41 +80,31 @@ def test_it_opens_with_a_game_and_a_button_to_play(browser: Any, champion_page: 
 
 
 def test_a_person_wins_against_a_bot_that_stands_still_and_the_replay_goes_as_recorded(
-    browser: Any, champion_page: Path, tmp_path: Path
+    browser: Any, seer_page: Path, tmp_path: Path
 ) -> None:
-    _open(
-        browser, champion_page, "seed=4&play&against=constant"
-    )  # with this seed the first seat starts on the high ground
-    browser.hold("KeyD")
-    browser.wait(f"{STEP} >= 8")
-    browser.hold("Space")  # over the gap
-    browser.wait(f"{STEP} >= 13")
-    browser.release("Space")
-    browser.wait(f"{STEP} >= 24")
-    browser.release("KeyD")
-    for step in (80, 120, 160):
-        browser.wait(f"{STEP} >= {step}")
-        for code in ("KeyD", "KeyK"):
-            browser.hold(code)
-        browser.wait(f"{STEP} >= {step + 2}")
-        for code in ("KeyK", "KeyD"):
-            browser.release(code)
-    speed = "document.querySelector('select[aria-label=speed]')"
-    browser.run(f"{speed}.value = '8'; {speed}.dispatchEvent(new Event('change'))")
+    # With this seed the first seat starts on the high ground: over the gap, then one lunge.
+    _open(browser, seer_page, "seed=4&play&against=constant&speed=0.25")
+    browser.run(PLAYER)
     browser.wait(f"{STATE} === 'over'")
     assert browser.run("document.documentElement.dataset.winner") == "0"
     assert browser.run("document.querySelector('.menu h2').textContent") == "You win"
-    assert "stocks 3 : 2" in browser.run("document.querySelector('.menu').textContent")
+    assert "stocks 3 : 3, damage 0 : 8" in browser.run("document.querySelector('.menu').textContent")
     replay = _downloaded(browser, tmp_path)
-    assert (replay.world_id, replay.seed, replay.steps) == ("brawl-v1", 4, 2700)
-    assert (replay.players, replay.config) == (("You", "constant"), {})
-    assert int(replay.actions[:, 0].sum()) > 20
+    assert (replay.world_id, replay.seed, replay.steps) == ("brawl-v1", 4, SHORT_MATCH)
+    assert (replay.players, replay.config) == (("You", "constant"), {"step_limit": SHORT_MATCH})
+    assert int(replay.actions[:, 0].sum()) > 20  # keys held, frame by frame
     assert int(replay.actions[:, 1].sum()) == 0
     verify_replay(replay)
     assert _is_clean(browser)
 
 
-def test_who_stands_still_loses_against_the_champion(browser: Any, champion_page: Path, tmp_path: Path) -> None:
+def test_who_stands_still_loses_against_the_champion(
+    browser: Any,
+    champion_page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     _open(browser, champion_page, "seed=5&play&side=1&speed=8")
     browser.wait(f"{STATE} === 'over'")
     assert browser.run("document.documentElement.dataset.winner") == "0"  # the person has the second seat
@@ -102,11 +112,11 @@ def test_who_stands_still_loses_against_the_champion(browser: Any, champion_page
     replay = _downloaded(browser, tmp_path)
     assert replay.players == ("champion", "You")
     file = next(tmp_path.glob("*.replay"))
-    done = subprocess.run(
-        [sys.executable, "-m", "ludus", "replay", file, "--verify"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0
-    assert f"{file} goes as recorded: brawl-v1, champion against You, {replay.steps} steps" in done.stdout
+    monkeypatch.setattr(sys, "argv", ["ludus", "replay", str(file), "--verify"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    assert f"{file} goes as recorded: brawl-v1, champion against You, {replay.steps} steps" in capfd.readouterr().out
     assert _is_clean(browser)
 
 
@@ -145,6 +155,9 @@ def test_the_game_keeps_its_pace_stops_and_slows_down(browser: Any, champion_pag
     assert browser.run(STEP) == stopped
     browser.run("document.dispatchEvent(new KeyboardEvent('keydown', { code: 'KeyP' }))")
     assert browser.run(STATE) == "playing"
+    browser.run("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+    browser.run("document.dispatchEvent(new Event('visibilitychange'))")  # somebody looks at another tab
+    assert browser.run(STATE) == "paused"
 
 
 def test_sides_opponents_and_rematches_can_be_chosen(browser: Any, champion_page: Path) -> None:
@@ -177,6 +190,19 @@ def test_what_the_agent_sees_is_shown_while_it_plays(browser: Any, champion_page
     browser.wait(f"{bars} !== {first!r}")
     shares = browser.run("[...document.querySelectorAll('.mind em')].map((each) => parseFloat(each.textContent))")
     assert all(0 <= share <= 100 for share in shares)
+    assert _is_clean(browser)
+
+
+def test_an_agent_with_an_encoder_says_whom_it_takes_its_opponent_for(browser: Any, seer_page: Path) -> None:
+    _open(browser, seer_page, "seed=4&watch&against=aggressive")
+    _click(browser, "What the agent sees")
+    browser.wait("document.querySelectorAll('.mind .legend .key').length > 0")
+    shown = browser.run("[...document.querySelectorAll('.mind .legend .key')].map((each) => each.textContent)")
+    shares = [int(re.sub(r".* (\d+) %$", r"\1", each)) for each in shown]
+    assert len(shown) == 8  # the most likely ones
+    assert shares == sorted(shares, reverse=True)
+    assert 40 <= sum(shares) <= 104
+    assert not browser.run("document.querySelector('.mind-chart').hidden")
     assert _is_clean(browser)
 
 
@@ -213,6 +239,24 @@ def test_a_phone_has_a_stick_and_buttons_beside_the_picture(
         assert _is_clean(browser)
     finally:
         browser.emulate_touch(enabled=False)
+
+
+def test_a_gamepad_plays_too(browser: Any, champion_page: Path, tmp_path: Path) -> None:
+    buttons = "Array.from({ length: 17 }, () => ({ pressed: false, value: 0 }))"
+    pad = f"window.pad = {{ connected: true, mapping: 'standard', axes: [0, 0, 0, 0], buttons: {buttons} }};"
+    with browser.before_load(f"{pad} navigator.getGamepads = () => [null, window.pad];"):
+        _open(browser, champion_page, "seed=4&play&against=constant")
+        browser.wait(f"{STEP} > 5")
+        browser.run("window.pad.axes[0] = -0.9, window.pad.buttons[2].pressed = true")  # left, and X
+        browser.wait(f"{STEP} > 12")
+        browser.run(
+            "window.pad.axes[0] = 0, window.pad.buttons[2].pressed = false, window.pad.buttons[9].pressed = true"
+        )
+        browser.wait(f"{STATE} === 'paused'")  # Start
+    actions = _downloaded(browser, tmp_path).actions[:, 0].bool()
+    assert bool((actions[:, 1] & actions[:, 7]).any())  # left and a light attack
+    assert not bool(actions[:, [0, 2, 3, 4, 5, 6, 8, 9]].any())
+    assert _is_clean(browser)
 
 
 def test_rocket_is_played_filmed_and_replayed(browser: Any, rocket_page: Path, tmp_path: Path) -> None:

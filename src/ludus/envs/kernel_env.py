@@ -107,7 +107,7 @@ class KernelEnv(BatchedEnv):
         }
 
     def forget(self) -> None:
-        """Clear the state as a reset with a seed does before the kernels of the restart run."""
+        """Clear the state to what a new environment holds before its first restart."""
         for tensor in self._state().values():
             tensor.zero_()
         self._forget_episodes()

@@ -112,6 +112,7 @@ def share_agent(
         raise ConfigError(f"{file} exists; choose another name with --out, or replace it with --overwrite")
     loaded = load_playable_agent(agent)
     program = page_program(loaded.spec.id, loaded.settings)
+    wasm = compile_program(program)  # first: it may lack its compiler
     with make_env(loaded.spec.id, config=program.settings) as env:
         if env.spec.seats != _SEATS and not is_viewer(loaded.spec.id):
             raise UnsupportedError(f"a page is played by two; {env.spec.id} has {env.spec.seats} seats here")
@@ -120,7 +121,9 @@ def share_agent(
         earlier = _earlier_selves(agent, snapshots, env)
         bots = [SharedPlayer(name, name, "bot") for name in program.bots]
         document = _document(agent, env, [*players, *bots])
-        document["engine"] = {"wasm": _packed(compile_program(program)), "description": program.describe()}
+        described = program.describe()
+        del described["settings"]  # may name files of this machine
+        document["engine"] = {"wasm": _packed(wasm), "description": described}
         world = find_world(loaded.spec.id)
         game: BrowserGame = resolve(world.browser) if world.browser is not None else BrowserGame()
         document["live"] = game.data(env)

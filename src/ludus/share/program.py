@@ -53,7 +53,6 @@ class Buffer:
     shape: tuple[int, ...]
     fields: tuple[StructField, ...] = ()  # of its last axis, where that is a struct
     is_reset: bool = False  # whether a new game begins with `data` again
-    is_constant: bool = False  # whether no launch writes to it; one that might counts as written to
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +229,13 @@ def capture(env: BatchedEnv, bots: Sequence[str] | None = None) -> Program:
     roster = env.bots(names) if names else None
     if roster is not None and not isinstance(roster, KernelBots):
         raise UnsupportedError(f"{env.spec.id} cannot be captured: not all of its bots are kernels: {', '.join(names)}")
+    seed = env.seed
     env.reset(seed=_PROBES[1])
     other = _Capture(env, roster).buffers
     env.reset(seed=_PROBES[0])
     env.forget()
     taken = _Capture(env, roster)
+    env.reset(seed=seed)
     return Program(
         world=env.spec.id,
         rate_hz=env.spec.rate_hz,
@@ -264,10 +265,10 @@ def _playable_families(env: KernelEnv) -> Iterator[str]:
 
 
 def _seed_words(spec: EnvSpec, buffers: Sequence[Buffer], other: Sequence[Buffer]) -> Iterator[tuple[int, int]]:
-    """Yield where structs hold the hash of the seed; check that nothing else in them depends on it."""
+    """Yield where structs hold the hash of the seed; check that nothing else that lasts depends on it."""
     expected = tuple(stream_hash(seed) for seed in _PROBES)
     for number, buffer in enumerate(buffers):
-        if not buffer.is_constant:
+        if buffer.is_reset:
             continue
         pair = (np.frombuffer(each, np.uint8) for each in (buffer.data, other[number].data))
         for byte in sorted({int(place) // 4 * 4 for place in np.flatnonzero(np.not_equal(*pair))}):
@@ -343,7 +344,7 @@ class _Capture:
         if key not in self._structs:
             self._structs[key] = len(self.buffers)
             shape = (len(content) // 4,)
-            buffer = Buffer(self._free_name(key[0]), content, "int32", shape, _struct_fields(kind), is_constant=True)
+            buffer = Buffer(self._free_name(key[0]), content, "int32", shape, _struct_fields(kind))
             self.buffers.append(buffer)
         return StructArgument(self._structs[key])
 

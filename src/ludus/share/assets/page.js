@@ -1,5 +1,16 @@
 // Puts the page together: the game with its menu, a bar of controls, what the agents think, keys, and where it all comes from.
 
+// A world's script puts itself into LIVE by the name of the world:
+//   sides         names of the two seats
+//   read          (engine, data, before) => state: what the painter needs of the simulator's memory, copied
+//   paint         (pen, match) => nothing: draws between two states; match.view is an object that it may keep things in
+//   act           (engine, seat, { held, stick }, data) => nothing: writes the action of a person who holds these keys
+//   score         (engine, page data, state) => text about a match that has ended
+//   chances       (probabilities, data) => [label, probability] pairs of an agent's next action, or null
+//   bindings      for makeInput; touchHelp and padHelp say the same in words
+// and, if it has any: views and turnCamera(view); hold(before, now) => seconds for which a match waits, with match.held of
+// them passed; keyLines and unusedKeys where keys differ from `ludus play`. `data` is what its BrowserGame.data returned.
+
 const YOU = "you";
 const SPEEDS = [0.25, 0.5, 0.75, 1, 2, 4, 8];
 const MOST_SEED = 2 ** 31;
@@ -16,8 +27,8 @@ function startPage(data) {
   // --- elements ---
 
   const canvas = make("canvas", { class: "picture", tabindex: 0, "aria-label": `${data.world}: the game` });
-  const banner = make("p", { class: "banner", "aria-live": "polite" });
-  const menu = make("div", { class: "menu card", role: "group", "aria-label": "menu" });
+  const banner = make("p", { class: "banner", "aria-live": "polite" }, "Loading");
+  const menu = make("div", { class: "menu card", role: "group", "aria-label": "menu", hidden: true });
   const pauseDot = make("button", { type: "button", class: "pause-dot", "aria-label": "pause", onclick: () => setPaused(true) }, "II");
   const stage = make("div", { class: "stage" }, canvas, banner, pauseDot, menu);
   const button = (label, act, attributes = {}) => make("button", { type: "button", onclick: act, ...attributes }, label);
@@ -27,14 +38,14 @@ function startPage(data) {
   const seedField = make("input", { type: "number", min: 0, max: MOST_SEED - 1, "aria-label": "seed of the match",
     onchange: () => { const seed = Number(seedField.value); if (Number.isInteger(seed) && seed >= 0 && seed < MOST_SEED) begin(seed); } });
   const seatSelects = [0, 1].map((seat) => playerSelect(`who plays ${world.sides[seat]}`, true, (id) => seatPlayer(seat, id)));
-  const save = button("Download replay", download);
+  const save = button("Download replay", download), watchButton = button("Watch", watch);
   const mindsButton = button("What the agent sees", () => showMinds(minds.hidden), { "aria-pressed": false });
   const minds = make("section", { class: "minds card", "aria-label": "what the agent sees", hidden: true });
   const bar = make("div", { class: "desk" },
     make("div", { class: "players" }, make("label", { class: "side side-0" }, make("span", {}, world.sides[0]), seatSelects[0]),
       button("\u21c4", switchSides, { "aria-label": "switch sides", title: "Switch sides" }),
       make("label", { class: "side side-1" }, make("span", {}, world.sides[1]), seatSelects[1])),
-    make("div", { class: "tools" }, pauseButton, button("Rematch", () => begin()), button("Watch", watch), make("label", {}, "speed ", speedSelect),
+    make("div", { class: "tools" }, pauseButton, button("Rematch", () => begin()), watchButton, make("label", {}, "speed ", speedSelect),
       make("label", {}, "seed ", seedField), mindsButton, save, world.views ? button("Camera", turnCamera) : null,
       document.fullscreenEnabled ? button("Full screen", () => stage.parentElement.requestFullscreen()) : null));
   page.append(make("header", {}, make("p", { class: "mark" }, "LUDUS"), make("h1", {}, data.title), make("p", { class: "sub" }, data.subtitle)),
@@ -206,6 +217,7 @@ function startPage(data) {
     if (isMenu) fillMenu();
     pauseButton.textContent = game.isPaused ? "Resume" : "Pause";
     pauseButton.disabled = game.isDemo || game.isOver;
+    watchButton.textContent = person() < 0 && !game.isDemo ? "Play yourself" : "Watch";
     seatSelects.forEach((select, seat) => { select.value = game.isDemo ? (seat === rival.side ? YOU : rival.id) : game.seats[seat]; });
     const root = document.documentElement.dataset;
     root.state = game.isDemo ? "menu" : game.isOver ? "over" : game.isPaused ? "paused" : "playing";
