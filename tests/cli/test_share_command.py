@@ -37,6 +37,6 @@ def test_it_writes_a_page_and_says_who_plays(run: Run, tmp_path: Path, monkeypat
 
 
 def test_a_world_without_a_page_is_refused(run: Run, tmp_path: Path) -> None:
-    code, _, error = run("share", "walker", "--out", tmp_path / "walker.html")
-    assert (code, "mimic-v1 cannot be played in a browser; valid: brawl, rocket" in error) == (2, True)
-    assert not (tmp_path / "walker.html").exists()
+    code, _, error = run("share", "builder", "--out", tmp_path / "builder.html")
+    assert (code, "city-v1 cannot be played in a browser; valid: brawl, mimic, rocket" in error) == (2, True)
+    assert not (tmp_path / "builder.html").exists()
