@@ -178,8 +178,10 @@ def test_without_the_compiler_the_error_names_the_extra(monkeypatch: pytest.Monk
 
 
 def test_a_world_without_kernels_cannot_be_shared() -> None:
-    with pytest.raises(UnsupportedError, match="brawl, rocket"):
-        capture_world("mimic")
+    with pytest.raises(UnsupportedError, match="brawl, mimic, rocket"):
+        capture_world("city")
+    with pytest.raises(UnsupportedError, match=r"world of kernels.*MimicEnv"):
+        capture_world("mimic")  # which has a page, but no kernels
 
 
 def test_only_one_game_is_captured() -> None:

@@ -66,7 +66,8 @@ class World:
             is the best.
         display: How people watch and play the world.
         replay_view: How a report's page draws its matches.
-        browser: How a web page plays it (`ludus share`); only for a world of kernels (`ludus.envs.kernel_env`).
+        browser: How a web page plays it (`ludus share`); a world of kernels (`ludus.envs.kernel_env`), or one whose
+            scripts bring their own physics.
         styles: What the strategy analysis knows about opponents that switch styles, and about observation fields.
         bench: What `ludus bench` measures.
         commands: Extra commands as Typer apps or functions, by name: `motion` becomes `ludus motion`,

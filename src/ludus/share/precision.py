@@ -37,8 +37,10 @@ class Precision:
     probability: float = 0.0  # largest difference in the probability of a button or a choice
 
 
-def pack_agent(agent: Agent) -> PackedPolicy:
+def pack_agent(agent: Agent, lossless_bytes: int = LOSSLESS_BYTES) -> PackedPolicy:
     """Pack an agent in the smallest format that changes nothing that matters; its description says what was lost.
+
+    One of up to `lossless_bytes` keeps its weights as they are.
 
     Raises:
         UnsupportedError: The browser cannot play it.
@@ -46,7 +48,7 @@ def pack_agent(agent: Agent) -> PackedPolicy:
     check_supported(agent.policy)
     packed = pack_policy(agent.policy)
     precision = Precision("float32", 0)
-    if len(packed.data) > LOSSLESS_BYTES:
+    if len(packed.data) > lossless_bytes:
         precision = choose_precision(agent)
         packed = pack_policy(agent.policy, precision.matrices)
     return replace(packed, description=packed.description | {"precision": asdict(precision)})

@@ -52,10 +52,17 @@ def make_page(document: JSON, title: str, painters: Sequence[str] = ()) -> str:
 
     The painters are scripts that draw replays, one per world; they come with the worlds' packages, never from a run.
     """
-    style = _asset(_STYLE)
-    scripts = "\n".join((*(_asset(name) for name in _SCRIPTS), *painters, _asset(_MAIN)))
+    scripts = "\n".join((*(read_asset(name) for name in _SCRIPTS), *painters, read_asset(_MAIN)))
+    return fill_page(read_asset(_TEMPLATE), title=title, style=read_asset(_STYLE), scripts=scripts, document=document)
+
+
+def fill_page(template: str, *, title: str, style: str, scripts: str, document: JSON, script_sources: str = "") -> str:
+    """Return an HTML file from its template; its content policy allows this style and these scripts alone.
+
+    `script_sources` are further sources of the policy's `script-src`, such as `'wasm-unsafe-eval'`.
+    """
     script = f'"use strict";\n(() => {{\n{scripts}\n}})();\n'
-    allowed = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+    allowed = f"script-src '{_hash(script)}'{' ' * bool(script_sources)}{script_sources}; style-src '{_hash(style)}'"
     policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
     parts = {
         "policy": html.escape(policy, quote=True),
@@ -64,7 +71,7 @@ def make_page(document: JSON, title: str, painters: Sequence[str] = ()) -> str:
         "data": embedded(document),
         "script": script,
     }
-    pieces = _asset(_TEMPLATE).split("{{")
+    pieces = template.split("{{")
     # One pass over the template: what is put in is never looked at again, whatever it holds.
     return pieces[0] + "".join(_filled(piece, parts) for piece in pieces[1:])
 
@@ -80,7 +87,8 @@ def _filled(piece: str, parts: dict[str, str]) -> str:
     return parts[name] + rest
 
 
-def _asset(name: str) -> str:
+def read_asset(name: str) -> str:
+    """Return the text of a script, style or template of the page."""
     return (resources.files("ludus.reports.page") / "assets" / name).read_text(encoding="utf-8")
 
 
