@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.worlds.brawl.test_brawl_render import RESTING
 
 from ludus.worlds.brawl.display import drawn_weapons
 from ludus.worlds.brawl.moves import RULES, load_move_table
 from ludus.worlds.brawl.rendering.poses import pose_of
 from ludus.worlds.brawl.rules import Ground, Slot, State
-from tests.worlds.brawl.test_brawl_render import RESTING
 
 FIGURE = Path(__file__).parents[3] / "src/ludus/worlds/brawl/figure.js"
 SCRIPT = """
@@ -20,9 +20,10 @@ const weapons = JSON.parse(require("fs").readFileSync(0, "utf8")), found = [];
 for (const [place, weapon] of weapons.entries()) {
   for (const slot of weapon.moves.keys()) {
     for (let frame = 0; frame < weapon.moves[slot].total; frame++) {
-      const fighter = { state: 9, move: place * weapon.moves.length + slot, moveFrame: frame, grounded: slot < 6, vy: 0 };
-      const pose = brawlPoseOf(fighter, weapon, 0);
-      found.push([...pose.frontHand, ...pose.backHand, ...pose.frontFoot, ...pose.backFoot, pose.lean, pose.weaponAngle]);
+      const move = place * weapon.moves.length + slot;
+      const pose = brawlPoseOf({ state: 9, move, moveFrame: frame, grounded: slot < 6, vy: 0 }, weapon, 0);
+      const limbs = [pose.frontHand, pose.backHand, pose.frontFoot, pose.backFoot];
+      found.push([...limbs.flat(), pose.lean, pose.weaponAngle]);
     }
   }
 }
