@@ -180,6 +180,9 @@ results-mimic-physics: $(READY) ## docs/research/mimic.md: integrators and step 
 	$(BIN)/python benchmarks/mimic_physics.py --json $(DATA)/mimic_physics.json
 	$(TABLES) mimic-physics
 
+results-mimic-browser: $(READY) ## the page of `ludus share walker`: how far its walker is from MuJoCo's; update MEASURED in mimic/browser.py
+	PYTHONPATH=. $(BIN)/python benchmarks/browser_walker.py --json $(DATA)/mimic_browser.json
+
 results-mimic-sim: $(READY) ## docs/research/mimic.md: control steps per second beside Walker2d-v5
 	$(BIN)/python benchmarks/speed.py sim --world mimic
 	$(TABLES) mimic-sim

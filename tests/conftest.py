@@ -39,6 +39,7 @@ settings.load_profile("ludus")
 # first: a long file with few tests would be begun last, and all but one worker would wait for it.
 LONG_FILES = (
     "test_rocket_gpu_step.py",  # compiles most kernels, for the others too
+    "test_engine.py",  # compiles two games for the browser, for the others too
     "test_examples.py",
     "test_compiling.py",
     "test_promise_06_signals.py",
@@ -71,6 +72,7 @@ LONG_FILES = (
     "test_learns.py",
     "test_promise_08_metrics.py",
     "test_doctor_runs.py",
+    "test_engine_policy.py",
     "test_exploring.py",
     "test_analysis.py",
     "test_openttd_game.py",

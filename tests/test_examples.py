@@ -3,35 +3,53 @@
 import runpy
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from ludus.envs import bots, world
 from ludus.rewards import terms
+from ludus.training.config import MonitoringConfig, TrainConfig
 from ludus.worlds.brawl.config import BrawlConfig
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 TINY_STEPS = "2048"
 TINY_MATCH = 120  # frames of brawl in place of 2,700, which agents that have learned nothing mostly play out
+DRAWN = "python_api"  # the example whose curves are drawn; a picture takes longer than a tiny run
+
+
+@contextmanager
+def defaults(*changes: tuple[type[BaseModel], str, object]) -> Iterator[None]:
+    """Give settings other defaults; models come after those that they hold."""
+    fields = [model.model_fields[name] for model, name, _ in changes]
+    usual = [field.default for field in fields]
+    for values in ([value for *_, value in changes], usual):
+        for (model, *_), field, value in zip(changes, fields, values, strict=True):
+            field.default = value
+            model.model_rebuild(force=True)
+        if values is not usual:
+            yield
 
 
 @pytest.fixture
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An empty folder, and registries that forget what the example adds to them."""
+def _alone(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty folder, other defaults, and registries that forget what the example adds to them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LUDUS_EXAMPLE_STEPS", TINY_STEPS)
     monkeypatch.syspath_prepend(str(EXAMPLES))
     known = {name: record for name, record in world.known_worlds().items() if record.name != "nudge"}
     monkeypatch.setattr(bots, "_REGISTERED", {})
     monkeypatch.setattr(world, "_WORLDS", known)  # a page of docs registers the same world
-    limit = BrawlConfig.model_fields["step_limit"]
-    usual, limit.default = limit.default, TINY_MATCH
-    BrawlConfig.model_rebuild(force=True)
-    yield
-    limit.default = usual
-    BrawlConfig.model_rebuild(force=True)
+    is_drawn = script.stem == DRAWN
+    with defaults(
+        (BrawlConfig, "step_limit", TINY_MATCH),
+        (MonitoringConfig, "curves", is_drawn),
+        (TrainConfig, "monitoring", MonitoringConfig(curves=is_drawn)),
+    ):
+        yield
     terms._TERMS.get("brawl", {}).pop("high_ground", None)
     terms._TERMS.pop("nudge", None)
     for module in [name for name in sys.modules if name.partition(".")[0] == "nudge"]:
@@ -43,6 +61,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_an_example_runs(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out.strip()
+    assert script.stem != DRAWN or list(Path("runs").glob("*/training_curves.png"))
 
 
 def test_every_example_is_on_the_page_and_in_cells() -> None:

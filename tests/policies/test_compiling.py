@@ -37,6 +37,8 @@ for line in sys.stdin:
         os._exit(0 if torch.allclose(compiled(curve)(x), curve(x)) else 1)
     print(os.waitpid(process, 0)[1], flush=True)
 """
+# Without its cache of graphs the compiler always asks what the processor can do; with it, not on every processor.
+COMPILER = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
 Compile = Callable[[Path], None]
 
 
@@ -51,7 +53,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 def compile_into() -> Iterator[Compile]:
     """Compile a function in a process of its own, with the compiler's cache in a folder."""
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], env=os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}, text=True,
+        [sys.executable, "-c", PROGRAM], env=os.environ | COMPILER, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as program:  # fmt: skip
         assert program.stdin is not None

@@ -26,12 +26,13 @@ BUDGET_AND_CADENCE = {
 }
 # Sizes that a test can afford; nothing else is changed.
 SMALL = [
-    "world.num_envs=16", "world.device=cpu", "world.settings.step_limit=30", "ppo.n_steps=32", "ppo.batch_size=256",
+    "world.num_envs=8", "world.device=cpu", "world.settings.step_limit=30", "ppo.n_steps=32", "ppo.batch_size=128",
     "league.keep=3",
 ]  # fmt: skip
+SMALL_LSTM = ["policy.recurrent.size=32", "policy.net_arch.pi=[32, 32]", "policy.net_arch.vf=[32, 32]"]
 SMALL_AGENT = [
-    "policy.strategy.layers=2", "policy.strategy.width=32", "policy.strategy.feedforward=64",
-    "policy.recurrent.size=32", "policy.bfloat16=false", "ppo.compile=false",
+    *SMALL_LSTM, "policy.strategy.layers=2", "policy.strategy.width=32", "policy.strategy.feedforward=64",
+    "policy.bfloat16=false", "ppo.compile=false",
 ]  # fmt: skip
 
 
@@ -73,6 +74,8 @@ def test_a_preset_of_brawl_trains(preset: str, tmp_path: Path) -> None:
     if config.policy.strategy is not None:
         assert config.policy.strategy.layers == 6
         config = load_run_config("brawl", preset, overrides=[*SMALL, *SMALL_AGENT])
+    elif config.policy.recurrent is not None:
+        config = load_run_config("brawl", preset, overrides=[*SMALL, *SMALL_LSTM])
     if config.evaluation is not None:
         small = config.evaluation.model_copy(update={"matches": 1, "opponents": ("constant",)})
         config = config.model_copy(update={"evaluation": small})
@@ -90,7 +93,7 @@ def test_a_preset_of_city_trains(preset: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("preset", MIMIC)
 def test_a_preset_of_mimic_trains(preset: str, tmp_path: Path) -> None:
-    small = ["world.num_envs=16", "ppo.n_steps=32", "ppo.batch_size=128", "evaluation.matches=2"]
+    small = ["world.num_envs=8", "ppo.n_steps=32", "ppo.batch_size=64", "evaluation.matches=2"]
     two_iterations(load_run_config("mimic", preset, overrides=small), tmp_path)
     assert (tmp_path / "evaluation_results.csv").read_text().count("walk") >= 1
 
@@ -111,7 +114,7 @@ def test_a_preset_of_rocket_trains(preset: str, tmp_path: Path) -> None:
 def test_a_preset_of_roshambo_trains(preset: str, tmp_path: Path) -> None:
     if preset == "population":
         pytest.importorskip("pyspiel", reason="the package open_spiel is missing: pip install -e '.[openspiel]'")
-    small = ["world.num_envs=16", "world.settings.throws=20", "ppo.n_steps=64", "ppo.batch_size=512", "league.keep=3"]
+    small = ["world.num_envs=8", "world.settings.throws=20", "ppo.n_steps=64", "ppo.batch_size=256", "league.keep=3"]
     two_iterations(load_run_config("roshambo", preset, overrides=[*small, "evaluation.matches=1"]), tmp_path)
 
 

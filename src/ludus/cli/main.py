@@ -29,6 +29,7 @@ from ludus.cli.export import export
 from ludus.cli.play import play, replay
 from ludus.cli.ratings import ratings
 from ludus.cli.report import report
+from ludus.cli.share import share
 from ludus.cli.tournament import tournament
 from ludus.cli.train import resume, train, verify
 from ludus.core.errors import LudusError
@@ -165,6 +166,12 @@ for _command in (doctor, benchmark, tournament, ratings, analyze):
 app.add_typer(bench, name="bench", rich_help_panel=MEASURE)
 _add(report, SHARE)
 _add(export, SHARE, "ludus export --out agent.ludus --card agent.md", "ludus export runs/mine --onnx agent.onnx")
+_add(
+    share,
+    SHARE,
+    "ludus share champion --out champion.html           a page in which anyone plays against it",
+    "ludus share runs/mine --snapshots 6 --against rookie",
+)
 _add(completion, SET_UP, "ludus completion --install", "ludus completion zsh > ~/.zfunc/_ludus")
 add_world_commands(app, {"bench": bench})
 

@@ -168,12 +168,39 @@ class ReplayView:
     """How a page draws the matches of a world."""
 
     log: Callable[[BatchedEnv], TrajectoryLog]  # make the log of a batch of one game
-    script: str  # the browser script, as `package:file.js`
+    script: str | tuple[str, ...]  # the browser script, as `package:file.js`, or several in their order
 
     def source(self) -> str:
-        """Return the text of the browser script."""
-        package, _, name = self.script.partition(":")
-        return (files(package) / name).read_text(encoding="utf-8")
+        """Return the text of the browser scripts."""
+        return read_scripts((self.script,) if isinstance(self.script, str) else self.script)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserGame:
+    """How a web page plays one game of a world of kernels: what its kernels are is captured from the environment.
+
+    Attributes:
+        settings: Settings of the games; they replace those that an agent was trained with.
+        scripts: The browser scripts that draw the game and read the keyboard, as `package:file.js`, in order.
+        data: Return what the scripts have to know about a game, such as its action table.
+        is_viewer: Whether the scripts advance the world by themselves and the visitor watches and disturbs the agent,
+            instead of playing against it; then the world need not be one of kernels.
+    """
+
+    settings: Settings = field(default_factory=lambda: MappingProxyType({}))
+    scripts: tuple[str, ...] = ()
+    data: Callable[[BatchedEnv], dict[str, JSON]] = field(default=lambda _env: {})
+    is_viewer: bool = False
+
+    def source(self) -> str:
+        """Return the text of the browser scripts."""
+        return read_scripts(self.scripts)
+
+
+def read_scripts(names: Sequence[str]) -> str:
+    """Return the text of browser scripts that are named as `package:file.js`, one after the other."""
+    parts = [name.partition(":") for name in names]
+    return "\n".join((files(package) / file).read_text(encoding="utf-8") for package, _, file in parts)
 
 
 def encode_columns(names: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, JSON]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError
-from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, action_dtypes, check_snapshot
+from ludus.envs.base import BatchedEnv, Columns, EnvSpec, Observations, StepResult, action_dtypes, check_snapshot
 from ludus.envs.warp_tools import Launcher, Prepared, copy_quietly
 
 
@@ -83,6 +83,34 @@ class KernelEnv(BatchedEnv):
             self._run_step.point("actions", self._actions)
         self._run_step()
         return self._result
+
+    def launches(self) -> dict[str, Prepared]:
+        """Return the kernels of a step, of a restart of the games in the tensor `chosen`, and of an observation."""
+        return {"step": self._run_step, "restart": self._run_restart, "observe": self._run_observe}
+
+    def state_tensors(self) -> dict[str, Tensor]:
+        """Return all live tensors of the state by name, in a fixed order; `seed` holds the bits of the seed."""
+        return self._state()
+
+    def working_tensors(self) -> dict[str, Tensor]:
+        """Return the live tensors that steps read and write besides the state, by name."""
+        result = self._result
+        counted = {"events": result.events, "state_metrics": result.state_metrics}
+        return {
+            "actions": self._actions,
+            "chosen": self._chosen,
+            "terminated": result.terminated,
+            "truncated": result.truncated,
+            **{name: columns.packed for name, columns in counted.items() if isinstance(columns, Columns)},
+            **{f"observations.{name}": tensor for name, tensor in self._observations.items()},
+            **{f"final_observations.{name}": tensor for name, tensor in result.final_observations.items()},
+        }
+
+    def forget(self) -> None:
+        """Clear the state to what a new environment holds before its first restart."""
+        for tensor in self._state().values():
+            tensor.zero_()
+        self._forget_episodes()
 
     def snapshot(self) -> dict[str, Tensor]:
         """Return the whole state as tensors that later steps do not touch."""
@@ -161,6 +189,14 @@ class KernelBots(ABC):
     @abstractmethod
     def _prepare(self) -> Prepared:
         """Prepare the launch."""
+
+    def launch(self) -> Prepared:
+        """Return the kernels that read the tensor `assignment` and write the tensor `actions`; see `tensors`."""
+        return self._prepare()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors of `launch` by name."""
+        return {"assignment": self._assignment, "actions": self._actions}
 
     def act(self, assignment: Tensor, actions: Tensor) -> None:
         """Write the bots' actions for the current state; see `ludus.envs.base.Bots.act`."""

@@ -258,7 +258,7 @@ class ReplayRecorder:
         self.ended = False
         self._env, self._game, self._episode = env, game, episode
         self._players = tuple(players)
-        self._config, self._files = _portable(_settings_of(env))
+        self._config, self._files = recorded_settings(env)
         self._seed = env.seed
         self._dtype = action_dtypes(env.spec.action_space)[0]
         self._actions: list[Tensor] = []
@@ -288,6 +288,11 @@ class ReplayRecorder:
             files=self._files,
             players=self._players,
         )
+
+
+def recorded_settings(env: BatchedEnv) -> tuple[dict[str, JSON], dict[str, str]]:
+    """Return the settings of an environment as a replay holds them, and the SHA-256 of every file that they name."""
+    return _portable(_settings_of(env))
 
 
 def _settings_of(env: BatchedEnv) -> Mapping[str, Any]:

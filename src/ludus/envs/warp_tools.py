@@ -197,8 +197,9 @@ _launch_tiled: Callable[..., Any] = wp.launch_tiled
 class Prepared(ABC):
     """Kernels that are ready to run over all games, made by `Launcher.prepare`; calling it runs them."""
 
-    def __init__(self, arguments: Iterable[tuple[str, Any]]) -> None:
-        """Note where each argument of each launch lies, by name."""
+    def __init__(self, commands: Sequence[Any], arguments: Iterable[tuple[str, Any]]) -> None:
+        """Note the recorded launches, and where each argument of each of them lies, by name."""
+        self.commands = tuple(commands)  # kernels stay loaded as long as their recorded launches live
         self._places: dict[str, list[Any]] = {}
         for name, place in arguments:
             self._places.setdefault(name, []).append(place)
@@ -283,12 +284,12 @@ class _CudaPrepared(Prepared):
     """Launches on torch's current stream."""
 
     def __init__(self, device: torch.device, commands: Sequence[Any]) -> None:
-        super().__init__(named for command in commands for named in _named_arguments(command))
-        self._device, self._commands = device, commands
+        super().__init__(commands, (named for command in commands for named in named_arguments(command)))
+        self._device = device
 
     def __call__(self) -> None:
         stream = _stream_from_torch(torch.cuda.current_stream(self._device))
-        for command in self._commands:
+        for command in self.commands:
             command.launch(stream)
 
 
@@ -305,14 +306,13 @@ class _HostPrepared(Prepared):
         for commands in parts:
             launches: list[Callable[[], None]] = []
             for command in commands:
-                named = _named_arguments(command)
+                named = named_arguments(command)
                 layout = {"_fields_": [(name, type(value)) for name, value in named]}
                 packed = type("Arguments", (ctypes.Structure,), layout)(*(value for _, value in named))
                 places += [(name, getattr(packed, name)) for name, _ in named]
                 launches.append(partial(command.hooks.forward, ctypes.byref(command.bounds), ctypes.byref(packed)))
             self._parts.append(launches)
-        super().__init__(places)
-        self._recorded = parts  # kernels stay loaded as long as their recorded launches live
+        super().__init__([command for commands in parts for command in commands], places)
         self._team, self._helpers = team, helpers
 
     def __call__(self) -> None:
@@ -322,7 +322,7 @@ class _HostPrepared(Prepared):
             _run_parts(self._parts)
 
 
-def _named_arguments(command: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - a Warp launch has no static type
+def named_arguments(command: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - a Warp launch has no static type
     """Return the arguments of a recorded launch as Warp packed them; the first value is the size of the launch."""
     return [
         (argument.label, value) for argument, value in zip(command.kernel.adj.args, command.params[1:], strict=True)

@@ -26,7 +26,7 @@ from ludus.core.text import blame
 
 if TYPE_CHECKING:
     from ludus.envs.base import BatchedEnv, EnvRequest
-    from ludus.envs.display import Display, ReplayView
+    from ludus.envs.display import BrowserGame, Display, ReplayView
     from ludus.envs.settings import EnvSettings
     from ludus.envs.world_parts import EpisodeMetrics, SimBench, StyleLabels
 
@@ -66,6 +66,8 @@ class World:
             is the best.
         display: How people watch and play the world.
         replay_view: How a report's page draws its matches.
+        browser: How a web page plays it (`ludus share`); a world of kernels (`ludus.envs.kernel_env`), or one whose
+            scripts bring their own physics.
         styles: What the strategy analysis knows about opponents that switch styles, and about observation fields.
         bench: What `ludus bench` measures.
         commands: Extra commands as Typer apps or functions, by name: `motion` becomes `ludus motion`,
@@ -86,6 +88,7 @@ class World:
     scenarios: Lazy[Mapping[str, Settings]] = field(default_factory=lambda: _NOTHING)
     display: "Lazy[Display] | None" = None
     replay_view: "Lazy[ReplayView] | None" = None
+    browser: "Lazy[BrowserGame] | None" = None
     styles: "Lazy[StyleLabels] | None" = None
     bench: "Lazy[SimBench] | None" = None
     commands: Mapping[str, Lazy[Callable[..., Any]]] = field(default_factory=lambda: _NOTHING)

@@ -30,8 +30,9 @@ class Rotary(nn.Module):
         super().__init__()
         pairs = head_size // 2
         exponents = torch.arange(pairs, dtype=torch.float64) / max(pairs - 1, 1)
-        turns = torch.round(_FASTEST_TURNS * (_SLOWEST_TURNS / _FASTEST_TURNS) ** exponents)
-        angles = torch.outer(torch.arange(ROTARY_PERIOD, dtype=torch.float64), turns) * (2.0 * math.pi / ROTARY_PERIOD)
+        self.turns = torch.round(_FASTEST_TURNS * (_SLOWEST_TURNS / _FASTEST_TURNS) ** exponents)
+        steps = torch.arange(ROTARY_PERIOD, dtype=torch.float64)
+        angles = torch.outer(steps, self.turns) * (2.0 * math.pi / ROTARY_PERIOD)
         self.register_buffer("cosines", angles.cos().float(), persistent=False)
         self.register_buffer("sines", angles.sin().float(), persistent=False)
 

@@ -14,8 +14,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
@@ -110,6 +112,8 @@ def check_file_name(name: str) -> None:
         )
 
 
+# Each save reads the manifests of all checkpoints several times. What the same bytes mean never changes.
+@lru_cache(maxsize=32)
 def _decode(raw: bytes, limits: Limits) -> Manifest:
     document = decode_document(raw, limits)
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
@@ -123,7 +127,7 @@ def _decode(raw: bytes, limits: Limits) -> Manifest:
     manifest = Manifest(
         step=_check_count(document.get("step"), "step"),
         sequence=_check_count(document.get("sequence"), "sequence"),
-        files={name: _decode_record(name, record) for name, record in files.items()},
+        files=MappingProxyType({name: _decode_record(name, record) for name, record in files.items()}),
     )
     if manifest.encode() != raw:
         raise FormatError("its own SHA-256 or its form is wrong: it was changed after it was written")

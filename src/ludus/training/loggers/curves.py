@@ -67,7 +67,8 @@ def look(index: int) -> dict[str, Any]:
 
 def style(axes: Axes, title: str, has_data: bool) -> None:
     """Style a panel; one without data says so."""
-    axes.set_title(title, loc="left", fontsize=11, fontweight="bold", pad=8)
+    # With y given, Matplotlib does not look for the highest tick label before it draws the title.
+    axes.set_title(title, loc="left", y=1.0, fontsize=11, fontweight="bold", pad=8)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("0.5")
     axes.tick_params(colors="0.3", labelsize=8.5)

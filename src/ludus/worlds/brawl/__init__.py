@@ -13,6 +13,7 @@ WORLD = World(
     metrics="ludus.worlds.brawl.metrics:METRICS",
     display="ludus.worlds.brawl.display:DISPLAY",
     replay_view="ludus.worlds.brawl.display:REPLAY_VIEW",
+    browser="ludus.worlds.brawl.display:BROWSER",
     styles="ludus.worlds.brawl.styles:STYLES",
     bench="ludus.worlds.brawl.bench:BENCH",
 )

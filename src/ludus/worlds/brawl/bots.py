@@ -159,7 +159,9 @@ def _extra_reach(table: MoveTable) -> Tensor:
     """Return how much farther each weapon's light ground moves reach than those of the first one (units)."""
     slots = ("ground_light_neutral", "ground_light_side")
     reaches = [
-        max(max(hit.start[0], hit.end[0]) + hit.radius for slot in slots for hit in weapon.moves[slot].hits)
+        max(
+            (max(hit.start[0], hit.end[0]) + hit.radius for slot in slots for hit in weapon.moves[slot].hits), default=0
+        )
         for weapon in table.weapons.values()
     ]
     return torch.tensor([reach - reaches[0] for reach in reaches], dtype=torch.float32)

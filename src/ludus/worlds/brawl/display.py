@@ -9,9 +9,11 @@ from torch import Tensor
 from ludus.core.errors import UnsupportedError
 from ludus.core.files import JSON
 from ludus.envs.base import BatchedEnv
-from ludus.envs.display import SCALE, Display, KeyHelp, Painter, ReplayView, encode_columns, scaled
+from ludus.envs.display import SCALE, BrowserGame, Display, KeyHelp, Painter, ReplayView, encode_columns, scaled
 from ludus.envs.world import Settings
 from ludus.worlds.brawl.env import BrawlEnv
+from ludus.worlds.brawl.moves import MoveModel, MoveTable
+from ludus.worlds.brawl.rendering.poses import is_heavy
 from ludus.worlds.brawl.rules import KEYS, Key
 from ludus.worlds.brawl.view import PlayerView
 
@@ -40,6 +42,11 @@ CONTROLS = (
 KEY_LINES = (
     "A D move   W aim up   S aim down, fall fast, drop   Space jump",
     "J light   K heavy, hold to charge   L dash or dodge   H weapon   G taunt",
+)
+# What a log holds of each fighter, in this order.
+_COLUMNS = (
+    *("x", "y", "facing", "state", "damage", "stocks", "weapon", "safe"),
+    *("timer", "move", "move_frame", "charge"),
 )
 _SWAPPED = {Key.LEFT: Key.RIGHT, Key.RIGHT: Key.LEFT}
 
@@ -91,6 +98,33 @@ def _brawl(env: BatchedEnv) -> BrawlEnv:
     return env
 
 
+def drawn_weapons(table: MoveTable) -> list[JSON]:
+    """Return what `figure.js` needs to draw weapons and attacks, in the order of their indices."""
+    weapons: list[JSON] = []
+    for name, weapon in table.weapons.items():
+        moves: list[JSON] = [_drawn_move(move) for move in weapon.moves.values()]
+        look: dict[str, JSON] = {"color": list(weapon.color), "length": weapon.length, "heavy": is_heavy(weapon)}
+        weapons.append({"name": name, **look, "moves": moves})
+    return weapons
+
+
+def _drawn_move(move: MoveModel) -> JSON:
+    hits: list[JSON] = [
+        {"frames": list(hit.frames), "start": list(hit.start), "end": list(hit.end), "radius": hit.radius}
+        for hit in move.hits
+    ]
+    charge: JSON = None if move.charge is None else [move.charge.frame, move.charge.max_frames]
+    guard: JSON = None if move.guard is None else list(move.guard.frames)
+    return {"total": move.total, "charge": charge, "hits": hits, "guard": guard}
+
+
+def live_data(env: BatchedEnv) -> dict[str, JSON]:
+    """Return what `live.js` has to know about a game: keys, weapons and the length of a match."""
+    brawl = _brawl(env)
+    controls: list[JSON] = [[control.name, int(control.key), control.meaning] for control in CONTROLS]
+    return {"controls": controls, "arsenal": drawn_weapons(brawl.table), "step_limit": brawl.config.step_limit}
+
+
 class BrawlLog:
     """Fighters, platform, weapons that lie about, and capsules that hit."""
 
@@ -127,18 +161,20 @@ class BrawlLog:
         weapon = self._env.table.names.index(player.weapon)
         return [
             SCALE * player.x, SCALE * player.y, player.facing, int(player.state), player.damage, player.stocks, weapon,
-            int(player.invincible > 0),
+            int(player.invincible > 0), player.timer, -1 if player.slot is None else int(player.slot),
+            player.move_frame, player.charge,
         ]  # fmt: skip
 
     def content(self) -> dict[str, JSON]:
         """Return what was recorded; see `TrajectoryLog`."""
-        view, names = self._env.view(0), ("x", "y", "facing", "state", "damage", "stocks", "weapon", "safe")
+        view, names = self._env.view(0), _COLUMNS
         columns = [f"{name}{seat}" for seat in (0, 1) for name in names] + ["platform_x", "platform_y"]
         return {
             "columns": encode_columns(columns, self._rows),
             "hits": self._hits,
             "items": self._items,
             "weapons": list(self._env.table.names),
+            "arsenal": drawn_weapons(self._env.table),
             "mirrored": view.mirrored,
         }
 
@@ -151,4 +187,6 @@ DISPLAY = Display(
     keys=tuple(KeyHelp(control.name, control.meaning) for control in CONTROLS),
     key_lines=KEY_LINES,
 )
-REPLAY_VIEW = ReplayView(lambda env: BrawlLog(_brawl(env)), "ludus.worlds.brawl:player.js")
+_PAINTER = ("ludus.worlds.brawl:figure.js", "ludus.worlds.brawl:player.js")
+REPLAY_VIEW = ReplayView(lambda env: BrawlLog(_brawl(env)), _PAINTER)
+BROWSER = BrowserGame(scripts=(*_PAINTER, "ludus.worlds.brawl:live.js"), data=live_data)

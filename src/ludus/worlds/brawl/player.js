@@ -1,142 +1,352 @@
-// Draws one moment of a Brawl match: the yard at dusk, two fighters, weapons that lie about, blows, damage and stocks.
+// Draws one moment of a Brawl match as the videos do (rendering/*.py): the yard at dusk, fighters, weapons that lie about,
+// blows, knockouts, damage and stocks. `paintBrawl` draws a moment; replays and live matches both come to it.
 
-const BRAWL = {
-  halfWidth: 9.8, top: -5.6, high: 0.85, low: 2.85, inner: 2, outer: 7,
-  teams: [{ base: "#4090ff", dark: "#2252b0", light: "#a0d0ff" }, { base: "#f44a52", dark: "#9e223a", light: "#ffaca0" }],
-  state: { walking: 1, sprinting: 2, air: 4, airTurn: 5, dash: 6, backdash: 7, dodge: 8, attack: 9, stun: 10, taunt: 11, ko: 12 },
-};
+// --- the yard ---
 
-function damageColor(damage) {
-  return damage < 50 ? "#f6f4ec" : damage < 100 ? "#ffe278" : damage < 150 ? "#ff9a3c" : "#ff4e34";
-}
+let brawlBackdrop = null; // painted once: sky, moon, arcades and mist, at 40 pixels per unit
 
-function brawlYard(pen, unit, width, height, platform, mirrored) {
-  const sky = pen.createLinearGradient(0, 0, 0, height);
-  [["0", "#101228"], ["0.45", "#22264a"], ["0.8", "#464268"], ["1", "#7a647c"]].forEach(([at, hue]) => sky.addColorStop(Number(at), hue));
-  pen.fillStyle = sky;
-  pen.fillRect(0, 0, width, height);
-  pen.fillStyle = "rgba(206,198,208,0.85)";
-  pen.beginPath(); pen.arc(width * 0.78, height * 0.24, unit * 0.5, 0, 7); pen.fill();
-  pen.fillStyle = "#2e2e52";
-  for (let i = 0; i < 12; i++) pen.fillRect((i / 12) * width, height * (0.62 + 0.04 * ((i * 7) % 3)), width / 12 + 1, height);
-  const toX = (x) => (x + BRAWL.halfWidth) * unit, toY = (y) => (y - BRAWL.top) * unit;
-  const block = (from, to, top) => {
-    pen.fillStyle = "#4a4458"; pen.fillRect(toX(from), toY(top), (to - from) * unit, height);
-    pen.fillStyle = "#706876"; pen.fillRect(toX(from), toY(top), (to - from) * unit, unit * 0.55);
-    pen.fillStyle = "#dec898"; pen.fillRect(toX(from), toY(top), (to - from) * unit, unit * 0.13);
+function brawlYardPicture() {
+  if (brawlBackdrop) return brawlBackdrop;
+  const [left, top, wide, high] = BRAWL.yard, scale = 40, canvas = make("canvas", { width: wide * scale, height: high * scale });
+  const pen = canvas.getContext("2d"), { sky, moon, stoneLight } = BRAWL;
+  pen.scale(scale, scale); pen.translate(-left, -top);
+  const dusk = pen.createLinearGradient(0, top + 2, 0, top + high - 2);
+  sky.forEach((color, k) => dusk.addColorStop(k / 3, brawlHue(color)));
+  pen.fillStyle = dusk; pen.fillRect(left, top, wide, high);
+  let seed = 7;
+  const drawn = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
+  for (let k = 0; k < 130; k++) {
+    const x = left + wide * drawn(), y = top + high * 0.55 * drawn() ** 2, size = drawn();
+    pen.fillStyle = brawlHue(brawlMix(sky[1], [235, 232, 245], 0.25 + 0.6 * size));
+    pen.beginPath(); pen.arc(x, y, 0.018 + 0.03 * size, 0, 7); pen.fill();
+  }
+  const glow = pen.createRadialGradient(0, -2.6, 1.6, 0, -2.6, 4.4);
+  glow.addColorStop(0, brawlHue(moon, 0.4)); glow.addColorStop(1, brawlHue(moon, 0));
+  pen.fillStyle = glow; pen.fillRect(-4.5, -7.1, 9, 9);
+  [[0, 0, 1.9, 0.55], [-0.6, -0.4, 0.42, 0.45], [0.5, 0.5, 0.3, 0.45], [0.35, -0.9, 0.22, 0.45]].forEach(([x, y, radius, share]) => {
+    pen.fillStyle = brawlHue(brawlMix(sky[2], moon, share));
+    pen.beginPath(); pen.arc(x, y - 2.6, radius, 0, 7); pen.fill();
+  });
+  const arcade = (roof, arch, color, shift) => {
+    const cornice = brawlMix(color, stoneLight, 0.22), radius = arch * 0.33;
+    pen.fillStyle = brawlHue(color);
+    pen.beginPath(); pen.rect(left, roof, wide, high);
+    for (let k = -1; k * arch < wide + arch; k++) { // arches are holes: they wind the other way
+      const x = left + (k + shift) * arch, y = roof + 0.55 + radius;
+      pen.moveTo(x - radius, high); pen.lineTo(x + radius, high); pen.lineTo(x + radius, y); pen.arc(x, y, radius, 0, Math.PI, true); pen.closePath();
+    }
+    pen.fill();
+    pen.fillStyle = brawlHue(cornice); pen.fillRect(left, roof, wide, 0.14);
+    for (let k = -1; k * arch < wide + arch; k++) { pen.beginPath(); pen.arc(left + (k + shift + 0.5) * arch, roof + 0.28, 0.1, 0, 7); pen.fill(); }
   };
-  const side = mirrored ? -1 : 1;
-  block(Math.min(side * BRAWL.inner, side * BRAWL.outer), Math.max(side * BRAWL.inner, side * BRAWL.outer), BRAWL.high);
-  block(Math.min(-side * BRAWL.inner, -side * BRAWL.outer), Math.max(-side * BRAWL.inner, -side * BRAWL.outer), BRAWL.low);
-  pen.fillStyle = "#80604a"; pen.fillRect(toX(platform[0] - 1), toY(platform[1]), 2 * unit, 0.2 * unit);
-  pen.fillStyle = "#d6aa5c"; pen.fillRect(toX(platform[0] - 1), toY(platform[1]), 2 * unit, 0.06 * unit);
+  arcade(-3.4, 2.1, BRAWL.farWall, 0.35);
+  arcade(-0.6, 3.1, BRAWL.nearWall, 0);
+  const mist = pen.createLinearGradient(0, -2.4, 0, 8);
+  mist.addColorStop(0, "rgba(20,18,38,0)"); mist.addColorStop(1, "rgba(20,18,38,0.86)");
+  pen.fillStyle = mist; pen.fillRect(left, top, wide, high);
+  return (brawlBackdrop = canvas);
 }
 
-function brawlFighter(pen, unit, fighter, team, frame, reach) {
-  const s = BRAWL.state, f = fighter.facing || 1, state = fighter.state;
-  const line = (points, width, hue) => {
-    pen.strokeStyle = hue; pen.lineWidth = width * unit; pen.lineCap = pen.lineJoin = "round";
-    pen.beginPath();
-    points.forEach(([x, y], i) => (i ? pen.lineTo(x * unit, y * unit) : pen.moveTo(x * unit, y * unit)));
-    pen.stroke();
+function brawlGround(pen, side, top) {
+  const { ink, stone, stoneDark, stoneLight, sand } = BRAWL, left = side > 0 ? BRAWL.inner : -BRAWL.outer, wide = BRAWL.outer - BRAWL.inner, high = 12;
+  const box = (color, x, y, w, h) => { pen.fillStyle = brawlHue(color); pen.fillRect(x, y, w, h); };
+  box(ink, left - 0.04, top - 0.04, wide + 0.08, high); box(stone, left, top, wide, high);
+  pen.strokeStyle = brawlHue(brawlMix(stone, stoneDark, 0.55)); pen.lineWidth = 0.035;
+  pen.beginPath();
+  for (let row = 1; row < 20; row++) {
+    const y = top + row * 0.44;
+    pen.moveTo(left, y); pen.lineTo(left + wide, y);
+    for (let column = 0; column < 8; column++) {
+      const x = left + (column + 0.5 * (row % 2)) * 0.72;
+      if (x > left && x < left + wide) { pen.moveTo(x, y); pen.lineTo(x, y + 0.44); }
+    }
+  }
+  pen.stroke();
+  for (let k = 0; k < 3; k++) {
+    const x = left + ((k + 0.5) / 3) * wide, y = top + 1.35;
+    [[0.43, stoneDark], [0.33, brawlMix(stoneDark, ink, 0.55)]].forEach(([half, color]) => {
+      pen.fillStyle = brawlHue(color); pen.beginPath(); pen.arc(x, y, half, Math.PI, 0); pen.rect(x - half, y, 2 * half, 0.85); pen.fill();
+    });
+  }
+  const shade = pen.createLinearGradient(0, top, 0, BRAWL.killY);
+  shade.addColorStop(0, brawlHue(ink, 0)); shade.addColorStop(1, brawlHue(ink, 0.75));
+  pen.fillStyle = shade; pen.fillRect(left, top, wide, high);
+  box(stoneLight, left, top, wide, 0.3); box(sand, left, top, wide, 0.13); box(stoneDark, left, top + 0.3, wide, 0.05);
+}
+
+function brawlPlatform(pen, [x, y]) {
+  const glow = brawlSketch(), board = brawlSketch(BRAWL.outline), low = y + 0.2;
+  glow.polygon([[x - 0.5, low], [x + 0.5, low], [x + 0.2, y + 0.75], [x - 0.2, y + 0.75]], BRAWL.brass); glow.paint(pen, 0.16);
+  board.polygon([[x - 0.3, low], [x + 0.3, low], [x, y + 0.46]], BRAWL.stoneDark);
+  board.polygon([[x - 1, y], [x + 1, y], [x + 1, low], [x - 1, low]], BRAWL.wood);
+  board.polygon([[x - 1, y], [x + 1, y], [x + 1, y + 0.07], [x - 1, y + 0.07]], BRAWL.brass);
+  [-0.8, -0.4, 0, 0.4, 0.8].forEach((dx) => board.circle([x + dx, y + 0.135], 0.03, BRAWL.ink, false));
+  board.circle([x, y + 0.3], 0.07, [255, 226, 140], false);
+  board.paint(pen);
+}
+
+function brawlItem(pen, item, weapon, frame) {
+  if (item.life < 75 && Math.floor(item.life / 5) % 2 === 0) return; // it blinks before it vanishes
+  const locked = item.lock > 0, y = item.y - 0.42 + (locked ? 0 : 0.05 * Math.sin(frame * 0.18)), tip = [Math.cos(-0.62), Math.sin(-0.62)];
+  const middle = weapon.length * (BRAWL.grip - 0.5), sketch = brawlSketch(0.035), ring = brawlSketch();
+  const color = locked ? brawlMix(weapon.color, BRAWL.muted, 0.7) : weapon.color;
+  brawlWeapon(sketch, weapon, color, [item.x - tip[0] * middle, y - tip[1] * middle], tip);
+  sketch.paint(pen, locked ? 0.6 : 1);
+  const dots = locked ? Math.max(Math.round(16 * (1 - item.lock / BRAWL.itemLock)), 1) : 16;
+  for (let k = 0; k < dots; k++) {
+    const angle = (2 * Math.PI * k) / 16 - Math.PI / 2;
+    ring.circle([item.x + 0.62 * Math.cos(angle), y + 0.62 * Math.sin(angle)], 0.035, locked ? BRAWL.muted : weapon.color);
+  }
+  ring.paint(pen, 0.78);
+}
+
+// --- what surrounds fighters ---
+
+function brawlStar([x, y], radius, turn, points, waist) {
+  return Array.from({ length: 2 * points }, (_, k) => {
+    const reach = k % 2 ? radius * waist : radius, angle = turn + (Math.PI * k) / points;
+    return [x + reach * Math.cos(angle), y + reach * Math.sin(angle)];
+  });
+}
+
+function brawlShadow(pen, scene, f) {
+  const floors = [], side = scene.mirrored ? -1 : 1;
+  if (Math.abs(f.x) + BRAWL.body > BRAWL.inner && Math.abs(f.x) - BRAWL.body < BRAWL.outer) floors.push(f.x * side > 0 ? BRAWL.high : BRAWL.low);
+  if (Math.abs(f.x - scene.platform[0]) < 1) floors.push(scene.platform[1]);
+  const floor = Math.min(...floors.filter((each) => each >= f.y - 0.05));
+  if (!Number.isFinite(floor)) return;
+  const size = Math.max(0.16, 0.42 - 0.05 * (floor - f.y)), sketch = brawlSketch();
+  sketch.capsule([f.x - size, floor + 0.045], [f.x + size, floor + 0.045], 0.045, BRAWL.ink);
+  sketch.paint(pen, 0.47);
+}
+
+function brawlStreaks(pen, f, team) {
+  const speed = Math.hypot(f.vx, f.vy);
+  if (speed < 8.5 && f.state !== BRAWL.state.dash) return;
+  const ux = f.vx / Math.max(speed, 1e-6), uy = f.vy / Math.max(speed, 1e-6), length = Math.min(0.09 * speed, 2.4), sketch = brawlSketch();
+  [[-0.3, 0.7], [-0.08, 1], [0.14, 0.85], [0.34, 0.6]].forEach(([offset, share]) => {
+    const start = [f.x - 0.35 * ux - uy * offset, f.y - 0.35 * uy + ux * offset];
+    sketch.capsule(start, [start[0] - ux * length * share, start[1] - uy * length * share], 0.035,
+      f.state === BRAWL.state.stun ? BRAWL.white : team.light, 0.005);
+  });
+  sketch.paint(pen, 0.58);
+}
+
+function brawlCharge(pen, f, weapon, frame) {
+  const move = f.move >= 0 ? weapon.moves[f.move % weapon.moves.length] : null;
+  if (!f.charge || !move || !move.charge || f.moveFrame > move.charge[0]) return;
+  const share = f.charge / move.charge[1], white = share >= 1 && frame % 4 < 2 ? 0.7 : 0, sparks = brawlSketch();
+  [[0.55 + 0.45 * share, 0.2], [0.4 + 0.3 * share, 0.27]].forEach(([radius, opacity]) => {
+    const glow = brawlSketch();
+    glow.circle([f.x, f.y], radius, brawlMix(weapon.color, BRAWL.white, white)); glow.paint(pen, opacity);
+  });
+  for (let k = 0; k < 6; k++) {
+    const angle = (k * Math.PI) / 3 + frame * 0.25, distance = 1.05 - 0.06 * ((frame * 2 + k * 5) % 12);
+    sparks.circle([f.x + distance * Math.cos(angle), f.y + distance * Math.sin(angle)], 0.05, BRAWL.white);
+  }
+  sparks.paint(pen, 0.47 + 0.53 * share);
+}
+
+function brawlShimmer(pen, f, frame) {
+  const stars = brawlSketch();
+  [[0.74, frame % 6 < 3 ? 0.33 : 0.24], [0.62, 0.18]].forEach(([radius, opacity]) => {
+    const shell = brawlSketch();
+    shell.capsule([f.x, f.y - 0.08], [f.x, f.y + 0.02], radius, [190, 240, 255]); shell.paint(pen, opacity);
+  });
+  for (let k = 0; k < 5; k++) {
+    const angle = (k * 2 * Math.PI) / 5 - frame * 0.12;
+    stars.circle([f.x + 0.74 * Math.cos(angle), f.y - 0.03 + 0.8 * Math.sin(angle)], 0.055, BRAWL.white);
+  }
+  stars.paint(pen, 0.9);
+}
+
+// What is drawn is what hits: the active capsules, and a spark where one touches a stunned body.
+function brawlBlows(pen, f, weapon) {
+  for (const { start, end, radius } of f.hits) {
+    const sweep = brawlSketch(), core = brawlSketch();
+    sweep.capsule(start, end, radius, brawlMix(weapon.color, BRAWL.white, 0.25)); sweep.paint(pen, 0.37);
+    core.capsule(start, end, radius * 0.25, brawlMix(weapon.color, BRAWL.white, 0.75), radius * 0.6); core.paint(pen, 0.59);
+  }
+}
+function brawlImpact(pen, attacker, victim) {
+  if (victim.state !== BRAWL.state.stun) return;
+  for (const { start, end, radius } of attacker.hits) {
+    const dx = end[0] - start[0], dy = end[1] - start[1], along = ((victim.x - start[0]) * dx + (victim.y - start[1]) * dy) / (dx * dx + dy * dy || 1e-9);
+    const t = Math.min(Math.max(along, 0), 1), spot = [start[0] + t * dx, start[1] + t * dy];
+    if (Math.hypot(spot[0] - victim.x, spot[1] - victim.y) > radius + BRAWL.hurt) continue;
+    const place = [(spot[0] + victim.x) / 2, (spot[1] + victim.y) / 2], sketch = brawlSketch(0.03);
+    sketch.polygon(brawlStar(place, 0.52, 0.3, 7, 0.36), [255, 236, 150]);
+    sketch.polygon(brawlStar(place, 0.28, 0.7, 7, 0.4), BRAWL.white, false);
+    sketch.paint(pen);
+    return;
+  }
+}
+
+function brawlDizziness(pen, f, frame) {
+  const sketch = brawlSketch(0.025);
+  for (let k = 0; k < 3; k++) {
+    const angle = frame * 0.45 + (k * 2 * Math.PI) / 3;
+    sketch.polygon(brawlStar([f.x + 0.42 * Math.cos(angle), f.y - 0.62 + 0.12 * Math.sin(angle)], 0.11, angle, 5, 0.45), [255, 226, 110]);
+  }
+  sketch.paint(pen);
+}
+
+function brawlAbsent(pen, f, team) {
+  const age = (BRAWL.koFrames - f.timer) / 24;
+  if (f.exit && age < 1) { // a burst where the fighter left the stage
+    const [x, y] = f.exit, inward = Math.atan2(-y, -x), rays = brawlSketch();
+    for (let k = -4; k <= 4; k++) {
+      const angle = inward + k * 0.15, near = 0.4 + 3 * age, far = (2.6 + 3.2 * age) * (1 - 0.06 * Math.abs(k));
+      rays.capsule([x + near * Math.cos(angle), y + near * Math.sin(angle)], [x + far * Math.cos(angle), y + far * Math.sin(angle)], 0.2,
+        k % 2 ? team.base : BRAWL.white, 0.03);
+    }
+    rays.circle(f.exit, 0.9 * (1 - age) + 0.1, BRAWL.white);
+    rays.paint(pen, 1 - age);
+  }
+  if (f.stocks <= 0) return;
+  const ring = brawlSketch(0.02); // it closes where the fighter will come back
+  for (let k = 0; k < 24; k++) {
+    const angle = -Math.PI / 2 - (2 * Math.PI * k) / 24;
+    if (k / 24 <= f.timer / BRAWL.koFrames) ring.circle([f.x + 0.55 * Math.cos(angle), f.y + 0.55 * Math.sin(angle)], 0.05, team.base);
+  }
+  ring.paint(pen, 0.82);
+  pen.fillStyle = brawlHue(team.light); pen.textAlign = "center"; pen.textBaseline = "middle"; pen.font = "700 0.5px system-ui, sans-serif";
+  pen.fillText(String(Math.ceil(f.timer / BRAWL.rate)), f.x, f.y);
+}
+
+function brawlFighter(pen, f, weapon, team, frame) {
+  brawlStreaks(pen, f, team);
+  brawlCharge(pen, f, weapon, frame);
+  if (f.safe) brawlShimmer(pen, f, frame);
+  brawlBlows(pen, f, weapon);
+  const dodging = f.state === BRAWL.state.dodge, figure = (offset) => brawlFigure(f, weapon, team, f.pose, frame, offset);
+  if (dodging) [-0.34, 0.34].forEach((offset) => figure(offset).paint(pen, 0.18));
+  figure(0).paint(pen, dodging ? 0.5 : f.safe && frame % 6 < 2 ? 0.6 : 1);
+  if (f.state === BRAWL.state.stun) brawlDizziness(pen, f, frame);
+}
+
+// --- names, damage, stocks and clock ---
+
+function brawlDamageHue(damage) {
+  const ramp = BRAWL.damage, k = Math.max(ramp.findIndex(([high]) => damage <= high), 1);
+  if (damage > ramp[ramp.length - 1][0]) return brawlHue(ramp[ramp.length - 1][1]);
+  const [low, from] = ramp[k - 1], [high, to] = ramp[k];
+  return brawlHue(brawlMix(from, to, (damage - low) / (high - low)));
+}
+
+function brawlText(pen, text, x, y, size, hue, align, weight = 700) {
+  pen.font = `${weight} ${size}px system-ui, "Segoe UI", Roboto, sans-serif`; pen.textAlign = align; pen.textBaseline = "middle";
+  pen.lineJoin = "round"; pen.lineWidth = size * 0.16; pen.strokeStyle = brawlHue(BRAWL.ink); pen.strokeText(text, x, y);
+  pen.fillStyle = hue; pen.fillText(text, x, y);
+}
+
+function brawlHud(pen, scene, width, height) {
+  const u = Math.max(Math.min(width / 1000, height / 560), 0.6), wide = Math.min(216 * u, width * 0.38), high = 84 * u, top = 8 * u;
+  scene.fighters.forEach((f, seat) => {
+    const team = BRAWL.teams[seat], left = seat ? width - wide - 8 * u : 8 * u, weapon = scene.arsenal[f.weapon];
+    pen.fillStyle = "rgba(18,19,36,0.78)"; pen.beginPath(); pen.roundRect(left, top, wide, high, 12 * u); pen.fill();
+    pen.fillStyle = brawlHue(team.base); pen.beginPath(); pen.roundRect(left + 2 * u, top + 14 * u, 5 * u, high - 28 * u, 2.5 * u); pen.fill();
+    const name = scene.names[seat] || "", most = Math.floor((wide - 30 * u) / (9.4 * u));
+    brawlText(pen, name.length > most ? `${name.slice(0, most - 1)}\u2026` : name, left + 16 * u, top + 17 * u, 16 * u, brawlHue(team.light), "left");
+    if (weapon.length > 0) brawlText(pen, weapon.name, left + 16 * u, top + 40 * u, 14 * u, brawlHue(brawlMix(weapon.color, BRAWL.white, 0.2)), "left", 600);
+    brawlText(pen, String(Math.round(f.damage)), left + wide - 12 * u, top + 52 * u, 46 * u, brawlDamageHue(f.damage), "right", 800);
+    if (f.stocks > 6) brawlText(pen, `x ${f.stocks}`, left + 18 * u, top + 66 * u, 17 * u, brawlHue(team.light), "left");
+    for (let k = 0; k < f.stocks && f.stocks <= 6; k++) {
+      [[8.5, BRAWL.ink], [6.5, team.base]].forEach(([radius, color]) => {
+        pen.fillStyle = brawlHue(color); pen.beginPath(); pen.arc(left + (24 + 20 * k) * u, top + 66 * u, radius * u, 0, 7); pen.fill();
+      });
+    }
+  });
+  brawlText(pen, scene.clock, width / 2, 26 * u, 34 * u, scene.hurry ? brawlHue(BRAWL.danger) : brawlHue(BRAWL.white), "center", 800);
+}
+
+const brawlClock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds) % 60).padStart(2, "0")}`;
+
+// --- the whole picture ---
+
+// A scene: frame, clock, hurry, mirrored, platform, fighters (with pose and hits), items, names, arsenal, front (the seat that
+// is drawn over the other), camera. A camera says which place is in the middle and how many units the picture is wide.
+function paintBrawl(pen, scene, width, height) {
+  const { x, y, width: across } = scene.camera, scale = width / across, [left, top, wide, high] = BRAWL.yard, far = 0.55;
+  const view = (share) => { // what is far away moves less
+    pen.translate(width / 2, height / 2);
+    pen.scale(scale * (1 - 0.35 * (1 - share)), scale * (1 - 0.35 * (1 - share)));
+    pen.translate(-x * share, -y * share);
   };
   pen.save();
-  if (state === s.dodge) pen.globalAlpha = 0.45;
-  if (state === s.stun) pen.rotate(f * -0.5 + 0.25 * Math.sin(frame * 0.7));
-  const running = [s.walking, s.sprinting, s.dash, s.backdash].includes(state), airborne = state === s.air || state === s.airTurn;
-  const lean = f * (state === s.dash || state === s.sprinting ? 0.16 : state === s.attack ? 0.1 : state === s.backdash ? -0.12 : 0.03);
-  const swing = running ? 0.24 * Math.sin(fighter.x * 2.4) : airborne ? 0.14 : 0.1;
-  const lift = running ? 0.1 * Math.abs(Math.cos(fighter.x * 2.4)) : airborne ? 0.14 : 0;
-  line([[0, 0.1], [f * 0.1 - swing * 0.5, 0.29], [-swing, 0.46 - lift * 0.3]], 0.15, team.dark);
-  line([[0, 0.1], [f * 0.1 + swing * 0.5, 0.29], [swing, 0.46 - (airborne ? lift : 0)]], 0.15, team.dark);
-  const rest = state === s.taunt ? [f * 0.1, -0.75 - 0.08 * Math.sin(frame * 0.6)] : airborne ? [f * 0.26, -0.22] : [f * 0.24, 0.02];
-  const hand = reach ? [Math.max(-0.75, Math.min(0.75, reach[0])), Math.max(-0.75, Math.min(0.75, reach[1]))]
-    : state === s.attack ? [f * 0.42, -0.16] : rest;
-  line([[lean, -0.16], [-f * 0.18, 0], [-f * 0.1, 0.06]], 0.11, team.dark);
-  line([[0, 0.12], [lean, -0.18]], 0.3, team.base);
-  if (fighter.weapon === "spear") line([[hand[0] - f * 0.5, hand[1] + 0.12], [hand[0] + f * 1.0, hand[1] - 0.1]], 0.07, "#c4c8d4");
-  if (fighter.weapon === "hammer") {
-    line([[hand[0] - f * 0.1, hand[1] + 0.1], [hand[0] + f * 0.34, hand[1] - 0.32]], 0.08, "#80604a");
-    line([[hand[0] + f * 0.22, hand[1] - 0.42], [hand[0] + f * 0.46, hand[1] - 0.22]], 0.24, "#c4c8d4");
+  pen.fillStyle = brawlHue(BRAWL.sky[0]); pen.fillRect(0, 0, width, height);
+  pen.save(); view(far); pen.drawImage(brawlYardPicture(), left, top, wide, high); pen.restore();
+  view(1);
+  const side = scene.mirrored ? -1 : 1;
+  brawlGround(pen, side, BRAWL.high);
+  brawlGround(pen, -side, BRAWL.low);
+  const present = scene.fighters.filter((f) => f.state !== BRAWL.state.ko);
+  present.forEach((f) => brawlShadow(pen, scene, f));
+  brawlPlatform(pen, scene.platform);
+  scene.items.forEach((item) => brawlItem(pen, item, scene.arsenal[item.weapon], scene.frame));
+  for (const seat of scene.front === 0 ? [1, 0] : [0, 1]) {
+    const f = scene.fighters[seat];
+    if (f.state === BRAWL.state.ko) brawlAbsent(pen, f, BRAWL.teams[seat]);
+    else brawlFighter(pen, f, scene.arsenal[f.weapon], BRAWL.teams[seat], scene.frame);
   }
-  line([[lean, -0.16], [(lean + hand[0]) / 2, (hand[1] - 0.16) / 2 + 0.05], hand], 0.11, team.base);
-  pen.fillStyle = "#e8bc98";
-  pen.beginPath(); pen.arc((lean * 1.5 + f * 0.03) * unit, -0.4 * unit, 0.16 * unit, 0, 7); pen.fill();
-  pen.fillStyle = team.base;
-  pen.beginPath(); pen.arc((lean * 1.5) * unit, -0.43 * unit, 0.17 * unit, Math.PI, 2 * Math.PI); pen.fill();
-  line([[lean * 1.5 - f * 0.16, -0.42], [lean * 1.5 - f * 0.02, -0.63]], 0.07, team.light);
-  if (fighter.safe) {
-    pen.strokeStyle = "rgba(246,244,236,0.8)"; pen.lineWidth = 0.05 * unit; pen.setLineDash([0.12 * unit, 0.1 * unit]);
-    pen.beginPath(); pen.ellipse(0, -0.05 * unit, 0.5 * unit, 0.68 * unit, 0, 0, 7); pen.stroke(); pen.setLineDash([]);
-  }
+  const [first, second] = scene.fighters;
+  brawlImpact(pen, first, second);
+  brawlImpact(pen, second, first);
+  pen.restore();
+  present.forEach((f) => brawlPointer(pen, f, BRAWL.teams[scene.fighters.indexOf(f)], scene.camera, width, height));
+  brawlHud(pen, scene, width, height);
+}
+
+// An arrow at the edge of the picture says where a fighter is who left it.
+function brawlPointer(pen, f, team, camera, width, height) {
+  const scale = width / camera.width, px = width / 2 + (f.x - camera.x) * scale, py = height / 2 + (f.y - camera.y) * scale, edge = 26;
+  if (px > -0.3 * scale && px < width + 0.3 * scale && py > -0.3 * scale && py < height + 0.3 * scale) return;
+  const ex = Math.min(Math.max(px, edge), width - edge), ey = Math.min(Math.max(py, edge), height - edge), angle = Math.atan2(py - ey, px - ex);
+  pen.save(); pen.translate(ex, ey);
+  pen.fillStyle = brawlHue(team.base); pen.strokeStyle = brawlHue(BRAWL.ink); pen.lineWidth = 2;
+  pen.beginPath(); pen.arc(0, 0, 11, 0, 7); pen.fill(); pen.stroke();
+  pen.rotate(angle); pen.beginPath(); pen.moveTo(22, 0); pen.lineTo(12, -8); pen.lineTo(12, 8); pen.closePath(); pen.fill(); pen.stroke();
   pen.restore();
 }
 
-function brawlPanel(pen, size, width, name, fighter, team, seat) {
-  const left = seat === 0 ? size * 0.7 : width - size * 14.7;
-  pen.fillStyle = "rgba(18,19,36,0.78)";
-  pen.fillRect(left, size * 0.6, size * 14, size * 3.7);
-  pen.fillStyle = team.base;
-  pen.fillRect(seat === 0 ? left : left + size * 13.65, size * 0.6, size * 0.35, size * 3.7);
-  pen.textBaseline = "alphabetic";
-  pen.textAlign = seat === 0 ? "left" : "right";
-  const edge = seat === 0 ? left + size * 0.9 : left + size * 13.1, far = seat === 0 ? left + size * 13.4 : left + size * 0.6;
-  pen.fillStyle = "#f6f4ec"; pen.font = `600 ${size * 1.1}px system-ui, sans-serif`;
-  pen.fillText(name.length > 20 ? `${name.slice(0, 19)}...` : name, edge, size * 2);
-  for (let i = 0; i < 3; i++) {
-    pen.fillStyle = i < fighter.stocks ? team.light : "rgba(255,255,255,0.15)";
-    pen.beginPath(); pen.arc(edge + (seat === 0 ? 1 : -1) * size * (0.5 + i * 1.2), size * 3.2, size * 0.42, 0, 7); pen.fill();
-  }
-  pen.textAlign = seat === 0 ? "right" : "left";
-  pen.fillStyle = damageColor(fighter.damage); pen.font = `800 ${size * 2.1}px system-ui, sans-serif`;
-  pen.fillText(`${Math.round(fighter.damage)}`, far, size * 3.7);
-}
-
-// Columns are whole numbers a frame; between two frames places are blended, unless somebody jumped across the stage.
-function drawBrawl(pen, replay, at, width, height) {
-  const unit = width / (2 * BRAWL.halfWidth), scale = replay.scale, columns = replay.columns;
-  const i = Math.floor(at), next = Math.min(i + 1, replay.frames - 1), blend = at - i;
-  const place = (name) => {
-    const a = columns[name][i], b = columns[name][next];
-    return (Math.abs(b - a) > 2 * scale ? a : a + (b - a) * blend) / scale;
-  };
-  const fighters = [0, 1].map((seat) => ({
-    x: place(`x${seat}`), y: place(`y${seat}`), facing: columns[`facing${seat}`][i], state: columns[`state${seat}`][i],
-    damage: columns[`damage${seat}`][i], stocks: columns[`stocks${seat}`][i], safe: columns[`safe${seat}`][i],
-    weapon: replay.weapons[columns[`weapon${seat}`][i]],
+// A fighter between two frames: places are blended, unless somebody was put elsewhere; poses are blended too.
+function brawlBetween(a, b, share, frame, arsenal) {
+  const now = share < 0.5 ? a : b, moved = Math.hypot(b.x - a.x, b.y - a.y) < 2 && a.state !== BRAWL.state.ko && b.state !== BRAWL.state.ko;
+  const mixed = moved ? { x: brawlLerp(a.x, b.x, share), y: brawlLerp(a.y, b.y, share), vx: brawlLerp(a.vx, b.vx, share), vy: brawlLerp(a.vy, b.vy, share) } : {};
+  const f = { ...now, ...mixed }, [first, second] = [a, b].map((each) => brawlPoseOf({ ...each, ...mixed }, arsenal[each.weapon], frame));
+  const isTurn = Math.abs(first.spin - second.spin) > 1.5 || Math.abs(first.weaponAngle - second.weaponAngle) > 3;
+  f.pose = a.facing !== b.facing || isTurn ? (share < 0.5 ? first : second) : brawlBlend(first, second, share);
+  const move = f.state === BRAWL.state.attack && f.move >= 0 ? arsenal[f.weapon].moves[f.move % arsenal[f.weapon].moves.length] : null;
+  f.hits = (move ? move.hits : []).filter(({ frames }) => frames[0] <= f.moveFrame && f.moveFrame <= frames[1]).map(({ start, end, radius }) => ({
+    start: [f.x + f.facing * start[0], f.y + start[1]], end: [f.x + f.facing * end[0], f.y + end[1]], radius,
   }));
-  brawlYard(pen, unit, width, height, [place("platform_x"), place("platform_y")], replay.mirrored);
-  const toX = (x) => (x + BRAWL.halfWidth) * unit, toY = (y) => (y - BRAWL.top) * unit;
-  for (const [x, y, weapon] of replay.lying(i)) {
-    pen.save();
-    pen.translate(toX(x / scale), toY(y / scale)); pen.rotate(-0.6);
-    pen.fillStyle = "#d6aa5c"; pen.fillRect(-0.45 * unit, -0.05 * unit, 0.9 * unit, 0.1 * unit);
-    pen.fillStyle = "#c4c8d4";
-    if (replay.weapons[weapon] === "hammer") pen.fillRect(0.22 * unit, -0.2 * unit, 0.26 * unit, 0.4 * unit);
-    else pen.fillRect(0.4 * unit, -0.08 * unit, 0.3 * unit, 0.16 * unit);
-    pen.restore();
-  }
-  const hits = replay.hits[i] || [];
-  fighters.forEach((fighter, seat) => {
-    if (fighter.state === BRAWL.state.ko) return;
-    const x = Math.max(-BRAWL.halfWidth + 0.4, Math.min(BRAWL.halfWidth - 0.4, fighter.x));
-    const y = Math.max(BRAWL.top + 0.5, Math.min(BRAWL.top + height / unit - 0.5, fighter.y));
-    const blow = hits.find((hit) => hit[0] === seat);
-    pen.save();
-    pen.translate(toX(x), toY(y));
-    if (x !== fighter.x || y !== fighter.y) pen.globalAlpha = 0.55;
-    brawlFighter(pen, unit, fighter, BRAWL.teams[seat], at, blow && [blow[3] / scale - fighter.x, blow[4] / scale - fighter.y]);
-    pen.restore();
-  });
-  pen.lineCap = "round";
-  for (const [, x1, y1, x2, y2, radius] of hits) {
-    pen.strokeStyle = "rgba(255,214,120,0.38)"; pen.lineWidth = (2 * radius * unit) / scale;
-    pen.beginPath(); pen.moveTo(toX(x1 / scale), toY(y1 / scale)); pen.lineTo(toX(x2 / scale) + 0.01, toY(y2 / scale)); pen.stroke();
-  }
-  const size = Math.max(width / 62, 6.5);
-  fighters.forEach((fighter, seat) => brawlPanel(pen, size, width, replay.players[seat] || "", fighter, BRAWL.teams[seat], seat));
-  pen.textAlign = "center"; pen.fillStyle = "#f6f4ec"; pen.font = `700 ${size * 1.5}px system-ui, sans-serif`;
-  pen.fillText(`${Math.floor(at / replay.rate_hz)} s`, width / 2, size * 2.3);
+  return f;
 }
 
-PAINTERS.brawl = drawBrawl;
+// --- replays of a report: columns of whole numbers per frame ---
+
+PAINTERS.brawl = (pen, replay, at, width, height) => {
+  const { scale, columns } = replay, i = Math.floor(at), last = replay.frames - 1, next = Math.min(i + 1, last), share = at - i;
+  const arsenal = replay.arsenal || replay.weapons.map((name) => ({ name, color: BRAWL.steel, length: name === "fists" ? 0 : 1.2, heavy: name === "hammer", moves: [] }));
+  const number = (name, seat, frame, missing = 0) => (columns[name + seat] ? columns[name + seat][frame] : missing);
+  const fighter = (seat, frame) => {
+    const before = Math.max(frame - 1, 0), speed = (name) => ((number(name, seat, frame) - number(name, seat, before)) * replay.rate_hz) / scale;
+    const [vx, vy] = ["x", "y"].map((name) => (Math.abs(speed(name)) > 45 ? 0 : speed(name)));
+    let seen = frame; // a fighter that was knocked out left the stage where it was last seen
+    while (seen > 0 && number("state", seat, seen) === BRAWL.state.ko) seen--;
+    return {
+      x: number("x", seat, frame) / scale, y: number("y", seat, frame) / scale, vx, vy, facing: number("facing", seat, frame) || 1,
+      state: number("state", seat, frame), timer: number("timer", seat, frame), damage: number("damage", seat, frame),
+      stocks: number("stocks", seat, frame), weapon: number("weapon", seat, frame), safe: number("safe", seat, frame) > 0,
+      move: number("move", seat, frame, -1), moveFrame: number("move_frame", seat, frame), charge: number("charge", seat, frame),
+      grounded: Math.abs(vy) < 0.05, exit: seen === frame ? null : [number("x", seat, seen) / scale, number("y", seat, seen) / scale],
+    };
+  };
+  const blended = (name) => brawlLerp(columns[name][i], columns[name][next], share) / scale;
+  paintBrawl(pen, {
+    frame: at, clock: brawlClock(at / replay.rate_hz), hurry: false, front: 1, mirrored: replay.mirrored, names: replay.players, arsenal,
+    platform: [blended("platform_x"), blended("platform_y")], camera: { x: 0, y: -0.09, width: 19.6 },
+    items: replay.lying(i).map(([x, y, weapon]) => ({ x: x / scale, y: y / scale, weapon, life: 999, lock: 0 })),
+    fighters: [0, 1].map((seat) => brawlBetween(fighter(seat, i), fighter(seat, next), share, at, arsenal)),
+  }, width, height);
+};

@@ -13,6 +13,7 @@ WORLD = World(
     scenarios="ludus.worlds.mimic.scenarios:SCENARIOS",
     display="ludus.worlds.mimic.display:DISPLAY",
     replay_view="ludus.worlds.mimic.display:REPLAY_VIEW",
+    browser="ludus.worlds.mimic.browser:BROWSER",
     bench="ludus.worlds.mimic.bench:BENCH",
     commands={"motion": "ludus.worlds.mimic.commands:motion"},
     checks={"OpenGL": "ludus.worlds.mimic.rendering.gl:check_gl"},

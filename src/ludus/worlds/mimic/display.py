@@ -66,7 +66,8 @@ class WalkerLog:
         }
 
 
-def _mimic(env: BatchedEnv) -> MimicEnv:
+def to_mimic(env: BatchedEnv) -> MimicEnv:
+    """Return the environment as one of this world; raise UnsupportedError for another."""
     if not isinstance(env, MimicEnv):
         raise UnsupportedError(f"this is the display of mimic, not of {env.spec.id}")
     return env
@@ -74,7 +75,7 @@ def _mimic(env: BatchedEnv) -> MimicEnv:
 
 def pictures(env: BatchedEnv, rate_hz: float) -> Generator[NDArray[np.uint8], None, None]:
     """Yield frames of the reference for the length of an episode, `rate_hz` per second, at the set or middle speed."""
-    mimic = _mimic(env)
+    mimic = to_mimic(env)
     config, step_s = mimic.config, 1.0 / rate_hz
     speed = sum(config.speed_range) / 2.0 if config.speed is None else config.speed
     phase, place = 0.0, np.zeros(2)
@@ -89,4 +90,4 @@ def pictures(env: BatchedEnv, rate_hz: float) -> Generator[NDArray[np.uint8], No
 
 
 DISPLAY = Display(pictures=pictures)
-REPLAY_VIEW = ReplayView(lambda env: WalkerLog(_mimic(env)), "ludus.worlds.mimic:player.js")
+REPLAY_VIEW = ReplayView(lambda env: WalkerLog(to_mimic(env)), "ludus.worlds.mimic:player.js")

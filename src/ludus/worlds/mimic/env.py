@@ -28,7 +28,7 @@ from ludus.worlds.mimic.scoring import Scorer
 if TYPE_CHECKING:
     from ludus.worlds.mimic.rendering.painter import WalkerPainter
 
-_SPEED_CHANGE_M_S2 = 0.3  # how fast the reference follows a new desired speed
+SPEED_CHANGE_M_S2 = 0.3  # how fast the reference follows a new desired speed
 _USUAL_SPEEDS = (0.1, 0.8)  # of the reference's range, where nothing is asked of a body of the user's own
 _OF_BUILT_IN_BODIES = frozenset(("walker", "height_m", "mass_kg", "joint_damping", "solver_iterations"))
 _SPEED_TOLERANCE_M_S = 0.005  # ranges are shown with two digits
@@ -159,6 +159,11 @@ class MimicEnv(BatchedEnv):
             observations = self._observe()
         return StepResult(observations, terminated, truncated, final_observations, packed_events, packed_measures)
 
+    @property
+    def controls(self) -> Controls:
+        """What turns actions into controls."""
+        return self._controls
+
     def frame(self) -> Frame:
         """Return the current frame of the reference of every game."""
         return self._frame
@@ -197,7 +202,7 @@ class MimicEnv(BatchedEnv):
         """Advance phase and speed, and draw a new desired speed where one is due."""
         state, counters, step_s = self._state, self._counters, 1.0 / self.spec.rate_hz
         state["phase"] = (state["phase"] + step_s / self._frame.period_s) % 1.0
-        change = _SPEED_CHANGE_M_S2 * step_s
+        change = SPEED_CHANGE_M_S2 * step_s
         state["speed"] = state["speed"] + (state["desired"] - state["speed"]).clamp(-change, change)
         counters["frame"] = counters["frame"] + 1
         due = counters["frame"] == counters["change"]

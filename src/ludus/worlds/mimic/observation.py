@@ -12,7 +12,7 @@ from ludus.worlds.mimic.body import Joint
 
 VELOCITY_UNIT = 10.0  # rad/s of a joint that are seen as 1
 TURN_UNIT = 5.0  # rad/s of the trunk that are seen as 1
-_LARGEST = 20.0
+LARGEST = 20.0
 
 # Blocks in front of the joints': name -> numbers.
 BLOCKS = {"phase": 2, "speed": 2, "height": 1, "orientation": 3, "velocity": 3, "turning": 3}
@@ -33,7 +33,7 @@ def joint_reflection(joints: Sequence[Joint]) -> Reflection:
 def observation_space(joints: int) -> spaces.Dict:
     """Return the space of one walker's observation."""
     size = sum(BLOCKS.values()) + 2 * joints
-    return spaces.Dict({"vector": spaces.Box(-_LARGEST, _LARGEST, (size,), np.float32)})
+    return spaces.Dict({"vector": spaces.Box(-LARGEST, LARGEST, (size,), np.float32)})
 
 
 def observation_blocks(joints: int) -> dict[str, tuple[int, int]]:
@@ -98,4 +98,4 @@ def observe(
         positions[:, 7:],
         velocities[:, 6:] / VELOCITY_UNIT,
     )
-    return torch.cat(parts, dim=1).clamp(-_LARGEST, _LARGEST)
+    return torch.cat(parts, dim=1).clamp(-LARGEST, LARGEST)

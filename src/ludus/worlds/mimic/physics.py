@@ -122,20 +122,27 @@ def _friction_models(walker: Walker, config: MimicConfig) -> list[mujoco.MjModel
 
 
 class Controls:
-    """Turns actions into controls."""
+    """Turns actions into controls.
+
+    Attributes:
+        delta: Largest difference from the present angle, rad.
+        low: `(joints,)` lowest angles, rad.
+        high: `(joints,)` highest angles, rad.
+        neutral: `(joints,)` target angles of the action 0, rad.
+    """
 
     def __init__(self, walker: Walker, reference: Reference, config: MimicConfig) -> None:
-        self._kind, self._delta = config.action, np.deg2rad(config.delta_deg)
+        self._kind, self.delta = config.action, float(np.deg2rad(config.delta_deg))
         ranges = np.deg2rad([joint.range_deg for joint in walker.joints])
-        self._low, self._high = ranges[:, 0], ranges[:, 1]
+        self.low, self.high = ranges[:, 0], ranges[:, 1]
         phases = torch.arange(PHASES) / PHASES
-        self._neutral = reference.at(torch.full_like(phases, NORMAL_SPEED_M_S), phases).angles.mean(0).double().numpy()
+        self.neutral = reference.at(torch.full_like(phases, NORMAL_SPEED_M_S), phases).angles.mean(0).double().numpy()
 
     def of(self, actions: Floats, angles: Floats) -> Floats:
         """Return the actuators' controls of actions in [-1, 1] at the joints' angles in rad, `(games, joints)`."""
         if self._kind == "torque":
             return actions
         if self._kind == "delta":
-            return np.asarray(np.clip(angles + self._delta * actions, self._low, self._high))
-        reach = np.where(actions > 0.0, self._high - self._neutral, self._neutral - self._low)
-        return np.asarray(self._neutral + actions * reach)
+            return np.asarray(np.clip(angles + self.delta * actions, self.low, self.high))
+        reach = np.where(actions > 0.0, self.high - self.neutral, self.neutral - self.low)
+        return np.asarray(self.neutral + actions * reach)

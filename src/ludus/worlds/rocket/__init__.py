@@ -13,6 +13,7 @@ WORLD = World(
     metrics="ludus.worlds.rocket.metrics:METRICS",
     display="ludus.worlds.rocket.display:DISPLAY",
     replay_view="ludus.worlds.rocket.display:REPLAY_VIEW",
+    browser="ludus.worlds.rocket.display:BROWSER",
     bench="ludus.worlds.rocket.bench:BENCH",
     commands={"rlbot": "ludus.worlds.rocket.commands:rlbot"},
 )

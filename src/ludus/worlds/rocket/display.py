@@ -11,7 +11,7 @@ from torch import Tensor
 from ludus.core.errors import UnsupportedError
 from ludus.core.files import JSON
 from ludus.envs.base import BatchedEnv
-from ludus.envs.display import SCALE, Display, Image, KeyHelp, Painter, ReplayView, encode_columns
+from ludus.envs.display import SCALE, BrowserGame, Display, Image, KeyHelp, Painter, ReplayView, encode_columns
 from ludus.worlds.rocket.actions import AXES, action_table
 from ludus.worlds.rocket.config import RocketConfig
 from ludus.worlds.rocket.env import RocketEnv
@@ -147,6 +147,26 @@ def _rocket(env: BatchedEnv) -> RocketEnv:
     return env
 
 
+def live_data(env: BatchedEnv) -> dict[str, JSON]:
+    """Return what `live.js` has to know about a game: teams, pads and the action space."""
+    rocket = _rocket(env)
+    config = rocket.config
+    table: list[JSON] = [[float(value) for value in row] for row in action_table()]
+    return {
+        "teams": list(rocket.spec.teams),
+        "pads": _drawn_pads(),
+        "has_clock": config.episode == "match",
+        "actions": config.actions,
+        "bins": config.bins,
+        "table": table if config.actions == "table" else [],
+        "weights": [float(weight) for weight in _WEIGHTS],
+    }
+
+
+def _drawn_pads() -> list[JSON]:
+    return [[x, y, int(number in BIG_PADS)] for number, (x, y) in enumerate(PADS)]
+
+
 class RocketLog:
     """Ball and cars with their rotation, boost and what they do, goals and clock; lengths in whole uu."""
 
@@ -173,7 +193,7 @@ class RocketLog:
         return {
             "columns": encode_columns(columns, self._rows),
             "teams": list(self._env.spec.teams),
-            "pads": [[x, y, int(number in BIG_PADS)] for number, (x, y) in enumerate(PADS)],
+            "pads": _drawn_pads(),
         }
 
 
@@ -189,4 +209,10 @@ DISPLAY = Display(
     key_lines=KEY_LINES,
     view="ball",
 )
-REPLAY_VIEW = ReplayView(lambda env: RocketLog(_rocket(env)), "ludus.worlds.rocket:player.js")
+_PAINTER = ("ludus.worlds.rocket:stadium.js", "ludus.worlds.rocket:player.js")
+REPLAY_VIEW = ReplayView(lambda env: RocketLog(_rocket(env)), _PAINTER)
+BROWSER = BrowserGame(
+    settings={"mode": "1v1", "blue": 1, "orange": 1, "episode": "match", "setters": {"kickoff": 1.0}},
+    scripts=(*_PAINTER, "ludus.worlds.rocket:live.js"),
+    data=live_data,
+)

@@ -9,6 +9,8 @@ window.addEventListener("error", (event) => noteProblem(event.message || "a reso
 window.addEventListener("unhandledrejection", (event) => noteProblem(event.reason));
 document.addEventListener("securitypolicyviolation", (event) => noteProblem(`refused: ${event.violatedDirective}`));
 
+const PAINTERS = {}; // draw a moment of a replay, by world; the scripts of the worlds that are on the page fill it
+
 const SVG = "http:" + "//www.w3.org/2000/svg"; // the name of a namespace; nothing is loaded from it
 
 function fill(element, attributes, children) {

@@ -1,7 +1,5 @@
 // Plays replays on a canvas: play and pause, a slider, speed, single frames; keys do the same.
 
-const PAINTERS = {}; // by world; the scripts of the worlds that are on the page fill it
-
 // Turns differences back into numbers, once, when a replay is first shown.
 function decoded(strip) {
   const columns = {};
