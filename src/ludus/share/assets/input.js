@@ -28,7 +28,7 @@ function makeInput(bindings, onTap) {
   // Keys of a gamepad with the standard mapping, and whether Start has just been pressed.
   function readPad() {
     const pad = [...(navigator.getGamepads ? navigator.getGamepads() : [])].find((each) => each && each.connected && each.mapping === "standard");
-    if (!pad) { axes.pad = [0, 0]; padBefore = new Set(); return { names: [], started: false }; }
+    if (!pad) { axes.pad = [0, 0]; padBefore = new Set(); return { names: [], started: false, isThere: false }; }
     const down = (number) => pad.buttons[number] && (pad.buttons[number].pressed || pad.buttons[number].value > 0.35);
     const cross = [Number(down(15)) - Number(down(14)), Number(down(13)) - Number(down(12))];
     axes.pad = cross[0] || cross[1] ? cross : [pad.axes[0] || 0, pad.axes[1] || 0];
@@ -36,7 +36,7 @@ function makeInput(bindings, onTap) {
     const now = new Set(pad.buttons.map((_, number) => number).filter(down)), started = now.has(9) && !padBefore.has(9);
     for (const number of now) if (!padBefore.has(number) && bindings.pad[number]) onTap(bindings.pad[number]);
     padBefore = now;
-    return { names, started };
+    return { names, started, isThere: true };
   }
 
   return {
@@ -54,13 +54,14 @@ function makeInput(bindings, onTap) {
     },
     moveStick(x, y) { axes.touch = [x, y]; },
     readPad,
-    // Names of everything held now, and of what was pressed since the last call; and the stick, -1 to 1 right and down.
+    // Names of everything held now, and of what was pressed since the last call; the stick, -1 to 1 right and down; and
+    // whether somebody plays with a stick at all.
     take() {
-      const names = new Set([...held, ...tapped, ...directions(axes.touch), ...readPad().names]);
+      const pad = readPad(), names = new Set([...held, ...tapped, ...directions(axes.touch), ...pad.names]);
       for (const [name, isDown] of touched) if (isDown) names.add(name);
       tapped.clear();
       const stick = Math.hypot(...axes.touch) > 0 ? axes.touch : axes.pad;
-      return { held: names, stick };
+      return { held: names, stick, hasStick: pad.isThere || touched.size > 0 };
     },
   };
 }

@@ -4,7 +4,7 @@
 //   sides         names of the two seats
 //   read          (engine, data, before) => state: what the painter needs of the simulator's memory, copied
 //   paint         (pen, match) => nothing: draws between two states; match.view is an object that it may keep things in
-//   act           (engine, seat, { held, stick }, data) => nothing: writes the action of a person who holds these keys
+//   act           (engine, seat, { held, stick, hasStick }, data) => nothing: writes the action of who holds these keys
 //   score         (engine, page data, state) => text about a match that has ended
 //   chances       (probabilities, data) => [label, probability] pairs of an agent's next action, or null
 //   bindings      for makeInput; touchHelp and padHelp say the same in words
@@ -51,7 +51,7 @@ function startPage(data) {
   page.append(make("header", {}, make("p", { class: "mark" }, "LUDUS"), make("h1", {}, data.title), make("p", { class: "sub" }, data.subtitle)),
     make("section", { class: "game" }, touch.stick, stage, touch.buttons), bar, minds,
     make("div", { class: "grid below" }, keyHelp(), about()));
-  const screen = { view: {}, ratio: Math.min(window.devicePixelRatio || 1, 2), slow: 0 };
+  const screen = { view: {}, chosen: undefined, ratio: Math.min(window.devicePixelRatio || 1, 2), slow: 0 };
 
   function playerSelect(label, withYou, choose) {
     const select = make("select", { "aria-label": label, onchange: () => choose(select.value) });
@@ -111,7 +111,7 @@ function startPage(data) {
     });
     game.recorder = makeRecorder(engine, data.replay, seed, game.seats.map(nameOf));
     game.now = game.before = world.read(engine, data.live, null);
-    screen.view = {};
+    screen.view = { kind: screen.chosen };
     readings.forEach((reading) => reading.clear());
     seedField.value = seed;
     input.release();
@@ -169,7 +169,10 @@ function startPage(data) {
     if (!isPaused) canvas.focus({ preventScroll: true });
     update();
   }
-  function turnCamera() { world.turnCamera(screen.view); }
+  function turnCamera() {
+    world.turnCamera(screen.view);
+    screen.chosen = screen.view.kind; // later matches keep it
+  }
 
   async function download() {
     if (!game.recorder || !game.recorder.steps) return;

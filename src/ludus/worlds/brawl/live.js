@@ -72,7 +72,7 @@ LIVE.brawl = (() => {
   }
 
   return {
-    sides: ["blue", "red"], read, paint, act, score,
+    sides: ["blue", "red"], read, paint, act, score, platformAt,
     chances: (probabilities, data) => data.controls.map(([name, key, meaning]) => [meaning.split(/[:,(]/)[0].trim() || name, probabilities[key]]),
     bindings: {
       stick: { up: "w", left: "a", down: "s", right: "d" },

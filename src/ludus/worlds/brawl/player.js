@@ -342,11 +342,13 @@ PAINTERS.brawl = (pen, replay, at, width, height) => {
       grounded: Math.abs(vy) < 0.05, exit: seen === frame ? null : [number("x", seat, seen) / scale, number("y", seat, seen) / scale],
     };
   };
+  const blows = (seat) => (replay.hits[i] || []).filter((hit) => hit[0] === seat).map((hit) => hit.slice(1).map((each) => each / scale))
+    .map(([ax, ay, bx, by, radius]) => ({ start: [ax, ay], end: [bx, by], radius }));
   const blended = (name) => brawlLerp(columns[name][i], columns[name][next], share) / scale;
   paintBrawl(pen, {
     frame: at, clock: brawlClock(at / replay.rate_hz), hurry: false, front: 1, mirrored: replay.mirrored, names: replay.players, arsenal,
     platform: [blended("platform_x"), blended("platform_y")], camera: { x: 0, y: -0.09, width: 19.6 },
     items: replay.lying(i).map(([x, y, weapon]) => ({ x: x / scale, y: y / scale, weapon, life: 999, lock: 0 })),
-    fighters: [0, 1].map((seat) => brawlBetween(fighter(seat, i), fighter(seat, next), share, at, arsenal)),
+    fighters: [0, 1].map((seat) => ({ ...brawlBetween(fighter(seat, i), fighter(seat, next), share, at, arsenal), hits: blows(seat) })),
   }, width, height);
 };

@@ -124,10 +124,10 @@ LIVE.rocket = (() => {
   }
 
   // Controls in the order of `rules.Control`, as `display.held_controls` has them; a stick may be held half way.
-  function controls({ held, stick }) {
+  function controls({ held, stick, hasStick }) {
     const is = (...names) => Number(names.some((name) => held.has(name))), strong = (value) => (Math.abs(value) > 0.15 ? value : 0);
     const drive = is("w", "up") - is("s", "down"), turn = strong(stick[0]) || is("d", "right") - is("a", "left"), slide = is("x"), boost = is("left shift", "right shift"), roll = is("e") - is("q");
-    const nose = strong(stick[1]) || -drive;
+    const nose = hasStick ? strong(stick[1]) : -drive; // with a stick, throttle and nose are apart
     return [drive || boost, turn, nose, slide ? 0 : turn, roll || (slide ? turn : 0), is("space"), boost, slide];
   }
 
