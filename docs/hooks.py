@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: add the generated pages, fill in generated tables, and lead links to examples to their pages."""
+"""Hooks of MkDocs: add generated and playable pages, fill in generated tables, and lead links to examples to theirs."""
 
 import logging
 import posixpath
@@ -6,6 +6,7 @@ import re
 import sys
 import textwrap
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +22,9 @@ from docs.generate.examples import example_pages, page_of  # noqa: E402 - the fo
 from docs.generate.worlds import DIRECTIVES, events_page  # noqa: E402 - the folders above are where they are found
 from mkdocs.structure.files import File  # noqa: E402 - the folders above are where they are found
 
+from ludus.share.page import share_agent  # noqa: E402 - the folders above are where they are found
+
+PLAYABLE = ("champion", "walker")  # shipped agents whose pages of `ludus share` are part of the site
 _DIRECTIVE = re.compile(r"^(?P<indent> *)<!-- generated:(?P<what>[a-z-]+) (?P<of>[a-z0-9-]+) -->$", re.MULTILINE)
 _LINK = re.compile(r"\]\((?P<target>(?:\.\./)+(?P<path>examples/[^)#]*))(?P<anchor>#[^)]*)?\)")
 
@@ -33,13 +37,20 @@ def generated_pages() -> dict[str, str]:
     return {path: make() for path, make in zip(REFERENCE_PAGES, makers, strict=True)} | example_pages()
 
 
+def playable_pages() -> dict[str, str]:
+    """Return the page of every playable agent by its path inside the site."""
+    with TemporaryDirectory() as folder:
+        files = {name: Path(folder) / f"{name}.html" for name in PLAYABLE}
+        return {f"live/{name}.html": share_agent(name, file).file.read_text() for name, file in files.items()}
+
+
 def _generate(match: re.Match[str]) -> str:
     return textwrap.indent(DIRECTIVES[match["what"]](match["of"]), match["indent"])
 
 
 def on_files(files: Any, config: Any) -> Any:  # noqa: ANN401 - MkDocs has no types of its own here
-    """Add the generated pages to the site."""
-    for path, text in generated_pages().items():
+    """Add the generated and the playable pages to the site."""
+    for path, text in (generated_pages() | playable_pages()).items():
         files.append(File.generated(config, path, content=text))
     return files
 

@@ -97,6 +97,16 @@ def test_generated_pages_show_the_code(site: Path, page: str, texts: list[str]) 
     assert "generated:" not in text
 
 
+def test_shipped_agents_can_be_played_in_the_site(site: Path) -> None:
+    guide = (site / "howto" / "share.html").read_text(encoding="utf-8")
+    frames = [address for address in fetched_by(guide) if "/live/" in address]
+    assert frames == ["../live/champion.html", "../live/walker.html"]
+    for address in frames:
+        page = (site / "howto" / address).read_text(encoding="utf-8")
+        assert page.startswith("<!doctype html>")
+        assert "Content-Security-Policy" in page
+
+
 class Inner(BaseModel):
     """A section.
 
