@@ -259,6 +259,15 @@ def test_a_gamepad_plays_too(browser: Any, champion_page: Path, tmp_path: Path) 
     assert _is_clean(browser)
 
 
+def test_a_page_whose_browser_refuses_gamepads_plays(browser: Any, champion_page: Path) -> None:
+    """As in a frame of another page, where Chromium throws."""
+    refused = "navigator.getGamepads = () => { throw new DOMException('disallowed', 'SecurityError'); };"
+    with browser.before_load(refused):
+        _open(browser, champion_page, "seed=4&play&against=constant")
+        browser.wait(f"{STEP} > 5")
+    assert _is_clean(browser)
+
+
 def test_rocket_is_played_filmed_and_replayed(browser: Any, rocket_page: Path, tmp_path: Path) -> None:
     _open(browser, rocket_page, "seed=3&play&against=idle")
     browser.hold("KeyW")

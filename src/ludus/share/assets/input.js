@@ -25,9 +25,15 @@ function makeInput(bindings, onTap) {
     return found;
   };
 
+  // A page inside another one may have no gamepads: then the browser throws.
+  function connectedPads() {
+    try { return [...(navigator.getGamepads ? navigator.getGamepads() : [])].filter((each) => each && each.connected); }
+    catch { return []; }
+  }
+
   // Keys of a gamepad with the standard mapping, and whether Start has just been pressed.
   function readPad() {
-    const pad = [...(navigator.getGamepads ? navigator.getGamepads() : [])].find((each) => each && each.connected && each.mapping === "standard");
+    const pad = connectedPads().find((each) => each.mapping === "standard");
     if (!pad) { axes.pad = [0, 0]; padBefore = new Set(); return { names: [], started: false, isThere: false }; }
     const down = (number) => pad.buttons[number] && (pad.buttons[number].pressed || pad.buttons[number].value > 0.35);
     const cross = [Number(down(15)) - Number(down(14)), Number(down(13)) - Number(down(12))];
