@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.commands import commands
+from tests.commands import command_server, commands
 from tests.reports.page.conftest import Browser, browser, make_run
 
 from ludus.watch.server import WatchServer
 
-__all__ = ["browser", "commands", "make_run"]
+__all__ = ["browser", "command_server", "commands", "make_run"]
 
 LIMIT_S = 60.0
 

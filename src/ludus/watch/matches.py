@@ -25,7 +25,6 @@ logger = logging.getLogger(__name__)
 MOST_KEPT = 40  # runs whose last match is remembered
 _SHARE = 0.01  # of the time of one core that matches of a running run may take
 _LEAST_S = 20.0  # between two matches of a running run
-_RETRY_S = 60.0  # after a failure
 _IDLE_S = 300.0  # after which the program is ended; it holds some hundred MB
 _MOST_ANSWER_BYTES = 32 << 20
 
@@ -35,9 +34,8 @@ class Match:
     """The last match of a run: a trajectory log with the script that draws it, or an error."""
 
     number: int
-    content: dict[str, JSON]  # `strip`, or `error`
-    painter: str = ""
-    key: tuple[str, Signature] | None = None  # the checkpoint or replay file that it was made of
+    content: dict[str, JSON]  # for the page: `key`, and `strip` or `error`
+    source: tuple[str, Signature]  # the checkpoint or replay file that it was made of
 
 
 class MatchMaker:
@@ -69,7 +67,7 @@ class MatchMaker:
                 return known
             self._next_s[run.id] = now_s + 2.0
             newest = newest_source(run.folder)
-            if newest is not None and (known is None or known.key != newest):
+            if newest is not None and (known is None or known.source != newest):
                 self._thread = threading.Thread(target=self._play, args=(run, newest), daemon=True)
                 self._thread.start()
             return known
@@ -106,8 +104,8 @@ class MatchMaker:
         with self._lock:
             self._number += 1
             self._matches.pop(run.id, None)
-            self._matches[run.id] = Match(self._number, content, str(painter or ""), source)
-            self._next_s[run.id] = time.monotonic() + max(pause_s, _RETRY_S if "error" in content else 0.0)
+            self._matches[run.id] = Match(self._number, {"key": repr(source), **content}, source)
+            self._next_s[run.id] = time.monotonic() + pause_s
             while len(self._matches) > MOST_KEPT:
                 del self._matches[next(iter(self._matches))]
 

@@ -47,8 +47,8 @@ class WatchedRun:
         summary: What the list of runs shows.
     """
 
-    def __init__(self, root: Path, folder: Path, color: int) -> None:
-        self.folder, self.color = folder, color
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.folder, self.color = folder, 0
         self.name = folder.name if folder == root else str(folder.relative_to(root))
         self.id = hashlib.sha256(os.fsencode(self.name)).hexdigest()[:12]
         self.summary: dict[str, JSON] = {}
@@ -199,7 +199,7 @@ class Catalogue:
         self.gone: list[str] = []  # names of runs that were there and are not any more
         self._runs: dict[Path, WatchedRun] = {}
         self._next_scan_s = self._next_look_s = 0.0
-        self._colors = 0
+        self._colors: dict[str, int] = {}  # by name, so that a run that comes back has its own again
 
     def runs(self) -> list[WatchedRun]:
         """Return all runs, in the order of their colours."""
@@ -211,14 +211,18 @@ class Catalogue:
         with self.lock:
             return next((run for run in self._runs.values() if run.id == run_id), None)
 
-    def refresh(self) -> bool:
-        """Look for new and lost runs now and then, and at those that may have changed; return whether any did."""
+    def refresh(self, *, at_once: bool = False) -> bool:
+        """Look for new and lost runs now and then, or at once, and at those that may have changed.
+
+        Returns:
+            Whether any did.
+        """
         with self.lock:
             now_s = time.monotonic()
-            if now_s < self._next_look_s:  # several pages ask
+            if now_s < self._next_look_s and not at_once:  # several pages ask
                 return False
             self._next_look_s = now_s + _LOOK_EVERY_S
-            is_scan = now_s >= self._next_scan_s
+            is_scan = at_once or now_s >= self._next_scan_s
             changed = self._scan() if is_scan else False
             # Runs that have ended change only when they are resumed: that is soon enough seen with the next scan.
             for run in list(self._runs.values()):
@@ -231,15 +235,17 @@ class Catalogue:
 
     def _scan(self) -> bool:
         found = set(find_runs(self.root))
-        for folder in [folder for folder in self._runs if folder not in found]:
-            self._lose(self._runs[folder])
-        new = sorted(found - self._runs.keys(), key=_age)
-        for folder in new[: MOST_RUNS - len(self._runs)]:
-            self._runs[folder] = WatchedRun(self.root, folder, self._colors)
-            self._colors += 1
-            if self._runs[folder].name in self.gone:  # it is back
-                self.gone.remove(self._runs[folder].name)
-        return bool(new)
+        lost = [run for folder, run in self._runs.items() if folder not in found]
+        for run in lost:
+            self._lose(run)
+        new = sorted(found - self._runs.keys(), key=_age)[: MOST_RUNS - len(self._runs)]
+        for folder in new:
+            run = WatchedRun(self.root, folder)
+            run.color = self._colors.setdefault(run.name, len(self._colors))
+            self._runs[folder] = run
+            if run.name in self.gone:  # it is back
+                self.gone.remove(run.name)
+        return bool(new or lost)
 
     def _lose(self, run: WatchedRun) -> bool:
         del self._runs[run.folder]

@@ -18,6 +18,7 @@ import ipaddress
 import json
 import os
 import secrets
+import select
 import socket
 import threading
 import time
@@ -76,6 +77,7 @@ class WatchServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128
     block_on_close = False
     allow_reuse_address = os.name != "nt"  # there it would let two servers have one port
 
@@ -98,6 +100,7 @@ class WatchServer(ThreadingHTTPServer):
         self._pages = 0
         self._pages_lock = threading.Lock()
         self._page_closed_s = time.monotonic()
+        self.matches = MatchMaker(match_command)
         self._bind(host, port)
         number = int(self.server_address[1])
         is_local = _is_loopback(host)
@@ -109,7 +112,6 @@ class WatchServer(ThreadingHTTPServer):
         self.cookie = f"ludus-watch-{number}"
         self.catalogue = Catalogue(root)
         self.documents = Documents(self.catalogue)
-        self.matches = MatchMaker(match_command)
         self.assets = _assets()
         self.version = hashlib.sha256(repr(sorted(self.assets.items())).encode() + __version__.encode()).hexdigest()[
             :12
@@ -272,7 +274,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             stream = _Stream(self.server, query)
             silent_s = 0.0
-            while True:
+            pause_s = 0.0
+            # A page sends nothing after its request: whatever can be read is the end of the connection.
+            while not select.select([self.connection], [], [], pause_s)[0]:
                 started_s = time.monotonic()
                 messages = stream.look()
                 silent_s = 0.0 if messages else silent_s + LOOK_EVERY_S
@@ -281,7 +285,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if messages:
                     self.wfile.write("".join(messages).encode())
                     self.wfile.flush()
-                time.sleep(max(LOOK_EVERY_S - (time.monotonic() - started_s), 0.2))
+                pause_s = max(LOOK_EVERY_S - (time.monotonic() - started_s), 0.2)
 
     def _send(self, status: HTTPStatus, body: bytes, kind: str, more: Mapping[str, str] | None = None) -> None:
         self._start(status, kind, {"Content-Length": str(len(body)), **(more or {})})

@@ -28,7 +28,7 @@ const nothingYet = "Nothing was written yet.";
 
 // Address, name in the bar, title, who builds it, and the parts of the document that it shows.
 const SECTIONS = [
-  ["overview", "Overview", "Overview", (data) => make("div", { class: "tiles" }, tiles(data)), ["runs", "evaluations", "payoffs"]],
+  ["overview", "Overview", "Overview", summary, ["runs", "evaluations", "payoffs"]],
   ["now", "Now", "Now", pulse, ["panels", "evaluations"]],
   ["notices", "Alarms", "Alarms and notes", alarms, ["notices"]],
   ["learning", "Learning", "Learning", (data) => panels(data, "learning", nothingYet), ["panels"]],
@@ -42,6 +42,18 @@ const SECTIONS = [
   ["log", "Log", "Log", logs, ["log"]],
   ["settings", "Config", "Configuration", settings, ["settings"]],
 ];
+
+// The report's numbers, with what a run that has not ended yet does not know of itself.
+function summary(data) {
+  const byName = new Map([...state.runs.values()].map((run) => [run.name, run]));
+  const runs = data.runs.map((run) => {
+    const known = byName.get(run.name) || {};
+    const so_far_s = isNumber(known.started_s) && isNumber(known.written_s) ? known.written_s - known.started_s : null;
+    return known.status === "running" ? { ...run, steps_per_s: known.steps_per_s, wall_s: (run.wall_s || 0) + so_far_s } : run;
+  });
+  const found = tiles({ ...data, runs });
+  return found.length ? make("div", { class: "tiles" }, found) : null;
+}
 
 // The curves that tell most, beside the newest match.
 function pulse(data) {
@@ -345,10 +357,12 @@ function loadPainter(world) {
 async function loadMatch(run) {
   const answer = await fetch(`/match?${new URLSearchParams({ run })}`);
   if (!answer.ok) return;
-  const content = await answer.json(), known = state.matches.get(run) || { strips: [], note: "" };
+  const content = await answer.json(), known = state.matches.get(run) || { strips: [], note: "", key: "" };
+  if (content.key === known.key) return; // it was told again after the connection was lost
+  known.key = content.key;
   if (content.strip) {
     await loadPainter(content.strip.world);
-    state.matches.set(run, { strips: [content.strip, ...known.strips].slice(0, MOST_MATCHES), note: "", isNew: true });
+    state.matches.set(run, { ...known, strips: [content.strip, ...known.strips].slice(0, MOST_MATCHES), note: "", isNew: true });
   } else state.matches.set(run, { ...known, note: content.error });
   drawMatch();
 }

@@ -34,7 +34,7 @@ function tiles(data) {
     const [trained, trainedNote] = spread(runs.map((run) => run.training_s), duration);
     const [took, tookNote] = spread(runs.map((run) => run.wall_s), duration);
     if (took === "-") tiles.push(tile("Training time", trained, trainedNote));
-    else tiles.push(tile("Wall time", took, [tookNote, `training ${trained}`].filter(Boolean).join("; ")));
+    else tiles.push(tile("Wall time", took, [tookNote, trained !== "-" && `training ${trained}`].filter(Boolean).join("; ")));
     const [speed, speedNote] = spread(runs.map((run) => run.steps_per_s), (value) => shortNumber(value, 3));
     tiles.push(tile("Steps per second", speed, speedNote));
     const [best, bestNote] = spread(runs.map((run) => run.best_score), (value) => shortNumber(value, 3));
