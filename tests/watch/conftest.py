@@ -20,13 +20,13 @@ LIMIT_S = 60.0
 
 def visit(browser: Browser, address: str, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
     """Opens an address and waits until the page has shown the first document."""
-    browser.complaints.clear()
-    browser.requests.clear()
     browser._call("Emulation.setDeviceMetricsOverride",
                   {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})  # fmt: skip
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     browser._call("Emulation.setEmulatedMedia", {"features": [scheme]})
     browser._call("Page.navigate", {"url": "about:blank"})
+    browser.wait("location.protocol === 'about:'")
+    browser.complaints.clear()  # of the page before
     browser._call("Page.navigate", {"url": address})
     browser.wait("location.protocol === 'http:' && document.documentElement?.dataset.ready")
 

@@ -62,7 +62,8 @@ def test_only_what_changed_is_made_again(folders: list[Path], tmp_path: Path) ->
     assert now["rewards"] == first["rewards"]
 
 
-def test_runs_that_are_gone_or_unknown_are_left_out(folders: list[Path], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("folders")
+def test_runs_that_are_gone_or_unknown_are_left_out(tmp_path: Path) -> None:
     catalogue = Catalogue(tmp_path)
     catalogue.refresh()
     [run_id] = [run.id for run in catalogue.runs() if run.name == "other"]
@@ -95,7 +96,7 @@ def test_nothing_is_read_through_links_inside_a_run(folders: list[Path], tmp_pat
     assert not read.folder.exists()
 
 
-def test_a_status_is_part_of_the_document(folders: list[Path], tmp_path: Path) -> None:
+def test_a_status_is_part_of_the_document(folders: list[Path]) -> None:
     run = json.loads((folders[0] / "run.json").read_text())
     del run["sessions"][-1]["ended"]
     (folders[0] / "run.json").write_text(json.dumps(run))

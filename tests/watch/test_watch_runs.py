@@ -195,7 +195,9 @@ def test_files_behind_links_are_not_read(make_run: MakeRun, tmp_path: Path, name
     assert "424242" not in json.dumps(Documents(catalogue).make([run.id], merged=False))
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"[" * 100_000, b"\xff\xfe\n" * 9, b'{"sessions": 5}\n', b"nan\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\0" * 100, b"[" * 100_000, b"\xff\xfe\n" * 9, b'{"sessions": 5}\n', b"nan\n"]
+)
 def test_damaged_files_leave_numbers_out(make_run: MakeRun, tmp_path: Path, content: bytes) -> None:
     folder = make_run("a")
     for path in folder.iterdir():

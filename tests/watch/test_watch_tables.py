@@ -62,7 +62,9 @@ def test_a_growing_table_equals_the_one_that_is_read_at_once(tmp_path: Path) -> 
         with rows.open("a") as file:
             file.write(f'{100 * i},"a, {"b" * i}"\n' + "too,many,cells\n" * (i == 2))
         with lines.open("a") as file:
-            file.write(json.dumps({"env_steps": i} | ({"late": 2 * i} if i > 3 else {})) + "\n" + "broken\n[1]\n" * (i == 2))
+            file.write(
+                json.dumps({"env_steps": i} | ({"late": 2 * i} if i > 3 else {})) + "\n" + "broken\n[1]\n" * (i == 2)
+            )
         assert [table.refresh() for table in growing] == [True, True]
         assert len(growing[0].numbers("env_steps")) == i  # numbers are asked for between the rows
         assert growing[0].texts("opponent")[-1] == f"a, {'b' * i}"

@@ -15,7 +15,7 @@ from typer import Argument, Option
 from ludus.cli.console import print_ok, print_warning
 from ludus.cli.options import Plugin
 from ludus.core.errors import ConfigError
-from ludus.core.files import RUNS_FOLDER, suggest_run
+from ludus.core.files import RUNS_FOLDER, make_folder, suggest_run
 
 if TYPE_CHECKING:
     from ludus.watch.server import WatchServer
@@ -117,8 +117,9 @@ def start_page(run: Path, runs: Path) -> None:
     """Start a page in a process of its own for a run that is about to train, and print its address.
 
     The run depends on it in no way: what goes wrong is a warning. It shows all runs of the folder `runs` if the run is
-    one of them, else the run alone.
+    one of them, else the run alone. The run folder is made, which the run would do a moment later.
     """
+    make_folder(run)
     root = runs if run.resolve().parent == runs.resolve() else run
     command = [sys.executable, "-m", "ludus", "watch", str(root), "--no-browser", "--follow-pid", str(os.getpid())]
     try:

@@ -200,7 +200,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request, after all checks."""
-        url = urlsplit(self.path)
+        try:
+            url = urlsplit(self.path)
+        except ValueError:
+            self._refuse(HTTPStatus.BAD_REQUEST, "this is no address")
+            return
         query = parse_qs(url.query) if len(url.query) <= _LONGEST_QUERY else {}
         if not self._is_welcome(url.path, query):
             return
@@ -218,7 +222,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_welcome(self, path: str, query: Mapping[str, list[str]]) -> bool:
         hosts = self.headers.get_all("Host") or []
-        if len(hosts) != 1 or not self.server.is_host(hosts[0]):
+        is_plain = self.path.startswith("/")  # a proxy would be asked for a whole address
+        if len(hosts) != 1 or not is_plain or not self.server.is_host(hosts[0]):
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
             return False
         origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site", "none")

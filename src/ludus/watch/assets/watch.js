@@ -186,16 +186,15 @@ function drawRow(run) {
   return row;
 }
 
+const noRow = make("tr", {}, make("td", { colspan: 11, class: "missing" }));
 function drawList() {
   const all = [...state.runs.values()].sort(inOrder);
   const words = state.filter.split(/\s+/).filter(Boolean);
   const fits = all.filter((run) => words.every((word) => `${run.name} ${run.world} ${run.status}`.toLowerCase().includes(word)));
   const shown = state.showsAll ? fits : fits.filter((run, place) => place < MOST_ROWS || state.chosen.includes(run.id));
-  const wanted = shown.map(drawRow);
-  if (wanted.length !== listBody.children.length || wanted.some((row, place) => listBody.children[place] !== row)) {
-    listBody.replaceChildren(...(wanted.length ? wanted : [make("tr", {}, make("td", { colspan: 11, class: "missing" },
-      all.length ? "No run fits the filter." : "There is no run in this folder yet. It appears here as soon as one starts."))]));
-  }
+  const wanted = shown.length ? shown.map(drawRow) : [noRow];
+  put(noRow.firstChild, all.length ? "No run fits the filter." : "There is no run in this folder yet. It appears here as soon as one starts.");
+  if (wanted.length !== listBody.children.length || wanted.some((row, place) => listBody.children[place] !== row)) listBody.replaceChildren(...wanted);
   for (const id of rows.keys()) if (!state.runs.has(id)) rows.delete(id);
   more.hidden = fits.length <= MOST_ROWS;
   put(more, state.showsAll ? "Show fewer" : `Show all ${fits.length}`);
@@ -303,7 +302,7 @@ document.addEventListener("visibilitychange", () => {
 function markOld(id) {
   const section = sections.get(id);
   section.isOld = true;
-  if (section.isVisible || !section.isDrawn) drawSection(id);
+  if (section.isVisible || section.element.hidden || !section.isDrawn) drawSection(id); // the others when they are seen
 }
 
 function drawSection(id) {
