@@ -207,4 +207,24 @@ def test_damaged_files_leave_numbers_out(make_run: MakeRun, tmp_path: Path, cont
     [run] = catalogue.runs()
     assert run.summary["env_steps"] == 0
     assert run.summary["best_score"] is None
-    run.read()
+    Documents(catalogue).make([run.id], merged=True)
+
+
+def test_numbers_that_no_run_writes_are_left_out(make_run: MakeRun, tmp_path: Path) -> None:
+    folder = make_run("a")
+    huge = "9" * 4000
+    (folder / "run.json").write_text(
+        f'{{"seed": {huge}, "world": [], "sessions": [{{"env_steps": {huge}, "training_s": 1e-300, "wall_s": Infinity, '
+        f'"start_env_steps": -{huge}, "started": "x", "machine": [1]}}]}}'
+    )
+    (folder / "metrics.jsonl").write_text(f'{{"env_steps": {huge}, "entropy": NaN}}\n{{"env_steps": -Infinity}}\n')
+    (folder / "evaluation_results.csv").write_text("env_steps,score\n1,inf\n2,nan\n3,x\n")
+    (folder / "resources.csv").write_text("iteration,env_steps,elapsed_s\n1,1e308,1\n2,-1e308,2\n")
+    (folder / "config.yaml").write_text(f"total_env_steps: {huge}\n")
+    lock(folder, os.getpid())
+    catalogue = Catalogue(tmp_path)
+    catalogue.refresh()
+    [run] = catalogue.runs()
+    assert json.loads(json.dumps(run.summary, allow_nan=False))["env_steps"] == 0
+    assert (run.summary["steps_per_s"], run.summary["best_score"], run.summary["total_env_steps"]) == (None, None, None)
+    Documents(catalogue).make([run.id], merged=True)

@@ -5,6 +5,7 @@ training next to nothing however long the run and its tables are.
 """
 
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
+
 from ludus.core.files import JSON
+from ludus.core.text import blame
 from ludus.reports.page.document import PARTS, describe_panels
 from ludus.reports.page.runs import Group, Run, group_runs
 from ludus.reports.run_data import LOG
 from ludus.watch.runs import Catalogue, WatchedRun
 from ludus.watch.tables import read_end
+
+logger = logging.getLogger(__name__)
 
 MOST_CHOSEN = 12  # runs on one page
 LOG_LINES = 120
@@ -97,8 +103,14 @@ def _make(part: _Made, share: float, maker: Callable[[], Texts]) -> None:
     started_s = time.monotonic()
     if not part.is_old or started_s < part.next_s:
         return
-    spent_s = time.thread_time()
-    part.texts, part.is_old = maker(), False
+    spent_s, part.is_old = time.thread_time(), False
+    try:
+        with np.errstate(all="ignore"):  # of numbers that no run writes
+            part.texts = maker()
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+        # Files may be damaged in ways that nobody expects; the rest of the page is still useful.
+        logger.warning("[WARN] a part of the page cannot be made: %s", blame(error))
+        part.texts = {}
     part.next_s = started_s + (time.thread_time() - spent_s) / share
 
 

@@ -144,12 +144,12 @@ class MatchMaker:
         process, self._process = self._process, None
         if process is None:
             return
+        process.kill()  # first: a pipe that another thread reads from cannot be closed before
+        process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        process.kill()
-        process.wait()
 
 
 def newest_source(folder: Path) -> tuple[str, Signature] | None:

@@ -1,5 +1,6 @@
 """The runs below a folder: found without following links, summarised from the ends of their files, read on demand."""
 
+import contextlib
 import hashlib
 import json
 import math
@@ -28,6 +29,8 @@ _SCAN_SHARE = 0.005  # of the time may be spent on looking for runs
 _END_BYTES = 64 << 10  # of a file, enough for its last lines
 _SMALL_BYTES = 4 << 20  # of run.json and config.yaml
 _RATE_ROWS = 24  # rows of resources.csv over which the present speed is measured
+_MOST_STEPS = 10**18
+_LONGEST = 300  # letters of a text in the list
 _FORGET_S = 120.0  # after which the tables of a run that nobody looks at are released
 _SKIPPED = {"checkpoints", "snapshots", "tensorboard", "replays", "videos", "analysis", "node_modules", "__pycache__"}
 _OF_LIST = (files.RUN, files.LOCK, files.METRICS, files.EVALUATIONS, files.RESOURCES, files.CONFIG)
@@ -113,15 +116,17 @@ class WatchedRun:
 
     def _summarise(self, written: Signature | None) -> dict[str, JSON]:
         last = _last_record(self.folder / files.METRICS)
-        env_steps = last.get("env_steps")
-        env_steps = env_steps if isinstance(env_steps, int) else 0
-        total = self._total
+        env_steps, total = _count(last.get("env_steps")), self._total
         run = Run(self.folder, {}, self.run)
         status, reason = read_status(self.folder, self.run, is_complete=total is not None and env_steps >= total)
         session = run.sessions[-1] if run.sessions else {}
         machine = session.get("machine")
         started_s = _seconds(session.get("started"))
-        rate = self._present_rate(env_steps, session, started_s, written) if status == RUNNING else run.steps_per_s
+        rate: float | None = None
+        wall_s: float | None = None
+        with contextlib.suppress(ValueError, TypeError, ArithmeticError):  # numbers that no run of ours writes
+            rate = self._present_rate(env_steps, session, started_s, written) if status == RUNNING else run.steps_per_s
+            wall_s = _finite(run.wall_s)
         left_s = (total - env_steps) / rate if status == RUNNING and rate and total is not None else None
         best, latest = self._scores.read()
         return {
@@ -129,20 +134,19 @@ class WatchedRun:
             "name": self.name,
             "color": self.color,
             "status": status,
-            "reason": reason,
-            "world": str(self.run.get("world") or ""),
-            "seed": run.seed,
+            "reason": reason[:_LONGEST],
+            "world": str(self.run.get("world") or "")[:_LONGEST],
+            "seed": _count(run.seed) if run.seed is not None else None,
             "env_steps": env_steps,
             "total_env_steps": total,
             "steps_per_s": None if rate is None else float(f"{rate:.3g}"),
             "left_s": None if left_s is None else round(max(left_s, 0.0)),
             "best_score": best,
             "last_score": latest,
-            "episode_return": _finite(last.get("episode_return")),
-            "device": str(machine.get("device") or "") if isinstance(machine, dict) else "",
+            "device": str(machine.get("device") or "")[:_LONGEST] if isinstance(machine, dict) else "",
             "started_s": started_s,
             "written_s": None if written is None else round(written[2] / 1e9),
-            "wall_s": None if run.wall_s is None else round(run.wall_s),
+            "wall_s": None if wall_s is None else round(wall_s),
         }
 
     def _present_rate(
@@ -151,7 +155,7 @@ class WatchedRun:
         """Return env steps per second of late, with evaluations; over the whole session if it wrote no resources."""
         rows = _resources(self.folder / files.RESOURCES)
         if len(rows) > 1 and rows[-1][1] > rows[0][1]:
-            return (rows[-1][0] - rows[0][0]) / (rows[-1][1] - rows[0][1])
+            return _finite((rows[-1][0] - rows[0][0]) / (rows[-1][1] - rows[0][1]))
         start = session.get("start_env_steps")
         if started_s is None or written is None or not isinstance(start, int) or written[2] / 1e9 <= started_s:
             return None
@@ -340,6 +344,11 @@ def _seconds(stamp: object) -> float | None:
         return datetime.strptime(str(stamp), "%Y-%m-%dT%H:%M:%S%z").timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def _count(value: object) -> int:
+    """Return a number of steps; 0 for what is none."""
+    return value if isinstance(value, int) and 0 <= value < _MOST_STEPS else 0
 
 
 def _finite(value: object) -> float | None:

@@ -16,10 +16,12 @@ import hashlib
 import hmac
 import ipaddress
 import json
+import logging
 import os
 import secrets
 import select
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,10 +37,13 @@ from urllib.parse import parse_qs, urlsplit
 from ludus.core import __version__
 from ludus.core.errors import ConfigError
 from ludus.core.files import JSON
+from ludus.core.text import blame
 from ludus.reports.page.document import read_asset
 from ludus.watch.documents import MOST_CHOSEN, Documents
 from ludus.watch.matches import MatchMaker
 from ludus.watch.runs import Catalogue
+
+logger = logging.getLogger(__name__)
 
 PORT = 8713  # by default; the next free one if it is taken
 TRIED_PORTS = 20
@@ -181,7 +186,10 @@ class WatchServer(ThreadingHTTPServer):
             self._connections.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Ignore connections that break: browsers close them at will."""
+        """Ignore connections that break, since browsers close them at will; warn of anything else."""
+        error = sys.exception()
+        if error is not None and not isinstance(error, OSError):
+            logger.warning("[WARN] a request was not answered: %s", blame(error))
 
     def server_close(self) -> None:
         """Close the socket, and end the program that plays matches."""

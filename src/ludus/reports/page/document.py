@@ -146,7 +146,7 @@ def _faults(run: Run) -> Iterator[tuple[str, str, int | None]]:
         text = f"{skipped.sum():,.0f} updates were skipped in {np.count_nonzero(skipped):,} iterations"
         yield WARNING, text, _step(steps[np.flatnonzero(skipped)[0]])
     for name in run.missing:
-        if name not in _NOT_ALWAYS:
+        if name not in _NOT_ALWAYS and run.state != "running":  # which has yet to write it
             yield (WARNING, f"{name} is missing, empty or unreadable; its charts are left out", None)
 
 

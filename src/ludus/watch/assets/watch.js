@@ -131,6 +131,7 @@ function build() {
     const wanted = event.target.closest("a");
     if (!wanted) return;
     event.preventDefault();
+    for (const [id, section] of sections) if (section.isOld) drawSection(id); // or what lies above would grow on the way
     document.getElementById(wanted.hash.slice(1)).scrollIntoView();
   });
   page.append(make("footer", {}, "Made by ludus watch from the files of the runs. Bands reach over all that was merged into a point."));
