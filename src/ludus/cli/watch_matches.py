@@ -60,9 +60,21 @@ def _play(run: str, name: str, source: str, seed: int) -> dict[str, Any]:
     else:
         opponents = hardest_opponents(read_groups([folder])[0])
         chosen = [opponents[seed % len(opponents)]] if opponents else []
-        strip = next(play_matches(_title(name, folder / source), folder / source, chosen, [seed]))
+        strip = _renamed(
+            next(play_matches(_title(name, folder / source), folder / source, chosen, [seed])), name, source
+        )
     view = replay_view_of(str(strip["world"]))
     return {"strip": strip, "painter": "" if view is None else view.source()}
+
+
+def _renamed(strip: dict[str, Any], name: str, source: str) -> dict[str, Any]:
+    """Name the agent after its run alone, which fits into the picture; the title says which checkpoint it is."""
+    known = next((player for player in strip["players"] if str(player).endswith(Path(source).name)), None)
+    if known is None:
+        return strip
+    short = Path(name).name
+    players = [short if player == known else player for player in strip["players"]]
+    return strip | {"players": players, "result": str(strip["result"]).replace(str(known), short)}
 
 
 def _title(name: str, checkpoint: Path) -> str:
