@@ -9,20 +9,16 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from tests.commands import command_server, commands
 
 if TYPE_CHECKING:
     from tests.commands import Command, Commands
 
-__all__ = ["command_server", "commands"]
-
-Run = Callable[..., tuple[int, str, str]]
 TINY = ("world.num_envs=4", "ppo.n_steps=8", "ppo.sequence_length=4", "ppo.batch_size=16", "ppo.n_epochs=1",
         "evaluation=null", "monitoring.console=plain", "monitoring.curves=false",
         "monitoring.tensorboard=false")  # fmt: skip
@@ -82,16 +78,16 @@ def test_it_serves_until_a_signal_ends_it_at_once(commands: "Commands", runs: Pa
     assert "stopped watching" in command.said
 
 
-def test_a_folder_that_is_not_there_and_a_port_that_is_taken(run: Run, runs: Path, tmp_path: Path) -> None:
-    code, _, err = run("watch", tmp_path / "nowhere", "--no-browser")
+def test_a_folder_that_is_not_there_and_a_port_that_is_taken(commands: "Commands", runs: Path, tmp_path: Path) -> None:
+    code, said = commands.run("watch", tmp_path / "nowhere", "--no-browser")
     assert code == 2
-    assert "there is no folder" in err
+    assert "there is no folder" in said
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, _, err = run("watch", runs, "--port", port, "--no-browser")
+        code, said = commands.run("watch", runs, "--port", port, "--no-browser")
     assert code == 2
-    assert f"port {port}" in err
-    assert "--port" in err
+    assert f"port {port}" in said
+    assert "--port" in said
 
 
 def test_runs_is_the_default_and_another_interface_prints_a_token(commands: "Commands", runs: Path) -> None:
