@@ -17,7 +17,7 @@ import numpy as np
 
 from ludus.core.files import JSON
 from ludus.core.text import blame
-from ludus.reports.page.document import PARTS, describe_panels
+from ludus.reports.page.document import PARTS, describe_notices, describe_panels
 from ludus.reports.page.runs import Group, Run, group_runs
 from ludus.reports.run_data import LOG
 from ludus.watch.runs import Catalogue, WatchedRun
@@ -31,7 +31,9 @@ _POINTS = 400  # of a curve
 _SHARE = 0.001  # of the time, for each part
 _SHARES = {"panels": 0.005, "runs": 0.003}  # that people wait for
 _LOG_BYTES = 64 << 10
-_PANELS, _LOG = "panels", "log"
+_PANELS, _NOTICES, _LOG = "panels", "notices", "log"
+_EXAMINED_BYTES = 32 << 20  # of the episodes of a run
+_LATE_S = 1.5  # after which the doctor is first asked: a page must not wait for it
 Maker: TypeAlias = Callable[[Sequence[Group]], JSON]
 Texts: TypeAlias = dict[str, str]  # JSON by name
 Choice: TypeAlias = tuple[tuple[str, ...], bool]  # ids of runs, and whether seeds are merged
@@ -69,7 +71,10 @@ class Documents:
             now_s = time.monotonic()
             self._used_s[key] = now_s
             self._forget(now_s)
-            made = self._made.setdefault(key, {name: _Made() for name in (*_MAKERS, _LOG)})
+            if key not in self._made:
+                self._made[key] = {name: _Made() for name in (*_MAKERS, _LOG)}
+                self._made[key][_NOTICES].next_s = now_s + _LATE_S
+            made = self._made[key]
             if runs:
                 self._refresh(key, runs, made)
             return {name: text for part in made.values() for name, text in part.texts.items()}
@@ -152,5 +157,6 @@ def read_log(folder: Path) -> list[JSON]:
 _MAKERS: Mapping[str, Maker] = {
     **PARTS,
     _PANELS: lambda groups: describe_panels(groups, _POINTS),
+    _NOTICES: lambda groups: describe_notices(groups, _EXAMINED_BYTES),
     "times": _times,
 }

@@ -104,20 +104,20 @@ class Notice:
     details: tuple[str, ...] = ()  # more lines: evidence and remedy
 
 
-def notices_of(run: Run) -> tuple[Notice, ...]:
-    """Return all notices of a run, the worst first."""
+def notices_of(run: Run, most_bytes: int = _MOST_EXAMINED_BYTES) -> tuple[Notice, ...]:
+    """Return all notices of a run, the worst first; the doctor examines no more than so many bytes of episodes."""
     found = [Notice(run.name, *each) for each in (*_faults(run), *_sessions(run), *_history(run))]
-    found += _findings(run)
+    found += _findings(run, most_bytes)
     return tuple(sorted(found, key=lambda notice: (ALARM, WARNING, INFO).index(notice.level)))
 
 
-def _findings(run: Run) -> Iterator[Notice]:
+def _findings(run: Run, most_bytes: int) -> Iterator[Notice]:
     """Yield the doctor's findings about a run."""
     episodes = run.folder / files.EPISODES
     if files.METRICS in run.missing:
         return
-    if episodes.is_file() and episodes.stat().st_size > _MOST_EXAMINED_BYTES:
-        yield Notice(run.name, INFO, f"Not examined by the doctor: {files.EPISODES} is too large for a report")
+    if episodes.is_file() and episodes.stat().st_size > most_bytes:
+        yield Notice(run.name, INFO, f"Not examined by the doctor: {files.EPISODES} is too large; use `ludus doctor`")
         return
     try:
         findings = examine(replace(run, episodes=read_table(episodes))).findings
@@ -193,8 +193,9 @@ def _runs(groups: Sequence[Group]) -> JSON:
     return [describe_run(run, group.label) for group in groups for run in group.runs]
 
 
-def _notices(groups: Sequence[Group]) -> JSON:
-    return [asdict(notice) for group in groups for run in group.runs for notice in notices_of(run)]
+def describe_notices(groups: Sequence[Group], most_bytes: int = _MOST_EXAMINED_BYTES) -> list[JSON]:
+    """Return the notices of all runs; see `notices_of`."""
+    return [asdict(notice) for group in groups for run in group.runs for notice in notices_of(run, most_bytes)]
 
 
 def _settings(groups: Sequence[Group]) -> JSON:
@@ -361,7 +362,7 @@ PARTS: Mapping[str, Part] = MappingProxyType(
     {
         "groups": _of_each(_group),
         "runs": _runs,
-        "notices": _notices,
+        "notices": describe_notices,
         "settings": _settings,
         "panels": describe_panels,
         "evaluations": _all_evaluations,
