@@ -148,6 +148,7 @@ def test_what_runs_say_is_text(browser: Any, make_run: MakeRun, serve: Serve, tm
     server = serve(tmp_path / "runs")
     visit(browser, server.address)
     for section in ("log", "settings", "notices"):
+        browser.run(f"document.querySelector('#{section}').scrollIntoView()")
         browser.wait(f"document.querySelector('#{section}').textContent.includes('<img src=x')")
     assert HOSTILE in browser.run("document.querySelector('.runs').textContent")
     assert browser.run("document.querySelectorAll('img').length") == 0

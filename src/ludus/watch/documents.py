@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 MOST_CHOSEN = 12  # runs on one page
 LOG_LINES = 120
 _POINTS = 400  # of a curve
-_SHARE = 0.001  # of the time, for each part
-_SHARES = {"panels": 0.005, "runs": 0.003}  # that people wait for
+_SHARE = 0.0005  # of the time, for each part
+_SHARES = {"panels": 0.003, "runs": 0.001}  # that people wait for
 _LOG_BYTES = 64 << 10
 _PANELS, _NOTICES, _LOG = "panels", "notices", "log"
 _EXAMINED_BYTES = 32 << 20  # of the episodes of a run
@@ -85,10 +85,14 @@ class Documents:
             runs[each.id], changed = each.read()
             self._versions[each.id] = self._versions.get(each.id, 0) + changed
         shown = tuple((each.id, self._versions[each.id], str(each.summary.get("status"))) for each in watched)
-        if shown != self._shown.get(key):
+        before = self._shown.get(key)
+        if shown != before:
             self._shown[key] = shown
+            is_turn = before is not None and [each[2] for each in shown] != [each[2] for each in before]
             for part in made.values():
                 part.is_old = True
+                if is_turn:  # a run has started, ended or died: everything is worth making at once
+                    part.next_s = 0.0
         groups = group_runs(list(runs.values())) if key[1] else [Group(run.name, (run,)) for run in runs.values()]
         colors = {each.name: each.color for each in watched}
         makers = {**_MAKERS, "groups": _colored(colors)}
