@@ -32,6 +32,7 @@ from ludus.cli.report import report
 from ludus.cli.share import share
 from ludus.cli.tournament import tournament
 from ludus.cli.train import resume, train, verify
+from ludus.cli.watch import watch
 from ludus.core.errors import LudusError
 from ludus.core.files import DISK_ERRORS
 from ludus.core.text import blame
@@ -148,6 +149,13 @@ _add(
     "ludus demo brawl --left aerial --right defensive   two bots",
     "ludus demo mimic --agent walker                    a shipped agent",
     "ludus demo rocket --set mode=2v2 --window",
+)
+_add(
+    watch,
+    LOOK,
+    "ludus watch                                        all runs in runs/, while they train",
+    "ludus watch runs/mine --port 9000",
+    "ludus train brawl --preset quick --watch           the same for a run that starts now",
 )
 _add(play, LOOK, "ludus play brawl --against champion", "ludus play rocket --set mode=2v2", "ludus play city")
 _add(replay, LOOK)

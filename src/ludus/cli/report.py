@@ -8,13 +8,13 @@ from typer import Argument, Option
 
 from ludus.cli.console import print_json, print_ok, print_warning, show_table
 from ludus.cli.options import Names, Plugin, latest_run, load_plugins
-from ludus.core.errors import ConfigError, LudusError, UnsupportedError
+from ludus.cli.report_matches import HARDEST, drawn_note, hardest_opponents, play_matches
+from ludus.core.errors import ConfigError, LudusError
 
 if TYPE_CHECKING:
     from ludus.core.files import JSON
-    from ludus.reports.page.runs import Group, Run
+    from ludus.reports.page.runs import Group
 
-_HARDEST = 3  # opponents that are played if none is named
 _REPLAYS_FOLDER = "replays"
 _MOST_RECORDED = 20  # replay files of a run that are shown
 _MOST_RECORDED_STEPS = 60_000  # of all replay files together: a thousand are played again per second
@@ -35,7 +35,7 @@ def report(
         Names,
         Option(
             help="Opponent or scenario of the replays; may be repeated.",
-            show_default=f"the {_HARDEST} hardest of the evaluation",
+            show_default=f"the {HARDEST} hardest of the evaluation",
         ),
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print what was written as JSON.")] = False,
@@ -91,7 +91,7 @@ def _recorded(groups: "Sequence[Group]", notes: list[str]) -> "Iterator[dict[str
                     continue
                 left -= steps
                 if strip is None:
-                    notes.append(f"{run.name}: {file.name} is left out: {_drawn()} alone")
+                    notes.append(f"{run.name}: {file.name} is left out: {drawn_note()} alone")
                 else:
                     yield strip | {"title": f"{run.name}: {file.name}"}
 
@@ -104,69 +104,19 @@ def _painters(worlds: set[str]) -> list[str]:
     return [view.source() for view in views if view is not None]
 
 
-def _drawn() -> str:
-    from ludus.evaluation.trajectory import drawn_worlds
-
-    return f"a page draws matches of {', '.join(drawn_worlds())}"
-
-
 def _played(
     groups: "Sequence[Group]", matches: int, against: Sequence[str], notes: list[str]
 ) -> "Iterator[dict[str, JSON]]":
     """Play matches of the best agent of each group."""
     for group in groups:
         run = max(group.runs, key=lambda run: -1.0 if run.best_score is None else run.best_score)
-        opponents = list(against) or _hardest(group)
+        opponents = list(against) or hardest_opponents(group)
         try:
-            yield from _matches(run, opponents, matches)
+            yield from play_matches(run.name, run.folder, opponents, range(matches))
         except LudusError as error:
             if against:
                 raise
             notes.append(f"no replays of {run.name}: {error}")
-
-
-def _matches(run: "Run", opponents: Sequence[str], matches: int) -> "Iterator[dict[str, JSON]]":
-    from ludus.evaluation.display import display_settings, make_shown_env, shown_settings
-    from ludus.evaluation.live_match import LiveMatch
-    from ludus.evaluation.players import Player, find_player, load_playable_agent, seat_by_team
-    from ludus.evaluation.trajectory import match_trajectory
-
-    agent = load_playable_agent(str(run.folder))
-    is_alone, shown = len(set(agent.spec.teams)) == 1, shown_settings(agent.spec.id, agent.settings)
-    if is_alone:
-        opponents = opponents or [""]
-    elif not opponents:  # it was never evaluated
-        with make_shown_env(agent.spec.id, settings=shown) as env:
-            opponents = env.spec.bots[:_HARDEST]
-    for opponent in opponents:
-        for seed in range(matches):
-            settings = display_settings(agent.spec.id, shown, (opponent or None) if is_alone else None)
-            with make_shown_env(agent.spec.id, seed=seed, settings=settings, left_first=True) as env:
-                contenders = [Player(str(run.folder), agent.policy)]
-                if not is_alone:
-                    contenders.append(find_player(opponent, env))
-                players = seat_by_team(env, contenders, seed=seed)
-                what = (f": {opponent}" if opponent else "") if is_alone else f" against {opponent}"
-                strip = match_trajectory(LiveMatch(env, players), f"{run.name}{what}, match {seed + 1}")
-            if strip is None:
-                raise UnsupportedError(
-                    f"{_drawn()}, not {agent.spec.id}; film it with: ludus demo {run.folder} --video match.mp4"
-                )
-            yield strip
-
-
-def _hardest(group: "Group") -> list[str]:
-    """Return the opponents that won most in the last evaluation, or the first scenarios; empty if there was none."""
-    from ludus.reports.page.evaluations import WIN_RATE, read_evaluations
-
-    found = read_evaluations(group)
-    if found is None:
-        return []
-    if WIN_RATE not in found.lines or found.kind == "trial":
-        return [label for label in found.labels[:_HARDEST] if label]
-    last = {label: float(line.value[-1]) for label, line in found.lines[WIN_RATE].items() if len(line.value)}
-    hardest = sorted((label for label in last if label), key=lambda label: last[label])
-    return list(dict.fromkeys(found.opponents[label] for label in hardest))[:_HARDEST]
 
 
 def _shown(value: float | None, form: str = "{}") -> str:

@@ -11,13 +11,16 @@ from typer import Argument, Option
 
 from ludus.cli.console import StatusLine, print_ok, print_warning
 from ludus.cli.options import Callback, Loaded, Names, Plugin, RunFolder, latest_run, load_for_training, load_plugins
+from ludus.cli.watch import start_page
 from ludus.core.errors import ConfigError
+from ludus.core.files import RUNS_FOLDER
 
 if TYPE_CHECKING:
     from ludus.training.config import TrainConfig
 
 Overrides = Annotated[Names, Argument(help="Settings as key=value, such as ppo.n_epochs=4.")]
 
+Watch = Annotated[bool, Option("--watch", help="Show the run in a web page while it trains; see `ludus watch`.")]
 Verbose = Annotated[bool, Option("--verbose", "-v", help="Print every check, and all of the run's settings.")]
 
 _FILE_ENDINGS = (".yaml", ".yml")
@@ -37,6 +40,7 @@ def train(
     ] = None,
     plugin: Plugin = None,
     callback: Callback = None,
+    watch: Watch = False,
     verbose: Verbose = False,
 ) -> None:
     """Train an agent. An unfinished run with the same settings in the run folder is resumed."""
@@ -55,8 +59,9 @@ def train(
     settings = load_run_config(world, preset, config, words)
     defaults = read_user_defaults()
     title = run_title(world, preset, config)
-    make_folder = partial(new_run_folder, defaults.runs_folder or Path("runs"), title)
-    _run(settings, run_dir, make_folder, title=title, user=defaults.name or "", loaded=loaded, verbose=verbose)
+    make_folder = partial(new_run_folder, defaults.runs_folder or RUNS_FOLDER, title)
+    user = defaults.name or ""
+    _run(settings, run_dir, make_folder, title=title, user=user, loaded=loaded, verbose=verbose, watch=watch)
 
 
 def _preset_for(world: str, game: str) -> str | None:
@@ -81,6 +86,7 @@ def resume(
     fork: Annotated[Path | None, Option(help="Branch off a new run in this folder instead.")] = None,
     plugin: Plugin = None,
     callback: Callback = None,
+    watch: Watch = False,
     verbose: Verbose = False,
 ) -> None:
     """Resume a run that was cut off; extend it with total_env_steps=N; or branch off a new run with --fork."""
@@ -102,14 +108,15 @@ def resume(
         env_steps = read_progress(began, folder).env_steps
         settings = extend(began, settings, env_steps)
         changes = describe_extension(settings, env_steps) if settings.extended_from != began.extended_from else ()
-        _run(settings, folder, title=folder.resolve().name, user=user, loaded=loaded, verbose=verbose, notes=changes)
+        title = folder.resolve().name
+        _run(settings, folder, title=title, user=user, loaded=loaded, verbose=verbose, watch=watch, notes=changes)
         return
     if find_process().rank == 0:
         parent = fork_run(folder, fork, settings, user=user)
         print_ok(f"{fork} branches off {folder} at env step {parent.env_steps:,}")
         for change in parent.changes:
             print_ok(f"changed {change}")
-    _run(settings, fork, title=fork.resolve().name, user=user, loaded=loaded, verbose=verbose)
+    _run(settings, fork, title=fork.resolve().name, user=user, loaded=loaded, verbose=verbose, watch=watch)
 
 
 def _run(
@@ -121,6 +128,7 @@ def _run(
     user: str,
     loaded: Loaded,
     verbose: bool,
+    watch: bool = False,
     notes: Iterable[str] = (),
 ) -> None:
     """Verify the settings, and train if they are right: only then a folder is made, unless one is given.
@@ -128,6 +136,7 @@ def _run(
     The commands that are suggested for this run get the options of what was loaded, such as ` --plugin mine.py`;
     `notes` are printed if the settings are right.
     """
+    from ludus.config import read_user_defaults
     from ludus.training.loggers.run_log import held_warnings
     from ludus.training.preflight import verify
     from ludus.training.resolve import resolve
@@ -153,6 +162,8 @@ def _run(
         folder = (folder or make_folder()) if is_first else Path()
         for line in summarise(run, folder, user, brief=not verbose):
             print_ok(line)
+        if watch and is_first:
+            start_page(folder, read_user_defaults().runs_folder or RUNS_FOLDER)
         outcome = run_training(
             run, folder, received, title=title, user=user, callbacks=loaded.callbacks, warnings=warnings
         )

@@ -32,6 +32,8 @@ STRATEGY = "strategy_analysis.csv"
 RESOURCES = "resources.csv"  # times and memory; the only file that differs between equal runs
 CONFIG = "config.yaml"
 RUN = "run.json"
+LOCK = "run.lock"  # held while a process trains in the folder; says which one
+LOG = "run.log"
 TABLES = {  # attribute of `RunData` -> file
     "metrics": METRICS, "episodes": EPISODES, "episode_metrics": EPISODE_METRICS, "rewards": REWARDS,
     "evaluations": EVALUATIONS, "opponents": OPPONENTS, "strategy": STRATEGY, "resources": RESOURCES,

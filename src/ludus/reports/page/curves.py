@@ -154,11 +154,11 @@ class Panel(NamedTuple):
     curves: tuple[Curve | None, ...]  # one per group, None where a group has none
 
 
-def make_panels(groups: Sequence[Group]) -> tuple[Panel, ...]:
+def make_panels(groups: Sequence[Group], most_points: int = MOST_POINTS) -> tuple[Panel, ...]:
     """Return one panel per number that any run logs; those with a known title come first, in their order."""
     found = list(_columns(groups))
     curves = max(len(found) * len(groups), 1)
-    points = min(MOST_POINTS, max(_FEWEST_POINTS, _CURVE_BYTES // (_POINT_BYTES * curves)))
+    points = min(most_points, max(_FEWEST_POINTS, _CURVE_BYTES // (_POINT_BYTES * curves)))
     order = {name: place for place, name in enumerate(_KNOWN)}
     panels = []
     for table, name in sorted(found, key=lambda column: order.get(column[1].partition("/")[0], len(order))):

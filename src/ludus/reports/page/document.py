@@ -11,10 +11,12 @@ import html
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 
@@ -34,6 +36,7 @@ _MAIN = "page.js"  # runs once everything else is defined, the painters of the w
 _TEMPLATE = "page.html"
 
 ALARM, WARNING, INFO = "alarm", "warning", "info"
+_UNENDED = {"killed": "was killed", "silent": "has not ended; whether it is still running is unknown"}  # by status
 _MOST_ROLLBACKS = 5
 _MOST_WARNINGS = 20
 # Many worlds and policies do not write these, and older runs have no resources.
@@ -45,6 +48,7 @@ _STACK_POINTS = 160
 _PER_STEPS = 1000.0  # reward terms are shown per this many env steps
 MOST_BYTES = 5_000_000
 _SPARE_BYTES = 100_000  # for scripts and styles
+Part: TypeAlias = Callable[[Sequence[Group]], JSON]
 
 
 def make_page(document: JSON, title: str, painters: Sequence[str] = ()) -> str:
@@ -107,20 +111,20 @@ class Notice:
     details: tuple[str, ...] = ()  # more lines: evidence and remedy
 
 
-def notices_of(run: Run) -> tuple[Notice, ...]:
-    """Return all notices of a run, the worst first."""
+def notices_of(run: Run, most_bytes: int = _MOST_EXAMINED_BYTES) -> tuple[Notice, ...]:
+    """Return all notices of a run, the worst first; the doctor examines no more than so many bytes of episodes."""
     found = [Notice(run.name, *each) for each in (*_faults(run), *_sessions(run), *_history(run))]
-    found += _findings(run)
+    found += _findings(run, most_bytes)
     return tuple(sorted(found, key=lambda notice: (ALARM, WARNING, INFO).index(notice.level)))
 
 
-def _findings(run: Run) -> Iterator[Notice]:
+def _findings(run: Run, most_bytes: int) -> Iterator[Notice]:
     """Yield the doctor's findings about a run."""
     episodes = run.folder / files.EPISODES
     if files.METRICS in run.missing:
         return
-    if episodes.is_file() and episodes.stat().st_size > _MOST_EXAMINED_BYTES:
-        yield Notice(run.name, INFO, f"Not examined by the doctor: {files.EPISODES} is too large for a report")
+    if episodes.is_file() and episodes.stat().st_size > most_bytes:
+        yield Notice(run.name, INFO, f"Not examined by the doctor: {files.EPISODES} is too large; use `ludus doctor`")
         return
     try:
         findings = examine(replace(run, episodes=read_table(episodes))).findings
@@ -149,7 +153,7 @@ def _faults(run: Run) -> Iterator[tuple[str, str, int | None]]:
         text = f"{skipped.sum():,.0f} updates were skipped in {np.count_nonzero(skipped):,} iterations"
         yield WARNING, text, _step(steps[np.flatnonzero(skipped)[0]])
     for name in run.missing:
-        if name not in _NOT_ALWAYS:
+        if name not in _NOT_ALWAYS and run.state != "running":  # which has yet to write it
             yield (WARNING, f"{name} is missing, empty or unreadable; its charts are left out", None)
 
 
@@ -157,8 +161,8 @@ def _sessions(run: Run) -> Iterator[tuple[str, str, int | None]]:
     total, sessions = run.total_env_steps, run.sessions
     for number, session in enumerate(sessions, 1):
         last = number == len(sessions)
-        if "ended" not in session and not (last and run.state == "finished"):
-            text = "has not ended: it is running, or was killed" if last else "was interrupted"
+        if "ended" not in session and not (last and run.state in ("finished", "running")):
+            text = _UNENDED.get(run.state, "has not ended: it is running, or was killed") if last else "was interrupted"
             yield WARNING, f"Session {number}, started {session.get('started', 'at an unknown time')}, {text}", None
     if run.state == "stopped" and total is not None:
         reason = sessions[-1].get("end_reason")
@@ -187,26 +191,45 @@ def _step(value: float) -> int | None:
 
 def make_document(groups: Sequence[Group]) -> dict[str, JSON]:
     """Return the document of the page, without replays."""
-    runs = [run for group in groups for run in group.runs]
-    evaluated = [read_evaluations(group) for group in groups]
+    made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    parts = {name: part(groups) for name, part in PARTS.items()}
+    return {"made": made, **parts, "replays": [], "replay_notes": []}
+
+
+def _runs(groups: Sequence[Group]) -> JSON:
+    return [describe_run(run, group.label) for group in groups for run in group.runs]
+
+
+def describe_notices(groups: Sequence[Group], most_bytes: int = _MOST_EXAMINED_BYTES) -> list[JSON]:
+    """Return the notices of all runs; see `notices_of`."""
+    return [asdict(notice) for group in groups for run in group.runs for notice in notices_of(run, most_bytes)]
+
+
+def _settings(groups: Sequence[Group]) -> JSON:
+    found = settings_by_part([[run.config for run in group.runs] for group in groups])
     return {
-        "made": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "groups": [_group(group) for group in groups],
-        "runs": [describe_run(run, group.label) for group in groups for run in group.runs],
-        "notices": [asdict(notice) for run in runs for notice in notices_of(run)],
-        "settings": {
-            part: [[setting.path, list(setting.values), setting.differs] for setting in settings]
-            for part, settings in settings_by_part([[run.config for run in group.runs] for group in groups]).items()
-        },
-        "panels": [panel._asdict() | {"curves": list(map(_curve, panel.curves))} for panel in make_panels(groups)],
-        "evaluations": [None if each is None else _evaluations(each) for each in evaluated],
-        "rewards": [_rewards(group) for group in groups],
-        "payoffs": [[_payoffs(found) for found in read_payoffs(group)] or None for group in groups],
-        "times": [_times(group) for group in groups],
-        "latents": [_latents(group) for group in groups],
-        "replays": [],
-        "replay_notes": [],
+        part: [[setting.path, list(setting.values), setting.differs] for setting in settings]
+        for part, settings in found.items()
     }
+
+
+def describe_panels(groups: Sequence[Group], most_points: int = MOST_POINTS) -> list[JSON]:
+    """Return one chart per number that any run logs, with at most so many points."""
+    panels = make_panels(groups, most_points)
+    return [panel._asdict() | {"curves": list(map(_curve, panel.curves))} for panel in panels]
+
+
+def _all_evaluations(groups: Sequence[Group]) -> JSON:
+    found = map(read_evaluations, groups)
+    return [None if each is None else _evaluations(each) for each in found]
+
+
+def _all_payoffs(groups: Sequence[Group]) -> JSON:
+    return [[_payoffs(found) for found in read_payoffs(group)] or None for group in groups]
+
+
+def _of_each(part: Callable[[Group], JSON]) -> Part:
+    return lambda groups: [part(group) for group in groups]
 
 
 def _group(group: Group) -> JSON:
@@ -339,6 +362,23 @@ def _rounded(value: float | None) -> float | int | None:
         return None
     short = float(f"{value:.5g}")
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+# What the document is made of; the live page makes these parts one by one, each as often as it is worth.
+PARTS: Mapping[str, Part] = MappingProxyType(
+    {
+        "groups": _of_each(_group),
+        "runs": _runs,
+        "notices": describe_notices,
+        "settings": _settings,
+        "panels": describe_panels,
+        "evaluations": _all_evaluations,
+        "rewards": _of_each(_rewards),
+        "payoffs": _all_payoffs,
+        "times": _of_each(_times),
+        "latents": _of_each(_latents),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class Run(files.RunData):
 
     name: str = ""  # display name, unique in a report
     missing: tuple[str, ...] = ()  # files that are missing, empty or unreadable
+    status: str = ""  # `running`, `killed` and so on, where that is known; see `state`
 
     @property
     def env_steps(self) -> int:
@@ -94,7 +95,9 @@ class Run(files.RunData):
 
     @property
     def state(self) -> str:
-        """`finished`, `stopped` before its budget, or `not ended`: running, or killed."""
+        """Its status if known, else `finished`, `stopped` before its budget, or `not ended`: running, or killed."""
+        if self.status:
+            return self.status
         if self.total_env_steps is not None and self.env_steps >= self.total_env_steps:
             return "finished"
         return "stopped" if self.sessions and "ended" in self.sessions[-1] else "not ended"

@@ -49,7 +49,9 @@ function nearest(x, wanted) {
 
 // options: title, note, series [{label, cls, x, y, low, high}], phases [[x, name]], format, range [low, high], xUnit, big.
 function lineChart(given) {
-  const format = given.format || ((value) => shortNumber(value));
+  const again = drawnBefore(given);
+  if (again) return again;
+  const format = (value) => (given.format || shortNumber)(value);
   const at = (x) => (given.xUnit ? `${shortNumber(x)} ${given.xUnit}` : `${wholeNumber(x)} steps`);
   const hidden = new Set();
   const state = { log: false, cursor: null, scale: null };
@@ -57,8 +59,8 @@ function lineChart(given) {
   const tip = make("div", { class: "tip", hidden: true });
   const holder = make("div", { class: "holder", tabindex: 0, "aria-label": `${given.title}: arrow keys read values` }, picture, tip);
   const shown = () => given.series.filter((each) => !hidden.has(each.label));
-  const isPositive = given.series.every((each) => each.y.every((value) => !isNumber(value) || value > 0));
-  const logButton = isPositive && !given.range && make("button", {
+  const canBeLog = () => !given.range && given.series.every((each) => each.y.every((value) => !isNumber(value) || value > 0));
+  const logButton = make("button", {
     type: "button", class: "small", "aria-pressed": "false", title: "Logarithmic scale",
     onclick: () => { state.log = !state.log; logButton.setAttribute("aria-pressed", state.log); redraw(); },
   }, "log");
@@ -166,7 +168,8 @@ function lineChart(given) {
     state.cursor = x;
     cursorListeners.forEach((listener) => listener(x, holder));
   }
-  cursorListeners.add((x, from) => showCursor(x, from === holder));
+  const follow = (x, from) => showCursor(x, from === holder);
+  cursorListeners.add(follow);
   holder.addEventListener("pointermove", (event) => {
     const { first, last, inner } = state.scale;
     const place = (event.clientX - picture.getBoundingClientRect().left - MARGIN.left) / inner.w;
@@ -182,7 +185,8 @@ function lineChart(given) {
     event.preventDefault();
   });
 
-  const legend = given.series.length > 1 && make("div", { class: "legend" }, given.series.map((each) => {
+  const legend = make("div", { class: "legend" });
+  const keys = () => (given.series.length > 1 ? given.series : []).map((each) => {
     const button = make("button", {
       type: "button", class: `key ${each.cls}`, "aria-pressed": "true", title: "Switch this line; double click shows it alone",
       onclick: () => { hidden.has(each.label) ? hidden.delete(each.label) : hidden.add(each.label); sync(); },
@@ -190,15 +194,31 @@ function lineChart(given) {
     }, make("i", { class: `swatch ${each.cls}` }), each.label);
     button.dataset.label = each.label;
     return button;
-  }));
+  });
+  let labels = "";
+  function name() {
+    const now = JSON.stringify(given.series.map((each) => [each.label, each.cls]));
+    if (labels !== now) legend.replaceChildren(...keys());
+    labels = now;
+    if (given.series.length > 1) figure.append(legend); else legend.remove();
+    const isLog = state.log && canBeLog();
+    if (isLog !== state.log) logButton.setAttribute("aria-pressed", state.log = isLog);
+    heading.replaceChildren(...[make("b", {}, given.title), given.unit && make("span", { class: "unit" }, given.unit),
+      canBeLog() && logButton, given.note && make("small", {}, given.note)].filter(Boolean));
+  }
   function sync() {
     legend.querySelectorAll("button").forEach((button) => button.setAttribute("aria-pressed", !hidden.has(button.dataset.label)));
     redraw();
   }
+  const heading = make("figcaption", {});
+  const figure = make("figure", { class: given.big ? "card chart big" : "card chart", "data-chart": given.name || given.title }, heading, holder);
+  name();
   charts.add(redraw);
-  new ResizeObserver(redraw).observe(holder);
-  return make("figure", { class: given.big ? "card chart big" : "card chart", "data-chart": given.name || given.title },
-    make("figcaption", {}, make("b", {}, given.title), given.unit ? make("span", { class: "unit" }, given.unit) : null, logButton || null,
-      given.note ? make("small", {}, given.note) : null),
-    holder, legend || null);
+  const stopWatching = whenResized(holder, redraw);
+  return drawnNow(given, figure, redraw, (next) => {
+    given = next;
+    name();
+    sync();
+    if (state.cursor !== null) showCursor(state.cursor, holder.matches(":hover, :focus"));
+  }, () => { charts.delete(redraw); cursorListeners.delete(follow); stopWatching(); });
 }

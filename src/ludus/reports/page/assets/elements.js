@@ -83,5 +83,46 @@ function logTicks(low, high) {
 const options = { smoothing: 0.6, bands: true };
 const FEW_POINTS = 60; // a curve of fewer is shown as it is
 const charts = new Set();
+
+// A live page draws its sections again and again. A chart of the same name is then updated in place, so that hidden lines,
+// the scale and the cursor stay as people have set them. A report draws everything once.
+const live = { isOn: false, section: "", charts: new Map() };
+function drawIn(section, build) {
+  const before = live.section;
+  live.section = section;
+  try { return build(); } finally { live.section = before; }
+}
+const chartKey = (given) => `${live.section}/${given.name || given.title}`;
+// Returns the chart that was drawn before, with what is given now; null if there is none.
+function drawnBefore(given) {
+  const found = live.isOn && live.charts.get(chartKey(given));
+  if (!found) return null;
+  found.isUsed = true;
+  found.update(given);
+  return found.figure;
+}
+function drawnNow(given, figure, redraw, update, forget) {
+  if (live.isOn) live.charts.set(chartKey(given), { figure, redraw, update, forget, isUsed: true, isNew: true });
+  return figure;
+}
+// Draws the new charts of a section that was just put on the page, and forgets those that it no longer has.
+function settle(section) {
+  for (const [key, chart] of live.charts) {
+    if (!key.startsWith(`${section}/`)) continue;
+    if (!chart.isUsed) { chart.forget(); live.charts.delete(key); } else if (chart.isNew) chart.redraw();
+    chart.isUsed = chart.isNew = false;
+  }
+}
+// Draws again whenever an element has become wider or narrower. In the next frame: drawing changes its height.
+function whenResized(element, redraw) {
+  let width = null;
+  const observer = new ResizeObserver(() => {
+    if (element.clientWidth === width) return;
+    width = element.clientWidth;
+    requestAnimationFrame(redraw);
+  });
+  observer.observe(element);
+  return () => observer.disconnect();
+}
 const redrawAll = () => charts.forEach((chart) => chart());
 const cursorListeners = new Set();

@@ -2,7 +2,10 @@
 
 // options: title, note, x, palette [names], terms {name: [values]}: positive parts stack upward, negative ones downward.
 function stackChart(given) {
-  const names = Object.keys(given.terms).sort((a, b) => size(given.terms[b]) - size(given.terms[a]));
+  const again = drawnBefore(given);
+  if (again) return again;
+  const ordered = () => Object.keys(given.terms).sort((a, b) => size(given.terms[b]) - size(given.terms[a]));
+  let names = ordered();
   const hidden = new Set();
   const picture = draw("svg", { class: "plot", role: "img", "aria-label": given.title });
   const tip = make("div", { class: "tip", hidden: true });
@@ -66,9 +69,9 @@ function stackChart(given) {
     tip.style.left = `${left + 14 + tip.offsetWidth > holder.clientWidth ? Math.max(0, left - tip.offsetWidth - 14) : left + 14}px`;
   });
   holder.addEventListener("pointerleave", () => { tip.hidden = true; picture.querySelector(".cursor").replaceChildren(); });
-  const legend = make("div", { class: "legend" }, names.map((name) => {
+  const keys = () => names.map((name) => {
     const button = make("button", {
-      type: "button", class: `key ${hue(name)}`, "aria-pressed": "true",
+      type: "button", class: `key ${hue(name)}`, "aria-pressed": !hidden.has(name),
       onclick: () => {
         hidden.has(name) ? hidden.delete(name) : hidden.add(name);
         button.setAttribute("aria-pressed", !hidden.has(name));
@@ -76,11 +79,19 @@ function stackChart(given) {
       },
     }, make("i", { class: `swatch ${hue(name)}` }), readable(name));
     return button;
-  }));
+  });
+  const legend = make("div", { class: "legend" }, keys());
   charts.add(redraw);
-  new ResizeObserver(redraw).observe(holder);
-  return make("figure", { class: "card chart wide", "data-chart": given.title },
-    make("figcaption", {}, make("b", {}, given.title), given.note ? make("small", {}, given.note) : null), holder, legend);
+  const stopWatching = whenResized(holder, redraw);
+  return drawnNow(given, make("figure", { class: "card chart wide", "data-chart": given.title },
+    make("figcaption", {}, make("b", {}, given.title), given.note ? make("small", {}, given.note) : null), holder, legend), redraw,
+  (next) => {
+    given = next;
+    const order = ordered();
+    if (order.join() !== names.join()) { names = order; legend.replaceChildren(...keys()); }
+    redraw();
+  },
+  () => { charts.delete(redraw); stopWatching(); });
 }
 
 // rows: [{label, bars: [{cls, value, low, high, title}]}]; limits [low, high]; marks [{value, label}].

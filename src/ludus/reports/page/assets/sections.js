@@ -8,6 +8,8 @@ function isOff(data, path) {
   const row = rows.find(([name]) => name === path);
   return Boolean(row) && row[1].every((value) => value === "null" || value === "[]");
 }
+// The colour of a group: that of its first run where runs have colours, else by its place.
+const groupColor = (data, group) => color(data.groups[group].color ?? group);
 const known = (rows) => rows.map((row, group) => ({ row, group })).filter(({ row }) => row);
 
 function mean(values) {
@@ -21,10 +23,10 @@ function spread(values, format) {
   return [format(mean(found)), low === high ? "" : `${low} to ${high}`];
 }
 
-function overview(data) {
+// The numbers of one group of runs, large.
+function tiles(data) {
   const tile = (name, value, note) => make("div", { class: "card tile" }, make("span", {}, name), make("b", {}, value), make("small", {}, note || ""));
-  const runs = data.runs;
-  const tiles = [];
+  const runs = data.runs, tiles = [];
   if (data.groups.length === 1) {
     const [steps, stepsNote] = spread(runs.map((run) => run.env_steps), (value) => shortNumber(value));
     const before = Math.max(...runs.map((run) => run.parent_env_steps));
@@ -32,7 +34,7 @@ function overview(data) {
     const [trained, trainedNote] = spread(runs.map((run) => run.training_s), duration);
     const [took, tookNote] = spread(runs.map((run) => run.wall_s), duration);
     if (took === "-") tiles.push(tile("Training time", trained, trainedNote));
-    else tiles.push(tile("Wall time", took, [tookNote, `training ${trained}`].filter(Boolean).join("; ")));
+    else tiles.push(tile("Wall time", took, [tookNote, trained !== "-" && `training ${trained}`].filter(Boolean).join("; ")));
     const [speed, speedNote] = spread(runs.map((run) => run.steps_per_s), (value) => shortNumber(value, 3));
     tiles.push(tile("Steps per second", speed, speedNote));
     const [best, bestNote] = spread(runs.map((run) => run.best_score), (value) => shortNumber(value, 3));
@@ -48,6 +50,11 @@ function overview(data) {
     const where = `${evaluated ? " of the best agent" : " at the end"}${payoffs && payoffs.mode ? ` in ${payoffs.mode}` : ""}`;
     if (rating) tiles.push(tile(`Rating${where}`, wholeNumber(rating[0]), `${rating[1]} to ${rating[2]}; 0 is the mean`));
   }
+  return tiles;
+}
+
+function overview(data) {
+  const runs = data.runs, found = tiles(data);
   const header = ["run", "group", "world", "seed", "state", "env steps", "wall time", "training", "steps/s", "best score", "last score", "commit"];
   const rows = runs.map((run) => make("tr", {},
     make("td", {}, make("i", { class: `swatch ${color(data.groups.findIndex((group) => group.label === run.group))}` }), run.name),
@@ -57,7 +64,7 @@ function overview(data) {
     make("td", { class: "number" }, wholeNumber(run.steps_per_s)), make("td", { class: "number" }, shortNumber(run.best_score)),
     make("td", { class: "number" }, shortNumber(run.last_score)), make("td", {}, run.commit ? run.commit.slice(0, 8) : "-")));
   return [
-    tiles.length ? make("div", { class: "tiles" }, tiles) : null,
+    found.length ? make("div", { class: "tiles" }, found) : null,
     make("div", { class: "card scroll" }, make("table", { class: "rows unbroken" },
       make("thead", {}, make("tr", {}, header.map((name) => make("th", {}, name)))), make("tbody", {}, rows))),
   ];
@@ -76,22 +83,25 @@ function panels(data, section, without) {
   if (!found.length) return missing(without);
   return grid(found.map((panel) => lineChart({
     name: panel.name, title: panel.title, note: panel.note, unit: panel.unit, phases: data.groups.flatMap((group) => group.phases),
-    series: known(panel.curves).map(({ row, group }) => ({ label: data.groups[group].label, cls: color(group), ...row })),
+    series: known(panel.curves).map(({ row, group }) => ({ label: data.groups[group].label, cls: groupColor(data, group), ...row })),
   })));
 }
 
+const evaluationChoice = { number: null, group: null };
 function evaluations(data) {
   const found = known(data.evaluations);
   if (!found.length) return missing("No evaluation was made: evaluation_results.csv is not there or has no rows yet.");
   const titles = Object.assign({}, ...found.map(({ row }) => row.numbers));
   const numbers = [...new Set(found.flatMap(({ row }) => Object.keys(row.numbers)))];
   const severalSeeds = data.groups.some((group) => group.runs.length > 1);
-  const state = { number: numbers[0], group: found[0].group };
+  const state = evaluationChoice; // stays when a live page draws this again
+  if (!numbers.includes(state.number)) state.number = numbers[0];
+  if (!found.some(({ group }) => group === state.group)) state.group = found[0].group;
   const holder = make("div", { class: "grid" });
   const isShare = () => /rate$|share$/.test(state.number) && state.number !== "attack_rate";
-  const choice = (label, values, texts, chosen) => make("label", {}, `${label} `, make("select", {
-    "aria-label": label, onchange: (event) => { chosen(event.target.value); show(); },
-  }, values.map((value, index) => make("option", { value }, texts[index]))));
+  const choice = (label, values, texts, now, chosen) => make("label", {}, `${label} `, make("select", {
+    "aria-label": label, onchange: (event) => { chosen(event.target.value); drawIn("evaluation", show); },
+  }, values.map((value, index) => make("option", { value, selected: String(value) === String(now) }, texts[index]))));
   function show() {
     const format = isShare() ? percent : (value) => shortNumber(value);
     const row = data.evaluations[state.group], kind = row.kind;
@@ -107,7 +117,7 @@ function evaluations(data) {
       label: label || "the agent",
       bars: found.map((each) => {
         const bar = last(each, label);
-        return bar && { cls: color(each.group), text: format(bar.value), ...bar,
+        return bar && { cls: groupColor(data, each.group), text: format(bar.value), ...bar,
           title: `${data.groups[each.group].label}: ${format(bar.value)}${isNumber(bar.low) ? `, ${format(bar.low)} to ${format(bar.high)}` : ""}` };
       }),
     })).sort((a, b) => (b.bars[0] ? b.bars[0].value : -Infinity) - (a.bars[0] ? a.bars[0].value : -Infinity));
@@ -127,13 +137,13 @@ function evaluations(data) {
       lineChart({ title: "Score", name: "score", note: `By which the best agent is kept${severalSeeds ? "; mean and range over seeds" : ""}`,
         series: found.map(({ row: each, group }) => {
           const [x, y, low, high] = each.score;
-          return { label: data.groups[group].label, cls: color(group), x, y, ...(low.some(isNumber) ? { low, high } : {}) };
+          return { label: data.groups[group].label, cls: groupColor(data, group), x, y, ...(low.some(isNumber) ? { low, high } : {}) };
         }) }));
   }
   show();
   return [make("div", { class: "choices" },
-    choice("number", numbers, numbers.map((name) => titles[name].filter(Boolean).join(", ")), (value) => { state.number = value; }),
-    found.length > 1 ? choice("runs", found.map(({ group }) => group), found.map(({ group }) => data.groups[group].label), (value) => { state.group = Number(value); }) : null),
+    choice("number", numbers, numbers.map((name) => titles[name].filter(Boolean).join(", ")), state.number, (value) => { state.number = value; }),
+    found.length > 1 ? choice("runs", found.map(({ group }) => group), found.map(({ group }) => data.groups[group].label), state.group, (value) => { state.group = Number(value); }) : null),
   holder];
 }
 
@@ -150,7 +160,7 @@ function rewards(data) {
 
 function ratings(data) {
   const found = known(data.payoffs).flatMap(({ row, group }) => row.map((each) => ({ row: each, group })))
-    .map((each, place) => ({ ...each, cls: color(data.groups.length > 1 ? each.group : place),
+    .map((each, place) => ({ ...each, cls: data.groups.length > 1 ? groupColor(data, each.group) : color(place),
       label: [data.groups[each.group].label, each.row.mode].filter(Boolean).join(" ") }));
   if (!found.length && isOff(data, "opponents") && isOff(data, "curriculum")) return null;
   if (!found.length) return missing("There is no opponents.csv, or no match was played yet: ratings and payoffs are made from it.");
@@ -195,7 +205,7 @@ function strategy(data) {
   const probes = found.filter(({ row }) => row.times_s.length).map(({ row, group }) => lineChart({
     title: `Telling the opponent: ${row.run}`, name: "probe", xUnit: "s", format: percent, range: [0, 1],
     note: `Share of matches whose style a linear probe tells from what was seen so far, by seconds seen${isNumber(row.chance) ? `; guessing gives ${percent(row.chance)}` : ""}`,
-    series: [{ label: "probe", cls: color(group), x: row.times_s, y: row.accuracy.map((each) => each[0]),
+    series: [{ label: "probe", cls: groupColor(data, group), x: row.times_s, y: row.accuracy.map((each) => each[0]),
       low: row.accuracy.map((each) => each[1]), high: row.accuracy.map((each) => each[2]) }] }));
   return [curves ? panels(data, "strategy", "") : null, found.length
     ? make("div", { class: "grid after" }, maps, probes)
@@ -209,11 +219,11 @@ function times(data) {
   const shares = found.filter(({ row }) => Object.keys(row.shares).length);
   return grid(
     speeds.length ? lineChart({ title: "Throughput", name: "throughput", unit: "env steps/s", note: "Of the learner's seats, without logging and evaluations",
-      series: speeds.map(({ row, group }) => ({ label: data.groups[group].label, cls: color(group), ...row.speed })) }) : null,
+      series: speeds.map(({ row, group }) => ({ label: data.groups[group].label, cls: groupColor(data, group), ...row.speed })) }) : null,
     shares.length ? shareBars({ title: "Where the time went", note: "Share of the time of all sessions",
       rows: shares.map(({ row, group }) => ({ label: data.groups[group].label, shares: row.shares })) }) : null,
     [...new Set(found.flatMap(({ row }) => Object.keys(row.memory)))].map((title) => lineChart({ title, name: title,
-      series: found.filter(({ row }) => row.memory[title]).map(({ row, group }) => ({ label: data.groups[group].label, cls: color(group), ...row.memory[title] })) })));
+      series: found.filter(({ row }) => row.memory[title]).map(({ row, group }) => ({ label: data.groups[group].label, cls: groupColor(data, group), ...row.memory[title] })) })));
 }
 
 function replays(data) {
