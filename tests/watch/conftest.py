@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser import Browser
 from tests.commands import command_server, commands
-from tests.reports.page.conftest import Browser, browser, make_run
+from tests.reports.page.conftest import browser, make_run
 
 from ludus.watch.server import WatchServer
 

@@ -95,6 +95,7 @@ def test_runs_is_the_default_and_another_interface_prints_a_token(commands: "Com
     address = address_of(command)
     assert str(runs) in command.said
     assert re.search(r"\?token=[\w-]{32}", address)
+    command.wait_until_it_says("not encrypted")  # it comes after the address
     assert "not encrypted" in command.said
 
 
