@@ -1,12 +1,13 @@
 """Show that the browser plays the same game as Python, and how fast: hashes over frames of random actions.
 
-    python benchmarks/browser_parity.py --frames 1000000
+    python benchmarks/browser_parity.py --frames 1000000    # docs/data/browser_parity.json
     python benchmarks/browser_parity.py --frames 20000 --worlds brawl --skip chromium
     python benchmarks/browser_parity.py --agents            # time of one decision, and the bytes of an agent
 
 The state and the observations of every frame are hashed (CRC-32, continued from frame to frame), with episodes that end
 and restart in between: once with random actions in all seats, once with a scripted player in the last one. One row per
-world and variant with the hash of each machine that is here: CPU, CUDA, node and Chromium.
+world and variant with the hash of each machine that is here: CPU, CUDA, node and Chromium. Results of other machines
+with as many frames stay in the file, so that a GPU can be added elsewhere (`--skip cpu node chromium`).
 """
 
 import argparse
@@ -43,6 +44,7 @@ from ludus.share.wasm import RANDOM_HOLD, compile_program
 from ludus.training.presets import load_run_config
 
 GAME_SEED, ACTION_SEED = 7, 99
+DATA = Path(__file__).parents[1] / "docs" / "data" / "browser_parity.json"
 MACHINES = ("cpu", "cuda", "node", "chromium")
 _BLOCK = 1_000  # frames whose actions are drawn and whose states are hashed together
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -229,14 +231,15 @@ def machines(skipped: list[str]) -> list[str]:
     return [machine for machine in MACHINES if here[machine] and machine not in skipped]
 
 
-def compare(world: str, frames: int, skipped: list[str]) -> bool:
-    """Print one row per variant; return whether all hashes are equal."""
-    program, equal = capture_world(world), True
-    wasm = compile_program(program)
+def compare(world: str, frames: int, skipped: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Print one row per variant; yield its name and what was found."""
+    program = capture_world(world)
+    here = machines(skipped)
+    wasm = compile_program(program) if {"node", "chromium"} & {*here} else b""
     print(f"{world}: {len(wasm):,} bytes of WebAssembly, {len(zlib.compress(wasm, 9)):,} deflated")
     for bot in (None, find_world(world).default_opponent):
         found: dict[str, Played] = {}
-        for machine in machines(skipped):
+        for machine in here:
             if machine in ("cpu", "cuda"):
                 found[machine] = play_in_python(program, frames, bot, machine)
             else:
@@ -245,11 +248,27 @@ def compare(world: str, frames: int, skipped: list[str]) -> bool:
                 found[machine] = Played(value, -1, seconds)
         episodes = max(each.episodes for each in found.values())
         hashes = " | ".join(f"{name} {each.hash:08x} in {each.seconds:,.1f} s" for name, each in found.items())
-        same = len({each.hash for each in found.values()}) == 1
-        equal &= same
-        mark = "[OK]" if same else "[ERROR]"
+        mark = "[OK]" if len({each.hash for each in found.values()}) == 1 else "[ERROR]"
         print(f"{mark} {world} | {bot or 'random'} | {frames:,} frames | {episodes:,} episodes | {hashes}", flush=True)
-    return equal
+        played = {name: {"hash": f"{each.hash:08x}", "seconds": round(each.seconds, 1)} for name, each in found.items()}
+        yield (
+            f"{world}, {bot or 'random'}",
+            {"frames": frames, "episodes": episodes, "machines": played} | ({"wasm_bytes": len(wasm)} if wasm else {}),
+        )
+
+
+def write(file: Path, results: dict[str, dict[str, Any]]) -> bool:
+    """Add results to those in a file; return whether the hashes of all machines are equal."""
+    stored: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+    for name, result in results.items():
+        before = stored.get(name, {})
+        if before.get("frames") == result["frames"]:
+            result = before | result | {"machines": before["machines"] | result["machines"]}
+            result["episodes"] = max(before["episodes"], result["episodes"])
+        stored[name] = result
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(stored, indent=1) + "\n")
+    return all(len({each["hash"] for each in row["machines"].values()}) == 1 for row in stored.values())
 
 
 def untrained(preset: str, world: str) -> Policy:
@@ -288,14 +307,15 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=1_000_000)
     parser.add_argument("--worlds", nargs="+", default=["brawl", "rocket"])
     parser.add_argument("--skip", nargs="*", default=[], choices=MACHINES)
+    parser.add_argument("--out", type=Path, default=DATA)
     parser.add_argument("--agents", action="store_true", help="time decisions of agents instead")
     asked = parser.parse_args()
     if asked.agents:
         time_agents(min(asked.frames, 1_000))
         return
-    results = [compare(world, asked.frames, asked.skip) for world in asked.worlds]
-    if not all(results):
-        raise SystemExit(1)
+    results = dict(row for world in asked.worlds for row in compare(world, asked.frames, asked.skip))
+    if not write(asked.out, results):
+        raise SystemExit("[ERROR] the hashes differ")
 
 
 if __name__ == "__main__":

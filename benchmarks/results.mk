@@ -180,6 +180,10 @@ results-mimic-physics: $(READY) ## docs/research/mimic.md: integrators and step 
 	$(BIN)/python benchmarks/mimic_physics.py --json $(DATA)/mimic_physics.json
 	$(TABLES) mimic-physics
 
+results-browser: $(READY) ## docs/howto/share.md: the same game in node and Chromium as in Python, 1,000,000 frames each
+	PYTHONPATH=. $(BIN)/python benchmarks/browser_parity.py --frames 1000000
+	$(TABLES) browser
+
 results-mimic-browser: $(READY) ## the page of `ludus share walker`: how far its walker is from MuJoCo's; update MEASURED in mimic/browser.py
 	PYTHONPATH=. $(BIN)/python benchmarks/browser_walker.py --json $(DATA)/mimic_browser.json
 

@@ -50,6 +50,7 @@ LONG_FILES = (
     "test_hostile_state.py",
     "test_export_onnx.py",
     "test_watch_browser.py",
+    "test_share_browser.py",
     "test_play_window.py",
     "test_city_worker_backend.py",
     "test_promise_18_network_and_secrets.py",

@@ -9,7 +9,6 @@ import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +18,7 @@ from torch import Tensor
 from warp.types import type_size_in_bytes
 
 from ludus.core.errors import LudusError, UnsupportedError
-from ludus.core.files import JSON
+from ludus.core.files import JSON, temporary_folder
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv, EnvSpec, action_dtypes
 from ludus.envs.kernel_env import KernelBots, KernelEnv
@@ -395,7 +394,7 @@ def generated_source(module: Any) -> str:  # noqa: ANN401 - a Warp module has no
     cached = Path(str(wp.config.kernel_cache_dir)) / identifier / f"{identifier}.cpp"
     if cached.is_file():
         return cached.read_text(encoding="utf-8")
-    with TemporaryDirectory() as folder:
+    with temporary_folder("ludus-share-") as folder:
         compile_module: Any = wp.compile_aot_module
         compile_module(module, device=_GAMES_ON, module_dir=folder)
         return next(Path(folder).rglob("*.cpp")).read_text(encoding="utf-8")

@@ -18,14 +18,13 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import warp as wp
 from filelock import FileLock
 
 from ludus.core.errors import MissingDependencyError, UnsupportedError
-from ludus.core.files import wrap_disk_errors, write_atomic
+from ludus.core.files import temporary_folder, wrap_disk_errors, write_atomic, write_text_atomic
 from ludus.envs.settings import host_threads
 from ludus.share.program import (
     SEED,
@@ -115,9 +114,8 @@ def _build(units: Sequence[_Unit], keys: Sequence[str], header: _Unit, kept: Pat
     missing = [(unit, target) for unit, target in zip(units, objects, strict=True) if not target.is_file()]
     if len(missing) > 1:
         logger.warning("Compiling the game for the browser; this happens once on a machine and takes some seconds ...")
-    with TemporaryDirectory() as name, ThreadPoolExecutor(host_threads(None)) as team:
-        folder = Path(name)
-        (folder / header.name).write_text(header.source, encoding="utf-8")
+    with temporary_folder("ludus-share-") as folder, ThreadPoolExecutor(host_threads(None)) as team:
+        write_text_atomic(folder / header.name, header.source)
         list(team.map(lambda each: _compile(each[0], each[1], folder), missing))
         exports = [found for unit in units for found in _EXPORT.findall(unit.source)]
         flags = [*_LINK_FLAGS, *(f"-Wl,--export={export}" for export in exports)]
@@ -160,7 +158,7 @@ def _launches(program: Program) -> Iterator[Launch]:
 
 
 def _compile(unit: _Unit, target: Path, folder: Path) -> None:
-    (folder / unit.name).write_text(unit.source, encoding="utf-8")
+    write_text_atomic(folder / unit.name, unit.source)
     native = Path(str(files("warp"))) / "native"
     compiled = folder / f"{unit.name}.o"
     _run(["c++", "-c", unit.name, "-o", str(compiled), f"-I{native}", *unit.flags], folder, unit.name)
