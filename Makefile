@@ -22,7 +22,7 @@ test: $(READY)
 	$(MAKE) --no-print-directory --jobs=2 lint pytest
 
 pytest: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --durations 60
 
 lint: $(READY)
 	$(BIN)/ruff check .
