@@ -8,6 +8,8 @@ from ludus.worlds.roshambo.rules import EARLIER, OPPONENT, OWN, PAIR
 
 wp.set_module_options(EXACT)
 
+Base = wp.types.vector(length=EARLIER, dtype=wp.float32)  # what an observation of one throw is
+
 
 @wp.func
 def as_throw(action: wp.int64) -> int:
@@ -26,22 +28,27 @@ def observe(
     match: Match, history: wp.array2d[wp.int8], game: int, seat: int, rules: Rules, out: wp.array3d[wp.float32]
 ):
     """Write what a seat sees: the clock, the lead and the last throws, the latest first."""
-    for column in range(out.shape[2]):
-        out[game, seat, column] = 0.0
-    out[game, seat, 0] = wp.float32(match.frame) * rules.per_throw
-    out[game, seat, 1] = wp.float32(match.lead) * rules.per_throw * wp.float32(1 - 2 * seat)
-    for ago in range(wp.min(match.frame, rules.last_throws)):
-        code = wp.int32(history[game, match.frame - 1 - ago])
-        own = throw_of(code, seat)
-        opponent = throw_of(code, 1 - seat)
-        if ago == 0:
-            out[game, seat, OWN + own] = 1.0
-            out[game, seat, OPPONENT + opponent] = 1.0
-            out[game, seat, PAIR + 3 * own + opponent] = 1.0
-        else:
-            first = EARLIER + 6 * (ago - 1)
-            out[game, seat, first + own] = 1.0
-            out[game, seat, first + 3 + opponent] = 1.0
+    base = Base()
+    base[0] = wp.float32(match.frame) * rules.per_throw
+    base[1] = wp.float32(match.lead) * rules.per_throw * wp.float32(1 - 2 * seat)
+    if match.frame > 0:
+        last = wp.int32(history[game, match.frame - 1])
+        own = throw_of(last, seat)
+        opponent = throw_of(last, 1 - seat)
+        base[OWN + own] = 1.0
+        base[OPPONENT + opponent] = 1.0
+        base[PAIR + 3 * own + opponent] = 1.0
+    row = out[game, seat]
+    for column in range(EARLIER):
+        row[column] = base[column]
+    for ago in range(1, rules.last_throws):
+        first = EARLIER + 6 * (ago - 1)
+        for column in range(6):
+            row[first + column] = 0.0
+        if ago < match.frame:
+            code = wp.int32(history[game, match.frame - 1 - ago])
+            row[first + throw_of(code, seat)] = 1.0
+            row[first + 3 + throw_of(code, 1 - seat)] = 1.0
 
 
 @wp.kernel
