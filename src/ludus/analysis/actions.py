@@ -93,7 +93,7 @@ class ActionRecorder:
             env: The games.
             own: `(games, seats)` bool, seats of the agent.
             policy: The agent.
-            identity: What it is told of its opponents; see `AgentPlayer`.
+            identity: Identities of the opponents that the agent is given; see `AgentPlayer`.
         """
         self._columns = ActionColumns(env.spec, policy.head)
         self._policy, self._playing = policy, torch.ones(env.num_envs, dtype=torch.bool, device=env.device)

@@ -48,7 +48,7 @@ class Belief:
     entropy_bits: tuple[tuple[Interval, ...], ...]  # likewise
     deviation: tuple[tuple[Interval, ...], ...] | None  # likewise: of a variational latent, 1 where nothing is known
     calibration: tuple[Bin, ...]
-    calibration_error: float  # mean distance of what is said from what is right, over frames
+    calibration_error: float  # expected calibration error: mean absolute gap between confidence and accuracy
 
     def as_json(self, recording: Recording) -> dict[str, Any]:
         """Return everything as JSON values, with some matches of each style instead of all."""

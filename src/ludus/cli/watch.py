@@ -70,7 +70,7 @@ def watch(
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            if follow_pid is None:  # else nobody reads it
+            if follow_pid is None:  # otherwise its output is not shown
                 print_ok("stopped watching; the runs go on")
 
 

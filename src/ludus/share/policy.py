@@ -180,7 +180,7 @@ class _Packer:
         for name, network in encoder.networks.items():
             assert isinstance(network, Mlp)  # noqa: S101 - `check_supported` refuses others; for the type checker
             features.append(self._mlp(network, flat[name], None))
-        self._inputs.pop(OPPONENT_IDENTITY, None)  # nobody that it knows: stays 0
+        self._inputs.pop(OPPONENT_IDENTITY, None)  # stays 0: the opponent is unknown
         return flat, self._join(features)
 
     def _encode(self, encoder: StreamingEncoder, entry: "_Place") -> "_Place":

@@ -124,6 +124,6 @@ def play_matches(agent: Agent) -> tuple[Observations, Tensor]:
     episode_starts = torch.zeros((_STEPS, _GAMES), dtype=torch.bool)
     episode_starts[0] = True
     stacked = {name: torch.stack([frame[name] for frame in seen]) for name in seen[0]}
-    if agent.spec.opponent_names:  # nobody that it knows, as in a page
+    if agent.spec.opponent_names:  # the opponent is unknown, as in a page
         stacked[OPPONENT_IDENTITY] = torch.zeros((*episode_starts.shape, len(agent.spec.opponent_names)))
     return stacked, episode_starts

@@ -209,7 +209,7 @@ def page_settings(world: World, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def capture(env: BatchedEnv, bots: Sequence[str] | None = None) -> Program:
-    """Return what an environment does as a program; its games begin anew.
+    """Return what an environment does as a program, and restart its games.
 
     Args:
         env: The environment, with one game on the CPU.

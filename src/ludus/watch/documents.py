@@ -117,7 +117,7 @@ def _make(part: _Made, share: float, maker: Callable[[], Texts]) -> None:
         with np.errstate(all="ignore"):  # of numbers that no run writes
             part.texts = maker()
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
-        # Files may be damaged in ways that nobody expects; the rest of the page is still useful.
+        # Files may be damaged in unexpected ways; the rest of the page is still useful.
         logger.warning("[WARN] a part of the page cannot be made: %s", blame(error))
         part.texts = {}
     part.next_s = started_s + (time.thread_time() - spent_s) / share

@@ -39,7 +39,7 @@ class Match:
 
 
 class MatchMaker:
-    """Plays a match whenever somebody looks at a run and its agent is a newer one.
+    """Plays a match of a run that a page shows whenever its agent is newer than that of the last match.
 
     Args:
         command: The program; None plays nothing.

@@ -10,7 +10,7 @@ import pytest
 from tests.worlds.brawl.test_brawl_render import RESTING
 
 from ludus.worlds.brawl.display import drawn_weapons
-from ludus.worlds.brawl.moves import RULES, load_move_table
+from ludus.worlds.brawl.moves import OWN_TABLES, load_move_table
 from ludus.worlds.brawl.rendering.poses import pose_of
 from ludus.worlds.brawl.rules import Ground, Slot, State
 
@@ -31,7 +31,7 @@ console.log(JSON.stringify(found));
 """
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("rules", list(OWN_TABLES))
 def test_pages_draw_attacks_as_videos_do(rules: str) -> None:
     node = shutil.which("node")
     if node is None:

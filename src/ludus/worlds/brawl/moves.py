@@ -20,9 +20,8 @@ from ludus.envs.warp_tools import pack_struct, struct_fields
 from ludus.worlds.brawl.kernels.structs import Hit, Move
 from ludus.worlds.brawl.rules import HITS_PER_MOVE, MAX_WEAPONS, MOVES_PER_WEAPON, Slot
 
-RULES = ("standard", "triangle")  # move tables of the package
 DEFAULT_TABLE = Path(__file__).with_name("moves.yaml")
-TRIANGLE_TABLE = Path(__file__).with_name("triangle.yaml")
+OWN_TABLES = {"standard": DEFAULT_TABLE, "triangle": DEFAULT_TABLE.with_name("triangle.yaml")}  # by `BrawlConfig.rules`
 SLOT_NAMES = tuple(slot.name.lower() for slot in Slot)
 MAX_TABLE_BYTES = 200_000  # four weapons take about 20,000; a file of this size takes 2 s to read
 
@@ -187,7 +186,7 @@ class MoveTable(_Model):
 def load_move_table(path: Path | str | None = None, rules: str = "standard") -> MoveTable:
     """Read and check a move table; raise ConfigError with all faults if it cannot be read or breaks the schema.
 
-    Without a path it is that of `rules`, one of `RULES`.
+    Without a path, the table is that of `rules` in `OWN_TABLES`.
     """
     if path is None:
         return _own_table(rules)
@@ -197,7 +196,7 @@ def load_move_table(path: Path | str | None = None, rules: str = "standard") -> 
 @cache
 def _own_table(rules: str) -> MoveTable:
     """Return a table of the package, read once per process."""
-    return load_move_table({"standard": DEFAULT_TABLE, "triangle": TRIANGLE_TABLE}[rules])
+    return load_move_table(OWN_TABLES[rules])
 
 
 def parse_move_table(document: object, source: str) -> MoveTable:

@@ -182,19 +182,7 @@ function startAnalysis() {
     make("p", { class: "sub" }, `Strategy analysis in ${data.world}: ${data.styles.length} styles, ${data.matches} matches against each, ${data.made}`)));
   const links = make("div", { class: "links" });
   page.append(make("nav", {}, links));
-  for (const [id, name, title, build] of PARTS) {
-    const section = make("section", { id }, make("h2", {}, title));
-    try {
-      const content = build(data);
-      if (content === null) continue; // the analysis has nothing of the kind
-      section.append(...[content].flat(Infinity).filter(Boolean));
-    } catch (error) { // the rest of the page is worth reading without it
-      noteProblem(`${id}: ${error.stack || error}`);
-      section.append(missing(`This section could not be drawn: ${error.message}`));
-    }
-    links.append(make("a", { href: `#${id}` }, name));
-    page.append(section);
-  }
+  appendSections(page, links, PARTS, data);
   page.append(make("footer", {}, `Made by ludus analyze in ${duration(data.seconds)} on ${data.device || "this machine"}, seed ${data.seed === null ? "-" : data.seed}. All numbers are in analysis.json.`));
   redrawAll();
   document.documentElement.dataset.ready = "yes";

@@ -34,19 +34,7 @@ function start() {
     make("p", { class: "sub" }, `${worlds ? `${worlds}, ` : ""}${count}, ${data.made}`)));
   const links = make("div", { class: "links" });
   page.append(make("nav", {}, links, controls()));
-  for (const [id, name, title, build] of SECTIONS) {
-    const section = make("section", { id }, make("h2", {}, title));
-    try {
-      const content = build(data);
-      if (content === null) continue; // the run has nothing of the kind
-      section.append(...[content].flat(Infinity).filter(Boolean));
-    } catch (error) { // the rest of the page is worth reading without it
-      noteProblem(`${id}: ${error.stack || error}`);
-      section.append(missing(`This section could not be drawn: ${error.message}`));
-    }
-    links.append(make("a", { href: `#${id}` }, name));
-    page.append(section);
-  }
+  appendSections(page, links, SECTIONS, data);
   const seeds = data.groups.some((group) => group.runs.length > 1) ? "from the lowest to the highest seed, and " : "";
   page.append(make("footer", {}, `Made by ludus report. Bands reach ${seeds}over all that was merged into a point.`));
   redrawAll();

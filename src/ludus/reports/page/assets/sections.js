@@ -1,6 +1,23 @@
 // The sections of the page. Each takes the document and returns what stands in it; what is missing says so.
 
 const missing = (text) => make("p", { class: "card missing" }, text);
+
+// Appends every section that the document has something for, and a link to it; a section that fails leaves the others.
+function appendSections(page, links, sections, data) {
+  for (const [id, name, title, build] of sections) {
+    const section = make("section", { id }, make("h2", {}, title));
+    try {
+      const content = build(data);
+      if (content === null) continue;
+      section.append(...[content].flat(Infinity).filter(Boolean));
+    } catch (error) {
+      noteProblem(`${id}: ${error.stack || error}`);
+      section.append(missing(`This section could not be drawn: ${error.message}`));
+    }
+    links.append(make("a", { href: `#${id}` }, name));
+    page.append(section);
+  }
+}
 const grid = (...children) => make("div", { class: "grid" }, children);
 // Whether a setting is switched off in all runs; false where the configuration does not say.
 function isOff(data, path) {
