@@ -12,6 +12,7 @@ with as many frames stay in the file, so that a GPU can be added elsewhere (`--s
 
 import argparse
 import base64
+import itertools
 import json
 import shutil
 import subprocess
@@ -37,6 +38,7 @@ from ludus.envs.registry import make_env
 from ludus.envs.world import find_world
 from ludus.policies.agent import Agent
 from ludus.policies.policy import Policy
+from ludus.rollout.cuda_graphs import capture
 from ludus.share.policy import PackedPolicy, pack_policy
 from ludus.share.precision import pack_agent
 from ludus.share.program import ActionForm, Program, capture_world
@@ -62,11 +64,16 @@ class Played:
 
 
 def random_actions(spec: EnvSpec, seed: int, frames: int) -> Iterator[Tensor]:
-    """Yield the actions `(1, seats, ...)` of each frame, as `play_random` in `engine.cpp` draws them."""
+    """Yield the actions `(1, seats, ...)` of each frame."""
+    return itertools.chain.from_iterable(random_blocks(spec, seed, frames))
+
+
+def random_blocks(spec: EnvSpec, seed: int, frames: int) -> Iterator[Tensor]:
+    """Yield blocks of actions `(frames, 1, seats, ...)`, as `play_random` in `engine.cpp` draws them."""
     form = ActionForm.of(spec.action_space)
     counts = torch.tensor(form.counts)
     seats, numbers = torch.arange(spec.seats).unsqueeze(1), torch.arange(len(form.counts))
-    shape = (1, spec.seats, *(spec.action_space.shape or ()))
+    shape = (-1, 1, spec.seats, *(spec.action_space.shape or ()))
     for first in range(0, frames, _BLOCK):
         held = (torch.arange(first, min(first + _BLOCK, frames)) // RANDOM_HOLD).view(-1, 1, 1)
         drawn = stream_hash_tensor(seed, held, seats, numbers)
@@ -74,7 +81,7 @@ def random_actions(spec: EnvSpec, seed: int, frames: int) -> Iterator[Tensor]:
             block = (drawn >> 8).float() * 2.0**-23 - 1.0
         else:
             block = ((drawn * counts) >> 32).to(getattr(torch, form.dtype))
-        yield from (row.view(shape) for row in block.unbind())
+        yield block.view(shape)
 
 
 def hashed_tensors(env: KernelEnv) -> list[Tensor]:
@@ -100,19 +107,34 @@ def play_in_python(program: Program, frames: int, bot: str | None = None, device
         if bot is not None:
             assignment[0, -1] = program.bots.index(bot)
         tensors = hashed_tensors(env)
-        # Rows of the block's frames: on a GPU a copy per frame would wait for the device.
-        rows = [torch.zeros((_BLOCK, *tensor.shape), dtype=tensor.dtype, device=tensor.device) for tensor in tensors]
-        ended, began, found = torch.zeros((), dtype=torch.int64, device=device), time.perf_counter(), 0
-        for frame, drawn in enumerate(random_actions(env.spec, ACTION_SEED, frames)):
-            actions = drawn.to(device)
+        # Rows of the block's frames, which are hashed together: on a GPU a copy per frame would wait for the device.
+        rows = [tensor.expand(_BLOCK, *tensor.shape).clone() for tensor in tensors]
+        moving = [pair for pair in zip(rows, tensors, strict=True) if pair[1].device == env.device]  # the seed is not
+        drawn = next(random_blocks(env.spec, ACTION_SEED, _BLOCK)).to(device)
+        actions = torch.zeros_like(drawn[0])
+        frame, ended = (torch.zeros(1, dtype=torch.int64, device=device) for _ in range(2))
+
+        def play() -> None:
+            actions.copy_(drawn.index_select(0, frame)[0])
             if bot is not None:
                 bots.act(assignment, actions)
             result = env.step(actions)
-            ended += (result.terminated | result.truncated)[0]
-            for row, tensor in zip(rows, tensors, strict=True):
-                row[frame % _BLOCK].copy_(tensor)
-            if (frame + 1) % _BLOCK == 0 or frame + 1 == frames:
-                found = _hash_rows(rows, frame % _BLOCK + 1, found)
+            ended.add_(result.terminated | result.truncated)
+            for row, tensor in moving:
+                row.index_copy_(0, frame, tensor.unsqueeze(0))
+            frame.add_(1)
+
+        advance = play
+        if env.device.type == "cuda":
+            state = [*env.state_tensors().values(), *env.working_tensors().values()]
+            advance = capture(play, [frame, ended, *(tensor for tensor in state if tensor.device == env.device)]).replay
+        began, found = time.perf_counter(), 0
+        for block in random_blocks(env.spec, ACTION_SEED, frames):
+            drawn[: len(block)] = block.to(device)
+            frame.zero_()
+            for _ in range(len(block)):
+                advance()
+            found = _hash_rows(rows, len(block), found)
         return Played(found, int(ended), time.perf_counter() - began)
 
 
