@@ -83,8 +83,9 @@ def run(name: str, seed: int, options: argparse.Namespace) -> str:
     if variant.unmet:
         settings.append(f"opponents={json.dumps(load_run_config('roshambo', 'quick').opponents)}")
     else:
-        cores = max(1, (os.cpu_count() or 1) // options.lanes)
-        settings.append(f"world.settings.workers={cores}")
+        # Twice as many as there are cores: the bots of one training play while another one updates its policy.
+        workers = max(1, 2 * (os.cpu_count() or 1) // options.lanes)
+        settings.append(f"world.settings.workers={workers}")
     train = ["train", "roshambo", "--preset", "population", "--device", options.device, "--seed", str(seed)]
     started_s = time.monotonic()
     log = folder.with_suffix(".log")

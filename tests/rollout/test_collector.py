@@ -152,3 +152,50 @@ def test_state_that_does_not_fit_is_refused() -> None:
     collector = Collector(env, Policy(env.spec, PolicyConfig()), _config())
     with pytest.raises(StateError, match="running"):
         collector.load_state(collector.state() | {"running": torch.zeros(1)}, env.reset())
+
+
+def test_staggered_episodes_are_cut_off_once_at_times_spread_over_the_step_limit() -> None:
+    env = make_env("roshambo", 4, config={"throws": 8})
+    torch.manual_seed(0)
+    recorder, learner = _Recorder(), torch.tensor([[True, False]]).expand(4, 2)
+    policy = Policy(env.spec, PolicyConfig())
+    collector = Collector(env, policy, _config(stagger_episodes=True), learner=learner, opponents=recorder)
+    collector.collect(torch.Generator().manual_seed(0))
+    buffer = collector.buffer
+    ends = [(buffer.dones[:, row].nonzero().squeeze(1) + 1).tolist() for row in range(4)]
+    assert ends == [[8, 16, 24], [2, 10, 18], [4, 12, 20], [6, 14, 22]]
+    cut = torch.zeros_like(buffer.dones)
+    for row in range(1, 4):
+        cut[2 * row - 1, row] = True
+    assert torch.equal(buffer.bootstraps != 0.0, cut)
+    for row in range(1, 4):
+        step = 2 * row - 1
+        final = recorder.results[step].final_observations["vector"][row, :1]
+        assert final[0, 0] == 2 * row / 8  # throws played when it was cut off
+        value = policy.value({"vector": final}, {}, torch.zeros(1, dtype=torch.bool))
+        torch.testing.assert_close(buffer.bootstraps[step, row], value[0])
+        assert not buffer.observations["vector"][step + 1, row].any()  # nothing has been played of the next match
+
+
+def test_staggered_episodes_resume_where_they_were() -> None:
+    def make() -> Collector:
+        env = make_env("roshambo", 4, config={"throws": 60})
+        torch.manual_seed(0)
+        return Collector(env, Policy(env.spec, PolicyConfig()), _config(stagger_episodes=True))
+
+    collector, generator, second = make(), torch.Generator().manual_seed(0), make()
+    collector.collect(generator)
+    second.load_state(collector.state(), second.env.restore(collector.env.snapshot()))
+    copied = torch.Generator().manual_seed(0)
+    copied.set_state(generator.get_state())
+    collector.collect(generator)
+    second.collect(copied)
+    assert collector.buffer.dones.any()
+    assert torch.equal(collector.buffer.dones, second.buffer.dones)
+    assert torch.equal(collector.buffer.observations["vector"], second.buffer.observations["vector"])
+
+
+def test_episodes_without_a_step_limit_cannot_be_staggered(make_arena: type) -> None:
+    env = make_arena(2)
+    with pytest.raises(ConfigError, match="no step limit; set it to false"):
+        Collector(env, Policy(env.spec, PolicyConfig()), _config(stagger_episodes=True), opponents=_Recorder())

@@ -1,6 +1,7 @@
 """The collector: plays all games with the policy and fills the rollout buffer."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import torch
@@ -25,6 +26,7 @@ class RolloutConfig(Protocol):
     n_steps: int  # of every row in a rollout
     gamma: float  # discount per step
     gae_lambda: float  # decay of the advantage estimate per step
+    stagger_episodes: bool  # whether to cut off the first episodes at different times
     sde_sample_freq: int | None  # steps over which state-dependent exploration keeps its noise; None for a rollout
     cuda_graphs: bool  # whether the inference step becomes a CUDA graph on a CUDA device
 
@@ -58,7 +60,8 @@ class Collector:
             inference: Who steps the policy; as plain calls or CUDA graphs if None.
 
         Raises:
-            ConfigError: The seats do not fit the games, or there is no opponent to classify.
+            ConfigError: The seats do not fit the games, there is no opponent to classify, or episodes cannot be
+                staggered.
         """
         self.env, self.policy, self.config = env, policy, config
         self.rows = LearnerBatch(env, learner)
@@ -81,6 +84,17 @@ class Collector:
         self._memory_starts = self._episode_starts
         self._memory: RecurrentState = policy.initial(self.rows.count)
         self._episodes = EpisodeStatistics(self.rows.count, policy.device)
+        # Steps after which the running episode is cut off, 0 for not at all; and after which the last one is.
+        self._cuts = self._spread_cuts() if config.stagger_episodes else None
+        self._cuts_left = 0 if self._cuts is None else int(self._cuts.max())
+
+    def _spread_cuts(self) -> Tensor:
+        games, limit = self.env.num_envs, self.env.spec.step_limit
+        if limit is None:
+            raise ConfigError(
+                f"stagger_episodes is true, but episodes of {self.env.spec.id} have no step limit; set it to false"
+            )
+        return torch.arange(games, device=self.env.device) * limit // games
 
     def collect(self, generator: torch.Generator) -> None:
         """Fill the buffer with one rollout and compute its advantages."""
@@ -124,6 +138,8 @@ class Collector:
         if frame.opponent_actions is not None and self.rows.has_opponents:
             frame.opponent_actions.copy_(self.rows.take_opponents(self._actions))
         result = self.env.step(self._actions)
+        if self._cuts is not None and self._cuts_left > 0:
+            result = self._cut_off(self._cuts, result)
         self.stopwatch.lap("simulation")
         self._reward.record(t, result)
         frame.dones.copy_(self.rows.take_games(result.ended))
@@ -139,6 +155,25 @@ class Collector:
         self._observations = result.observations
         self.stopwatch.lap("other")
 
+    def _cut_off(self, cuts: Tensor, result: StepResult) -> StepResult:
+        """Restart the games whose first episode is due to be cut off; return the step as if they had been truncated."""
+        self._cuts_left -= 1
+        due = (cuts == 1) & ~result.ended
+        cuts.sub_(1).masked_fill_(result.ended, 0).clamp_(min=0)
+        if due.device.type == "cpu" and not due.any():  # asking a CUDA device would wait for it
+            return result
+        final = {
+            name: torch.where(due.view(-1, *(1 for _ in tensor.shape[1:])), result.observations[name], tensor)
+            for name, tensor in result.final_observations.items()
+        }
+        return replace(
+            result,
+            observations=self.env.reset(due),
+            truncated=result.truncated | due,
+            final_observations=final,
+            any_truncated=True,  # or perhaps none on a CUDA device: then values are computed for nothing
+        )
+
     def _bootstrap(self, frame: Frame, result: StepResult) -> None:
         """Store the values of final observations where episodes were cut off.
 
@@ -148,7 +183,7 @@ class Collector:
         known = result.any_truncated
         if known is None and result.truncated.device.type == "cpu":
             known = bool(result.truncated.any())
-        if known is False or not self.env.spec.truncates:
+        if not known and (known is False or not self.env.spec.truncates):
             return
         truncated = self.rows.take_games(result.truncated)
         final = {name: self.rows.take(tensor) for name, tensor in result.final_observations.items()}
@@ -180,6 +215,7 @@ class Collector:
         """Return copies of what the next rollout needs beside the games' own snapshot."""
         fixed = {"starts": self._episode_starts, "running": self._episodes.running, "rows": self.rows.index}
         fixed |= {} if self._sets is None else {"memory_starts": self._memory_starts}
+        fixed |= {} if self._cuts is None else {"cuts": self._cuts}
         return {name: tensor.clone() for name, tensor in (fixed | with_prefix("memory", self._memory)).items()}
 
     def load_state(
@@ -188,6 +224,8 @@ class Collector:
         """Restore the state returned by `state()` with the games' observations; raise StateError if it does not fit."""
         own = self.state()
         ranges = memory_ranges(own) | {"rows": (0, self.env.num_envs * self.env.spec.seats - 1)}
+        if self._cuts is not None:
+            ranges["cuts"] = (0, self.env.spec.step_limit or 0)
         check_tensors(state, own, "the collector", ranges=ranges, advice="use the same policy config, games and seats")
         device = self.policy.device
         self._episode_starts = self._memory_starts = state["starts"].to(device, copy=True)
@@ -195,6 +233,9 @@ class Collector:
             self._memory_starts = state["memory_starts"].to(device, copy=True)
         self._episodes.running.copy_(state["running"])
         self.rows.index.copy_(state["rows"])
+        if self._cuts is not None:
+            self._cuts.copy_(state["cuts"])
+            self._cuts_left = int(self._cuts.max())
         self._memory = {name: tensor.to(device, copy=True) for name, tensor in part_of(state, "memory").items()}
         self._observations = observations
         if games_restarted:

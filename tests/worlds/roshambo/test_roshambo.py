@@ -33,7 +33,7 @@ def play(env: BatchedEnv, names: list[str], steps: int, bots: Tensor | None = No
 
 def test_conformance() -> None:
     report = check_env(
-        lambda games, seed, first: make(games, seed, first, throws=30, last_throws=5),
+        lambda games, seed, first: make(games, seed, first, throws=30, last_throws=5, clock_period=7),
         CheckOptions(random=False),  # the game itself has no chance in it
     )
     assert {"bots", "snapshot", "batch", "ends"} <= set(report.passed)
@@ -89,6 +89,17 @@ def test_the_last_throws_are_shown_latest_first_and_forgotten_with_the_match() -
     assert not result.observations["vector"].any()
     assert fields == observation_fields(3)
     assert env.spec.blocks["vector"] == {"self": (0, 2), "opponent": (2, 29)}
+
+
+def test_the_clock_shows_its_phase() -> None:
+    env = make(1, throws=5, last_throws=2, clock_period=3)
+    fields = env.spec.fields["vector"]
+    seen = [env.reset()["vector"].clone()]
+    seen += [env.step(torch.tensor([[ROCK, PAPER]])).observations["vector"].clone() for _ in range(4)]
+    hot = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    assert [each[0, :, -3:].tolist() for each in seen] == [[hot[throw % 3]] * 2 for throw in range(5)]
+    assert fields == (*observation_fields(2), "clock.phase_0", "clock.phase_1", "clock.phase_2")
+    assert env.spec.blocks["vector"]["opponent"] == (2, 26)
 
 
 def test_every_throw_beats_the_one_before_it() -> None:

@@ -52,6 +52,8 @@ class PpoConfig(BaseModel):
         betas: Betas of Adam.
         symmetry_augmentation: Whether to learn from the mirror image of every experience too, in worlds with a mirror;
             env steps count only what was really played.
+        stagger_episodes: Whether to cut off the first episodes at times spread over the world's step limit, so that
+            rollouts hold all parts of episodes. Without it, games whose episodes are equally long stay in step.
         sde_sample_freq: Steps for which state-dependent exploration keeps its noise; None keeps it for a rollout.
         compile: Whether to compile the strategy encoder with `torch.compile`.
         native: Whether to use the compiled functions for plain MLP policies on the CPU.
@@ -81,6 +83,7 @@ class PpoConfig(BaseModel):
     adam_eps: float = Field(default=1e-5, gt=0.0, le=1.0)
     betas: tuple[_Decay, _Decay] = (0.9, 0.999)
     symmetry_augmentation: bool = False
+    stagger_episodes: bool = False
     sde_sample_freq: int | None = Field(default=None, ge=1, le=MAX_STEPS)
     compile: bool = False
     native: bool = True

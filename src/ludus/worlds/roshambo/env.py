@@ -47,7 +47,8 @@ class RoshamboEnv(KernelEnv):
     | 8-16 | last.*_* | 0 or 1 | both, own throw first, one-hot |
 
     With `last_throws` N above 1, the throw before it follows as 17-19 `last_2.own_*` and 20-22 `last_2.opponent_*`, and
-    so on up to `last_N`; both blocks stay as they are, the second one longer.
+    so on up to `last_N`; both blocks stay as they are, the second one longer. With `clock_period` N above 0, its last N
+    columns are `clock.phase_*`, the number of the throw modulo N, one-hot: some players keep a rhythm.
 
     ## Events and state metrics
     Event `reward`: 1 for a throw won, -1 for a throw lost, 0 for a tie. A match has a score, but no winner: agents are
@@ -106,7 +107,7 @@ class RoshamboEnv(KernelEnv):
         throws = self.config.throws
         counts = {
             "throws": throws, "per_throw": 1.0 / throws, "last_throws": self.config.last_throws,
-            "first_game": self.first_game, "best_of": self.best_of,
+            "clock_period": self.config.clock_period, "first_game": self.first_game, "best_of": self.best_of,
         }  # fmt: skip
         warp_tools.fill_struct(rules, {**counts, "seed_hash": stream_hash(self.seed)})
         return rules
@@ -123,7 +124,7 @@ class RoshamboEnv(KernelEnv):
         self._seed = torch.zeros((), dtype=torch.int64)
         self._actions = torch.zeros((games, SEATS), dtype=torch.int64, device=self.device)
         self._chosen = flags()
-        size = len(observation_fields(self.config.last_throws))
+        size = len(observation_fields(self.config.last_throws, self.config.clock_period))
         self._observations = {"vector": floats(games, SEATS, size)}
         self._result = StepResult(
             observations=self._observations,
@@ -160,7 +161,7 @@ class RoshamboEnv(KernelEnv):
 
 def roshambo_spec(config: RoshamboConfig) -> EnvSpec:
     """Describe a Roshambo environment with these settings."""
-    fields = observation_fields(config.last_throws)
+    fields = observation_fields(config.last_throws, config.clock_period)
     low = np.zeros(len(fields), dtype=np.float32)
     low[fields.index("clock.lead")] = -1.0
     return EnvSpec(

@@ -12,14 +12,15 @@ STATE_METRICS = ("lead",)
 OWN, OPPONENT, PAIR, EARLIER = 2, 5, 8, 17  # first columns of the one-hot throws
 
 
-def observation_fields(last_throws: int) -> tuple[str, ...]:
-    """Name the columns of an observation that shows so many throws."""
+def observation_fields(last_throws: int, clock_period: int = 0) -> tuple[str, ...]:
+    """Name the columns of an observation that shows so many throws, and the clock modulo a period."""
     return (
         "clock.progress",
         "clock.lead",
         *_both("last"),
         *(f"last.{own}_{opponent}" for own in THROWS for opponent in THROWS),
         *(name for ago in range(2, last_throws + 1) for name in _both(f"last_{ago}")),
+        *(f"clock.phase_{phase}" for phase in range(clock_period)),
     )
 
 

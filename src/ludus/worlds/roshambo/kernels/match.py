@@ -27,7 +27,7 @@ def throw_of(code: int, seat: int) -> int:
 def observe(
     match: Match, history: wp.array2d[wp.int8], game: int, seat: int, rules: Rules, out: wp.array3d[wp.float32]
 ):
-    """Write what a seat sees: the clock, the lead and the last throws, the latest first."""
+    """Write what a seat sees: clock, lead, the last throws from the latest on, and the clock's phase."""
     base = Base()
     base[0] = wp.float32(match.frame) * rules.per_throw
     base[1] = wp.float32(match.lead) * rules.per_throw * wp.float32(1 - 2 * seat)
@@ -49,6 +49,11 @@ def observe(
             code = wp.int32(history[game, match.frame - 1 - ago])
             row[first + throw_of(code, seat)] = 1.0
             row[first + 3 + throw_of(code, 1 - seat)] = 1.0
+    phases = EARLIER + 6 * (rules.last_throws - 1)
+    for phase in range(rules.clock_period):
+        row[phases + phase] = 0.0
+    if rules.clock_period > 0:
+        row[phases + match.frame % rules.clock_period] = 1.0
 
 
 @wp.kernel

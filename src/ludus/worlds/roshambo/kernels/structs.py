@@ -41,6 +41,7 @@ class Rules:
     throws: wp.int32
     per_throw: wp.float32  # 1 / throws
     last_throws: wp.int32  # that an observation shows
+    clock_period: wp.int32  # modulo which it shows the number of the throw; 0 for not at all
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32
     best_of: wp.int32  # matches in a row of a game that are one set; bots keep their parameters over it
