@@ -134,6 +134,10 @@ results-roshambo-population: $(READY) ## docs/worlds/roshambo.md: bots scored ag
 	mv $(DATA)/roshambo_population.json.new $(DATA)/roshambo_population.json
 	$(TABLES) roshambo-population
 
+results-roshambo: $(READY) ## docs/worlds/roshambo.md: agents with and without memory against the 43 bots, three seeds; GPU, many cores, long
+	$(BIN)/python benchmarks/roshambo_training.py --device cuda --lanes 3
+	$(TABLES) roshambo-training
+
 results-encoders: $(READY) ## docs/research/learner.md: streaming and window encoder
 	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
 	$(TABLES) encoders

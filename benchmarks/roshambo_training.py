@@ -43,7 +43,7 @@ class Variant:
 
 VARIANTS = {
     "streaming": Variant("streaming encoder and LSTM"),
-    "unmet": Variant("streaming encoder and LSTM, which never met the 43 bots", unmet=True),
+    "unmet": Variant("streaming encoder and LSTM", unmet=True),
     "window": Variant("window encoder and LSTM", ("policy.strategy.kind=window",)),
     "lstm": Variant("LSTM", ("policy.strategy=null",)),
     "none": Variant("no memory", ("policy.strategy=null", "policy.recurrent=null")),
@@ -99,7 +99,8 @@ def run(name: str, seed: int, options: argparse.Namespace) -> str:
     scored: dict[str, Any] = json.loads(printed)
     returns = {row["opponent"]: row["numbers"]["mean_return"] for row in scored["rows"]}
     steps = read_run_config(folder).total_env_steps
-    found = {"env_steps": steps, "seconds": round(trained_s, 1), "returns": returns} | scored["population"]
+    counts = {"env_steps": steps, "matches": options.matches, "seconds": round(trained_s, 1)}
+    found = counts | {"returns": returns} | scored["population"]
     result.write_text(json.dumps(found, indent=1))
     return f"{name}-{seed}: aggregate {found['aggregate']['value']:.0f} in {trained_s:.0f} s"
 

@@ -1,8 +1,10 @@
 """One table per world: what its presets reach, for people who read nothing else."""
 
 from collections.abc import Sequence
+from statistics import mean
 from typing import Any
 
+from benchmarks.roshambo_training import VARIANTS
 from benchmarks.tables.city import shown_mean
 from benchmarks.tables.markdown import read_json, table
 
@@ -144,6 +146,39 @@ def roshambo() -> str:
             ]
         )
     return table(["player", "return", "exploitability", "by", "aggregate", "in the paper"], lines)
+
+
+def roshambo_trained() -> str:
+    """Returns how trained agents score against the 43 bots, a line per variant with all its seeds."""
+    runs = read_json("roshambo_training.json")
+    lines = []
+    for name, variant in VARIANTS.items():
+        seeds = [run for key, run in runs.items() if key.rpartition("-")[0] == name]
+        if not seeds:
+            continue
+        means = [[run[key]["value"] for run in seeds] for key in ("mean_return", "exploitability", "aggregate")]
+        exploiters = dict.fromkeys(run["exploiter"].removeprefix("openspiel:") for run in seeds)
+        lines.append(
+            [
+                variant.words,
+                "no" if variant.unmet else "yes",
+                _span([run["env_steps"] / 1e6 for run in seeds]) + " M",
+                f"{_span([run['matches'] for run in seeds])}",
+                *(f"{mean(values):,.0f} ({', '.join(f'{value:,.0f}' for value in values)})" for values in means),
+                ", ".join(exploiters),
+            ]
+        )
+    header = [
+        "memory",
+        "met the 43 bots",
+        "throws",
+        "matches per bot",
+        "return",
+        "exploitability",
+        "aggregate",
+        "exploited by",
+    ]
+    return table(header, lines)
 
 
 def _span(values: Sequence[float], digits: int = 0) -> str:
