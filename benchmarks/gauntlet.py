@@ -11,7 +11,10 @@ a family, which is either seen in training or kept for tests. Steps:
 3. `responses`: train a best response to each seen member, from nothing;
 4. `table`: every response, and every member, against every member;
 5. `ceiling`: agents that meet all seen members in training, over several seeds: blind, an oracle that is told whom it
-   meets, an LSTM, and a strategy encoder; each against all members, seen and unseen.
+   meets, an LSTM, and a strategy encoder; each against all members, seen and unseen;
+6. `specialists`: go on with the blind agent of the first seed against one seen member alone, once for each member, and
+   as a yardstick against all of them, by equal env steps. Whoever is told the opponent can choose its specialist, so
+   what specialists gain is a ceiling that does not depend on how well an oracle learns to use what it is told.
 
 Steps that are done are not done again, so a benchmark that was cut off can be started again.
 """
@@ -31,6 +34,7 @@ import torch
 
 import ludus
 from ludus.training.callbacks import BaseCallback, Counters
+from ludus.training.run_folder import changed_config, fork_run, read_run_config
 
 DATA = Path(__file__).parents[1] / "docs" / "data" / "gauntlet.json"
 KEYS = ("up", "left", "down", "right", "jump", "pick", "dodge", "light", "heavy", "taunt")
@@ -68,7 +72,9 @@ HABITS = {
     "combo": Habit(rewards={"combo": 0.5}, seen=False),
 }
 SPARRING = {"self": 10, "constant": 1, "based": 1, "aggressive": 1, "defensive": 1}
-STEPS = ("members", "exploiters", "responses", "table", "ceiling")
+STEPS = ("members", "exploiters", "responses", "table", "ceiling", "specialists")
+RARELY = 1e-9  # weight of opponents that a specialist does not meet
+EVERYONE = "everyone"  # in place of a member: the yardstick of specialists
 # What agents of the ceiling are made of; all but the oracle see the opponent alone.
 KINDS: dict[str, dict[str, Any]] = {
     "blind": {},
@@ -145,6 +151,8 @@ def main() -> None:
                 jobs = [Job("exploiter", name, turn) for name in HABITS]
             elif step == "responses":
                 jobs = [Job("response", name, 0) for name in seen_members(options.work)]
+            elif step == "specialists":
+                jobs = [Job("specialist", name, 0) for name in (*seen_members(options.work), EVERYONE)]
             elif step == "ceiling":
                 jobs = [Job("ceiling", *pair) for pair in itertools.product(options.kinds, range(options.seeds))]
             else:
@@ -184,7 +192,8 @@ def run_job(job: Job, options: dict[str, Any]) -> str:
     result = work / f"{job.title}.json"
     if result.exists():
         return f"{job.title}: there already"
-    numbers = evaluate(job, options) if job.step == "table" else train(job, options)
+    steps = {"table": evaluate, "specialist": specialise}
+    numbers = steps.get(job.step, train)(job, options)
     numbers["seconds"] = round(time.monotonic() - started_s, 1)
     result.write_text(json.dumps(numbers))
     return f"{job.title}: {json.dumps(numbers)[:300]}"
@@ -194,6 +203,24 @@ def evaluate(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """Play a contender of the table against every member."""
     work: Path = options["work"]
     return {"wins": win_rates(work / "agents" / f"{job.name}.ludus", members(work), options)}
+
+
+def specialise(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+    """Go on with the blind agent against one member, or everyone; evaluate it against whom it met."""
+    work: Path = options["work"]
+    names = seen_members(work) if job.name == EVERYONE else [job.name]
+    began = read_run_config(work / "ceiling-blind-0")
+    changes = {
+        # A branch keeps the list of opponents, so that its games can go on: the others get next to no weight.
+        "opponents": {file: 1.0 if Path(file).stem in names else RARELY for file in began.opponents or {}},
+        "total_env_steps": began.total_env_steps + options["response_steps"],
+    }
+    folder = work / job.title
+    config = changed_config(began, [f"{key}={json.dumps(value)}" for key, value in changes.items()])
+    if not folder.exists():
+        fork_run(work / "ceiling-blind-0", folder, config)
+    run = ludus.resume(folder)
+    return {"env_steps": run.env_steps, "wins": win_rates(folder, names, options)}
 
 
 def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:

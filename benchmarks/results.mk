@@ -119,6 +119,12 @@ results-gauntlet: $(READY) ## docs/research/strategy.md: what it is worth to kno
 	$(BIN)/python benchmarks/gauntlet.py --device cuda --ceiling-steps 150_000_000
 	$(TABLES) gauntlet
 
+results-gauntlet-triangle: $(READY) ## the same with a reaction time, guards and throws, and exploiters; GPU, long
+	$(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps members exploiters exploiters ceiling \
+	  responses table --lanes 12 --member-steps 40_000_000 --ceiling-steps 100_000_000 --seeds 2 --matches 200 \
+	  --work runs/gauntlet-triangle --out $(DATA)/gauntlet_triangle.json
+	$(TABLES) gauntlet-triangle
+
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv
 	$(BIN)/python benchmarks/gymnasium_presets.py --seeds 3

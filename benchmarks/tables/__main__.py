@@ -66,6 +66,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "strategy:ablation": strategy.ablation,
     "gauntlet:ceiling": gauntlet.ceiling,
     "gauntlet:members": gauntlet.members,
+    "gauntlet-triangle:ceiling": partial(gauntlet.ceiling, "gauntlet_triangle.json"),
+    "gauntlet-triangle:room": gauntlet.room,
     "browser": share.parity,
     "gymnasium-curves": learner.curves,
     "gymnasium-presets": learner.presets,

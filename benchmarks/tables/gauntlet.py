@@ -7,12 +7,13 @@ from typing import Any
 from benchmarks.tables.markdown import read_json, table
 from benchmarks.tables.strategy import spread
 
+_SHOWN = 8  # members of a long table
 _KINDS = {"blind": "sees the opponent alone", "oracle": "is told who the opponent is"}
 
 
-def ceiling() -> str:
+def ceiling(file: str = "gauntlet.json") -> str:
     """Returns how much agents with and without the opponent's identity win, over seeds with Student's intervals."""
-    data = read_json("gauntlet.json")
+    data = read_json(file)
     lines = []
     for kind, words in _KINDS.items():
         runs = [run for name, run in data["results"].items() if name.startswith(f"ceiling-{kind}-")]
@@ -44,6 +45,32 @@ def members() -> str:
         )
     titles = ["family", "seen", "wins against the others", "its best response wins", "best responses to others win"]
     return table(titles, lines)
+
+
+def room() -> str:
+    """Returns the members that leave most room: what the blind agents win, and whoever of all contenders wins most."""
+    results = read_json("gauntlet_triangle.json")["results"]
+    played = {name: run["wins"] for name, run in results.items() if "wins" in run}
+    blind = [wins for name, wins in played.items() if name.startswith("ceiling-blind-")]
+    lines = []
+    for member in blind[0]:
+        others = {name: wins[member] for name, wins in played.items() if name != f"table-{member}-0"}
+        best = max(others, key=lambda name: others[name])
+        lines.append((member, _mean(wins[member] for wins in blind), others[best], best))
+    lines.sort(key=lambda line: line[1] - line[2])
+    gains = _mean(most - own for _, own, most, _ in lines)
+    shown = [
+        [member, *(f"{100 * rate:.0f}" for rate in (own, most)), _title(best)] for member, own, most, best in lines
+    ]
+    whole = [f"all {len(lines)}", f"{100 * _mean(line[1] for line in lines):.1f}", f"{100 * gains:+.1f}", ""]
+    return table(["member", "blind agents win", "most that anyone wins", "who"], [*shown[:_SHOWN], whole])
+
+
+def _title(contender: str) -> str:
+    """Returns a contender's name: of agents of the ceiling with the seed, of others as members are called."""
+    if contender.startswith("table-"):
+        return contender.removeprefix("table-").removesuffix("-0").replace("response-", "response to ")
+    return contender.removeprefix("ceiling-")
 
 
 def _means(wins: dict[str, float], seen: dict[str, bool]) -> tuple[float, float]:
