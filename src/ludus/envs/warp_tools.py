@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy as np
 import torch
 import warp as wp
 from torch import Tensor
