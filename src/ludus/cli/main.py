@@ -202,7 +202,7 @@ def _options(
 
 
 @cache
-def _command() -> Callable[..., Any]:
+def _command_line() -> Callable[..., Any]:
     """Return the whole command line; Typer would build it anew for every call, which takes 18 ms."""
     return get_command(app)
 
@@ -211,7 +211,7 @@ def main() -> None:
     """Run the command line; a LudusError becomes one line and exit code 2, any other error a traceback and 1."""
     set_up_logging()
     try:
-        _command()(prog_name="ludus")
+        _command_line()(prog_name="ludus")
     except LudusError as error:
         print_error(str(error))
         sys.exit(EXIT_ERROR)
