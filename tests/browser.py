@@ -165,7 +165,11 @@ def open_browser(profile: Path) -> Iterator[Browser]:
     to_browser, from_browser = os.pipe(), os.pipe()
     command = [
         program, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
-        "--disable-extensions", "--disable-dev-shm-usage", f"--user-data-dir={profile}", "about:blank",
+        "--disable-extensions", "--disable-dev-shm-usage", f"--user-data-dir={profile}",
+        # What Chromium does for itself at its start: updates, synchronization, audio, predictions.
+        "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-sync",
+        "--no-default-browser-check", "--mute-audio", "--disable-features=Translate,OptimizationHints,MediaRouter",
+        "about:blank",
     ]  # fmt: skip
     given = (to_browser[0], from_browser[1])
     renumber = f'exec "$@" 3<&{given[0]} 4>&{given[1]}'  # Chromium reads from 3 and writes to 4

@@ -41,7 +41,7 @@ class Command:
         limit_s = time.monotonic() + LIMIT_S
         while len(re.findall(pattern, self.said)) < count and self.is_running:
             assert time.monotonic() < limit_s, f"{pattern!r} was never said:\n{self.said}"
-            time.sleep(0.001)
+            time.sleep(0.005)
 
     @property
     def is_running(self) -> bool:

@@ -70,4 +70,5 @@ def test_recognising_the_opponent_takes_memory() -> None:
 def test_continuous_control(state_dependent: bool) -> None:
     settings = {"state_dependent_exploration": state_dependent, "log_std": -1.0, "normalize": {"observations": True}}
     # Doing nothing loses about 38; good play loses about 8.
-    assert _best_return("point-v1", settings, enough=-14.0, iterations=60, n_steps=64, n_epochs=10) > -14.0
+    ppo: dict[str, Any] = {"n_steps": 64, "n_epochs": 10, "batch_size": 512, "learning_rate": 4e-3}
+    assert _best_return("point-v1", settings, enough=-14.0, iterations=60, **ppo) > -14.0

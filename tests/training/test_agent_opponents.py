@@ -131,7 +131,7 @@ def test_a_run_meets_the_same_agents_when_it_resumes(save: Callable[[str, Policy
 
 
 def test_a_learner_beats_the_agent_that_it_trains_against(save: Callable[[str, Policy], str], tmp_path: Path) -> None:
-    settings = SETTINGS | {"opponents": {save("paper", always(PAPER)): 1}, "total_env_steps": 32768}
+    settings = SETTINGS | {"opponents": {save("paper", always(PAPER)): 1}, "total_env_steps": 8192}
     settings["ppo"] = {"n_steps": 32, "batch_size": 256, "n_epochs": 4, "learning_rate": 0.003}
     run = ludus.train(settings, folder=tmp_path / "run")
     assert ludus.evaluate(run.folder, str(tmp_path / "paper"), matches=50).rows[0]["win_rate"] > 0.9

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from tests.browser import Browser
-from tests.commands import command_server, commands
 from tests.reports.page.conftest import browser, make_run
 
 from ludus.watch.server import WatchServer
 
-__all__ = ["browser", "command_server", "commands", "make_run"]
+__all__ = ["browser", "make_run"]
 
 LIMIT_S = 60.0
 

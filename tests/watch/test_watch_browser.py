@@ -29,6 +29,17 @@ MakeRun = Callable[..., Path]
 Serve = Callable[..., WatchServer]
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'<\\script>"
 RETURN = "document.querySelector('#learning [data-chart=episode_return]')"
+# A run that is watched for seconds leaves the processor to others: the browser, the server, and other tests.
+UNHURRIED = """
+import time
+
+import ludus
+
+
+class Unhurried(ludus.BaseCallback):
+    def on_iteration(self, iteration):
+        time.sleep(0.05)
+"""
 
 
 def row(name: str) -> str:
@@ -49,8 +60,10 @@ def test_a_run_is_seen_to_start_grow_and_die(browser: Any, serve: Serve, command
     browser.wait("document.body?.textContent.includes('There is no run in this folder yet')")
     overrides = ("world.num_envs=4", "ppo.n_steps=8", "ppo.sequence_length=4", "ppo.batch_size=16", "ppo.n_epochs=1",
                  "total_env_steps=100_000_000", "monitoring.console=plain", "monitoring.curves=false",
-                 "evaluation={every_env_steps: 3200, matches: 4}", "opponents={random: 1.0}")  # fmt: skip
-    run = commands.start("train", "duel", "--run-dir", tmp_path / "runs" / "mine", *overrides)
+                 "evaluation={every_env_steps: 320, matches: 4}", "opponents={random: 1.0}")  # fmt: skip
+    (tmp_path / "unhurried.py").write_text(UNHURRIED)
+    unhurried = ("--callback", f"{tmp_path / 'unhurried.py'}:Unhurried")
+    run = commands.start("train", "duel", "--run-dir", tmp_path / "runs" / "mine", *overrides, *unhurried)
     browser.wait(f"{row('mine')}?.textContent.includes('running')")
     browser.wait(RETURN)
     browser.run(f"{RETURN}.scrollIntoView()")  # what nobody sees is not drawn again

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
@@ -34,6 +35,7 @@ MAX_NESTING = 40  # levels of mappings and lists
 MAX_ALIASED = 10_000  # values that all aliases expand to; a bomb of a few lines expands to billions
 MAX_CONFIG_BYTES = 200_000  # a file of this size takes 2 s to read
 MAX_FAULTS = 100  # faults that are listed
+_LONGEST_CACHED = 10_000  # characters of a document that is kept after it was read
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"[-+]?[0-9](?:_?[0-9])*")
@@ -100,7 +102,17 @@ def read_document(file: Path, what: str = "configuration", max_bytes: int = MAX_
 
 def parse_document(text: str, source: str, *, on_command_line: bool = False) -> Document:
     """Parse YAML text; `source` is its file or its command-line argument."""
-    return _Builder(source, with_lines=not on_command_line).build(text)
+    parse = _parse_cached if len(text) <= _LONGEST_CACHED else _parse
+    return parse(text, source, not on_command_line)
+
+
+def _parse(text: str, source: str, with_lines: bool) -> Document:
+    return _Builder(source, with_lines=with_lines).build(text)
+
+
+# Documents are never changed. A run's settings take 13 ms to parse and a resumed run reads them twice; presets and what
+# they extend are read for every run of a process.
+_parse_cached = lru_cache(maxsize=32)(_parse)
 
 
 def _unreadable(origin: Origin, expectation: str, path: KeyPath = ()) -> Document:

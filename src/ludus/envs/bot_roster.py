@@ -131,11 +131,14 @@ class _PythonRoster:
         if self._sets is not self._episodes:
             self._sets += set_starts
         self._frames.masked_fill_(games, 0)
-        self._draw()
+        new_sets = games if self._sets is self._episodes else set_starts
+        if not new_sets.is_cpu or bool(new_sets.any()):  # on a GPU, asking would wait for it
+            self._draw()
 
     def _draw(self) -> None:
-        bits = stream_hash_tensor(self._env.seed, self._games, self._sets, 0, _STREAM_PARAMETER)
-        self._drawn.copy_(mix(bits.unsqueeze(1), self._seat_numbers).flatten())
+        games, sets = self._games.unsqueeze(1), self._sets.unsqueeze(1)
+        drawn = stream_hash_tensor(self._env.seed, games, sets, 0, _STREAM_PARAMETER, self._seat_numbers)
+        self._drawn.copy_(drawn.flatten())
 
     def act(self, observations: Observations, assignment: Tensor, actions: Tensor) -> None:
         """See `BotRoster.act`."""
@@ -151,8 +154,8 @@ class _PythonRoster:
                     rows,
                     self._starts[games],
                     self._frames[games],
-                    mix(stream_hash_tensor(self._env.seed, *keys, _STREAM_CHANCE), seat),
-                    mix(stream_hash_tensor(self._env.seed, *keys[:2], keys[2] // _NOISE_STEPS, _STREAM_NOISE), seat),
+                    stream_hash_tensor(self._env.seed, *keys, _STREAM_CHANCE, seat),
+                    stream_hash_tensor(self._env.seed, *keys[:2], keys[2] // _NOISE_STEPS, _STREAM_NOISE, seat),
                     self._drawn[rows],
                 )
                 with torch.no_grad():

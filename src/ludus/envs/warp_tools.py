@@ -127,12 +127,12 @@ def fill_struct(instance: Any, values: Mapping[str, float]) -> None:  # noqa: AN
 
 def pack_struct(struct: Any, rows: Sequence[dict[str, float]]) -> Tensor:  # noqa: ANN401
     """Pack rows of field values into an int32 tensor `(rows, words)` with the layout of `struct`."""
-    packed = torch.zeros((len(rows), struct_words(struct)), dtype=torch.int32)
-    floats = packed.view(torch.float32)
-    for index, row in enumerate(rows):
-        for column, (name, field) in enumerate(struct.vars.items()):
-            (floats if field.type is wp.float32 else packed)[index, column] = row[name]
-    return packed
+    # By column and in NumPy: one assignment per element costs 7 us in torch, 25 ms for the moves of brawl.
+    packed = np.zeros((len(rows), struct_words(struct)), np.int32)
+    floats = packed.view(np.float32)
+    for column, (name, field) in enumerate(struct.vars.items()):
+        (floats if field.type is wp.float32 else packed)[:, column] = [row[name] for row in rows]
+    return torch.from_numpy(packed)
 
 
 def load_kernels(module: ModuleType, device: torch.device) -> None:

@@ -29,9 +29,11 @@ class Rotary(nn.Module):
     def __init__(self, head_size: int) -> None:
         super().__init__()
         pairs = head_size // 2
-        exponents = torch.arange(pairs, dtype=torch.float64) / max(pairs - 1, 1)
+        # On the CPU also for a policy without memory of its own: `arange` on the meta device imports torch's compiler,
+        # which takes 1.6 s, once per process.
+        exponents = torch.arange(pairs, dtype=torch.float64, device="cpu") / max(pairs - 1, 1)
         self.turns = torch.round(_FASTEST_TURNS * (_SLOWEST_TURNS / _FASTEST_TURNS) ** exponents)
-        steps = torch.arange(ROTARY_PERIOD, dtype=torch.float64)
+        steps = torch.arange(ROTARY_PERIOD, dtype=torch.float64, device="cpu")
         angles = torch.outer(steps, self.turns) * (2.0 * math.pi / ROTARY_PERIOD)
         self.register_buffer("cosines", angles.cos().float(), persistent=False)
         self.register_buffer("sines", angles.sin().float(), persistent=False)

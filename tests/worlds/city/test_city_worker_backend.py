@@ -164,6 +164,16 @@ def test_a_picture_of_a_game_that_does_not_exist_is_refused(pair: tuple[CityEnv,
             env.render(GAMES)
 
 
+def test_no_worker_survives_close(pair: tuple[CityEnv, CityEnv]) -> None:
+    """The last test of the pair: every worker of a city takes seconds to start."""
+    pids = pids_of(pair[1])
+    assert len(pids) == 2
+    assert all(is_running(pid) for pid in pids)
+    pair[1].close()
+    assert not any(is_running(pid) for pid in pids)
+    pair[1].close()
+
+
 # --- failures ---
 
 
@@ -198,13 +208,7 @@ def test_workers_that_do_not_come_up_are_quoted(tmp_path: Path, monkeypatch: pyt
         make(str(tmp_path), 2)
 
 
-def test_no_worker_survives_close_or_a_forgotten_batch(learned: str) -> None:
-    env = make_quickly(learned, 1)
-    pids = pids_of(env)
-    assert all(is_running(pid) for pid in pids)
-    env.close()
-    assert not any(is_running(pid) for pid in pids)
-    env.close()
+def test_no_worker_survives_a_forgotten_batch(learned: str) -> None:
     forgotten = make_quickly(learned, 1)
     pids = pids_of(forgotten)
     del forgotten

@@ -60,12 +60,10 @@ def pad_kind(pad: int) -> PadKind:
 def pad_grid() -> NDArray[np.int32]:
     """Return the pad whose cylinder each cell `(16, 20)` of the field meets, -1 for none."""
     grid = np.full((PAD_CELLS_X, PAD_CELLS_Y), -1, dtype=np.int32)
+    left = (np.arange(PAD_CELLS_X) - PAD_CELLS_X / 2) * PAD_CELL
+    bottom = (np.arange(PAD_CELLS_Y) - PAD_CELLS_Y / 2) * PAD_CELL
     for pad, (x, y) in enumerate(PADS):
-        for column in range(PAD_CELLS_X):
-            for row in range(PAD_CELLS_Y):
-                left, bottom = (column - PAD_CELLS_X / 2) * PAD_CELL, (row - PAD_CELLS_Y / 2) * PAD_CELL
-                away_x = max(left - x, x - left - PAD_CELL, 0.0)
-                away_y = max(bottom - y, y - bottom - PAD_CELL, 0.0)
-                if math.hypot(away_x, away_y) < pad_kind(pad).radius:
-                    grid[column, row] = pad
+        away_x = np.maximum(np.maximum(left - x, x - left - PAD_CELL), 0.0)
+        away_y = np.maximum(np.maximum(bottom - y, y - bottom - PAD_CELL), 0.0)
+        grid[np.hypot.outer(away_x, away_y) < pad_kind(pad).radius] = pad
     return grid
