@@ -143,6 +143,10 @@ results-league: $(READY) ## docs/concepts/opponents.md: what many past selves co
 	mv $(DATA)/league.json.new $(DATA)/league.json
 	$(TABLES) league
 
+results-startup: $(READY) ## docs/research/learner.md: from the command to the first update, by world and device
+	$(BIN)/python benchmarks/startup.py --cold --warm --json $(DATA)/startup.json
+	$(TABLES) startup
+
 results-logging: $(READY) ## docs/concepts/training.md: what logging costs
 	$(BIN)/python benchmarks/logging_cost.py --json > $(DATA)/logging.json.new
 	mv $(DATA)/logging.json.new $(DATA)/logging.json

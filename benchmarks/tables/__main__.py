@@ -99,6 +99,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "render:rocket": partial(costs.pictures, "rocket"),
     "league": costs.league,
     "logging": costs.logging,
+    "startup": costs.startup,
     "city-screens": city_screens.screens,
     "city-micropolis:players": city_micropolis.players,
     "city-micropolis:learning": city_micropolis.learning,

@@ -1,4 +1,4 @@
-"""Tables about what a run pays for beside learning: pictures, logging, many past selves."""
+"""Tables about what a run pays for beside learning: its start, pictures, logging, checkpoints, many past selves."""
 
 from benchmarks.tables.markdown import read_json, table
 
@@ -59,3 +59,18 @@ def logging() -> str:
         line("guards and a copy of the state, by the process's own time", "guards_share_own_time"),
     ]
     return table(["what", "share of the time", "quartiles"], lines)
+
+
+def startup() -> str:
+    """Returns how long the command takes to its first update, by world, device and kind of start."""
+    lines = []
+    for row in read_json("startup.json"):
+        parts = row.get("parts_s")
+        shares = ("imports", "kernels", "checks", "rollout", "update")
+        cells = [f"{parts[part]:.1f}" for part in shares] if parts else [""] * len(shares)
+        own = f"{row['own_time_s']:.1f}" if parts else ""
+        place = f"{row['cores']} {row['machine']} cores" if row["device"] == "cpu" else row["device"]
+        digits = 1 if parts else 2
+        lines.append([row["world"], place, row["start"], f"{row['total_s']:.{digits}f}", own, *cells])
+    header = ["start of", "device", "caches", "seconds", "of the process's own time"]
+    return table([*header, "imports", "kernels", "checks", "first rollout", "first update"], lines)
