@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -156,6 +157,50 @@ def test_later_agents_within_the_tolerance_are_kept(monkeypatch: pytest.MonkeyPa
     bests = [evaluator.evaluate(policy, Counters(), {}).is_best for _ in range(6)]
     assert bests == [True, True, False, True, True, False]
     assert (evaluator.best, evaluator.since_best) == (2.5, 1)  # the highest: tolerances do not add up
+
+
+def test_an_evaluation_is_put_off_until_all_of_them_take_their_share_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Iterations of 3 s, evaluations of 2 s, due every iteration, a tenth of the time.
+
+    The first is free. A second one makes 4 s, a tenth of 40 s: 36 s of training, after 12 iterations; a third one makes
+    6 s: 54 s of training, after 18.
+    """
+    now_s = 0.0
+
+    def play(*_: Any, **__: Any) -> Evaluation:
+        nonlocal now_s
+        now_s += 2.0
+        return result({"opponent": "", "trial": "calm", "matches": 4, "mean_length": 9.0, "distance_m": 1.0})
+
+    monkeypatch.setattr(evaluation_callback, "evaluate", play)
+    monkeypatch.setattr(evaluation_callback, "time", SimpleNamespace(perf_counter=lambda: now_s))
+    config = make_config({"score": "distance_m"})
+    with make_env("stroll") as env:
+        policy = Policy(env.spec, PolicyConfig())
+    found: dict[float | None, list[int]] = {}
+    messages: list[str] = []
+    for share in (0.1, None):
+        evaluator, found[share] = EvaluationCallback(config, max_share=share), []
+        for iteration in range(1, 20):
+            before, after = Counters(256 * (iteration - 1)), Counters(256 * iteration)
+            if evaluator.pass_steps(before, after, is_last=iteration == 19, elapsed_s=3.0):
+                messages += evaluator.evaluate(policy, after, {}).messages
+                evaluator.is_due = False
+                found[share].append(iteration)
+    assert found == {0.1: [1, 12, 18, 19], None: list(range(1, 20))}
+    assert [text.partition(":")[0] for text in messages] == [
+        "the evaluation was put off by 2,560 env steps",
+        "the evaluation was put off by 1,280 env steps",
+    ]
+
+
+def test_no_clock_decides_when_a_run_on_the_cpu_is_evaluated(tmp_path: Path) -> None:
+    ear = Ear()
+    with Trainer(make_config({"max_share": 1e-9}), tmp_path, [ear]) as trainer:
+        trainer.run()
+    assert [each.counters.env_steps for each in ear.evaluations] == [256, 512, 768]
 
 
 def test_what_it_remembers_survives_a_checkpoint() -> None:

@@ -139,6 +139,9 @@ class EvaluationConfig(_Frozen):
         tolerance: A later agent replaces the best one if its score is lower by no more than this: matches are noisy,
             and progress against past selves may not show here.
         sooner: Evaluation intervals that depend on how good the agent is; None keeps `every_env_steps`.
+        max_share: Largest share of the run's time that evaluations take on a GPU: one that would take more is put off
+            until it does not, except the last. None puts off none. On the CPU, and in a run of several processes, none
+            is put off either: there equal seeds give equal runs, however fast the machine is.
         converged: Numbers of the first row and their lower bounds. The env steps of the first evaluation that reaches
             all of them are recorded as `steps_to_convergence`.
     """
@@ -155,6 +158,7 @@ class EvaluationConfig(_Frozen):
     score: str = Field(default=MEAN_WIN_RATE, min_length=1)
     tolerance: float = Field(default=0.0, ge=0.0)
     sooner: SoonerConfig | None = None
+    max_share: float | None = Field(default=0.1, gt=0.0, lt=1.0)
     converged: dict[str, float] | None = Field(default=None, min_length=1)
 
     def numbers(self) -> tuple[str, ...]:

@@ -36,7 +36,8 @@ class EvaluationState(StateModel):
 class EvaluationCallback:
     """Evaluates the policy on its own games, and remembers the best score."""
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: TrainConfig, *, max_share: float | None = None) -> None:
+        """Begin without a score; evaluations take at most `max_share` of the time, if that is not None."""
         self._config, self._world, self._modes = config.evaluation, config.world.name, config.judged_modes()
         self._names_modes, self._best_of = config.names_modes, config.evaluated_best_of
         self._plateau = config.guard.plateau
@@ -45,13 +46,24 @@ class EvaluationCallback:
         self.every_env_steps = 1 if self._config is None else self._config.every_env_steps  # at present
         self.steps_to_convergence: int | None = None  # env steps at the first evaluation in which it had converged
         self.warnings: tuple[str, ...] = ()  # of the last evaluation
+        self._max_share = max_share
+        self._trained_s = self._evaluated_s = self._last_s = 0.0  # of iterations, all evaluations, the last one
+        self._wanted_at: int | None = None  # env steps at which an evaluation came due that is put off
 
-    def pass_steps(self, before: Counters, after: Counters, *, is_last: bool) -> bool:
+    def pass_steps(self, before: Counters, after: Counters, *, is_last: bool, elapsed_s: float = 0.0) -> bool:
         """Record an iteration that moved the counters; return whether an evaluation is due, always after the last."""
+        self._trained_s += elapsed_s
         if self._config is not None:
             every = self.every_env_steps
-            self.is_due = is_last or before.env_steps // every < after.env_steps // every
+            if self._wanted_at is None and before.env_steps // every < after.env_steps // every:
+                self._wanted_at = after.env_steps
+            self.is_due = is_last or (self._wanted_at is not None and self._is_affordable())
         return self.is_due
+
+    def _is_affordable(self) -> bool:
+        """Return whether an evaluation as long as the last one keeps all of them within their share of the time."""
+        evaluated_s = self._evaluated_s + self._last_s
+        return self._max_share is None or evaluated_s <= self._max_share * (self._trained_s + evaluated_s)
 
     def begin_games(self) -> None:
         """Drop the best score if it is from other games than those evaluated from now on."""
@@ -100,13 +112,14 @@ class EvaluationCallback:
         self.since_best = 0 if score > self.best + improvement else self.since_best + 1
         self.best = score if score > self.best else self.best  # a score that is no number is never the best
         self.every_env_steps = cadence(config, numbers)
-        messages = self._note_convergence(numbers, counters)
+        messages = self._note_convergence(numbers, counters) + self._note_delay(counters)
         rows = tuple(result.as_json()["opponents"])
         if self._names_modes and not self._modes:  # whatever the phase is, all rows of the run have the same columns
             mode = {"mode": result.mode, "side": result.mode}
             rows = tuple({"opponent": row["opponent"]} | mode | row for row in rows)
         judged_by = config.score if config.score in numbers else result.judged_by
-        seconds = time.perf_counter() - started_s
+        seconds = self._last_s = time.perf_counter() - started_s
+        self._evaluated_s += seconds
         return Evaluated(
             counters, rows, score, is_best, judged_by, self.milestones, messages, seconds, self.every_env_steps
         )
@@ -127,6 +140,13 @@ class EvaluationCallback:
         self.steps_to_convergence = counters.env_steps
         reached = ", ".join(f"{name} {numbers[name]:.4g}" for name in wanted)
         return (f"converged at {counters.env_steps:,} env steps: {reached}",)
+
+    def _note_delay(self, counters: Counters) -> tuple[str, ...]:
+        """Forget since when the evaluation was due, and return a message if it was put off."""
+        late = 0 if self._wanted_at is None else counters.env_steps - self._wanted_at
+        self._wanted_at = None
+        share = f"at most {self._max_share:.0%} of the time (evaluation.max_share)" if self._max_share else ""
+        return (f"the evaluation was put off by {late:,} env steps: all of them take {share}",) if late else ()
 
     def plateau(self) -> PlateauConfig | None:
         """Return what to do about a plateau if there is one since the last evaluation, else None."""

@@ -131,7 +131,10 @@ class Trainer:
         self.components = Components(self._run, phase_start, folder)
         self._open.callback(self.components.close)
         self.curriculum_callback = CurriculumCallback(self.config, self.components)
-        self.evaluator = EvaluationCallback(self.config)
+        # Where equal seeds give equal runs, no clock decides anything; several processes would have to agree on one.
+        has_clock = processes.process.count == 1 and self.components.policy.device.type != "cpu"
+        evaluation = self.config.evaluation if has_clock else None
+        self.evaluator = EvaluationCallback(self.config, max_share=evaluation.max_share if evaluation else None)
         self._strategy = StrategyLog(self.components, self.config.monitoring.strategy_every_iterations)
         self._resources = ResourceWatch(self.config.guard, folder)
         self._snapshots = SnapshotStore(folder, self.components)
@@ -340,7 +343,7 @@ class Trainer:
             return
         self._processes.together(partial(self._report, iteration))
         is_last = self.counters.env_steps >= self.config.total_env_steps
-        if self.evaluator.pass_steps(before, self.counters, is_last=is_last):
+        if self.evaluator.pass_steps(before, self.counters, is_last=is_last, elapsed_s=iteration.elapsed_s):
             self._finite = replace(self._finite, course=self._course_state())
         self._processes.together(self._look_at_resources)
         is_wanted = not is_last and is_due(self.config.checkpoints, before, self.counters)
