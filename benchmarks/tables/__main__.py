@@ -100,6 +100,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "league": costs.league,
     "logging": costs.logging,
     "startup": costs.startup,
+    "checkpoints": costs.checkpoints,
+    "speedrun": costs.speedruns,
     "city-screens": city_screens.screens,
     "city-micropolis:players": city_micropolis.players,
     "city-micropolis:learning": city_micropolis.learning,

@@ -1,6 +1,8 @@
 """Tables about what a run pays for beside learning: its start, pictures, logging, checkpoints, many past selves."""
 
-from benchmarks.tables.markdown import read_json, table
+from benchmarks.tables.markdown import read_all, read_json, table
+
+from ludus.training.speedrun import board_table
 
 _POLICIES = {"mlp": "MLP 128x128", "lstm": "LSTM 256"}
 _WAYS = {
@@ -74,3 +76,20 @@ def startup() -> str:
         lines.append([row["world"], place, row["start"], f"{row['total_s']:.{digits}f}", own, *cells])
     header = ["start of", "device", "caches", "seconds", "of the process's own time"]
     return table([*header, "imports", "kernels", "checks", "first rollout", "first update"], lines)
+
+
+def checkpoints() -> str:
+    """Returns how long a checkpoint stops a run that waits for it, and one that does not."""
+    lines = []
+    for data in read_all("checkpoint_cost_*.json"):
+        place = f"{data['cores']} {data['machine']} cores" if data["device"] == "cpu" else data["device"]
+        for row in data["rows"]:
+            times = [f"{row[name]:.1f}" for name in ("waiting_ms", "background_ms")]
+            lines.append([row["world"], place, f"{row['mib']:.1f}", f"{row['iteration_ms']:.0f}", *times])
+    header = ["checkpoint of", "device", "MiB", "iteration, ms", "stopped while the run waits, ms"]
+    return table([*header, "stopped while it trains on, ms"], lines)
+
+
+def speedruns() -> str:
+    """Returns the board of speedruns."""
+    return board_table(read_json("speedrun.json"))
