@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from pydantic import ValidationError
 
 from ludus.core.errors import ConfigError, UnknownNameError
@@ -18,7 +19,7 @@ from ludus.policies.policy import Policy
 from ludus.training import evaluation_callback
 from ludus.training.callbacks import BaseCallback, Counters, Evaluated
 from ludus.training.config import EvaluationConfig, TrainConfig
-from ludus.training.evaluation_callback import EvaluationCallback, cadence, score_of
+from ludus.training.evaluation_callback import EvaluationCallback, cadence, is_clearly_bad, score_of
 from ludus.training.loop import Trainer
 from ludus.training.preflight import verify
 from ludus.training.run_folder import describe_end, describe_run
@@ -194,6 +195,37 @@ def test_an_evaluation_is_put_off_until_all_of_them_take_their_share_of_the_time
         "the evaluation was put off by 2,560 env steps",
         "the evaluation was put off by 1,280 env steps",
     ]
+
+
+def test_an_agent_that_clearly_loses_plays_few_matches_and_any_other_plays_all() -> None:
+    """A policy of paper wins every match against rock, one of scissors none: 0 of 12 is below 24.3 % by Wilson."""
+    duel = {"world": {"name": "duel", "num_envs": 4, "device": "cpu"}, "rewards": {}}
+    asked = {"opponents": ["rock"], "matches": 40, "few_matches": 12, "scenarios": None}
+    evaluator = EvaluationCallback(make_config(asked, **duel))
+    found = {}
+    for throw in (1, 2):  # paper, scissors
+        with make_env("duel") as env:
+            policy = Policy(env.spec, PolicyConfig())
+        with torch.no_grad():
+            policy.head.linear.weight.zero_()
+            policy.head.linear.bias.copy_(20.0 * torch.eye(3)[throw])
+        shares: list[float] = []
+        [row] = evaluator.evaluate(policy, Counters(), {}, shares.append).rows
+        found[throw] = (row["matches"], row["win_rate"])
+        assert sorted(shares) == shares
+    assert found == {1: (40, 1.0), 2: (12, 0.0)}
+
+
+def test_clearly_bad_is_a_mean_win_rate_whose_interval_ends_below_a_half() -> None:
+    """Two rows of equal width: the margin of the mean is that of one row divided by the root of two."""
+
+    def rows(share: float, margin: float) -> Evaluation:
+        interval = {"win_rate": share, "win_rate_low": share - margin, "win_rate_high": share + margin}
+        return result(*({"opponent": name, "matches": 10, **interval} for name in ("one", "two")))
+
+    assert is_clearly_bad(rows(0.3, 0.28))  # 0.3 + 0.28 / 1.414 = 0.498
+    assert not is_clearly_bad(rows(0.3, 0.29))  # 0.505
+    assert not is_clearly_bad(result({"opponent": "", "matches": 10, "mean_length": 9.0}))
 
 
 def test_no_clock_decides_when_a_run_on_the_cpu_is_evaluated(tmp_path: Path) -> None:

@@ -128,6 +128,9 @@ class EvaluationConfig(_Frozen):
             plays the games of the current phase, and the best agent is then selected again in every phase with its own
             games.
         matches: Matches per opponent and mode; episodes per scenario, or in a world without opponents.
+        few_matches: Matches per opponent and mode that are played first, with other seeds: an agent that clearly loses
+            more than it wins, by the interval of its mean win rate, plays no more, and its rows say how many they were.
+            None plays all `matches` at once, as worlds without winners always do.
         best_of: Matches of a set, over which agents keep their memory; `matches` is rounded up to whole sets. Rows then
             have the score by match number, such as `win_rate_match_1`, and `win_rate_gain`, last minus first match.
             None is `league.best_of`.
@@ -152,6 +155,7 @@ class EvaluationConfig(_Frozen):
     settings: dict[str, Any] = Field(default_factory=dict)
     modes: dict[Annotated[str, Field(min_length=1)], dict[str, Any]] | None = Field(default=None, min_length=1)
     matches: int = Field(default=50, ge=1, le=MAX_MATCHES)
+    few_matches: int | None = Field(default=None, ge=2, le=MAX_MATCHES)
     best_of: int | None = Field(default=None, ge=1, le=MOST_MATCHES_A_SET)
     seed: int = Field(default=1_000_003, ge=0, lt=2**63)
     deterministic: bool = False

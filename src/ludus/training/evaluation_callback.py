@@ -7,16 +7,19 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ludus.core.intervals import Interval, mean_of_intervals
+from ludus.core.random import stream_hash
 from ludus.core.state import Count, StateModel
 from ludus.envs.base import EnvSpec
 from ludus.envs.world_parts import choose_scenarios
 from ludus.evaluation.evaluate import Evaluation, evaluate
-from ludus.evaluation.matches import Progress
+from ludus.evaluation.matches import Progress, partial_progress
 from ludus.policies.policy import Policy
 from ludus.training.callbacks import Counters, Evaluated
 from ludus.training.config import LOWEST_WIN_RATE, MEAN_WIN_RATE, EvaluationConfig, PlateauConfig, TrainConfig
 
 STEPS_TO_CONVERGENCE = "steps_to_convergence"
+_STREAM_FEW = 0xFE3B
 
 
 class EvaluationState(StateModel):
@@ -98,11 +101,7 @@ class EvaluationCallback:
         config = self._config
         assert config is not None  # noqa: S101 - it was due
         started_s = time.perf_counter()
-        result = evaluate(
-            policy, config.opponents, scenarios=config.scenarios, modes=self._modes, world=self._world,
-            config=None if self._modes else settings or None, matches=config.matches, best_of=self._best_of,
-            seed=config.seed, deterministic=config.deterministic, progress=progress,
-        )  # fmt: skip
+        result = self._play(policy, config, settings, progress)
         self.warnings = result.warnings
         first = Evaluation(result.world, result.rows[:1], result.seconds)
         numbers = {name: first.mean(name) for name in config.numbers()}
@@ -123,6 +122,26 @@ class EvaluationCallback:
         return Evaluated(
             counters, rows, score, is_best, judged_by, self.milestones, messages, seconds, self.every_env_steps
         )
+
+    def _play(
+        self, policy: Policy, config: EvaluationConfig, settings: Mapping[str, Any], progress: Progress
+    ) -> Evaluation:
+        """Play few matches if they show that the agent is clearly bad, else all."""
+
+        def play(matches: int, seed: int, progress: Progress) -> Evaluation:
+            return evaluate(
+                policy, config.opponents, scenarios=config.scenarios, modes=self._modes, world=self._world,
+                config=None if self._modes else settings or None, matches=matches, best_of=self._best_of, seed=seed,
+                deterministic=config.deterministic, progress=progress,
+            )  # fmt: skip
+
+        few, parts = config.few_matches, 1
+        if few is not None and few < config.matches and len(set(policy.spec.teams)) > 1:
+            parts = 2
+            first = play(few, stream_hash(config.seed, few, _STREAM_FEW), partial_progress(progress, 0, parts))
+            if is_clearly_bad(first):
+                return first
+        return play(config.matches, config.seed, partial_progress(progress, parts - 1, parts))
 
     @property
     def milestones(self) -> dict[str, int | None]:
@@ -176,6 +195,15 @@ class EvaluationCallback:
         self.since_best, self.is_due = saved.since_best, saved.is_due
         self.every_env_steps = saved.every_env_steps or self.every_env_steps
         self.steps_to_convergence = saved.steps_to_convergence
+
+
+def is_clearly_bad(result: Evaluation) -> bool:
+    """Return whether an agent loses more matches than it wins: the interval of its mean win rate ends below a half."""
+    if result.mean_win_rate is None:
+        return False
+    columns = ("win_rate", "win_rate_low", "win_rate_high")
+    intervals = [Interval(*(float(row[name]) for name in columns)) for row in result.rows]
+    return mean_of_intervals(intervals).high < 0.5
 
 
 def score_of(result: Evaluation, config: EvaluationConfig) -> float:
