@@ -110,3 +110,15 @@ def test_a_copy_shares_nothing_with_the_run() -> None:
     assert copy.tensors["policy"]["weight"].tolist() == [0.0, 1.0, 2.0]
     assert copy.documents == {"training": {"offsets": [1, 2]}}
     assert same.tensors["policy"]["weight"] is tensors["policy"]["weight"]
+
+
+@pytest.mark.cuda
+def test_tensors_of_a_gpu_are_copied_to_the_host_before_another_thread_has_them() -> None:
+    weight = torch.arange(1_000_000, device="cuda", dtype=torch.float32)
+    doubled = weight * 2.0  # still being computed, on the stream of the copy
+    copy = on_host(Checkpoint({"policy": {"weight": weight, "doubled": doubled}}), copy=True).tensors["policy"]
+    weight.zero_()
+    doubled.zero_()
+    assert copy["weight"].device.type == copy["doubled"].device.type == "cpu"
+    assert torch.equal(copy["doubled"], 2.0 * torch.arange(1_000_000, dtype=torch.float32))
+    assert torch.equal(copy["weight"], torch.arange(1_000_000, dtype=torch.float32))
