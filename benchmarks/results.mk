@@ -153,6 +153,19 @@ results-league: $(READY) ## docs/concepts/opponents.md: what many past selves co
 	mv $(DATA)/league.json.new $(DATA)/league.json
 	$(TABLES) league
 
+results-speedrun: $(READY) ## docs/speedrun.md: adds a row for brawl, rocket and mimic; long
+	$(BIN)/python benchmarks/speedrun.py
+	$(TABLES) speedrun
+
+results-checkpoints: $(READY) ## docs/research/learner.md: how long a checkpoint stops a run
+	$(BIN)/python benchmarks/checkpoint_cost.py --json > $(DATA)/checkpoint_cost_cpu.json.new
+	mv $(DATA)/checkpoint_cost_cpu.json.new $(DATA)/checkpoint_cost_cpu.json
+	$(TABLES) checkpoints
+
+results-startup: $(READY) ## docs/research/learner.md: from the command to the first update, by world and device
+	$(BIN)/python benchmarks/startup.py --cold --warm --json $(DATA)/startup.json
+	$(TABLES) startup
+
 results-logging: $(READY) ## docs/concepts/training.md: what logging costs
 	$(BIN)/python benchmarks/logging_cost.py --json > $(DATA)/logging.json.new
 	mv $(DATA)/logging.json.new $(DATA)/logging.json

@@ -1,6 +1,8 @@
-"""Tables about what a run pays for beside learning: pictures, logging, many past selves."""
+"""Tables about what a run pays for beside learning: its start, pictures, logging, checkpoints, many past selves."""
 
-from benchmarks.tables.markdown import read_json, table
+from benchmarks.tables.markdown import read_all, read_json, table
+
+from ludus.training.speedrun import board_table
 
 _POLICIES = {"mlp": "MLP 128x128", "lstm": "LSTM 256"}
 _WAYS = {
@@ -59,3 +61,35 @@ def logging() -> str:
         line("guards and a copy of the state, by the process's own time", "guards_share_own_time"),
     ]
     return table(["what", "share of the time", "quartiles"], lines)
+
+
+def startup() -> str:
+    """Returns how long the command takes to its first update, by world, device and kind of start."""
+    lines = []
+    for row in read_json("startup.json"):
+        parts = row.get("parts_s")
+        shares = ("imports", "kernels", "checks", "rollout", "update")
+        cells = [f"{parts[part]:.1f}" for part in shares] if parts else [""] * len(shares)
+        own = f"{row['own_time_s']:.1f}" if parts else ""
+        place = f"{row['cores']} {row['machine']} cores" if row["device"] == "cpu" else row["device"]
+        digits = 1 if parts else 2
+        lines.append([row["world"], place, row["start"], f"{row['total_s']:.{digits}f}", own, *cells])
+    header = ["start of", "device", "caches", "seconds", "of the process's own time"]
+    return table([*header, "imports", "kernels", "checks", "first rollout", "first update"], lines)
+
+
+def checkpoints() -> str:
+    """Returns how long a checkpoint stops a run that waits for it, and one that does not."""
+    lines = []
+    for data in read_all("checkpoint_cost_*.json"):
+        place = f"{data['cores']} {data['machine']} cores" if data["device"] == "cpu" else data["device"]
+        for row in data["rows"]:
+            times = [f"{row[name]:.1f}" for name in ("waiting_ms", "background_ms")]
+            lines.append([row["world"], place, f"{row['mib']:.1f}", f"{row['iteration_ms']:.0f}", *times])
+    header = ["checkpoint of", "device", "MiB", "iteration, ms", "stopped while the run waits, ms"]
+    return table([*header, "stopped while it trains on, ms"], lines)
+
+
+def speedruns() -> str:
+    """Returns the board of speedruns."""
+    return board_table(read_json("speedrun.json"))

@@ -1,7 +1,10 @@
 """Prepared launches: parts for several threads, memory that callers hand in, failures in helpers."""
 
+import importlib
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -124,3 +127,43 @@ def test_nobody_waits_for_a_helper_that_has_not_begun() -> None:
     assert finished
     assert sum(done) == 3
     threads.end()
+
+
+KERNELS = """
+import warp as wp
+
+@wp.kernel
+def fill_kernel(out: wp.array[wp.float32], first: int):
+    out[wp.tid() + first] = {value}
+"""
+
+
+def test_modules_that_come_next_compile_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(wp.config, "kernel_cache_dir", str(tmp_path / "cache"))
+    monkeypatch.setattr(warp_tools, "COMPILE_NOTE_AFTER_S", 0.05)
+    monkeypatch.setattr(warp_tools, "host_threads", lambda _: 8)
+    monkeypatch.syspath_prepend(tmp_path)
+    names = ("kernels_of_one", "kernels_of_two")
+    for value, name in enumerate(names, 1):
+        (tmp_path / f"{name}.py").write_text(KERNELS.format(value=float(value)))
+    one, two = (importlib.import_module(name) for name in names)
+    warp_tools.load_kernels(one, CPU, soon=(two,))
+    assert "Compiling the kernels 'kernels_of_one' for cpu" in caplog.text
+    warp_tools.load_kernels(two, CPU)  # waits for what the first call began
+    assert not any(thread.name.startswith("ludus-kernels") for thread in threading.enumerate())
+    compiled = sorted(path.name.rpartition("_")[0] for path in (tmp_path / "cache").iterdir())
+    assert compiled == [f"wp_{name}" for name in names]
+    out = torch.zeros(5)
+    for module, expected in ((one, 1.0), (two, 2.0)):
+        Launcher(CPU, 1).prepare(5, (module.fill_kernel, [wp.from_torch(out)]))()
+        assert out.tolist() == [expected] * 5
+
+
+def test_several_modules_load_side_by_side_and_a_fault_in_one_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warp_tools, "host_threads", lambda _: 8)
+    here = sys.modules[__name__]
+    warp_tools.load_kernels((here, here), CPU)
+    with pytest.raises(RuntimeError, match="does not contain any Warp"):
+        warp_tools.load_kernels((here, importlib), CPU)

@@ -66,6 +66,11 @@ class Learner(ABC):
         """Names of the groups of tensors that `state` returns."""
 
     @property
+    def live_groups(self) -> tuple[str, ...]:
+        """Groups of `state` that show the learner's own tensors, too large to copy: a run waits while it saves them."""
+        return ()
+
+    @property
     @abstractmethod
     def rows(self) -> LearnerBatch:
         """Which seats of which games are learned from."""

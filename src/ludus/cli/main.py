@@ -32,6 +32,7 @@ from ludus.cli.play import play, replay
 from ludus.cli.ratings import ratings
 from ludus.cli.report import report
 from ludus.cli.share import share
+from ludus.cli.speedrun import speedrun
 from ludus.cli.tournament import tournament
 from ludus.cli.train import resume, train, verify
 from ludus.cli.watch import watch
@@ -142,6 +143,12 @@ _add(
     "ludus resume runs/mine --fork runs/other ppo.n_epochs=4",
 )
 _add(verify, TRAIN)
+_add(
+    speedrun,
+    TRAIN,
+    "ludus speedrun brawl                               seconds to 95 % over all bots, into docs/speedrun.md",
+    "ludus speedrun mimic --seed 3 --board board.md ppo.n_epochs=6",
+)
 app.add_typer(config, name="config", rich_help_panel=TRAIN)
 _add(
     demo,

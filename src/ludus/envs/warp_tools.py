@@ -7,6 +7,8 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -29,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 # Loading compiled kernels takes less; a longer wait is a compilation, and people want to know what they wait for.
 COMPILE_NOTE_AFTER_S = 0.8
+BLOCK = 256  # threads of a block on a CUDA device, unless a launch says otherwise
 
 wp.config.log_level = wp.LOG_ERROR  # the command line says what the user needs to know
 wp.config.enable_backward = False  # nothing is differentiated; compiles a third faster
@@ -135,20 +138,80 @@ def pack_struct(struct: Any, rows: Sequence[dict[str, float]]) -> Tensor:  # noq
     return torch.from_numpy(packed)
 
 
-def load_kernels(module: ModuleType, device: torch.device) -> None:
-    """Load the kernels of a Python module; log a message if they must be compiled first, once per machine."""
-    name = module.__name__.rpartition(".")[2]
-    note = threading.Timer(
-        COMPILE_NOTE_AFTER_S,
-        logger.warning,
-        ("Compiling the kernels %r for %s; this happens once on a machine and takes some seconds ...", name, device),
-    )
+def load_kernels(
+    modules: ModuleType | Sequence[ModuleType],
+    device: torch.device,
+    *,
+    blocks: Mapping[ModuleType, Sequence[int]] | None = None,
+    soon: Sequence[ModuleType] = (),
+) -> None:
+    """Load the kernels of Python modules; log a message if they must be compiled first, once per machine.
+
+    Compiling takes seconds per module, outside of the interpreter lock, so that threads compile modules side by side.
+    Each of them compiles Warp's headers for itself, 3 s on one core, so a machine with few cores does it one by one.
+
+    Args:
+        modules: The modules.
+        device: Where their kernels will run.
+        blocks: For modules whose kernels are launched in blocks of other sizes than `BLOCK` on a CUDA device, all
+            sizes. Warp compiles a module once for each, and otherwise does so at the first launch, one after the other.
+        soon: Modules that will be loaded next. If anything has to be compiled, and cores are left, they are compiled at
+            the same time.
+    """
+    wanted = [modules] if isinstance(modules, ModuleType) else list(modules)
+    sizes = (blocks or {}) if device.type == "cuda" else {}
+    jobs = [(module, block) for module in wanted for block in sizes.get(module, (BLOCK,))]
+    _wait_for_background([module.__name__ for module in wanted])
+    note = threading.Timer(COMPILE_NOTE_AFTER_S, _begin_compiling, ([module for module, _ in jobs], device, soon))
     note.start()
     try:
         with wrap_disk_errors(_CACHE):
-            wp.load_module(module, device=str(device))
+            if min(len(jobs), _compilers()) == 1:
+                for job in jobs:
+                    _load(*job, device)
+            else:
+                with ThreadPoolExecutor(min(len(jobs), _compilers()), "ludus-kernels") as pool:
+                    for loaded in [pool.submit(_load, *job, device) for job in jobs]:
+                        loaded.result()
     finally:
         note.cancel()
+
+
+def _compilers() -> int:
+    """Return the number of threads that compile at the same time."""
+    return max(host_threads(None) // 2, 1)
+
+
+def _load(module: ModuleType, block: int, device: torch.device) -> None:
+    wp.load_module(module, device=str(device), block_dim=block if device.type == "cuda" else None)
+
+
+_background: dict[str, threading.Thread] = {}  # by name of the module
+
+
+def _begin_compiling(modules: Sequence[ModuleType], device: torch.device, soon: Sequence[ModuleType]) -> None:
+    """Say that modules are being compiled, and compile those that come next in the background."""
+    names = ", ".join(dict.fromkeys(repr(module.__name__.rpartition(".")[2]) for module in modules))
+    logger.warning(
+        "Compiling the kernels %s for %s; this happens once on a machine and takes some seconds ...", names, device
+    )
+    for module in soon if _compilers() > len(modules) else ():
+
+        def load(module: ModuleType = module) -> None:
+            with suppress(Exception):  # whoever needs the module loads it again, and gets the error
+                _load(module, BLOCK, device)
+
+        if module.__name__ not in _background:
+            # A daemon: a run that ends before does not wait for it.
+            _background[module.__name__] = threading.Thread(target=load, name="ludus-kernels", daemon=True)
+            _background[module.__name__].start()
+
+
+def _wait_for_background(names: Iterable[str]) -> None:
+    for name in names:
+        thread = _background.pop(name, None)
+        if thread is not None:
+            thread.join()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +242,7 @@ class SizedKernel:
     kernel: Any  # the kernel; its last argument is the index of its first element
     inputs: Sequence[Any]  # its other arguments
     elements: int  # how many elements there are
-    block: int = 256  # threads that a multiprocessor starts and ends together
+    block: int = BLOCK  # threads that a multiprocessor starts and ends together
 
     def record(self, device: torch.device) -> Any:  # noqa: ANN401 - a Warp launch has no static type
         """Record the launch."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ludus.envs.base import BatchedEnv, EnvRequest
     from ludus.envs.display import BrowserGame, Display, ReplayView
     from ludus.envs.settings import EnvSettings
-    from ludus.envs.world_parts import EpisodeMetrics, SimBench, StyleLabels
+    from ludus.envs.world_parts import EpisodeMetrics, SimBench, Speedrun, StyleLabels
 
 T = TypeVar("T")
 Lazy: TypeAlias = str | T  # the thing itself, or `package.module:name`
@@ -70,6 +70,7 @@ class World:
             scripts bring their own physics.
         styles: What the strategy analysis knows about opponents that switch styles, and about observation fields.
         bench: What `ludus bench` measures.
+        speedrun: The score of `ludus speedrun`.
         commands: Extra commands as Typer apps or functions, by name: `motion` becomes `ludus motion`,
             `bench vision` a subcommand of `ludus bench`.
         checks: Checks of `ludus doctor --install`, by name: functions that return what they found, or raise a
@@ -91,6 +92,7 @@ class World:
     browser: "Lazy[BrowserGame] | None" = None
     styles: "Lazy[StyleLabels] | None" = None
     bench: "Lazy[SimBench] | None" = None
+    speedrun: "Lazy[Speedrun] | None" = None
     commands: Mapping[str, Lazy[Callable[..., Any]]] = field(default_factory=lambda: _NOTHING)
     checks: Mapping[str, Lazy[Callable[[], str]]] = field(default_factory=lambda: _NOTHING)
 

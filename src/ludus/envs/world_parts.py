@@ -198,6 +198,17 @@ class SimBench:
     learn: Mapping[str, Mapping[str, LearnCase]] = field(default_factory=lambda: MappingProxyType({}))
 
 
+@dataclass(frozen=True, slots=True)
+class Speedrun:
+    """The score that `ludus speedrun` trains for, as fast as possible."""
+
+    score: str  # `evaluation.score`, such as `mean_win_rate`
+    target: float  # at least
+    goal: str  # the same in words, such as `95 % over all bots`
+    preset: str | None = None  # the recipe; None for the preset of `ludus train`
+    overrides: tuple[str, ...] = ()  # settings of evaluations that the preset does not have, as `key=value`
+
+
 def gymnasium_yardstick(env_id: str) -> Yardstick:
     """Make one Gymnasium environment with random actions."""
     env = gym.make(env_id)

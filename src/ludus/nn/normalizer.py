@@ -73,7 +73,7 @@ def _moments(rows: Tensor) -> dict[str, Tensor]:
     """Return count, mean and sum of squared deviations of `(rows, features)` float64; zeros without any row."""
     count = torch.full((), float(rows.shape[0]), dtype=torch.float64, device=rows.device)
     if rows.shape[0] == 0:
-        return {"count": count, "mean": rows.sum(dim=0), "squares": rows.sum(dim=0)}
+        return {"count": count, "mean": rows.new_zeros(rows.shape[1]), "squares": rows.new_zeros(rows.shape[1])}
     mean = rows.mean(dim=0)
     return {"count": count, "mean": mean, "squares": (rows - mean).square_().sum(dim=0)}
 

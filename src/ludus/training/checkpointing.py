@@ -4,10 +4,12 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from pydantic import ConfigDict
 from torch import Tensor
 
@@ -79,13 +81,8 @@ class Checkpoints:
         self._total_env_steps = config.total_env_steps
         self._keep = config.checkpoints.keep
 
-    def save(self, name: str, saved: Saved, policy: Policy, settings: Mapping[str, Any]) -> Path:
-        """Save under a name; `settings` are those of the world in which the agent is evaluated at present.
-
-        Raises:
-            StoreFullError: The disk is full; the checkpoints before it are intact.
-            StoreError: Writing failed otherwise; likewise.
-        """
+    def encode(self, saved: Saved, policy: Policy, settings: Mapping[str, Any]) -> Checkpoint:
+        """Return what `save` writes; `settings` are those of the world in which the agent is evaluated at present."""
         agent = agent_checkpoint(policy.spec, policy.config, saved.state.tensors["policy"], settings)
         training: JSON = {
             "format": FORMAT,
@@ -95,11 +92,19 @@ class Checkpoints:
             "rollbacks": saved.rollbacks,
             "offsets": dict(saved.offsets),
         }
-        checkpoint = Checkpoint(
+        return Checkpoint(
             {**saved.state.tensors, **agent.tensors, **{_part(rank): part for rank, part in enumerate(saved.parts, 1)}},
             {**agent.documents, "config": self._config, "training": training},
         )
-        return self._store.save(name, saved.counters.env_steps, checkpoint)
+
+    def save(self, name: str, env_steps: int, checkpoint: Checkpoint) -> Path:
+        """Save under a name.
+
+        Raises:
+            StoreFullError: The disk is full; the checkpoints before it are intact.
+            StoreError: Writing failed otherwise; likewise.
+        """
+        return self._store.save(name, env_steps, checkpoint)
 
     def prune(self, keep: int) -> list[str]:
         """Delete all but the newest `keep` periodic checkpoints and return their names."""
@@ -206,21 +211,27 @@ class SnapshotStore:
         self._waiting: dict[str, tuple[int, Checkpoint]] = {}
 
     def take(self, name: str, env_steps: int, state: Mapping[str, Tensor]) -> None:
-        """Take a snapshot of the games that are played at present, which `flush` saves."""
+        """Take a snapshot of the games that are played at present, which `save` writes."""
         policy = self._components.policy
         agent = agent_checkpoint(policy.spec, policy.config, state, self._components.settings)
         self._waiting[name] = (env_steps, agent)
 
-    def flush(self) -> None:
-        """Save what was taken; what a full disk refuses stays until the next time.
+    def waiting(self) -> dict[str, tuple[int, Checkpoint]]:
+        """Return what was taken and is yet to be saved, with tensors in host memory."""
+        self._waiting = {name: (env_steps, on_host(agent)) for name, (env_steps, agent) in self._waiting.items()}
+        return dict(self._waiting)
+
+    def save(self, waiting: Mapping[str, tuple[int, Checkpoint]]) -> None:
+        """Save what `waiting` returned, also while more is taken; what a full disk refuses stays until the next time.
 
         Raises:
             StoreFullError: The disk is full.
             StoreError: Writing failed otherwise.
         """
-        for name, (env_steps, agent) in list(self._waiting.items()):
-            self._store.save(name, env_steps, agent)
-            del self._waiting[name]
+        for name, taken in waiting.items():
+            self._store.save(name, *taken)
+            if self._waiting.get(name) is taken:
+                del self._waiting[name]
 
     def has_first(self) -> bool:
         """Return whether the league has the snapshot that it takes by itself when there is no other opponent."""
@@ -265,6 +276,23 @@ def stored_config(folder: Path) -> TrainConfig | None:
     """
     stored = CheckpointStore(folder / CHECKPOINTS_FOLDER, keep=1, report=_report).latest_valid()
     return None if stored is None else TrainConfig.from_json(stored.checkpoint.documents.get("config"))
+
+
+def on_host(checkpoint: Checkpoint, *, copy: bool = False) -> Checkpoint:
+    """Return the same checkpoint in host memory, with tensors and documents of its own if it is a `copy`.
+
+    Tensors of a GPU are copied side by side, and waited for once. This is done before another thread writes them: while
+    a CUDA graph is recorded, no other thread may call CUDA.
+    """
+    devices = {tensor.device for group in checkpoint.tensors.values() for tensor in group.values()}
+    tensors = {
+        part: {name: tensor.to("cpu", non_blocking=True, copy=copy) for name, tensor in group.items()}
+        for part, group in checkpoint.tensors.items()
+    }
+    for device in devices:
+        if device.type == "cuda":
+            torch.cuda.current_stream(device).synchronize()
+    return Checkpoint(tensors, deepcopy(checkpoint.documents) if copy else checkpoint.documents)
 
 
 def is_due(config: CheckpointConfig, before: Counters, after: Counters) -> bool:

@@ -128,6 +128,9 @@ class EvaluationConfig(_Frozen):
             plays the games of the current phase, and the best agent is then selected again in every phase with its own
             games.
         matches: Matches per opponent and mode; episodes per scenario, or in a world without opponents.
+        few_matches: Matches per opponent and mode that are played first, with other seeds: an agent that clearly loses
+            more than it wins, by the interval of its mean win rate, plays no more, and its rows say how many they were.
+            None plays all `matches` at once, as worlds without winners always do.
         best_of: Matches of a set, over which agents keep their memory; `matches` is rounded up to whole sets. Rows then
             have the score by match number, such as `win_rate_match_1`, and `win_rate_gain`, last minus first match.
             None is `league.best_of`.
@@ -139,6 +142,9 @@ class EvaluationConfig(_Frozen):
         tolerance: A later agent replaces the best one if its score is lower by no more than this: matches are noisy,
             and progress against past selves may not show here.
         sooner: Evaluation intervals that depend on how good the agent is; None keeps `every_env_steps`.
+        max_share: Largest share of the run's time that evaluations take on a GPU: one that would take more is put off
+            until it does not, except the last. None puts off none. On the CPU, and in a run of several processes, none
+            is put off either: there equal seeds give equal runs, however fast the machine is.
         converged: Numbers of the first row and their lower bounds. The env steps of the first evaluation that reaches
             all of them are recorded as `steps_to_convergence`.
     """
@@ -149,12 +155,14 @@ class EvaluationConfig(_Frozen):
     settings: dict[str, Any] = Field(default_factory=dict)
     modes: dict[Annotated[str, Field(min_length=1)], dict[str, Any]] | None = Field(default=None, min_length=1)
     matches: int = Field(default=50, ge=1, le=MAX_MATCHES)
+    few_matches: int | None = Field(default=None, ge=2, le=MAX_MATCHES)
     best_of: int | None = Field(default=None, ge=1, le=MOST_MATCHES_A_SET)
     seed: int = Field(default=1_000_003, ge=0, lt=2**63)
     deterministic: bool = False
     score: str = Field(default=MEAN_WIN_RATE, min_length=1)
     tolerance: float = Field(default=0.0, ge=0.0)
     sooner: SoonerConfig | None = None
+    max_share: float | None = Field(default=0.1, gt=0.0, lt=1.0)
     converged: dict[str, float] | None = Field(default=None, min_length=1)
 
     def numbers(self) -> tuple[str, ...]:

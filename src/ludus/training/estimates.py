@@ -70,7 +70,7 @@ def estimate_memory(config: TrainConfig, components: Components, dry_run: DryRun
     memory, parameters = _bytes(components.policy.initial(1).values()), _bytes(components.policy.state().values())
     plays_itself = components.opponents is not None and components.opponents.pool is not None
     others_memory = (num_envs * spec.seats - rows) * memory if plays_itself else 0
-    game = game_bytes(components)
+    game, is_on_host = game_bytes(components), components.policy.device.type == "cpu"
     games = num_envs * game
     parts = {
         **own.parts,
@@ -80,6 +80,8 @@ def estimate_memory(config: TrainConfig, components: Components, dry_run: DryRun
         "opponents' memories": others_memory,
         # The loop keeps the last finite state, and holds it until it has made the next.
         "states to go back to": 2 * (own.state + others_memory + games),
+        # The copy that another thread writes is in host memory.
+        "checkpoint": own.state + others_memory + games if is_on_host and not learner.live_groups else 0,
         "evaluation": evaluation_games(config, spec) * (game + spec.seats * memory),
     }
     if plays_itself and config.league.exploiter is not None:  # its own learner, beside the run's

@@ -7,16 +7,19 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ludus.core.intervals import Interval, mean_of_intervals
+from ludus.core.random import stream_hash
 from ludus.core.state import Count, StateModel
 from ludus.envs.base import EnvSpec
 from ludus.envs.world_parts import choose_scenarios
 from ludus.evaluation.evaluate import Evaluation, evaluate
-from ludus.evaluation.matches import Progress
+from ludus.evaluation.matches import Progress, partial_progress
 from ludus.policies.policy import Policy
 from ludus.training.callbacks import Counters, Evaluated
 from ludus.training.config import LOWEST_WIN_RATE, MEAN_WIN_RATE, EvaluationConfig, PlateauConfig, TrainConfig
 
 STEPS_TO_CONVERGENCE = "steps_to_convergence"
+_STREAM_FEW = 0xFE3B
 
 
 class EvaluationState(StateModel):
@@ -36,7 +39,8 @@ class EvaluationState(StateModel):
 class EvaluationCallback:
     """Evaluates the policy on its own games, and remembers the best score."""
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: TrainConfig, *, max_share: float | None = None) -> None:
+        """Begin without a score; evaluations take at most `max_share` of the time, if that is not None."""
         self._config, self._world, self._modes = config.evaluation, config.world.name, config.judged_modes()
         self._names_modes, self._best_of = config.names_modes, config.evaluated_best_of
         self._plateau = config.guard.plateau
@@ -45,13 +49,24 @@ class EvaluationCallback:
         self.every_env_steps = 1 if self._config is None else self._config.every_env_steps  # at present
         self.steps_to_convergence: int | None = None  # env steps at the first evaluation in which it had converged
         self.warnings: tuple[str, ...] = ()  # of the last evaluation
+        self._max_share = max_share
+        self._trained_s = self._evaluated_s = self._last_s = 0.0  # of iterations, all evaluations, the last one
+        self._wanted_at: int | None = None  # env steps at which an evaluation came due that is put off
 
-    def pass_steps(self, before: Counters, after: Counters, *, is_last: bool) -> bool:
+    def pass_steps(self, before: Counters, after: Counters, *, is_last: bool, elapsed_s: float = 0.0) -> bool:
         """Record an iteration that moved the counters; return whether an evaluation is due, always after the last."""
+        self._trained_s += elapsed_s
         if self._config is not None:
             every = self.every_env_steps
-            self.is_due = is_last or before.env_steps // every < after.env_steps // every
+            if self._wanted_at is None and before.env_steps // every < after.env_steps // every:
+                self._wanted_at = after.env_steps
+            self.is_due = is_last or (self._wanted_at is not None and self._is_affordable())
         return self.is_due
+
+    def _is_affordable(self) -> bool:
+        """Return whether an evaluation as long as the last one keeps all of them within their share of the time."""
+        evaluated_s = self._evaluated_s + self._last_s
+        return self._max_share is None or evaluated_s <= self._max_share * (self._trained_s + evaluated_s)
 
     def begin_games(self) -> None:
         """Drop the best score if it is from other games than those evaluated from now on."""
@@ -86,11 +101,7 @@ class EvaluationCallback:
         config = self._config
         assert config is not None  # noqa: S101 - it was due
         started_s = time.perf_counter()
-        result = evaluate(
-            policy, config.opponents, scenarios=config.scenarios, modes=self._modes, world=self._world,
-            config=None if self._modes else settings or None, matches=config.matches, best_of=self._best_of,
-            seed=config.seed, deterministic=config.deterministic, progress=progress,
-        )  # fmt: skip
+        result = self._play(policy, config, settings, progress)
         self.warnings = result.warnings
         first = Evaluation(result.world, result.rows[:1], result.seconds)
         numbers = {name: first.mean(name) for name in config.numbers()}
@@ -100,16 +111,37 @@ class EvaluationCallback:
         self.since_best = 0 if score > self.best + improvement else self.since_best + 1
         self.best = score if score > self.best else self.best  # a score that is no number is never the best
         self.every_env_steps = cadence(config, numbers)
-        messages = self._note_convergence(numbers, counters)
+        messages = self._note_convergence(numbers, counters) + self._note_delay(counters)
         rows = tuple(result.as_json()["opponents"])
         if self._names_modes and not self._modes:  # whatever the phase is, all rows of the run have the same columns
             mode = {"mode": result.mode, "side": result.mode}
             rows = tuple({"opponent": row["opponent"]} | mode | row for row in rows)
         judged_by = config.score if config.score in numbers else result.judged_by
-        seconds = time.perf_counter() - started_s
+        seconds = self._last_s = time.perf_counter() - started_s
+        self._evaluated_s += seconds
         return Evaluated(
             counters, rows, score, is_best, judged_by, self.milestones, messages, seconds, self.every_env_steps
         )
+
+    def _play(
+        self, policy: Policy, config: EvaluationConfig, settings: Mapping[str, Any], progress: Progress
+    ) -> Evaluation:
+        """Play few matches if they show that the agent is clearly bad, else all."""
+
+        def play(matches: int, seed: int, progress: Progress) -> Evaluation:
+            return evaluate(
+                policy, config.opponents, scenarios=config.scenarios, modes=self._modes, world=self._world,
+                config=None if self._modes else settings or None, matches=matches, best_of=self._best_of, seed=seed,
+                deterministic=config.deterministic, progress=progress,
+            )  # fmt: skip
+
+        few, parts = config.few_matches, 1
+        if few is not None and few < config.matches and len(set(policy.spec.teams)) > 1:
+            parts = 2
+            first = play(few, stream_hash(config.seed, few, _STREAM_FEW), partial_progress(progress, 0, parts))
+            if is_clearly_bad(first):
+                return first
+        return play(config.matches, config.seed, partial_progress(progress, parts - 1, parts))
 
     @property
     def milestones(self) -> dict[str, int | None]:
@@ -127,6 +159,13 @@ class EvaluationCallback:
         self.steps_to_convergence = counters.env_steps
         reached = ", ".join(f"{name} {numbers[name]:.4g}" for name in wanted)
         return (f"converged at {counters.env_steps:,} env steps: {reached}",)
+
+    def _note_delay(self, counters: Counters) -> tuple[str, ...]:
+        """Forget since when the evaluation was due, and return a message if it was put off."""
+        late = 0 if self._wanted_at is None else counters.env_steps - self._wanted_at
+        self._wanted_at = None
+        share = f"at most {self._max_share:.0%} of the time (evaluation.max_share)" if self._max_share else ""
+        return (f"the evaluation was put off by {late:,} env steps: all of them take {share}",) if late else ()
 
     def plateau(self) -> PlateauConfig | None:
         """Return what to do about a plateau if there is one since the last evaluation, else None."""
@@ -156,6 +195,15 @@ class EvaluationCallback:
         self.since_best, self.is_due = saved.since_best, saved.is_due
         self.every_env_steps = saved.every_env_steps or self.every_env_steps
         self.steps_to_convergence = saved.steps_to_convergence
+
+
+def is_clearly_bad(result: Evaluation) -> bool:
+    """Return whether an agent loses more matches than it wins: the interval of its mean win rate ends below a half."""
+    if result.mean_win_rate is None:
+        return False
+    columns = ("win_rate", "win_rate_low", "win_rate_high")
+    intervals = [Interval(*(float(row[name]) for name in columns)) for row in result.rows]
+    return mean_of_intervals(intervals).high < 0.5
 
 
 def score_of(result: Evaluation, config: EvaluationConfig) -> float:

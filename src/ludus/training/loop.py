@@ -7,7 +7,8 @@ and only the first writes. They synchronise through `processes`; a single proces
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,16 @@ from ludus.store import step_name
 from ludus.training.adaptive_curriculum import IterationEvents
 from ludus.training.agent_opponents import keep_agent_opponents
 from ludus.training.callbacks import BaseCallback, CallbackList, Counters, Iteration
-from ludus.training.checkpointing import FINAL, Checkpoints, Saved, SnapshotStore, collect_parts, hand_out, is_due
+from ludus.training.checkpointing import (
+    FINAL,
+    Checkpoints,
+    Saved,
+    SnapshotStore,
+    collect_parts,
+    hand_out,
+    is_due,
+    on_host,
+)
 from ludus.training.components import START, Components, RunState
 from ludus.training.config import TrainConfig
 from ludus.training.curriculum_callback import CurriculumCallback, saved_phase_start
@@ -94,6 +104,8 @@ class Trainer:
         self._faults_in_a_row = self._in_rollout = 0
         self._csv: CsvLogger | None = None
         self._open = ExitStack()
+        self._writer = ThreadPoolExecutor(1, "ludus-checkpoints")  # one write at a time
+        self._saving: tuple[Future[Path], Counters] | None = None  # the write begun last, and of which state it is
         self._processes = ProcessGroup.join(self._run.process, self._run.device)
         self._callbacks = CallbackList(callbacks if self._processes.is_writer else ())
         self._callbacks.attach(self)
@@ -119,7 +131,10 @@ class Trainer:
         self.components = Components(self._run, phase_start, folder)
         self._open.callback(self.components.close)
         self.curriculum_callback = CurriculumCallback(self.config, self.components)
-        self.evaluator = EvaluationCallback(self.config)
+        # Where equal seeds give equal runs, no clock decides anything; several processes would have to agree on one.
+        has_clock = processes.process.count == 1 and self.components.policy.device.type != "cpu"
+        evaluation = self.config.evaluation if has_clock else None
+        self.evaluator = EvaluationCallback(self.config, max_share=evaluation.max_share if evaluation else None)
         self._strategy = StrategyLog(self.components, self.config.monitoring.strategy_every_iterations)
         self._resources = ResourceWatch(self.config.guard, folder)
         self._snapshots = SnapshotStore(folder, self.components)
@@ -127,6 +142,7 @@ class Trainer:
             self._snapshots.give_back(saved.state.course.get("league"))
             self._load(saved.state)
         matches = processes.together(partial(self._open_records, folder, saved) if processes.is_writer else lambda: "")
+        self._open.callback(self._writer.shutdown)  # before the tables are closed, which it makes durable
         if saved is None:
             self._snapshots.take_first()
         if processes.is_writer:
@@ -211,7 +227,7 @@ class Trainer:
             self._may_break_off = may_break_off
 
     def save(self, name: str, *, must: bool = False) -> Path | None:
-        """Save the last finite state and return its folder.
+        """Save the last finite state and return its folder once it is written.
 
         A failed write is logged as a warning and None returned: training continues, earlier checkpoints are intact,
         and the next one that is due is the next try. With `must` the error is raised. All processes call this;
@@ -230,25 +246,70 @@ class Trainer:
         return self._processes.together(partial(self._save, name, parts, must))
 
     def _save(self, name: str, parts: tuple[Mapping[str, Tensor], ...], must: bool) -> Path | None:
+        self._begin_save(name, parts, is_copy=False)
+        return self._end_save(must=must)
+
+    def _save_in_background(self, name: str) -> None:
+        """Save the last finite state while the run continues; what became of it is told by `_end_save`."""
+        if self.components.learner.live_groups:  # too large for a copy
+            self.save(name)
+            return
+        parts = collect_parts(self._processes, self._finite)
+        self._processes.together(partial(self._begin_save, name, parts, is_copy=True))
+
+    def _begin_save(self, name: str, parts: tuple[Mapping[str, Tensor], ...], *, is_copy: bool) -> None:
+        """Begin to write the last finite state once the write before has ended; the run continues only with a copy."""
         if self._csv is None:
-            return None
+            return
+        self._end_save()
         self._tell_activity(f"saving the checkpoint {name}")
         try:
-            self._snapshots.flush()  # before the checkpoint that refers to them
-            saved = Saved(self._finite, self.counters, self.rollbacks, self._csv.sync(), parts)
-            settings = self.config.judged_settings(saved_phase_start(self._finite.course, self.config).phase)
-            folder = self._checkpoints.save(name, saved, self.components.policy, settings)
-            self._snapshots.prune(self._checkpoints.snapshots())
+            self._saving = self._writer.submit(self._prepare_save(name, parts, self._csv, is_copy)), self.counters
+        except StoreError as error:
+            self._saving = Future(), self.counters
+            self._saving[0].set_exception(error)
+
+    def _prepare_save(
+        self, name: str, parts: tuple[Mapping[str, Tensor], ...], csv: CsvLogger, is_copy: bool
+    ) -> Callable[[], Path]:
+        """Return what writes the last finite state, and all that it refers to, on another thread."""
+        snapshots, checkpoints = self._snapshots, self._checkpoints
+        saved = Saved(self._finite, self.counters, self.rollbacks, csv.flush(), parts)
+        settings = self.config.judged_settings(saved_phase_start(self._finite.course, self.config).phase)
+        checkpoint = checkpoints.encode(saved, self.components.policy, settings)
+        if is_copy:
+            checkpoint = on_host(checkpoint, copy=True)
+        waiting = snapshots.waiting()
+
+        def write() -> Path:
+            snapshots.save(waiting)  # before the checkpoint that refers to them, like the tables
+            csv.fsync()
+            folder = checkpoints.save(name, saved.counters.env_steps, checkpoint)
+            snapshots.prune(checkpoints.snapshots())
+            return folder
+
+        return write
+
+    def _end_save(self, *, must: bool = False) -> Path | None:
+        """Wait for the write that was begun last, notify the callbacks, and return the folder; see `save`."""
+        if self._saving is None:
+            return None
+        (written, counters), self._saving = self._saving, None
+        try:
+            folder = written.result()
         except StoreError as error:
             if must:
                 raise
             logger.warning("[WARN] %s; training continues and tries again when the next one is due", error.strerror)
             return None
-        self._callbacks.notify(lambda callback: callback.on_checkpoint(folder, self.counters))
+        self._callbacks.notify(lambda callback: callback.on_checkpoint(folder, counters))
         return folder
 
     def close(self) -> None:
-        """Close the games and the log, and leave the other processes; may be called twice."""
+        """End the writing of checkpoints, close the games and the log, and leave the other processes.
+
+        May be called twice.
+        """
         self._open.close()
 
     def __enter__(self) -> Self:
@@ -282,12 +343,12 @@ class Trainer:
             return
         self._processes.together(partial(self._report, iteration))
         is_last = self.counters.env_steps >= self.config.total_env_steps
-        if self.evaluator.pass_steps(before, self.counters, is_last=is_last):
+        if self.evaluator.pass_steps(before, self.counters, is_last=is_last, elapsed_s=iteration.elapsed_s):
             self._finite = replace(self._finite, course=self._course_state())
         self._processes.together(self._look_at_resources)
         is_wanted = not is_last and is_due(self.config.checkpoints, before, self.counters)
         if is_wanted and not self._processes.any(self._stopping):  # a run that stops saves `interrupted`
-            self.save(step_name(self.counters.env_steps))
+            self._save_in_background(step_name(self.counters.env_steps))
         self._evaluate_if_due()
 
     def _evaluate_if_due(self) -> None:
@@ -302,7 +363,7 @@ class Trainer:
         self.evaluator.every_env_steps = int(self._processes.gather_numbers([self.evaluator.every_env_steps])[0][0])
         self._finite = replace(self._finite, course=self._course_state())
         if self._processes.any(found):
-            self.save("best")
+            self._save_in_background("best")
         plateau = self.evaluator.plateau()
         if plateau is not None:
             text = f"no better score than {self.evaluator.best:.3f} in {self.evaluator.since_best} evaluations"
@@ -351,6 +412,7 @@ class Trainer:
         if shortage is None:
             return
         if shortage.is_disk:
+            self._end_save()
             text = f"{shortage.text}; deleted {len(self._checkpoints.prune(1))} old checkpoints"
             self._callbacks.message("warning", text, self.counters)
             shortage = self._resources.disk()
@@ -367,6 +429,7 @@ class Trainer:
             self._save("interrupted", (), must=True)
 
     def _report(self, iteration: Iteration) -> None:
+        self._end_save()  # written during the iteration, and told before it
         if self._csv is not None:
             self._csv.iteration(iteration)
             tables = {OPPONENTS: self._events.matches, STRATEGY: self._strategy_rows} | self._events.tables

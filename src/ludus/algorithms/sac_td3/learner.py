@@ -73,6 +73,11 @@ class OffPolicyLearner(Learner):
         return (*fixed, "replay") if self.config.checkpoint_buffer else fixed
 
     @property
+    def live_groups(self) -> tuple[str, ...]:
+        """The replay buffer, where checkpoints hold it."""
+        return ("replay",) if self.config.checkpoint_buffer else ()
+
+    @property
     def rows(self) -> LearnerBatch:
         """Which seats of which games are learned from."""
         return self.collector.rows

@@ -77,11 +77,21 @@ class AppendLog:
             StoreFullError: The disk is full.
             StoreError: Writing failed for another reason.
         """
+        offset = self.flush()
+        self.fsync()
+        return offset
+
+    def flush(self) -> int:
+        """Hand all lines to the operating system and return the offset; raise like `sync`."""
         with wrap_disk_errors(self._path):
             self._flush()
+        return self.offset
+
+    def fsync(self) -> None:
+        """Make durable what was flushed, also while another thread appends lines; raise like `sync`."""
+        with wrap_disk_errors(self._path):
             if self._descriptor >= 0:
                 os.fsync(self._descriptor)
-        return self.offset
 
     def cut_back(self, offset: int) -> None:
         """Drop the lines after `offset`: the iterations that wrote them are repeated.
@@ -223,14 +233,19 @@ class CsvLogger:
         if rows:
             self._rows(name, tuple(rows[0]), (tuple(row.values()) for row in rows))
 
-    def sync(self) -> dict[str, int]:
-        """Flush everything to disk and return the offsets, for the checkpoint that is saved next.
+    def flush(self) -> dict[str, int]:
+        """Hand everything to the operating system and return the offsets, for the checkpoint that is saved next.
 
         Raises:
             StoreFullError: The disk is full.
             StoreError: Writing failed for another reason.
         """
-        return {name: log.sync() for name, log in self._logs.items()}
+        return {name: log.flush() for name, log in self._logs.items()}
+
+    def fsync(self) -> None:
+        """Make durable what was flushed, before the checkpoint that refers to it; raise like `flush`."""
+        for log in self._logs.values():
+            log.fsync()
 
     def cut_back(self, offsets: Mapping[str, int]) -> None:
         """Drop what came after the checkpoint of these offsets: the iterations that wrote it are repeated."""

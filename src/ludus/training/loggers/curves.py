@@ -6,13 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, PercentFormatter
 from numpy.typing import NDArray
 
 from ludus.core.files import write_atomic
@@ -20,6 +16,10 @@ from ludus.core.tables import Numbers, Table, read_lines, read_table
 from ludus.core.text import row_label
 from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.loggers.progress import group_opponents
+
+# Matplotlib is imported when a picture is drawn, at the end of a run, rather than while a user waits for its start.
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_POINTS = 400  # a curve in a picture shows no more
 _MOST_PIECES = 80
@@ -65,8 +65,10 @@ def look(index: int) -> dict[str, Any]:
     return {"color": COLOURS[index % len(COLOURS)], "linestyle": _DASHES[index // len(COLOURS) % len(_DASHES)]}
 
 
-def style(axes: Axes, title: str, has_data: bool) -> None:
+def style(axes: "Axes", title: str, has_data: bool) -> None:
     """Style a panel; one without data says so."""
+    from matplotlib.ticker import EngFormatter
+
     # With y given, Matplotlib does not look for the highest tick label before it draws the title.
     axes.set_title(title, loc="left", y=1.0, fontsize=11, fontweight="bold", pad=8)
     axes.spines[["top", "right"]].set_visible(False)
@@ -83,7 +85,7 @@ def style(axes: Axes, title: str, has_data: bool) -> None:
     axes.margins(x=0.02)
 
 
-def style_twins(axes: Axes, twins: Sequence[Axes]) -> None:
+def style_twins(axes: "Axes", twins: Sequence["Axes"]) -> None:
     """Colour the left and the right axis like their curves."""
     for twin in twins:
         twin.spines[["top", "left", "bottom"]].set_visible(False)
@@ -94,7 +96,7 @@ def style_twins(axes: Axes, twins: Sequence[Axes]) -> None:
             one.spines[side].set_color(colour)
 
 
-def mark_phases(axes: Axes, starts: Sequence[tuple[float, str]], *, with_names: bool) -> None:
+def mark_phases(axes: "Axes", starts: Sequence[tuple[float, str]], *, with_names: bool) -> None:
     """Draw where phases of the curriculum begin; the first one needs no line."""
     for index, (step, name) in enumerate(starts):
         if index:
@@ -106,7 +108,7 @@ def mark_phases(axes: Axes, starts: Sequence[tuple[float, str]], *, with_names: 
             )  # fmt: skip
 
 
-def legend(axes: Axes, others: Sequence[Axes] = ()) -> None:
+def legend(axes: "Axes", others: Sequence["Axes"] = ()) -> None:
     """Name the curves of a panel beside it, if there are several."""
     handles, labels = axes.get_legend_handles_labels()
     for other in others:
@@ -134,7 +136,7 @@ _OTHERS = "others"
 _SCORES = {"win_rate": "matches won", "mean_return": "return", "mean_length": "steps"}  # and their names on the axis
 
 
-def draw_win_rates(axes: Axes, data: CurveData) -> bool:
+def draw_win_rates(axes: "Axes", data: CurveData) -> bool:
     """Share of matches won against each opponent in training."""
     steps, outcomes = data.episodes.numbers("env_steps"), data.episodes.texts("outcome")
     if not np.isin(outcomes, ("won", "lost")).any():  # a world without winners
@@ -150,7 +152,7 @@ def draw_win_rates(axes: Axes, data: CurveData) -> bool:
     return bool(groups)
 
 
-def draw_terms(axes: Axes, data: CurveData) -> bool:
+def draw_terms(axes: "Axes", data: CurveData) -> bool:
     """Draw what each reward term gives; if there are too many, the largest ones by their size."""
     steps = data.terms.numbers("env_steps")
     names = [name for name in data.terms.names if name not in ("iteration", "env_steps", "total")]
@@ -168,7 +170,7 @@ def draw_terms(axes: Axes, data: CurveData) -> bool:
     return bool(largest)
 
 
-def draw_evaluations(axes: Axes, data: CurveData) -> bool:
+def draw_evaluations(axes: "Axes", data: CurveData) -> bool:
     """Share of evaluation matches won against each opponent, or else the score, in each scenario."""
     table, groups = data.evaluations, opponent_groups(data)
     outcome = judged_by(table)
@@ -192,7 +194,7 @@ def draw_evaluations(axes: Axes, data: CurveData) -> bool:
     return bool(known)
 
 
-def draw_score(axes: Axes, data: CurveData) -> bool:
+def draw_score(axes: "Axes", data: CurveData) -> bool:
     """The score by which the best agent is kept."""
     steps, scores = data.evaluations.numbers("env_steps"), data.evaluations.numbers("score")
     known = np.isfinite(scores) & np.isfinite(steps)
@@ -205,7 +207,7 @@ def draw_score(axes: Axes, data: CurveData) -> bool:
     return bool(len(when))
 
 
-def draw_ratings(axes: Axes, data: CurveData) -> bool:
+def draw_ratings(axes: "Axes", data: CurveData) -> bool:
     """Live ratings of the learner: Elo at the left, openskill, whose numbers are far smaller, at the right."""
     drawn = False
     for kind, title, first in (("rating_elo", "Elo", 0), ("rating_openskill", "openskill", 5)):
@@ -217,7 +219,7 @@ def draw_ratings(axes: Axes, data: CurveData) -> bool:
     return drawn
 
 
-def draw_update(axes: Axes, data: CurveData) -> bool:
+def draw_update(axes: "Axes", data: CurveData) -> bool:
     """Draw how well values explain returns, and how much was clipped."""
     drawn = _draw_pair(axes, data, ("explained_variance", "explained variance"), ("clip_fraction", "clipped"))
     if _has(data, "explained_variance") and axes.get_ylim()[0] < -1.0:
@@ -263,7 +265,7 @@ def judged_by(table: Table) -> str:
     return "win_rate" if "win_rate" in known else next(same, fallback)
 
 
-def _draw_episodes(axes: Axes, data: CurveData, column: str, metric: str, colour: str) -> bool:
+def _draw_episodes(axes: "Axes", data: CurveData, column: str, metric: str, colour: str) -> bool:
     """Draw the mean, and the middle 80 % of the episodes."""
     x, mean, low, high = band(data.episodes.numbers("env_steps"), data.episodes.numbers(column))
     if not len(x):
@@ -273,7 +275,7 @@ def _draw_episodes(axes: Axes, data: CurveData, column: str, metric: str, colour
     return True
 
 
-def _draw_pair(axes: Axes, data: CurveData, left: tuple[str, str], right: tuple[str, str]) -> bool:
+def _draw_pair(axes: "Axes", data: CurveData, left: tuple[str, str], right: tuple[str, str]) -> bool:
     """Draw two metrics with their names, one on the left axis and the other on the right."""
     drawn = _draw_metrics(axes, data, [(*left, COLOURS[0])])
     if not _has(data, right[0]):
@@ -281,7 +283,7 @@ def _draw_pair(axes: Axes, data: CurveData, left: tuple[str, str], right: tuple[
     return _draw_metrics(axes.twinx() if drawn else axes, data, [(*right, COLOURS[5])])
 
 
-def _draw_metrics(axes: Axes, data: CurveData, curves: Sequence[tuple[str, str, str]]) -> bool:
+def _draw_metrics(axes: "Axes", data: CurveData, curves: Sequence[tuple[str, str, str]]) -> bool:
     drawn = [(name, label, colour) for name, label, colour in curves if _has(data, name)]
     for name, label, colour in drawn:
         steps, values = data.metrics.numbers("env_steps"), data.metrics.numbers(name)
@@ -292,13 +294,13 @@ def _draw_metrics(axes: Axes, data: CurveData, curves: Sequence[tuple[str, str, 
     return bool(drawn)
 
 
-def _note_left_out(axes: Axes, count: int, which: str) -> None:
+def _note_left_out(axes: "Axes", count: int, which: str) -> None:
     """Say in the legend how many curves are not drawn; they are those of higher or smaller values."""
     if count:
         axes.plot([], [], " ", label=f"{count} {which} ones not drawn")
 
 
-def _line(axes: Axes, points: tuple[Numbers, Numbers], style: Mapping[str, Any], label: str) -> None:
+def _line(axes: "Axes", points: tuple[Numbers, Numbers], style: Mapping[str, Any], label: str) -> None:
     """Draw a curve; one of few points has them marked, as a single one would not be seen."""
     marker = "o" if len(points[0]) < 8 else None
     axes.plot(*points, **style, label=label, linewidth=1.6, marker=marker, markersize=3.5)
@@ -317,7 +319,9 @@ def _window(steps: Numbers) -> int:
     return max(len(steps) // 25, 1)
 
 
-def _as_share(axes: Axes) -> None:
+def _as_share(axes: "Axes") -> None:
+    from matplotlib.ticker import PercentFormatter
+
     axes.set_ylim(-0.02, 1.02)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
@@ -327,7 +331,7 @@ _SIZE_INCHES, _DOTS_AN_INCH, _COLUMNS = (15.5, 21.0), 110, 2
 _TOP_INCHES, _BOTTOM_INCHES, _SIDE_INCHES, _BETWEEN_INCHES = 0.4, 0.3, 0.65, 1.3
 _TITLE_INCHES, _TICKS_INCHES, _LEGEND_INCHES = 0.4, 0.32, 0.18  # above a panel, below it, and per row of its legend
 
-Draw: TypeAlias = Callable[[Axes, CurveData], bool]
+Draw: TypeAlias = Callable[["Axes", CurveData], bool]
 
 draw_reward = partial(_draw_episodes, column="r", metric="episode_return", colour=COLOURS[0])
 draw_length = partial(_draw_episodes, column="l", metric="episode_length", colour=COLOURS[2])
@@ -361,6 +365,9 @@ class CurvesLogger(BaseCallback):
 
 def draw_curves(run_folder: Path) -> Path:
     """Draw `training_curves.png` from the tables in a run folder and return its path; any of them may be missing."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     data = read_run(run_folder)
     figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_AN_INCH, facecolor="white")
     FigureCanvasAgg(figure)  # draws into memory, whatever screen there is
@@ -399,12 +406,12 @@ def _place_panels(grid: NDArray[Any]) -> None:
         top -= used
 
 
-def _legend_rows(axes: Axes) -> int:
+def _legend_rows(axes: "Axes") -> int:
     names = axes.get_legend()
     return 0 if names is None else math.ceil(len(names.get_texts()) / _LEGEND_COLUMNS)
 
 
-def _draw_panel(axes: Axes, title: str, draw: Draw, data: CurveData, phases: Sequence[tuple[float, str]]) -> None:
+def _draw_panel(axes: "Axes", title: str, draw: Draw, data: CurveData, phases: Sequence[tuple[float, str]]) -> None:
     has_data = draw(axes, data)
     twins = [twin for twin in axes.get_shared_x_axes().get_siblings(axes) if twin is not axes]
     style(axes, title, has_data)

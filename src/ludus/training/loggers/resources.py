@@ -96,6 +96,7 @@ class ResourcesLogger(BaseCallback):
         self._process = psutil.Process()
         self._clock = clock
         self._parts_s = dict.fromkeys(PARTS, 0.0)
+        self._until_checkpoint_s = 0.0  # from the callback before to that of a checkpoint, since the last iteration
         self._started_s = self._last_row_s = self._last_event_s = clock()
 
     def on_training_start(self, counters: Counters) -> None:
@@ -103,8 +104,16 @@ class ResourcesLogger(BaseCallback):
         self._started_s = self._last_row_s = self._last_event_s = self._clock()
 
     def on_iteration(self, iteration: Iteration) -> None:
-        """Add the iteration's times; the rest of the time since the last callback is logging."""
-        passed_s = self._pass()
+        """Add the iteration's times; the rest of the time since the last callback is logging, and checkpoints.
+
+        A checkpoint that was written during the iteration is told right before it, one that the run waited for
+        before the iteration began.
+        """
+        passed_s, waited_s = self._pass(), self._until_checkpoint_s
+        if waited_s and passed_s < iteration.elapsed_s:
+            passed_s, waited_s = passed_s + iteration.elapsed_s, max(waited_s - iteration.elapsed_s, 0.0)
+        self._parts_s["checkpoints"] += waited_s
+        self._until_checkpoint_s = 0.0
         for name, seconds in iteration.times_s.items():
             self._parts_s[name if name in self._parts_s else "other"] += seconds
         self._parts_s["other"] += max(iteration.elapsed_s - sum(iteration.times_s.values()), 0.0)
@@ -114,11 +123,14 @@ class ResourcesLogger(BaseCallback):
             self._write(iteration.counters)
 
     def on_checkpoint(self, folder: Path, counters: Counters) -> None:
-        """Count the time since the last callback as that of the checkpoint.
+        """Count the time since the last callback as that of the checkpoint, without an iteration in the same time.
 
         Before `interrupted` it may have been an iteration that was broken off.
         """
-        self._parts_s["other" if folder.name == _INTERRUPTED else "checkpoints"] += self._pass()
+        if folder.name == _INTERRUPTED:
+            self._parts_s["other"] += self._pass()
+        else:
+            self._until_checkpoint_s += self._pass()
 
     def on_evaluation(self, evaluated: Evaluated) -> None:
         """Count the time since the last callback as that of the evaluation."""
@@ -126,6 +138,7 @@ class ResourcesLogger(BaseCallback):
 
     def on_training_end(self, counters: Counters) -> None:
         """Write the remaining times as the last row, if there are any, and close the file."""
+        self._parts_s["checkpoints"] += self._until_checkpoint_s
         if any(self._parts_s.values()):
             self._write(counters)
         self._log.close()

@@ -16,4 +16,5 @@ WORLD = World(
     browser="ludus.worlds.brawl.display:BROWSER",
     styles="ludus.worlds.brawl.styles:STYLES",
     bench="ludus.worlds.brawl.bench:BENCH",
+    speedrun="ludus.worlds.brawl.bench:SPEEDRUN",
 )

@@ -1,6 +1,6 @@
 """What `ludus bench` measures of Brawl: game steps beside CartPole, and learning with three kinds of policy."""
 
-from ludus.envs.world_parts import LearnCase, SimBench, cartpole
+from ludus.envs.world_parts import LearnCase, SimBench, Speedrun, cartpole
 
 _MLP = {"net_arch": {"pi": [128, 128], "vf": [128, 128]}, "activation": "tanh"}
 _LSTM = {"net_arch": {"pi": [64, 64], "vf": [64, 64]}, "recurrent": {"kind": "lstm", "size": 256}}
@@ -29,3 +29,5 @@ BENCH = SimBench(
         },
     },
 )
+
+SPEEDRUN = Speedrun("mean_win_rate", 0.95, "95 % over all bots", "quick")

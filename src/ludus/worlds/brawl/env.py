@@ -20,6 +20,7 @@ from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import TiledKernel, struct_array, struct_views, struct_words
 from ludus.worlds.brawl.bots import BOT_NAMES, HABITS_FAMILY, MEMO_WORDS, BrawlBots
 from ludus.worlds.brawl.config import BrawlConfig
+from ludus.worlds.brawl.kernels import bots as bot_kernels
 from ludus.worlds.brawl.kernels import match as match_kernels
 from ludus.worlds.brawl.kernels import reaction as reaction_kernels
 from ludus.worlds.brawl.kernels.observe import Row
@@ -136,9 +137,9 @@ class BrawlEnv(KernelEnv):
         self.launcher = warp_tools.Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
         self._allocate()
-        warp_tools.load_kernels(match_kernels, self.device)
-        if self._past:
-            warp_tools.load_kernels(reaction_kernels, self.device)
+        modules = (match_kernels, reaction_kernels) if self._past else (match_kernels,)
+        tiled = {modules[-1]: (warp_tools.BLOCK, match_kernels.OBSERVE_TILE)}
+        warp_tools.load_kernels(modules, self.device, blocks=tiled, soon=(bot_kernels,))
         self._start()
 
     def bots(self, names: Sequence[str]) -> BrawlBots:

@@ -15,6 +15,7 @@ WORLD = World(
     replay_view="ludus.worlds.mimic.display:REPLAY_VIEW",
     browser="ludus.worlds.mimic.browser:BROWSER",
     bench="ludus.worlds.mimic.bench:BENCH",
+    speedrun="ludus.worlds.mimic.bench:SPEEDRUN",
     commands={"motion": "ludus.worlds.mimic.commands:motion"},
     checks={"OpenGL": "ludus.worlds.mimic.rendering.gl:check_gl"},
 )

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from ludus.core.errors import MissingDependencyError
 from ludus.envs.base import EnvSpec
-from ludus.envs.world_parts import SimBench, Yardstick, gymnasium_yardstick
+from ludus.envs.world_parts import SimBench, Speedrun, Yardstick, gymnasium_yardstick
 
 
 def walker(spec: EnvSpec) -> Yardstick:
@@ -20,3 +20,5 @@ def walker(spec: EnvSpec) -> Yardstick:
 
 
 BENCH = SimBench(walker)
+
+SPEEDRUN = Speedrun("stable", 1.0, "20 of 20 stable walks", "walk")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ludus.core.files import temporary_folder, write_atomic
 from ludus.envs.base import EnvSpec
-from ludus.envs.world_parts import SimBench, Yardstick, cartpole
+from ludus.envs.world_parts import SimBench, Speedrun, Yardstick, cartpole
 from ludus.worlds.rocket.rules import TICK_HZ, Control
 
 _BACK_EVERY = 100  # calls
@@ -66,3 +66,8 @@ def _controls(simulator: Any, row: NDArray[np.int64]) -> Any:  # noqa: ANN401 - 
 
 
 BENCH = SimBench(rocketsim, agent_steps=True, rewards="dense")
+
+# Every row is a pair of one scripted player; matches are whole ones from a kickoff.
+SPEEDRUN = Speedrun(
+    "lowest_win_rate", 0.95, "95 % against every pair", "1v1-2v2", ("evaluation.modes={2v2: {mode: 2v2}}",)
+)

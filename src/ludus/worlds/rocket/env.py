@@ -20,6 +20,7 @@ from ludus.envs.warp_tools import SizedKernel, TiledKernel, struct_array, struct
 from ludus.worlds.rocket.actions import MIRRORED, action_space
 from ludus.worlds.rocket.bots import BOT_NAMES, RocketBots
 from ludus.worlds.rocket.config import RocketConfig
+from ludus.worlds.rocket.kernels import bots as bot_kernels
 from ludus.worlds.rocket.kernels import controls as control_kernels
 from ludus.worlds.rocket.kernels import gpu_sort as sort_kernels
 from ludus.worlds.rocket.kernels import gpu_step as gpu_kernels
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 DRIVE_BLOCK = 64  # threads per block
 REST_BLOCK = 128
+GPU_BLOCKS = (warp_tools.BLOCK, REST_BLOCK, DRIVE_BLOCK)  # all sizes in which kernels of `gpu_step` are launched
 
 VERSION = 2
 OBSERVE_KERNELS = {"compact": observe_compact, "full": observe_full}
@@ -168,8 +170,9 @@ class RocketEnv(KernelEnv):
         self.tables = structs.make_tables(self.device, self.config.setters)
         self._allocate()
         step_kernels = (sort_kernels, gpu_kernels) if runs_in_lockstep(self.device) else (match_kernels,)
-        for module in (control_kernels, *step_kernels, restart_kernels, self._observe_kernels):
-            warp_tools.load_kernels(module, self.device)
+        modules = (control_kernels, *step_kernels, restart_kernels, self._observe_kernels)
+        blocks = {gpu_kernels: GPU_BLOCKS, self._observe_kernels: (warp_tools.BLOCK, OBSERVE_TILE)}
+        warp_tools.load_kernels(modules, self.device, blocks=blocks, soon=(bot_kernels,))
         self._start()
 
     def _advance(self, actions: Tensor) -> StepResult:

@@ -17,6 +17,7 @@ from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import struct_array, struct_views, struct_words
 from ludus.worlds.roshambo.bots import BOT_NAMES, make_bots
 from ludus.worlds.roshambo.config import RoshamboConfig
+from ludus.worlds.roshambo.kernels import bots as bot_kernels
 from ludus.worlds.roshambo.kernels import match as match_kernels
 from ludus.worlds.roshambo.kernels.structs import Match, Memo, Rules, check_state
 from ludus.worlds.roshambo.openspiel import FAMILY, OpenSpielProcesses
@@ -70,7 +71,7 @@ class RoshamboEnv(KernelEnv):
         self.openspiel = OpenSpielProcesses(self)
         self.rules = self._make_rules()
         self._allocate()
-        warp_tools.load_kernels(match_kernels, self.device)
+        warp_tools.load_kernels(match_kernels, self.device, soon=(bot_kernels,))
         self._start()
 
     def bots(self, names: Sequence[str]) -> Bots:
