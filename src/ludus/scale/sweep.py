@@ -1,0 +1,429 @@
+"""Run a sweep on Ray Tune: searchers and schedulers are Tune's, runs, forks and results are ours.
+
+Tune keeps its own state as pickles in a folder that is deleted before and after; it is never read. A sweep resumes from
+`results.json` and the run folders: finished trials are told to the searcher and the scheduler, the others continue.
+"""
+
+import math
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ludus.core.errors import ConfigError
+from ludus.core.files import write_text_atomic
+from ludus.core.text import plain_text
+from ludus.scale.cluster import ray_session
+from ludus.scale.config import ASHA, PB2, SWEEP_FILE, SweepConfig, SweepPlan
+from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, distribution_of, read_results
+from ludus.scale.runs import STOP_FILE, TRIALS_FOLDER, check_target
+from ludus.scale.space import ChoiceSpace, Code, Dimension
+
+TUNE_FOLDER = ".tune"
+_SECONDS_PER_HOUR = 3600.0
+_FIRST_FAILURES = 3  # so many failed trials before any other one are a fault of the sweep
+_SAVE_EVERY_S = 1.0
+_LONGEST_REASON = 2_000
+
+Listener = Callable[[SweepResults, TrialRecord], None]
+"""Called when a trial changes its state or has a new evaluation."""
+
+
+def start_sweep(
+    plan: SweepPlan,
+    folder: Path,
+    *,
+    address: str | None = None,
+    plugins: Sequence[str] = (),
+    listener: Listener = lambda _results, _trial: None,
+) -> SweepResults:
+    """Begin a sweep in a folder and run it to its end.
+
+    Args:
+        plan: The sweep.
+        folder: Where it is written to; on a cluster a folder that all machines share.
+        address: Address of a Ray cluster; None starts one on this machine, bound to loopback.
+        plugins: Files and modules of the user's own that every trial loads.
+        listener: Notified of trials.
+
+    Raises:
+        ConfigError: The folder holds a sweep already, or the cluster cannot be reached.
+        MissingDependencyError: Ray or Optuna is not installed.
+        StoreError: The folder cannot be written.
+    """
+    check_target(folder, (SWEEP_FILE, RESULTS_FILE, TRIALS_FOLDER))
+    with ray_session(address):
+        write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
+        return _run(SweepResults(plan, folder), plugins, listener)
+
+
+def resume_sweep(
+    plan: SweepPlan,
+    folder: Path,
+    *,
+    address: str | None = None,
+    plugins: Sequence[str] = (),
+    retry_failed: bool = False,
+    listener: Listener = lambda _results, _trial: None,
+) -> SweepResults:
+    """Continue a sweep that was stopped or killed, see `start_sweep`; trials that have ended are not run again.
+
+    Args:
+        plan: The sweep of the folder, maybe with more trials or time; see `SweepPlan.changed`.
+        folder: Its folder.
+        address: Address of a Ray cluster.
+        plugins: Files and modules of the user's own that every trial loads.
+        retry_failed: Whether failed trials are continued from their last checkpoints.
+        listener: Notified of trials.
+
+    Raises:
+        FormatError: `results.json` is damaged.
+    """
+    results = read_results(plan, folder)
+    for record in results.in_state("running", *(("failed",) if retry_failed else ())):
+        record.state, record.reason = "waiting", ""
+    with ray_session(address):
+        write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
+        return _run(results, plugins, listener)
+
+
+def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> SweepResults:
+    import ray
+    from ray import tune
+
+    from ludus.scale.trainable import SweepTrial
+
+    plan, config, folder = results.plan, results.plan.config, results.folder.resolve()
+    left = config.trials - len(results.in_state("finished", "stopped", "failed"))
+    limit_s = math.inf if config.max_hours is None else config.max_hours * _SECONDS_PER_HOUR - results.earlier_s
+    if left <= 0 or limit_s <= 0.0:
+        results.is_running, results.reason = False, "" if left <= 0 else "sweep.max_hours is used up"
+        results.save()
+        return results
+    (folder / STOP_FILE).unlink(missing_ok=True)
+    shutil.rmtree(folder / TUNE_FOLDER, ignore_errors=True)
+    gpus = config.gpus_per_trial
+    if gpus is None:
+        gpus = 1.0 if ray.cluster_resources().get("GPU", 0.0) >= 1.0 and plan.base.world.device != "cpu" else 0.0
+    ends_at_s = results.started_s + limit_s
+    trainable = tune.with_resources(
+        tune.with_parameters(SweepTrial, sweep=str(folder), plugins=list(plugins), ends_at_s=ends_at_s),
+        {"cpu": config.cpus_per_trial, "gpu": gpus},
+    )
+    random.seed(config.seed + len(results.trials))  # population-based training draws from here
+    searcher, space = _searcher(results)
+    watcher = _Watcher(results, listener, ends_at_s)
+    tuner = tune.Tuner(
+        trainable,
+        param_space=space,
+        tune_config=tune.TuneConfig(
+            search_alg=searcher,
+            scheduler=_scheduler(results),
+            num_samples=left,
+            max_concurrent_trials=config.max_concurrent,
+            reuse_actors=True,
+            trial_name_creator=watcher.name_trial,
+            trial_dirname_creator=watcher.name_trial,
+        ),
+        run_config=tune.RunConfig(
+            name=TUNE_FOLDER,
+            storage_path=str(folder),
+            verbose=0,
+            callbacks=[_make_callback(watcher)],
+            stop=_make_stopper(watcher),
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+            failure_config=tune.FailureConfig(max_failures=0),
+        ),
+    )
+    try:
+        with _signals(watcher):
+            tuner.fit()
+    finally:
+        watcher.close()
+        shutil.rmtree(folder / TUNE_FOLDER, ignore_errors=True)
+    return results
+
+
+_OPEN_WATCHERS: dict[int, "_Watcher"] = {}
+
+
+def _find_watcher(key: int) -> "_Watcher":
+    return _OPEN_WATCHERS[key]
+
+
+class _Watcher:
+    """Keeps the results while Tune works, and knows when the sweep shall end."""
+
+    def __init__(self, results: SweepResults, listener: Listener, ends_at_s: float) -> None:
+        self.results, self._listener, self._ends_at_s = results, listener, ends_at_s
+        self._numbers: dict[str, int] = {}  # by Tune's id of a trial
+        self._open = {record.number for record in results.in_state("waiting")}
+        self._training: set[int] = set()
+        self._saved_s = 0.0
+        self.reason = ""
+        _OPEN_WATCHERS[id(self)] = self
+
+    def __reduce__(self) -> tuple[Callable[[int], "_Watcher"], tuple[int]]:
+        """Stay the same object in the copies that Tune makes of everything it is given, by way of pickles too."""
+        return _find_watcher, (id(self),)
+
+    def name_trial(self, trial: Any) -> str:  # noqa: ANN401 - Tune's
+        """Return the name of a trial: one that waits with these values, or else a new one."""
+        if trial.trial_id not in self._numbers:
+            values = self.results.plan.decode(trial.config)
+            number = next((each for each in sorted(self._open) if self.results.trials[each].values == values), None)
+            record = self.results.add(values) if number is None else self.results.trials[number]
+            self._open.discard(record.number)
+            self._numbers[trial.trial_id] = record.number
+        return self._record(trial).name
+
+    def _record(self, trial: Any) -> TrialRecord:  # noqa: ANN401
+        return self.results.trials[self._numbers[trial.trial_id]]
+
+    def begin(self, trial: Any) -> None:  # noqa: ANN401
+        """Note that a trial is trained."""
+        record = self._record(trial)
+        record.state, record.reason = "running", ""
+        self._training.add(record.number)
+        self._tell(record)
+
+    def take(self, trial: Any, result: Mapping[str, Any]) -> None:  # noqa: ANN401
+        """Note a report."""
+        record = self._record(trial)
+        record.values, record.forks = dict(result["values"]), list(result["forks"])
+        record.take(result["points"], result["wall_s"])
+        record.reason = result["reason"]
+        if result["is_interrupted"]:
+            self._training.discard(record.number)
+            self.reason = self.reason or result["reason"]
+        self._tell(record, force=False)
+
+    def end(self, trial: Any) -> None:  # noqa: ANN401
+        """Note that a trial is over: finished, stopped by the scheduler or a limit, or interrupted."""
+        record, last = self._record(trial), trial.last_result or {}
+        self._training.discard(record.number)
+        if last.get("is_interrupted"):
+            record.state = "waiting"
+        elif last.get("is_finished"):
+            record.state, record.reason = "finished", ""
+        elif last.get("done"):
+            record.state = "stopped"
+        elif self.reason:  # the sweep ended before the trial could say anything
+            record.state = "waiting"
+        else:
+            scheduler = self.results.plan.config.scheduler
+            record.state, record.reason = "stopped", f"{scheduler} stopped it at evaluation {record.evaluations}"
+        self._tell(record)
+
+    def fail(self, trial: Any) -> None:  # noqa: ANN401
+        """Note that a trial failed, with the error."""
+        record = self._record(trial)
+        self._training.discard(record.number)
+        record.state, record.reason = "failed", _reason(trial)
+        self._tell(record)
+        if len(self.results.in_state("failed")) >= _FIRST_FAILURES and not self.results.in_state("finished", "stopped"):
+            self.stop(f"the first {_FIRST_FAILURES} trials failed, the last one by: {record.reason}")
+
+    def stop(self, reason: str) -> None:
+        """Ask all runs to save and stop, and the sweep to end then."""
+        self.reason = self.reason or reason
+        write_text_atomic(self.results.folder / STOP_FILE, self.reason + "\n")
+
+    def is_over(self) -> bool:
+        """Return whether Tune shall end: it was asked to, or the time is up, and no run is in the middle."""
+        if not self.reason and time.time() >= self._ends_at_s:
+            self.reason = "sweep.max_hours is used up"
+        return bool(self.reason) and not self._training
+
+    def close(self) -> None:
+        """Write the final results."""
+        for record in self.results.in_state("running"):
+            record.state = "waiting"
+        self.results.reason, self.results.is_running = self.reason, False
+        _OPEN_WATCHERS.pop(id(self), None)
+        (self.results.folder / STOP_FILE).unlink(missing_ok=True)
+        self.results.save()
+
+    def _tell(self, record: TrialRecord, *, force: bool = True) -> None:
+        if force or time.monotonic() - self._saved_s >= _SAVE_EVERY_S:
+            self.results.save()
+            self._saved_s = time.monotonic()
+        self._listener(self.results, record)
+
+
+def _make_callback(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
+    from ray.tune import Callback
+
+    class ResultsCallback(Callback):  # type: ignore[misc] # Ray has no types here
+        def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+            watcher.begin(trial)
+
+        def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any) -> None:
+            watcher.take(trial, result)
+
+        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+            watcher.end(trial)
+
+        def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+            watcher.fail(trial)
+
+    return ResultsCallback()
+
+
+def _make_stopper(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
+    from ray.tune import Stopper
+
+    class SweepStopper(Stopper):  # type: ignore[misc] # Ray has no types here
+        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+            return bool(result["is_interrupted"])
+
+        def stop_all(self) -> bool:
+            return watcher.is_over()
+
+    return SweepStopper()
+
+
+def _reason(trial: Any) -> str:  # noqa: ANN401
+    """Return the error of a failed trial in words, the cause instead of Ray's wrapper around it."""
+    error = trial.get_error() if hasattr(trial, "get_error") else None
+    cause = getattr(error, "cause", None) or error
+    text = f"{type(cause).__name__}: {cause}" if cause is not None else "the worker process was lost"
+    return plain_text(text).strip()[:_LONGEST_REASON]
+
+
+@contextmanager
+def _signals(watcher: _Watcher) -> Iterator[None]:
+    """Let the first SIGTERM or Ctrl-C save all runs and end the sweep, and the second one end the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def handle(number: int, _: FrameType | None) -> None:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        watcher.stop(f"{signal.Signals(number).name} came")
+
+    for number in numbers:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _mode(config: SweepConfig) -> str:
+    return "max" if config.direction == "maximize" else "min"
+
+
+def _searcher(results: SweepResults) -> tuple[Any, dict[str, Any]]:
+    """Return Tune's searcher, which knows all earlier trials, and its search space."""
+    plan, config = results.plan, results.plan.config
+    waiting = [code for record in results.in_state("waiting") if (code := plan.encode(record.values)) is not None]
+    if config.search == "tpe" and not config.is_population:
+        return _tpe(results, waiting), {}
+    from ray.tune.search import BasicVariantGenerator
+
+    domains = {dimension.name: _domain(dimension) for dimension in plan.dimensions}
+    # All points are drawn at once, from the first trial on: a resumed sweep draws the same.
+    generator = np.random.RandomState(config.seed)
+    drawn = [{name: _drawn(domain, generator) for name, domain in domains.items()} for _ in range(config.trials)]
+    points = [*waiting, *drawn[len(results.trials) :]]
+    return BasicVariantGenerator(points_to_evaluate=points, random_state=config.seed), domains
+
+
+def _tpe(results: SweepResults, waiting: list[dict[str, Code]]) -> Any:  # noqa: ANN401 - Ray is optional
+    import optuna
+    from ray.tune.search.optuna import OptunaSearch
+
+    plan, config = results.plan, results.plan.config
+    sampler = optuna.samplers.TPESampler(seed=config.seed + len(results.trials))
+    searcher = OptunaSearch(
+        {dimension.name: distribution_of(dimension) for dimension in plan.dimensions},
+        metric="value", mode=_mode(config), sampler=sampler, points_to_evaluate=waiting,
+    )  # fmt: skip
+    for record in results.in_state("finished", "stopped"):
+        code = plan.encode(record.values)
+        if code is not None and record.value is not None:
+            searcher.add_evaluated_point(code, record.value.estimate)
+    return searcher
+
+
+def _scheduler(results: SweepResults) -> Any:  # noqa: ANN401 - Ray is optional
+    from ray.tune import schedulers
+
+    plan, config = results.plan, results.plan.config
+    common: dict[str, Any] = {"time_attr": "evaluations", "metric": "value", "mode": _mode(config)}
+    if config.is_population:
+        common |= {
+            "perturbation_interval": config.pbt.every_evaluations,
+            "quantile_fraction": config.pbt.quantile,
+            "custom_explore_fn": lambda point: {each.name: each.space.clip(point[each.name]) for each in plan.dimensions},
+            "log_config": False,
+            "require_attrs": False,
+        }
+        if config.scheduler == PB2:
+            bounds = {each.name: [float(end) for end in each.space.ends] for each in plan.dimensions}
+            return schedulers.pb2.PB2(hyperparam_bounds=bounds, **common)
+        mutations = {each.name: _mutation(each) for each in plan.dimensions}
+        chance = config.pbt.resample_probability
+        return schedulers.PopulationBasedTraining(hyperparam_mutations=mutations, resample_probability=chance, **common)
+    if config.scheduler != ASHA:
+        return schedulers.FIFOScheduler()
+    evaluation = plan.base.evaluation
+    assert evaluation is not None  # noqa: S101 - a sweep has one
+    most = math.ceil(plan.base.total_env_steps / evaluation.every_env_steps) + 1
+    grace = config.asha.grace_evaluations
+    scheduler = schedulers.AsyncHyperBandScheduler(
+        grace_period=grace, max_t=max(most, grace), reduction_factor=config.asha.reduction_factor, **common
+    )
+    for record in results.in_state("finished", "stopped"):  # so that later trials are compared with them
+        earlier = SimpleNamespace(trial_id=record.name)
+        scheduler.on_trial_add(None, earlier)
+        for place in range(1, record.evaluations + 1):
+            result = {"evaluations": place, "training_iteration": place, "value": record.value_at(place).estimate}
+            scheduler.on_trial_result(None, earlier, result)
+        scheduler.on_trial_remove(None, earlier)
+    return scheduler
+
+
+def _domain(dimension: Dimension) -> Any:  # noqa: ANN401 - Ray is optional
+    """Return a dimension as a domain of Tune, over codes."""
+    from ray import tune
+
+    space = dimension.space
+    low, high = space.ends
+    if isinstance(space, ChoiceSpace):
+        return tune.choice(list(range(len(space.values))))
+    if isinstance(low, int):
+        return (tune.lograndint if space.is_log else tune.randint)(low, int(high) + 1)
+    return (tune.loguniform if space.is_log else tune.uniform)(low, high)
+
+
+def _drawn(domain: Any, generator: np.random.RandomState) -> Code:  # noqa: ANN401
+    drawn = domain.sample(random_state=generator)
+    value: Code = drawn.item() if isinstance(drawn, np.generic) else drawn
+    return value
+
+
+def _mutation(dimension: Dimension) -> Any:  # noqa: ANN401
+    """Return how population-based training changes a key: choices to a neighbour, numbers by a factor."""
+    is_choice = isinstance(dimension.space, ChoiceSpace)
+    return list(range(len(dimension.space.values))) if is_choice else _domain(dimension)  # type: ignore[union-attr]
+
+
+def check_gpu_share(config: SweepConfig) -> None:
+    """Raise ConfigError for a share of GPUs that Ray refuses."""
+    gpus = config.gpus_per_trial
+    if gpus is not None and gpus > 1.0 and not float(gpus).is_integer():
+        raise ConfigError(f"sweep.gpus_per_trial is {gpus:g}; valid: a fraction of one GPU, or a whole number of them")
