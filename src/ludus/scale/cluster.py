@@ -28,7 +28,7 @@ _SETTINGS = {
 # This is the only switch for that: `_node_ip_address="127.0.0.1"` is replaced by the outside address.
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 _OBJECT_STORE_BYTES = 80_000_000  # runs exchange files, not objects; Ray wants 75 MB at least
-_LOGGERS = ("ray", "ray.tune", "ray.train", "optuna")
+_LOGGERS = ("ray", "ray.tune", "ray.train")
 
 
 def require_ray() -> None:

@@ -7,9 +7,9 @@ Everything is checked by the schema of runs before anything starts: both ends of
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ludus.config import (
     Document,
@@ -120,6 +120,13 @@ class SweepConfig(_Frozen):
     cpus_per_trial: float = Field(default=1.0, gt=0.0)
     gpus_per_trial: float | None = Field(default=None, ge=0.0)
     seed: int = Field(default=0, ge=0, lt=2**31)
+
+    @model_validator(mode="after")
+    def _gpus_can_be_shared(self) -> Self:
+        gpus = self.gpus_per_trial
+        if gpus is not None and gpus > 1.0 and not gpus.is_integer():
+            raise ValueError(f"gpus_per_trial must be a share of one GPU or a whole number of them, got {gpus:g}")
+        return self
 
     @property
     def is_population(self) -> bool:
@@ -310,7 +317,9 @@ def _check_keys(plan: SweepPlan) -> Iterator[ConfigFault]:
         fixed = next((reason for key, reason in _FIXED.items() if _is_below(name, key)), "")
         reason = f"cannot be searched: {fixed}" if fixed else ""
         if plan.config.is_population and _is_any_below(name, _NEEDS_NEW_RUNS) and not _is_any_below(name, _FORKABLE):
-            reason = f"cannot be changed by {scheduler}: a checkpoint of the world and network that it began with continues"
+            reason = (
+                f"cannot be changed by {scheduler}: a checkpoint of the world and network that it began with continues"
+            )
         elif scheduler == ASHA and _is_any_below(name, _NEEDS_WHOLE_RUNS):
             reason = "cannot be searched by asha, which compares trials half-way; set sweep.scheduler: none"
         elif scheduler == PB2 and isinstance(dimension.space, ChoiceSpace):
@@ -329,7 +338,10 @@ def _check_values(plan: SweepPlan, values: Mapping[KeyPath, Sequence[Node]]) -> 
                 read_run_layers(plan.base.world.name, [Document(with_node(root, path, node))])
             except ConfigFileError as error:
                 # A fault between this key and others is reported at the section, which this document has no place for.
-                found = [replace(fault, place=str(node.origin)) if fault.place == SWEEP_FILE else fault for fault in error.faults]
+                found = [
+                    replace(fault, place=str(node.origin)) if fault.place == SWEEP_FILE else fault
+                    for fault in error.faults
+                ]
                 faults |= {(fault.place, fault.key): fault for fault in found}
     return list(faults.values())
 

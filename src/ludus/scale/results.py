@@ -119,6 +119,7 @@ class SweepResults:
         started_s: When this session began.
         reason: Why the sweep ended before all trials had; empty if it did not, or while it runs.
         is_running: Whether it is not over.
+        signal_number: The signal that ended it; 0 if none did.
     """
 
     plan: SweepPlan
@@ -128,6 +129,7 @@ class SweepResults:
     started_s: float = field(default_factory=time.time)
     reason: str = ""
     is_running: bool = True
+    signal_number: int = 0
 
     @property
     def wall_s(self) -> float:
@@ -183,7 +185,9 @@ class SweepResults:
         best = self.best
         if best is not None:
             settings = self.plan.trial_config(best.values).to_json()
-            write_text_atomic(self.folder / WINNER_FILE, f"# The best settings of {self.folder.resolve().name}\n{dump_yaml(settings)}")
+            write_text_atomic(
+                self.folder / WINNER_FILE, f"# The best settings of {self.folder.resolve().name}\n{dump_yaml(settings)}"
+            )
 
     def describe(self) -> dict[str, JSON]:
         """Return everything as JSON."""
@@ -241,6 +245,7 @@ def importance_of(results: SweepResults) -> JSON:
         return None
     import optuna
 
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     evaluator: Any
     if find_spec("sklearn") is not None:
         name, evaluator = "fANOVA", optuna.importance.FanovaImportanceEvaluator(seed=results.plan.config.seed)

@@ -146,7 +146,8 @@ class TrialRuns:
         # A figure at every pause would cost more than the pause; reports draw the same curves.
         quiet = base.monitoring.model_copy(update={"console": "off", "curves": False})
         self._configs = [
-            base.model_copy(update={"seed": base.seed + index, "monitoring": quiet}) for index in range(plan.config.seeds)
+            base.model_copy(update={"seed": base.seed + index, "monitoring": quiet})
+            for index in range(plan.config.seeds)
         ]
 
     @property
@@ -289,4 +290,6 @@ def check_target(folder: Path, names: Sequence[str]) -> None:
     """Raise ConfigError if a folder for a new sweep holds something already."""
     taken = [name for name in names if (folder / name).exists()]
     if taken:
-        raise ConfigError(f"{folder} has {', '.join(taken)} already; continue it with --resume, or choose another folder")
+        raise ConfigError(
+            f"{folder} has {', '.join(taken)} already; continue it with --resume, or choose another folder"
+        )

@@ -18,13 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ludus.core.errors import ConfigError
 from ludus.core.files import write_text_atomic
 from ludus.core.text import plain_text
 from ludus.scale.cluster import ray_session
 from ludus.scale.config import ASHA, PB2, SWEEP_FILE, SweepConfig, SweepPlan
 from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, distribution_of, read_results
-from ludus.scale.runs import STOP_FILE, TRIALS_FOLDER, check_target
+from ludus.scale.runs import FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target
 from ludus.scale.space import ChoiceSpace, Code, Dimension
 
 TUNE_FOLDER = ".tune"
@@ -108,8 +107,7 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
         results.is_running, results.reason = False, "" if left <= 0 else "sweep.max_hours is used up"
         results.save()
         return results
-    (folder / STOP_FILE).unlink(missing_ok=True)
-    shutil.rmtree(folder / TUNE_FOLDER, ignore_errors=True)
+    _clean(folder)
     gpus = config.gpus_per_trial
     if gpus is None:
         gpus = 1.0 if ray.cluster_resources().get("GPU", 0.0) >= 1.0 and plan.base.world.device != "cpu" else 0.0
@@ -148,8 +146,15 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
             tuner.fit()
     finally:
         watcher.close()
-        shutil.rmtree(folder / TUNE_FOLDER, ignore_errors=True)
+        _clean(folder)
     return results
+
+
+def _clean(folder: Path) -> None:
+    """Remove what only a running sweep needs: a trial continues from its own runs, never from these."""
+    (folder / STOP_FILE).unlink(missing_ok=True)
+    for name in (TUNE_FOLDER, FORKS_FOLDER):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 _OPEN_WATCHERS: dict[int, "_Watcher"] = {}
@@ -198,7 +203,8 @@ class _Watcher:
     def take(self, trial: Any, result: Mapping[str, Any]) -> None:  # noqa: ANN401
         """Note a report."""
         record = self._record(trial)
-        record.values, record.forks = dict(result["values"]), list(result["forks"])
+        record.values = {each.name: result["values"][each.name] for each in self.results.plan.dimensions}
+        record.forks = list(result["forks"])
         record.take(result["points"], result["wall_s"])
         record.reason = result["reason"]
         if result["is_interrupted"]:
@@ -214,7 +220,7 @@ class _Watcher:
             record.state = "waiting"
         elif last.get("is_finished"):
             record.state, record.reason = "finished", ""
-        elif last.get("done"):
+        elif last.get("reason"):  # a limit or a guard of the run
             record.state = "stopped"
         elif self.reason:  # the sweep ended before the trial could say anything
             record.state = "waiting"
@@ -249,7 +255,6 @@ class _Watcher:
             record.state = "waiting"
         self.results.reason, self.results.is_running = self.reason, False
         _OPEN_WATCHERS.pop(id(self), None)
-        (self.results.folder / STOP_FILE).unlink(missing_ok=True)
         self.results.save()
 
     def _tell(self, record: TrialRecord, *, force: bool = True) -> None:
@@ -266,7 +271,9 @@ def _make_callback(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
         def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
             watcher.begin(trial)
 
-        def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any) -> None:
+        def on_trial_result(
+            self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any
+        ) -> None:
             watcher.take(trial, result)
 
         def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
@@ -311,6 +318,7 @@ def _signals(watcher: _Watcher) -> Iterator[None]:
     def handle(number: int, _: FrameType | None) -> None:
         for each, handler in before.items():
             signal.signal(each, handler)
+        watcher.results.signal_number = number
         watcher.stop(f"{signal.Signals(number).name} came")
 
     for number in numbers:
@@ -346,6 +354,7 @@ def _tpe(results: SweepResults, waiting: list[dict[str, Code]]) -> Any:  # noqa:
     import optuna
     from ray.tune.search.optuna import OptunaSearch
 
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     plan, config = results.plan, results.plan.config
     sampler = optuna.samplers.TPESampler(seed=config.seed + len(results.trials))
     searcher = OptunaSearch(
@@ -368,7 +377,9 @@ def _scheduler(results: SweepResults) -> Any:  # noqa: ANN401 - Ray is optional
         common |= {
             "perturbation_interval": config.pbt.every_evaluations,
             "quantile_fraction": config.pbt.quantile,
-            "custom_explore_fn": lambda point: {each.name: each.space.clip(point[each.name]) for each in plan.dimensions},
+            "custom_explore_fn": lambda point: {
+                each.name: each.space.clip(point[each.name]) for each in plan.dimensions
+            },
             "log_config": False,
             "require_attrs": False,
         }
@@ -420,10 +431,3 @@ def _mutation(dimension: Dimension) -> Any:  # noqa: ANN401
     """Return how population-based training changes a key: choices to a neighbour, numbers by a factor."""
     is_choice = isinstance(dimension.space, ChoiceSpace)
     return list(range(len(dimension.space.values))) if is_choice else _domain(dimension)  # type: ignore[union-attr]
-
-
-def check_gpu_share(config: SweepConfig) -> None:
-    """Raise ConfigError for a share of GPUs that Ray refuses."""
-    gpus = config.gpus_per_trial
-    if gpus is not None and gpus > 1.0 and not float(gpus).is_integer():
-        raise ConfigError(f"sweep.gpus_per_trial is {gpus:g}; valid: a fraction of one GPU, or a whole number of them")

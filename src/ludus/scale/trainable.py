@@ -26,7 +26,9 @@ class SweepTrial(Trainable):  # type: ignore[misc] # Ray has no types here
     A checkpoint of Tune names a snapshot in the sweep folder; the state itself is in checkpoints of ours.
     """
 
-    def setup(self, config: dict[str, Any], sweep: str = "", plugins: Sequence[str] = (), ends_at_s: float = math.inf) -> None:
+    def setup(
+        self, config: dict[str, Any], sweep: str = "", plugins: Sequence[str] = (), ends_at_s: float = math.inf
+    ) -> None:
         """Open the trial that Tune has given this actor."""
         for plugin in plugins:
             load_plugin(plugin)
