@@ -6,7 +6,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,11 +15,11 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ludus.config import dump_yaml, list_faults
-from ludus.core.errors import ConfigError, FormatError
+from ludus.core.errors import FormatError
 from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_object, write_text_atomic
 from ludus.core.intervals import Interval, mean_interval
-from ludus.scale.config import SweepConfig, SweepPlan
-from ludus.scale.runs import TRIALS_FOLDER, Point, Progress
+from ludus.scale.config import SweepPlan
+from ludus.scale.runs import TRIALS_FOLDER, Point
 from ludus.scale.space import ChoiceSpace, Dimension
 
 RESULTS_FILE, WINNER_FILE = "results.json", "best.yaml"

@@ -1,6 +1,6 @@
 """Search spaces: values of a configuration that a sweep draws instead of reading them.
 
-A mapping with the key `sweep` stands in the place of a value: `learning_rate: {sweep: log_uniform, low: 1e-4, high: 3e-3}`.
+A mapping with the key `sweep` stands in the place of a value, such as `{sweep: log_uniform, low: 1e-4, high: 3e-3}`.
 Searchers and schedulers know a value by its code: the number itself, or the index of a choice, since choices may be
 lists and mappings, which no searcher can compare.
 """
@@ -158,8 +158,9 @@ class Dimension:
         """Return the code of a value; None if the space does not have it."""
         if isinstance(self.space, ChoiceSpace):
             return next((index for index, known in enumerate(self.space.values) if known == value), None)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        return value if is_number and self.space.clip(value) == value else None  # type: ignore[return-value, arg-type]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return None
+        return value if self.space.clip(value) == value else None
 
     def describe(self) -> dict[str, Any]:
         """Return the space as JSON, with its name."""

@@ -13,18 +13,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
-
-import numpy as np
 
 from ludus.core.files import write_text_atomic
 from ludus.core.text import plain_text
 from ludus.scale.cluster import ray_session
-from ludus.scale.config import ASHA, PB2, SWEEP_FILE, SweepConfig, SweepPlan
-from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, distribution_of, read_results
+from ludus.scale.config import SWEEP_FILE, SweepPlan
+from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target
-from ludus.scale.space import ChoiceSpace, Code, Dimension
+from ludus.scale.search import make_scheduler, make_searcher
 
 TUNE_FOLDER = ".tune"
 _SECONDS_PER_HOUR = 3600.0
@@ -117,14 +115,14 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
         {"cpu": config.cpus_per_trial, "gpu": gpus},
     )
     random.seed(config.seed + len(results.trials))  # population-based training draws from here
-    searcher, space = _searcher(results)
+    searcher, space = make_searcher(results)
     watcher = _Watcher(results, listener, ends_at_s)
     tuner = tune.Tuner(
         trainable,
         param_space=space,
         tune_config=tune.TuneConfig(
             search_alg=searcher,
-            scheduler=_scheduler(results),
+            scheduler=make_scheduler(results),
             num_samples=left,
             max_concurrent_trials=config.max_concurrent,
             reuse_actors=True,
@@ -265,22 +263,21 @@ class _Watcher:
 
 
 def _make_callback(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
+    """Return the callback of Tune that tells the watcher; Tune passes everything by name."""
     from ray.tune import Callback
 
-    class ResultsCallback(Callback):  # type: ignore[misc] # Ray has no types here
-        def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-            watcher.begin(trial)
+    class ResultsCallback(Callback):  # type: ignore[misc] # Ray is not followed
+        def on_trial_start(self, **told: object) -> None:
+            watcher.begin(told["trial"])
 
-        def on_trial_result(
-            self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any
-        ) -> None:
-            watcher.take(trial, result)
+        def on_trial_result(self, **told: Any) -> None:  # noqa: ANN401
+            watcher.take(told["trial"], told["result"])
 
-        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-            watcher.end(trial)
+        def on_trial_complete(self, **told: object) -> None:
+            watcher.end(told["trial"])
 
-        def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-            watcher.fail(trial)
+        def on_trial_error(self, **told: object) -> None:
+            watcher.fail(told["trial"])
 
     return ResultsCallback()
 
@@ -288,7 +285,7 @@ def _make_callback(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
 def _make_stopper(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
     from ray.tune import Stopper
 
-    class SweepStopper(Stopper):  # type: ignore[misc] # Ray has no types here
+    class SweepStopper(Stopper):  # type: ignore[misc] # Ray is not followed
         def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
             return bool(result["is_interrupted"])
 
@@ -328,106 +325,3 @@ def _signals(watcher: _Watcher) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _mode(config: SweepConfig) -> str:
-    return "max" if config.direction == "maximize" else "min"
-
-
-def _searcher(results: SweepResults) -> tuple[Any, dict[str, Any]]:
-    """Return Tune's searcher, which knows all earlier trials, and its search space."""
-    plan, config = results.plan, results.plan.config
-    waiting = [code for record in results.in_state("waiting") if (code := plan.encode(record.values)) is not None]
-    if config.search == "tpe" and not config.is_population:
-        return _tpe(results, waiting), {}
-    from ray.tune.search import BasicVariantGenerator
-
-    domains = {dimension.name: _domain(dimension) for dimension in plan.dimensions}
-    # All points are drawn at once, from the first trial on: a resumed sweep draws the same.
-    generator = np.random.RandomState(config.seed)
-    drawn = [{name: _drawn(domain, generator) for name, domain in domains.items()} for _ in range(config.trials)]
-    points = [*waiting, *drawn[len(results.trials) :]]
-    return BasicVariantGenerator(points_to_evaluate=points, random_state=config.seed), domains
-
-
-def _tpe(results: SweepResults, waiting: list[dict[str, Code]]) -> Any:  # noqa: ANN401 - Ray is optional
-    import optuna
-    from ray.tune.search.optuna import OptunaSearch
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    plan, config = results.plan, results.plan.config
-    sampler = optuna.samplers.TPESampler(seed=config.seed + len(results.trials))
-    searcher = OptunaSearch(
-        {dimension.name: distribution_of(dimension) for dimension in plan.dimensions},
-        metric="value", mode=_mode(config), sampler=sampler, points_to_evaluate=waiting,
-    )  # fmt: skip
-    for record in results.in_state("finished", "stopped"):
-        code = plan.encode(record.values)
-        if code is not None and record.value is not None:
-            searcher.add_evaluated_point(code, record.value.estimate)
-    return searcher
-
-
-def _scheduler(results: SweepResults) -> Any:  # noqa: ANN401 - Ray is optional
-    from ray.tune import schedulers
-
-    plan, config = results.plan, results.plan.config
-    common: dict[str, Any] = {"time_attr": "evaluations", "metric": "value", "mode": _mode(config)}
-    if config.is_population:
-        common |= {
-            "perturbation_interval": config.pbt.every_evaluations,
-            "quantile_fraction": config.pbt.quantile,
-            "custom_explore_fn": lambda point: {
-                each.name: each.space.clip(point[each.name]) for each in plan.dimensions
-            },
-            "log_config": False,
-            "require_attrs": False,
-        }
-        if config.scheduler == PB2:
-            bounds = {each.name: [float(end) for end in each.space.ends] for each in plan.dimensions}
-            return schedulers.pb2.PB2(hyperparam_bounds=bounds, **common)
-        mutations = {each.name: _mutation(each) for each in plan.dimensions}
-        chance = config.pbt.resample_probability
-        return schedulers.PopulationBasedTraining(hyperparam_mutations=mutations, resample_probability=chance, **common)
-    if config.scheduler != ASHA:
-        return schedulers.FIFOScheduler()
-    evaluation = plan.base.evaluation
-    assert evaluation is not None  # noqa: S101 - a sweep has one
-    most = math.ceil(plan.base.total_env_steps / evaluation.every_env_steps) + 1
-    grace = config.asha.grace_evaluations
-    scheduler = schedulers.AsyncHyperBandScheduler(
-        grace_period=grace, max_t=max(most, grace), reduction_factor=config.asha.reduction_factor, **common
-    )
-    for record in results.in_state("finished", "stopped"):  # so that later trials are compared with them
-        earlier = SimpleNamespace(trial_id=record.name)
-        scheduler.on_trial_add(None, earlier)
-        for place in range(1, record.evaluations + 1):
-            result = {"evaluations": place, "training_iteration": place, "value": record.value_at(place).estimate}
-            scheduler.on_trial_result(None, earlier, result)
-        scheduler.on_trial_remove(None, earlier)
-    return scheduler
-
-
-def _domain(dimension: Dimension) -> Any:  # noqa: ANN401 - Ray is optional
-    """Return a dimension as a domain of Tune, over codes."""
-    from ray import tune
-
-    space = dimension.space
-    low, high = space.ends
-    if isinstance(space, ChoiceSpace):
-        return tune.choice(list(range(len(space.values))))
-    if isinstance(low, int):
-        return (tune.lograndint if space.is_log else tune.randint)(low, int(high) + 1)
-    return (tune.loguniform if space.is_log else tune.uniform)(low, high)
-
-
-def _drawn(domain: Any, generator: np.random.RandomState) -> Code:  # noqa: ANN401
-    drawn = domain.sample(random_state=generator)
-    value: Code = drawn.item() if isinstance(drawn, np.generic) else drawn
-    return value
-
-
-def _mutation(dimension: Dimension) -> Any:  # noqa: ANN401
-    """Return how population-based training changes a key: choices to a neighbour, numbers by a factor."""
-    is_choice = isinstance(dimension.space, ChoiceSpace)
-    return list(range(len(dimension.space.values))) if is_choice else _domain(dimension)  # type: ignore[union-attr]

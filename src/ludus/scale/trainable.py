@@ -14,13 +14,13 @@ from ludus.core.files import MAX_DOCUMENT_BYTES, read_json_object
 from ludus.rewards.plugins import load_plugin
 from ludus.scale.config import SweepPlan, read_sweep
 from ludus.scale.runs import Progress, TrialRuns
+from ludus.scale.search import EVALUATIONS, VALUE
 from ludus.scale.space import Code
 
-VALUE, EVALUATIONS = "value", "evaluations"
 _FORK_FILE = "fork.json"
 
 
-class SweepTrial(Trainable):  # type: ignore[misc] # Ray has no types here
+class SweepTrial(Trainable):  # type: ignore[misc] # Ray is not followed
     """Trains one trial up to the scheduler's next decision, then reports one evaluation per step.
 
     A checkpoint of Tune names a snapshot in the sweep folder; the state itself is in checkpoints of ours.
