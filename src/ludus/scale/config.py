@@ -26,7 +26,17 @@ from ludus.config import (
 from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError
 from ludus.core.files import JSON
 from ludus.envs.registry import check_name_from_file
-from ludus.scale.space import SWEEP, ChoiceSpace, Code, Dimension, find_spaces, probes, with_node, with_value
+from ludus.scale.space import (
+    SWEEP,
+    ChoiceSpace,
+    Code,
+    Dimension,
+    find_spaces,
+    probes,
+    with_node,
+    with_value,
+    without_path,
+)
 from ludus.training.config import TrainConfig
 from ludus.training.presets import read_run_layers, run_layers, world_of_file
 
@@ -246,16 +256,15 @@ def load_sweep(file: Path, overrides: Sequence[str] = ()) -> SweepPlan:
     values = {id(each): probes(layer.root, each) for layer, dimensions in in_layers for each in dimensions}
     if any(wrong for _, wrong in found) or not all(layer.readable for layer in layers):
         raise ConfigFileError(faults)
-    base, origins, wrong = _read_base(world, [_with_first_values(*each, values) for each in in_layers])
+    places = [(index, each) for index, (_, dimensions) in enumerate(in_layers) for each in dimensions]
+    base, origins, wrong = _read_base(world, _with_first_values(layers, places, values))
     faults += wrong
     if config is None or base is None or origins is None:
         raise ConfigFileError(faults)
     used = [
         dimension
-        for _, dimensions in in_layers
-        for dimension in dimensions
-        # A later layer may have put something else in the place of a space.
-        if (node := origins.root.find(dimension.path)) is not None and node.origin == values[id(dimension)][0].origin
+        for index, dimension in places
+        if origins.root.find(dimension.path) is not None and not _is_replaced(dimension.path, layers[index + 1 :])
     ]
     plan = SweepPlan(config, base, tuple(used))
     faults = [*_check_keys(plan), *_check_values(plan, {dimension.path: values[id(dimension)] for dimension in used})]
@@ -285,13 +294,27 @@ def read_sweep(folder: Path) -> SweepPlan:
 
 
 def _with_first_values(
-    layer: Document, dimensions: Sequence[Dimension], values: Mapping[int, Sequence[Node]]
-) -> Document:
-    """Return a layer of runs: without the section `sweep`, and with the first value of every space in its place."""
-    root = layer.root.without(SWEEP)
-    for dimension in dimensions:
-        root = with_node(root, dimension.path, values[id(dimension)][0])
-    return replace(layer, root=root)
+    layers: Sequence[Document], places: Sequence[tuple[int, Dimension]], values: Mapping[int, Sequence[Node]]
+) -> list[Document]:
+    """Return the layers of a run: without the section `sweep`, and with the first value of every space in its place.
+
+    A value of a space replaces what lower layers have there: it does not merge with it.
+    """
+    roots = [layer.root.without(SWEEP) for layer in layers]
+    for index, dimension in places:
+        roots[:index] = [without_path(root, dimension.path) for root in roots[:index]]
+        roots[index] = with_node(roots[index], dimension.path, values[id(dimension)][0])
+    return [replace(layer, root=root) for layer, root in zip(layers, roots, strict=True)]
+
+
+def _is_replaced(path: KeyPath, later: Sequence[Document]) -> bool:
+    """Return whether a later layer puts something else in the place of a space, or of a section that it is in."""
+    ends = [path[:length] for length in range(1, len(path))]
+    return any(
+        layer.root.find(path) is not None
+        or any((node := layer.root.find(end)) is not None and not isinstance(node.content, dict) for end in ends)
+        for layer in later
+    )
 
 
 def _read_base(world: str, layers: Sequence[Document]) -> tuple[TrainConfig | None, Origins | None, list[ConfigFault]]:

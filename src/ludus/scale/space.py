@@ -203,18 +203,27 @@ def probes(root: Node, dimension: Dimension) -> list[Node]:
 
 
 def with_node(root: Node, path: KeyPath, node: Node) -> Node:
-    """Return a document with another value at a path that exists."""
+    """Return a document with another value at a path; mappings on the way are made where they are missing."""
     if not path:
         return node
     first, *rest = path
-    below = root.child(first)
-    if below is None:
-        return root
+    below = root.child(first) or Node({}, node.origin, node.key_origin)
     changed = with_node(below, tuple(rest), node)
-    if isinstance(root.content, dict):
-        return replace(root, content={**root.content, str(first): changed})
-    assert isinstance(root.content, list)  # noqa: S101 - it has children
+    if not isinstance(root.content, list):
+        known = root.content if isinstance(root.content, dict) else {}
+        return replace(root, content={**known, str(first): changed})
     return replace(root, content=[changed if index == first else each for index, each in enumerate(root.content)])
+
+
+def without_path(root: Node, path: KeyPath) -> Node:
+    """Return a document without the value at a path of keys; nothing is removed from lists."""
+    first, *rest = path
+    below = root.child(first)
+    if below is None or not isinstance(root.content, dict):
+        return root
+    if not rest:
+        return root.without(str(first))
+    return replace(root, content={**root.content, str(first): without_path(below, tuple(rest))})
 
 
 def with_value(data: Plain, path: KeyPath, value: Plain) -> Plain:

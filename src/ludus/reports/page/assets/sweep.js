@@ -36,7 +36,7 @@ function bestSection(data) {
 
 function trialsSection(data) {
   const rows = inOrder(data).map((trial) => make("tr", { class: trial.number === data.best ? "differs" : null },
-    make("td", { class: "number" }, trial.number), make("td", {}, make("span", { class: `state ${trial.state}` }, trial.state)),
+    make("td", { class: "number" }, trial.number), make("td", {}, make("span", { class: `state ${trial.state === "failed" ? "not-ended" : trial.state}` }, trial.state)),
     make("td", { class: "number" }, between(trial.value)), make("td", { class: "number" }, trial.evaluations),
     make("td", { class: "number" }, wholeNumber(trial.env_steps)), make("td", { class: "number" }, duration(trial.wall_s)),
     data.keys.map((key) => make("td", { class: "number" }, written(trial.values[key.name]))),
@@ -61,7 +61,7 @@ function importanceSection(data) {
 function keyChart(data, key) {
   const place = (value) => (key.sweep === "choice" ? key.values.findIndex((each) => JSON.stringify(each) === JSON.stringify(value)) : value);
   const points = inOrder(data).filter((trial) => trial.value).map((trial) => ({ x: place(trial.values[key.name]), y: estimate(trial), trial }));
-  return points.length ? dotChart({ name: `key-${key.name}`, title: key.name, unit: readable(data.sweep.objective), points, isLog: key.log, data,
+  return points.length ? dotChart({ name: `key-${key.name}`, title: key.name, unit: readable(data.sweep.objective), points, isLog: key.log, data, range: key.sweep === "choice" ? [0, key.values.length - 1] : [key.low, key.high],
     xText: (x) => (key.sweep === "choice" ? written(key.values[x]) : written(x)), xTicks: key.sweep === "choice" ? key.values.map((_, index) => index) : null }) : null;
 }
 
@@ -87,7 +87,7 @@ function curvesSection(data) {
   }));
 }
 
-// options: points [{x, y, trial}], front [points], isLog, xText, xTicks; one dot per trial with its values as a title.
+// options: points [{x, y, trial}], front [points], range [low, high] of x, isLog, xText, xTicks; one dot per trial with its values as a title.
 function dotChart(given) {
   const picture = draw("svg", { class: "plot", role: "img", "aria-label": given.title });
   const holder = make("div", { class: "holder" }, picture);
@@ -96,7 +96,7 @@ function dotChart(given) {
     const inner = { w: width - MARGIN.left - MARGIN.right - 16, h: height - MARGIN.top - MARGIN.bottom };
     const xs = given.points.map((point) => point.x), ys = given.points.map((point) => point.y);
     const scaled = given.isLog ? Math.log : (x) => x;
-    const [lowX, highX] = given.xTicks ? [0, given.xTicks.length - 1] : [Math.min(...xs), Math.max(...xs)];
+    const [lowX, highX] = given.range || [Math.min(...xs), Math.max(...xs)];
     const [lowY, highY] = [Math.min(...ys), Math.max(...ys)];
     const share = (value, low, high) => (high > low ? (value - low) / (high - low) : 0.5);
     const toX = (x) => MARGIN.left + 8 + inner.w * share(scaled(x), scaled(lowX), scaled(highX));
