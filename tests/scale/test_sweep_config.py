@@ -109,12 +109,12 @@ def test_population_based_training_changes_what_a_checkpoint_can_take_over(write
 def test_trials_need_evaluations_at_the_same_times(write_sweep: Write) -> None:
     with pytest.raises(ConfigError, match="has no evaluation"):
         load_sweep(write_sweep(), ["evaluation=null"])
-    with pytest.raises(ConfigError, match="evaluation.sooner"):
+    with pytest.raises(ConfigError, match="sooner"):
         load_sweep(write_sweep(), ["evaluation.sooner={number: mean_return, steps: [[0.5, 10]]}"])
 
 
 def test_a_file_names_its_world(write_sweep: Write) -> None:
-    with pytest.raises(ConfigError, match="world.name"):
+    with pytest.raises(ConfigError, match="does not name its world"):
         load_sweep(write_sweep(text=TINY.replace("name: identity, ", "")))
 
 

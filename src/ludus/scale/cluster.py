@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from ludus.core.errors import ConfigError, MissingDependencyError
+from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError
 
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
@@ -27,6 +27,7 @@ _SETTINGS = {
 # On macOS and Windows Ray takes 127.0.0.1 for the address of the machine, and its servers then listen there alone.
 # This is the only switch for that: `_node_ip_address="127.0.0.1"` is replaced by the outside address.
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+LOOPBACK = "127.0.0.1"
 _OBJECT_STORE_BYTES = 80_000_000  # runs exchange files, not objects; Ray wants 75 MB at least
 _LOGGERS = ("ray", "ray.tune", "ray.train")
 
@@ -47,6 +48,7 @@ def ray_session(address: str | None = None) -> Iterator[None]:
     Raises:
         MissingDependencyError: Ray or Optuna is not installed.
         ConfigError: The cluster cannot be reached.
+        UnsupportedError: A cluster of our own would listen on more than loopback.
     """
     require_ray()
     for name, value in (_SETTINGS if address else _SETTINGS | _LOOPBACK).items():
@@ -63,14 +65,26 @@ def ray_session(address: str | None = None) -> Iterator[None]:
         if address is not None:
             _connect(address)
         else:
-            ray.init(
-                address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
-                object_store_memory=_OBJECT_STORE_BYTES, _temp_dir=folder,
-            )  # fmt: skip
+            _start(folder)
         yield
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(folder: str) -> None:
+    import ray
+
+    started = ray.init(
+        address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+        object_store_memory=_OBJECT_STORE_BYTES, _temp_dir=folder,
+    )  # fmt: skip
+    listens_at = started.address_info["node_ip_address"]
+    if listens_at != LOOPBACK:  # a program that imported Ray before has decided otherwise
+        raise UnsupportedError(
+            f"Ray listens at {listens_at} instead of {LOOPBACK}, where others may reach it: set "
+            f"{next(iter(_LOOPBACK))}=0 before Ray is imported, or name your own cluster with --address"
+        )
 
 
 def _connect(address: str) -> None:

@@ -109,7 +109,8 @@ class SweepConfig(_Frozen):
         pbt: Settings of the schedulers `pbt` and `pb2`.
         max_hours: Wall time of the whole sweep, after which runs save and stop; None is no limit.
         max_hours_per_trial: Wall time of one trial, all seeds together, after which it is stopped; None is no limit.
-        max_concurrent: Trials at the same time; None is as many as the machine has room for.
+        max_concurrent: Trials at the same time; None is as many as the machine has room for. All of a population are
+            kept, so that each occupies its share of the cores.
         cpus_per_trial: CPU cores that a trial occupies.
         gpus_per_trial: GPUs that a trial occupies, may be a fraction; None is 1 if the machine or cluster has a GPU.
         seed: Seed of the search itself.

@@ -20,11 +20,16 @@ def _mode(config: SweepConfig) -> str:
     return "max" if config.direction == "maximize" else "min"
 
 
+def uses_tpe(config: SweepConfig) -> bool:
+    """Return whether Optuna proposes the trials, one by one; otherwise all are drawn at once."""
+    return config.search == "tpe" and not config.is_population
+
+
 def make_searcher(results: SweepResults) -> tuple[Any, dict[str, Any]]:
     """Return Tune's searcher, which knows all earlier trials, and its search space."""
     plan, config = results.plan, results.plan.config
     waiting = [code for record in results.in_state("waiting") if (code := plan.encode(record.values)) is not None]
-    if config.search == "tpe" and not config.is_population:
+    if uses_tpe(config):
         return _tpe(results, waiting), {}
     from ray.tune.search import BasicVariantGenerator
 
@@ -33,7 +38,8 @@ def make_searcher(results: SweepResults) -> tuple[Any, dict[str, Any]]:
     generator = np.random.RandomState(config.seed)
     drawn = [{name: _drawn(domain, generator) for name, domain in domains.items()} for _ in range(config.trials)]
     points = [*waiting, *drawn[len(results.trials) :]]
-    return BasicVariantGenerator(points_to_evaluate=points, random_state=config.seed), domains
+    most = 0 if config.is_population else config.max_concurrent or 0  # 0 is no limit
+    return BasicVariantGenerator(points, max_concurrent=most, random_state=config.seed), domains
 
 
 def _tpe(results: SweepResults, waiting: list[dict[str, Code]]) -> Any:  # noqa: ANN401 - Ray is optional
@@ -68,6 +74,9 @@ def make_scheduler(results: SweepResults) -> Any:  # noqa: ANN401 - Ray is optio
                 each.name: each.space.clip(point[each.name]) for each in plan.dimensions
             },
             "log_config": False,
+            # All wait for each other. Otherwise a trial that is thrown back to the time of a paused one may take its
+            # turn again and again, for ever where there are fewer slots than trials.
+            "synch": True,
             "require_attrs": False,
         }
         if config.scheduler == PB2:

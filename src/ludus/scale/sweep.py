@@ -16,13 +16,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from ludus.core.errors import ConfigError, WorkerError
 from ludus.core.files import write_text_atomic
 from ludus.core.text import plain_text
 from ludus.scale.cluster import ray_session
 from ludus.scale.config import SWEEP_FILE, SweepPlan
 from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target
-from ludus.scale.search import make_scheduler, make_searcher
+from ludus.scale.search import make_scheduler, make_searcher, uses_tpe
 
 TUNE_FOLDER = ".tune"
 _SECONDS_PER_HOUR = 3600.0
@@ -93,7 +94,6 @@ def resume_sweep(
 
 
 def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> SweepResults:
-    import ray
     from ray import tune
 
     from ludus.scale.trainable import SweepTrial
@@ -106,13 +106,10 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
         results.save()
         return results
     _clean(folder)
-    gpus = config.gpus_per_trial
-    if gpus is None:
-        gpus = 1.0 if ray.cluster_resources().get("GPU", 0.0) >= 1.0 and plan.base.world.device != "cpu" else 0.0
     ends_at_s = results.started_s + limit_s
     trainable = tune.with_resources(
         tune.with_parameters(SweepTrial, sweep=str(folder), plugins=list(plugins), ends_at_s=ends_at_s),
-        {"cpu": config.cpus_per_trial, "gpu": gpus},
+        _resources(plan),
     )
     random.seed(config.seed + len(results.trials))  # population-based training draws from here
     searcher, space = make_searcher(results)
@@ -124,7 +121,9 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
             search_alg=searcher,
             scheduler=make_scheduler(results),
             num_samples=left,
-            max_concurrent_trials=config.max_concurrent,
+            max_concurrent_trials=config.max_concurrent
+            if config.search == "tpe" and not config.is_population
+            else None,
             reuse_actors=True,
             trial_name_creator=watcher.name_trial,
             trial_dirname_creator=watcher.name_trial,
@@ -146,6 +145,31 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
         watcher.close()
         _clean(folder)
     return results
+
+
+def _resources(plan: SweepPlan) -> dict[str, float]:
+    """Return what a trial occupies.
+
+    Raises:
+        ConfigError: No machine has that much: Ray would wait for one for ever.
+    """
+    import ray
+
+    config, total = plan.config, ray.cluster_resources()
+    gpus = config.gpus_per_trial
+    if gpus is None:
+        gpus = 1.0 if total.get("GPU", 0.0) >= 1.0 and plan.base.world.device != "cpu" else 0.0
+    cpus = config.cpus_per_trial
+    if config.is_population and config.max_concurrent is not None:  # all of a population are alive: Tune sets no limit
+        cpus = max(cpus, total.get("CPU", 0.0) / config.max_concurrent)
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    for kind, asked in (("CPU", cpus), ("GPU", gpus)):
+        most = max(machine.get(kind, 0.0) for machine in machines)
+        if asked > most:
+            raise ConfigError(
+                f"sweep.{kind.lower()}s_per_trial is {asked:g}, but no machine has more than {most:g}; lower it"
+            )
+    return {"cpu": cpus, "gpu": gpus}
 
 
 def _clean(folder: Path) -> None:
@@ -297,9 +321,9 @@ def _make_stopper(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
 
 def _reason(trial: Any) -> str:  # noqa: ANN401
     """Return the error of a failed trial in words, the cause instead of Ray's wrapper around it."""
-    error = trial.get_error() if hasattr(trial, "get_error") else None
+    error = trial.get_error()
     cause = getattr(error, "cause", None) or error
-    text = f"{type(cause).__name__}: {cause}" if cause is not None else "the worker process was lost"
+    text = str(cause) if isinstance(cause, WorkerError) else f"{type(cause).__name__}: {cause}"
     return plain_text(text).strip()[:_LONGEST_REASON]
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from ray.tune import Trainable
 
-from ludus.core.errors import StateError
+from ludus.core.errors import StateError, WorkerError
 from ludus.core.files import MAX_DOCUMENT_BYTES, read_json_object
+from ludus.core.text import blame
 from ludus.rewards.plugins import load_plugin
 from ludus.scale.config import SweepPlan, read_sweep
 from ludus.scale.runs import Progress, TrialRuns
@@ -46,6 +47,12 @@ class SweepTrial(Trainable):  # type: ignore[misc] # Ray is not followed
 
     def step(self) -> dict[str, Any]:
         """Return the next evaluation of all seeds; train until the scheduler's next decision if there is none yet."""
+        try:
+            return self._step()
+        except Exception as error:  # of users' code too; most of our own errors cannot be pickled
+            raise WorkerError(blame(error)) from None
+
+    def _step(self) -> dict[str, Any]:
         if not self._runs.is_current:
             raise StateError(f"{self._runs.name} has other values than its runs, and no checkpoint to fork from")
         if not self._queue:

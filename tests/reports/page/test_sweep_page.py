@@ -32,7 +32,8 @@ def document() -> dict[str, Any]:
                    trial(3, "stopped", [0.5, 0.5, 0.5], reason="asha stopped it at evaluation 2"),
                    trial(4, "failed", None, reason=f"ValueError: {HOSTILE}")],
         "ranking": [2, 1, 3, 4], "best": 2, "front": [1, 2],
-        "importance": {"evaluator": "fANOVA", "evaluation": 2, "trials": 3, "keys": {"ppo.learning_rate": 0.75, "opponents": 0.25}},
+        "importance": {"evaluator": "fANOVA", "evaluation": 2, "trials": 3,
+                       "keys": {"ppo.learning_rate": 0.75, "opponents": 0.25}},
     }  # fmt: skip
 
 

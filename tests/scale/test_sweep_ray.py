@@ -1,0 +1,153 @@
+"""Sweeps on a real Ray, started once for all tests of this file; and one in a process that is killed."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.commands import NOBODY
+from tests.scale.conftest import Write
+
+from ludus.core.errors import ConfigError
+from ludus.scale.cluster import ray_session
+from ludus.scale.config import load_sweep, read_sweep
+from ludus.scale.results import SweepResults, read_results
+from ludus.scale.sweep import resume_sweep, start_sweep
+
+if not all(map(find_spec, ("ray", "optuna", "sklearn"))):  # without importing Ray, which then listens everywhere
+    pytest.skip("needs ray, optuna and scikit-learn: the extra scale", allow_module_level=True)
+pytestmark = pytest.mark.filterwarnings("default")  # those of Ray, which are many, are not ours to fix
+
+RATE = "ppo.learning_rate"
+LIMIT_S = 120.0
+ONE_WORKER = "max_concurrent: 1"  # importing torch takes most of the time
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ray() -> Iterator[None]:
+    """One Ray for all sweeps in this process."""
+    with ray_session():
+        yield
+
+
+def sessions_of(results: SweepResults, number: int) -> list[Any]:
+    """Return all sessions of the runs of a trial."""
+    runs = sorted((results.folder / "trials" / f"trial-{number:04}").glob("**/seed-*/run.json"))
+    return [session for run in runs for session in json.loads(run.read_text())["sessions"]]
+
+
+def test_ray_listens_on_loopback_alone() -> None:
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    assert any("raylet" in process.name() for process in processes)
+    sockets = [each for process in processes for each in process.net_connections("inet")]
+    found = [each for each in sockets if each.status == psutil.CONN_LISTEN]
+    assert found
+    assert {each.laddr.ip.removeprefix("::ffff:") for each in found} == {"127.0.0.1"}
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+
+
+def test_random_search_reports_a_trial_that_fails(write_sweep: Write, tmp_path: Path) -> None:
+    weights = "rewards: {weights: {sweep: choice, values: [{}, {no_such_term: 1.0}]}}"
+    file = write_sweep(f"trials: 3, seeds: 2, search: random, scheduler: none, seed: 1, {ONE_WORKER}", weights)
+    told: list[tuple[int, str]] = []
+    plan, folder = load_sweep(file), tmp_path / "folder"
+    results = start_sweep(plan, folder, listener=lambda _, trial: told.append((trial.number, trial.state)))
+    fails = {number for number, trial in results.trials.items() if trial.values["rewards.weights"]}
+    assert 0 < len(fails) < 3
+    assert {trial.number for trial in results.in_state("failed")} == fails
+    assert all("no_such_term" in trial.reason for trial in results.in_state("failed"))
+    assert len({trial.values[RATE] for trial in results.trials.values()}) == 3
+    for trial in results.in_state("finished"):
+        assert [len(points) for points in trial.points] == [4, 4]
+        assert len(sessions_of(results, trial.number)) == 2  # no scheduler, so no run was paused
+        assert (trial.number, "running") in told
+    assert results.reason == ""
+    assert results.best is not None
+    assert read_results(plan, folder).trials == results.trials
+    assert {path.name for path in folder.iterdir()} == {"sweep.yaml", "results.json", "best.yaml", "trials"}
+    # Nothing is left to do, so nothing is run again; more trials continue the same series.
+    again = resume_sweep(read_sweep(folder), folder)
+    assert again.trials == results.trials
+    longer = start_sweep(plan.changed(["sweep.trials=1"]), tmp_path / "shorter")
+    assert longer.trials[1].values == results.trials[1].values
+    with pytest.raises(ConfigError, match="--resume"):
+        start_sweep(plan, folder)
+    with pytest.raises(ConfigError, match="cpus_per_trial is 1000"):
+        start_sweep(plan.changed(["sweep.cpus_per_trial=1000"]), tmp_path / "large")
+
+
+@pytest.mark.parametrize("scheduler", ["pbt", "pb2"])
+def test_a_population_is_forked_from_its_best(write_sweep: Write, tmp_path: Path, scheduler: str) -> None:
+    seeds = 2 if scheduler == "pbt" else 1
+    section = f"trials: 2, seeds: {seeds}, scheduler: {scheduler}, pbt: {{quantile: 0.5}}, {ONE_WORKER}"
+    plan = load_sweep(write_sweep(section), ["total_env_steps=192"])
+    results = start_sweep(plan, tmp_path / "folder")
+    assert [trial.state for trial in results.trials.values()] == ["finished", "finished"]
+    forked = [trial for trial in results.trials.values() if trial.forks]
+    assert forked
+    for trial in forked:
+        fork = trial.forks[-1]
+        assert fork["source"] in {other.name for other in results.trials.values()} - {trial.name}
+        assert fork["before"] != trial.values
+        assert 1e-4 <= trial.values[RATE] <= 1e-1
+        run = results.folder / "trials" / trial.name / f"fork-{len(trial.forks)}" / f"seed-{seeds - 1}" / "run.json"
+        parent = json.loads(run.read_text())["parent"]
+        assert fork["source"] in parent["folder"]
+        assert parent["env_steps"] == 64 * fork["evaluations"]
+        assert [len(points) for points in trial.points] == [3] * seeds
+    assert not (results.folder / "forks").exists()
+
+
+def test_a_sweep_stops_in_time_and_resumes(write_sweep: Write, tmp_path: Path) -> None:
+    file = write_sweep(f"trials: 2, seeds: 1, scheduler: none, search: random, {ONE_WORKER}")
+    # Six seconds are less than a worker needs to import torch and train a million steps.
+    plan = load_sweep(file, ["total_env_steps=1_000_000", "evaluation.every_env_steps=1_000", "sweep.max_hours=0.003"])
+    stopped = start_sweep(plan, tmp_path / "folder")
+    assert stopped.reason
+    assert stopped.in_state("finished", "failed") == []
+    used_up = resume_sweep(plan, stopped.folder)
+    assert used_up.reason == "sweep.max_hours is used up"
+    assert len(used_up.trials) == len(stopped.trials)
+
+
+def wait_for_a_finished_trial(process: "subprocess.Popen[str]", results: Path) -> None:
+    limit_s = time.monotonic() + LIMIT_S
+    while '"state": "finished"' not in (results.read_text() if results.exists() else ""):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < limit_s, "no trial finished"
+        time.sleep(0.02)
+
+
+def test_a_killed_sweep_resumes_and_repeats_nothing(write_sweep: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    file = write_sweep(f"trials: 6, seeds: 1, asha: {{reduction_factor: 2}}, {ONE_WORKER}")
+    command = [sys.executable, "-m", "ludus", "sweep", str(file), "--out", str(folder)]
+    output, environment = subprocess.PIPE, os.environ | NOBODY
+    process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, text=True, env=environment)
+    wait_for_a_finished_trial(process, folder / "results.json")
+    family = psutil.Process(process.pid).children(recursive=True)
+    names = {each.pid: each.name() for each in family}
+    process.kill()
+    process.communicate()
+    workers = [each for each in family if "Agent" not in names[each.pid]]  # Ray's agents notice it after a minute
+    gone, left = psutil.wait_procs(workers, timeout=60)
+    assert left == [], "processes of Ray outlive the sweep"
+    assert gone
+    before = read_results(read_sweep(folder), folder)
+    ended = {trial.number: trial for trial in before.in_state("finished", "stopped")}
+    assert 0 < len(ended) < 6
+    sessions = {number: sessions_of(before, number) for number in ended}
+    results = resume_sweep(read_sweep(folder), folder)
+    assert len(results.trials) == 6
+    assert len(results.in_state("finished", "stopped")) == 6
+    for number, trial in ended.items():
+        assert results.trials[number] == trial
+        assert sessions_of(results, number) == sessions[number]
+    assert results.wall_s > before.earlier_s
