@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from tests.scale.conftest import Write
 from ludus.core.errors import ConfigError
 from ludus.scale.cluster import ray_session
 from ludus.scale.config import load_sweep, read_sweep
-from ludus.scale.results import SweepResults, read_results
+from ludus.scale.results import SweepResults, TrialRecord, read_results
 from ludus.scale.sweep import resume_sweep, start_sweep
 
 if not all(map(find_spec, ("ray", "optuna", "sklearn"))):  # without importing Ray, which then listens everywhere
@@ -95,7 +96,7 @@ def test_a_population_is_forked_from_its_best(write_sweep: Write, tmp_path: Path
     for trial in forked:
         fork = trial.forks[-1]
         assert fork["source"] in {other.name for other in results.trials.values()} - {trial.name}
-        assert fork["before"] != trial.values
+        assert trial.forks[0]["before"] != trial.values
         assert 1e-4 <= trial.values[RATE] <= 1e-1
         run = results.folder / "trials" / trial.name / f"fork-{len(trial.forks)}" / f"seed-{seeds - 1}" / "run.json"
         parent = json.loads(run.read_text())["parent"]
@@ -105,16 +106,31 @@ def test_a_population_is_forked_from_its_best(write_sweep: Write, tmp_path: Path
     assert not (results.folder / "forks").exists()
 
 
-def test_a_sweep_stops_in_time_and_resumes(write_sweep: Write, tmp_path: Path) -> None:
-    file = write_sweep(f"trials: 2, seeds: 1, scheduler: none, search: random, {ONE_WORKER}")
-    # Six seconds are less than a worker needs to import torch and train a million steps.
-    plan = load_sweep(file, ["total_env_steps=1_000_000", "evaluation.every_env_steps=1_000", "sweep.max_hours=0.003"])
-    stopped = start_sweep(plan, tmp_path / "folder")
-    assert stopped.reason
-    assert stopped.in_state("finished", "failed") == []
-    used_up = resume_sweep(plan, stopped.folder)
-    assert used_up.reason == "sweep.max_hours is used up"
-    assert len(used_up.trials) == len(stopped.trials)
+def test_a_signal_saves_all_runs_and_the_sweep_resumes(write_sweep: Write, tmp_path: Path) -> None:
+    plan = load_sweep(write_sweep(f"trials: 2, seeds: 1, scheduler: pbt, {ONE_WORKER}"), ["total_env_steps=192"])
+
+    def listen(_: SweepResults, trial: TrialRecord) -> None:
+        if trial.evaluations and not sent:  # the other trial waits for its turn, or is paused
+            sent.append(trial.number)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    sent: list[int] = []
+    stopped = start_sweep(plan, tmp_path / "folder", listener=listen)
+    assert stopped.signal_number == signal.SIGTERM
+    assert stopped.reason == "SIGTERM came"
+    assert {trial.state for trial in stopped.trials.values()} == {"waiting"}
+    assert json.loads((stopped.folder / "results.json").read_text())["state"] == "stopped"
+    results = resume_sweep(read_sweep(stopped.folder), stopped.folder)
+    assert [trial.state for trial in results.trials.values()] == ["finished", "finished"]
+    assert results.reason == ""
+
+
+def test_no_trial_begins_when_the_time_is_up(write_sweep: Write, tmp_path: Path) -> None:
+    plan = load_sweep(write_sweep("trials: 2, max_hours: 1e-9"))
+    results = start_sweep(plan, tmp_path / "folder")
+    assert results.reason == "sweep.max_hours is used up"
+    assert not (results.folder / "trials").exists()
+    assert resume_sweep(plan, results.folder).reason == "sweep.max_hours is used up"
 
 
 def wait_for_a_finished_trial(process: "subprocess.Popen[str]", results: Path) -> None:

@@ -5,6 +5,7 @@ and reported on. Between decisions a run is left to itself; at one it is stopped
 checkpoint `interrupted`, and resumed if the trial continues. A fork is that of `ludus resume --fork`.
 
     trials/trial-0003/trial.json           values, and the folder in which the trial is now
+    trials/trial-0003/error.txt            why it failed, if it did
     trials/trial-0003/seed-0/              a run folder
     trials/trial-0003/fork-1/seed-0/       the run after it was forked from another trial
     forks/trial-0001-4/seed-0/             the state of a trial after its fourth evaluation, to be forked from
@@ -20,10 +21,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ludus.core.errors import ConfigError, FormatError, RunLockedError, UnknownNameError
-from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_object, remove_folder, write_text_atomic
+from ludus.core.errors import ConfigError, FormatError, LudusError, RunLockedError, UnknownNameError
+from ludus.core.files import (
+    JSON,
+    MAX_DOCUMENT_BYTES,
+    read_if_possible,
+    read_json_object,
+    remove_folder,
+    write_text_atomic,
+)
 from ludus.core.tables import Table, read_table
-from ludus.core.text import row_label
+from ludus.core.text import blame, row_label
 from ludus.reports.run_data import EVALUATIONS, RUN, read_json
 from ludus.scale.config import SCORE, SweepConfig, SweepPlan
 from ludus.training.callbacks import BaseCallback, Evaluated, Iteration
@@ -35,7 +43,7 @@ from ludus.training.run_folder import fork_run
 from ludus.training.session import Received, read_progress, run_training
 
 TRIALS_FOLDER, FORKS_FOLDER = "trials", "forks"
-TRIAL_FILE = "trial.json"
+TRIAL_FILE, ERROR_FILE = "trial.json", "error.txt"
 STOP_FILE = "stop"  # asks all runs of the sweep, on whatever machine, to save and stop
 _LABELS = ("trial", "opponent", "side", "mode")
 _NO_NUMBERS = (*_LABELS, "iteration", "env_steps")
@@ -259,6 +267,19 @@ def read_trial(sweep: Path, name: str) -> dict[str, Any]:
     if not is_inside or not isinstance(forks, list) or not isinstance(document.get("values"), dict):
         raise FormatError(f"{path} is not the file of a trial: it needs values, folder and forks")
     return document
+
+
+def note_error(sweep: Path, name: str, error: Exception) -> str:
+    """Write why a trial failed into its folder, and return it; the place only of an error that is not ours."""
+    text = f"{type(error).__name__}: {error}" if isinstance(error, LudusError) else blame(error)
+    write_text_atomic(sweep / TRIALS_FOLDER / name / ERROR_FILE, text + "\n")
+    return text
+
+
+def read_error(sweep: Path, name: str) -> str:
+    """Return why a trial failed; empty if it could not say."""
+    found = read_if_possible(sweep / TRIALS_FOLDER / name / ERROR_FILE, limit=MAX_DOCUMENT_BYTES)
+    return (found or b"").decode("utf-8", errors="replace").strip()
 
 
 def _train(config: TrainConfig, folder: Path, limits: _Limits, *, title: str, checked: bool) -> str:

@@ -16,14 +16,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ludus.core.errors import ConfigError, WorkerError
+from ludus.core.errors import ConfigError
 from ludus.core.files import write_text_atomic
 from ludus.core.text import plain_text
 from ludus.scale.cluster import ray_session
 from ludus.scale.config import SWEEP_FILE, SweepPlan
 from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, read_results
-from ludus.scale.runs import FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target
-from ludus.scale.search import make_scheduler, make_searcher, uses_tpe
+from ludus.scale.runs import ERROR_FILE, FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target, read_error
+from ludus.scale.search import make_scheduler, make_searcher
 
 TUNE_FOLDER = ".tune"
 _SECONDS_PER_HOUR = 3600.0
@@ -193,7 +193,8 @@ class _Watcher:
         self.results, self._listener, self._ends_at_s = results, listener, ends_at_s
         self._numbers: dict[str, int] = {}  # by Tune's id of a trial
         self._open = {record.number for record in results.in_state("waiting")}
-        self._training: set[int] = set()
+        self._training: set[str] = set()  # Tune's ids of trials that are in the middle of a run
+        self._interrupted: set[str] = set()
         self._saved_s = 0.0
         self.reason = ""
         _OPEN_WATCHERS[id(self)] = self
@@ -219,8 +220,12 @@ class _Watcher:
         """Note that a trial is trained."""
         record = self._record(trial)
         record.state, record.reason = "running", ""
-        self._training.add(record.number)
+        (self.results.folder / TRIALS_FOLDER / record.name / ERROR_FILE).unlink(missing_ok=True)
         self._tell(record)
+
+    def look(self, trials: Sequence[Any]) -> None:
+        """Note which trials are trained at present; those of a population are paused in between."""
+        self._training = {trial.trial_id for trial in trials if trial.status == trial.RUNNING} - self._interrupted
 
     def take(self, trial: Any, result: Mapping[str, Any]) -> None:  # noqa: ANN401
         """Note a report."""
@@ -230,14 +235,13 @@ class _Watcher:
         record.take(result["points"], result["wall_s"])
         record.reason = result["reason"]
         if result["is_interrupted"]:
-            self._training.discard(record.number)
+            self._interrupted.add(trial.trial_id)
             self.reason = self.reason or result["reason"]
         self._tell(record, force=False)
 
     def end(self, trial: Any) -> None:  # noqa: ANN401
         """Note that a trial is over: finished, stopped by the scheduler or a limit, or interrupted."""
         record, last = self._record(trial), trial.last_result or {}
-        self._training.discard(record.number)
         if last.get("is_interrupted"):
             record.state = "waiting"
         elif last.get("is_finished"):
@@ -254,8 +258,8 @@ class _Watcher:
     def fail(self, trial: Any) -> None:  # noqa: ANN401
         """Note that a trial failed, with the error."""
         record = self._record(trial)
-        self._training.discard(record.number)
-        record.state, record.reason = "failed", _reason(trial)
+        reason = read_error(self.results.folder, record.name) or "its worker process was lost, or could not begin"
+        record.state, record.reason = "failed", plain_text(reason)[:_LONGEST_REASON]
         self._tell(record)
         if len(self.results.in_state("failed")) >= _FIRST_FAILURES and not self.results.in_state("finished", "stopped"):
             self.stop(f"the first {_FIRST_FAILURES} trials failed, the last one by: {record.reason}")
@@ -291,6 +295,9 @@ def _make_callback(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
     from ray.tune import Callback
 
     class ResultsCallback(Callback):  # type: ignore[misc] # Ray is not followed
+        def on_step_begin(self, **told: Any) -> None:  # noqa: ANN401
+            watcher.look(told["trials"])
+
         def on_trial_start(self, **told: object) -> None:
             watcher.begin(told["trial"])
 
@@ -317,14 +324,6 @@ def _make_stopper(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
             return watcher.is_over()
 
     return SweepStopper()
-
-
-def _reason(trial: Any) -> str:  # noqa: ANN401
-    """Return the error of a failed trial in words, the cause instead of Ray's wrapper around it."""
-    error = trial.get_error()
-    cause = getattr(error, "cause", None) or error
-    text = str(cause) if isinstance(cause, WorkerError) else f"{type(cause).__name__}: {cause}"
-    return plain_text(text).strip()[:_LONGEST_REASON]
 
 
 @contextmanager

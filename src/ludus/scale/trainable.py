@@ -11,10 +11,9 @@ from ray.tune import Trainable
 
 from ludus.core.errors import StateError, WorkerError
 from ludus.core.files import MAX_DOCUMENT_BYTES, read_json_object
-from ludus.core.text import blame
 from ludus.rewards.plugins import load_plugin
 from ludus.scale.config import SweepPlan, read_sweep
-from ludus.scale.runs import Progress, TrialRuns
+from ludus.scale.runs import Progress, TrialRuns, note_error
 from ludus.scale.search import EVALUATIONS, VALUE
 from ludus.scale.space import Code
 
@@ -50,7 +49,7 @@ class SweepTrial(Trainable):  # type: ignore[misc] # Ray is not followed
         try:
             return self._step()
         except Exception as error:  # of users' code too; most of our own errors cannot be pickled
-            raise WorkerError(blame(error)) from None
+            raise WorkerError(note_error(self._sweep, self._runs.name, error)) from None
 
     def _step(self) -> dict[str, Any]:
         if not self._runs.is_current:
