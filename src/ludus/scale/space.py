@@ -56,6 +56,7 @@ class UniformSpace(_Range):
     """A number between `low` and `high`, even on a linear scale.
 
     Attributes:
+        sweep: The kind of the space, `uniform`.
         low: Lowest value.
         high: Highest value.
     """
@@ -67,6 +68,7 @@ class LogUniformSpace(_Range):
     """A number between `low` and `high`, even on a logarithmic scale.
 
     Attributes:
+        sweep: The kind of the space, `log_uniform`.
         low: Lowest value, above 0.
         high: Highest value.
     """
@@ -83,6 +85,7 @@ class IntegerSpace(_Range):
     """A whole number from `low` to `high`, both included.
 
     Attributes:
+        sweep: The kind of the space, `integer`.
         low: Lowest value.
         high: Highest value.
         log: Whether it is even on a logarithmic scale.
@@ -107,6 +110,7 @@ class ChoiceSpace(_Space):
     """One of several values of any form.
 
     Attributes:
+        sweep: The kind of the space, `choice`.
         values: The values; those with an order, such as sizes, in that order, since population-based training moves to
             neighbours.
     """
