@@ -88,9 +88,24 @@ def resume_sweep(
     results = read_results(plan, folder)
     for record in results.in_state("running", *(("failed",) if retry_failed else ())):
         record.state, record.reason = "waiting", ""
+    if _left(results) <= 0 or _left_s(results) <= 0.0:  # no need for Ray
+        results.is_running, results.reason = False, "" if _left(results) <= 0 else "sweep.max_hours is used up"
+        results.save()
+        return results
     with ray_session(address):
         write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
         return _run(results, plugins, listener)
+
+
+def _left(results: SweepResults) -> int:
+    """Return how many trials have yet to end."""
+    return results.plan.config.trials - len(results.in_state("finished", "stopped", "failed"))
+
+
+def _left_s(results: SweepResults) -> float:
+    """Return the wall time that was left when this session began."""
+    limit_h = results.plan.config.max_hours
+    return math.inf if limit_h is None else limit_h * _SECONDS_PER_HOUR - results.earlier_s
 
 
 def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> SweepResults:
@@ -99,14 +114,8 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
     from ludus.scale.trainable import SweepTrial
 
     plan, config, folder = results.plan, results.plan.config, results.folder.resolve()
-    left = config.trials - len(results.in_state("finished", "stopped", "failed"))
-    limit_s = math.inf if config.max_hours is None else config.max_hours * _SECONDS_PER_HOUR - results.earlier_s
-    if left <= 0 or limit_s <= 0.0:
-        results.is_running, results.reason = False, "" if left <= 0 else "sweep.max_hours is used up"
-        results.save()
-        return results
     _clean(folder)
-    ends_at_s = results.started_s + limit_s
+    ends_at_s = results.started_s + _left_s(results)
     trainable = tune.with_resources(
         tune.with_parameters(SweepTrial, sweep=str(folder), plugins=list(plugins), ends_at_s=ends_at_s),
         _resources(plan),
@@ -120,7 +129,7 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
         tune_config=tune.TuneConfig(
             search_alg=searcher,
             scheduler=make_scheduler(results),
-            num_samples=left,
+            num_samples=_left(results),
             max_concurrent_trials=config.max_concurrent
             if config.search == "tpe" and not config.is_population
             else None,
