@@ -20,7 +20,7 @@ from ludus.core.errors import ConfigError
 from ludus.scale.cluster import ray_session
 from ludus.scale.config import load_sweep, read_sweep
 from ludus.scale.results import SweepResults, TrialRecord, read_results
-from ludus.scale.sweep import resume_sweep, start_sweep
+from ludus.scale.sweep import _Watcher, resume_sweep, start_sweep
 
 if not all(map(find_spec, ("ray", "optuna", "sklearn"))):  # without importing Ray, which then listens everywhere
     pytest.skip("needs ray, optuna and scikit-learn: the extra scale", allow_module_level=True)
@@ -56,21 +56,22 @@ def test_ray_listens_on_loopback_alone() -> None:
 
 def test_random_search_reports_a_trial_that_fails(write_sweep: Write, tmp_path: Path) -> None:
     weights = "rewards: {weights: {sweep: choice, values: [{}, {no_such_term: 1.0}]}}"
-    file = write_sweep(f"trials: 3, seeds: 2, search: random, scheduler: none, seed: 1, {ONE_WORKER}", weights)
+    file = write_sweep(f"trials: 2, seeds: 2, search: random, scheduler: none, seed: 1, {ONE_WORKER}", weights)
     told: list[tuple[int, str]] = []
     plan, folder = load_sweep(file), tmp_path / "folder"
     results = start_sweep(plan, folder, listener=lambda _, trial: told.append((trial.number, trial.state)))
-    fails = {number for number, trial in results.trials.items() if trial.values["rewards.weights"]}
-    assert 0 < len(fails) < 3
-    assert {trial.number for trial in results.in_state("failed")} == fails
-    assert all("no_such_term" in trial.reason for trial in results.in_state("failed"))
-    assert len({trial.values[RATE] for trial in results.trials.values()}) == 3
-    for trial in results.in_state("finished"):
-        assert [len(points) for points in trial.points] == [4, 4]
-        assert len(sessions_of(results, trial.number)) == 2  # no scheduler, so no run was paused
-        assert (trial.number, "running") in told
+    good, bad = results.trials.values()  # a failed one costs its worker, so that it comes last
+    assert [trial.values["rewards.weights"] for trial in (good, bad)] == [{}, {"no_such_term": 1.0}]
+    assert good.values[RATE] != bad.values[RATE]
+    assert bad.state == "failed"
+    assert bad.reason.startswith("UnknownNameError: unknown reward term")
+    assert "no_such_term" in bad.reason
+    assert good.state == "finished"
+    assert [len(points) for points in good.points] == [4, 4]
+    assert len(sessions_of(results, good.number)) == 2  # no scheduler, so no run was paused
+    assert next(state for number, state in told if number == good.number) == "running"
     assert results.reason == ""
-    assert results.best is not None
+    assert results.best is good
     assert read_results(plan, folder).trials == results.trials
     assert {path.name for path in folder.iterdir()} == {"sweep.yaml", "results.json", "best.yaml", "trials"}
     again = resume_sweep(read_sweep(folder), folder)  # nothing is left to do
@@ -81,30 +82,33 @@ def test_random_search_reports_a_trial_that_fails(write_sweep: Write, tmp_path: 
         start_sweep(plan.changed(["sweep.cpus_per_trial=1000"]), tmp_path / "large")
 
 
-@pytest.mark.parametrize("scheduler", ["pbt", "pb2"])
-def test_a_population_is_forked_from_its_best(write_sweep: Write, tmp_path: Path, scheduler: str) -> None:
-    seeds = 2 if scheduler == "pbt" else 1
-    section = f"trials: 2, seeds: {seeds}, scheduler: {scheduler}, pbt: {{quantile: 0.5}}, {ONE_WORKER}"
-    plan = load_sweep(write_sweep(section), ["total_env_steps=192"])
-    results = start_sweep(plan, tmp_path / "folder")
-    assert [trial.state for trial in results.trials.values()] == ["finished", "finished"]
+def check_forks(results: SweepResults, evaluations: int) -> None:
+    """Check that trials were forked from each other's exact states, by the files of their runs."""
+    assert {trial.state for trial in results.trials.values()} == {"finished"}
     forked = [trial for trial in results.trials.values() if trial.forks]
     assert forked
     for trial in forked:
-        fork = trial.forks[-1]
+        fork, seed = trial.forks[-1], f"seed-{results.plan.config.seeds - 1}"
         assert fork["source"] in {other.name for other in results.trials.values()} - {trial.name}
         assert trial.forks[0]["before"] != trial.values
         assert 1e-4 <= trial.values[RATE] <= 1e-1
-        run = results.folder / "trials" / trial.name / f"fork-{len(trial.forks)}" / f"seed-{seeds - 1}" / "run.json"
+        run = results.folder / "trials" / trial.name / f"fork-{len(trial.forks)}" / seed / "run.json"
         parent = json.loads(run.read_text())["parent"]
         assert fork["source"] in parent["folder"]
         assert parent["env_steps"] == 64 * fork["evaluations"]
-        assert [len(points) for points in trial.points] == [3] * seeds
+        assert {len(points) for points in trial.points} == {evaluations}
     assert not (results.folder / "forks").exists()
 
 
-def test_a_signal_saves_all_runs_and_the_sweep_resumes(write_sweep: Write, tmp_path: Path) -> None:
-    plan = load_sweep(write_sweep(f"trials: 2, seeds: 1, scheduler: pbt, {ONE_WORKER}"), ["total_env_steps=192"])
+def test_pb2_forks_a_population_from_its_best(write_sweep: Write, tmp_path: Path) -> None:
+    section = f"trials: 2, seeds: 1, scheduler: pb2, pbt: {{quantile: 0.5}}, {ONE_WORKER}"
+    plan = load_sweep(write_sweep(section), ["total_env_steps=192"])
+    check_forks(start_sweep(plan, tmp_path / "folder"), evaluations=3)
+
+
+def test_a_signal_saves_all_runs_and_the_population_resumes(write_sweep: Write, tmp_path: Path) -> None:
+    section = f"trials: 2, seeds: 2, scheduler: pbt, pbt: {{quantile: 0.5}}, {ONE_WORKER}"
+    plan = load_sweep(write_sweep(section), ["total_env_steps=192"])
 
     def listen(_: SweepResults, trial: TrialRecord) -> None:
         if trial.evaluations and not sent:  # the other trial waits for its turn, or is paused
@@ -118,16 +122,20 @@ def test_a_signal_saves_all_runs_and_the_sweep_resumes(write_sweep: Write, tmp_p
     assert {trial.state for trial in stopped.trials.values()} == {"waiting"}
     assert json.loads((stopped.folder / "results.json").read_text())["state"] == "stopped"
     results = resume_sweep(read_sweep(stopped.folder), stopped.folder)
-    assert [trial.state for trial in results.trials.values()] == ["finished", "finished"]
     assert results.reason == ""
+    check_forks(results, evaluations=3)
 
 
 def test_no_trial_begins_when_the_time_is_up(write_sweep: Write, tmp_path: Path) -> None:
-    plan = load_sweep(write_sweep("trials: 2, max_hours: 1e-9"))
-    results = start_sweep(plan, tmp_path / "folder")
-    assert results.reason == "sweep.max_hours is used up"
-    assert not (results.folder / "trials").exists()
-    assert resume_sweep(plan, results.folder).reason == "sweep.max_hours is used up"
+    plan = load_sweep(write_sweep("max_hours: 1"))
+    early, late = (_Watcher(SweepResults(plan, tmp_path), lambda *_: None, time.time() + left) for left in (60.0, -1.0))
+    assert not early.is_over()
+    assert late.is_over()
+    late.close()
+    document = json.loads((tmp_path / "results.json").read_text())
+    assert (document["state"], document["reason"]) == ("stopped", "sweep.max_hours is used up")
+    (tmp_path / "results.json").write_text(json.dumps(document | {"wall_s": 3601.0}))
+    assert resume_sweep(plan, tmp_path).reason == "sweep.max_hours is used up"
 
 
 def wait_for_a_finished_trial(process: "subprocess.Popen[str]", results: Path) -> None:
