@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.scale.conftest import Write
@@ -46,8 +47,8 @@ def test_a_value_is_the_mean_of_the_seeds_with_students_interval(plan: SweepPlan
 
 
 def test_finished_trials_rank_before_stopped_ones(plan: SweepPlan, tmp_path: Path) -> None:
+    assert SweepResults(plan, tmp_path).best is None
     results = SweepResults(plan, tmp_path)
-    assert results.best is None
     add(results, [0.2, 0.3], wall_s=5.0)  # 1
     add(results, [0.9], state="stopped", wall_s=1.0)  # 2: higher, but at an earlier evaluation
     add(results, [0.2, 0.7], wall_s=9.0)  # 3
@@ -100,12 +101,11 @@ def test_the_key_that_decides_is_the_important_one(plan: SweepPlan, tmp_path: Pa
     for place in range(24):  # the objective is the number of epochs alone
         add(results, [0.0, float(2 ** (place % 3))], rate=10 ** (-1 - (place * 7 % 24) / 12), epochs=2 ** (place % 3))
     add(results, [9.0], rate=0.05)  # not as far as half of them
-    found = importance_of(results)
-    assert isinstance(found, dict)
+    found: Any = importance_of(results)
     assert found["evaluation"] == 2
     assert found["trials"] == 24
-    assert found["keys"][EPOCHS] > 0.95  # type: ignore[index, call-overload]
-    assert found["keys"][RATE] < 0.05  # type: ignore[index, call-overload]
+    assert found["keys"][EPOCHS] > 0.95
+    assert found["keys"][RATE] < 0.05
     few = SweepResults(plan, tmp_path)
     add(few, [1.0])
     assert importance_of(few) is None

@@ -64,9 +64,9 @@ def test_a_fork_continues_exactly_where_its_source_was(plan: SweepPlan, tmp_path
     other = TrialRuns(plan, tmp_path, "trial-0003", {RATE: 0.05})
     other.advance(1)
     changed = TrialRuns(plan, tmp_path, "trial-0003", {RATE: 0.1})
-    assert not changed.is_current
+    was_current = changed.is_current
     changed.fork(snapshot, "trial-0001")
-    assert changed.is_current
+    assert (was_current, changed.is_current) == (False, True)
     assert changed.folder.name == "fork-1"
     assert changed.forks() == [{"source": "trial-0001", "evaluations": 2, "before": {RATE: 0.05}}]
     ended = changed.advance(None)

@@ -72,7 +72,9 @@ def test_the_page_is_drawn(browser: Any, tmp_path: Path) -> None:
 
 
 def test_a_sweep_that_has_just_begun_is_drawn_too(browser: Any, tmp_path: Path) -> None:
-    nothing = {"trials": [], "ranking": [], "best": None, "front": [], "importance": None, "state": "running"}
+    nothing: dict[str, Any] = {
+        "trials": [], "ranking": [], "best": None, "front": [], "importance": None, "state": "running",
+    }  # fmt: skip
     browser.open(write(document() | nothing, tmp_path))
     browser.wait("document.documentElement.dataset.ready")
     assert browser.run("document.documentElement.dataset.problems || ''") == ""
