@@ -84,6 +84,19 @@ def test_results_are_read_back_and_the_winner_is_a_configuration(plan: SweepPlan
     assert read_results(plan, tmp_path / "none").trials == {}
 
 
+def test_a_trial_that_was_forked_just_before_a_kill_continues_from_its_fork(plan: SweepPlan, tmp_path: Path) -> None:
+    results = SweepResults(plan, tmp_path)
+    for state in ("running", "finished"):
+        add(results, [0.1], rate=0.02, state=state)
+        trial = {"values": {RATE: 0.03, EPOCHS: 2}, "folder": "fork-1", "forks": [{}]}
+        file = tmp_path / "trials" / f"trial-{len(results.trials):04}" / "trial.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(trial))
+    results.save()
+    again = read_results(plan, tmp_path)
+    assert [record.values[RATE] for record in again.trials.values()] == [0.03, 0.02]
+
+
 @pytest.mark.parametrize(
     "change",
     [{"version": 2}, {"trials": None}, {"trials": [{"number": 2, "values": {RATE: 0.1, EPOCHS: 1}}]},

@@ -139,7 +139,7 @@ def _print_results(results: "SweepResults", page: Path, options: str) -> None:
     show_table(header, rows, f"{config.objective} with 95 % intervals over {config.seeds} seeds, the best first")
     if len(ranking) > _MOST_ROWS:
         print_ok(f"and {len(ranking) - _MOST_ROWS} trials more; results.json has all of them")
-    found = results.describe()["importance"]
+    found = results.importance
     if isinstance(found, dict) and isinstance(found["keys"], dict):
         shares = ", ".join(f"{name} {share:.0%}" for name, share in found["keys"].items() if isinstance(share, float))
         print_ok(f"importance ({found['evaluator']}): {shares}")

@@ -19,7 +19,7 @@ from ludus.core.errors import FormatError
 from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_object, write_text_atomic
 from ludus.core.intervals import Interval, mean_interval
 from ludus.scale.config import SweepPlan
-from ludus.scale.runs import TRIALS_FOLDER, Point
+from ludus.scale.runs import TRIALS_FOLDER, Point, read_trial
 from ludus.scale.space import ChoiceSpace, Dimension
 
 RESULTS_FILE, WINNER_FILE = "results.json", "best.yaml"
@@ -120,6 +120,7 @@ class SweepResults:
         reason: Why the sweep ended before all trials had; empty if it did not, or while it runs.
         is_running: Whether it is not over.
         signal_number: The signal that ended it; 0 if none did.
+        importance: How much each key matters, once it is over; see `importance_of`.
     """
 
     plan: SweepPlan
@@ -130,6 +131,7 @@ class SweepResults:
     reason: str = ""
     is_running: bool = True
     signal_number: int = 0
+    importance: JSON = None
 
     @property
     def wall_s(self) -> float:
@@ -179,6 +181,11 @@ class SweepResults:
     def _worth(self, record: TrialRecord) -> float:
         return -math.inf if record.value is None else self.plan.config.sign * record.value.estimate
 
+    def finish(self, reason: str) -> None:
+        """Write the results of a sweep that is over, and why it ended before all trials had, if it did."""
+        self.is_running, self.reason, self.importance = False, reason, importance_of(self)
+        self.save()
+
     def save(self) -> None:
         """Write `results.json`, and `best.yaml` if there is a winner; both atomically."""
         write_text_atomic(self.folder / RESULTS_FILE, json.dumps(self.describe(), indent=1) + "\n")
@@ -204,7 +211,7 @@ class SweepResults:
             "ranking": [record.number for record in self.ranking()],
             "best": None if best is None else best.number,
             "front": [record.number for record in self.front()],
-            "importance": None if self.is_running else importance_of(self),
+            "importance": self.importance,
         }
 
 
@@ -224,6 +231,8 @@ def read_results(plan: SweepPlan, folder: Path) -> SweepResults:
         raise FormatError(f"{path} cannot be used: {list_faults(error)}") from error
     names = {dimension.name for dimension in plan.dimensions}
     for place, record in enumerate(found.trials, 1):
+        if record.state in ("waiting", "running"):  # a fork may have changed its values since they were written last
+            record.values = read_trial(folder, record.name).get("values", record.values)
         if record.number != place or set(record.values) != names:
             raise FormatError(f"{path} cannot be used: trial {place} is missing, or is not of this sweep's keys")
     return SweepResults(plan, folder, {record.number: record for record in found.trials}, earlier_s=found.wall_s)

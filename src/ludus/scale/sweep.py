@@ -23,7 +23,7 @@ from ludus.scale.cluster import ray_session
 from ludus.scale.config import SWEEP_FILE, SweepPlan
 from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import ERROR_FILE, FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target, read_error
-from ludus.scale.search import make_scheduler, make_searcher
+from ludus.scale.search import make_scheduler, make_searcher, uses_tpe
 
 TUNE_FOLDER = ".tune"
 _SECONDS_PER_HOUR = 3600.0
@@ -89,8 +89,7 @@ def resume_sweep(
     for record in results.in_state("running", *(("failed",) if retry_failed else ())):
         record.state, record.reason = "waiting", ""
     if _left(results) <= 0 or _left_s(results) <= 0.0:  # no need for Ray
-        results.is_running, results.reason = False, "" if _left(results) <= 0 else "sweep.max_hours is used up"
-        results.save()
+        results.finish("" if _left(results) <= 0 else "sweep.max_hours is used up")
         return results
     with ray_session(address):
         write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
@@ -130,9 +129,7 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
             search_alg=searcher,
             scheduler=make_scheduler(results),
             num_samples=_left(results),
-            max_concurrent_trials=config.max_concurrent
-            if config.search == "tpe" and not config.is_population
-            else None,
+            max_concurrent_trials=config.max_concurrent if uses_tpe(config) else None,
             reuse_actors=True,
             trial_name_creator=watcher.name_trial,
             trial_dirname_creator=watcher.name_trial,
@@ -288,9 +285,8 @@ class _Watcher:
         """Write the final results."""
         for record in self.results.in_state("running"):
             record.state = "waiting"
-        self.results.reason, self.results.is_running = self.reason, False
         _OPEN_WATCHERS.pop(id(self), None)
-        self.results.save()
+        self.results.finish(self.reason)
 
     def _tell(self, record: TrialRecord, *, force: bool = True) -> None:
         if force or time.monotonic() - self._saved_s >= _SAVE_EVERY_S:
