@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -136,6 +137,20 @@ def test_no_trial_begins_when_the_time_is_up(write_sweep: Write, tmp_path: Path)
     assert (document["state"], document["reason"]) == ("stopped", "sweep.max_hours is used up")
     (tmp_path / "results.json").write_text(json.dumps(document | {"wall_s": 3601.0}))
     assert resume_sweep(plan, tmp_path).reason == "sweep.max_hours is used up"
+
+
+def test_a_sweep_whose_first_trials_all_fail_is_stopped(write_sweep: Write, tmp_path: Path) -> None:
+    watcher = _Watcher(SweepResults(load_sweep(write_sweep()), tmp_path), lambda *_: None, time.time() + 60.0)
+    for place in range(3):
+        assert not watcher.is_over()
+        trial = SimpleNamespace(trial_id=str(place), config={RATE: 0.01 * (place + 1)})
+        (tmp_path / "trials" / watcher.name_trial(trial)).mkdir(parents=True)
+        (tmp_path / "trials" / watcher.name_trial(trial) / "error.txt").write_text("RuntimeError: the disk is gone\n")
+        watcher.fail(trial)
+    assert watcher.is_over()
+    assert watcher.reason == "the first 3 trials failed, the last one by: RuntimeError: the disk is gone"
+    assert (tmp_path / "stop").exists()
+    watcher.close()
 
 
 def wait_for_a_finished_trial(process: "subprocess.Popen[str]", results: Path) -> None:
