@@ -94,5 +94,6 @@ def _connect(address: str) -> None:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ConfigError(
-            f"no Ray cluster answers at {address}: {error}; start one with `ray start --head`, or leave --address out"
+            f"no Ray cluster answers at {address}: {error}; start one with `ray start --head` and the same "
+            "RAY_AUTH_TOKEN, or leave --address out"
         ) from error
