@@ -40,6 +40,7 @@ settings.load_profile("ludus")
 LONG_FILES = (
     "test_rocket_gpu_step.py",  # compiles most kernels, for the others too
     "test_engine.py",  # compiles two games for the browser, for the others too
+    "test_sweep_ray.py",
     "test_examples.py",
     "test_compiling.py",
     "test_promise_06_signals.py",

@@ -15,6 +15,8 @@ from ludus.core.schedules import (
     KlAdaptiveConfig,
     LinearSchedule,
 )
+from ludus.scale.config import AshaConfig, PbtConfig, SweepConfig
+from ludus.scale.space import KINDS
 from ludus.training.config import TrainConfig
 
 _HEAD = """# Configuration reference
@@ -44,6 +46,17 @@ _POINTS = """Where the type is *float or points* (weights of reward terms, `rewa
 points over env steps: `{points: [[0, 1.0], [200_000, 0.0]], kind: linear}`. The weight is constant before the first and
 after the last point; `kind: cosine` eases between them.
 """
+_SWEEPS = """## Sweeps { #sweeps }
+
+[`ludus sweep`](../howto/scale.md) reads the configuration of a run with two additions: a search space in the place of
+any value, and the section `sweep`.
+
+```yaml
+ppo:
+  learning_rate: {sweep: log_uniform, low: 1.0e-4, high: 3.0e-3}
+  n_epochs: {sweep: choice, values: [2, 4, 8]}
+```
+"""
 _SAME = {"curriculum[].rewards": "rewards", "curriculum[].exploration": "policy.exploration"}
 
 
@@ -58,8 +71,20 @@ def configuration_page() -> str:
             parts.append(f"As [`{_SAME[key]}`](#{anchor(_SAME[key])}), for one phase.")
             continue
         parts += [null_for_none(summary(model)), null_for_none(settings_table(model, link=_links_below(key)))]
-    parts += [_SCHEDULES, _schedule_table(), _POINTS]
+    parts += [_SCHEDULES, _schedule_table(), _POINTS, _SWEEPS, *_sweep_tables()]
     return "\n\n".join(parts) + "\n"
+
+
+def _sweep_tables() -> list[str]:
+    """Return a section for every kind of search space, and for everything in the section `sweep`."""
+    parts: list[str] = []
+    for kind, space in KINDS.items():
+        parts += [f"### `{{sweep: {kind}}}` {{ #sweep-{anchor(kind)} }}", summary(space), settings_table(space)]
+    links = {"asha": "#sweep-asha", "pbt": "#sweep-pbt"}
+    for key, model in (("sweep", SweepConfig), ("sweep.asha", AshaConfig), ("sweep.pbt", PbtConfig)):
+        found = settings_table(model, link=lambda name: links.get(name, ""))
+        parts += [f"### `{key}` {{ #{anchor(key)} }}", null_for_none(summary(model)), null_for_none(found)]
+    return parts
 
 
 def anchor(key: str) -> str:

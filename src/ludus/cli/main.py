@@ -33,6 +33,7 @@ from ludus.cli.ratings import ratings
 from ludus.cli.report import report
 from ludus.cli.share import share
 from ludus.cli.speedrun import speedrun
+from ludus.cli.sweep import sweep
 from ludus.cli.tournament import tournament
 from ludus.cli.train import resume, train, verify
 from ludus.cli.watch import watch
@@ -141,6 +142,13 @@ _add(
     "ludus resume                                       the newest run",
     "ludus resume runs/mine total_env_steps=40_000_000  train it further",
     "ludus resume runs/mine --fork runs/other ppo.n_epochs=4",
+)
+_add(
+    sweep,
+    TRAIN,
+    "ludus sweep my_sweep.yaml                          search for the best settings",
+    "ludus sweep my_sweep.yaml sweep.trials=64 sweep.scheduler=pbt",
+    "ludus sweep --resume runs/sweeps/latest            continue one that was stopped or killed",
 )
 _add(verify, TRAIN)
 _add(

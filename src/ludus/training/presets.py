@@ -80,6 +80,22 @@ def load_run_config_with_origins(
     sections: Sequence[Document] = (),
 ) -> tuple[TrainConfig, Origins]:
     """Do what `load_run_config` does, and also return where each setting comes from."""
+    return read_run_layers(world, run_layers(world, preset, file, overrides, sections))
+
+
+def run_layers(
+    world: str,
+    preset: str | None,
+    file: Path | Document | None,
+    overrides: Sequence[str],
+    sections: Sequence[Document] = (),
+) -> list[Document]:
+    """Return the layers of the settings of a run, the most general first, without the user's defaults.
+
+    Raises:
+        UnknownNameError: There is no such world or preset.
+        ConfigError: Both a preset and a file are given.
+    """
     if preset is not None and file is not None:
         raise ConfigError(
             f"both preset {preset!r} and file {file} are given; choose one, or let the file extend {preset}"
@@ -90,7 +106,15 @@ def load_run_config_with_origins(
         files = extended_layers(start, _IN_PYTHON, directory)
     else:
         files = read_layers(start, directory) if start is not None else []
-    layers = [_world_layer(world), *files, *sections, *read_overrides(overrides)]
+    return [_world_layer(world), *files, *sections, *read_overrides(overrides)]
+
+
+def read_run_layers(world: str, layers: Sequence[Document]) -> tuple[TrainConfig, Origins]:
+    """Return the settings of a run from its layers and the user's defaults, and where each setting comes from.
+
+    Raises:
+        ConfigFileError: The layers have faults; all of them are listed.
+    """
     layers = [*_user_layers(layers), *layers]
     checks: list[Check] = [partial(_check_world, world), _check_finite]
     settings = settings_model(world)

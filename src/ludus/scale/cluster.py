@@ -1,0 +1,99 @@
+"""Ray: started in this process's own machine and bound to loopback, or a cluster that the user names.
+
+Ray sends pickles between the processes of its cluster, so whoever reaches its ports can run code. A cluster of our own
+listens on 127.0.0.1 alone, asks for a token (Ray's default), has its files in a private folder and ends with us.
+"""
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError
+
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths in configurations are relative to where the sweep was started
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # runs have their own logs
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # signals are ours
+    "TUNE_DISABLE_AUTO_INIT": "1",
+    "TUNE_RESULT_BUFFER_LENGTH": "1",  # decisions come after every report
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+}
+# On macOS and Windows Ray takes 127.0.0.1 for the address of the machine, and its servers then listen there alone.
+# This is the only switch for that: `_node_ip_address="127.0.0.1"` is replaced by the outside address.
+_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+LOOPBACK = "127.0.0.1"
+_OBJECT_STORE_BYTES = 80_000_000  # runs exchange files, not objects; Ray wants 75 MB at least
+_LOGGERS = ("ray", "ray.tune", "ray.train")
+
+
+def require_ray() -> None:
+    """Raise MissingDependencyError if Ray or Optuna is not installed."""
+    for library in ("ray", "optuna"):
+        if find_spec(library) is None:
+            raise MissingDependencyError(library, "scale", "ludus sweep")
+
+
+@contextmanager
+def ray_session(address: str | None = None) -> Iterator[None]:
+    """Connect to a cluster, or start one of this machine's own for as long as the context is open.
+
+    A session that is open already is used, and left open.
+
+    Raises:
+        MissingDependencyError: Ray or Optuna is not installed.
+        ConfigError: The cluster cannot be reached.
+        UnsupportedError: A cluster of our own would listen on more than loopback.
+    """
+    require_ray()
+    for name, value in (_SETTINGS if address else _SETTINGS | _LOOPBACK).items():
+        os.environ.setdefault(name, value)
+    import ray
+
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    if ray.is_initialized():
+        yield
+        return
+    folder = tempfile.mkdtemp(prefix="ludus-ray-")
+    try:
+        if address is not None:
+            _connect(address)
+        else:
+            _start(folder)
+        yield
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(folder: str) -> None:
+    import ray
+
+    started = ray.init(
+        address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+        object_store_memory=_OBJECT_STORE_BYTES, _temp_dir=folder,
+    )  # fmt: skip
+    listens_at = started.address_info["node_ip_address"]
+    if listens_at != LOOPBACK:  # a program that imported Ray before has decided otherwise
+        raise UnsupportedError(
+            f"Ray listens at {listens_at} instead of {LOOPBACK}, where others may reach it: set "
+            f"{next(iter(_LOOPBACK))}=0 before Ray is imported, or name your own cluster with --address"
+        )
+
+
+def _connect(address: str) -> None:
+    import ray
+
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"no Ray cluster answers at {address}: {error}; start one with `ray start --head` and the same "
+            "RAY_AUTH_TOKEN, or leave --address out"
+        ) from error

@@ -1,0 +1,355 @@
+"""Run a sweep on Ray Tune: searchers and schedulers are Tune's, runs, forks and results are ours.
+
+Tune keeps its own state as pickles in a folder that is deleted before and after; it is never read. A sweep resumes from
+`results.json` and the run folders: finished trials are told to the searcher and the scheduler, the others continue.
+"""
+
+import math
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from ludus.core.errors import ConfigError
+from ludus.core.files import write_text_atomic
+from ludus.core.text import plain_text
+from ludus.scale.cluster import ray_session
+from ludus.scale.config import SWEEP_FILE, SweepPlan
+from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, read_results
+from ludus.scale.runs import ERROR_FILE, FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target, read_error
+from ludus.scale.search import make_scheduler, make_searcher, uses_tpe
+
+TUNE_FOLDER = ".tune"
+_SECONDS_PER_HOUR = 3600.0
+_FIRST_FAILURES = 3  # so many failed trials before any other one are a fault of the sweep
+_SAVE_EVERY_S = 1.0
+_LONGEST_REASON = 2_000
+
+Listener = Callable[[SweepResults, TrialRecord], None]
+"""Called when a trial changes its state or has a new evaluation."""
+
+
+def start_sweep(
+    plan: SweepPlan,
+    folder: Path,
+    *,
+    address: str | None = None,
+    plugins: Sequence[str] = (),
+    listener: Listener = lambda _results, _trial: None,
+) -> SweepResults:
+    """Begin a sweep in a folder and run it to its end.
+
+    Args:
+        plan: The sweep.
+        folder: Where it is written to; on a cluster a folder that all machines share.
+        address: Address of a Ray cluster; None starts one on this machine, bound to loopback.
+        plugins: Files and modules of the user's own that every trial loads.
+        listener: Notified of trials.
+
+    Raises:
+        ConfigError: The folder holds a sweep already, or the cluster cannot be reached.
+        MissingDependencyError: Ray or Optuna is not installed.
+        StoreError: The folder cannot be written.
+    """
+    check_target(folder, (SWEEP_FILE, RESULTS_FILE, TRIALS_FOLDER))
+    with ray_session(address):
+        write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
+        return _run(SweepResults(plan, folder), plugins, listener)
+
+
+def resume_sweep(
+    plan: SweepPlan,
+    folder: Path,
+    *,
+    address: str | None = None,
+    plugins: Sequence[str] = (),
+    retry_failed: bool = False,
+    listener: Listener = lambda _results, _trial: None,
+) -> SweepResults:
+    """Continue a sweep that was stopped or killed, see `start_sweep`; trials that have ended are not run again.
+
+    Args:
+        plan: The sweep of the folder, maybe with more trials or time; see `SweepPlan.changed`.
+        folder: Its folder.
+        address: Address of a Ray cluster.
+        plugins: Files and modules of the user's own that every trial loads.
+        retry_failed: Whether failed trials are continued from their last checkpoints.
+        listener: Notified of trials.
+
+    Raises:
+        FormatError: `results.json` is damaged.
+    """
+    results = read_results(plan, folder)
+    for record in results.in_state("running", *(("failed",) if retry_failed else ())):
+        record.state, record.reason = "waiting", ""
+    if _left(results) <= 0 or _left_s(results) <= 0.0:  # no need for Ray
+        results.finish("" if _left(results) <= 0 else "sweep.max_hours is used up")
+        return results
+    with ray_session(address):
+        write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
+        return _run(results, plugins, listener)
+
+
+def _left(results: SweepResults) -> int:
+    """Return how many trials have yet to end."""
+    return results.plan.config.trials - len(results.in_state("finished", "stopped", "failed"))
+
+
+def _left_s(results: SweepResults) -> float:
+    """Return the wall time that was left when this session began."""
+    limit_h = results.plan.config.max_hours
+    return math.inf if limit_h is None else limit_h * _SECONDS_PER_HOUR - results.earlier_s
+
+
+def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> SweepResults:
+    from ray import tune
+
+    from ludus.scale.trainable import SweepTrial
+
+    plan, config, folder = results.plan, results.plan.config, results.folder.resolve()
+    _clean(folder)
+    ends_at_s = results.started_s + _left_s(results)
+    trainable = tune.with_resources(
+        tune.with_parameters(SweepTrial, sweep=str(folder), plugins=list(plugins), ends_at_s=ends_at_s),
+        _resources(plan),
+    )
+    random.seed(config.seed + len(results.trials))  # population-based training draws from here
+    searcher, space = make_searcher(results)
+    watcher = _Watcher(results, listener, ends_at_s)
+    tuner = tune.Tuner(
+        trainable,
+        param_space=space,
+        tune_config=tune.TuneConfig(
+            search_alg=searcher,
+            scheduler=make_scheduler(results),
+            num_samples=_left(results),
+            max_concurrent_trials=config.max_concurrent if uses_tpe(config) else None,
+            reuse_actors=True,
+            trial_name_creator=watcher.name_trial,
+            trial_dirname_creator=watcher.name_trial,
+        ),
+        run_config=tune.RunConfig(
+            name=TUNE_FOLDER,
+            storage_path=str(folder),
+            verbose=0,
+            callbacks=[_make_callback(watcher)],
+            stop=_make_stopper(watcher),
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+            failure_config=tune.FailureConfig(max_failures=0),
+        ),
+    )
+    try:
+        with _signals(watcher):
+            tuner.fit()
+    finally:
+        watcher.close()
+        _clean(folder)
+    return results
+
+
+def _resources(plan: SweepPlan) -> dict[str, float]:
+    """Return what a trial occupies.
+
+    Raises:
+        ConfigError: No machine has that much: Ray would wait for one for ever.
+    """
+    import ray
+
+    config, total = plan.config, ray.cluster_resources()
+    gpus = config.gpus_per_trial
+    if gpus is None:
+        gpus = 1.0 if total.get("GPU", 0.0) >= 1.0 and plan.base.world.device != "cpu" else 0.0
+    cpus = config.cpus_per_trial
+    if config.is_population and config.max_concurrent is not None:  # all of a population are alive: Tune sets no limit
+        cpus = max(cpus, total.get("CPU", 0.0) / config.max_concurrent)
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    for kind, asked in (("CPU", cpus), ("GPU", gpus)):
+        most = max(machine.get(kind, 0.0) for machine in machines)
+        if asked > most:
+            raise ConfigError(
+                f"sweep.{kind.lower()}s_per_trial is {asked:g}, but no machine has more than {most:g}; lower it"
+            )
+    return {"cpu": cpus, "gpu": gpus}
+
+
+def _clean(folder: Path) -> None:
+    """Remove what only a running sweep needs: a trial continues from its own runs, never from these."""
+    (folder / STOP_FILE).unlink(missing_ok=True)
+    for name in (TUNE_FOLDER, FORKS_FOLDER):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+_OPEN_WATCHERS: dict[int, "_Watcher"] = {}
+
+
+def _find_watcher(key: int) -> "_Watcher":
+    return _OPEN_WATCHERS[key]
+
+
+class _Watcher:
+    """Keeps the results while Tune works, and knows when the sweep shall end."""
+
+    def __init__(self, results: SweepResults, listener: Listener, ends_at_s: float) -> None:
+        self.results, self._listener, self._ends_at_s = results, listener, ends_at_s
+        self._numbers: dict[str, int] = {}  # by Tune's id of a trial
+        self._open = {record.number for record in results.in_state("waiting")}
+        self._training: set[str] = set()  # Tune's ids of trials that are in the middle of a run
+        self._interrupted: set[str] = set()
+        self._saved_s = 0.0
+        self.reason = ""
+        _OPEN_WATCHERS[id(self)] = self
+
+    def __reduce__(self) -> tuple[Callable[[int], "_Watcher"], tuple[int]]:
+        """Stay the same object in the copies that Tune makes of everything it is given, by way of pickles too."""
+        return _find_watcher, (id(self),)
+
+    def name_trial(self, trial: Any) -> str:  # noqa: ANN401 - Tune's
+        """Return the name of a trial: one that waits with these values, or else a new one."""
+        if trial.trial_id not in self._numbers:
+            values = self.results.plan.decode(trial.config)
+            number = next((each for each in sorted(self._open) if self.results.trials[each].values == values), None)
+            record = self.results.add(values) if number is None else self.results.trials[number]
+            self._open.discard(record.number)
+            self._numbers[trial.trial_id] = record.number
+        return self._record(trial).name
+
+    def _record(self, trial: Any) -> TrialRecord:  # noqa: ANN401
+        return self.results.trials[self._numbers[trial.trial_id]]
+
+    def begin(self, trial: Any) -> None:  # noqa: ANN401
+        """Note that a trial is trained."""
+        record = self._record(trial)
+        record.state, record.reason = "running", ""
+        (self.results.folder / TRIALS_FOLDER / record.name / ERROR_FILE).unlink(missing_ok=True)
+        self._tell(record)
+
+    def look(self, trials: Sequence[Any]) -> None:
+        """Note which trials are trained at present; those of a population are paused in between."""
+        self._training = {trial.trial_id for trial in trials if trial.status == trial.RUNNING} - self._interrupted
+
+    def take(self, trial: Any, result: Mapping[str, Any]) -> None:  # noqa: ANN401
+        """Note a report."""
+        record = self._record(trial)
+        record.values = {each.name: result["values"][each.name] for each in self.results.plan.dimensions}
+        record.forks = list(result["forks"])
+        record.take(result["points"], result["wall_s"])
+        record.reason = result["reason"]
+        if result["is_interrupted"]:
+            self._interrupted.add(trial.trial_id)
+            self.reason = self.reason or result["reason"]
+        self._tell(record, force=False)
+
+    def end(self, trial: Any) -> None:  # noqa: ANN401
+        """Note that a trial is over: finished, stopped by the scheduler or a limit, or interrupted."""
+        record, last = self._record(trial), trial.last_result or {}
+        if last.get("is_interrupted"):
+            record.state = "waiting"
+        elif last.get("is_finished"):
+            record.state, record.reason = "finished", ""
+        elif last.get("reason"):  # a limit or a guard of the run
+            record.state = "stopped"
+        elif self.reason:  # the sweep ended before the trial could say anything
+            record.state = "waiting"
+        else:
+            scheduler = self.results.plan.config.scheduler
+            record.state, record.reason = "stopped", f"{scheduler} stopped it at evaluation {record.evaluations}"
+        self._tell(record)
+
+    def fail(self, trial: Any) -> None:  # noqa: ANN401
+        """Note that a trial failed, with the error."""
+        record = self._record(trial)
+        reason = read_error(self.results.folder, record.name) or "its worker process was lost, or could not begin"
+        record.state, record.reason = "failed", plain_text(reason)[:_LONGEST_REASON]
+        self._tell(record)
+        if len(self.results.in_state("failed")) >= _FIRST_FAILURES and not self.results.in_state("finished", "stopped"):
+            self.stop(f"the first {_FIRST_FAILURES} trials failed, the last one by: {record.reason}")
+
+    def stop(self, reason: str) -> None:
+        """Ask all runs to save and stop, and the sweep to end then."""
+        self.reason = self.reason or reason
+        write_text_atomic(self.results.folder / STOP_FILE, self.reason + "\n")
+
+    def is_over(self) -> bool:
+        """Return whether Tune shall end: it was asked to, or the time is up, and no run is in the middle."""
+        if not self.reason and time.time() >= self._ends_at_s:
+            self.reason = "sweep.max_hours is used up"
+        return bool(self.reason) and not self._training
+
+    def close(self) -> None:
+        """Write the final results."""
+        for record in self.results.in_state("running"):
+            record.state = "waiting"
+        _OPEN_WATCHERS.pop(id(self), None)
+        self.results.finish(self.reason)
+
+    def _tell(self, record: TrialRecord, *, force: bool = True) -> None:
+        if force or time.monotonic() - self._saved_s >= _SAVE_EVERY_S:
+            self.results.save()
+            self._saved_s = time.monotonic()
+        self._listener(self.results, record)
+
+
+def _make_callback(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
+    """Return the callback of Tune that tells the watcher; Tune passes everything by name."""
+    from ray.tune import Callback
+
+    class ResultsCallback(Callback):  # type: ignore[misc] # Ray is not followed
+        def on_step_begin(self, **told: Any) -> None:  # noqa: ANN401
+            watcher.look(told["trials"])
+
+        def on_trial_start(self, **told: object) -> None:
+            watcher.begin(told["trial"])
+
+        def on_trial_result(self, **told: Any) -> None:  # noqa: ANN401
+            watcher.take(told["trial"], told["result"])
+
+        def on_trial_complete(self, **told: object) -> None:
+            watcher.end(told["trial"])
+
+        def on_trial_error(self, **told: object) -> None:
+            watcher.fail(told["trial"])
+
+    return ResultsCallback()
+
+
+def _make_stopper(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
+    from ray.tune import Stopper
+
+    class SweepStopper(Stopper):  # type: ignore[misc] # Ray is not followed
+        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+            return bool(result["is_interrupted"])
+
+        def stop_all(self) -> bool:
+            return watcher.is_over()
+
+    return SweepStopper()
+
+
+@contextmanager
+def _signals(watcher: _Watcher) -> Iterator[None]:
+    """Let the first SIGTERM or Ctrl-C save all runs and end the sweep, and the second one end the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def handle(number: int, _: FrameType | None) -> None:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        watcher.results.signal_number = number
+        watcher.stop(f"{signal.Signals(number).name} came")
+
+    for number in numbers:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
