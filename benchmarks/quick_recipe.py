@@ -1,0 +1,136 @@
+"""What each change to the recipe of brawl's preset `quick` is worth: win rate over env steps and over CPU seconds.
+
+Every variant is a set of overrides of the recipe that `quick` had before the search (`BEFORE`). It is trained in one
+thread, so that CPU seconds can be compared on a machine that does other work too, and evaluated against all bots
+several times on the way. CPU seconds are those of the iterations: collecting, learning and logging, without start-up,
+evaluations and checkpoints. Runs that the file has already are not repeated, so the command goes on where it was cut
+off.
+
+    python benchmarks/quick_recipe.py                                # all variants, seed 0
+    python benchmarks/quick_recipe.py before best --seeds 3
+"""
+
+import argparse
+import json
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded
+
+import torch
+
+from ludus.training import Trainer
+from ludus.training.callbacks import BaseCallback, Counters, Evaluated, Iteration
+from ludus.training.presets import load_run_config
+
+DATA = Path(__file__).parents[1] / "docs" / "data" / "quick_recipe.json"
+ENV_STEPS = 5_000_000
+QUIET = ("monitoring.console=off", "monitoring.tensorboard=false", "monitoring.curves=false")
+
+
+class Variant(NamedTuple):
+    """A change to the recipe: what it is in words, and the settings that make it, on top of those of `base`."""
+
+    label: str
+    settings: tuple[str, ...]
+    base: str = "before"
+
+
+# All that the search changed, as it was before.
+BEFORE = (
+    "world.num_envs=512", "ppo.n_steps=64", "ppo.batch_size=4096", "ppo.n_epochs=2",
+    "ppo.learning_rate={kind: linear, start: 1.0e-3, end: 1.0e-4}", "ppo.gae_lambda=0.95", "ppo.ent_coef=0.001",
+    "policy.activation=tanh", "policy.net_arch={pi: [128, 128], vf: [128, 128]}",
+)  # fmt: skip
+VARIANTS = {
+    "before": Variant("as it was", ()),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Trains what is missing, and writes the file after each run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("variants", nargs="*", choices=[[], *VARIANTS], default=list(VARIANTS), metavar="VARIANT")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--env-steps", type=int, default=ENV_STEPS)
+    parser.add_argument("--evaluations", type=int, default=4, help="of each run, evenly over its env steps")
+    parser.add_argument("--matches", type=int, default=50, help="of an evaluation, per bot")
+    parser.add_argument("--out", type=Path, default=DATA)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    logging.getLogger("ludus").setLevel(logging.WARNING)
+    runs: list[dict[str, Any]] = json.loads(options.out.read_text())["runs"] if options.out.is_file() else []
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        for name in options.variants:
+            key = {"variant": name, "seed": seed, "env_steps": options.env_steps, "matches": options.matches}
+            if any(all(run[part] == value for part, value in key.items()) for run in runs):
+                continue
+            settings = overrides(name, seed, options.env_steps, options.evaluations, options.matches)
+            runs.append(key | {"settings": list(VARIANTS[name].settings), **learn(settings)})
+            last = runs[-1]["points"][-1]
+            curve = " ".join(f"{point['win_rate']:.3f}" for point in runs[-1]["points"])
+            print(f"[OK] {name} seed {seed}: {curve} after {last['cpu_s']:.0f} CPU s", flush=True)
+            options.out.write_text(json.dumps({"runs": runs}, indent=1) + "\n", encoding="utf-8")
+
+
+def settings_of(name: str) -> tuple[str, ...]:
+    """Returns the overrides of a variant, those of its base first."""
+    variant = VARIANTS[name]
+    return (BEFORE if name == "before" else settings_of(variant.base)) + variant.settings
+
+
+def overrides(name: str, seed: int, env_steps: int, evaluations: int, matches: int) -> list[str]:
+    """Returns all overrides of one run."""
+    return [
+        *settings_of(name), *QUIET, f"seed={seed}", f"total_env_steps={env_steps}", "world.device=cpu",
+        "world.settings.threads=1", f"evaluation.every_env_steps={env_steps // evaluations}",
+        f"evaluation.matches={matches}", "checkpoints.every_env_steps=null",
+    ]  # fmt: skip
+
+
+class _Recorder(BaseCallback):
+    """Counts CPU seconds of the iterations and keeps the evaluations."""
+
+    def __init__(self) -> None:
+        self.points: list[dict[str, Any]] = []
+        self.cpu_s, self.times_s = 0.0, dict[str, float]()
+        self._began_s = 0.0
+
+    def on_rollout_start(self, counters: Counters) -> None:
+        """Start the clock."""
+        self._began_s = time.process_time()
+
+    def on_iteration(self, iteration: Iteration) -> None:
+        """Stop the clock."""
+        self.cpu_s += time.process_time() - self._began_s
+        for name, seconds in iteration.times_s.items():
+            self.times_s[name] = self.times_s.get(name, 0.0) + seconds
+
+    def on_evaluation(self, evaluated: Evaluated) -> None:
+        """Keep the win rates."""
+        self.points.append({
+            "env_steps": evaluated.counters.env_steps, "cpu_s": round(self.cpu_s, 2),
+            "win_rate": round(evaluated.score, 4),
+            "bots": {row["opponent"]: round(row["win_rate"], 4) for row in evaluated.rows},
+        })  # fmt: skip
+
+
+def learn(settings: Sequence[str]) -> dict[str, Any]:
+    """Trains one run in a folder that is gone afterwards; returns its curve, and where the time of iterations went."""
+    config, recorder = load_run_config("brawl", "quick", overrides=settings), _Recorder()
+    with (
+        tempfile.TemporaryDirectory(prefix="ludus-recipe-") as folder,
+        Trainer(config, Path(folder), [recorder]) as trainer,
+    ):
+        trainer.run()
+    return {"points": recorder.points, "times_s": {key: round(value, 1) for key, value in recorder.times_s.items()}}
+
+
+if __name__ == "__main__":
+    main()
