@@ -47,8 +47,52 @@ BEFORE = (
     "ppo.learning_rate={kind: linear, start: 1.0e-3, end: 1.0e-4}", "ppo.gae_lambda=0.95", "ppo.ent_coef=0.001",
     "policy.activation=tanh", "policy.net_arch={pi: [128, 128], vf: [128, 128]}",
 )  # fmt: skip
+LR = "ppo.learning_rate={{kind: linear, start: {}, end: {}}}"
 VARIANTS = {
     "before": Variant("as it was", ()),
+    "b2048": Variant("batch 2,048", ("ppo.batch_size=2048",)),
+    "b1024": Variant("batch 1,024", ("ppo.batch_size=1024",)),
+    "e1-b2048": Variant("1 epoch, batch 2,048", ("ppo.n_epochs=1", "ppo.batch_size=2048")),
+    "e1-b1024": Variant("1 epoch, batch 1,024", ("ppo.n_epochs=1", "ppo.batch_size=1024")),
+    "e1-b512": Variant("1 epoch, batch 512", ("ppo.n_epochs=1", "ppo.batch_size=512")),
+    "mirror": Variant("1 epoch over rollout and mirror image", ("ppo.n_epochs=1", "ppo.symmetry_augmentation=true")),
+    "stage": Variant("stage frame", ()),
+    "lr-high": Variant("learning rate from 2e-3", (LR.format(2e-3, 1e-4),)),
+    "lr-zero": Variant("learning rate to 1e-5", (LR.format(1e-3, 1e-5),)),
+    "lambda-90": Variant("lambda 0.9", ("ppo.gae_lambda=0.9",)),
+    "lambda-80": Variant("lambda 0.8", ("ppo.gae_lambda=0.8",)),
+    "gamma-99": Variant("gamma 0.99", ("ppo.gamma=0.99",)),
+    "relu": Variant("relu", ("policy.activation=relu",)),
+    "wide": Variant("256 x 256 relu", ("policy.activation=relu", "policy.net_arch={pi: [256, 256], vf: [256, 256]}")),
+    "narrow": Variant("64 x 64", ("policy.net_arch={pi: [64, 64], vf: [64, 64]}",)),
+    "short": Variant("rollouts of 32 steps, batch 2,048", ("ppo.n_steps=32", "ppo.batch_size=2048")),
+    "shorter": Variant("rollouts of 16 steps, batch 1,024", ("ppo.n_steps=16", "ppo.batch_size=1024")),
+    "ent-0": Variant("no entropy bonus", ("ppo.ent_coef=0.0",)),
+    "ent-3": Variant("entropy bonus 0.003", ("ppo.ent_coef=0.003",)),
+    "returns": Variant("normalized returns", ("policy.normalize.returns=true",)),
+    "observations": Variant("normalized observations", ("policy.normalize.observations=true",)),
+    "even": Variant(
+        "every opponent alike",
+        ("opponents={constant: 1, random: 1, based: 1, based-safe: 1, aggressive: 1, defensive: 1, hit-and-run: 1, "
+         "aerial: 1, heavy-spammer: 1, weapon-seeker: 1, edge-guarder: 1}",),
+    ),
+    "hard": Variant(
+        "more of the hard opponents",
+        ("opponents={constant: 2, random: 1, based: 1, based-safe: 2, aggressive: 1, defensive: 3, hit-and-run: 1, "
+         "aerial: 1, heavy-spammer: 3, weapon-seeker: 1, edge-guarder: 4}",),
+    ),
+    "betas": Variant("Adam's second beta 0.99", ("ppo.betas=[0.9, 0.99]",)),
+    "vf-1": Variant("value loss x 2", ("ppo.vf_coef=1.0",)),
+    "clip-30": Variant("clip range 0.3", ("ppo.clip_range=0.3",)),
+    "s16": Variant("16 steps, batch 1,024, 1 epoch", ("ppo.n_steps=16", "ppo.batch_size=1024", "ppo.n_epochs=1")),
+    "s16-e2": Variant("2 epochs", ("ppo.n_epochs=2",), "s16"),
+    "s16-stage": Variant("stage frame", (), "s16"),
+    "s16-relu": Variant("relu", ("policy.activation=relu",), "s16"),
+    "s16-l90": Variant("lambda 0.9", ("ppo.gae_lambda=0.9",), "s16"),
+    "s16-b512": Variant("batch 512", ("ppo.batch_size=512",), "s16"),
+    "s16-lr2": Variant("learning rate from 2e-3", (LR.format(2e-3, 1e-4),), "s16"),
+    "s16-lr05": Variant("learning rate from 5e-4", (LR.format(5e-4, 5e-5),), "s16"),
+    "norm-05": Variant("gradient norm at most 0.5", ("ppo.max_grad_norm=0.5",)),
 }
 
 
@@ -61,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--env-steps", type=int, default=ENV_STEPS)
     parser.add_argument("--evaluations", type=int, default=4, help="of each run, evenly over its env steps")
     parser.add_argument("--matches", type=int, default=50, help="of an evaluation, per bot")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=DATA)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -72,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if any(all(run[part] == value for part, value in key.items()) for run in runs):
                 continue
             settings = overrides(name, seed, options.env_steps, options.evaluations, options.matches)
+            settings.append(f"world.device={options.device}")
             runs.append(key | {"settings": list(VARIANTS[name].settings), **learn(settings)})
             last = runs[-1]["points"][-1]
             curve = " ".join(f"{point['win_rate']:.3f}" for point in runs[-1]["points"])
@@ -88,7 +134,7 @@ def settings_of(name: str) -> tuple[str, ...]:
 def overrides(name: str, seed: int, env_steps: int, evaluations: int, matches: int) -> list[str]:
     """Returns all overrides of one run."""
     return [
-        *settings_of(name), *QUIET, f"seed={seed}", f"total_env_steps={env_steps}", "world.device=cpu",
+        *settings_of(name), *QUIET, f"seed={seed}", f"total_env_steps={env_steps}",
         "world.settings.threads=1", f"evaluation.every_env_steps={env_steps // evaluations}",
         f"evaluation.matches={matches}", "checkpoints.every_env_steps=null",
     ]  # fmt: skip

@@ -75,6 +75,7 @@ class Whole(IntEnum):
     FIRST_ROW = 14  # of the job's part within a minibatch
     PARTS = 15
     BATCH = 16  # which minibatch
+    PACKED = 17  # place in the workspace of the rows that an outer product packs
 
 
 class Number(IntEnum):
@@ -100,8 +101,8 @@ class Layer(IntEnum):
     OUTPUTS = 1
     WEIGHT = 2  # in the parameters
     BIAS = 3
-    TRANSPOSED = 4  # in the workspace: weights (inputs, outputs), padded
-    PADDED = 5  # in the workspace: weights (outputs, inputs), padded
+    TRANSPOSED = 4  # in the workspace: weights (inputs, outputs), padded, in panels of 8 columns
+    PADDED = 5  # in the workspace: weights (outputs, inputs), likewise
     SOURCE = 6  # in the workspace: what the layer reads
     RESULT = 7  # in the workspace: what it gives, after its activation
     RESULT_GRADIENT = 8  # in the workspace: the loss's slope before the activation
@@ -117,6 +118,7 @@ class Head(IntEnum):
 
 
 LANES = 8  # all sizes are padded to this many
+PACKED_ROWS = 128  # that an outer product packs at a time
 
 
 def padded(size: int) -> int:
@@ -269,7 +271,7 @@ class NativeMlp:
         policy, config = self._policy, self._config
         actor_layers, _ = self._layers
         layers = [layer for network in self._layers for layer in network]
-        table, workspace = self._plan(rows)
+        table, scratch, workspace = self._plan(rows)
         job = _Job(kernel, table, torch.zeros(workspace), torch.tensor(_counts(policy), dtype=torch.int32))
         job.set({Address.PARAMETERS: self._optimiser.flat.data})
         log_std = self._places[id(policy.head.log_std)] if isinstance(policy.head, GaussianHead) else 0
@@ -285,7 +287,8 @@ class NativeMlp:
             Whole.PARAMETERS: self._optimiser.flat.numel(),
             Whole.ACTIVATION: _ACTIVATIONS[policy.config.activation],
             Whole.NORMALISE: config.normalize_advantage,
-            Whole.SCRATCH: workspace - max(padded(x.in_features) * padded(x.out_features) for x in layers),
+            Whole.SCRATCH: scratch,
+            Whole.PACKED: scratch + max(padded(x.in_features) * padded(x.out_features) for x in layers),
         }.items():
             job.whole[place] = value
         for number, amount in {
@@ -299,8 +302,8 @@ class NativeMlp:
             job.numbers[number] = amount
         return job
 
-    def _plan(self, rows: int) -> tuple[list[list[int]], int]:
-        """Lay out the workspace; return the table of layers and the workspace's size in floats."""
+    def _plan(self, rows: int) -> tuple[list[list[int]], int, int]:
+        """Lay out the workspace; return the table of layers, and place of the scratch and all size in floats."""
         tall = padded(rows)
         frames, top = 0, tall * padded(self._policy.observations.output_size)
         table: list[list[int]] = []
@@ -318,8 +321,10 @@ class NativeMlp:
                 source, source_gradient = row[Layer.RESULT], row[Layer.RESULT_GRADIENT]
                 top += 2 * square + 2 * result
                 table.append(row)
-        largest = max(padded(x.in_features) * padded(x.out_features) for network in self._layers for x in network)
-        return table, top + largest
+        sizes = [(padded(x.in_features), padded(x.out_features)) for network in self._layers for x in network]
+        largest = max(inputs * outputs for inputs, outputs in sizes)
+        packed = PACKED_ROWS * max(inputs + outputs for inputs, outputs in sizes)
+        return table, top, top + largest + packed
 
 
 class _Job:
