@@ -73,18 +73,32 @@ VARIANTS = {
     "observations": Variant("normalized observations", ("policy.normalize.observations=true",)),
     "even": Variant(
         "every opponent alike",
-        ("opponents={constant: 1, random: 1, based: 1, based-safe: 1, aggressive: 1, defensive: 1, hit-and-run: 1, "
-         "aerial: 1, heavy-spammer: 1, weapon-seeker: 1, edge-guarder: 1}",),
+        (
+            "opponents={constant: 1, random: 1, based: 1, based-safe: 1, aggressive: 1, defensive: 1, hit-and-run: 1, "
+            "aerial: 1, heavy-spammer: 1, weapon-seeker: 1, edge-guarder: 1}",
+        ),
     ),
     "hard": Variant(
         "more of the hard opponents",
-        ("opponents={constant: 2, random: 1, based: 1, based-safe: 2, aggressive: 1, defensive: 3, hit-and-run: 1, "
-         "aerial: 1, heavy-spammer: 3, weapon-seeker: 1, edge-guarder: 4}",),
+        (
+            "opponents={constant: 2, random: 1, based: 1, based-safe: 2, aggressive: 1, defensive: 3, hit-and-run: 1, "
+            "aerial: 1, heavy-spammer: 3, weapon-seeker: 1, edge-guarder: 4}",
+        ),
     ),
     "betas": Variant("Adam's second beta 0.99", ("ppo.betas=[0.9, 0.99]",)),
     "vf-1": Variant("value loss x 2", ("ppo.vf_coef=1.0",)),
     "clip-30": Variant("clip range 0.3", ("ppo.clip_range=0.3",)),
     "s16": Variant("16 steps, batch 1,024, 1 epoch", ("ppo.n_steps=16", "ppo.batch_size=1024", "ppo.n_epochs=1")),
+    "s16-keys": Variant("keys", (), "s16"),
+    "s16-hard": Variant(
+        "more of the hard opponents",
+        (
+            "opponents={constant: 2, random: 1, clockwork: 1, based: 1, based-safe: 2, aggressive: 1, defensive: 3, "
+            "hit-and-run: 1, aerial: 1, heavy-spammer: 3, weapon-seeker: 1, edge-guarder: 2}",
+        ),
+        "s16",
+    ),
+    "s16-g99": Variant("gamma 0.99", ("ppo.gamma=0.99",), "s16"),
     "s16-e2": Variant("2 epochs", ("ppo.n_epochs=2",), "s16"),
     "s16-stage": Variant("stage frame", (), "s16"),
     "s16-relu": Variant("relu", ("policy.activation=relu",), "s16"),

@@ -63,8 +63,9 @@ struct Tools : Vector {
             }
     }
 
-    // c = a^T b, where both are row-major with `depth` rows, some of which at a time are packed.
-    static void outer_product(float* c, const float* a, const float* b, float* packed, int rows, int columns, int depth) {
+    // c = a^T b, where both are row-major with `depth` rows. As many as `PACKED_ROWS` in native_mlp.py are packed at once.
+    static void outer_product(float* c, const float* a, const float* b, float* packed, int rows, int columns,
+                              int depth) {
         const int most = 128;
         for (int first = 0; first < depth; first += most) {
             const int count = depth - first < most ? depth - first : most;
@@ -114,8 +115,8 @@ struct Tools : Vector {
             }
     }
 
-    // Copies the weights with padding into panels, both ways round, where they changed: in a rollout none do, and transposing wide
-    // layers in every step would cost more than the products of few rows.
+    // Copies the weights with padding into panels, both ways round, where they changed: in a rollout none do, and
+    // transposing wide layers in every step would cost more than the products of few rows.
     static void prepare(const float* parameters, float* work, const int* layer) {
         const int inputs = layer[0], outputs = layer[1], wide = pad(inputs), tall = pad(outputs);
         float *transposed = work + layer[4], *straight = work + layer[5];
