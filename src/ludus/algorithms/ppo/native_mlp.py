@@ -194,7 +194,10 @@ class NativeMlp:
         if not self._parts:
             self._make_parts(buffer)
         frames = self._frames({name: tensor.flatten(0, 1) for name, tensor in buffer.observations.items()})
-        actions = buffer.actions.flatten(0, 1).float().contiguous()
+        actions, view = buffer.actions.flatten(0, 1).float(), self._policy.canonical
+        if view is not None:
+            actions = view.turn_keys(actions, view.is_mirrored(buffer.observations).flatten())
+        actions = actions.contiguous()
         for job in (*self._parts, self._apply):
             job.set(
                 {
@@ -239,8 +242,15 @@ class NativeMlp:
     @torch.no_grad()
     def step(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor, noise: Tensor) -> Step:
         """Act on one frame; see `Policy.step`."""
+        view = self._policy.canonical
+        mirrored = None if view is None else view.is_mirrored(observations)
+        if view is not None and mirrored is not None:
+            noise = view.turn_keys(noise, mirrored)  # each key keeps its own
         found = self._run_forward(observations, noise)
-        return Step(found.actions.to(self._policy.head.action_dtype), found.log_probs, found.values, memory)
+        actions = found.actions.to(self._policy.head.action_dtype)
+        if view is not None and mirrored is not None:
+            actions = view.turn_keys(actions, mirrored)
+        return Step(actions, found.log_probs, found.values, memory)
 
     @torch.no_grad()
     def value(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:

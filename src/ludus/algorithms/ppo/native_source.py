@@ -63,7 +63,7 @@ struct Tools : Vector {
             }
     }
 
-    // c = a^T b, where both are row-major with `depth` rows. As many as `PACKED_ROWS` in native_mlp.py are packed at once.
+    // c = a^T b, where both are row-major with `depth` rows, of which `PACKED_ROWS` (native_mlp.py) are packed at once.
     static void outer_product(float* c, const float* a, const float* b, float* packed, int rows, int columns,
                               int depth) {
         const int most = 128;

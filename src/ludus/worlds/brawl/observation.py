@@ -119,7 +119,8 @@ def _mirror() -> Mirror:
     images = [_reflected(field.name) for field in FIELDS]
     keys = [{Key.LEFT: Key.RIGHT, Key.RIGHT: Key.LEFT}.get(Key(key), key) for key in range(KEYS)]
     vector = Reflection(tuple(places[name] for name, _ in images), tuple(sign for _, sign in images))
-    return Mirror({"vector": vector}, Reflection(tuple(int(key) for key in keys), (1.0,) * KEYS))
+    actions = Reflection(tuple(int(key) for key in keys), (1.0,) * KEYS)
+    return Mirror({"vector": vector}, actions, side=("vector", places["world.high_side"]))
 
 
 MIRROR = _mirror()
