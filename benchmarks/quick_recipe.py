@@ -14,7 +14,7 @@ import argparse
 import json
 import logging
 import os
-import tempfile
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded
 
 import torch
 
-from ludus.training import Trainer
+import ludus
 from ludus.training.callbacks import BaseCallback, Counters, Evaluated, Iteration
 from ludus.training.presets import load_run_config
 
@@ -99,6 +99,19 @@ VARIANTS = {
         "s16",
     ),
     "s16-g99": Variant("gamma 0.99", ("ppo.gamma=0.99",), "s16"),
+    "canonical": Variant("canonical views", ("policy.canonical=true",), "s16"),
+    "c": Variant("canonical views, relu", ("policy.canonical=true", "policy.activation=relu"), "s16"),
+    "c-b512": Variant("batch 512", ("ppo.batch_size=512",), "c"),
+    "c-b2048": Variant("batch 2048", ("ppo.batch_size=2048",), "c"),
+    "c-lr2": Variant("learning rate from 2e-3", (LR.format(2e-3, 1e-4),), "c"),
+    "c-lr15": Variant("learning rate from 2e-3", (LR.format(1.5e-3, 1e-5),), "c"),
+    "c-l90": Variant("lambda 0.9", ("ppo.gae_lambda=0.9",), "c"),
+    "c-e2": Variant("2 epochs", ("ppo.n_epochs=2",), "c"),
+    "c-s32": Variant("32 steps", ("ppo.n_steps=32",), "c"),
+    "c-wide": Variant("256", ("policy.net_arch={pi: [256, 256], vf: [256, 256]}",), "c"),
+    "c-vf64": Variant("256", ("policy.net_arch={pi: [128, 128], vf: [64, 64]}",), "c"),
+    "c-ent0": Variant("no bonus", ("ppo.ent_coef=0",), "c"),
+    "c-ret": Variant("returns", ("policy.normalize.returns=true",), "c"),
     "s16-e2": Variant("2 epochs", ("ppo.n_epochs=2",), "s16"),
     "s16-stage": Variant("stage frame", (), "s16"),
     "s16-relu": Variant("relu", ("policy.activation=relu",), "s16"),
@@ -119,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--env-steps", type=int, default=ENV_STEPS)
     parser.add_argument("--evaluations", type=int, default=4, help="of each run, evenly over its env steps")
     parser.add_argument("--matches", type=int, default=50, help="of an evaluation, per bot")
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--folder", type=Path, default=Path("runs/recipe"), help="where the runs are kept")
     parser.add_argument("--out", type=Path, default=DATA)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -131,8 +144,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if any(all(run[part] == value for part, value in key.items()) for run in runs):
                 continue
             settings = overrides(name, seed, options.env_steps, options.evaluations, options.matches)
-            settings.append(f"world.device={options.device}")
-            runs.append(key | {"settings": list(VARIANTS[name].settings), **learn(settings)})
+            runs.append(
+                key
+                | {
+                    "settings": list(VARIANTS[name].settings),
+                    **learn(settings, options.folder / f"{name}-{seed}-{options.env_steps}"),
+                }
+            )
             last = runs[-1]["points"][-1]
             curve = " ".join(f"{point['win_rate']:.3f}" for point in runs[-1]["points"])
             print(f"[OK] {name} seed {seed}: {curve} after {last['cpu_s']:.0f} CPU s", flush=True)
@@ -149,7 +167,7 @@ def overrides(name: str, seed: int, env_steps: int, evaluations: int, matches: i
     """Returns all overrides of one run."""
     return [
         *settings_of(name), *QUIET, f"seed={seed}", f"total_env_steps={env_steps}",
-        "world.settings.threads=1", f"evaluation.every_env_steps={env_steps // evaluations}",
+        "world.device=cpu", "world.settings.threads=1", f"evaluation.every_env_steps={env_steps // evaluations}",
         f"evaluation.matches={matches}", "checkpoints.every_env_steps=null",
     ]  # fmt: skip
 
@@ -181,14 +199,13 @@ class _Recorder(BaseCallback):
         })  # fmt: skip
 
 
-def learn(settings: Sequence[str]) -> dict[str, Any]:
-    """Trains one run in a folder that is gone afterwards; returns its curve, and where the time of iterations went."""
-    config, recorder = load_run_config("brawl", "quick", overrides=settings), _Recorder()
-    with (
-        tempfile.TemporaryDirectory(prefix="ludus-recipe-") as folder,
-        Trainer(config, Path(folder), [recorder]) as trainer,
-    ):
-        trainer.run()
+def learn(settings: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Trains one run; returns its curve, and where the time of its iterations went."""
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was cut off, whose CPU seconds are not known
+    recorder = _Recorder()
+    run = ludus.train(load_run_config("brawl", "quick", overrides=settings), callbacks=recorder, folder=folder)
+    if run.stop_reason:
+        raise SystemExit(f"[ERROR] {folder} ended early: {run.stop_reason}")
     return {"points": recorder.points, "times_s": {key: round(value, 1) for key, value in recorder.times_s.items()}}
 
 
