@@ -7,7 +7,7 @@ evaluations and checkpoints. Runs that the file has already are not repeated, so
 off.
 
     python benchmarks/quick_recipe.py                                # all variants, seed 0
-    python benchmarks/quick_recipe.py before best --seeds 3
+    python benchmarks/quick_recipe.py epochs --seeds 3 --env-steps 6500000
 """
 
 import argparse
@@ -29,7 +29,7 @@ from ludus.training.callbacks import BaseCallback, Counters, Evaluated, Iteratio
 from ludus.training.presets import load_run_config
 
 DATA = Path(__file__).parents[1] / "docs" / "data" / "quick_recipe.json"
-ENV_STEPS = 5_000_000
+ENV_STEPS = 3_000_000
 QUIET = ("monitoring.console=off", "monitoring.tensorboard=false", "monitoring.curves=false")
 
 
@@ -45,93 +45,43 @@ class Variant(NamedTuple):
 BEFORE = (
     "world.num_envs=512", "ppo.n_steps=64", "ppo.batch_size=4096", "ppo.n_epochs=2",
     "ppo.learning_rate={kind: linear, start: 1.0e-3, end: 1.0e-4}", "ppo.gae_lambda=0.95", "ppo.ent_coef=0.001",
-    "policy.activation=tanh", "policy.net_arch={pi: [128, 128], vf: [128, 128]}",
+    "policy.activation=tanh", "policy.canonical=false", "policy.net_arch={pi: [128, 128], vf: [128, 128]}",
 )  # fmt: skip
-LR = "ppo.learning_rate={{kind: linear, start: {}, end: {}}}"
 VARIANTS = {
-    "before": Variant("as it was", ()),
-    "b2048": Variant("batch 2,048", ("ppo.batch_size=2048",)),
-    "b1024": Variant("batch 1,024", ("ppo.batch_size=1024",)),
-    "e1-b2048": Variant("1 epoch, batch 2,048", ("ppo.n_epochs=1", "ppo.batch_size=2048")),
-    "e1-b1024": Variant("1 epoch, batch 1,024", ("ppo.n_epochs=1", "ppo.batch_size=1024")),
-    "e1-b512": Variant("1 epoch, batch 512", ("ppo.n_epochs=1", "ppo.batch_size=512")),
-    "mirror": Variant("1 epoch over rollout and mirror image", ("ppo.n_epochs=1", "ppo.symmetry_augmentation=true")),
-    "stage": Variant("stage frame", ()),
-    "lr-high": Variant("learning rate from 2e-3", (LR.format(2e-3, 1e-4),)),
-    "lr-zero": Variant("learning rate to 1e-5", (LR.format(1e-3, 1e-5),)),
-    "lambda-90": Variant("lambda 0.9", ("ppo.gae_lambda=0.9",)),
-    "lambda-80": Variant("lambda 0.8", ("ppo.gae_lambda=0.8",)),
-    "gamma-99": Variant("gamma 0.99", ("ppo.gamma=0.99",)),
-    "relu": Variant("relu", ("policy.activation=relu",)),
-    "wide": Variant("256 x 256 relu", ("policy.activation=relu", "policy.net_arch={pi: [256, 256], vf: [256, 256]}")),
-    "narrow": Variant("64 x 64", ("policy.net_arch={pi: [64, 64], vf: [64, 64]}",)),
-    "short": Variant("rollouts of 32 steps, batch 2,048", ("ppo.n_steps=32", "ppo.batch_size=2048")),
-    "shorter": Variant("rollouts of 16 steps, batch 1,024", ("ppo.n_steps=16", "ppo.batch_size=1024")),
-    "ent-0": Variant("no entropy bonus", ("ppo.ent_coef=0.0",)),
-    "ent-3": Variant("entropy bonus 0.003", ("ppo.ent_coef=0.003",)),
-    "returns": Variant("normalized returns", ("policy.normalize.returns=true",)),
-    "observations": Variant("normalized observations", ("policy.normalize.observations=true",)),
-    "even": Variant(
-        "every opponent alike",
-        (
-            "opponents={constant: 1, random: 1, based: 1, based-safe: 1, aggressive: 1, defensive: 1, hit-and-run: 1, "
-            "aerial: 1, heavy-spammer: 1, weapon-seeker: 1, edge-guarder: 1}",
-        ),
+    "before": Variant("before: 512 games x 64 steps, batch 4,096, 2 epochs, tanh", ()),
+    "short": Variant(
+        "512 games x 16 steps, batch 1,024, 1 epoch", ("ppo.n_steps=16", "ppo.batch_size=1024", "ppo.n_epochs=1")
     ),
     "hard": Variant(
-        "more of the hard opponents",
-        (
-            "opponents={constant: 2, random: 1, based: 1, based-safe: 2, aggressive: 1, defensive: 3, hit-and-run: 1, "
-            "aerial: 1, heavy-spammer: 3, weapon-seeker: 1, edge-guarder: 4}",
-        ),
-    ),
-    "betas": Variant("Adam's second beta 0.99", ("ppo.betas=[0.9, 0.99]",)),
-    "vf-1": Variant("value loss x 2", ("ppo.vf_coef=1.0",)),
-    "clip-30": Variant("clip range 0.3", ("ppo.clip_range=0.3",)),
-    "s16": Variant("16 steps, batch 1,024, 1 epoch", ("ppo.n_steps=16", "ppo.batch_size=1024", "ppo.n_epochs=1")),
-    "s16-keys": Variant("keys", (), "s16"),
-    "s16-hard": Variant(
-        "more of the hard opponents",
+        "the same, more of the hard opponents",
         (
             "opponents={constant: 2, random: 1, clockwork: 1, based: 1, based-safe: 2, aggressive: 1, defensive: 3, "
             "hit-and-run: 1, aerial: 1, heavy-spammer: 3, weapon-seeker: 1, edge-guarder: 2}",
         ),
-        "s16",
+        "short",
     ),
-    "s16-g99": Variant("gamma 0.99", ("ppo.gamma=0.99",), "s16"),
-    "canonical": Variant("canonical views", ("policy.canonical=true",), "s16"),
-    "c": Variant("canonical views, relu", ("policy.canonical=true", "policy.activation=relu"), "s16"),
-    "c-b512": Variant("batch 512", ("ppo.batch_size=512",), "c"),
-    "c-b2048": Variant("batch 2048", ("ppo.batch_size=2048",), "c"),
-    "c-lr2": Variant("learning rate from 2e-3", (LR.format(2e-3, 1e-4),), "c"),
-    "c-lr15": Variant("learning rate from 2e-3", (LR.format(1.5e-3, 1e-5),), "c"),
-    "c-l90": Variant("lambda 0.9", ("ppo.gae_lambda=0.9",), "c"),
-    "c-e2": Variant("2 epochs", ("ppo.n_epochs=2",), "c"),
-    "c-s32": Variant("32 steps", ("ppo.n_steps=32",), "c"),
-    "c-wide": Variant("256", ("policy.net_arch={pi: [256, 256], vf: [256, 256]}",), "c"),
-    "c-vf64": Variant("256", ("policy.net_arch={pi: [128, 128], vf: [64, 64]}",), "c"),
-    "c-ent0": Variant("no bonus", ("ppo.ent_coef=0",), "c"),
-    "c-ret": Variant("returns", ("policy.normalize.returns=true",), "c"),
-    "s16-e2": Variant("2 epochs", ("ppo.n_epochs=2",), "s16"),
-    "s16-stage": Variant("stage frame", (), "s16"),
-    "s16-relu": Variant("relu", ("policy.activation=relu",), "s16"),
-    "s16-l90": Variant("lambda 0.9", ("ppo.gae_lambda=0.9",), "s16"),
-    "s16-b512": Variant("batch 512", ("ppo.batch_size=512",), "s16"),
-    "s16-lr2": Variant("learning rate from 2e-3", (LR.format(2e-3, 1e-4),), "s16"),
-    "s16-lr05": Variant("learning rate from 5e-4", (LR.format(5e-4, 5e-5),), "s16"),
-    "norm-05": Variant("gradient norm at most 0.5", ("ppo.max_grad_norm=0.5",)),
+    "canonical": Variant(
+        "512 x 16, 1 epoch, canonical views, relu", ("policy.canonical=true", "policy.activation=relu"), "short"
+    ),
+    "rate": Variant(
+        "the same, learning rate from 3e-3",
+        ("ppo.learning_rate={kind: linear, start: 3.0e-3, end: 1.0e-4}",),
+        "canonical",
+    ),
+    "games": Variant("canonical, 256 games x 32 steps", ("world.num_envs=256", "ppo.n_steps=32"), "canonical"),
+    "epochs": Variant("canonical, 2 epochs", ("ppo.n_epochs=2",), "canonical"),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Trains what is missing, and writes the file after each run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("variants", nargs="*", choices=[[], *VARIANTS], default=list(VARIANTS), metavar="VARIANT")
+    parser.add_argument("variants", nargs="*", default=list(VARIANTS), metavar="VARIANT", help=", ".join(VARIANTS))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--env-steps", type=int, default=ENV_STEPS)
-    parser.add_argument("--evaluations", type=int, default=4, help="of each run, evenly over its env steps")
-    parser.add_argument("--matches", type=int, default=50, help="of an evaluation, per bot")
+    parser.add_argument("--evaluations", type=int, default=1, help="of each run, evenly over its env steps")
+    parser.add_argument("--matches", type=int, default=40, help="of an evaluation, per bot")
     parser.add_argument("--folder", type=Path, default=Path("runs/recipe"), help="where the runs are kept")
     parser.add_argument("--out", type=Path, default=DATA)
     options = parser.parse_args(arguments)
@@ -140,21 +90,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs: list[dict[str, Any]] = json.loads(options.out.read_text())["runs"] if options.out.is_file() else []
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for name in options.variants:
-            key = {"variant": name, "seed": seed, "env_steps": options.env_steps, "matches": options.matches}
+            key = {"variant": name, "seed": seed, "env_steps": options.env_steps}
             if any(all(run[part] == value for part, value in key.items()) for run in runs):
                 continue
             settings = overrides(name, seed, options.env_steps, options.evaluations, options.matches)
-            runs.append(
-                key
-                | {
-                    "settings": list(VARIANTS[name].settings),
-                    **learn(settings, options.folder / f"{name}-{seed}-{options.env_steps}"),
-                }
-            )
+            found = learn(settings, options.folder / f"{name}-{seed}-{options.env_steps}")
+            runs.append(key | {"label": VARIANTS[name].label, "matches": options.matches, **found})
             last = runs[-1]["points"][-1]
             curve = " ".join(f"{point['win_rate']:.3f}" for point in runs[-1]["points"])
             print(f"[OK] {name} seed {seed}: {curve} after {last['cpu_s']:.0f} CPU s", flush=True)
-            options.out.write_text(json.dumps({"runs": runs}, indent=1) + "\n", encoding="utf-8")
+            options.out.write_text(
+                json.dumps({"short_env_steps": ENV_STEPS, "runs": runs}, indent=1) + "\n", encoding="utf-8"
+            )
 
 
 def settings_of(name: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ of its actions are turned back. But for the number that tells the side, f(mirror
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from gymnasium import spaces
@@ -13,6 +14,16 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError
 from ludus.envs.base import EnvSpec
+
+
+class _Image(NamedTuple):
+    """The mirror image of an entry; in brawl it moves a fifth of the numbers, so the others are not touched."""
+
+    source: Tensor  # for each place, the place that its number comes from
+    sign: Tensor  # for each place, 1 or -1
+    moved: Tensor  # places whose number changes
+    moved_from: Tensor  # their sources
+    moved_sign: Tensor  # and signs
 
 
 class CanonicalView:
@@ -37,12 +48,15 @@ class CanonicalView:
                 "actions; switch it off"
             )
         self._entry, self._column = mirror.side
-        self._images: dict[str, tuple[Tensor, Tensor]] = {}
+        self._images: dict[str, _Image] = {}
         for name, reflection in mirror.observations.items():
             sign = torch.tensor(reflection.sign, device=device)
             if name == self._entry:
                 sign[self._column] = 1.0
-            self._images[name] = (torch.tensor(reflection.source, device=device), sign)
+            source = torch.tensor(reflection.source, device=device)
+            moves = [at for at, place in enumerate(reflection.source) if at != place or reflection.sign[at] < 0.0]
+            places = torch.tensor(moves, dtype=torch.int64, device=device)
+            self._images[name] = _Image(source, sign, places, source[places], sign[places])
         self._keys = torch.tensor(mirror.actions.source, device=device)
 
     @property
@@ -52,7 +66,8 @@ class CanonicalView:
 
     def image(self, name: str) -> tuple[Tensor, Tensor]:
         """Return of an entry where each number of its image comes from, and its sign."""
-        return self._images[name]
+        found = self._images[name]
+        return found.source, found.sign
 
     @property
     def keys(self) -> Tensor:
@@ -65,8 +80,10 @@ class CanonicalView:
 
     def turn(self, name: str, vectors: Tensor, mirrored: Tensor) -> Tensor:
         """Turn vectors `(..., size)` of an entry where `mirrored` `(...,)` says so."""
-        source, sign = self._images[name]
-        return torch.where(mirrored.unsqueeze(-1), vectors.index_select(-1, source) * sign, vectors)
+        image = self._images[name]
+        turned = vectors.index_select(-1, image.moved_from) * image.moved_sign
+        moved = torch.where(mirrored.unsqueeze(-1), turned, vectors.index_select(-1, image.moved))
+        return vectors.index_copy(-1, image.moved, moved)
 
     def turn_keys(self, keys: Tensor, mirrored: Tensor) -> Tensor:
         """Turn keys, or what belongs to them, `(..., keys)`, where `mirrored` `(...,)` says so."""
