@@ -64,7 +64,7 @@ VARIANTS = {
         "512 x 16, 1 epoch, canonical views, relu", ("policy.canonical=true", "policy.activation=relu"), "short"
     ),
     "rate": Variant(
-        "the same, learning rate from 3e-3",
+        "canonical, learning rate from 3e-3",
         ("ppo.learning_rate={kind: linear, start: 3.0e-3, end: 1.0e-4}",),
         "canonical",
     ),
@@ -94,11 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if any(all(run[part] == value for part, value in key.items()) for run in runs):
                 continue
             settings = overrides(name, seed, options.env_steps, options.evaluations, options.matches)
-            found = learn(settings, options.folder / f"{name}-{seed}-{options.env_steps}")
-            runs.append(key | {"label": VARIANTS[name].label, "matches": options.matches, **found})
-            last = runs[-1]["points"][-1]
-            curve = " ".join(f"{point['win_rate']:.3f}" for point in runs[-1]["points"])
-            print(f"[OK] {name} seed {seed}: {curve} after {last['cpu_s']:.0f} CPU s", flush=True)
+            points = learn(settings, options.folder / f"{name}-{seed}-{options.env_steps}")
+            runs.append(key | {"label": VARIANTS[name].label, "matches": options.matches, "points": points})
+            curve = " ".join(f"{point['win_rate']:.3f}" for point in points)
+            print(f"[OK] {name} seed {seed}: {curve} after {points[-1]['cpu_s']:.0f} CPU s", flush=True)
             options.out.write_text(
                 json.dumps({"short_env_steps": ENV_STEPS, "runs": runs}, indent=1) + "\n", encoding="utf-8"
             )
@@ -124,8 +123,7 @@ class _Recorder(BaseCallback):
 
     def __init__(self) -> None:
         self.points: list[dict[str, Any]] = []
-        self.cpu_s, self.times_s = 0.0, dict[str, float]()
-        self._began_s = 0.0
+        self.cpu_s = self._began_s = 0.0
 
     def on_rollout_start(self, counters: Counters) -> None:
         """Start the clock."""
@@ -134,8 +132,6 @@ class _Recorder(BaseCallback):
     def on_iteration(self, iteration: Iteration) -> None:
         """Stop the clock."""
         self.cpu_s += time.process_time() - self._began_s
-        for name, seconds in iteration.times_s.items():
-            self.times_s[name] = self.times_s.get(name, 0.0) + seconds
 
     def on_evaluation(self, evaluated: Evaluated) -> None:
         """Keep the win rates."""
@@ -146,14 +142,14 @@ class _Recorder(BaseCallback):
         })  # fmt: skip
 
 
-def learn(settings: Sequence[str], folder: Path) -> dict[str, Any]:
-    """Trains one run; returns its curve, and where the time of its iterations went."""
+def learn(settings: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+    """Trains one run; returns its curve."""
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was cut off, whose CPU seconds are not known
     recorder = _Recorder()
     run = ludus.train(load_run_config("brawl", "quick", overrides=settings), callbacks=recorder, folder=folder)
     if run.stop_reason:
         raise SystemExit(f"[ERROR] {folder} ended early: {run.stop_reason}")
-    return {"points": recorder.points, "times_s": {key: round(value, 1) for key, value in recorder.times_s.items()}}
+    return recorder.points
 
 
 if __name__ == "__main__":
