@@ -61,6 +61,11 @@ results-brawl-quick: $(READY) ## docs/research/brawl.md: the preset quick, three
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset quick --seeds 3 --out $(DATA)/brawl_quick_cpu.json
 	$(TABLES) brawl-quick
 
+results-brawl-recipe: $(READY) ## docs/research/brawl.md: what changes to the recipe of quick are worth; long
+	$(BIN)/python benchmarks/quick_recipe.py
+	$(BIN)/python benchmarks/quick_recipe.py epochs --seeds 3 --env-steps 6500000 --evaluations 4
+	$(TABLES) brawl-recipe
+
 results-brawl-curriculum: $(READY) ## docs/research/brawl.md: the preset curriculum; long
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset curriculum --seeds 1 --out $(DATA)/brawl_curriculum.json
 	$(TABLES) brawl-curriculum

@@ -39,16 +39,16 @@ def _policy(space: str, **changes: Any) -> Policy:
     return policy
 
 
-def _buffer(policy: Policy) -> RolloutBuffer:
+def _buffer(policy: Policy, rows: int = ROWS) -> RolloutBuffer:
     generator = torch.Generator().manual_seed(1)
-    buffer = RolloutBuffer(policy, STEPS, ROWS, 1)
+    buffer = RolloutBuffer(policy, STEPS, rows, 1)
     for tensor in buffer.observations.values():
         tensor.normal_(generator=generator)
     policy.observe({name: tensor * 2.0 + 1.0 for name, tensor in buffer.observations.items()})
-    noise = policy.draw_noise(STEPS, ROWS, generator)
+    noise = policy.draw_noise(STEPS, rows, generator)
     for t in range(STEPS):
         frame = {name: tensor[t] for name, tensor in buffer.observations.items()}
-        step = policy.step(frame, {}, torch.zeros(ROWS, dtype=torch.bool), noise[t])
+        step = policy.step(frame, {}, torch.zeros(rows, dtype=torch.bool), noise[t])
         buffer.actions[t], buffer.log_probs[t], buffer.values[t] = step.actions, step.log_probs, step.values
     for tensor in (buffer.advantages, buffer.returns):
         tensor.normal_(generator=generator)
@@ -69,10 +69,10 @@ def _config(*, native: bool, **changes: Any) -> PpoConfig:
     return PpoConfig.model_validate(settings | changes | {"native": native})
 
 
-def _update(policy: Policy, config: PpoConfig) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+def _update(policy: Policy, config: PpoConfig, rows: int = ROWS) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     updater = Updater(policy, config)
     assert (updater.native is not None) == config.native
-    updater.update(_buffer(policy), 0.0, torch.Generator().manual_seed(2))
+    updater.update(_buffer(policy, rows), 0.0, torch.Generator().manual_seed(2))
     gradients = {f"gradient.{name}": p.grad for name, p in policy.named_parameters() if p.grad is not None}
     return policy.state() | updater.optimiser.state() | gradients, updater.device_metrics()
 
@@ -96,6 +96,39 @@ def test_the_update_equals_autograd(space: str, policy_changes: dict[str, Any], 
         torch.testing.assert_close(native[name], tensor, atol=1e-5, rtol=1e-3, msg=name)
     if "target_kl" in changes:
         assert 0.0 < native_metrics[-3] < 9.0  # it stopped early
+
+
+def test_minibatches_of_more_rows_than_are_packed_at_once() -> None:
+    rows = 25
+    changes: dict[str, Any] = {"batch_size": STEPS * rows, "n_epochs": 1}
+    assert 2 * native_mlp.PACKED_ROWS < STEPS * rows < 3 * native_mlp.PACKED_ROWS
+    native, _ = _update(_policy("buttons"), _config(native=True, **changes), rows)
+    plain, _ = _update(_policy("buttons"), _config(native=False, **changes), rows)
+    for name, tensor in plain.items():
+        torch.testing.assert_close(native[name], tensor, atol=1e-5, rtol=1e-3, msg=name)
+
+
+@pytest.mark.parametrize("space", list(ACTION_SPACES))
+def test_threads_share_a_forward_pass_bit_for_bit(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, threads = 29, torch.get_num_threads()
+    generator = torch.Generator().manual_seed(3)
+    frame = {"a": torch.randn(rows, 3, generator=generator), "b": torch.randn(rows, 7, generator=generator)}
+    policy, starts = _policy(space), torch.zeros(rows, dtype=torch.bool)
+    noise = policy.draw_noise(1, rows, generator)[0]
+    alone = Updater(policy, _config(native=True)).native
+    assert alone is not None
+    one = alone.step(frame, {}, starts, noise)
+    monkeypatch.setattr(native_mlp, "_ROWS_WORTH_A_FORWARD_THREAD", 4)
+    torch.set_num_threads(3)
+    try:
+        shared = Updater(policy, _config(native=True)).native
+        assert shared is not None
+        three = shared.step(frame, {}, starts, noise)
+    finally:
+        torch.set_num_threads(threads)
+    assert [len(native._forward[rows].jobs) for native in (alone, shared)] == [1, 3]
+    for name in ("actions", "log_probs", "values"):
+        assert torch.equal(getattr(one, name), getattr(three, name)), name
 
 
 @pytest.mark.parametrize("space", list(ACTION_SPACES))

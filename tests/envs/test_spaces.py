@@ -223,6 +223,9 @@ def test_what_is_no_mirror_is_refused(source: tuple[int, ...], sign: tuple[float
             "different counts",
         ),
         (box(1, 1, 1), box(1, 2, 1), Mirror({"vector": SWAP}, SWAP), "mirrored actions leave their bounds"),
+        (box(1, 1, 1), box(1, 1, 1), Mirror({"vector": SWAP}, SWAP, ("other", 0)), "entry 'other', which is not there"),
+        (box(1, 1, 1), box(1, 1, 1), Mirror({"vector": SWAP}, SWAP, ("vector", 3)), "number 3 .* is not there"),
+        (box(1, 1, 1), box(1, 1, 1), Mirror({"vector": SWAP}, SWAP, ("vector", 0)), "number 0 .* change its sign"),
     ],
 )
 def test_a_spec_refuses_a_mirror_that_does_not_fit(
@@ -230,6 +233,11 @@ def test_a_spec_refuses_a_mirror_that_does_not_fit(
 ) -> None:
     with pytest.raises(ConfigError, match=f"mirror of test-v1.*{message}"):
         spec(observations, actions, mirror)
+
+
+def test_a_number_that_changes_its_sign_in_place_may_tell_the_side() -> None:
+    mirror = Mirror({"vector": SWAP}, SWAP, ("vector", 2))
+    assert spec(box(1, 1, 1), box(1, 1, 1), mirror).mirror == mirror
 
 
 def test_buttons_and_choices_may_change_places() -> None:

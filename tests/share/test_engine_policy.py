@@ -30,6 +30,7 @@ from ludus.share.program import capture_world
 from ludus.share.wasm import compile_program
 
 Games = Callable[[str], Game]
+SEED = 7
 BOTS = {"brawl": "aggressive", "rocket": "shooter"}
 FULL = PolicyConfig(
     encoder=(24,),
@@ -66,8 +67,10 @@ _PLAY = """(engine, data, description, bot, frames, seed, uniforms) => {
 class Match:
     """A match in Python: the policy in seat 1 against a bot in seat 0."""
 
-    def __init__(self, game: Game, policy: Policy, frames: int, noise: Tensor | None = None) -> None:
-        program, seed = game.program, 7
+    def __init__(
+        self, game: Game, policy: Policy, frames: int, noise: Tensor | None = None, *, seed: int = SEED
+    ) -> None:
+        program = game.program
         self.parameters: list[Tensor] = []
         self.actions: list[list[float]] = []
         self.readouts: list[Tensor] = []
@@ -120,10 +123,12 @@ def _drawn(game: Game, config: PolicyConfig) -> Policy:
         return policy.eval()
 
 
-def _play(game: Game, policy: Policy, frames: int, uniforms: Sequence[Sequence[float]] | None = None) -> Any:
+def _play(
+    game: Game, policy: Policy, frames: int, uniforms: Sequence[Sequence[float]] | None = None, *, seed: int = SEED
+) -> Any:
     packed = pack_policy(policy)
     bot = BOTS[game.program.world.partition("-")[0]]
-    return game.node(_PLAY, packed.data, packed.description, bot, frames, 7, uniforms)
+    return game.node(_PLAY, packed.data, packed.description, bot, frames, seed, uniforms)
 
 
 @pytest.mark.usefixtures("node")
@@ -135,6 +140,22 @@ def test_shipped_agents_play_the_same_match(game: Games, name: str, world: str) 
     assert found["hash"] == match.hash
     expected = torch.stack(match.parameters)
     assert torch.tensor(found["parameters"]).sub(expected).abs().max() < 1e-5 * expected.abs().max()
+
+
+@pytest.mark.usefixtures("node")
+@pytest.mark.parametrize(("seed", "is_mirrored"), [(7, False), (9, True)])
+def test_a_canonical_policy_turns_mirrored_views(game: Games, seed: int, is_mirrored: bool) -> None:
+    policy = _drawn(game("brawl"), POLICY_KINDS["mlp-normalised"].model_copy(update={"canonical": True}))
+    assert policy.canonical is not None
+    with make_env("brawl") as env:
+        seen = env.reset(seed=seed)["vector"][:, 1]
+    assert policy.canonical.is_mirrored({"vector": seen}).tolist() == [is_mirrored]
+    match, found = Match(game("brawl"), policy, 150, seed=seed), _play(game("brawl"), policy, 150, seed=seed)
+    assert found["actions"] == match.actions
+    assert found["hash"] == match.hash
+    expected = torch.stack(match.parameters)
+    expected = expected[:, policy.canonical.keys] if is_mirrored else expected
+    assert torch.tensor(found["parameters"]).sub(expected).abs().max() < 1e-5
 
 
 @pytest.mark.usefixtures("node")

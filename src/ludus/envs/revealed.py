@@ -125,7 +125,7 @@ def revealed_spec(spec: EnvSpec, names: Sequence[str]) -> EnvSpec:
     mirror = spec.mirror
     if mirror is not None:
         unchanged = Reflection(tuple(range(len(names))), (1.0,) * len(names))
-        mirror = Mirror({**mirror.observations, OPPONENT_IDENTITY: unchanged}, mirror.actions)
+        mirror = Mirror({**mirror.observations, OPPONENT_IDENTITY: unchanged}, mirror.actions, mirror.side)
     return replace(
         spec,
         observation_space=spaces.Dict({**spec.observation_space.spaces, OPPONENT_IDENTITY: entry}),

@@ -242,6 +242,8 @@ class Mirror:
 
     observations: Mapping[str, Reflection]  # for every entry of the observation, its last axis
     actions: Reflection  # of the actions' last axis
+    # The entry and the place of a number that tells a view from its mirror image: never 0, and of the other sign there.
+    side: tuple[str, int] | None = None
 
 
 def mirror_faults(mirror: Mirror, observations: spaces.Dict, actions: spaces.Space[object]) -> Iterator[str]:
@@ -253,11 +255,23 @@ def mirror_faults(mirror: Mirror, observations: spaces.Dict, actions: spaces.Spa
     for name, space in observations.items():
         yield from _faults(mirror.observations[name], space, f"observation entry {name!r}")
     yield from _faults(mirror.actions, actions, "the action")
+    yield from _side_faults(mirror)
     if isinstance(actions, spaces.Box) and actions.shape and actions.shape[-1] == len(mirror.actions.source):
         source, sign = np.array(mirror.actions.source), np.array(mirror.actions.sign)
         ends = np.stack((actions.low[..., source] * sign, actions.high[..., source] * sign))
         if not (np.allclose(ends.min(0), actions.low) and np.allclose(ends.max(0), actions.high)):
             yield "mirrored actions leave their bounds: places that change places need the same, mirrored where signed"
+
+
+def _side_faults(mirror: Mirror) -> Iterator[str]:
+    if mirror.side is None:
+        return
+    name, place = mirror.side
+    reflection = mirror.observations.get(name)
+    if reflection is None or not 0 <= place < len(reflection.source):
+        yield f"its side is number {place} of entry {name!r}, which is not there"
+    elif reflection.source[place] != place or reflection.sign[place] > 0.0:
+        yield f"its side is number {place} of entry {name!r}, which does not change its sign in place"
 
 
 def _faults(reflection: Reflection, space: spaces.Space[object], what: str) -> Iterator[str]:

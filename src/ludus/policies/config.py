@@ -99,6 +99,8 @@ class PolicyConfig(_Frozen):
             plays the policy's own actions only.
         sees_action_mask: Whether the networks see the mask of allowed actions, where the world has one.
         normalize: Normalization of observations and returns.
+        canonical: Whether the networks see every view from the same side, for worlds whose mirror tells the side
+            (`Mirror.side`) and MultiBinary actions: mirrored views are turned, and their actions turned back.
         module: The user's own network in the place of `encoder`, `cnn` and `spatial`: `my_file.py:MyNet`, a class of a
             plugin (`--plugin my_file.py`), or `package.module:MyNet`; see `docs/howto/own-network.md`. None takes
             Ludus's own.
@@ -122,6 +124,7 @@ class PolicyConfig(_Frozen):
     exploration: ExplorationConfig | None = None
     sees_action_mask: bool = False
     normalize: NormalizationConfig = NormalizationConfig()
+    canonical: bool = False
     module: Annotated[str, Field(max_length=255), AfterValidator(_without_folder)] | None = None
     module_kwargs: Annotated[dict[str, Any], AfterValidator(_as_json)] = Field(default_factory=dict)
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)

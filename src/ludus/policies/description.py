@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from ludus.core.errors import ConfigError, UnsupportedError
-from ludus.envs.base import ActionGrid, EnvSpec
+from ludus.envs.base import ActionGrid, EnvSpec, Mirror, Reflection
 from ludus.nn.strategy import StrategyConfig
 from ludus.policies.config import PolicyConfig
 from ludus.rewards.plugins import plugins_needed
@@ -31,9 +31,10 @@ _MAX_NAME = 255  # letters
 _MAX_ROWS = 100_000  # kinds of action
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
 # 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins; 6 a
-# user's own network and dropout; 7 more of the strategy encoder, and the names of revealed opponents. A policy is of
-# the first format from 5 on that knows all that it has.
-_FORMAT = 7
+# user's own network and dropout; 7 more of the strategy encoder, and the names of revealed opponents; 8 the mirror of a
+# canonical policy. A policy is of the first format from 5 on that knows all that it has.
+_FORMAT = 8
+_STRATEGY_FORMAT = 7
 _NETWORK_FORMAT = 6
 _USUAL_FORMAT = 5
 _NETWORK_SETTINGS = ("module", "module_kwargs", "dropout")  # of format 6
@@ -95,6 +96,29 @@ class SpaceDescription(_Frozen):
         return spaces.Box(low, high, self.shape, dtype=kind)
 
 
+_Sources = Annotated[tuple[Annotated[int, Field(ge=0, le=1_000_000)], ...], Field(max_length=_MAX_ROWS)]
+_Signs = Annotated[tuple[float, ...], Field(max_length=_MAX_ROWS)]
+
+
+class MirrorDescription(_Frozen):
+    """The mirror of a world, each reflection as its sources and signs; see `Mirror`."""
+
+    observations: dict[str, tuple[_Sources, _Signs]] = Field(max_length=_MAX_ENTRIES)
+    actions: tuple[_Sources, _Signs]
+    side: tuple[str, Annotated[int, Field(ge=0, le=1_000_000)]] | None
+
+    @classmethod
+    def of(cls, mirror: Mirror) -> Self:
+        """Describe a mirror."""
+        entries = {name: (reflection.source, reflection.sign) for name, reflection in mirror.observations.items()}
+        return cls(observations=entries, actions=(mirror.actions.source, mirror.actions.sign), side=mirror.side)
+
+    def mirror(self) -> Mirror:
+        """Build the mirror."""
+        entries = {name: Reflection(*parts) for name, parts in self.observations.items()}
+        return Mirror(entries, Reflection(*self.actions), self.side)
+
+
 class PolicyDescription(_Frozen):
     """What a checkpoint says of its policy."""
 
@@ -124,6 +148,8 @@ class PolicyDescription(_Frozen):
     fields: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=_MAX_ENTRIES)
     # Whom the values of the entry `opponent_identity` stand for, where the policy is told who it plays, else none.
     opponent_names: tuple[str, ...] = Field(default=(), max_length=_MAX_ENTRIES)
+    # How its world looks in a mirror, where the policy turns mirrored views, else None.
+    mirror: MirrorDescription | None = None
     # Version of this form; descriptions that do not tell it are of the first.
     format: int = Field(default=1, ge=1, le=_FORMAT)
 
@@ -149,6 +175,7 @@ class PolicyDescription(_Frozen):
             plugins=tuple(dict.fromkeys((*plugins_needed(spec.id), *sources))),
             fields={} if config.module is None else {name: tuple(names) for name, names in spec.fields.items()},
             opponent_names=spec.opponent_names,
+            mirror=MirrorDescription.of(spec.mirror) if config.canonical and spec.mirror is not None else None,
             format=_format_of(spec, config),
         )
 
@@ -157,6 +184,10 @@ class PolicyDescription(_Frozen):
         """Leave out what its format does not know where it says nothing: such agents stay readable everywhere."""
         document: dict[str, Any] = handler(self)
         if self.format < _FORMAT:
+            document.pop("mirror", None)
+            known = {key: value for key, value in document["config"].items() if key != "canonical"}
+            document["config"] = known
+        if self.format < _STRATEGY_FORMAT:
             document.pop("opponent_names", None)
             strategy = document["config"]["strategy"]
             if strategy is not None:
@@ -199,17 +230,20 @@ class PolicyDescription(_Frozen):
             exploratory_kinds=self.exploratory_kinds,
             action_places=None if self.action_places is None else ActionGrid(*self.action_places),
             opponent_names=self.opponent_names,
+            mirror=None if self.mirror is None else self.mirror.mirror(),
         )
 
 
 def _format_of(spec: EnvSpec, config: PolicyConfig) -> int:
     """Return the oldest format that can hold a policy."""
-    if spec.opponent_names:
+    if config.canonical:
         return _FORMAT
+    if spec.opponent_names:
+        return _STRATEGY_FORMAT
     strategy = config.strategy
     if strategy is not None:
         usual = StrategyConfig()
         changed = any(getattr(strategy, name) != getattr(usual, name) for name in _STRATEGY_SETTINGS)
         if changed or isinstance(strategy.block, tuple):
-            return _FORMAT
+            return _STRATEGY_FORMAT
     return _NETWORK_FORMAT if config.module is not None or config.dropout > 0.0 else _USUAL_FORMAT

@@ -19,6 +19,7 @@ from ludus.nn.cnn import Cnn
 from ludus.nn.heads import SpatialEncoder
 from ludus.nn.mlp import Mlp
 from ludus.nn.normalizer import Normalizer
+from ludus.policies.canonical import CanonicalView
 from ludus.policies.config import PolicyConfig
 
 P = ParamSpec("P")
@@ -35,11 +36,24 @@ class ObservationEncoder(nn.Module):
     """
 
     def __init__(
-        self, space: spaces.Dict, config: PolicyConfig, device: torch.device, places: ActionGrid | None = None
+        self,
+        space: spaces.Dict,
+        config: PolicyConfig,
+        device: torch.device,
+        places: ActionGrid | None = None,
+        canonical: CanonicalView | None = None,
     ) -> None:
-        """Make the networks; `places` is the grid over a picture whose cells actions are aimed at, if each is seen."""
+        """Make the networks.
+
+        Args:
+            space: The entries.
+            config: Settings of the policy.
+            device: Of the statistics.
+            places: The grid over a picture whose cells actions are aimed at, if each is seen.
+            canonical: What turns mirrored views, or None.
+        """
         super().__init__()
-        self._places = places
+        self._places, self._canonical = places, canonical
         self.sizes: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._shapes = {name: entry.shape or () for name, entry in space.items()}
@@ -88,8 +102,8 @@ class ObservationEncoder(nn.Module):
         return next((net.place_size for net in self._all_networks() if isinstance(net, SpatialEncoder)), 0)
 
     def flatten(self, observations: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return every entry as `(..., size)` floats, normalised; pictures stay as they are."""
-        flat = {}
+        """Return every entry as `(..., size)` floats, turned and normalised; pictures stay as they are."""
+        observations, flat = self._turned(observations), {}
         for name, tensor in observations.items():
             if name in self._counts:
                 flat[name] = functional.one_hot(tensor.long(), self._counts[name]).float()
@@ -99,6 +113,13 @@ class ObservationEncoder(nn.Module):
             else:
                 flat[name] = tensor
         return flat
+
+    def _turned(self, observations: dict[str, Tensor]) -> dict[str, Tensor]:
+        view = self._canonical
+        if view is None:
+            return observations
+        mirrored = view.is_mirrored(observations)
+        return {name: view.turn(name, tensor, mirrored) for name, tensor in observations.items()}
 
     def entries(self, observations: Mapping[str, Tensor], flat: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return all entries in the shapes of their spaces `(..., *shape)`, of which `flatten` gave `flat`.
@@ -131,6 +152,7 @@ class ObservationEncoder(nn.Module):
 
     def observe(self, observations: dict[str, Tensor]) -> None:
         """Add observations `(..., *shape)` to the running statistics."""
+        observations = self._turned(observations) if self.normalisers else observations
         for name, normaliser in self.normalisers.items():
             assert isinstance(normaliser, Normalizer)  # noqa: S101 - for the type checker
             normaliser.update(observations[name].flatten(-self._axes[name]) if self._axes[name] else observations[name])

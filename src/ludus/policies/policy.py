@@ -25,6 +25,7 @@ from ludus.nn.recurrent import Gru, Lstm, make_recurrent, step_all, unroll_all
 from ludus.nn.recurrent import RecurrentState as RecurrentState
 from ludus.nn.recurrent import reset_recurrent_state as reset_recurrent_state
 from ludus.nn.strategy import StrategyConfig, StreamingEncoder, WindowEncoder
+from ludus.policies.canonical import CanonicalView
 from ludus.policies.config import ExplorationConfig, NetArch, PolicyConfig
 from ludus.policies.description import PolicyDescription
 from ludus.policies.modules import ObservationEncoder, compiled, seen_space
@@ -125,6 +126,7 @@ class Policy(nn.Module):
 
     Attributes:
         network: The user's own network (`policy.module`), or None.
+        canonical: What turns mirrored views, or None.
         mixture: The behaviour that explores, or None.
         prediction: What predicts the opponent from the strategy latent, or None.
         recognition: Opponent classifier: logits of the bots from the strategy latent; None without.
@@ -139,7 +141,8 @@ class Policy(nn.Module):
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.is_compiled = False
         seen = seen_space(spec, config)
-        self.observations = ObservationEncoder(seen, config, self.device, self._places)
+        self.canonical = CanonicalView(spec, self.device) if config.canonical else None
+        self.observations = ObservationEncoder(seen, config, self.device, self._places, self.canonical)
         self.network: UserNetwork | None = None
         if config.module is not None:
             self.network = self._make_network(config.module, seen)
@@ -442,7 +445,9 @@ class Policy(nn.Module):
         return self._restricted(self._act(trunk), trunk, observations)
 
     def restrict(self, parameters: Tensor, observations: Entries) -> Tensor:
-        """Return the action distribution's parameters, restricted to what the observations allow."""
+        """Return the head's parameters of the actions, turned back and restricted to what the observations allow."""
+        if self.canonical is not None:
+            parameters = self.canonical.turn_keys(parameters, self.canonical.is_mirrored(observations))
         if self.spec.action_mask is None:
             return parameters
         return self.head.restrict(parameters, observations[self.spec.action_mask])

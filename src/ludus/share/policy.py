@@ -56,6 +56,7 @@ class _Op(IntEnum):
     FILM = auto()
     SOFTMAX = auto()
     SPREAD = auto()
+    MIRROR = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,8 @@ class _Packer:
             features = self._remember(policy.recurrent, features, seen.size)
         actor = self._mlp(policy.actor, features, self._film(policy.actor_film, latent))
         parameters = self._linear(actor, policy.head.linear.weight, policy.head.linear.bias, exact=True)
+        if policy.canonical is not None:
+            parameters = self._mirror(parameters, policy.canonical.keys, torch.ones(parameters.size))
         kind = "categorical"
         if isinstance(policy.head, GaussianHead):
             kind = "box"
@@ -163,14 +166,17 @@ class _Packer:
         encoder = self._policy.observations
         self._inputs = {name: self._room(size) for name, size in encoder.sizes.items()}
         flat = dict(self._inputs)
+        if self._policy.canonical is not None:
+            flat = {name: self._mirror(place, *self._policy.canonical.image(name)) for name, place in flat.items()}
         for name, normaliser in encoder.normalisers.items():
             assert isinstance(normaliser, Normalizer)  # noqa: S101 - for the type checker
-            place = flat[name] = self._room(normaliser.features)
+            turned, place = flat[name], self._room(normaliser.features)
+            flat[name] = place
             shift, scale = self._put(normaliser.shift), self._put(normaliser.scale)
             self._emit(
                 _Op.NORMALIZE,
                 place.operand,
-                self._inputs[name].operand,
+                turned.operand,
                 place.size,
                 shift,
                 scale,
@@ -182,6 +188,15 @@ class _Packer:
             features.append(self._mlp(network, flat[name], None))
         self._inputs.pop(OPPONENT_IDENTITY, None)  # stays 0: the opponent is unknown
         return flat, self._join(features)
+
+    def _mirror(self, numbers: "_Place", source: Tensor, sign: Tensor) -> "_Place":
+        """Turn numbers of a mirrored view; see `CanonicalView`."""
+        assert self._policy.canonical is not None  # noqa: S101 - for the type checker
+        entry, column = self._policy.canonical.side
+        turned, side = self._room(numbers.size), self._inputs[entry].part(column, column + 1)
+        tables = self._put(source.to(torch.int32)), self._put(sign)
+        self._emit(_Op.MIRROR, turned.operand, numbers.operand, numbers.size, *tables, side.operand)
+        return turned
 
     def _encode(self, encoder: StreamingEncoder, entry: "_Place") -> "_Place":
         """Encode the newest frame; see `StreamingEncoder.step`."""

@@ -1,4 +1,4 @@
-"""Fairness by construction: exchanging the seats gives the same match with the seats exchanged, bit for bit."""
+"""Symmetry: exchanged seats give the same match with seats exchanged, exchanged starts its mirror image, as bits."""
 
 from typing import TYPE_CHECKING
 
@@ -123,6 +123,35 @@ def test_a_mirrored_stage_changes_nothing_but_the_picture(make_stage: "MakeStage
         assert torch.equal(seen.observations["vector"], twin.observations["vector"])
         assert torch.equal(plain.env.players, mirrored.env.players)
     assert plain.env.view(0).players[0].x == -mirrored.env.view(0).players[0].x
+
+
+def test_exchanged_starts_show_the_mirror_image(make_stage: "MakeStage") -> None:
+    settings = {"weapon_spawns": True, "move_table": None}
+    one, other = make_stage(128, **settings), make_stage(128, **settings)
+    mirror = one.env.spec.mirror
+    assert mirror is not None
+    draw = torch.Generator().manual_seed(5)
+    held = torch.zeros((128, 2, 10), dtype=torch.int8)
+
+    def next_keys() -> Tensor:
+        fresh = torch.rand((128, 2, 10), generator=draw) < 0.2
+        return torch.where(fresh, torch.randint(0, 2, held.shape, generator=draw, dtype=torch.int8), held)
+
+    for _ in range(90):  # into the middle of the match: fighters in the air, hit, armed; weapons on both grounds
+        held = next_keys()
+        one.env.step(held)
+    other.env.restore(one.env.snapshot())
+    other.fields["home"].neg_()
+    same, compared = torch.ones(128, dtype=torch.bool), 0
+    for frame in range(240):
+        held = next_keys()
+        seen = one.env.step(held).observations["vector"]
+        image = other.env.step(mirror.actions.apply(held)).observations["vector"]
+        same &= (one.fields["stocks"] == 3).all(1)  # who comes back comes back at its own start
+        assert torch.equal(mirror.observations["vector"].apply(seen)[same], image[same]), frame
+        compared += int(same.sum())
+    assert compared > 5_000
+    assert int(same.sum()) < 128
 
 
 def test_sides_are_drawn_evenly_and_anew_for_every_match(make_stage: "MakeStage") -> None:

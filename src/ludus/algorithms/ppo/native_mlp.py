@@ -5,8 +5,9 @@ has to be installed; the functions compile on first use (a few seconds), then lo
 `native_source.py`; its loss is the twin of `loss.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from itertools import pairwise
@@ -75,6 +76,7 @@ class Whole(IntEnum):
     FIRST_ROW = 14  # of the job's part within a minibatch
     PARTS = 15
     BATCH = 16  # which minibatch
+    PACKED = 17  # place in the workspace of the rows that an outer product packs
 
 
 class Number(IntEnum):
@@ -100,8 +102,8 @@ class Layer(IntEnum):
     OUTPUTS = 1
     WEIGHT = 2  # in the parameters
     BIAS = 3
-    TRANSPOSED = 4  # in the workspace: weights (inputs, outputs), padded
-    PADDED = 5  # in the workspace: weights (outputs, inputs), padded
+    TRANSPOSED = 4  # in the workspace: weights (inputs, outputs), padded, in panels of 8 columns
+    PADDED = 5  # in the workspace: weights (outputs, inputs), likewise
     SOURCE = 6  # in the workspace: what the layer reads
     RESULT = 7  # in the workspace: what it gives, after its activation
     RESULT_GRADIENT = 8  # in the workspace: the loss's slope before the activation
@@ -117,6 +119,7 @@ class Head(IntEnum):
 
 
 LANES = 8  # all sizes are padded to this many
+PACKED_ROWS = 128  # that an outer product packs at a time
 
 
 def padded(size: int) -> int:
@@ -124,7 +127,9 @@ def padded(size: int) -> int:
     return -(-size // LANES) * LANES
 
 
-_ROWS_WORTH_A_THREAD = 512  # below, handing work to a thread costs more than it brings
+# Below, handing rows to a thread costs more than it brings.
+_ROWS_WORTH_A_THREAD = 512
+_ROWS_WORTH_A_FORWARD_THREAD = 128
 _WIDEST = 1024  # the compiled code keeps a layer's bias on its stack
 _HEADS = {
     CategoricalHead: Head.CATEGORICAL,
@@ -164,7 +169,8 @@ class NativeMlp:
         self._layers = _linear_layers(policy)
         self._places = {id(p): s for p, s in zip(policy.parameters(), optimiser.starts, strict=True)}
         self._parts: list[_Job] = []
-        self._forward: dict[int, _Job] = {}
+        self._forward: dict[int, _Forward] = {}
+        self._threads = ThreadPoolExecutor(max(1, torch.get_num_threads() - 1), "ludus-native")  # started when needed
 
     def epoch(self, order: Tensor, numbers: Mapping[Number, float]) -> None:
         """Run all minibatches of an epoch, its frames in `order` `(frames,)` int64; `begin` comes first."""
@@ -180,10 +186,7 @@ class NativeMlp:
                 return
             for job in self._parts:
                 job.whole[Whole.BATCH] = batch
-            others = [self._threads.submit(job.run) for job in self._parts[1:]]
-            self._parts[0].run()
-            for other in others:
-                other.result()
+            self._run_all(self._parts)
             self._apply.run()
 
     def begin(self, buffer: RolloutBuffer, sums: Tensor, first_ratio_error: Tensor, stopped: Tensor) -> None:
@@ -191,7 +194,10 @@ class NativeMlp:
         if not self._parts:
             self._make_parts(buffer)
         frames = self._frames({name: tensor.flatten(0, 1) for name, tensor in buffer.observations.items()})
-        actions = buffer.actions.flatten(0, 1).float().contiguous()
+        actions, view = buffer.actions.flatten(0, 1).float(), self._policy.canonical
+        if view is not None:
+            actions = view.turn_keys(actions, view.is_mirrored(buffer.observations).flatten())
+        actions = actions.contiguous()
         for job in (*self._parts, self._apply):
             job.set(
                 {
@@ -210,9 +216,9 @@ class NativeMlp:
     def _make_parts(self, buffer: RolloutBuffer) -> None:
         """Create one job for whole epochs, or for large minibatches one per thread and one that joins them."""
         rows = self._config.batch_size
-        count = torch.get_num_threads() if rows >= _ROWS_WORTH_A_THREAD * torch.get_num_threads() else 1
+        edges = _shares(rows, _ROWS_WORTH_A_THREAD)
+        count = len(edges) - 1
         gradients, partial = torch.zeros(count, self._optimiser.flat.numel()), torch.zeros(count, 6)
-        edges = [rows * i // count for i in range(count + 1)]
         kernel = "gradient_kernel" if count > 1 else "epoch_kernel"
         self._parts = [self._make_job(kernel, stop - start) for start, stop in pairwise(edges)]
         self._apply = self._make_job("apply_kernel", 1) if count > 1 else self._parts[0]
@@ -232,34 +238,56 @@ class NativeMlp:
                     Address.ADAM_STEP: step,
                 }
             )
-        self._threads = ThreadPoolExecutor(max(1, count - 1), "ludus-update")
 
     @torch.no_grad()
     def step(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor, noise: Tensor) -> Step:
         """Act on one frame; see `Policy.step`."""
-        kept = self._run_forward(observations, noise)
-        actions = kept[Address.OUT_ACTIONS].to(self._policy.head.action_dtype)
-        return Step(actions, kept[Address.OUT_LOG_PROBS], kept[Address.OUT_VALUES], memory)
+        view = self._policy.canonical
+        mirrored = None if view is None else view.is_mirrored(observations)
+        if view is not None and mirrored is not None:
+            noise = view.turn_keys(noise, mirrored)  # each key keeps its own
+        found = self._run_forward(observations, noise)
+        actions = found.actions.to(self._policy.head.action_dtype)
+        if view is not None and mirrored is not None:
+            actions = view.turn_keys(actions, mirrored)
+        return Step(actions, found.log_probs, found.values, memory)
 
     @torch.no_grad()
     def value(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
         """Return the values of one frame; see `Policy.value`."""
-        return self._run_forward(observations, None)[Address.OUT_VALUES]
+        return self._run_forward(observations, None).values
 
-    def _run_forward(self, observations: Entries, noise: Tensor | None) -> "dict[Address, Tensor]":
+    def _run_forward(self, observations: Entries, noise: Tensor | None) -> "_Forward":
         """Return the tensors of the forward pass; the next one overwrites them."""
         frames = self._frames(observations)
         rows = frames.shape[0]
-        job = self._forward.get(rows)
-        if job is None:
-            job = self._forward[rows] = self._make_job("forward_kernel", rows)
-            actions = torch.zeros(rows, *self._policy.head.action_shape)
-            job.set({Address.OUT_ACTIONS: actions})
-            job.set({place: torch.zeros(rows) for place in (Address.OUT_LOG_PROBS, Address.OUT_VALUES)})
-        job.set({Address.FRAMES: frames})
-        job.set_noise(noise)
-        job.run()
-        return job.kept
+        forward = self._forward.get(rows)
+        if forward is None:
+            forward = self._forward[rows] = self._make_forward(rows)
+        for job, part in forward.jobs:
+            job.set({Address.FRAMES: frames[part]})
+            job.set_noise(None if noise is None else noise[part])
+        self._run_all([job for job, _ in forward.jobs])
+        return forward
+
+    def _make_forward(self, rows: int) -> "_Forward":
+        """Create a job over all rows, or for many rows one per thread: a row's numbers do not depend on the others."""
+        shares = _shares(rows, _ROWS_WORTH_A_FORWARD_THREAD)
+        actions = torch.zeros(rows, *self._policy.head.action_shape)
+        log_probs, values, jobs = torch.zeros(rows), torch.zeros(rows), []
+        for start, stop in pairwise(shares):
+            job, part = self._make_job("forward_kernel", stop - start), slice(start, stop)
+            job.set({Address.OUT_ACTIONS: actions[part]})
+            job.set({Address.OUT_LOG_PROBS: log_probs[part], Address.OUT_VALUES: values[part]})
+            jobs.append((job, part))
+        return _Forward(jobs, actions, log_probs, values)
+
+    def _run_all(self, jobs: "Sequence[_Job]") -> None:
+        """Run jobs side by side, the first on the calling thread."""
+        others = [self._threads.submit(job.run) for job in jobs[1:]]
+        jobs[0].run()
+        for other in others:
+            other.result()
 
     def _frames(self, observations: Entries) -> Tensor:
         frames: Tensor = self._policy.observations(self._policy.observations.flatten(dict(observations)))
@@ -269,7 +297,7 @@ class NativeMlp:
         policy, config = self._policy, self._config
         actor_layers, _ = self._layers
         layers = [layer for network in self._layers for layer in network]
-        table, workspace = self._plan(rows)
+        table, scratch, workspace = self._plan(rows)
         job = _Job(kernel, table, torch.zeros(workspace), torch.tensor(_counts(policy), dtype=torch.int32))
         job.set({Address.PARAMETERS: self._optimiser.flat.data})
         log_std = self._places[id(policy.head.log_std)] if isinstance(policy.head, GaussianHead) else 0
@@ -285,7 +313,8 @@ class NativeMlp:
             Whole.PARAMETERS: self._optimiser.flat.numel(),
             Whole.ACTIVATION: _ACTIVATIONS[policy.config.activation],
             Whole.NORMALISE: config.normalize_advantage,
-            Whole.SCRATCH: workspace - max(padded(x.in_features) * padded(x.out_features) for x in layers),
+            Whole.SCRATCH: scratch,
+            Whole.PACKED: scratch + max(padded(x.in_features) * padded(x.out_features) for x in layers),
         }.items():
             job.whole[place] = value
         for number, amount in {
@@ -299,8 +328,8 @@ class NativeMlp:
             job.numbers[number] = amount
         return job
 
-    def _plan(self, rows: int) -> tuple[list[list[int]], int]:
-        """Lay out the workspace; return the table of layers and the workspace's size in floats."""
+    def _plan(self, rows: int) -> tuple[list[list[int]], int, int]:
+        """Lay out the workspace; return the table of layers, and place of the scratch and all size in floats."""
         tall = padded(rows)
         frames, top = 0, tall * padded(self._policy.observations.output_size)
         table: list[list[int]] = []
@@ -318,8 +347,30 @@ class NativeMlp:
                 source, source_gradient = row[Layer.RESULT], row[Layer.RESULT_GRADIENT]
                 top += 2 * square + 2 * result
                 table.append(row)
-        largest = max(padded(x.in_features) * padded(x.out_features) for network in self._layers for x in network)
-        return table, top + largest
+        sizes = [(padded(x.in_features), padded(x.out_features)) for network in self._layers for x in network]
+        largest = max(inputs * outputs for inputs, outputs in sizes)
+        packed = PACKED_ROWS * max(inputs + outputs for inputs, outputs in sizes)
+        return table, top, top + largest + packed
+
+
+@dataclass(frozen=True, slots=True)
+class _Forward:
+    """The forward pass over some number of rows: its jobs, each with its rows, and what they write into."""
+
+    jobs: "list[tuple[_Job, slice]]"
+    actions: Tensor
+    log_probs: Tensor
+    values: Tensor
+
+
+def _shares(rows: int, least: int) -> list[int]:
+    """Return where the rows of each thread begin, and the end: all of them on one thread if each had less than `least`.
+
+    Parts of equal size are those of an update since the first version, whose sums, and so whose bytes, depend on them.
+    """
+    threads = torch.get_num_threads()
+    count = threads if rows >= least * threads else 1
+    return [rows * i // count for i in range(count + 1)]
 
 
 class _Job:

@@ -7,7 +7,7 @@
 
 #include "program.h"
 
-enum Operation { LINEAR, ACTIVATE, NORMALIZE, LAYER_NORM, ADD, COPY, SCALE, LSTM, GRU, ATTEND, POOL, ADVANCE, FILM, SOFTMAX, SPREAD };
+enum Operation { LINEAR, ACTIVATE, NORMALIZE, LAYER_NORM, ADD, COPY, SCALE, LSTM, GRU, ATTEND, POOL, ADVANCE, FILM, SOFTMAX, SPREAD, MIRROR };
 enum Activation { TANH, RELU, ELU, GELU, SILU };
 enum Format { FLOAT32, BFLOAT16, INT8 };
 enum Space { MULTI_BINARY, CATEGORICAL, BOX };
@@ -279,6 +279,12 @@ static void simple(int32_t operation, const int32_t* o) {
             }
         } break;
         case FILM: for (int32_t i = 0; i < o[2]; ++i) into[i] = (into[i] + from[o[2] + i]) + into[i] * from[i]; break;
+        // Operands: into, from, count, sources, signs, side: below 0, what is seen is turned.
+        case MIRROR: {
+            const int32_t* source = reinterpret_cast<int32_t*>(at(o[3]));
+            const float *sign = at(o[4]), side = at(o[5])[0];
+            for (int32_t i = 0; i < o[2]; ++i) into[i] = side < 0.0f ? from[source[i]] * sign[i] : from[i];
+        } break;
         default: __builtin_trap();
     }
 }

@@ -27,7 +27,7 @@ from ludus.worlds.brawl.kernels.observe import Row
 from ludus.worlds.brawl.kernels.reaction import Past
 from ludus.worlds.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rules, check_state
 from ludus.worlds.brawl.moves import load_move_table, pack_moves
-from ludus.worlds.brawl.observation import BLOCKS, FIELDS, HIGH, LOW, SIZE
+from ludus.worlds.brawl.observation import BLOCKS, FIELDS, HIGH, LOW, MIRROR, SIZE
 from ludus.worlds.brawl.rules import EVENTS, ITEM_SLOTS, KEYS, MAX_DELAY, MEASURES, RATE_HZ, SEATS
 from ludus.worlds.brawl.view import MatchView, match_view
 
@@ -306,4 +306,5 @@ def brawl_spec(config: BrawlConfig) -> EnvSpec:
         blocks={"vector": BLOCKS},
         fields={"vector": tuple(field.name for field in FIELDS)},
         truncates=False,
+        mirror=MIRROR,
     )

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ludus.worlds.brawl.rules import MAX_WEAPONS, Key, Slot, State
+from ludus.envs.base import Mirror, Reflection
+from ludus.worlds.brawl.rules import KEYS, MAX_WEAPONS, Key, Slot, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +97,30 @@ PLAYER_SIZE = len(PLAYER_FIELDS) + MAX_WEAPONS
 BLOCKS = {"self": (0, PLAYER_SIZE), "opponent": (PLAYER_SIZE, 2 * PLAYER_SIZE), "world": (2 * PLAYER_SIZE, SIZE)}
 LOW: NDArray[np.float32] = np.array([field.low for field in FIELDS], np.float32)
 HIGH: NDArray[np.float32] = np.array([field.high for field in FIELDS], np.float32)
+
+
+def _reflected(name: str) -> tuple[str, float]:
+    """Return the value of which a value is the mirror image, and the sign that it changes by."""
+    block, _, field = name.partition(".")
+    block = {"near_spawn": "far_spawn", "far_spawn": "near_spawn"}.get(block, block)
+    is_sideways = field in ("x", "vx", "facing", "high_side", "platform_x", "platform_vx") or field.endswith("dx")
+    field = {"held_left": "held_right", "held_right": "held_left"}.get(field, field)
+    return f"{block}.{field}", -1.0 if is_sideways else 1.0
+
+
+def _mirror() -> Mirror:
+    """Describe a seat's view in a mirror: that of a seat in the same place whose start is on the other ground.
+
+    The grounds differ in height, so left and right cannot be exchanged on the stage. But a start matters to a fighter
+    only when it comes back after a lost stock. Two fighters that exchange their starts in the middle of a match play on
+    exactly as before until one of them loses a stock, and each sees it mirrored.
+    """
+    places = {field.name: place for place, field in enumerate(FIELDS)}
+    images = [_reflected(field.name) for field in FIELDS]
+    keys = [{Key.LEFT: Key.RIGHT, Key.RIGHT: Key.LEFT}.get(Key(key), key) for key in range(KEYS)]
+    vector = Reflection(tuple(places[name] for name, _ in images), tuple(sign for _, sign in images))
+    actions = Reflection(tuple(int(key) for key in keys), (1.0,) * KEYS)
+    return Mirror({"vector": vector}, actions, side=("vector", places["world.high_side"]))
+
+
+MIRROR = _mirror()
