@@ -147,7 +147,7 @@ results-roshambo-population: $(READY) ## docs/worlds/roshambo.md: bots scored ag
 
 results-roshambo: $(READY) ## docs/worlds/roshambo.md: agents with and without memory against the 43 bots, three seeds; GPU, many cores, long
 	$(BIN)/python benchmarks/roshambo_training.py --device cuda --lanes 3
-	$(TABLES) roshambo-training
+	$(TABLES) roshambo
 
 results-encoders: $(READY) ## docs/research/learner.md: streaming and window encoder
 	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json

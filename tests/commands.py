@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -38,9 +38,13 @@ class Command:
 
     def wait_until_it_says(self, pattern: str, count: int = 1) -> None:
         """Returns as soon as a pattern was written so many times, or the command has ended."""
+        self.wait_until(lambda: len(re.findall(pattern, self.said)) >= count, f"{pattern!r} was never said")
+
+    def wait_until(self, is_done: Callable[[], bool], complaint: str) -> None:
+        """Returns as soon as something is done, or the command has ended."""
         limit_s = time.monotonic() + LIMIT_S
-        while len(re.findall(pattern, self.said)) < count and self.is_running:
-            assert time.monotonic() < limit_s, f"{pattern!r} was never said:\n{self.said}"
+        while not is_done() and self.is_running:
+            assert time.monotonic() < limit_s, f"{complaint}:\n{self.said}"
             time.sleep(0.005)
 
     @property

@@ -76,7 +76,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "gymnasium-presets": learner.presets,
     "learner-device": learner.learner_device,
     "roshambo-population": summaries.roshambo,
-    "roshambo-training": summaries.roshambo_trained,
+    "roshambo": summaries.roshambo_trained,
     "encoders:speed": learner.encoder_speed,
     "encoders:learning": learner.encoder_learning,
     "learn:peers": learner.peers,

@@ -36,10 +36,13 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def holder(commands: "Commands", tmp_path: Path, file: Path) -> "Command":
-    """A command that is training in `run`, in the middle of its third iteration."""
+    """A command that is training in `run`, in the middle of its third iteration, with a checkpoint of the second."""
     words = ("train", "duel", "--config", file, "--run-dir", tmp_path / "run", "--plugin", PLUGIN)
     command = commands.start(*words, environment={"FAULT": "iteration"})
     command.wait_until_it_says("asleep")
+    # The checkpoint is written while the third iteration runs.
+    checkpoint = tmp_path / "run" / "checkpoints" / "step-000000000064"
+    command.wait_until(checkpoint.is_dir, f"{checkpoint} was never there")
     return command
 
 

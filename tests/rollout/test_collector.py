@@ -159,7 +159,7 @@ def test_staggered_episodes_are_cut_off_once_at_times_spread_over_the_step_limit
     torch.manual_seed(0)
     recorder, learner = _Recorder(), torch.tensor([[True, False]]).expand(4, 2)
     policy = Policy(env.spec, PolicyConfig())
-    collector = Collector(env, policy, _config(stagger_episodes=True), learner=learner, opponents=recorder)
+    collector = Collector(env, policy, _config(), learner=learner, opponents=recorder, stagger_episodes=True)
     collector.collect(torch.Generator().manual_seed(0))
     buffer = collector.buffer
     ends = [(buffer.dones[:, row].nonzero().squeeze(1) + 1).tolist() for row in range(4)]
@@ -181,7 +181,7 @@ def test_staggered_episodes_resume_where_they_were() -> None:
     def make() -> Collector:
         env = make_env("roshambo", 4, config={"throws": 60})
         torch.manual_seed(0)
-        return Collector(env, Policy(env.spec, PolicyConfig()), _config(stagger_episodes=True))
+        return Collector(env, Policy(env.spec, PolicyConfig()), _config(), stagger_episodes=True)
 
     collector, generator, second = make(), torch.Generator().manual_seed(0), make()
     collector.collect(generator)
@@ -198,4 +198,4 @@ def test_staggered_episodes_resume_where_they_were() -> None:
 def test_episodes_without_a_step_limit_cannot_be_staggered(make_arena: type) -> None:
     env = make_arena(2)
     with pytest.raises(ConfigError, match="no step limit; set it to false"):
-        Collector(env, Policy(env.spec, PolicyConfig()), _config(stagger_episodes=True), opponents=_Recorder())
+        Collector(env, Policy(env.spec, PolicyConfig()), _config(), opponents=_Recorder(), stagger_episodes=True)

@@ -16,7 +16,8 @@ from ludus.training.run_folder import RunLock
 PROGRAM = """
 import importlib, json, os, pkgutil, signal, socket, sys
 LIBRARIES = ("torch", "torch.utils.tensorboard", "torch.distributed", "warp", "psutil", "typer", "subprocess",
-             "multiprocessing.pool", "concurrent.futures.process", "asyncio", "pty", "getpass", "sb3_contrib")
+             "multiprocessing.pool", "concurrent.futures.process", "asyncio", "pty", "getpass", "sb3_contrib",
+             "ray.tune")
 for name in LIBRARIES:
     try:
         importlib.import_module(name)

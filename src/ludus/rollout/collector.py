@@ -26,7 +26,6 @@ class RolloutConfig(Protocol):
     n_steps: int  # of every row in a rollout
     gamma: float  # discount per step
     gae_lambda: float  # decay of the advantage estimate per step
-    stagger_episodes: bool  # whether to cut off the first episodes at different times
     sde_sample_freq: int | None  # steps over which state-dependent exploration keeps its noise; None for a rollout
     cuda_graphs: bool  # whether the inference step becomes a CUDA graph on a CUDA device
 
@@ -47,6 +46,7 @@ class Collector:
         learner: Tensor | None = None,
         opponents: Opponents | None = None,
         inference: InferenceBackend | None = None,
+        stagger_episodes: bool = False,
     ) -> None:
         """Start all games.
 
@@ -58,6 +58,7 @@ class Collector:
             learner: `(games, seats)` bool, seats that the learner plays; all if None.
             opponents: Who plays the others; needed unless the learner plays all and classifies no opponents.
             inference: Who steps the policy; as plain calls or CUDA graphs if None.
+            stagger_episodes: Whether to cut off the first episodes at times spread over the step limit.
 
         Raises:
             ConfigError: The seats do not fit the games, there is no opponent to classify, or episodes cannot be
@@ -85,7 +86,7 @@ class Collector:
         self._memory: RecurrentState = policy.initial(self.rows.count)
         self._episodes = EpisodeStatistics(self.rows.count, policy.device)
         # Steps after which the running episode is cut off, 0 for not at all; and after which the last one is.
-        self._cuts = self._spread_cuts() if config.stagger_episodes else None
+        self._cuts = self._spread_cuts() if stagger_episodes else None
         self._cuts_left = 0 if self._cuts is None else int(self._cuts.max())
 
     def _spread_cuts(self) -> Tensor:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError
+from ludus.core.files import wrap_disk_errors
 
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
@@ -60,7 +61,8 @@ def ray_session(address: str | None = None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    folder = tempfile.mkdtemp(prefix="ludus-ray-")
+    with wrap_disk_errors("a temporary folder"):
+        folder = tempfile.mkdtemp(prefix="ludus-ray-")
     try:
         if address is not None:
             _connect(address)

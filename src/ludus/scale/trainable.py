@@ -10,7 +10,7 @@ from typing import Any
 from ray.tune import Trainable
 
 from ludus.core.errors import StateError, WorkerError
-from ludus.core.files import MAX_DOCUMENT_BYTES, read_json_object
+from ludus.core.files import MAX_DOCUMENT_BYTES, read_json_object, write_text_atomic
 from ludus.rewards.plugins import load_plugin
 from ludus.scale.config import SweepPlan, read_sweep
 from ludus.scale.runs import Progress, TrialRuns, note_error
@@ -91,7 +91,7 @@ class SweepTrial(Trainable):  # type: ignore[misc] # Ray is not followed
         """Keep the state for forks, or to continue after a pause."""
         snapshot = str(self._runs.snapshot().relative_to(self._sweep)) if self._plan.config.is_population else ""
         document = {"trial": self._runs.name, "snapshot": snapshot}
-        Path(checkpoint_dir, _FORK_FILE).write_text(json.dumps(document), encoding="utf-8")
+        write_text_atomic(Path(checkpoint_dir, _FORK_FILE), json.dumps(document))
 
     def load_checkpoint(self, checkpoint_dir: str) -> None:
         """Continue after a pause, or from the state of another trial."""

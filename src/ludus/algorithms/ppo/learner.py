@@ -52,8 +52,9 @@ class PpoLearner(Learner):
         self.exploration = policy.config.exploration
         self.updater = Updater(policy, config)
         self.collector = Collector(
-            env, policy, config, reward=reward, learner=learner, opponents=opponents, inference=self.updater.native
-        )
+            env, policy, config, reward=reward, learner=learner, opponents=opponents, inference=self.updater.native,
+            stagger_episodes=config.stagger_episodes,
+        )  # fmt: skip
         self._mirrored = None if mirror is None else SymmetryAugmentation(mirror, policy, self.collector.buffer)
         self._generator = torch.Generator(policy.device).manual_seed(seed)
 
