@@ -64,7 +64,7 @@ def test_a_run_that_reaches_the_target_is_confirmed_on_other_seeds_and_added_to_
     assert f"{entry['seconds']:,.1f} s" in out
     again = run("speedrun", "sprint", "--board", board, "--run-dir", folder)
     assert again[0] == 2
-    assert "starts anew" in again[2]
+    assert "starts from scratch" in again[2]
 
 
 def test_a_target_that_is_not_reached_is_an_error_and_leaves_the_board_alone(

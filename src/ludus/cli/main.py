@@ -218,7 +218,7 @@ def _options(
 
 @cache
 def _command_line() -> Callable[..., Any]:
-    """Return the whole command line; Typer would build it anew for every call, which takes 18 ms."""
+    """Return the whole command line; Typer would build it again for every call, which takes 18 ms."""
     return get_command(app)
 
 

@@ -56,7 +56,7 @@ def speedrun(
     words += [f"world.device={device}"] if device is not None else []
     config, target = speedrun_config(world, words), speedrun_of(world)
     if run_dir is not None and run_dir.exists() and any(run_dir.iterdir()):
-        raise ConfigError(f"{run_dir} holds something already, and a speedrun starts anew; name another --run-dir")
+        raise ConfigError(f"{run_dir} is not empty, and a speedrun starts from scratch; choose another --run-dir")
     run = resolve(config)
     if run.process.count > 1:
         raise ConfigError("a speedrun is of one process; start it without torchrun")

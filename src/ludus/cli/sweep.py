@@ -96,7 +96,7 @@ def _resume(folder: Path, words: list[str], json: bool, **options: Any) -> "Swee
 
 
 def _listener(json: bool) -> Any:  # noqa: ANN401 - of a module that is not imported yet
-    """Return what follows the trials: it prints those that have ended, and writes the page anew."""
+    """Return a listener that prints trials that have ended and rewrites the page."""
     from ludus.reports.sweep_page import write_sweep_page
     from ludus.scale.results import RESULTS_FILE
 

@@ -17,7 +17,7 @@ from ludus.envs.base import EnvSpec
 
 
 class _Image(NamedTuple):
-    """The mirror image of an entry; in brawl it moves a fifth of the numbers, so the others are not touched."""
+    """The mirror image of an entry; it may move few of the numbers, so the others are not touched."""
 
     source: Tensor  # for each place, the place that its number comes from
     sign: Tensor  # for each place, 1 or -1

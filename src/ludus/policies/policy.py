@@ -424,9 +424,9 @@ class Policy(nn.Module):
         log_probs, entropies = self.head.log_prob_and_entropy(parameters, actions)
         if self.mixture is not None:
             log_probs = self.mixture.log_probs(self._choice_logits(parameters), actions, log_probs)
-        return self._with_auxiliary(Evaluation(log_probs, entropies, values), trunk)
+        return self._with_auxiliary(Evaluation(log_probs, entropies, values), trunk, observations)
 
-    def _with_auxiliary(self, evaluation: Evaluation, trunk: Trunk) -> Evaluation:
+    def _with_auxiliary(self, evaluation: Evaluation, trunk: Trunk, observations: Entries) -> Evaluation:
         """Add what the heads of the auxiliary losses make of the latent."""
         if trunk.latent is None or trunk.seen is None:
             return evaluation
@@ -434,10 +434,20 @@ class Policy(nn.Module):
         return evaluation._replace(
             predictions=ask(self.prediction, latent),
             opponent_logits=ask(self.recognition, latent),
-            opponent_actions=None if self.action_prediction is None else self.action_prediction(latent, trunk.seen),
+            opponent_actions=self._predicted_actions(latent, trunk.seen, observations),
             latents=latent,
             latent_kl=None if self.latent_sample is None else kl_to_standard_normal(trunk.latent),
         )
+
+    def _predicted_actions(self, latent: Tensor, seen: Tensor, observations: Entries) -> Tensor | None:
+        """Return the prediction of the opponent's action, turned back where the view was turned."""
+        if self.action_prediction is None:
+            return None
+        predicted: Tensor = self.action_prediction(latent, seen)
+        if self.canonical is None:
+            return predicted
+        mirrored = self.canonical.is_mirrored(observations).unsqueeze(-1)
+        return self.canonical.turn_keys(predicted.transpose(-1, -2), mirrored).transpose(-1, -2)
 
     def action_parameters(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
         """Return the action distribution's parameters `(steps, rows, parameters)` over segments, for analysis."""

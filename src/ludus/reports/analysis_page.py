@@ -1,13 +1,12 @@
 """The page of a strategy analysis: one HTML file made from `analysis.json` alone."""
 
-import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from ludus.core.errors import ConfigError
 from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_object, write_text_atomic
-from ludus.reports.page.document import fill_page, read_asset
+from ludus.reports.page.document import fill_page, read_asset, round_document
 
 PAGE = "analysis.html"
 _TEMPLATE = "page.html"
@@ -20,7 +19,6 @@ _SHOWN = (
     "agent", "world", "features", "styles", "matches", "times_s", "chance", "probes", "drift", "ablation", "belief",
     "switching", "behaviour", "sets", "verdict", "notes", "seconds", "seed", "device",
 )  # fmt: skip
-_DIGITS = 5
 
 
 def write_analysis_page(analysis: Path, page: Path) -> Path:
@@ -48,7 +46,7 @@ def write_analysis_page(analysis: Path, page: Path) -> Path:
 
 def make_analysis_page(document: Mapping[str, JSON]) -> str:
     """Return the whole HTML file of an analysis."""
-    shown = {name: _rounded(document.get(name)) for name in _SHOWN}
+    shown = {name: round_document(document.get(name)) for name in _SHOWN}
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     return fill_page(
         read_asset(_TEMPLATE),
@@ -57,14 +55,3 @@ def make_analysis_page(document: Mapping[str, JSON]) -> str:
         scripts="\n".join(map(read_asset, _SCRIPTS)),
         document=shown | {"made": made},
     )
-
-
-def _rounded(value: JSON) -> JSON:
-    """Return a document with numbers of five digits, enough for a chart; None for NaN or Inf."""
-    if isinstance(value, dict):
-        return {str(name): _rounded(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
-    return value

@@ -1,13 +1,12 @@
 """The page of a sweep: one HTML file made from `results.json` alone."""
 
-import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from ludus.core.errors import ConfigError
 from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_object, write_text_atomic
-from ludus.reports.page.document import fill_page, read_asset
+from ludus.reports.page.document import fill_page, read_asset, round_document
 
 PAGE = "sweep.html"
 _TEMPLATE, _STYLE = "page.html", "page.css"
@@ -15,7 +14,6 @@ _TEMPLATE, _STYLE = "page.html", "page.css"
 _SCRIPTS = ("elements.js", "chart.js", "marks.js", "sections.js", "sweep.js")
 _SHOWN = ("world", "state", "reason", "wall_s", "sweep", "keys", "trials", "ranking", "best", "front", "importance")
 _NOT_SHOWN = ("points",)  # of a trial: the seeds' own evaluations, which are in the reports of its runs
-_DIGITS = 5
 
 
 def write_sweep_page(results: Path, page: Path | None = None) -> Path:
@@ -44,7 +42,7 @@ def write_sweep_page(results: Path, page: Path | None = None) -> Path:
 
 def make_sweep_page(document: Mapping[str, JSON], name: str) -> str:
     """Return the whole HTML file of a sweep."""
-    shown = {key: _rounded(document.get(key)) for key in _SHOWN}
+    shown = {key: round_document(document.get(key)) for key in _SHOWN}
     trials = shown["trials"]
     shown["trials"] = [
         {key: value for key, value in trial.items() if key not in _NOT_SHOWN}
@@ -59,14 +57,3 @@ def make_sweep_page(document: Mapping[str, JSON], name: str) -> str:
         scripts="\n".join(map(read_asset, _SCRIPTS)),
         document=shown | {"name": name, "made": made},
     )
-
-
-def _rounded(value: JSON) -> JSON:
-    """Return a document with numbers of five digits, enough for a chart; None for NaN or Inf."""
-    if isinstance(value, dict):
-        return {str(name): _rounded(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
-    return value

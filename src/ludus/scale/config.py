@@ -83,7 +83,7 @@ class PbtConfig(_Frozen):
     Attributes:
         every_evaluations: Evaluations between two exchanges.
         quantile: Share of the population that is replaced, and that is copied from.
-        resample_probability: Chance that a setting is drawn anew instead of changed by a factor; unused by `pb2`.
+        resample_probability: Probability of resampling a setting instead of scaling it by a factor; unused by `pb2`.
     """
 
     every_evaluations: int = Field(default=1, ge=1, le=1_000_000)

@@ -167,7 +167,7 @@ def read_board(board: Path) -> tuple[str, list[Entry]]:
 
 
 def add_to_board(board: Path, entry: Entry) -> None:
-    """Append an entry to the data of a board, and write its table anew.
+    """Append an entry to the data of a board, and rewrite its table.
 
     Raises:
         ConfigError: The page has no place for the table.

@@ -96,6 +96,15 @@ def read_asset(name: str) -> str:
     return (resources.files("ludus.reports.page") / "assets" / name).read_text(encoding="utf-8")
 
 
+def round_document(value: JSON) -> JSON:
+    """Return a document with floats of five digits, enough for a chart; None for NaN or Inf."""
+    if isinstance(value, dict):
+        return {str(name): round_document(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [round_document(each) for each in value]
+    return _rounded(value) if isinstance(value, float) else value
+
+
 def _hash(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii")
 
