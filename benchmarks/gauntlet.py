@@ -33,6 +33,8 @@ from typing import Any
 import torch
 
 import ludus
+from ludus.policies.agent import TENSORS, find_checkpoint
+from ludus.store import write_single_file
 from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.run_folder import changed_config, fork_run, read_run_config
 
@@ -130,6 +132,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--lanes", type=int, default=6, help="trainings at a time")
     parser.add_argument("--per-family", type=int, default=1, help="members with other seeds of each habit")
+    parser.add_argument("--sharpness", type=float, default=1.0, help="of members: what their logits are multiplied by")
     parser.add_argument("--member-steps", type=int, default=60_000_000)
     parser.add_argument("--response-steps", type=int, default=40_000_000)
     parser.add_argument("--ceiling-steps", type=int, default=200_000_000)
@@ -274,8 +277,19 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     (work / "agents").mkdir(exist_ok=True)
     names = {"member": f"{job.name}-{job.seed}", "response": f"response-{job.name}", "target": f"target-{job.seed}"}
     name = names.get(job.step, f"exploiter_{job.name}-{job.seed}")
-    size = ludus.export_agent(run.folder, work / "agents" / f"{name}.ludus").path.stat().st_size
-    return {"env_steps": run.env_steps, "bytes": size}
+    exported = ludus.export_agent(run.folder, work / "agents" / f"{name}.ludus").path
+    if job.step in ("member", "exploiter"):
+        sharpen(exported, options["sharpness"])
+    return {"env_steps": run.env_steps, "bytes": exported.stat().st_size}
+
+
+def sharpen(agent: Path, factor: float) -> None:
+    """Multiply the logits of an exported agent: the larger the factor, the more predictable it is."""
+    checkpoint = find_checkpoint(agent).checkpoint
+    weights = checkpoint.tensors[TENSORS]
+    for name in ("parameter.head.linear.weight", "parameter.head.linear.bias"):
+        weights[name] = weights[name] * factor
+    write_single_file(agent, checkpoint)
 
 
 def settings(options: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ludus.league.payoffs import Payoffs
 from ludus.policies.agent import Agent
 from ludus.store import load_checkpoint
 from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer, train
+from ludus.training.run_folder import changed_config, fork_run
 
 GAMES, STEPS = 8, 10
 PER_ITERATION = GAMES * STEPS
@@ -212,3 +213,16 @@ def test_evaluation_keeps_the_best_and_a_resume_knows_it(tmp_path: Path) -> None
     course: Any = best["course"]
     assert course["evaluation"]["best"] == max(scores)
     assert_same_run(tmp_path / "straight", tmp_path / "stopped")
+
+
+def test_a_branch_meets_opponents_by_its_own_shares(tmp_path: Path) -> None:
+    config = make_config(opponents={"rock": 1, "cycle": 1})
+    run(config, tmp_path / "parent", stop_after=4)
+    before = rows(tmp_path / "parent" / "opponents.csv")
+    assert {row["opponent"] for row in before} == {"rock", "cycle"}
+    branch = changed_config(config, ['opponents={"rock": 1.0, "cycle": 1e-9}'])
+    fork_run(tmp_path / "parent", tmp_path / "branch", branch)
+    run(branch, tmp_path / "branch")
+    # Games that were under way end against whom they began; with three rounds each that is within one iteration.
+    later = [row for row in rows(tmp_path / "branch" / "opponents.csv") if int(row["iteration"]) > 5]
+    assert {row["opponent"] for row in later} == {"rock"}

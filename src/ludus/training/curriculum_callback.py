@@ -206,6 +206,8 @@ class CurriculumCallback:
         self._snapshots, self._exploiters = saved.snapshots, saved.exploiters
         if self.curriculum is not None:
             self.curriculum.load_state(saved.curriculum)
+            if self._components.opponents is not None:  # a branch may change the shares
+                self._components.opponents.set_mix(self.curriculum.phase.opponents)
         if self.adaptive_curriculum is not None:
             self.adaptive_curriculum.load_state(saved.adaptive_curriculum)
 
