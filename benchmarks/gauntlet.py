@@ -22,6 +22,7 @@ Steps that are done are not done again, so a benchmark that was cut off can be s
 import argparse
 import itertools
 import json
+import math
 import multiprocessing
 import time
 from collections.abc import Iterable, Mapping
@@ -31,10 +32,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 import ludus
+from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec
 from ludus.policies.agent import TENSORS, find_checkpoint
-from ludus.store import write_single_file
+from ludus.store import Checkpoint, write_single_file
 from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.run_folder import changed_config, fork_run, read_run_config
 
@@ -77,10 +80,32 @@ SPARRING = {"self": 10, "constant": 1, "based": 1, "aggressive": 1, "defensive":
 STEPS = ("members", "exploiters", "responses", "table", "ceiling", "specialists")
 RARELY = 1e-9  # weight of opponents that a specialist does not meet
 EVERYONE = "everyone"  # in place of a member: the yardstick of specialists
-# What agents of the ceiling are made of; all but the oracle see the opponent alone.
+
+
+class Told(nn.Module):
+    """A layer that whoever is played scales and shifts (FiLM), so that an oracle can play differently against each."""
+
+    cuda_graphs = True
+
+    def __init__(self, spec: EnvSpec, width: int = 192) -> None:
+        super().__init__()
+        seen = {name: math.prod(space.shape or ()) for name, space in spec.observation_space.items()}
+        self.layer = nn.Linear(seen["vector"], width)
+        self.film = nn.Linear(seen[OPPONENT_IDENTITY], 2 * width, bias=False)
+        nn.init.zeros_(self.film.weight)
+
+    def forward(self, observations: Mapping[str, Tensor]) -> Tensor:
+        """Return the features of each row."""
+        scale, shift = self.film(observations[OPPONENT_IDENTITY]).chunk(2, dim=-1)
+        return torch.relu(self.layer(observations["vector"]) * (1.0 + scale) + shift)
+
+
+# What agents of the ceiling are made of; all but the oracles see the opponent alone.
+ORACLES = ("oracle", "told")
 KINDS: dict[str, dict[str, Any]] = {
     "blind": {},
     "oracle": {},
+    "told": {"module": Told, "net_arch": {"pi": [192], "vf": [192]}},
     "lstm": {"recurrent": {"kind": "lstm", "size": 128}},
     "encoder": {
         "recurrent": {"kind": "lstm", "size": 128},
@@ -133,6 +158,8 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, default=6, help="trainings at a time")
     parser.add_argument("--per-family", type=int, default=1, help="members with other seeds of each habit")
     parser.add_argument("--sharpness", type=float, default=1.0, help="of members: what their logits are multiplied by")
+    parser.add_argument("--num-envs", type=int, default=2048)
+    parser.add_argument("--set", nargs="*", default=[], help="settings of agents of the ceiling, as KEY=VALUE")
     parser.add_argument("--member-steps", type=int, default=60_000_000)
     parser.add_argument("--response-steps", type=int, default=40_000_000)
     parser.add_argument("--ceiling-steps", type=int, default=200_000_000)
@@ -247,7 +274,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         total, width, policy = options["ceiling_steps"], 192, KINDS[job.name]
     league: dict[str, Any] = {"snapshot_every_env_steps": max(total // 20, 1), "keep": 20, "sampler": "recent"}
     if job.step == "ceiling":
-        league |= {"reveal_opponent": job.name == "oracle", "best_of": options["best_of"]}
+        league |= {"reveal_opponent": job.name in ORACLES, "best_of": options["best_of"]}
     started_s = time.monotonic()
     run = ludus.train(
         "brawl",
@@ -258,7 +285,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         opponents=opponents,
         total_env_steps=total,
         folder=work / job.title,
-        world={"num_envs": 2048, "settings": settings(options)},
+        world={"num_envs": options["num_envs"], "settings": settings(options)},
         policy={"net_arch": {"pi": [width, width], "vf": [width, width]}, **policy},
         ppo={
             "n_steps": 32,
@@ -268,6 +295,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         },
         league=league,
         checkpoints={"every_env_steps": total},
+        overrides=options["set"] if job.step in ("ceiling", "target") else (),
         **sections,
     )
     trained_s = round(time.monotonic() - started_s, 1)
@@ -286,10 +314,10 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
 def sharpen(agent: Path, factor: float) -> None:
     """Multiply the logits of an exported agent: the larger the factor, the more predictable it is."""
     checkpoint = find_checkpoint(agent).checkpoint
-    weights = checkpoint.tensors[TENSORS]
+    weights = dict(checkpoint.tensors[TENSORS])
     for name in ("parameter.head.linear.weight", "parameter.head.linear.bias"):
         weights[name] = weights[name] * factor
-    write_single_file(agent, checkpoint)
+    write_single_file(agent, Checkpoint({TENSORS: weights}, checkpoint.documents))
 
 
 def settings(options: dict[str, Any]) -> dict[str, Any]:
