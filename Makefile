@@ -35,21 +35,22 @@ lint: $(READY)
 docs: $(READY)
 	$(BIN)/mkdocs build --strict
 
-# What training needs.
+# What training needs. Files are compiled when they are first imported: most of them never are, and compiling all of them
+# takes more than half of the installation.
 $(CORE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
 # And what a window needs.
 $(WINDOW): $(CORE)
-	$(BIN)/python -m pip install --quiet --editable ".[window]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[window]"
 	touch $@
 
 # And what the tests need, windows included. After the core, so that `make -j train test` never runs two pips at once.
 $(READY): $(CORE)
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev]"
 	touch $(WINDOW) $@
 
 include benchmarks/results.mk
