@@ -53,7 +53,7 @@ def finish(fresh: Path, *stamps: str) -> None:
 def test_training_installs_the_core_alone_and_tests_install_the_rest(fresh: Path) -> None:
     trained = recipe("train", fresh)
     assert [line for line in trained if "--editable" in line] == [
-        ".venv/bin/python -m pip install --quiet --editable ."
+        ".venv/bin/python -m pip install --quiet --no-compile --editable ."
     ]
     assert trained[-1] == ".venv/bin/ludus train brawl --preset quick"
     tested = "\n".join(recipe("pytest", fresh))
@@ -74,8 +74,8 @@ def test_either_command_may_come_first(fresh: Path) -> None:
 def test_playing_installs_what_a_window_needs_and_the_tests_install_it_too(fresh: Path) -> None:
     played = recipe("play", fresh)
     assert [line for line in played if "--editable" in line] == [
-        ".venv/bin/python -m pip install --quiet --editable .",
-        '.venv/bin/python -m pip install --quiet --editable ".[window]"',
+        ".venv/bin/python -m pip install --quiet --no-compile --editable .",
+        '.venv/bin/python -m pip install --quiet --no-compile --editable ".[window]"',
     ]
     assert played[-1] == ".venv/bin/ludus play brawl --against champion"
     assert "touch .venv/.window .venv/.ready" in recipe("pytest", fresh)
