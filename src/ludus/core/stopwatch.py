@@ -2,8 +2,12 @@
 
 import time
 from collections import defaultdict
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
+
+Marks: TypeAlias = list[tuple[str, torch.cuda.Event]]
 
 
 class Stopwatch:
@@ -17,7 +21,9 @@ class Stopwatch:
         self._is_cuda = device.type == "cuda"
         self._sums: defaultdict[str, float] = defaultdict(float)
         self._last_s = time.perf_counter()
-        self._marks: list[tuple[str, torch.cuda.Event]] = []
+        self._marks: Marks = []
+        self._recorded: Marks = []  # in the CUDA graph that is being recorded
+        self._owned: set[int] = set()  # events of graphs, which record them again in every replay
         self._spare: list[torch.cuda.Event] = []
 
     def start(self) -> None:
@@ -36,18 +42,33 @@ class Stopwatch:
         self._sums[name] += now_s - self._last_s
         self._last_s = now_s
 
+    def take_recorded(self) -> Marks:
+        """Return the marks of a CUDA graph that has been recorded, for `replayed`."""
+        marks, self._recorded = self._recorded, []
+        self._owned |= {id(event) for _, event in marks}
+        return marks
+
+    def replayed(self, marks: Sequence[tuple[str, torch.cuda.Event]]) -> None:
+        """Note that a graph with these marks was replayed; it must not be again before the next reading."""
+        self._marks += marks
+
     def read(self) -> dict[str, float]:
         """Return the seconds by name since the last reading; the device must have done all that was marked."""
         for (_, before), (name, after) in zip(self._marks, self._marks[1:], strict=False):
             if name:
                 self._sums[name] += before.elapsed_time(after) / 1000.0
-        self._spare += [event for _, event in self._marks]
+        self._spare += [event for _, event in self._marks if id(event) not in self._owned]
         self._marks.clear()
         sums = dict(self._sums)
         self._sums.clear()
         return sums
 
     def _mark(self, name: str) -> None:
+        if torch.cuda.is_current_stream_capturing():
+            event = torch.cuda.Event(enable_timing=True, external=True)  # type: ignore[no-untyped-call]
+            event.record()
+            self._recorded.append((name, event))
+            return
         event = self._spare.pop() if self._spare else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record()
         self._marks.append((name, event))

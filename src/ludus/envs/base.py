@@ -297,6 +297,14 @@ class BatchedEnv(ABC):
         self._check_actions(actions)
         return self._advance(actions)
 
+    def recording_key(self) -> object | None:
+        """Return what a CUDA graph of `step` depends on beside the values of tensors; None where none can be made.
+
+        A world that returns something promises that a step changes tensors in place, always the same ones, and never
+        waits for the device.
+        """
+        return None
+
     @abstractmethod
     def _advance(self, actions: Tensor) -> StepResult:
         """Do the work of `step` on actions whose shape, type and device are right."""

@@ -59,6 +59,11 @@ class BotRoster:
         places = [-1 if code else own.index(name) for name, code in zip(self.names, found, strict=True)]
         self._places = torch.tensor([*places, -1], dtype=torch.int32, device=env.device)
 
+    @property
+    def can_be_recorded(self) -> bool:
+        """Whether a CUDA graph can hold `act`: all bots are kernels."""
+        return self._python is None and (self._own is None or getattr(self._own, "can_be_recorded", False))
+
     def begin(self, games: Tensor, set_starts: Tensor | None = None) -> None:
         """Note that episodes begin with the next call of `act`.
 

@@ -84,6 +84,11 @@ class KernelEnv(BatchedEnv):
         self._run_step()
         return self._result
 
+    def recording_key(self) -> object | None:
+        """Return the rules, which launches hold by value."""
+        rules: object = self.rules
+        return rules
+
     def launches(self) -> dict[str, Prepared]:
         """Return the kernels of a step, of a restart of the games in the tensor `chosen`, and of an observation."""
         return {"step": self._run_step, "restart": self._run_restart, "observe": self._run_observe}
@@ -172,6 +177,8 @@ class KernelBots(ABC):
     A subclass prepares a launch with array arguments `assignment` and `actions`, over `self._assignment` and
     `self._actions`; it is prepared again when the environment's rules are other ones.
     """
+
+    can_be_recorded = True  # a CUDA graph can hold `act`; other bots may lack this
 
     def __init__(self, env: Arena, names: Sequence[str]) -> None:
         self.names = tuple(names)

@@ -89,6 +89,10 @@ class RevealedEnv(BatchedEnv):
             final_observations=self._with_identity(result.final_observations),
         )
 
+    def recording_key(self) -> object | None:
+        """Return that of the games; see `BatchedEnv.recording_key`."""
+        return self.games.recording_key()
+
     def snapshot(self) -> dict[str, Tensor]:
         """Return the state of the games; who plays is part of the league's."""
         return self.games.snapshot()

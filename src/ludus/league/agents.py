@@ -63,6 +63,11 @@ class AgentOpponents:
         for player, slots in self._groups:
             player.seat(games, slots[agents], episode_starts)
 
+    @property
+    def players(self) -> tuple[SnapshotOpponents, ...]:
+        """Who plays the agents of each architecture."""
+        return tuple(player for player, _ in self._groups)
+
     def act(self, observations: Observations, actions: Tensor) -> None:
         """Write the actions of the rows whose game an agent plays; others' stay as they are."""
         for player, _ in self._groups:

@@ -174,6 +174,21 @@ class LeagueOpponents:
         if self._selves is not None:
             self._selves.act(observations, actions)
 
+    def recording_key(self) -> object | None:
+        """Return what a CUDA graph of `act` and `after_step` depends on; see `RecordableOpponents`."""
+        bots_can = self._bots is None or self._bots.can_be_recorded
+        if not self._cuda_graphs or not bots_can or not all(player.can_be_recorded for player in self._players()):
+            return None
+        return tuple(player.recording_key() for player in self._players())
+
+    def generators(self) -> tuple[torch.Generator, ...]:
+        """Return the generators that opponents draw from."""
+        return tuple(player.generator for player in self._players())
+
+    def _players(self) -> tuple[SnapshotOpponents, ...]:
+        agents = () if self._agents is None else self._agents.players
+        return agents if self._selves is None else (*agents, self._selves)
+
     def bot_costs(self) -> dict[str, tuple[float, int]]:
         """Return the seconds that each bot in Python took so far, and its decisions."""
         return {} if self._bots is None else self._bots.costs()

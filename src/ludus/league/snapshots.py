@@ -12,7 +12,7 @@ from ludus.core.random import stream_hash
 from ludus.core.state import Count, StateModel, check_tensors, load_generator
 from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, Observations
 from ludus.policies.looped import stack_policies
-from ludus.policies.policy import Policy, RecurrentState, memory_ranges, part_of, reset_recurrent_state, with_prefix
+from ludus.policies.policy import Policy, memory_ranges, part_of, reset_recurrent_state, with_prefix
 from ludus.rollout.inference import make_inference
 
 _STREAM_NOISE = 0x2015E
@@ -181,6 +181,21 @@ class SnapshotOpponents:
         self._any = not on_host or bool((self.slots >= 0).any())
         self.pool.stacked.choose(self._row_slots)
 
+    @property
+    def can_be_recorded(self) -> bool:
+        """Whether a CUDA graph can hold `act`; noise that is held is not kept in one place."""
+        stacked = self.pool.stacked
+        return stacked.allows_cuda_graphs and not stacked.holds_noise
+
+    def recording_key(self) -> tuple[bool, bool]:
+        """Return what a recording depends on beside the values of tensors: whether anyone can play."""
+        return self._any, self.pool.is_empty
+
+    @property
+    def generator(self) -> torch.Generator:
+        """Where its noise is drawn from."""
+        return self._generator
+
     def act(self, observations: Observations, actions: Tensor) -> None:
         """Write the actions of all rows whose game a snapshot plays; others' stay as they are."""
         if not self._any or self.pool.is_empty:
@@ -216,7 +231,8 @@ class SnapshotOpponents:
         """
         rows = games.index_select(0, self._games)
         memory = reset_recurrent_state(self._memory, self.pool.stacked.initial(self._rows), rows)
-        self._memory = {name: tensor.nan_to_num() for name, tensor in memory.items()}
+        for name, tensor in memory.items():  # in place: a recording reads these tensors
+            self._memory[name].copy_(tensor.nan_to_num())
         self._episode_starts |= rows
 
     def state(self) -> dict[str, Tensor]:
@@ -238,8 +254,5 @@ class SnapshotOpponents:
         load_generator(self._generator, state, "the snapshots")
         if self.pool.stacked.holds_noise:
             self._noise = state["noise"].to(self._noise.device, copy=True)
-        self._memory = _copied(part_of(state, "memory"), self.slots.device)
-
-
-def _copied(memory: RecurrentState, device: torch.device) -> RecurrentState:
-    return {name: tensor.to(device, copy=True) for name, tensor in memory.items()}
+        for name, tensor in part_of(state, "memory").items():
+            self._memory[name].copy_(tensor)

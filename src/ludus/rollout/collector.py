@@ -2,21 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from ludus.core.errors import ConfigError
 from ludus.core.state import check_tensors
-from ludus.core.stopwatch import Stopwatch
+from ludus.core.stopwatch import Marks, Stopwatch
 from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, action_dtypes
 from ludus.policies.policy import Policy, RecurrentState, memory_ranges, part_of, with_prefix
 from ludus.rollout.advantages import compute_gae
 from ludus.rollout.buffer import Frame, RolloutBuffer
+from ludus.rollout.cuda_graphs import record
 from ludus.rollout.episodes import EpisodeStatistics
 from ludus.rollout.inference import InferenceBackend, make_inference
-from ludus.rollout.learner_batch import LearnerBatch, NamedOpponents, Opponents, SetOpponents
+from ludus.rollout.learner_batch import LearnerBatch, NamedOpponents, Opponents, RecordableOpponents, SetOpponents
 from ludus.rollout.rewards import RewardFunction, RolloutReward, StepRewards, reward_event
 
 
@@ -83,8 +84,14 @@ class Collector:
         self._observations = env.reset()
         self._episode_starts = torch.ones(self.rows.count, dtype=torch.bool, device=policy.device)
         self._memory_starts = self._episode_starts
+        self._set_starts = self._episode_starts.clone()  # where memory starts that last over a set are kept
         self._memory: RecurrentState = policy.initial(self.rows.count)
         self._episodes = EpisodeStatistics(self.rows.count, policy.device)
+        # On a CUDA device a whole rollout becomes a graph, once one like it was played.
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._marks: Marks = []
+        self._played_with: _RecordingKey | None = None
+        self._noise = torch.empty(0, device=policy.device)
         # Steps after which the running episode is cut off, 0 for not at all; and after which the last one is.
         self._cuts = self._spread_cuts() if stagger_episodes else None
         self._cuts_left = 0 if self._cuts is None else int(self._cuts.max())
@@ -102,24 +109,58 @@ class Collector:
         buffer, head = self.buffer, self.policy.head
         self.stopwatch.start()
         buffer.bootstraps.zero_()
-        first_starts = self._episode_starts
-        held = self.config.sde_sample_freq or buffer.steps
         noise = self.policy.draw_noise(1 if head.hold_noise else buffer.steps, buffer.rows, generator, explore=True)
-        for t, frame in enumerate(buffer.frames):
-            if head.hold_noise and t > 0 and t % held == 0:
-                noise = self.policy.draw_noise(1, buffer.rows, generator)
-            buffer.store_memory(t, self._memory)
-            self._step(t, frame, noise[0 if head.hold_noise else t])
-        buffer.episode_starts[1:].copy_(buffer.dones[:-1])
-        buffer.episode_starts[0].copy_(first_starts)
-        self._episode_starts = buffer.dones[-1].clone()
-        if self._sets is None:
-            self._memory_starts = self._episode_starts
+        key = self._recording_key()
+        if key is not None and self._played_with is not None and key.equals(self._played_with):
+            self._replay(noise)
+        else:
+            self._graph, self._played_with = None, key
+            self._play(noise, generator)
         observations = {name: self.rows.take(tensor) for name, tensor in self._observations.items()}
         buffer.rewards.copy_(self._reward.rewards())
         buffer.last_values.copy_(self._inference.value(observations, self._memory, self._memory_starts))
         self._finish()
         self.stopwatch.lap("other")
+
+    def _play(self, noise: Tensor, generator: torch.Generator | None) -> None:
+        """Play all steps; noise that is held is drawn again from the generator."""
+        buffer, hold = self.buffer, self.policy.head.hold_noise
+        held = self.config.sde_sample_freq or buffer.steps
+        buffer.episode_starts[0].copy_(self._episode_starts)
+        for t, frame in enumerate(buffer.frames):
+            if hold and t > 0 and t % held == 0 and generator is not None:
+                noise = self.policy.draw_noise(1, buffer.rows, generator)
+            buffer.store_memory(t, self._memory)
+            self._step(t, frame, noise[0 if hold else t])
+        buffer.episode_starts[1:].copy_(buffer.dones[:-1])
+        # In place: a recording of the rollout reads these tensors.
+        if self._sets is not None:
+            self._set_starts.copy_(self._memory_starts)
+        self._episode_starts.copy_(buffer.dones[-1])
+        self._memory_starts = self._episode_starts if self._sets is None else self._set_starts
+
+    def _replay(self, noise: Tensor) -> None:
+        """Play all steps as one CUDA graph, which is recorded the first time."""
+        if self._graph is None:
+            self._noise = noise.clone()
+            generators = self._opponents.generators() if isinstance(self._opponents, RecordableOpponents) else ()
+            self._graph = record(lambda: self._play(self._noise, None), generators)
+            self._marks = self.stopwatch.take_recorded()
+        else:
+            self._noise.copy_(noise)
+        self._graph.replay()
+        self.stopwatch.replayed(self._marks)
+
+    def _recording_key(self) -> "_RecordingKey | None":
+        """Return what a recording of a rollout would depend on; None where there can be none."""
+        allowed = self.config.cuda_graphs and self.policy.device.type == "cuda" and self.policy.allows_cuda_graphs
+        if not allowed or self.policy.head.hold_noise or self._cuts_left > 0 or not self._reward.can_be_recorded:
+            return None
+        games = self.env.recording_key()
+        opponents: object | None = () if self._opponents is None else None
+        if isinstance(self._opponents, RecordableOpponents):
+            opponents = self._opponents.recording_key()
+        return None if games is None or opponents is None else _RecordingKey(games, opponents)
 
     def _step(self, t: int, frame: Frame, noise: Tensor) -> None:
         for name, tensor in self._observations.items():
@@ -239,10 +280,22 @@ class Collector:
             self._cuts_left = int(self._cuts.max())
         self._memory = {name: tensor.to(device, copy=True) for name, tensor in part_of(state, "memory").items()}
         self._observations = observations
+        self._graph = self._played_with = None
         if games_restarted:
             self._episode_starts.fill_(True)
             self._memory_starts.fill_(True)
             self._episodes.running.zero_()
+
+
+class _RecordingKey(NamedTuple):
+    """What a recording of a rollout depends on beside the values of tensors."""
+
+    games: object
+    opponents: object
+
+    def equals(self, other: "_RecordingKey") -> bool:
+        """Whether the games are the very same, and the opponents equal."""
+        return self.games is other.games and self.opponents == other.opponents
 
 
 def classified_opponents(policy: Policy, spec: EnvSpec, opponents: Opponents | None) -> NamedOpponents | None:

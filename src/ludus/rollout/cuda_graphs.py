@@ -30,15 +30,36 @@ def capture(work: Callable[[], None], changed: Sequence[Tensor]) -> torch.cuda.C
     return graph
 
 
+def record(work: Callable[[], None], generators: Sequence[torch.Generator] = ()) -> torch.cuda.CUDAGraph:
+    """Record `work` as a graph; nothing is done until it is replayed, except what `work` does on the host.
+
+    Everything that it launches must have run before, so that nothing is loaded or compiled meanwhile.
+
+    Args:
+        work: Issues kernels over fixed tensors.
+        generators: Those that it draws from, beside the default one; replays draw on.
+    """
+    graph = torch.cuda.CUDAGraph()
+    for generator in generators:
+        graph.register_generator_state(generator)
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        work()
+    return graph
+
+
 class GraphedCall:
     """A function of one tensor as a graph; the tensor's shape is fixed by the first call."""
 
     def __init__(self, function: Callable[[Tensor], None], argument: Tensor, changed: Sequence[Tensor]) -> None:
         """Record the function; `changed` are the tensors that a call changes."""
-        self._argument = argument.clone()
+        self._function, self._argument = function, argument.clone()
         self._graph = capture(lambda: function(self._argument), changed)
 
     def __call__(self, argument: Tensor) -> None:
-        """Replay with the given values."""
+        """Replay with the given values; within the recording of a larger graph, become a part of it."""
+        if torch.cuda.is_current_stream_capturing():
+            self._function(argument)
+            return
         self._argument.copy_(argument)
         self._graph.replay()

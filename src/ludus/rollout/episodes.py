@@ -181,6 +181,11 @@ class EpisodeRecorder(RolloutReward):
         self._running = torch.zeros_like(self._sums)
         self._lengths = torch.zeros(rows.count, dtype=torch.int64, device=device)
 
+    @property
+    def can_be_recorded(self) -> bool:
+        """Whether nobody wants to be called in every step."""
+        return self.on_step is None
+
     def record(self, step: int, result: StepResult) -> None:
         """Keep what happened in a step."""
         self.last = result

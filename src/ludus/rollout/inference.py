@@ -52,7 +52,9 @@ class CudaGraphInference:
         self._value_graph: torch.cuda.CUDAGraph | None = None
 
     def step(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor, noise: Tensor) -> Step:
-        """Act on one frame."""
+        """Act on one frame; within the recording of a larger graph, the step becomes a part of it."""
+        if torch.cuda.is_current_stream_capturing():
+            return self._keep_memory(self._policy.step(observations, dict(memory), episode_starts, noise))
         if self._step_graph is None:
             self._noise = torch.empty_like(noise)  # the first call says whether it explores
         self._noise.copy_(noise)
@@ -64,6 +66,8 @@ class CudaGraphInference:
 
     def value(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
         """Return the values of one frame; the recurrent state does not advance."""
+        if torch.cuda.is_current_stream_capturing():
+            return self._policy.value(observations, dict(memory), episode_starts)
         self._fill(observations, memory, episode_starts)
         if self._value_graph is None:
             self._value_graph = capture(self._run_value, ())
@@ -82,10 +86,13 @@ class CudaGraphInference:
 
     def _run_step(self) -> None:
         step = self._policy.step(self._observations, dict(self._memory), self._episode_starts, self._noise)
+        self._step = self._keep_memory(step)
+
+    def _keep_memory(self, step: Step) -> Step:
         for name, tensor in step.memory.items():
             if tensor is not self._memory[name]:
                 self._memory[name].copy_(tensor)
-        self._step = step._replace(memory=self._memory)
+        return step._replace(memory=self._memory)
 
     def _run_value(self) -> None:
         self._value = self._policy.value(self._observations, dict(self._memory), self._episode_starts)

@@ -1,5 +1,6 @@
 """Which seats of which games the learner plays, and who plays the others."""
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -17,6 +18,17 @@ class Opponents(Protocol):
 
     def after_step(self, result: StepResult) -> None:
         """Process a step before the next observations are read; may move seats of games that ended."""
+
+
+@runtime_checkable
+class RecordableOpponents(Opponents, Protocol):
+    """Opponents whose calls a CUDA graph can hold: they change tensors in place and never wait for the device."""
+
+    def recording_key(self) -> object | None:
+        """Return what a recording depends on beside the values of tensors; None where it cannot be made now."""
+
+    def generators(self) -> Sequence[torch.Generator]:
+        """Return the generators that its calls draw from."""
 
 
 @runtime_checkable

@@ -25,6 +25,11 @@ class RolloutReward(ABC):
     weighing one.
     """
 
+    @property
+    def can_be_recorded(self) -> bool:
+        """Whether a CUDA graph can hold `record` now: it changes tensors in place and never waits for the device."""
+        return False
+
     @abstractmethod
     def begin(self, steps: int, rows: LearnerBatch) -> None:
         """Prepare for rollouts of `steps` steps over these rows; called once."""

@@ -1,0 +1,88 @@
+"""Whole rollouts as CUDA graphs: the same games as without, past selves and sets included, and times by part."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ludus.algorithms.ppo.learner import PpoLearner
+from ludus.training.components import Components
+from ludus.training.config import TrainConfig
+
+pytestmark = pytest.mark.cuda
+
+POLICIES: dict[str, dict[str, Any]] = {
+    "mlp": {},
+    "lstm": {"recurrent": {"size": 16}},
+    "strategy": {
+        "recurrent": {"size": 16},
+        "strategy": {"layers": 1, "heads": 2, "width": 16, "feedforward": 32, "window": 9, "predict_actions": 1.0},
+    },
+}
+
+
+def make_config(world: str, policy: dict[str, Any], *, cuda_graphs: bool, best_of: int = 1) -> TrainConfig:
+    bots = {"brawl": "based", "rocket": "chaser", "roshambo": "cycle"}
+    return TrainConfig.model_validate(
+        {
+            "world": {"name": world, "num_envs": 64, "device": "cuda"},
+            "policy": {"net_arch": {"pi": [16], "vf": [16]}, **policy},
+            "ppo": {"n_steps": 16, "batch_size": 256, "n_epochs": 1, "cuda_graphs": cuda_graphs, "native": False},
+            "opponents": {"self": 1, bots[world]: 1},
+            "league": {"best_of": best_of, "keep": 4},
+        }
+    )
+
+
+def rollouts(config: TrainConfig, count: int) -> list[dict[str, Tensor]]:
+    """Return what several rollouts held; a snapshot joins after the third."""
+    seen = []
+    with Components(config) as components:
+        learner, opponents = components.learner, components.opponents
+        assert isinstance(learner, PpoLearner)
+        assert opponents is not None
+        collector = learner.collector
+        generator = torch.Generator("cuda").manual_seed(5)
+        for number in range(count):
+            collector.collect(generator)
+            buffer = collector.buffer
+            kept = {name: getattr(buffer, name) for name in ("actions", "rewards", "dones", "values", "episode_starts")}
+            seen.append({name: tensor.cpu().clone() for name, tensor in kept.items()})
+            if number == 2:
+                opponents.add_snapshot("self-0001", 0, components.policy.state())
+        assert (collector._graph is not None) == config.hyperparameters.cuda_graphs
+    return seen
+
+
+@pytest.mark.parametrize("world", ["brawl", "rocket", "roshambo"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_recorded_rollout_is_the_same(world: str, policy: str) -> None:
+    graphs, plain = (
+        rollouts(make_config(world, POLICIES[policy], cuda_graphs=cuda_graphs), 8) for cuda_graphs in (True, False)
+    )
+    for number, (one, other) in enumerate(zip(graphs, plain, strict=True)):
+        for name, tensor in one.items():
+            assert torch.equal(tensor, other[name]), f"{name} of rollout {number}"
+
+
+def test_memory_is_kept_over_sets_in_a_recording() -> None:
+    graphs, plain = (
+        rollouts(make_config("roshambo", POLICIES["lstm"], cuda_graphs=cuda_graphs, best_of=2), 6)
+        for cuda_graphs in (True, False)
+    )
+    assert all(torch.equal(one["actions"], other["actions"]) for one, other in zip(graphs, plain, strict=True))
+
+
+def test_the_times_of_a_recording_are_told_apart() -> None:
+    config = make_config("brawl", {}, cuda_graphs=True)
+    with Components(config) as components:
+        learner = components.learner
+        assert isinstance(learner, PpoLearner)
+        for _ in range(4):
+            learner.iterate()
+            times = learner.times_s()
+        assert learner.collector._graph is not None
+        assert {"simulation", "inference", "opponents"} <= set(times)
+        assert min(times.values()) >= 0.0
+        assert times["simulation"] > 0.0
