@@ -70,6 +70,7 @@ VARIANTS = {
     ),
     "games": Variant("canonical, 256 games x 32 steps", ("world.num_envs=256", "ppo.n_steps=32"), "canonical"),
     "epochs": Variant("canonical, 2 epochs", ("ppo.n_epochs=2",), "canonical"),
+    "draws": Variant("canonical, 2 epochs, a draw is as bad as a loss", ("rewards.weights.draw=-1.0",), "epochs"),
 }
 
 

@@ -120,9 +120,9 @@ def test_without_the_buffer_a_run_goes_on_with_an_empty_one_and_says_so(
 ) -> None:
     config = make_config(settings={"checkpoint_buffer": False})
     with Trainer(config, tmp_path) as trainer:
-        trainer._go_on()
-        trainer._go_on()
-        trainer._go_on()
+        list(trainer._go_on())
+        list(trainer._go_on())
+        list(trainer._go_on())
         trainer.stop()
         trainer.run()
     assert "replay" not in load_checkpoint(tmp_path / "checkpoints" / "interrupted").tensors
@@ -146,8 +146,8 @@ def test_games_that_cannot_be_restored_start_anew_and_the_learner_goes_on(
     world = {"name": "pendulums-v1", "num_envs": GAMES}
     config = make_config(world=world, evaluation={"every_env_steps": 10_000, "matches": 2})
     with Trainer(config, tmp_path) as trainer:
-        trainer._go_on()
-        trainer._go_on()
+        list(trainer._go_on())
+        list(trainer._go_on())
         trainer.stop()
         trainer.run()
     with caplog.at_level(logging.WARNING):

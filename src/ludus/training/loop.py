@@ -7,7 +7,7 @@ and only the first writes. They synchronise through `processes`; a single proces
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -163,18 +163,26 @@ class Trainer:
 
     def run(self) -> Counters:
         """Train until the budget is used up or `stop` is called; see `train`."""
+        for _ in self.turns():
+            pass
+        return self.counters
+
+    def turns(self) -> Iterator[None]:
+        """Do what `run` does in turns, so that other runs of this process can use the device meanwhile.
+
+        A turn ends where the device has been given the work of an iteration, before the host waits for it.
+        """
         started_s = time.perf_counter()
         with self._processes.naming_losses():
             self._processes.together(lambda: self._notify("on_training_start"))
             try:
-                self._train()
+                yield from self._train()
             except Exception as error:
                 self._save_what_is_left(error)
                 raise
             finally:
                 self.wall_s = time.perf_counter() - started_s
                 self._notify("on_training_end")
-        return self.counters
 
     @property
     def is_finished(self) -> bool:
@@ -318,7 +326,7 @@ class Trainer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _train(self) -> None:
+    def _train(self) -> Iterator[None]:
         if self._is_new:
             self.save("init", must=True)  # a disk that takes not even this would take nothing of the run
         else:
@@ -328,17 +336,17 @@ class Trainer:
             self._evaluate_if_due()  # one that was broken off
             self._tell_activity("first iteration, which compiles whatever is not in a cache yet")
             while self.counters.env_steps < self.config.total_env_steps and not self._processes.any(self._stopping):
-                self._go_on()
+                yield from self._go_on()
         lacks_final = self._processes.is_writer and not self._checkpoints.has(FINAL)
         if not self.is_finished:
             self.save("interrupted", must=True)
         elif self.counters != first or self._processes.any(lacks_final):
             self.save(FINAL, must=True)
 
-    def _go_on(self) -> None:
+    def _go_on(self) -> Iterator[None]:
         """Run one iteration and all that is due after it."""
         before = self.counters
-        iteration = self._iterate()
+        iteration = yield from self._iterate()
         if iteration is None:  # NaN or Inf: the state before the iteration was restored
             return
         self._processes.together(partial(self._report, iteration))
@@ -441,7 +449,7 @@ class Trainer:
         for text in self._events.messages:
             self._callbacks.message("info", text, self.counters)
 
-    def _iterate(self) -> Iteration | None:
+    def _iterate(self) -> Generator[None, None, Iteration | None]:
         """Run one iteration; None if there was a NaN or Inf, and then the state before it is restored."""
         started_s = time.perf_counter()
         learner = self.components.learner
@@ -454,6 +462,8 @@ class Trainer:
             self._notify("on_rollout_end")
             learner.update(progress)
             self._guard.look()
+        yield
+        with self._breakable():
             metrics = learner.metrics()  # the one time that the host waits for the device
         fault = join_faults(self._processes, self._guard.verdict(metrics))
         if fault is not None:

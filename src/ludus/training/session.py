@@ -10,8 +10,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -46,7 +46,7 @@ class Received:
 
     def __init__(self) -> None:
         self.number = 0
-        self._trainer: Trainer | None = None
+        self._trainers: list[Trainer] = []
 
     @property
     def exit_code(self) -> int:
@@ -55,18 +55,25 @@ class Received:
 
     def concern(self, trainer: Trainer) -> None:
         """From now on a signal ends this trainer's run; before, there was nothing to save, and it ended the process."""
-        self._trainer = trainer
+        self._trainers.append(trainer)
         if self.number:  # a signal that the run caught, which did not end the process
             trainer.stop(self.reason)
+
+    def release(self, trainer: Trainer) -> None:
+        """From now on signals do not concern this trainer any more: its run has ended."""
+        self._trainers.remove(trainer)
 
     def handle(self, number: int, _: FrameType | None) -> None:
         """Handle a signal."""
         if self.number:
             _end_at_once(128 + number)
         self.number = number
-        if self._trainer is None:
+        if not self._trainers:
             sys.exit(self.exit_code)
-        self._trainer.interrupt(self.reason)
+        if len(self._trainers) == 1:
+            self._trainers[0].interrupt(self.reason)
+        for trainer in self._trainers:  # of several, each ends its own iteration in its turn
+            trainer.stop(self.reason)
 
     @property
     def reason(self) -> str:
@@ -155,6 +162,26 @@ def run_training(
         ConfigMismatchError: The run in this folder began with other settings.
         LudusError: Whatever else ends a run; `interrupted` is saved before.
     """
+    turns = training_turns(run, folder, received, title=title, user=user, callbacks=callbacks, warnings=warnings)
+    try:
+        while True:
+            next(turns)
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
+
+
+def training_turns(
+    run: TrainConfig | ResolvedRun,
+    folder: Path,
+    received: Received,
+    *,
+    title: str,
+    user: str = "",
+    callbacks: Sequence[BaseCallback] = (),
+    warnings: Sequence[str] = (),
+) -> Generator[None, None, Outcome]:
+    """Do what `run_training` does in turns, so that several runs can share a process; see `Trainer.turns`."""
     with ExitStack() as stack:
         resolved = resolve(run)
         config, is_writer = resolved.config, resolved.is_writer
@@ -178,17 +205,20 @@ def run_training(
         received.concern(trainer)
         error: BaseException | None = None
         try:
-            counters = trainer.run()
+            for _ in trainer.turns():
+                with log.paused() if log is not None else nullcontext():
+                    yield
         except BaseException as raised:
             error = raised
             raise
         finally:
+            received.release(trainer)
             if log is not None:
                 reason = _end_reason(trainer, error)
                 log.end(reason, is_finished=error is None and trainer.is_finished)
                 describe_end(folder, trainer, reason)
     reason = "" if trainer.is_finished else trainer.stop_reason
-    return Outcome(counters, reason, received.exit_code or (EXIT_STOPPED if reason else 0))
+    return Outcome(trainer.counters, reason, received.exit_code or (EXIT_STOPPED if reason else 0))
 
 
 def _end_reason(trainer: Trainer, error: BaseException | None) -> str:

@@ -56,6 +56,15 @@ class RunLog(BaseCallback):
         self._env_steps = counters.env_steps
         self.write(message_line(level, text))
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out the warnings of other runs of this process while it is their turn."""
+        logging.getLogger(_PACKAGE).removeHandler(self._handler)
+        try:
+            yield
+        finally:
+            logging.getLogger(_PACKAGE).addHandler(self._handler)
+
     def end(self, reason: str, *, is_finished: bool) -> None:
         """Write why the session ended; it is a warning unless the run is finished."""
         self.write(f"{'[OK]' if is_finished else '[WARN]'} training ended: {reason}")
