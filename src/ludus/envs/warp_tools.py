@@ -6,9 +6,9 @@ import os
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -177,6 +177,19 @@ def load_kernels(
         note.cancel()
 
 
+@contextmanager
+def announce_compilation(what: str, device: torch.device, duration: str) -> Iterator[None]:
+    """Log that the kernels of a library are being compiled if the work within takes longer than loading them."""
+    message = "Compiling the kernels of %s for %s; this happens once on a machine and takes %s ..."
+    note = threading.Timer(COMPILE_NOTE_AFTER_S, logger.warning, (message, what, device, duration))
+    note.start()
+    try:
+        with wrap_disk_errors(_CACHE):
+            yield
+    finally:
+        note.cancel()
+
+
 def _compilers() -> int:
     """Return the number of threads that compile at the same time."""
     return max(host_threads(None) // 2, 1)
@@ -253,7 +266,7 @@ class SizedKernel:
 
 
 # Warp's stubs leave these two untyped.
-_stream_from_torch: Callable[[torch.cuda.Stream], Any] = wp.stream_from_torch
+stream_from_torch: Callable[[torch.cuda.Stream], Any] = wp.stream_from_torch
 _launch_tiled: Callable[..., Any] = wp.launch_tiled
 
 
@@ -351,7 +364,7 @@ class _CudaPrepared(Prepared):
         self._device = device
 
     def __call__(self) -> None:
-        stream = _stream_from_torch(torch.cuda.current_stream(self._device))
+        stream = stream_from_torch(torch.cuda.current_stream(self._device))
         for command in self.commands:
             command.launch(stream)
 
