@@ -190,6 +190,33 @@ def announce_compilation(what: str, device: torch.device, duration: str) -> Iter
         note.cancel()
 
 
+def load_launched(work: Callable[[], None], device: torch.device) -> None:
+    """Load the kernels that `work` launches by `wp.launch`, several at the same time, without running them.
+
+    Libraries make kernels for the sizes that they are called with, so only calling them tells which there are; Warp
+    would then compile them one after the other. `work` must not wait for what its kernels compute.
+    """
+    wanted: dict[tuple[Any, int], None] = {}
+
+    def collect(kernel: Any, dim: Any, *_: Any, block_dim: int | None = None, **__: Any) -> None:  # noqa: ANN401
+        if np.prod(dim) > 0 and not kernel.is_generic:
+            wanted[kernel.module, (block_dim or BLOCK) if device.type == "cuda" else 1] = None
+
+    names = ("launch", "launch_tiled")
+    saved = [getattr(wp, name) for name in names]
+    try:
+        for name in names:
+            setattr(wp, name, collect)
+        work()
+    finally:
+        for name, launch in zip(names, saved, strict=True):
+            setattr(wp, name, launch)
+    place = wp.get_device(str(device))
+    with wrap_disk_errors(_CACHE), ThreadPoolExecutor(_compilers(), "ludus-kernels") as pool:
+        for loaded in [pool.submit(module.load, place, block) for module, block in wanted]:
+            loaded.result()
+
+
 def _compilers() -> int:
     """Return the number of threads that compile at the same time."""
     return max(host_threads(None) // 2, 1)

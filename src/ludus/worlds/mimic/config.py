@@ -102,4 +102,4 @@ class MimicConfig(EnvSettings):
     pushes: PushConfig = PushConfig()
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     physics: Literal["auto", "mujoco", "warp"] = "auto"
-    deterministic: bool = True
+    deterministic: bool = False

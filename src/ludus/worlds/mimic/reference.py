@@ -91,7 +91,7 @@ class Reference:
     def split(self, rows: Tensor) -> Frame:
         """Return rows of the table as a frame, whose tensors share their memory."""
         angles, velocities, root, root_velocity, points, period = torch.split(rows, self._sizes, dim=1)
-        return Frame(angles, velocities, root, root_velocity, points.unflatten(1, (-1, 3)), period.squeeze(1))
+        return Frame(angles, velocities, root, root_velocity, points.view(len(points), -1, 3), period.squeeze(1))
 
 
 @dataclass(frozen=True, slots=True)

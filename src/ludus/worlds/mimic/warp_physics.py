@@ -18,7 +18,7 @@ import warp as wp
 from torch import Tensor
 
 from ludus.core.errors import ConfigError, MissingDependencyError
-from ludus.envs.warp_tools import announce_compilation, stream_from_torch
+from ludus.envs.warp_tools import announce_compilation, load_launched, stream_from_torch
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.gait import Floats
 from ludus.worlds.mimic.model import Walker
@@ -32,7 +32,8 @@ except ImportError as error:
     raise MissingDependencyError("mujoco-warp", "mimic-gpu", purpose) from error
 
 # Most contacts of a geom with the ground by its type; others have four at most.
-_GROUND_CONTACTS = {mujoco.mjtGeom.mjGEOM_SPHERE: 1, mujoco.mjtGeom.mjGEOM_ELLIPSOID: 1, mujoco.mjtGeom.mjGEOM_CAPSULE: 2}
+_GEOMS = mujoco.mjtGeom
+_GROUND_CONTACTS = {int(_GEOMS.mjGEOM_SPHERE): 1, int(_GEOMS.mjGEOM_ELLIPSOID): 1, int(_GEOMS.mjGEOM_CAPSULE): 2}
 _OWN_CONTACTS = 16  # room for contacts of a body with itself, where it can have any
 _ROW_BLOCK = 16  # constraint rows are allocated in blocks of this size
 
@@ -84,15 +85,14 @@ class WarpPhysics:
             self._frictions = torch.from_numpy(np.linspace(*config.friction_range, FRICTION_LEVELS)).float().to(device)
             self._geom_friction = _to_torch(self._model.geom_friction)[..., 0]
         self._graph: Any = None
-        self._is_ready = False
 
     def _allocate(self, walker: Walker, config: MimicConfig, games: int) -> tuple[Any, Any]:
         model = walker.model
         contacts, rows = constraint_sizes(model)
         batched = {"geom_friction": games} if config.friction_range is not None else {}
+        if mujoco.mj_stateSize(model, FULL_STATE) != 1 + model.nq + model.nv:
+            raise ConfigError(f"MuJoCo Warp cannot run {walker.name}: parts of it have a state; set physics to mujoco")
         try:
-            if mujoco.mj_stateSize(model, FULL_STATE) != 1 + model.nq + model.nv:
-                raise NotImplementedError("actuators or plugins with a state")
             with wp.ScopedDevice(self._place):
                 own = mujoco_warp.put_model(model, batch_sizes=batched)
                 data = mujoco_warp.make_data(model, nworld=games, nconmax=contacts, njmax=rows)
@@ -123,35 +123,34 @@ class WarpPhysics:
 
     def advance(self) -> None:
         """See `Physics`."""
-        if not self._is_ready:
-            self._prepare()
         if self._graph is None:
-            self._steps()
-        else:
-            wp.capture_launch(self._graph, stream=stream_from_torch(torch.cuda.current_stream(self._device)))
+            self._graph = self._record()
+        is_cuda = self._device.type == "cuda"
+        stream = stream_from_torch(torch.cuda.current_stream(self._device)) if is_cuda else None
+        wp.capture_launch(self._graph, stream=stream)
 
-    def _steps(self) -> None:
-        with wp.ScopedDevice(self._place):
-            for _ in range(self._substeps):
-                mujoco_warp.step(self._model, self._data)
-
-    def _prepare(self) -> None:
-        """Compile or load the kernels, and record them on a CUDA device; the walkers stay as they are."""
-        kept = [tensor.clone() for tensor in self.live_tensors()]
+    def _record(self) -> Any:  # noqa: ANN401 - a graph of Warp has no static type
+        """Compile or load the kernels and record them as a graph; the walkers stay as they are."""
+        kept, options = [tensor.clone() for tensor in self.live_tensors()], self._model.opt
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)  # Warp has a stream of its own here
-        with announce_compilation("MuJoCo Warp", self._device, "about a minute"):
-            self._steps()
-        if self._device.type == "cuda":
-            with wp.ScopedDevice(self._place):
-                wp.synchronize_device()
-                with wp.ScopedCapture() as recording:
-                    self._steps()
-                wp.synchronize_device()
-            self._graph = recording.graph
+        with wp.ScopedDevice(self._place):
+            with announce_compilation("MuJoCo Warp", self._device, "up to a minute"):
+                options.graph_conditional = False  # a loop with a condition would wait for kernels that do not run
+                load_launched(self._steps, self._device)
+                options.graph_conditional = self._device.type == "cuda"
+                self._steps()
+            wp.synchronize_device()
+            with wp.ScopedCapture() as recording:
+                self._steps()
+            wp.synchronize_device()
         for tensor, value in zip(self.live_tensors(), kept, strict=True):
             tensor.copy_(value)
-        self._is_ready = True
+        return recording.graph
+
+    def _steps(self) -> None:
+        for _ in range(self._substeps):
+            mujoco_warp.step(self._model, self._data)
 
     def conclude(self) -> Outcome:
         """See `Physics`."""
@@ -209,22 +208,20 @@ _to_torch: Callable[[Any], Tensor] = wp.to_torch
 
 def constraint_sizes(model: mujoco.MjModel) -> tuple[int, int]:
     """Return how many contacts and how many constraint rows one walker can have."""
-    ground = np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE)
-    moving = np.flatnonzero(model.geom_bodyid > 0)
-    contacts = sum(
-        _GROUND_CONTACTS.get(model.geom_type[geom], 4)
-        for geom in moving
-        if any(_can_touch(model, geom, plane) for plane in ground)
-    )
+    types, moves = model.geom_type.tolist(), (model.geom_bodyid > 0).tolist()
+    moving = [geom for geom in range(model.ngeom) if moves[geom]]
+    planes = [geom for geom in range(model.ngeom) if types[geom] == int(_GEOMS.mjGEOM_PLANE)]
+    grounded = [geom for geom in moving if any(_can_touch(model, geom, plane) for plane in planes)]
+    contacts = sum(_GROUND_CONTACTS.get(types[geom], 4) for geom in grounded)
     if any(_can_touch(model, geom, other) for geom in moving for other in moving if geom < other):
         contacts += _OWN_CONTACTS
-    per_contact = 2 * (int(model.geom_condim[moving].max(initial=3)) - 1)  # of a pyramid's edges
-    limits = int(model.jnt_limited.sum() + (model.dof_frictionloss > 0).sum())
-    rows = contacts * max(per_contact, 1) + limits + 6 * model.neq + 2 * model.ntendon
+    edges = max(2 * (int(model.geom_condim.max()) - 1), 1)  # rows of a contact: the edges of its friction pyramid
+    limits = int(model.jnt_limited.sum() + (model.dof_frictionloss > 0.0).sum())
+    rows = contacts * edges + limits + 6 * model.neq + 2 * model.ntendon
     return max(contacts, 1), -(-max(rows, 1) // _ROW_BLOCK) * _ROW_BLOCK
 
 
 def _can_touch(model: mujoco.MjModel, geom: int, other: int) -> bool:
     """Return whether the collision masks of two geoms let them touch."""
-    masks = model.geom_contype, model.geom_conaffinity
-    return bool(masks[0][geom] & masks[1][other] or masks[0][other] & masks[1][geom])
+    types, affinities = model.geom_contype, model.geom_conaffinity
+    return bool(types[geom] & affinities[other] or types[other] & affinities[geom])
