@@ -111,7 +111,7 @@ def test_walkers_start_where_those_of_mujoco_do(starts: str) -> None:
 
 
 def test_the_same_controls_move_walkers_as_converged_mujoco_does() -> None:
-    config = {"lowest_height": 0.2, "largest_tilt_deg": 120.0}
+    config: dict[str, Any] = {"lowest_height": 0.2, "largest_tilt_deg": 120.0}
     host, warp = make("mujoco", solver_iterations=100, **config), make("warp", **config)
     host.reset()
     warp.restore(host.snapshot())
@@ -173,7 +173,8 @@ def test_a_game_does_not_depend_on_the_batch() -> None:
         assert all(torch.equal(found[key], value[3:]) for key, value in expected.items())
 
 
-def test_it_passes_the_conformance_kit(opengl: None) -> None:
+@pytest.mark.usefixtures("opengl")
+def test_it_passes_the_conformance_kit() -> None:
     def maker(num_envs: int, seed: int, first_game: int) -> MimicEnv:
         return make("warp", num_envs, seed, first_game, episode_s=0.2)
 
@@ -196,13 +197,13 @@ def test_physics_that_breaks_ends_the_episode_and_nothing_else() -> None:
     assert not env.step(actions[1]).events["faults"].any()
 
 
-class HostQuestions(TorchDispatchMode):
+class HostQuestions(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Collects the operations that a CUDA graph cannot hold: they wait for numbers, or send some from the host."""
 
     FORBIDDEN = ("_local_scalar_dense", "nonzero", "masked_select", "lift_fresh", "_unique2", "repeat_interleave")
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.found: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -225,7 +226,7 @@ def test_a_step_asks_the_host_nothing_and_works_in_place(name: str) -> None:
         for action in actions:
             env._decide(action)
         assert not questions.found
-    for action in actions:
+    for _ in actions:
         env._physics.advance()
         with questions:
             env._conclude()
