@@ -1,5 +1,7 @@
 """Where a world lives if nobody says, or asks for a device that it cannot live on."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -19,10 +21,12 @@ def test_without_a_gpu_it_is_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("world", ["mimic", "city", "gym:CartPole-v1"])
-def test_worlds_of_the_cpu_stay_there(world: str) -> None:
-    assert place_for("auto", world) == "cpu"
-    assert not can_live_on("cuda", world)
+@pytest.mark.parametrize(
+    ("world", "config"), [("mimic", {"physics": "mujoco"}), ("city", None), ("gym:CartPole-v1", None)]
+)
+def test_worlds_of_the_cpu_stay_there(world: str, config: dict[str, Any] | None) -> None:
+    assert place_for("auto", world, config) == "cpu"
+    assert not can_live_on("cuda", world, config)
 
 
 @pytest.mark.cuda

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ludus.config.layers import as_model, child_annotation
-from ludus.core.errors import ConfigError, DeviceError, UnknownNameError
+from ludus.core.errors import ConfigError, DeviceError, MissingDependencyError, UnknownNameError
 from ludus.envs.own_games import env_name as env_name  # the registry's users find them here too
 from ludus.envs.own_games import register_env as register_env
 from ludus.envs.own_games import register_world as register_world
@@ -134,11 +134,20 @@ def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -
     return "cuda" if torch.cuda.is_available() and can_live_on("cuda", name, config) else "cpu"
 
 
-def can_live_on(device: str, name: str, config: Mapping[str, Any] | None = None) -> bool:
-    """Return whether a world's games can be played on a device; one is made there to find out."""
+def can_live_on(device: str, name: str, config: Mapping[str, Any] | None = None, *, is_asked_for: bool = False) -> bool:
+    """Return whether a world's games can be played on a device; one is made there to find out.
+
+    Raise MissingDependencyError if they could with a library that is not installed and the device `is_asked_for`; else
+    a warning says so.
+    """
     try:
         make_env(name, 1, device, config=config, games_device=device).close()
     except DeviceError:
+        return False
+    except MissingDependencyError as error:
+        if is_asked_for:
+            raise
+        _warn_once(f"{name} is played on the CPU: {error}")
         return False
     return True
 

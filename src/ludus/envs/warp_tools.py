@@ -6,9 +6,9 @@ import os
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -177,6 +177,46 @@ def load_kernels(
         note.cancel()
 
 
+@contextmanager
+def announce_compilation(what: str, device: torch.device, duration: str) -> Iterator[None]:
+    """Log that the kernels of a library are being compiled if the work within takes longer than loading them."""
+    message = "Compiling the kernels of %s for %s; this happens once on a machine and takes %s ..."
+    note = threading.Timer(COMPILE_NOTE_AFTER_S, logger.warning, (message, what, device, duration))
+    note.start()
+    try:
+        with wrap_disk_errors(_CACHE):
+            yield
+    finally:
+        note.cancel()
+
+
+def load_launched(work: Callable[[], None], device: torch.device) -> None:
+    """Load the kernels that `work` launches by `wp.launch`, several at the same time, without running them.
+
+    Libraries make kernels for the sizes that they are called with, so only calling them tells which there are; Warp
+    would then compile them one after the other. `work` must not wait for what its kernels compute.
+    """
+    wanted: dict[tuple[Any, int], None] = {}
+
+    def collect(kernel: Any, dim: Any, *_: Any, block_dim: int | None = None, **__: Any) -> None:  # noqa: ANN401
+        if np.prod(dim) > 0 and not kernel.is_generic:
+            wanted[kernel.module, (block_dim or BLOCK) if device.type == "cuda" else 1] = None
+
+    names = ("launch", "launch_tiled")
+    saved = [getattr(wp, name) for name in names]
+    try:
+        for name in names:
+            setattr(wp, name, collect)
+        work()
+    finally:
+        for name, launch in zip(names, saved, strict=True):
+            setattr(wp, name, launch)
+    place = wp.get_device(str(device))
+    with wrap_disk_errors(_CACHE), ThreadPoolExecutor(_compilers(), "ludus-kernels") as pool:
+        for loaded in [pool.submit(module.load, place, block) for module, block in wanted]:
+            loaded.result()
+
+
 def _compilers() -> int:
     """Return the number of threads that compile at the same time."""
     return max(host_threads(None) // 2, 1)
@@ -253,7 +293,7 @@ class SizedKernel:
 
 
 # Warp's stubs leave these two untyped.
-_stream_from_torch: Callable[[torch.cuda.Stream], Any] = wp.stream_from_torch
+stream_from_torch: Callable[[torch.cuda.Stream], Any] = wp.stream_from_torch
 _launch_tiled: Callable[..., Any] = wp.launch_tiled
 
 
@@ -351,7 +391,7 @@ class _CudaPrepared(Prepared):
         self._device = device
 
     def __call__(self) -> None:
-        stream = _stream_from_torch(torch.cuda.current_stream(self._device))
+        stream = stream_from_torch(torch.cuda.current_stream(self._device))
         for command in self.commands:
             command.launch(stream)
 

@@ -69,7 +69,9 @@ def _place(config: TrainConfig) -> tuple[str, str, str]:
     has_gpu = torch.cuda.is_available()
     asked = world.device if world.device != AUTO else "cuda" if has_gpu else "cpu"
     wants_gpu = has_gpu and asked.partition(":")[0] == "cuda"
-    games = "cpu" if wants_gpu and not can_live_on(asked, world.name, world.settings or None) else asked
+    is_asked_for = world.device != AUTO
+    can_use_gpu = wants_gpu and can_live_on(asked, world.name, world.settings or None, is_asked_for=is_asked_for)
+    games = "cpu" if wants_gpu and not can_use_gpu else asked
     if learner != AUTO or games == asked:
         return games, games if learner == AUTO else learner, ""
     if world.device != AUTO:

@@ -17,6 +17,7 @@ from ludus.envs.registry import make_env
 from ludus.envs.world_parts import merge_settings
 from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.observation import euler_angles, joint_reflection
+from ludus.worlds.mimic.physics import MujocoPhysics
 from ludus.worlds.mimic.scenarios import SCENARIOS
 
 JOINTS = 8
@@ -37,7 +38,7 @@ def test_every_number_that_is_seen_has_a_name() -> None:
         torch.testing.assert_close(seen[:, names.index("speed.desired")], env._state["desired"])
         knee = 7 + [joint.name for joint in env.walker.joints].index("right_knee")
         unmirrored = ~env._mirrored()
-        angles = torch.from_numpy(env._physics.positions[:, knee]).float()
+        angles = torch.tensor([env.positions(game)[knee] for game in range(3)]).float()
         torch.testing.assert_close(seen[unmirrored, names.index("angles.right_knee")], angles[unmirrored])
         assert unmirrored.any()
 
@@ -231,6 +232,7 @@ def test_physics_that_breaks_ends_the_episode_and_nothing_else() -> None:
     env, other = make(3), make(3)
     env.reset(seed=0)
     other.reset(seed=0)
+    assert isinstance(env._physics, MujocoPhysics)
     env._physics.velocities[1, 8] = np.nan
     result, usual = env.step(still(env)), other.step(still(other))
     assert result.terminated.tolist() == [False, True, False]
@@ -301,9 +303,9 @@ def test_wrong_settings_are_named(config: dict[str, Any], words: str) -> None:
         make_env("mimic", config=config)
 
 
-def test_it_lives_on_the_host_only() -> None:
-    with pytest.raises(DeviceError, match="cpu"):
-        make_env("mimic", games_device="cuda")
+def test_with_mujoco_it_lives_on_the_host_only() -> None:
+    with pytest.raises(DeviceError, match="lives on cpu, not on cuda"):
+        make_env("mimic", games_device="cuda", config={"physics": "mujoco"})
 
 
 def test_a_closed_world_says_so() -> None:

@@ -68,6 +68,9 @@ class MimicConfig(EnvSettings):
         largest_tilt_deg: Tilt of the trunk beyond which it has fallen.
         pushes: Pushes against the hips.
         threads: Host threads that advance the walkers; None for all cores.
+        physics: What advances the walkers: `mujoco`, MuJoCo on the CPU; `warp`, MuJoCo Warp on the device of the games;
+            `auto`, MuJoCo on a CPU and MuJoCo Warp on a CUDA device.
+        deterministic: Whether MuJoCo Warp gives the same bits in every run on a CUDA device; costs speed there.
     """
 
     walker: Literal["walker-8", "walker-13"] = "walker-8"
@@ -98,3 +101,5 @@ class MimicConfig(EnvSettings):
     largest_tilt_deg: Annotated[float, Field(ge=10.0, le=120.0)] = 45.0
     pushes: PushConfig = PushConfig()
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+    physics: Literal["auto", "mujoco", "warp"] = "auto"
+    deterministic: bool = False

@@ -1,44 +1,99 @@
-"""MuJoCo behind a batch: all walkers advance by one decision in one call of its native thread pool."""
+"""MuJoCo behind a batch: all walkers advance by one decision in one call of its native thread pool.
 
+`warp_physics.py` does the same with MuJoCo Warp, on a GPU.
+"""
+
+from collections.abc import Callable
 from copy import copy
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias
 
 import mujoco
 import numpy as np
 import torch
 from mujoco import rollout
-from numpy.typing import NDArray
+from torch import Tensor
 
 from ludus.envs.settings import host_threads
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.gait import NORMAL_SPEED_M_S, Floats
 from ludus.worlds.mimic.model import Walker
-from ludus.worlds.mimic.reference import PHASES, Reference
+from ludus.worlds.mimic.reference import PHASES, Frame, Reference, first_states
 
 FRICTION_LEVELS = 8
-_LARGEST = 1e4  # m, rad, m/s or rad/s; beyond it the physics has gone wrong
-_FULL = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
+LARGEST = 1e4  # m, rad, m/s or rad/s; beyond it the physics has gone wrong
+FULL_STATE = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
 _CONTROL = int(mujoco.mjtState.mjSTATE_CTRL)
 _FORCE = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
 
+# Draws even numbers in [0, 1), `(games, 2 * joints)`, for the games of the given indices alone or for all of them.
+StartNoise: TypeAlias = Callable[[Tensor | None], Tensor]
 
-class Advance(NamedTuple):
+
+class Push(NamedTuple):
+    """Horizontal forces at the hips, `(games,)` float64 each."""
+
+    directions: Tensor  # rad, from forward to the left
+    newtons: Tensor  # 0 where nothing pushes
+
+
+class Outcome(NamedTuple):
     """What one decision gave."""
 
-    sensors: Floats  # `(games, sensors)` at the last physics step's beginning
+    sensors: Tensor  # `(games, sensors)` float32 at the last physics step's beginning
     # `(games,)` bool, walkers whose numbers are not finite or too large; their state is the one before.
-    broken: NDArray[np.bool_]
+    broken: Tensor
+    travelled: Tensor  # `(games,)` float32, m forward
 
 
-class Physics:
-    """The states of all walkers and the threads that advance them.
+class Physics(Protocol):
+    """The states of all walkers, and what advances them: `decide`, then `advance`, then `conclude`.
 
     A state holds everything that the future depends on: the contact solver is not warm-started across decisions, so
-    results are the same for any number of threads and walkers. `states` `(games, state)` is written in place to restart
-    a walker; `positions` `(games, 7 + joints)` and `velocities` `(games, 6 + joints)` are views of it.
+    results are the same for any number of threads and walkers.
     """
 
-    def __init__(self, walker: Walker, config: MimicConfig, games: int) -> None:
+    def decide(self, actions: Tensor, push: Push | None) -> None:
+        """Set the controls that follow from actions `(games, joints)` in [-1, 1], and the pushes."""
+
+    def advance(self) -> None:
+        """Advance all walkers by the physics steps of one decision."""
+
+    def conclude(self) -> Outcome:
+        """Return what the decision gave, and put walkers whose numbers have gone wrong back."""
+
+    def bodies(self) -> tuple[Tensor, Tensor]:
+        """Return positions `(games, 7 + joints)` and velocities `(games, 6 + joints)`, float32."""
+
+    def restart(self, games: Tensor, frame: Frame, noise: StartNoise) -> None:
+        """Put the walkers in the mask `(games,)` on the reference, with noise."""
+
+    def choose_friction(self, levels: Tensor) -> None:
+        """Select the friction level of each game, `(games,)`; does nothing without a friction range."""
+
+    def place(self, game: int) -> Floats:
+        """Return a copy of the positions of one walker, as MuJoCo has them: root, then joints."""
+
+    def live_tensors(self) -> tuple[Tensor, ...]:
+        """Return the tensors that a decision changes; only needed where it is recorded as a CUDA graph."""
+
+    def state(self) -> Tensor:
+        """Return the states `(games, state)` float64 as MuJoCo lays them out: time, positions, velocities."""
+
+    def load_state(self, state: Tensor) -> None:
+        """Restore the state returned by `state()`, of this physics or of the other one."""
+
+    def close(self) -> None:
+        """Release what it holds; may be called twice."""
+
+
+class MujocoPhysics:
+    """The states of all walkers and the host threads that advance them.
+
+    `states` `(games, state)` is written in place to restart a walker; `positions` `(games, 7 + joints)` and
+    `velocities` `(games, 6 + joints)` are views of it.
+    """
+
+    def __init__(self, walker: Walker, config: MimicConfig, controls: "Controls", games: int) -> None:
         _silence()
         model = walker.model
         self.substeps = round(1.0 / (config.control_rate_hz * config.physics_step_s))
@@ -48,29 +103,34 @@ class Physics:
         self._spec = _CONTROL | (_FORCE if self._push_size else 0)
         self._datas = [mujoco.MjData(model) for _ in range(min(host_threads(config.threads), games))]
         self._pool: rollout.Rollout | None = rollout.Rollout(nthread=len(self._datas))
-        size = mujoco.mj_stateSize(model, _FULL)
+        size = mujoco.mj_stateSize(model, FULL_STATE)
         self.states = np.zeros((games, size))
         self.positions = self.states[:, 1 : 1 + model.nq]
         self.velocities = self.states[:, 1 + model.nq : 1 + model.nq + model.nv]
         self._inputs = np.zeros((games, self.substeps, model.nu + self._push_size))
         self._outputs = np.zeros((games, self.substeps, size))
         self._sensors = np.zeros((games, self.substeps, model.nsensordata))
-        self._controls = model.nu
+        self._controls, self._motors = controls, model.nu
+        self._start_noise = config.start_noise
         self._duration_s = self.substeps * config.physics_step_s
         self._chunk = max(1, -(-games // (8 * len(self._datas))))
 
-    def choose_friction(self, levels: NDArray[np.int64]) -> None:
-        """Select the friction level of each game, `(games,)`; does nothing without a friction range."""
+    def choose_friction(self, levels: Tensor) -> None:
+        """See `Physics`."""
         if len(self._models) > 1:
             self._chosen = [self._models[level] for level in levels.tolist()]
 
-    def advance(self, controls: Floats, pushes: Floats | None = None) -> Advance:
-        """Advance all walkers by controls `(games, joints)` and pushes forward and to the left `(games, 2)` in N."""
+    def decide(self, actions: Tensor, push: Push | None) -> None:
+        """See `Physics`."""
+        controls = self._controls.of(actions.double().numpy(), self.positions[:, 7:])
+        self._inputs[:, :, : self._motors] = controls[:, None]
+        if push is not None:
+            self._inputs[:, :, self._motors : self._motors + 2] = push_forces(push)[:, None]
+
+    def advance(self) -> None:
+        """See `Physics`."""
         if self._pool is None:
             raise RuntimeError("the walkers were closed; make a new environment")
-        self._inputs[:, :, : self._controls] = controls[:, None]
-        if pushes is not None and self._push_size:
-            self._inputs[:, :, self._controls : self._controls + 2] = pushes[:, None]
         self._pool.rollout(
             self._chosen,
             self._datas,
@@ -83,18 +143,49 @@ class Physics:
             sensordata=self._sensors,
             chunk_size=self._chunk,
         )
-        after = self._outputs[:, -1]
+
+    def conclude(self) -> Outcome:
+        """See `Physics`."""
+        after, before = self._outputs[:, -1], self.positions[:, 0].copy()
         # MuJoCo puts a walker whose numbers have gone wrong back to its first pose, at another time than it should be.
         late = np.abs(after[:, 0] - self.states[:, 0] - self._duration_s) > 1e-6
-        wild = ~(np.abs(after[:, 1:]).max(axis=1) < _LARGEST)
+        wild = ~(np.abs(after[:, 1:]).max(axis=1) < LARGEST)
         broken = late | wild
         if broken.any():
             np.copyto(self.states, after, where=~broken[:, None])
-            self.states[broken] = np.nan_to_num(self.states[broken], posinf=_LARGEST, neginf=-_LARGEST)
+            self.states[broken] = np.nan_to_num(self.states[broken], posinf=LARGEST, neginf=-LARGEST)
             self._sensors[broken] = 0.0
         else:
             self.states[:] = after
-        return Advance(self._sensors[:, -1], broken)
+        travelled = torch.from_numpy(self.positions[:, 0] - before).float()
+        return Outcome(torch.from_numpy(self._sensors[:, -1]).float(), torch.from_numpy(broken), travelled)
+
+    def bodies(self) -> tuple[Tensor, Tensor]:
+        """See `Physics`."""
+        return torch.from_numpy(self.positions).float(), torch.from_numpy(self.velocities).float()
+
+    def restart(self, games: Tensor, frame: Frame, noise: StartNoise) -> None:
+        """See `Physics`."""
+        rows = games.nonzero().squeeze(1)
+        begun, chosen = Frame(*(part[rows] for part in frame)), rows.numpy()
+        self.states[chosen, 0] = 0.0
+        self.positions[chosen], self.velocities[chosen] = first_states(begun, noise(rows), self._start_noise)
+
+    def place(self, game: int) -> Floats:
+        """See `Physics`."""
+        return np.array(self.positions[game])
+
+    def live_tensors(self) -> tuple[Tensor, ...]:
+        """See `Physics`."""
+        return (torch.from_numpy(self.states),)
+
+    def state(self) -> Tensor:
+        """See `Physics`."""
+        return torch.from_numpy(self.states)
+
+    def load_state(self, state: Tensor) -> None:
+        """See `Physics`."""
+        self.states[:] = state.cpu().numpy()
 
     def close(self) -> None:
         """End the threads; may be called twice."""
@@ -103,8 +194,14 @@ class Physics:
             self._pool = None
 
 
+def push_forces(push: Push) -> Floats:
+    """Return the forces forward and to the left, `(games, 2)` in N."""
+    directions, newtons = push.directions.cpu().numpy(), push.newtons.cpu().numpy()
+    return np.stack((newtons * np.cos(directions), newtons * np.sin(directions)), axis=1)
+
+
 def _silence() -> None:
-    """Keep MuJoCo from writing `MUJOCO_LOG.TXT` into the working directory; `Advance` reports failures."""
+    """Keep MuJoCo from writing `MUJOCO_LOG.TXT` into the working directory; `Outcome` reports failures."""
     log = mujoco.MjLogConfig.get()
     log.logto_console = log.logto_file = False
     mujoco.MjLogConfig.set(log)
@@ -122,9 +219,10 @@ def _friction_models(walker: Walker, config: MimicConfig) -> list[mujoco.MjModel
 
 
 class Controls:
-    """Turns actions into controls.
+    """Turns actions into controls; `DeviceControls` in `warp_physics.py` does the same with tensors.
 
     Attributes:
+        kind: What actions mean: `torque`, `target` or `delta`.
         delta: Largest difference from the present angle, rad.
         low: `(joints,)` lowest angles, rad.
         high: `(joints,)` highest angles, rad.
@@ -132,7 +230,7 @@ class Controls:
     """
 
     def __init__(self, walker: Walker, reference: Reference, config: MimicConfig) -> None:
-        self._kind, self.delta = config.action, float(np.deg2rad(config.delta_deg))
+        self.kind, self.delta = config.action, float(np.deg2rad(config.delta_deg))
         ranges = np.deg2rad([joint.range_deg for joint in walker.joints])
         self.low, self.high = ranges[:, 0], ranges[:, 1]
         phases = torch.arange(PHASES) / PHASES
@@ -140,9 +238,9 @@ class Controls:
 
     def of(self, actions: Floats, angles: Floats) -> Floats:
         """Return the actuators' controls of actions in [-1, 1] at the joints' angles in rad, `(games, joints)`."""
-        if self._kind == "torque":
+        if self.kind == "torque":
             return actions
-        if self._kind == "delta":
+        if self.kind == "delta":
             return np.asarray(np.clip(angles + self.delta * actions, self.low, self.high))
         reach = np.where(actions > 0.0, self.high - self.neutral, self.neutral - self.low)
         return np.asarray(self.neutral + actions * reach)

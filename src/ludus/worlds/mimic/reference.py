@@ -7,7 +7,7 @@ through the ground or slides, whatever the body's size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -63,8 +63,16 @@ class Reference:
         self._flat = table.flatten(0, 1)
         self._sizes = [joints, joints, len(ROOT), len(ROOT_VELOCITY), len(SIDES) * len(POINTS) * 3, 1]
 
+    def to(self, device: torch.device) -> "Reference":
+        """Return the same motion on a device."""
+        return self if self.table.device == device else Reference(self.table.to(device), self.speeds, self._sizes[0])
+
     def at(self, speeds: Tensor, phases: Tensor) -> Frame:
         """Return the motion at speeds `(games,)` in m/s and phases `(games,)` of a stride, in [0, 1)."""
+        return self.split(self.rows(speeds, phases))
+
+    def rows(self, speeds: Tensor, phases: Tensor) -> Tensor:
+        """Return the interpolated rows of the table, `(games, channels)`; see `at`."""
         rows, columns, _ = self.table.shape
         low, high = self.speeds
         place = ((speeds - low) / max(high - low, 1e-9)).clamp(0.0, 1.0) * (rows - 1)
@@ -78,9 +86,12 @@ class Reference:
         above = columns if rows > 1 else 0
         slower = torch.lerp(self._flat[base + start], self._flat[base + following], across)
         faster = torch.lerp(self._flat[base + above + start], self._flat[base + above + following], across)
-        parts = torch.split(torch.lerp(slower, faster, along), self._sizes, dim=1)
-        angles, velocities, root, root_velocity, points, period = parts
-        return Frame(angles, velocities, root, root_velocity, points.reshape(len(points), -1, 3), period.squeeze(1))
+        return torch.lerp(slower, faster, along)
+
+    def split(self, rows: Tensor) -> Frame:
+        """Return rows of the table as a frame, whose tensors share their memory."""
+        angles, velocities, root, root_velocity, points, period = torch.split(rows, self._sizes, dim=1)
+        return Frame(angles, velocities, root, root_velocity, points.view(len(points), -1, 3), period.squeeze(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +220,19 @@ def _points(walker: Walker, angles: Floats, orientation: Floats) -> tuple[Floats
 
 def quaternions(angles: Floats) -> Floats:
     """Return (w, x, y, z) of turning by yaw about z, then pitch, then roll, given as roll, pitch and yaw in rad."""
-    (cr, cp, cy), (sr, sp, sy) = (np.moveaxis(part(0.5 * angles), -1, 0) for part in (np.cos, np.sin))
-    parts = (
+    cosines, sines = (np.moveaxis(part(0.5 * angles), -1, 0) for part in (np.cos, np.sin))
+    return np.stack(_quaternion(cosines, sines), axis=-1)
+
+
+def _quaternion(cosines: Any, sines: Any) -> tuple[Any, Any, Any, Any]:  # noqa: ANN401 - arrays or tensors
+    """Return w, x, y and z from the cosines and sines of half of roll, pitch and yaw."""
+    (cr, cp, cy), (sr, sp, sy) = cosines, sines
+    return (
         cy * cp * cr + sy * sp * sr,
         cy * cp * sr - sy * sp * cr,
         cy * sp * cr + sy * cp * sr,
         sy * cp * cr - cy * sp * sr,
     )
-    return np.stack(parts, axis=-1)
 
 
 def slope(values: Floats) -> Floats:
@@ -259,6 +275,7 @@ def first_states(frame: Frame, noise: Tensor, deviation: float) -> tuple[Floats,
     """Return positions `(games, 7 + joints)` and velocities `(games, 6 + joints)` of walkers on the reference.
 
     `noise` has `(games, 2 * joints)` even numbers in [0, 1); `deviation` is that of joint angles in rad.
+    `first_states_on_device` gives the same as tensors.
     """
     games, joints = frame.angles.shape
     spread = ((2.0 * _NOISE_SPAN * deviation) * (noise - 0.5)).double().numpy()
@@ -270,3 +287,15 @@ def first_states(frame: Frame, noise: Tensor, deviation: float) -> tuple[Floats,
     velocities[:, :6] = frame.root_velocity.numpy()
     velocities[:, 6:] = frame.velocities.numpy() + _VELOCITY_NOISE * spread[:, joints:]
     return positions, velocities
+
+
+def first_states_on_device(frame: Frame, noise: Tensor, deviation: float) -> tuple[Tensor, Tensor]:
+    """Return what `first_states` does, as float32 tensors on the device of the frame."""
+    joints = frame.angles.shape[1]
+    spread = (2.0 * _NOISE_SPAN * deviation) * (noise - 0.5)
+    halves = 0.5 * frame.root[:, 1:]
+    turned = torch.stack(_quaternion(halves.cos().unbind(1), halves.sin().unbind(1)), dim=1)
+    place = torch.nn.functional.pad(frame.root[:, :1], (2, 0))  # x and y are 0
+    positions = torch.cat((place, turned, frame.angles + spread[:, :joints]), dim=1)
+    joint_velocities = frame.velocities + _VELOCITY_NOISE * spread[:, joints:]
+    return positions, torch.cat((frame.root_velocity, joint_velocities), dim=1)

@@ -49,11 +49,11 @@ def follow_feet(state: Tensor, loads: Tensor, points: Tensor, seconds: float) ->
 class Scorer:
     """Compares walkers with the reference, and follows their feet and torques over an episode."""
 
-    def __init__(self, walker: Walker, config: MimicConfig, games: int) -> None:
+    def __init__(self, walker: Walker, config: MimicConfig, games: int, device: torch.device) -> None:
         self._joints, self._mass_kg = walker.joints, walker.mass_kg
         self._seconds = 1.0 / config.control_rate_hz
-        self._feet = torch.zeros(games, len(STATE))
-        self._peaks = torch.zeros(games, len(walker.joints))
+        self._feet = torch.zeros(games, len(STATE), device=device)
+        self._peaks = torch.zeros(games, len(walker.joints), device=device)
 
     @staticmethod
     def events(joints: Sequence[Joint]) -> tuple[str, ...]:
@@ -70,8 +70,8 @@ class Scorer:
 
     def restart(self, games: Tensor) -> None:
         """Reset the state of the games in the mask `(games,)`."""
-        self._feet = self._feet.masked_fill(games.unsqueeze(1), 0.0)
-        self._peaks = self._peaks.masked_fill(games.unsqueeze(1), 0.0)
+        self._feet.masked_fill_(games.unsqueeze(1), 0.0)
+        self._peaks.masked_fill_(games.unsqueeze(1), 0.0)
 
     def score(
         self, positions: Tensor, velocities: Tensor, angles: Tensor, frame: Frame, sensors: Tensor
@@ -92,9 +92,11 @@ class Scorer:
         root = (10.0 * (positions[:, 2] - frame.root[:, 0])).square() + _squares(drift)
         power = (torques * velocities[:, 6:]).abs().cumsum(1)[:, -1]
         weight = self._mass_kg * GRAVITY_M_S2
-        self._feet, strikes = follow_feet(self._feet, loads / weight, points, self._seconds)
+        feet, strikes = follow_feet(self._feet, loads / weight, points, self._seconds)
+        self._feet.copy_(feet)
         peaks = torch.maximum(self._peaks, torques.abs())
-        grown, self._peaks = peaks - self._peaks, peaks
+        grown = peaks - self._peaks
+        self._peaks.copy_(peaks)
         like = POSE_SHARE * torch.exp(-POSE_SCALE * pose) + (1.0 - POSE_SHARE) * torch.exp(-VELOCITY_SCALE * motion)
         events = {
             "reward": like,
@@ -122,12 +124,13 @@ class Scorer:
         return events, state_metrics
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state of the running episodes."""
+        """Return the live state of the running episodes."""
         return {"feet": self._feet, "peaks": self._peaks}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore the state returned by `state()`."""
-        self._feet, self._peaks = state["feet"], state["peaks"]
+        self._feet.copy_(state["feet"])
+        self._peaks.copy_(state["peaks"])
 
 
 def _squares(values: Tensor) -> Tensor:

@@ -1,0 +1,285 @@
+"""Walkers advanced by MuJoCo Warp, here on the CPU: they do what MuJoCo's do, and nothing that a CUDA graph cannot."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ludus.core.errors import ConfigError, DeviceError, MissingDependencyError
+from ludus.core.random import mix_keys, stream_hash, stream_hash_tensor
+from ludus.envs.base import EnvRequest, StepResult
+from ludus.envs.check import CheckOptions, check_env
+from ludus.envs.registry import can_live_on, make_env
+from ludus.worlds.mimic.config import MimicConfig
+from ludus.worlds.mimic.env import MimicEnv
+from ludus.worlds.mimic.model import make_walker
+from ludus.worlds.mimic.physics import Controls, MujocoPhysics
+from ludus.worlds.mimic.reference import normal_reference
+
+pytest.importorskip("mujoco_warp", reason="the package mujoco-warp is missing: pip install -e '.[mimic-gpu]'")
+
+from ludus.worlds.mimic.warp_physics import DeviceControls, WarpPhysics, constraint_sizes
+
+WALKERS = 6
+# With so many iterations both contact solvers converge, so that only the rounding of float32 is left.
+CONVERGED = {"solver_iterations": 20}
+BUSY: dict[str, Any] = {
+    "action": "delta",
+    "starts": "adaptive",
+    "friction_range": (0.3, 1.2),
+    "speed_change_s": 0.2,
+    "episode_s": 0.5,
+    "lowest_height": 0.2,
+    "pushes": {"impulse_ns": 30.0, "every_s": 0.2},
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "usual": {},
+    "busy": BUSY,
+    "torques of thirteen joints": {"walker": "walker-13", "mirror": False, "action": "torque"},
+}
+
+
+def make(physics: str = "warp", walkers: int = WALKERS, seed: int = 3, first_game: int = 5, **config: Any) -> MimicEnv:
+    return MimicEnv(EnvRequest(walkers, "cpu", seed, first_game, {**config, "physics": physics}))
+
+
+def warp_of(env: MimicEnv) -> WarpPhysics:
+    assert isinstance(env._physics, WarpPhysics)
+    return env._physics
+
+
+def some_actions(env: MimicEnv, steps: int, size: float = 0.3) -> torch.Tensor:
+    shape = (steps, env.num_envs, 1, len(env.walker.joints))
+    return size * (2.0 * torch.rand(shape, generator=torch.Generator().manual_seed(8)) - 1.0)
+
+
+def numbers(result: StepResult) -> dict[str, torch.Tensor]:
+    """Everything that a step gave, copied."""
+    given = {"observations": result.observations["vector"], "final": result.final_observations["vector"]}
+    given |= {"terminated": result.terminated, "truncated": result.truncated}
+    given |= dict(result.events) | dict(result.state_metrics)
+    return {name: tensor.clone() for name, tensor in given.items()}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_step_gives_what_a_step_of_mujoco_gives(name: str) -> None:
+    host, warp = (make(physics, **CONVERGED, **SETTINGS[name]) for physics in ("mujoco", "warp"))
+    host.reset()
+    warp.reset()
+    ended, pushed, changed = 0, 0.0, set()
+    for step, actions in enumerate(some_actions(host, 60)):
+        compares = step % 4 == 0 or step == 49  # in which episodes of half a second end
+        if compares:
+            warp.restore(host.snapshot())
+        expected = host.step(actions)
+        if not compares:
+            continue
+        found = numbers(warp.step(actions))
+        for key, value in numbers(expected).items():
+            torch.testing.assert_close(found[key], value, rtol=2e-4, atol=2e-3 if "error" in key else 2e-4, msg=key)
+        torch.testing.assert_close(found["observations"], expected.observations["vector"], rtol=0.0, atol=3e-5)
+        for key, tensor in host.snapshot().items():
+            if not key.endswith(("physics", "feet", "peaks")):
+                torch.testing.assert_close(warp.snapshot()[key], tensor, rtol=0.0, atol=1e-6, msg=key)
+        ended += int(expected.ended.sum())
+        pushed += float(expected.events["pushes"].sum())
+        changed |= set(expected.state_metrics["desired"].flatten().tolist())
+    if name == "busy":
+        assert ended > 0
+        assert pushed > 0.0
+        assert len(changed) > 2 * WALKERS
+
+
+@pytest.mark.parametrize("starts", ["random", "fixed", "adaptive"])
+def test_walkers_start_where_those_of_mujoco_do(starts: str) -> None:
+    host, warp = (make(physics, 40, starts=starts, friction_range=(0.5, 1.0)) for physics in ("mujoco", "warp"))
+    for seed in (None, 2**40 + 1):
+        expected, found = (env.reset(seed=seed)["vector"] for env in (host, warp))
+        torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-6)
+        chosen = torch.arange(40) % 3 == 0
+        expected, found = (env.reset(chosen)["vector"] for env in (host, warp))
+        torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-6)
+        for key, tensor in host.snapshot().items():
+            torch.testing.assert_close(warp.snapshot()[key], tensor, rtol=0.0, atol=1e-6, msg=key)
+    levels = warp._state["friction"].long()
+    expected_friction = torch.linspace(0.5, 1.0, 8)[levels]
+    torch.testing.assert_close(warp_of(warp)._geom_friction[:, 0], expected_friction)
+    assert len(set(levels.tolist())) == 8
+
+
+def test_the_same_controls_move_walkers_as_converged_mujoco_does() -> None:
+    config: dict[str, Any] = {"lowest_height": 0.2, "largest_tilt_deg": 120.0}
+    host, warp = make("mujoco", solver_iterations=100, **config), make("warp", **config)
+    host.reset()
+    warp.restore(host.snapshot())
+    for actions in some_actions(host, 50):
+        host.step(actions)
+        warp.step(actions)
+    for game in range(WALKERS):
+        here, there = host.positions(game), warp.positions(game)
+        assert np.rad2deg(np.abs(here[7:] - there[7:]).max()) < 2e-3
+        assert np.abs(here[:3] - there[:3]).max() < 2e-5
+
+
+def test_whole_episodes_have_the_same_statistics() -> None:
+    host, warp = (make(physics, **CONVERGED, episode_s=0.3, starts="fixed") for physics in ("mujoco", "warp"))
+    sums: list[torch.Tensor] = []
+    for env in (host, warp):
+        env.reset()
+        results = [env.step(actions) for actions in some_actions(env, 60, size=0.1)]
+        columns = [torch.cat((r.events["completed"], r.events["falls"], r.events["distance"]), 1) for r in results]
+        sums.append(torch.stack(columns).sum(0))
+    assert sums[0][:, 0].tolist() == [2.0] * WALKERS
+    torch.testing.assert_close(sums[1], sums[0], rtol=0.0, atol=1e-3)
+
+
+def test_a_restored_batch_plays_on_with_the_same_bits() -> None:
+    env, other = make(**BUSY), make(seed=9, **BUSY)
+    env.reset()
+    actions = some_actions(env, 40)
+    for action in actions[:20]:
+        env.step(action)
+    snapshot = env.snapshot()
+    first = [numbers(env.step(action)) for action in actions[20:]]
+    for player in (env, other):
+        player.restore(snapshot)
+        for expected, action in zip(first, actions[20:], strict=True):
+            found = numbers(player.step(action))
+            assert all(torch.equal(found[key], value) for key, value in expected.items())
+    assert other.seed == env.seed == 3
+
+
+def test_a_snapshot_goes_from_one_physics_to_the_other_and_back() -> None:
+    host, warp = make("mujoco"), make("warp")
+    warp.reset()
+    for action in some_actions(warp, 5):
+        warp.step(action)
+    snapshot = warp.snapshot()
+    seen = host.restore(snapshot)["vector"]
+    assert torch.equal(seen, warp._observe()["vector"])
+    for key, tensor in host.snapshot().items():
+        assert torch.equal(tensor, snapshot[key]), key
+
+
+def test_a_game_does_not_depend_on_the_batch() -> None:
+    whole, part = make(walkers=5, first_game=0, **BUSY), make(walkers=2, first_game=3, **BUSY)
+    whole.reset()
+    part.reset()
+    for actions in some_actions(whole, 30):
+        expected, found = numbers(whole.step(actions)), numbers(part.step(actions[3:]))
+        assert all(torch.equal(found[key], value[3:]) for key, value in expected.items())
+
+
+@pytest.mark.usefixtures("opengl")
+def test_it_passes_the_conformance_kit() -> None:
+    def maker(num_envs: int, seed: int, first_game: int) -> MimicEnv:
+        return make("warp", num_envs, seed, first_game, episode_s=0.2)
+
+    report = check_env(maker, CheckOptions(num_envs=3, steps=10, end_steps=25))
+    assert not report.failed, str(report)
+
+
+def test_physics_that_breaks_ends_the_episode_and_nothing_else() -> None:
+    env, other = make(), make()
+    env.reset(seed=0)
+    other.reset(seed=0)
+    env._physics.bodies()[1][1, 8] = np.nan
+    actions = some_actions(env, 2)
+    result, usual = numbers(env.step(actions[0])), numbers(other.step(actions[0]))
+    others = torch.arange(WALKERS) != 1
+    assert torch.equal(result["terminated"], ~others)
+    assert torch.equal(result["faults"][:, 0] > 0.0, ~others)
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in result.values())
+    assert all(torch.equal(tensor[others], usual[key][others]) for key, tensor in result.items())
+    assert not env.step(actions[1]).events["faults"].any()
+
+
+class HostQuestions(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Collects the operations that a CUDA graph cannot hold: they wait for numbers, or send some from the host."""
+
+    FORBIDDEN = ("_local_scalar_dense", "nonzero", "masked_select", "lift_fresh", "_unique2", "repeat_interleave")
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        indices = args[1] if name in ("index", "index_put", "index_put_") else ()
+        asks_by_mask = any(index is not None and index.dtype == torch.bool for index in indices)
+        if name in self.FORBIDDEN or asks_by_mask:
+            self.found.add(name)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_step_asks_the_host_nothing_and_works_in_place(name: str) -> None:
+    env = make(**SETTINGS[name])
+    env.reset()
+    actions = some_actions(env, 12)
+    env.step(actions[0])
+    places = [tensor.data_ptr() for tensor in env.live_tensors()]
+    with HostQuestions() as questions:
+        for action in actions:
+            env._decide(action)
+        assert not questions.found
+    for _ in actions:
+        env._physics.advance()
+        with questions:
+            env._conclude()
+        assert not questions.found
+    with questions:
+        torch.zeros(3).any().item()
+    assert questions.found == {"_local_scalar_dense"}  # it does see them
+    env.reset(seed=4)
+    env.restore(env.snapshot())
+    assert [tensor.data_ptr() for tensor in env.live_tensors()] == places
+
+
+def test_seeds_are_read_where_they_lie() -> None:
+    games, stream = torch.arange(7).unsqueeze(1), torch.arange(3)
+    for seed in (0, 5, 2**63 + 9):
+        expected = stream_hash_tensor(seed, games, 4, stream)
+        assert torch.equal(mix_keys(torch.tensor(stream_hash(seed)), games, 4, stream), expected)
+        assert torch.equal(mix_keys(stream_hash(seed), games, 4, stream), expected)
+
+
+@pytest.mark.parametrize("action", ["torque", "target", "delta"])
+def test_controls_are_those_of_the_host(action: str) -> None:
+    config = MimicConfig.model_validate({"action": action, "delta_deg": 60.0})
+    walker = make_walker(config)
+    controls = Controls(walker, normal_reference(walker), config)
+    actions, angles = 2.0 * torch.rand(2, 9, len(walker.joints)) - 1.0
+    expected = controls.of(actions.double().numpy(), angles.double().numpy())
+    found = DeviceControls(controls, torch.device("cpu")).of(actions, angles)
+    torch.testing.assert_close(found, torch.from_numpy(expected).float(), rtol=0.0, atol=1e-6)
+
+
+def test_room_for_constraints_is_what_a_walker_can_have() -> None:
+    # Eight spheres under the feet, four pyramid edges each, and the limits of 8 or 13 joints: 40 and 45 rows.
+    for kind in ("walker-8", "walker-13"):
+        assert constraint_sizes(make_walker(MimicConfig.model_validate({"walker": kind})).model) == (8, 48)
+
+
+def test_auto_is_mujoco_on_the_cpu() -> None:
+    assert isinstance(make("auto")._physics, MujocoPhysics)
+    assert make("auto").spec.device_types == ("cpu", "cuda")
+    assert make("mujoco").spec.device_types == ("cpu",)
+    with pytest.raises(DeviceError, match="lives on cpu"):
+        make_env("mimic", games_device="cuda", config={"physics": "mujoco"})
+    with pytest.raises(ConfigError, match="physics"):
+        make("bullet")
+
+
+def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mujoco_warp", None)
+    monkeypatch.delitem(sys.modules, "ludus.worlds.mimic.warp_physics")
+    with pytest.raises(MissingDependencyError, match=r"mujoco-warp.*mimic-gpu"):
+        make("warp")
+    asked = {"physics": "warp"}
+    assert not can_live_on("cpu", "mimic", asked)
+    with pytest.raises(MissingDependencyError, match="mujoco-warp"):
+        can_live_on("cpu", "mimic", asked, is_asked_for=True)
