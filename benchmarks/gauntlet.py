@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--per-family", type=int, default=1, help="members with other seeds of each habit")
     parser.add_argument("--sharpness", type=float, default=1.0, help="of members: what their logits are multiplied by")
     parser.add_argument("--num-envs", type=int, default=2048)
-    parser.add_argument("--set", nargs="*", default=[], help="settings of agents of the ceiling, as KEY=VALUE")
+    parser.add_argument("--set", nargs="*", default=[], help="settings of all trainings, as KEY=VALUE")
     parser.add_argument("--member-steps", type=int, default=60_000_000)
     parser.add_argument("--response-steps", type=int, default=40_000_000)
     parser.add_argument("--ceiling-steps", type=int, default=200_000_000)
@@ -295,7 +295,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         },
         league=league,
         checkpoints={"every_env_steps": total},
-        overrides=options["set"] if job.step in ("ceiling", "target") else (),
+        overrides=options["set"],
         **sections,
     )
     trained_s = round(time.monotonic() - started_s, 1)

@@ -15,6 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 from ludus.envs.world_parts import bench_of
 from ludus.training.components import Components
 from ludus.training.config import TrainConfig
+from ludus.training.resolve import set_up_device
 from ludus.training.run_folder import changed_config
 
 _WARM_UP = 4  # iterations: the first compile, the next record CUDA graphs
@@ -30,6 +31,7 @@ def main() -> None:
     parser.add_argument("--num-envs", type=int, help="instead of that of the case")
     parser.add_argument("--set", nargs="*", default=[], help="settings that replace those of the case, as KEY=VALUE")
     options = parser.parse_args()
+    set_up_device(options.device)  # as a run does
     cases = bench_of(options.world).learn[options.device.partition(":")[0]]
     for name in options.cases:
         games, policy, ppo = cases[name]

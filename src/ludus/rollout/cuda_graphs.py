@@ -1,6 +1,8 @@
 """CUDA graphs: work that was recorded once and is replayed without the host issuing its kernels one by one."""
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -23,7 +25,7 @@ def capture(work: Callable[[], None], changed: Sequence[Tensor]) -> torch.cuda.C
             work()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with _without_garbage_collection(), torch.cuda.graph(graph):
         work()
     for tensor, value in zip(changed, kept, strict=True):
         tensor.copy_(value)
@@ -42,10 +44,22 @@ def record(work: Callable[[], None], generators: Sequence[torch.Generator] = ())
     graph = torch.cuda.CUDAGraph()
     for generator in generators:
         graph.register_generator_state(generator)
-    torch.cuda.synchronize()
-    with torch.cuda.graph(graph):
+    with _without_garbage_collection(), torch.cuda.graph(graph):
         work()
     return graph
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Keep the collector from destroying an earlier graph meanwhile, which would spoil the recording."""
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class GraphedCall:

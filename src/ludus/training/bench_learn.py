@@ -15,6 +15,7 @@ from ludus.policies.policy import Policy
 from ludus.training.components import Components
 from ludus.training.config import TrainConfig
 from ludus.training.presets import load_run_config
+from ludus.training.resolve import set_up_device
 
 _PEER_GAMES = 8  # environments of Stable-Baselines3
 _SB3_SETTINGS = ("n_steps", "batch_size", "n_epochs")  # that have the same names there
@@ -92,6 +93,7 @@ def run_learn_bench(world: str, device: str, repeats: int, *, peers: bool) -> di
     report: dict[str, Any] = {"device": name, "threads": torch.get_num_threads()}
     if peers:
         report |= _against_peers(repeats)
+    set_up_device(device)  # as a run does
     flops = matrix_flops(device)
     report["matrix_product_flops"] = flops
     for name, case in bench_of(world).learn["cuda" if device.startswith("cuda") else "cpu"].items():
