@@ -130,6 +130,15 @@ results-gauntlet-triangle: $(READY) ## the same with a reaction time, guards and
 	  --work runs/gauntlet-triangle --out $(DATA)/gauntlet_triangle.json
 	$(TABLES) gauntlet-triangle
 
+results-gauntlet-predictable: $(READY) ## the same with predictable members and a better recipe for the agents; GPU, long
+	$(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps members exploiters exploiters \
+	  --sharpness 8 --lanes 12 --member-steps 40_000_000 --work runs/gauntlet-predictable --out /dev/null
+	$(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps ceiling specialists --kinds blind told \
+	  --lanes 9 --num-envs 8192 --ceiling-steps 150_000_000 --seeds 2 --work runs/gauntlet-predictable \
+	  --set policy.canonical=true policy.activation=relu ppo.n_steps=16 "ppo.learning_rate={kind: linear, start: 2.0e-3, end: 1.0e-4}" \
+	  --out $(DATA)/gauntlet_predictable.json
+	$(TABLES) gauntlet-predictable
+
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv
 	$(BIN)/python benchmarks/gymnasium_presets.py --seeds 3

@@ -71,6 +71,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "gauntlet:members": gauntlet.members,
     "gauntlet-triangle:ceiling": partial(gauntlet.ceiling, "gauntlet_triangle.json"),
     "gauntlet-triangle:room": gauntlet.room,
+    "gauntlet-predictable:ceiling": partial(gauntlet.ceiling, "gauntlet_predictable.json"),
+    "gauntlet-predictable:specialists": gauntlet.specialists,
     "browser": share.parity,
     "gymnasium-curves": learner.curves,
     "gymnasium-presets": learner.presets,

@@ -8,7 +8,11 @@ from benchmarks.tables.markdown import read_json, table
 from benchmarks.tables.strategy import spread
 
 _SHOWN = 8  # members of a long table
-_KINDS = {"blind": "sees the opponent alone", "oracle": "is told who the opponent is"}
+_KINDS = {
+    "blind": "sees the opponent alone",
+    "oracle": "is told who the opponent is",
+    "told": "is told who the opponent is, by FiLM",
+}
 
 
 def ceiling(file: str = "gauntlet.json") -> str:
@@ -17,6 +21,8 @@ def ceiling(file: str = "gauntlet.json") -> str:
     lines = []
     for kind, words in _KINDS.items():
         runs = [run for name, run in data["results"].items() if name.startswith(f"ceiling-{kind}-")]
+        if not runs:
+            continue
         means = [_means(run["wins"], data["seen"]) for run in runs]
         shown = [spread([mean[place] for mean in means]) for place in (0, 1)]
         seeds = ", ".join(f"{100 * mean[0]:.1f}" for mean in means)
@@ -64,6 +70,20 @@ def room() -> str:
     ]
     whole = [f"all {len(lines)}", f"{100 * _mean(line[1] for line in lines):.1f}", f"{100 * gains:+.1f}", ""]
     return table(["member", "blind agents win", "most that anyone wins", "who"], [*shown[:_SHOWN], whole])
+
+
+def specialists() -> str:
+    """Returns what the blind agent wins against single members, before and after it trained against each alone."""
+    results = read_json("gauntlet_predictable.json")["results"]
+    before = results["ceiling-blind-0"]["wins"]
+    alone = {
+        name: rate
+        for key, run in results.items()
+        if key.startswith("specialist-")
+        for name, rate in run["wins"].items()
+    }
+    lines = [[name, f"{100 * before[name]:.0f}", f"{100 * rate:.0f}"] for name, rate in sorted(alone.items())]
+    return table(["member", "blind agent wins", "after 40 M env steps against it alone"], lines)
 
 
 def _title(contender: str) -> str:
