@@ -1,15 +1,16 @@
 """`ludus train`, `ludus resume` and `ludus verify`."""
 
 import logging
+import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from ludus.cli.console import StatusLine, print_ok, print_warning
+from ludus.cli.console import StatusLine, print_ok, print_table, print_warning
 from ludus.cli.options import Callback, Loaded, Names, Plugin, RunFolder, latest_run, load_for_training, load_plugins
 from ludus.cli.watch import start_page
 from ludus.core.errors import ConfigError
@@ -33,6 +34,9 @@ def train(
     config: Annotated[Path | None, Option(help="Your own configuration file; it may extend a preset.")] = None,
     run_dir: Annotated[Path | None, Option(help="Run folder; a new one under runs/ by default.")] = None,
     seed: Annotated[int | None, Option(min=0, help="Seed; short for seed=N.")] = None,
+    seeds: Annotated[
+        int, Option(min=1, help="Train so many runs with consecutive seeds in turns, each in a folder of its own.")
+    ] = 1,
     device: Annotated[str | None, Option(help="Device; short for world.device=D.")] = None,
     game: Annotated[
         str | None,
@@ -61,6 +65,11 @@ def train(
     title = run_title(world, preset, config)
     make_folder = partial(new_run_folder, defaults.runs_folder or RUNS_FOLDER, title)
     user = defaults.name or ""
+    if seeds > 1:
+        if watch:
+            raise ConfigError("--seeds and --watch exclude each other; train, and open `ludus watch` beside it")
+        _run_seeds(settings, seeds, run_dir, make_folder, title=title, user=user, loaded=loaded, verbose=verbose)
+        return
     _run(settings, run_dir, make_folder, title=title, user=user, loaded=loaded, verbose=verbose, watch=watch)
 
 
@@ -174,6 +183,95 @@ def _run(
         steps = f"{outcome.counters.env_steps:,} env steps"
         print_ok(f"{steps}; the agent is in {folder}; try: ludus eval {folder}{loaded.plugins}")
     sys.exit(outcome.exit_code)
+
+
+def _run_seeds(
+    config: "TrainConfig",
+    count: int,
+    folder: Path | None,
+    make_folder: Callable[[], Path],
+    *,
+    title: str,
+    user: str,
+    loaded: Loaded,
+    verbose: bool,
+) -> None:
+    """Verify the settings, train one run per seed in turns, and print what they reached."""
+    from ludus.training.distributed import find_process
+    from ludus.training.loggers.run_log import held_warnings
+    from ludus.training.preflight import verify
+    from ludus.training.resolve import resolve
+    from ludus.training.run_folder import changed_config
+    from ludus.training.session import ended_by_signals, read_progress, training_turns
+    from ludus.training.summary import summarise
+    from ludus.training.together import train_together
+
+    if find_process().count > 1:
+        raise ConfigError("--seeds trains in one process, but this is one of several; leave torchrun or --seeds out")
+    if loaded.callbacks:
+        raise ConfigError("--seeds and --callback exclude each other: a callback belongs to one run; leave one out")
+    logging.getLogger("ludus").setLevel(logging.INFO)
+    numbers = range(config.seed, config.seed + count)
+    # The first one alone shows its progress: all are about equally far.
+    quiet = ["monitoring.console=off"]
+    settings = {
+        each: changed_config(config, [f"seed={each}", *(quiet if each > numbers[0] else [])]) for each in numbers
+    }
+    progress = {each: read_progress(settings[each], folder and folder / f"seed-{each}") for each in numbers}
+    left = [each for each in numbers if not progress[each].is_finished]
+    exit_code = 0
+    if left:
+        first, place = resolve(settings[left[0]]), folder and folder / f"seed-{left[0]}"
+        with ended_by_signals() as received:
+            with held_warnings() as warnings:
+                _check(verify(first, progress[left[0]].env_steps, place), verbose=verbose)
+            folder = folder or make_folder()
+            for line in summarise(first, folder, user, brief=not verbose):
+                print_ok(line)
+            turns = [
+                training_turns(
+                    settings[each],
+                    folder / f"seed-{each}",
+                    received,
+                    title=f"{title}-{each}",
+                    user=user,
+                    warnings=warnings,
+                )
+                for each in left
+            ]
+            outcomes = train_together(turns, first.device)
+        exit_code = max(outcome.exit_code for outcome in outcomes)
+        for each, outcome in zip(left, outcomes, strict=True):
+            if outcome.stop_reason:
+                print_warning(f"seed {each} ended at env step {outcome.counters.env_steps:,}: {outcome.stop_reason}")
+    assert folder is not None  # noqa: S101 - for the type checker: only a folder that is given can have finished runs
+    _print_seeds({each: folder / f"seed-{each}" for each in numbers})
+    if exit_code:
+        print_ok("repeat the command with the same --run-dir to resume all that are not finished")
+    sys.exit(exit_code)
+
+
+def _print_seeds(folders: Mapping[int, Path]) -> None:
+    """Print the last evaluation of each seed, and the mean with Student's interval over seeds."""
+    from ludus.core.intervals import mean_interval
+    from ludus.core.tables import read_table
+    from ludus.training.loggers.csv_logger import EVALUATION
+
+    scores = {seed: read_table(folder / EVALUATION).last("score") for seed, folder in folders.items()}
+    known = [score for score in scores.values() if math.isfinite(score)]
+    print_table(
+        ["seed", "score", "folder"],
+        [
+            [str(seed), f"{score:.3f}" if math.isfinite(score) else "-", str(folders[seed])]
+            for seed, score in scores.items()
+        ],
+    )
+    if len(known) > 1:
+        mean = mean_interval(known)
+        print_ok(
+            f"score over {len(known)} seeds: {mean.estimate:.3f} (95 % interval {mean.low:.3f} to {mean.high:.3f}); "
+            f"curves of all: ludus report {' '.join(map(str, folders.values()))}"
+        )
 
 
 def _check(checks: Iterator[str], *, verbose: bool) -> None:
