@@ -6,8 +6,8 @@ from tests.cli.conftest import Run
 
 SETTINGS = (
     "world.num_envs=8", "total_env_steps=320", "policy.net_arch={pi: [4], vf: [4]}", "ppo.n_steps=8",
-    "ppo.batch_size=64", "ppo.n_epochs=1", "opponents={cycle: 1}", "evaluation.opponents=[rock]", "evaluation.every_env_steps=320",
-    "evaluation.matches=8", "monitoring.tensorboard=false", "monitoring.curves=false",
+    "ppo.batch_size=64", "ppo.n_epochs=1", "opponents={cycle: 1}", "evaluation.opponents=[rock]",
+    "evaluation.every_env_steps=320", "evaluation.matches=8", "monitoring.tensorboard=false", "monitoring.curves=false",
 )  # fmt: skip
 
 
