@@ -1,11 +1,16 @@
 """Which seats of every game the learner plays: a team that is redrawn for every set of episodes, or all seats."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from ludus.core.errors import ConfigError
 from ludus.core.random import stream_hash_tensor
 from ludus.envs.base import BatchedEnv, EnvSpec
+
+if TYPE_CHECKING:
+    from ludus.envs.set_hashes import SetHashes
 
 _STREAM_TEAM = 0x5EA7  # keeps these draws apart from the world's own and from those of opponents
 
@@ -63,6 +68,7 @@ class TeamAssignment:
         names = [*(spec.side(group[0]) for group in by_size), ""]
         self.sides = tuple(names[place] for place in self._lists.tolist())
         self.episodes = torch.zeros_like(self.all_games)
+        self._kernels: dict[int, SetHashes] = {}
         self.learner = torch.zeros((env.num_envs, spec.seats), dtype=torch.bool, device=device)
         self._own, self._others = (_Places(seats, lists, self._lists) for seats in (members, ~members))
         self.learner_index, self.other_index = self._own.index, self._others.index
@@ -80,9 +86,21 @@ class TeamAssignment:
         self._others.put(games, choices, base)
 
     def hashes(self, games: Tensor, stream: int) -> Tensor:
-        """Return one random number of 32 bits for the present set of each of `games`, on the given stream."""
+        """Return one random number of 32 bits for the present set of each of `games`, on the given stream.
+
+        Those of all games on a CUDA device are overwritten by the next call for the same stream.
+        """
+        if games is self.all_games and games.is_cuda:
+            return self._kernel(stream)()[0]
         sets = self.episodes.index_select(0, games).div(self.best_of, rounding_mode="floor")
         return stream_hash_tensor(self._seed, self._first_game + games, sets, 0, stream)
+
+    def _kernel(self, stream: int) -> "SetHashes":
+        from ludus.envs.set_hashes import SetHashes  # Warp takes long to import, and the CPU does not need it
+
+        if stream not in self._kernels:
+            self._kernels[stream] = SetHashes(self._seed, self._first_game, self.episodes, self.best_of, (stream,))
+        return self._kernels[stream]
 
     def set_starts(self, ended: Tensor) -> Tensor:
         """Return `(games,)` bool: which of the games that `ended` `(games,)` begin a set with their present episode."""
