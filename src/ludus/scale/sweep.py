@@ -19,7 +19,7 @@ from typing import Any
 from ludus.core.errors import ConfigError
 from ludus.core.files import write_text_atomic
 from ludus.core.text import plain_text
-from ludus.scale.cluster import ray_session
+from ludus.scale.cluster import ray_session, require_ray
 from ludus.scale.config import SWEEP_FILE, SweepPlan
 from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import ERROR_FILE, FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target, read_error
@@ -57,6 +57,7 @@ def start_sweep(
         MissingDependencyError: Ray or Optuna is not installed.
         StoreError: The folder cannot be written.
     """
+    require_ray()
     check_target(folder, (SWEEP_FILE, RESULTS_FILE, TRIALS_FOLDER))
     with ray_session(address):
         write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
@@ -91,6 +92,7 @@ def resume_sweep(
     if _left(results) <= 0 or _left_s(results) <= 0.0:  # no need for Ray
         results.finish("" if _left(results) <= 0 else "sweep.max_hours is used up")
         return results
+    require_ray()
     with ray_session(address):
         write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
         return _run(results, plugins, listener)
