@@ -31,6 +31,7 @@ _Address = Annotated[
 def start(
     config: Annotated[str, Argument(help="World with a league among its presets, such as brawl; or your own file.")],
     overrides: Annotated[Names, Argument(help="Settings as key=value, such as population.evaluators=2.")] = None,
+    preset: Annotated[str | None, Option(help="League of the world: alphastar or debug.")] = None,
     out: Annotated[Path | None, Option(help="League folder; a new one under runs/leagues/ by default.")] = None,
     address: _Address = None,
     plugin: Plugin = None,
@@ -46,7 +47,7 @@ def start(
     from ludus.training.presets import run_title
     from ludus.training.run_folder import new_run_folder
 
-    file = find_league(config)
+    file = find_league(config, preset)
     plan = load_league(file, overrides or ())
     runs = read_user_defaults().runs_folder or RUNS_FOLDER
     folder = out or new_run_folder(runs / LEAGUES_FOLDER, run_title(plan.base.world.name, file=file))

@@ -195,22 +195,28 @@ class LeaguePlan:
         return LeaguePlan(read_config(_Section, [before, *layers]).population, self.base)
 
 
-def find_league(name: str) -> Path:
-    """Return the file of a league: a path, or the preset of a world such as `brawl`.
+def find_league(name: str, preset: str | None = None) -> Path:
+    """Return the file of a league: a path, or one of those of a world such as `brawl`.
+
+    Args:
+        name: Path of a file, or a world.
+        preset: Which one of the world's; `alphastar` if None.
 
     Raises:
-        ConfigError: There is neither.
-        UnknownNameError: There is no such world.
+        ConfigError: There is no such file, or the world has no leagues.
+        UnknownNameError: There is no such world, or it has no such league.
     """
     file = Path(name)
     if file.suffix in (".yaml", ".yml"):
+        if preset is not None:
+            raise ConfigError(f"both the file {file} and --preset {preset} are given; choose one")
         if not file.is_file():
             raise ConfigError(f"there is no file {file}; name a configuration of a league, or a world such as brawl")
         return file
     directory = PresetDirectory(find_world(name).package, PRESET_KIND)
-    if DEFAULT_PRESET not in directory.names():
-        raise ConfigError(f"{name} has no league among its presets; write one: see docs/howto/scale.md")
-    return directory.file(DEFAULT_PRESET)
+    if not directory.names():
+        raise ConfigError(f"{name} comes with no league; write a configuration of your own with a section population")
+    return directory.file(preset or DEFAULT_PRESET)
 
 
 def load_league(file: Path, overrides: Sequence[str] = ()) -> LeaguePlan:
