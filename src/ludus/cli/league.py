@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option, Typer
 
 from ludus.cli.console import print_json, print_ok, print_warning, show_table
-from ludus.cli.options import AsJson, Names, Plugin, load_plugins
+from ludus.cli.options import AsJson, Names, Plugin, load_plugins, plugin_paths
 from ludus.core.files import RUNS_FOLDER
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def start(
     runs = read_user_defaults().runs_folder or RUNS_FOLDER
     folder = out or new_run_folder(runs / LEAGUES_FOLDER, run_title(plan.base.world.name, file=file))
     _print_plan(plan, folder)
-    _end(start_league(plan, folder, address=address, plugins=_paths(plugin), listener=_tell), options)
+    _end(start_league(plan, folder, address=address, plugins=plugin_paths(plugin), listener=_tell), options)
 
 
 @league.command()
@@ -66,7 +66,7 @@ def resume(folder: _Folder, address: _Address = None, plugin: Plugin = None) -> 
     from ludus.scale.population import read_league
 
     _print_plan(read_league(folder), folder)
-    _end(resume_league(folder, address=address, plugins=_paths(plugin), listener=_tell), options)
+    _end(resume_league(folder, address=address, plugins=plugin_paths(plugin), listener=_tell), options)
 
 
 @league.command()
@@ -87,10 +87,6 @@ def scale(
 def show(folder: _Folder, json: AsJson = False) -> None:
     """Print the learners and members of a league, with ratings by the payoff table."""
     _show(folder, as_json=json)
-
-
-def _paths(plugin: Names) -> list[str]:
-    return [str(Path(each).resolve()) if Path(each).is_file() else each for each in plugin or ()]
 
 
 def _tell(level: str, text: str) -> None:

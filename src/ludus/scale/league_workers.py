@@ -191,7 +191,7 @@ class _Link(BaseCallback):
         self._reported = counters.env_steps // self._job.every_env_steps
         if counters.env_steps == 0:
             if self._job.initial is not None:
-                self.trainer.load_policy(_load(self._job.initial).policy.state())
+                self.trainer.load_policy(load_from_bytes(self._job.initial).policy.state())
             if self._job.begins:
                 self._report(0)
         else:
@@ -301,7 +301,7 @@ class LearnerWorker:
 
             for name, (env_steps, reference) in order.members.items():
                 if name not in self._states:
-                    self._states[name] = env_steps, _load(ray.get(reference)).policy.state()
+                    self._states[name] = env_steps, load_from_bytes(ray.get(reference)).policy.state()
             self._states = {name: self._states[name] for name in order.chances}
             link.take(self._states, order.chances)
         return Told(link.env_steps, reports.read(order.reported))
@@ -369,7 +369,7 @@ class EvaluatorWorker:
             for name in job.players:
                 policy = self._policies.pop(name, None)
                 if policy is None:
-                    agent = _load(ray.get(files[name]), self._device)
+                    agent = load_from_bytes(ray.get(files[name]), self._device)
                     agent.check_world(env.spec)
                     policy = agent.policy
                 self._policies[name] = policy  # the last used one last
@@ -387,7 +387,7 @@ def _fitting(config: TrainConfig) -> TrainConfig:
     return config.with_hyperparameters(config.method.fit(config.hyperparameters, config.policy, rows))
 
 
-def _load(content: bytes, device: str = "cpu") -> Agent:
+def load_from_bytes(content: bytes, device: str = "cpu") -> Agent:
     """Load an agent from the content of its file, every byte of which is checked."""
     with temporary_folder("ludus-agent-") as folder:
         file = folder / f"agent{EXPORT_SUFFIX}"
