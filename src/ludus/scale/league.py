@@ -158,7 +158,6 @@ class _LearnerActor:
         is_up: Whether it has ever answered.
         ends: `again` if the exploiter joins the league and begins again, `left` or `finished` if it shall leave.
         failures: Failures in a row without a report.
-        last: The newest report of its present generation.
     """
 
     record: LearnerRecord
@@ -171,7 +170,6 @@ class _LearnerActor:
     is_up: bool = False
     ends: Literal["", "again", "left", "finished"] = ""
     failures: int = 0
-    last: Report | None = None
 
 
 @dataclass(slots=True)
@@ -402,11 +400,12 @@ class _Head:
         name = snapshot_name(record.name, record.generation, report.number)
         matches = {(name, opponent): Record(*counts) for opponent, counts in report.matches.items()}
         self._folder.report(name, TRAINING, matches)
-        learner.last, learner.failures = report, 0
+        learner.failures = 0
         record.env_steps = max(record.env_steps, report.env_steps)
-        if record.role == "main":
+        has_won = not learner.ends and self._has_won(learner, report)
+        if record.role == "main" or has_won or self._is_late(record, report):
             self._join(record, report)
-        elif not learner.ends and self._has_won(learner, report):
+        if has_won:
             learner.ends = "again"
             learner.actor.stop.remote("it won often enough to join the league, and begins again")
         record.reported = report.number
@@ -420,6 +419,11 @@ class _Head:
         asked = learner.chances if learner.record.role == "league_exploiter" else self._newest_mains()
         matches = {name: Record(*counts) for name, counts in report.matches.items()}
         return isinstance(part, ExploiterRoleConfig) and has_won(matches, asked, part)
+
+    def _is_late(self, record: LearnerRecord, report: Report) -> bool:
+        """Return whether an exploiter has used up its time."""
+        part = self._plan.config.role(record.role)
+        return isinstance(part, ExploiterRoleConfig) and report.env_steps >= part.env_steps
 
     def _newest_mains(self) -> list[str]:
         return list({member.learner: member.name for member in self._folder.members if member.role == "main"}.values())
@@ -458,13 +462,11 @@ class _Head:
         self._changed = True
 
     def _begin_again(self, learner: _LearnerActor) -> None:
-        """Let an exploiter join the league, and begin again from the first weights."""
+        """Let an exploiter, whose last snapshot has joined the league, begin again from the first weights."""
         record = learner.record
-        if learner.last is not None:
-            self._join(record, learner.last)
         record.earlier_env_steps += record.env_steps
         record.generation, record.env_steps, record.reported = record.generation + 1, 0, -1
-        learner.last, record.state = None, "waiting"
+        learner.ends, record.state = "", "waiting"
         self._save("running")
 
     def _leave(self, learner: _LearnerActor, state: Literal["left", "finished"]) -> None:
@@ -484,8 +486,7 @@ class _Head:
     def _replace(self, learner: _LearnerActor, error: Exception) -> None:
         """Put a new process in the place of a learner's that was lost or failed."""
         record, text = learner.record, _say(error)
-        if self._learners.get(record.name) is not learner:
-            return
+        learner.training = learner.answer = None  # both end with the process
         learner.failures += 1
         is_lost = not isinstance(getattr(error, "cause", None), WorkerError)
         if learner.failures >= (_MOST_LOSSES if is_lost else _MOST_ERRORS):
@@ -500,7 +501,9 @@ class _Head:
             return
         record.replaced, self._changed = record.replaced + 1, True
         self._listener("warning", f"{record.name} is replaced and resumes its run: {text}")
-        learner.actor, learner.is_up, learner.answer = self._new_learner(), False, None
+        learner.actor, learner.is_up = self._new_learner(), False
+        if learner.ends == "again":
+            self._begin_again(learner)
         record.state = "waiting"
 
     # Evaluators
