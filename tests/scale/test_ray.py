@@ -313,7 +313,7 @@ def test_a_league_ends_when_its_main_agent_is_done(tmp_path: Path) -> None:
     again = resume_league(folder)  # nothing is left to do
     assert again.reason == ""
     assert [line for line in read_lines(folder) if line["id"].startswith("main-1")][-1]["id"] == mains[-1]
-    with pytest.raises(ConfigError, match="--resume"):
+    with pytest.raises(ConfigError, match="ludus league resume"):
         start_league(plan, folder)
 
 
@@ -380,18 +380,18 @@ def test_a_table_does_not_depend_on_who_plays_its_matches(tmp_path: Path) -> Non
         agents.append(str(tmp_path / f"run-{seed}"))
     entries = load_entries([*agents, "rock", "cycle"], world="duel")
     players = [each.player for each in entries.accepted]
-    schedule = MatchSchedule(entries.world, players, seed=3, max_envs=25)  # five batches of the round robin
+    schedule = MatchSchedule(entries.world, players, seed=3, max_envs=60)  # two batches of the round robin
     here = run_tournament(entries, schedule, matches=20, best_of=5)
     there = run_tournament(entries, spread_schedule(schedule), matches=20, best_of=5)
     assert json.dumps(here.as_json() | {"seconds": 0.0}) == json.dumps(there.as_json() | {"seconds": 0.0})
     assert sum(record.matches for record in here.records.values()) == 120
     agent = load_playable_agent(agents[0])
     (tmp_path / "suite.yaml").write_text(
-        f"matches: 20\nrows: [{{opponent: rock}}, {{opponent: {agents[1]}, noise: 0.5}}]\n"
+        f"matches: 20\nrows: [{{opponent: rock}}, {{opponent: {agents[1]}, noise: 0.5, matches: 10}}]\n"
     )
     with make_env("duel", 1) as env:
         suite = load_suite(tmp_path / "suite.yaml", env)
-    alone = run_benchmark(agent, suite, seed=3, max_envs=8)
-    spread = run_benchmark(agent, suite, seed=3, max_envs=8, play=spread_benchmark())
+    alone = run_benchmark(agent, suite, seed=3, max_envs=10)
+    spread = run_benchmark(agent, suite, seed=3, max_envs=10, play=spread_benchmark())
     assert json.dumps(alone.as_json() | {"seconds": 0.0}) == json.dumps(spread.as_json() | {"seconds": 0.0})
-    assert [row.numbers["win_rate"].matches for row in alone.rows] == [20, 20]
+    assert [row.numbers["win_rate"].matches for row in alone.rows] == [20, 10]

@@ -11,7 +11,7 @@ from ludus.cli.options import AsJson, Names, Plugin, load_plugins, plugin_paths
 from ludus.core.files import RUNS_FOLDER
 
 if TYPE_CHECKING:
-    from ludus.scale.league import LeagueResult
+    from ludus.scale.league_head import LeagueResult
     from ludus.scale.population import LeaguePlan
 
 LEAGUES_FOLDER = "leagues"  # beside runs, so that `runs/latest` stays a run

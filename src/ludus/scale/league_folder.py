@@ -13,8 +13,8 @@ before it wrote `state.json`, uses the same id, and nothing counts twice.
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -43,6 +43,7 @@ STATE_FILE, PAYOFFS_FILE = "state.json", "payoffs.jsonl"
 SNAPSHOTS_FOLDER, LEARNERS_FOLDER = "snapshots", "learners"
 TRAINING, EVALUATION = "training", "evaluation"  # where a report comes from
 _VERSION = 1
+_RATING_SHARE = 0.02  # of the head's time may be spent on ratings, which only people look at
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 Matches: TypeAlias = Mapping[tuple[str, str], Record]
@@ -110,10 +111,13 @@ class LeagueFolder:
         self.path = path
         self.session, self.earlier_s = 0, 0.0
         self.members: list[Member] = []
+        self._names: set[str] = set()
         self.learners: dict[str, LearnerRecord] = {}
         self.table = PayoffTable()
         self.evaluated: set[tuple[str, str]] = set()
         self._known: set[str] = set()  # ids of reports
+        self._ratings: dict[str, float] = {}
+        self._rate_again_s = 0.0
         make_folder(path / SNAPSHOTS_FOLDER)
         clean_temporaries(path)
         self._log = AppendLog(path / PAYOFFS_FILE)
@@ -135,6 +139,7 @@ class LeagueFolder:
         if wrong:
             raise FormatError(f"{self.path / STATE_FILE} names a member {wrong[0]!r}, which cannot be a file's name")
         self.members = [member for member in state.members if self.snapshot_file(member.name).is_file()]
+        self._names = {member.name for member in self.members}
 
     def close(self) -> None:
         """Close the files."""
@@ -158,10 +163,11 @@ class LeagueFolder:
 
     def add_member(self, member: Member, content: bytes) -> bool:
         """Write a snapshot and make it a member; return False if it is one already."""
-        if any(each.name == member.name for each in self.members):
+        if member.name in self._names:
             return False
         write_atomic(self.snapshot_file(member.name), content)
         self.members.append(member)
+        self._names.add(member.name)
         return True
 
     def report(self, report_id: str, source: str, matches: Matches) -> bool:
@@ -194,8 +200,7 @@ class LeagueFolder:
             wall_s: Wall time of this session.
             evaluators: How many evaluators are at work.
         """
-        names = [member.name for member in self.members]
-        ratings = self.table.ratings(names)
+        ratings = self._rate(must=state != "running")
         document: dict[str, JSON] = {
             "version": _VERSION,
             "world": plan.base.world.name,
@@ -207,9 +212,29 @@ class LeagueFolder:
             "matches": self.table.matches,
             "total_env_steps": plan.base.total_env_steps,
             "learners": [record.model_dump(mode="json") for record in self.learners.values()],
-            "members": [asdict(member) | {"rating": round(ratings[member.name], 1)} for member in self.members],
+            "members": [_describe(member, ratings.get(member.name, 0.0)) for member in self.members],
         }
-        write_text_atomic(self.path / STATE_FILE, json.dumps(document, indent=1) + "\n")
+        write_text_atomic(self.path / STATE_FILE, json.dumps(document) + "\n")
+
+    def _rate(self, *, must: bool) -> dict[str, float]:
+        """Return the ratings of members; with many of them they are computed now and then."""
+        started_s = time.monotonic()
+        if must or started_s >= self._rate_again_s:
+            self._ratings = self.table.ratings([member.name for member in self.members])
+            now_s = time.monotonic()
+            self._rate_again_s = now_s + (now_s - started_s) / _RATING_SHARE
+        return self._ratings
+
+
+def _describe(member: Member, rating: float) -> JSON:
+    """Return a member as JSON; `asdict` takes ten times as long, which counts with thousands of them."""
+    return {
+        "name": member.name,
+        "learner": member.learner,
+        "role": member.role,
+        "env_steps": member.env_steps,
+        "rating": round(rating, 1),
+    }
 
 
 def read_payoffs(path: Path) -> PayoffTable:

@@ -246,6 +246,7 @@ class LearnerWorker:
         self._link: _Link | None = None
         self._reports: ReportFolder | None = None
         self._stop_reason = ""
+        self._lock = threading.Lock()
         self._states: dict[str, tuple[int, Mapping[str, Any]]] = {}
 
     def train(self, job: LearnerJob, order: Order) -> str:
@@ -299,11 +300,12 @@ class LearnerWorker:
         if order.chances is not None:
             import ray
 
-            for name, (env_steps, reference) in order.members.items():
-                if name not in self._states:
-                    self._states[name] = env_steps, load_from_bytes(ray.get(reference)).policy.state()
-            self._states = {name: self._states[name] for name in order.chances}
-            link.take(self._states, order.chances)
+            with self._lock:  # the first order of a run is taken by another thread than those that follow
+                for name, (env_steps, reference) in order.members.items():
+                    if name not in self._states:
+                        self._states[name] = env_steps, load_from_bytes(ray.get(reference)).policy.state()
+                self._states = {name: self._states[name] for name in order.chances}
+                link.take(self._states, order.chances)
         return Told(link.env_steps, reports.read(order.reported))
 
     def stop(self, reason: str) -> None:

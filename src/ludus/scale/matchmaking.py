@@ -37,45 +37,52 @@ def snapshot_name(learner: str, generation: int, number: int) -> str:
 
 
 class PayoffTable:
-    """All matches of a league by pair of players, and the players in the order in which they first played."""
+    """All matches of a league by pair of players.
+
+    Attributes:
+        matches: Number of all matches.
+    """
 
     def __init__(self) -> None:
         """Begin empty."""
-        self._records: dict[tuple[str, str], Record] = {}
-        self._names: dict[str, None] = {}
+        self._records: dict[str, dict[str, Record]] = {}  # of each player against each opponent
+        self.matches = 0
 
     def add(self, first: str, second: str, record: Record) -> None:
         """Add matches from the side of the first player."""
-        self._names |= {first: None, second: None}
-        for pair, each in (((first, second), record), ((second, first), _swapped(record))):
-            self._records[pair] = self._records.get(pair, Record()).plus(each)
+        self.matches += record.matches
+        for one, two, each in ((first, second, record), (second, first, _swapped(record))):
+            own = self._records.setdefault(one, {})
+            own[two] = own.get(two, Record()).plus(each)
 
     def record(self, first: str, second: str) -> Record:
         """Return all matches of two players from the side of the first."""
-        return self._records.get((first, second), Record())
-
-    @property
-    def matches(self) -> int:
-        """Number of all matches."""
-        return sum(record.matches for record in self._records.values()) // 2
+        return self._records.get(first, {}).get(second, Record())
 
     def rows(self) -> list[tuple[str, str, int, int, int]]:
         """Return every pair once, with wins, draws and losses of the first, in the order of the players' names."""
-        return [(*pair, *record) for pair, record in sorted(self._records.items()) if pair[0] < pair[1]]
+        return [
+            (first, second, *record)
+            for first, others in sorted(self._records.items())
+            for second, record in sorted(others.items())
+            if first < second
+        ]
 
-    def recent(self, names: Sequence[str], opponent: str, window: int) -> Record:
-        """Return the newest matches of a learner against a player, at least `window` where there were as many.
+    def recent(self, names: Sequence[str], window: int) -> dict[str, Record]:
+        """Return a learner's newest matches against everyone, at least `window` each where there were as many.
+
+        Only those that it met are looked at, so that the time does not depend on the size of the league.
 
         Args:
             names: Names under which the learner played, the newest first.
-            opponent: The other player.
             window: How many matches are wanted.
         """
-        found = Record()
+        found: dict[str, Record] = {}
         for name in names:
-            found = found.plus(self.record(name, opponent))
-            if found.matches >= window:
-                break
+            for opponent, record in self._records.get(name, {}).items():
+                before = found.get(opponent, Record())
+                if before.matches < window:
+                    found[opponent] = before.plus(record)
         return found
 
     def ratings(self, names: Sequence[str]) -> dict[str, float]:
@@ -117,7 +124,8 @@ def assign(
         config: Of the league.
         offset: From 0 to 1, drawn evenly; it decides which of many members are live.
     """
-    scores = {each.name: table.recent(learner.played_as, each.name, config.window).score for each in members}
+    recent = table.recent(learner.played_as, config.window)
+    scores = {each.name: recent[each.name].score if each.name in recent else None for each in members}
     if learner.role == "main_exploiter":
         chances = _against_mains(members, scores, config)
     elif learner.role == "main":
