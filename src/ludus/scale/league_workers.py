@@ -139,10 +139,10 @@ class ReportFolder:
         return max((end for end in ends if end <= env_steps), default=0)
 
     def read(self, after: int) -> list[Report]:
-        """Return the reports from a number on, and delete the agents of those before."""
+        """Return the reports after a number, and delete the agents of those up to it, which were counted."""
         found = []
         for number in self.numbers():
-            if number <= after:
+            if number <= after or not self._agent(number).exists():
                 self._agent(number).unlink(missing_ok=True)
                 continue
             document = self._read(number)
