@@ -1,6 +1,7 @@
 """`ludus benchmark`: an agent in a suite of matches, against readiness tiers, and beside another agent if wanted."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,21 @@ from typer import Exit, Option
 
 from ludus.cli.completion import complete_agent
 from ludus.cli.console import ShareLine, echo, print_json, print_ok, print_table, print_verdict, show_table
-from ludus.cli.options import AgentName, AsJson, Deterministic, Device, Games, Plugin, Seed, load_agent_on, load_plugins
+from ludus.cli.options import (
+    Address,
+    AgentName,
+    AsJson,
+    Deterministic,
+    Device,
+    Games,
+    OnRay,
+    Plugin,
+    Seed,
+    check_address,
+    load_agent_on,
+    load_plugins,
+    plugin_paths,
+)
 from ludus.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,10 +58,13 @@ def benchmark(
     device: Device = "auto",
     games: Games = 4096,
     deterministic: Deterministic = False,
+    ray: OnRay = False,
+    address: Address = None,
     plugin: Plugin = None,
     json: AsJson = False,
 ) -> None:
     """Play an agent in a suite and print a verdict for every target, and the readiness tier that is reached."""
+    check_address(address, ray)
     load_plugins(plugin)
     from ludus.envs.registry import make_env
     from ludus.evaluation.benchmark import compare_benchmarks, run_benchmark
@@ -64,10 +82,16 @@ def benchmark(
         raise ConfigError(f"--require {require}: {file} has no such tier; valid: {', '.join(chosen.tiers) or 'none'}")
     played = []
     run = partial(run_benchmark, suite=chosen, matches=matches, seed=seed, deterministic=deterministic, max_envs=games)
-    for number, player in enumerate([loaded, *others]):
-        line = ShareLine("benchmark" if number == 0 else "benchmark of the other")
-        played.append(run(player, progress=line.tell))
-        line.close()
+    with ExitStack() as stack:
+        if ray:
+            from ludus.scale.spread import spread_benchmark, spreading
+
+            stack.enter_context(spreading(address, "ludus benchmark --ray"))
+            run = partial(run, play=spread_benchmark(plugin_paths(plugin)))
+        for number, player in enumerate([loaded, *others]):
+            line = ShareLine("benchmark" if number == 0 else "benchmark of the other")
+            played.append(run(player, progress=line.tell))
+            line.close()
     comparison = compare_benchmarks(played[0], played[1]) if against is not None else None
     if json:
         asked = {"agent": agent, "suite": suite, "file": str(file), "seed": seed, "device": place}

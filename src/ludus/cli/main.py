@@ -28,6 +28,7 @@ from ludus.cli.doctor import doctor
 from ludus.cli.envs import envs
 from ludus.cli.evaluate import evaluate
 from ludus.cli.export import export
+from ludus.cli.league import league
 from ludus.cli.play import play, replay
 from ludus.cli.ratings import ratings
 from ludus.cli.report import report
@@ -150,6 +151,7 @@ _add(
     "ludus sweep my_sweep.yaml sweep.trials=64 sweep.scheduler=pbt",
     "ludus sweep --resume runs/sweeps/latest            continue one that was stopped or killed",
 )
+app.add_typer(league, name="league", rich_help_panel=TRAIN)
 _add(verify, TRAIN)
 _add(
     speedrun,

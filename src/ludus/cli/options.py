@@ -30,6 +30,10 @@ RunFolder = Annotated[str | None, Argument(help="Run folder.", show_default="run
 Seed = Annotated[int, Option(min=0, help="Seed of all matches.")]
 Device = Annotated[str, Option(help="Device: auto, cpu, cuda or cuda:N.")]
 Games = Annotated[int, Option(min=1, help="Most games in one batch.")]
+OnRay = Annotated[
+    bool, Option("--ray", help="Spread the batches over workers on Ray; the results are those of one process.")
+]
+Address = Annotated[str | None, Option(help="With --ray: address of a Ray cluster; this machine alone by default.")]
 Deterministic = Annotated[
     bool, Option("--deterministic", help="Agents take their most likely action instead of drawing one.")
 ]
@@ -119,6 +123,17 @@ def load_plugins(plugins: list[str] | None, world: str = "") -> str:
     for plugin in named:
         load_plugin(plugin)
     return "".join(f" --plugin {shlex.quote(plugin)}" for plugin in named)
+
+
+def plugin_paths(plugins: list[str] | None) -> list[str]:
+    """Return plugins as other processes find them: files by their whole paths."""
+    return [str(Path(each).resolve()) if Path(each).is_file() else each for each in plugins or ()]
+
+
+def check_address(address: str | None, on_ray: bool) -> None:
+    """Raise ConfigError if an address is given to a command that does not use Ray."""
+    if address is not None and not on_ray:
+        raise ConfigError(f"--address {address} is that of a Ray cluster: add --ray, or leave it out")
 
 
 def _find_modules_here() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from ludus.cli.console import print_json, print_ok, print_warning, show_table
-from ludus.cli.options import AsJson, Names, Plugin, load_plugins
+from ludus.cli.options import AsJson, Names, Plugin, load_plugins, plugin_paths
 from ludus.core.errors import ConfigError
 from ludus.core.files import RUNS_FOLDER
 
@@ -41,7 +41,7 @@ def sweep(
 
     require_ray()  # before torch is imported
     options = load_plugins(plugin)
-    plugins = [str(Path(each).resolve()) if Path(each).is_file() else each for each in plugin or ()]
+    plugins = plugin_paths(plugin)
     words = [word for word in (config, *(overrides or ())) if word is not None]
     if resume is not None:
         if out is not None:

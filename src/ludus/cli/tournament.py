@@ -4,6 +4,7 @@ import csv
 import io
 import json as json_format
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,11 +12,25 @@ from typer import Argument, Option
 
 from ludus.cli.completion import complete_agent
 from ludus.cli.console import ShareLine, echo, print_json, print_ok, print_warning, show_table
-from ludus.cli.options import AsJson, Deterministic, Device, Games, Names, Plugin, Seed, load_plugins
+from ludus.cli.options import (
+    Address,
+    AsJson,
+    Deterministic,
+    Device,
+    Games,
+    Names,
+    OnRay,
+    Plugin,
+    Seed,
+    check_address,
+    load_plugins,
+    plugin_paths,
+)
 
 if TYPE_CHECKING:
     from ludus.evaluation.bracket import Bracket, Meeting
     from ludus.evaluation.entries import Entry
+    from ludus.evaluation.matches import MatchSchedule
     from ludus.evaluation.tournament import Tournament
 
 _MOST_CYCLES = 20  # that are printed; all of them are in --json
@@ -48,10 +63,13 @@ def tournament(
     device: Device = "auto",
     games: Games = 4096,
     deterministic: Deterministic = False,
+    ray: OnRay = False,
+    address: Address = None,
     plugin: Plugin = None,
     json: AsJson = False,
 ) -> None:
     """Play all against all and rate them; untrusted files are safe to load."""
+    check_address(address, ray)
     load_plugins(plugin, world or "")
     from ludus.evaluation.display import display_settings
     from ludus.evaluation.entries import load_entries
@@ -67,15 +85,19 @@ def tournament(
         print_warning(f"continuing with {len(entries.accepted)} players; {len(entries.rejected)} rejected")
     line, bracket_line = ShareLine("round robin"), ShareLine("elimination")
     playing = [each.player for each in entries.accepted]
-    played = run_tournament(
-        entries,
-        MatchSchedule(entries.world, playing, place, settings, seed, deterministic, games),
-        matches=matches,
-        best_of=best_of if elimination else None,
-        seeded_by_rating=seeding == "rating",
-        progress=line.tell,
-        bracket_progress=bracket_line.tell,
-    )
+    schedule = MatchSchedule(entries.world, playing, place, settings, seed, deterministic, games)
+    with ExitStack() as stack:
+        if ray:
+            schedule = _spread(stack, schedule, address, plugin)
+        played = run_tournament(
+            entries,
+            schedule,
+            matches=matches,
+            best_of=best_of if elimination else None,
+            seeded_by_rating=seeding == "rating",
+            progress=line.tell,
+            bracket_progress=bracket_line.tell,
+        )
     line.close()
     bracket_line.close()
     document = {"seed": seed, "deterministic": deterministic, "device": place, "matches": matches} | played.as_json()
@@ -89,6 +111,14 @@ def tournament(
         _write(played, json_format.dumps(document, indent=2), out)
         if not json:
             print_ok(f"written to {out}")
+
+
+def _spread(stack: ExitStack, schedule: "MatchSchedule", address: str | None, plugin: Names) -> "MatchSchedule":
+    """Open Ray, and return a schedule that plays the same matches there."""
+    from ludus.scale.spread import spread_schedule, spreading
+
+    stack.enter_context(spreading(address, "ludus tournament --ray"))
+    return spread_schedule(schedule, plugin_paths(plugin))
 
 
 def _write(played: "Tournament", document: str, folder: Path) -> None:

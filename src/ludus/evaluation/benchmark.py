@@ -5,9 +5,10 @@ Rows with the same perturbation and number of matches share their batches.
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ludus.envs.base import BatchedEnv
@@ -15,8 +16,16 @@ from ludus.envs.registry import make_env
 from ludus.envs.world_parts import merge_settings, metrics_of, scenarios_of
 from ludus.evaluation.evaluate import PolicyEvaluator
 from ludus.evaluation.matches import MAX_ENVS, Progress
-from ludus.evaluation.players import Perturbation, find_player
-from ludus.evaluation.results import Difference, Estimate, compare, estimates, mean_over_rows
+from ludus.evaluation.players import Perturbation, Player, find_player
+from ludus.evaluation.results import (
+    Difference,
+    Estimate,
+    MatchResults,
+    compare,
+    concatenate,
+    estimates,
+    mean_over_rows,
+)
 from ludus.evaluation.suite import Suite, SuiteRow
 from ludus.policies.agent import Agent
 
@@ -322,6 +331,7 @@ def run_benchmark(
     deterministic: bool = False,
     max_envs: int = MAX_ENVS,
     progress: Progress = lambda _: None,
+    play: "PlayBatches | None" = None,
 ) -> Benchmark:
     """Play a suite; equal seeds give equal numbers on the CPU.
 
@@ -333,6 +343,7 @@ def run_benchmark(
         deterministic: Whether agents take the most likely action even if the suite does not ask for it.
         max_envs: Largest batch.
         progress: Called with the fraction that is done.
+        play: Plays the batches of the suite elsewhere, with the same results; None plays them in this process.
 
     Raises:
         StateError: The agent does not fit the current version of the world.
@@ -342,14 +353,17 @@ def run_benchmark(
         agent.check_world(env.spec)
         rows, most = suite.rows or _every_row(env), min(max_envs, env.spec.max_envs or max_envs)
     parts = _group(rows, suite.matches, matches)
+    sizes = [part.matches * len(part.rows) for part in parts]
+    batches = [
+        SuiteBatch(part, number, seed, min(size, most), deterministic or suite.deterministic)
+        for part, size in zip(parts, sizes, strict=True)
+        for number in range(math.ceil(size / min(size, most)))
+    ]
+    played = (play or play_batches)(agent, batches, progress)
     found: dict[int, RowResult] = {}
-    done, total = 0, sum(part.matches * len(part.rows) for part in parts)
     for part in parts:
-        size = part.matches * len(part.rows)
-        report = partial(_report, progress, done / total, size / total)
-        results = _play(agent, part, seed, min(size, most), report, deterministic=deterministic or suite.deterministic)
-        found |= dict(zip(part.rows, results, strict=True))
-        done += size
+        own = [results for batch, results in zip(batches, played, strict=True) if batch.part is part]
+        found |= dict(zip(part.rows, _row_results(agent, part, concatenate(own)), strict=True))
     in_order = tuple(found[index] for index in range(len(rows)))
     readiness = judge(suite, [(result.row, result.numbers) for result in in_order])
     population = Population.of(in_order) if suite.population else None
@@ -378,7 +392,7 @@ def compare_benchmarks(first: Benchmark, second: Benchmark, confidence: float = 
     return Comparison(tuple(rows), overall)
 
 
-class _Part(NamedTuple):
+class SuitePart(NamedTuple):
     """Rows that share their batches, by their index in the suite."""
 
     rows: Mapping[int, SuiteRow]
@@ -387,36 +401,79 @@ class _Part(NamedTuple):
     scenario: str | None
 
 
-def _group(rows: Sequence[SuiteRow], usual: int, fixed: int | None) -> list[_Part]:
+class SuiteBatch(NamedTuple):
+    """One batch of a part of a suite.
+
+    Attributes:
+        part: The part.
+        number: Number of the batch within the part.
+        seed: Seed of the whole benchmark.
+        games: Games of a batch.
+        deterministic: Whether agents take the most likely action.
+    """
+
+    part: SuitePart
+    number: int
+    seed: int
+    games: int
+    deterministic: bool
+
+
+PlayBatches: TypeAlias = Callable[[Agent, Sequence[SuiteBatch], Progress], Sequence[MatchResults]]
+"""Plays batches of a suite with an agent, and returns the matches of each."""
+
+
+def _group(rows: Sequence[SuiteRow], usual: int, fixed: int | None) -> list[SuitePart]:
     groups: dict[tuple[int, Perturbation, str | None], dict[int, SuiteRow]] = {}
     for index, row in enumerate(rows):
         matches = fixed or row.matches or usual
         groups.setdefault((matches, row.perturbation, row.scenario), {})[index] = row
-    return [_Part(some, *key) for key, some in groups.items()]
+    return [SuitePart(some, *key) for key, some in groups.items()]
 
 
-def _play(
-    agent: Agent, part: _Part, seed: int, games: int, progress: Progress, *, deterministic: bool
-) -> list[RowResult]:
-    world = agent.spec.id
-    settings = (
-        agent.settings if part.scenario is None else merge_settings(agent.settings, scenarios_of(world)[part.scenario])
-    )
-    with make_env(world, games, agent.device, seed=seed, config=settings or None) as env:
-        rows = tuple(part.rows.values())
-        opponents = [find_player(row.opponent, env) for row in rows if row.opponent is not None]
-        evaluator = PolicyEvaluator(
-            env,
-            opponents,
-            matches=part.matches,
-            seed=seed,
-            deterministic=deterministic,
-            perturbation=part.perturbation,
-        )
-        played = evaluator.play_matches(agent.policy, progress=progress)
-        episode_metrics, rate_hz = metrics_of(world), env.spec.rate_hz
+def play_batches(
+    agent: Agent,
+    batches: Sequence[SuiteBatch],
+    progress: Progress = lambda _: None,
+    find: Callable[[str, BatchedEnv], Player] = find_player,
+) -> list[MatchResults]:
+    """Play batches of a suite in this process; those of a part that follow each other use the same games.
+
+    Args:
+        agent: The agent, on the device of the games.
+        batches: The batches.
+        progress: Called with the fraction that is done.
+        find: Finds an opponent by its name.
+    """
+    world, played = agent.spec.id, list[MatchResults]()
+    weights = [batch.games for batch in batches]
+    for _, group in groupby(batches, key=lambda batch: id(batch.part)):
+        same = list(group)
+        part, seed, games = same[0].part, same[0].seed, same[0].games
+        own = scenarios_of(world)[part.scenario] if part.scenario is not None else None
+        settings = agent.settings if own is None else merge_settings(agent.settings, own)
+        with make_env(world, games, agent.device, seed=seed, config=settings or None) as env:
+            opponents = [find(row.opponent, env) for row in part.rows.values() if row.opponent is not None]
+            evaluator = PolicyEvaluator(
+                env,
+                opponents,
+                matches=part.matches,
+                seed=seed,
+                deterministic=same[0].deterministic,
+                perturbation=part.perturbation,
+            )
+            before, size = sum(weights[: len(played)]) / sum(weights), sum(batch.games for batch in same) / sum(weights)
+            report = partial(_report, progress, before, size)
+            found = evaluator.play_batches(agent.policy, [batch.number for batch in same], progress=report)
+            played += [concatenate(results) for results in found]
+    return played
+
+
+def _row_results(agent: Agent, part: SuitePart, played: MatchResults) -> list[RowResult]:
+    episode_metrics, rate_hz = metrics_of(agent.spec.id), agent.spec.rate_hz
     return [
-        RowResult(row, estimates(played.against(index), episode_metrics, rate_hz)) for index, row in enumerate(rows)
+        RowResult(row, estimates(played.against(index), episode_metrics, rate_hz))
+        for index, row in enumerate(part.rows.values())
     ]
 
 

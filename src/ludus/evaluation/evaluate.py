@@ -345,11 +345,26 @@ class PolicyEvaluator:
 
         Row i of all of them is of the same set.
         """
-        batches = math.ceil(len(self._names) * self._sets / self._env.num_envs)
-        played = [
-            self._play_batch(policy, batch, partial_progress(progress, batch, batches)) for batch in range(batches)
-        ]
+        played = self.play_batches(policy, range(self.batches), progress=progress)
         return [concatenate(parts) for parts in zip(*played, strict=True)]
+
+    @property
+    def batches(self) -> int:
+        """Number of batches in which all matches are played."""
+        return math.ceil(len(self._names) * self._sets / self._env.num_envs)
+
+    def play_batches(
+        self, policy: Policy, numbers: Sequence[int], *, progress: Progress = lambda _: None
+    ) -> list[list[MatchResults]]:
+        """Play some batches; each has its own seeds, so that it does not matter where and in which order.
+
+        Returns:
+            For each batch the matches by their number within the set.
+        """
+        return [
+            self._play_batch(policy, number, partial_progress(progress, place, len(numbers)))
+            for place, number in enumerate(numbers)
+        ]
 
     def _play_batch(self, policy: Policy, batch: int, progress: Progress) -> list[MatchResults]:
         env = self._env

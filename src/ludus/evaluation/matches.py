@@ -182,17 +182,33 @@ class MatchSchedule:
         total = len(pairs) * matches
         if total == 0:
             return []
-        seed = stream_hash(self.seed, round_number, _STREAM_GAMES)
-        with make_env(self.world, min(total, self.max_envs), self.device, seed=seed, config=self.config) as env:
-            check_two_sides(env.spec)
-            batches = math.ceil(total / env.num_envs)
-            both = [
-                self._play_batch(env, pairs, matches, batch, seed, partial_progress(progress, batch, batches))
-                for batch in range(batches)
-            ]
+        batches = range(math.ceil(total / min(total, self.max_envs)))
+        both = self.play_batches(pairs, matches, batches, round_number=round_number, progress=progress)
         won, lost = (torch.cat(parts)[:total].view(len(pairs), matches) for parts in zip(*both, strict=True))
         counts = torch.stack([won.sum(1), (~won & ~lost).sum(1), lost.sum(1)], dim=1).tolist()
         return [Record(*row) for row in counts]
+
+    def play_batches(
+        self,
+        pairs: Sequence[tuple[int, int]],
+        matches: int,
+        numbers: Sequence[int],
+        *,
+        round_number: int = 0,
+        progress: Progress = lambda _: None,
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Play some of the batches of `play`; each has its own seeds, so that it does not matter where.
+
+        Returns:
+            For each batch `(games,)` bool twice, on the host: whether the first of the pair won, and whether it lost.
+        """
+        seed, games = stream_hash(self.seed, round_number, _STREAM_GAMES), min(len(pairs) * matches, self.max_envs)
+        with make_env(self.world, games, self.device, seed=seed, config=self.config) as env:
+            check_two_sides(env.spec)
+            return [
+                self._play_batch(env, pairs, matches, number, seed, partial_progress(progress, place, len(numbers)))
+                for place, number in enumerate(numbers)
+            ]
 
     def _play_batch(
         self,

@@ -162,6 +162,8 @@ class AgentPlayer:
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
         """Write the policy's actions; see `Actor.act`."""
+        if not len(self._index):  # all of its games are over
+            return
         if first:
             self._memory, self._noise = self._policy.initial(len(self._index)), None
         rows = {name: tensor.flatten(0, 1).index_select(0, self._index) for name, tensor in observations.items()}

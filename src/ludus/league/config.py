@@ -35,7 +35,8 @@ class LeagueConfig(_Frozen):
         keep: Number of snapshots to keep; the oldest are removed first, never the newest or one that is playing.
         add: Whether every snapshot joins (`all`), or only one that is better than the newest before it (`better`).
         sampler: Which snapshots play: the newest (`latest`), all alike (`uniform`), mostly the newest few (`recent`),
-            by the learner's win rate against them (`pfsp`), or those rated near the learner (`rating`).
+            by the learner's win rate against them (`pfsp`), those rated near the learner (`rating`), or whatever a
+            callback assigns (`assigned`; see `Trainer.assign_opponents`).
         recent_share: For `recent`, the share of the newest `recent_window` snapshots; older ones share the rest.
         recent_window: For `recent`, how many snapshots count as the newest.
         pfsp_weighting: For `pfsp` with win rate p: `hard` weights by (1 - p) ** pfsp_power, favoring those that beat
@@ -54,7 +55,7 @@ class LeagueConfig(_Frozen):
     snapshot_every_env_steps: int = Field(default=50_000, ge=1, le=MAX_ENV_STEPS)
     keep: int = Field(default=200, ge=2, le=_MOST_SNAPSHOTS)
     add: Literal["all", "better"] = "all"
-    sampler: Literal["latest", "uniform", "recent", "pfsp", "rating"] = "recent"
+    sampler: Literal["latest", "uniform", "recent", "pfsp", "rating", "assigned"] = "recent"
     recent_share: float = Field(default=0.99, ge=0.0, le=1.0)
     recent_window: int = Field(default=10, ge=1, le=_MOST_SNAPSHOTS)
     pfsp_weighting: Literal["hard", "even"] = "hard"

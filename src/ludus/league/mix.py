@@ -157,7 +157,7 @@ class OpponentMix:
         for name in weights:
             if name not in known:
                 raise UnknownNameError("opponent", name, (*known, MIRROR_KIND))
-        _check_weights(weights)
+        check_weights(weights)
         shares = torch.tensor([weights.get(name, 0.0) for name in (*self._fixed, SELF_KIND)], dtype=torch.float64)
         if not shares.sum() > 0.0:
             raise ConfigError(f"no opponent has a weight above 0: {dict(weights)}; give at least one")
@@ -166,11 +166,13 @@ class OpponentMix:
     def refresh(self, payoffs: Payoffs, generation: int) -> None:
         """Give every snapshot its chance by the config's sampler, and let some of many be live.
 
+        Chances that were assigned stay as they are.
+
         Args:
             payoffs: How the learner fared.
             generation: While it stays the same, about the same snapshots are live.
         """
-        if self._pool is None or self._pool.is_empty:
+        if self._pool is None or self._pool.is_empty or self._config.sampler == "assigned":
             return
         snapshots = self._pool.snapshots
         ratings = bradley_terry(*payoffs.matrix()) if self._config.sampler == "rating" else {}
@@ -184,6 +186,15 @@ class OpponentMix:
         self._chances.zero_()
         for snapshot, chance in zip(snapshots, thin_out(chances, self._live, offset), strict=True):
             self._chances[snapshot.slot] = float(chance)
+
+    def assign(self, chances: Mapping[str, float]) -> None:
+        """Take the chance of each snapshot by name; those not named get none."""
+        self._chances.zero_()
+        for snapshot in self._pool.snapshots if self._pool is not None else ():
+            self._chances[snapshot.slot] = chances.get(snapshot.name, 0.0)
+        total = self._chances.sum()
+        if total > 0.0:
+            self._chances /= total
 
     def clear(self, slot: int) -> None:
         """Take the chance from a slot whose snapshot left or came."""
@@ -236,7 +247,7 @@ def mirrored_games(weights: Mapping[str, float], games: int) -> int:
     Raises:
         ConfigError: The weights are no shares, or there is but one game for both.
     """
-    _check_weights(weights)
+    check_weights(weights)
     mirror = weights.get(MIRROR_KIND, 0.0)
     others = sum(weight for name, weight in weights.items() if name != MIRROR_KIND)
     if mirror == 0.0 or others == 0.0:
@@ -246,7 +257,8 @@ def mirrored_games(weights: Mapping[str, float], games: int) -> int:
     return min(max(round(games * mirror / (mirror + others)), 1), games - 1)
 
 
-def _check_weights(weights: Mapping[str, float]) -> None:
+def check_weights(weights: Mapping[str, float]) -> None:
+    """Raise ConfigError unless all weights are finite numbers from 0 on."""
     for name, weight in weights.items():
         if not 0.0 <= weight < math.inf:
             raise ConfigError(f"opponent {name!r} has weight {weight}; use a number from 0 on")

@@ -16,7 +16,7 @@ from ludus.envs.bot_roster import BotRoster
 from ludus.envs.revealed import RevealedEnv
 from ludus.league.agents import AgentOpponents
 from ludus.league.config import LeagueConfig
-from ludus.league.mix import OpponentMix, mirrored_games
+from ludus.league.mix import OpponentMix, check_weights, mirrored_games
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND, Payoffs
 from ludus.league.seating import TeamAssignment
 from ludus.league.snapshots import LeagueState, Snapshot, SnapshotOpponents, SnapshotPool
@@ -277,12 +277,43 @@ class LeagueOpponents:
         self._mix.refresh(payoffs, int(self.episodes.sum()) // (self.episodes.numel() * self.best_of))
         self._cut()
 
+    def assign(self, chances: Mapping[str, float]) -> None:
+        """Give every snapshot the chance that someone else decided on, for episodes that start from now on.
+
+        Those not named get none; if none has one, the newest plays.
+
+        Raises:
+            ConfigError: The config's sampler is another one than `assigned`, or a chance is no share.
+            UnknownNameError: There is no such snapshot.
+        """
+        if self._config.sampler != "assigned" or self.pool is None:
+            raise ConfigError(
+                f"chances cannot be assigned: league.sampler is {self._config.sampler!r} and the opponents are "
+                f"{', '.join(self.names)}; use 'assigned', and {SELF_KIND!r} among the opponents"
+            )
+        check_weights(chances)
+        for name in chances:
+            self.pool.find(name)
+        self._mix.assign(chances)
+        self._cut()
+
+    def retire(self, keep: Collection[str]) -> int:
+        """Remove the snapshots that are neither to be kept nor playing, and return how many more there is room for."""
+        if self.pool is None:
+            return 0
+        kept = self.playing() | {*keep}
+        for snapshot in self.pool.snapshots:
+            if snapshot.name not in kept:
+                self._mix.clear(self.pool.remove(snapshot.name).slot)
+        return self.pool.stacked.slots - len(self.pool.snapshots)
+
     def wants_snapshot(self, payoffs: Payoffs) -> bool:
         """Return whether the learner may become a snapshot now.
 
-        Where only better ones do, it must have won more than it lost against the newest, or not have met it.
+        Where only better ones do, it must have won more than it lost against the newest, or not have met it. Where
+        opponents are assigned, never.
         """
-        if self.pool is None:
+        if self.pool is None or self._config.sampler == "assigned":
             return False
         if self._config.add == "all" or self.pool.is_empty:
             return True

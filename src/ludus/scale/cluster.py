@@ -5,10 +5,11 @@ listens on 127.0.0.1 alone, asks for a token (Ray's default), has its files in a
 """
 
 import logging
+import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 
@@ -33,25 +34,29 @@ _OBJECT_STORE_BYTES = 80_000_000  # runs exchange files, not objects; Ray wants 
 _LOGGERS = ("ray", "ray.tune", "ray.train")
 
 
-def require_ray() -> None:
-    """Raise MissingDependencyError if Ray or Optuna is not installed."""
-    for library in ("ray", "optuna"):
+def require_ray(what: str = "ludus sweep", *, libraries: Sequence[str] = ("ray", "optuna")) -> None:
+    """Raise MissingDependencyError if Ray, or another library that a command needs with it, is not installed."""
+    for library in libraries:
         if find_spec(library) is None:
-            raise MissingDependencyError(library, "scale", "ludus sweep")
+            raise MissingDependencyError(library, "scale", what)
 
 
 @contextmanager
-def ray_session(address: str | None = None) -> Iterator[None]:
+def ray_session(address: str | None = None, *, min_cpus: float = 0.0) -> Iterator[None]:
     """Connect to a cluster, or start one of this machine's own for as long as the context is open.
 
     A session that is open already is used, and left open.
 
+    Args:
+        address: Address of a cluster; None starts one.
+        min_cpus: Cores that a cluster of our own has at least: more processes than the machine has cores share them.
+
     Raises:
-        MissingDependencyError: Ray or Optuna is not installed.
+        MissingDependencyError: Ray is not installed.
         ConfigError: The cluster cannot be reached.
         UnsupportedError: A cluster of our own would listen on more than loopback.
     """
-    require_ray()
+    require_ray(libraries=("ray",))
     for name, value in (_SETTINGS if address else _SETTINGS | _LOOPBACK).items():
         os.environ.setdefault(name, value)
     import ray
@@ -67,18 +72,18 @@ def ray_session(address: str | None = None) -> Iterator[None]:
         if address is not None:
             _connect(address)
         else:
-            _start(folder)
+            _start(folder, math.ceil(min_cpus) if min_cpus > (os.cpu_count() or 1) else None)
         yield
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(folder: str) -> None:
+def _start(folder: str, cpus: int | None) -> None:
     import ray
 
     started = ray.init(
-        address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+        address="local", num_cpus=cpus, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
         object_store_memory=_OBJECT_STORE_BYTES, _temp_dir=folder,
     )  # fmt: skip
     listens_at = started.address_info["node_ip_address"]

@@ -218,13 +218,15 @@ class SweepResults:
 def read_results(plan: SweepPlan, folder: Path) -> SweepResults:
     """Read the results of a sweep that was begun; none if it was killed before the first trial.
 
+    A trial that had begun when the sweep was killed, but was not in the file yet, waits.
+
     Raises:
         FormatError: The file is damaged.
     """
     path = folder / RESULTS_FILE
-    if not path.is_file():
-        return SweepResults(plan, folder)
-    document = read_json_object(path, limit=MAX_DOCUMENT_BYTES)
+    document: dict[str, Any] = {"version": _VERSION, "trials": []}
+    if path.is_file():
+        document = read_json_object(path, limit=MAX_DOCUMENT_BYTES)
     try:
         found = _ResultsFile.model_validate(document)
     except ValidationError as error:
@@ -235,7 +237,12 @@ def read_results(plan: SweepPlan, folder: Path) -> SweepResults:
             record.values = read_trial(folder, record.name).get("values", record.values)
         if record.number != place or set(record.values) != names:
             raise FormatError(f"{path} cannot be used: trial {place} is missing, or is not of this sweep's keys")
-    return SweepResults(plan, folder, {record.number: record for record in found.trials}, earlier_s=found.wall_s)
+    results = SweepResults(plan, folder, {record.number: record for record in found.trials}, earlier_s=found.wall_s)
+    while values := read_trial(folder, TrialRecord(number=len(results.trials) + 1, values={}).name).get("values"):
+        if set(values) != names:
+            break
+        results.add(values)
+    return results
 
 
 def importance_of(results: SweepResults) -> JSON:

@@ -307,10 +307,8 @@ def _train_once(config: TrainConfig, folder: Path, limits: _Limits, *, title: st
     return outcome.stop_reason
 
 
-def check_target(folder: Path, names: Sequence[str]) -> None:
-    """Raise ConfigError if a folder for a new sweep holds something already."""
+def check_target(folder: Path, names: Sequence[str], advice: str = "continue it with --resume") -> None:
+    """Raise ConfigError if a folder for something new holds something already."""
     taken = [name for name in names if (folder / name).exists()]
     if taken:
-        raise ConfigError(
-            f"{folder} has {', '.join(taken)} already; continue it with --resume, or choose another folder"
-        )
+        raise ConfigError(f"{folder} has {', '.join(taken)} already; {advice}, or choose another folder")

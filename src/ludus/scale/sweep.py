@@ -17,9 +17,9 @@ from types import FrameType
 from typing import Any
 
 from ludus.core.errors import ConfigError
-from ludus.core.files import write_text_atomic
+from ludus.core.files import remove_folder, write_text_atomic
 from ludus.core.text import plain_text
-from ludus.scale.cluster import ray_session
+from ludus.scale.cluster import ray_session, require_ray
 from ludus.scale.config import SWEEP_FILE, SweepPlan
 from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import ERROR_FILE, FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target, read_error
@@ -57,6 +57,7 @@ def start_sweep(
         MissingDependencyError: Ray or Optuna is not installed.
         StoreError: The folder cannot be written.
     """
+    require_ray()
     check_target(folder, (SWEEP_FILE, RESULTS_FILE, TRIALS_FOLDER))
     with ray_session(address):
         write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
@@ -86,11 +87,18 @@ def resume_sweep(
         FormatError: `results.json` is damaged.
     """
     results = read_results(plan, folder)
+    known = {record.name for record in results.trials.values()}
+    for orphan in (folder / TRIALS_FOLDER).glob(
+        "trial-*"
+    ):  # begun after a trial that had not begun, and so in no order
+        if orphan.name not in known:
+            remove_folder(orphan)
     for record in results.in_state("running", *(("failed",) if retry_failed else ())):
         record.state, record.reason = "waiting", ""
     if _left(results) <= 0 or _left_s(results) <= 0.0:  # no need for Ray
         results.finish("" if _left(results) <= 0 else "sweep.max_hours is used up")
         return results
+    require_ray()
     with ray_session(address):
         write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
         return _run(results, plugins, listener)
@@ -166,9 +174,10 @@ def _resources(plan: SweepPlan) -> dict[str, float]:
     if gpus is None:
         gpus = 1.0 if total.get("GPU", 0.0) >= 1.0 and plan.base.world.device != "cpu" else 0.0
     cpus = config.cpus_per_trial
-    if config.is_population and config.max_concurrent is not None:  # all of a population are alive: Tune sets no limit
-        cpus = max(cpus, total.get("CPU", 0.0) / config.max_concurrent)
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if config.is_population and config.max_concurrent is not None:  # all of a population are alive: Tune sets no limit
+        share = total.get("CPU", 0.0) / config.max_concurrent
+        cpus = max(cpus, min(share, max(machine.get("CPU", 0.0) for machine in machines)))
     for kind, asked in (("CPU", cpus), ("GPU", gpus)):
         most = max(machine.get(kind, 0.0) for machine in machines)
         if asked > most:

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 from torch import Tensor
 
 from ludus.algorithms.learner import Fault
-from ludus.core.errors import NotFiniteError, StoreError, UnsupportedError
+from ludus.core.errors import ConfigError, NotFiniteError, StoreError, UnsupportedError
 from ludus.envs.base import StepResult
 from ludus.envs.world_parts import metrics_of
 from ludus.rollout.episodes import Episodes
@@ -203,6 +203,51 @@ class Trainer:
         """Ask the run to end after the present iteration with the checkpoint `interrupted`; signals may call it."""
         self.stop_reason = self.stop_reason or reason
         self._stopping = True
+
+    def load_policy(self, state: Mapping[str, Tensor]) -> None:
+        """Begin with the weights of an agent; for callbacks, at the start of training.
+
+        Raises:
+            StateError: They are those of another architecture.
+        """
+        self.components.policy.load_state(state)
+        self._finite = self._state()
+
+    def assign_opponents(
+        self, snapshots: Mapping[str, tuple[int, Mapping[str, Tensor]]], chances: Mapping[str, float]
+    ) -> bool:
+        """Let snapshots of other runs play, and say how often; for callbacks, between iterations.
+
+        Needs `self` among the opponents and `league.sampler: assigned`. Checkpoints hold what was assigned.
+
+        Args:
+            snapshots: New ones by name: the env steps that each learned from, and its `Policy.state`.
+            chances: Chance of each snapshot, new or known; others leave once nobody plays against them.
+
+        Returns:
+            Whether it was done; False if too many of the `league.keep` places are taken by snapshots that are playing
+            and are not among these. Then nothing has changed, and it can be tried again after the next iteration.
+
+        Raises:
+            ConfigError: The settings do not allow it.
+            StateError: A snapshot is one of another architecture.
+            UnsupportedError: The run has several processes, of which only one has callbacks.
+        """
+        if self._processes.process.count > 1:
+            raise UnsupportedError("opponents are assigned to a run of one process; train it without torchrun")
+        opponents = self.components.opponents
+        if opponents is None or opponents.pool is None:
+            raise ConfigError("opponents cannot be assigned without snapshots: name 'self' among the opponents")
+        known = {snapshot.name for snapshot in opponents.pool.snapshots}
+        new = {name: snapshots[name] for name in snapshots if name not in known}
+        if len(new) > opponents.retire(chances):
+            return False
+        for name, (env_steps, state) in new.items():
+            opponents.add_snapshot(name, env_steps, state)
+            self._snapshots.take(name, env_steps, state)
+        opponents.assign(chances)
+        self._finite = self._state()
+        return True
 
     def interrupt(self, reason: str) -> None:
         """Ask the run to end at once with the checkpoint `interrupted`; for signal handlers, on the loop's own thread.

@@ -1,0 +1,86 @@
+"""The page of a league: one HTML file made from `state.json` and `payoffs.jsonl` alone."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from ludus.core.errors import ConfigError
+from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_lines, read_json_object, write_text_atomic
+from ludus.reports.page.document import fill_page, read_asset, round_document
+
+PAGE = "league.html"
+STATE, PAYOFFS = "state.json", "payoffs.jsonl"
+_TEMPLATE, _STYLE = "page.html", "page.css"
+# In the order in which they are read: each may use what those before it have.
+_SCRIPTS = ("elements.js", "chart.js", "marks.js", "sections.js", "league.js")
+_SHOWN = ("world", "state", "reason", "wall_s", "evaluators", "matches", "total_env_steps", "learners", "members")
+_MOST_COLUMNS = 40  # of the table of payoffs: the best members
+
+
+def read_league_state(folder: Path) -> dict[str, Any]:
+    """Return the content of a league's `state.json`.
+
+    Raises:
+        ConfigError: The folder holds no league, or one of another version.
+        FormatError: The file is damaged.
+    """
+    if not (folder / STATE).is_file():
+        raise ConfigError(f"{folder} holds no league: it has no {STATE}; start one with: ludus league start brawl")
+    document = read_json_object(folder / STATE, limit=MAX_DOCUMENT_BYTES)
+    missing = [name for name in _SHOWN if name not in document]
+    if missing or not all(isinstance(document[name], list) for name in ("learners", "members")):
+        raise ConfigError(f"{folder / STATE} has no {', '.join(missing) or 'lists'}: it is not written by ludus league")
+    return document
+
+
+def write_league_page(folder: Path, page: Path | None = None) -> Path:
+    """Write the page of a league and return its path.
+
+    Args:
+        folder: League folder.
+        page: The HTML file; `league.html` in the folder if None.
+
+    Raises:
+        ConfigError: The folder holds no league, or one of another version.
+        FormatError: A file is damaged.
+        StoreError: The page cannot be written.
+    """
+    document = read_league_state(folder)
+    target = folder / PAGE if page is None else page
+    shown: dict[str, JSON] = {key: round_document(document[key]) for key in _SHOWN}
+    shown |= {"payoffs": _payoffs(folder, document["members"]), "name": folder.resolve().name}
+    shown["made"] = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    text = fill_page(
+        read_asset(_TEMPLATE),
+        title=f"Ludus league: {folder.resolve().name}"[:200],
+        style=read_asset(_STYLE),
+        scripts="\n".join(map(read_asset, _SCRIPTS)),
+        document=shown,
+    )
+    write_text_atomic(target, text)
+    return target
+
+
+def _payoffs(folder: Path, members: list[dict[str, Any]]) -> JSON:
+    """Return names of the best members and `[wins, draws, losses]` of the row against the column; None if not met."""
+    best = sorted(members, key=lambda member: -float(member.get("rating", 0.0)))[:_MOST_COLUMNS]
+    names = [str(member.get("name")) for member in best]
+    place = {name: index for index, name in enumerate(names)}
+    cells: list[list[list[int] | None]] = [[None] * len(names) for _ in names]
+    known: set[str] = set()
+    for line in read_json_lines(folder / PAYOFFS):
+        if line.get("id") in known or not isinstance(line.get("matches"), list):
+            continue
+        known.add(str(line.get("id")))
+        for row in line["matches"]:
+            first, second = (place.get(str(name)) for name in row[:2])
+            if first is not None and second is not None:
+                wins, draws, losses = (int(count) for count in row[2:5])
+                for one, two, counts in (
+                    (first, second, (wins, draws, losses)),
+                    (second, first, (losses, draws, wins)),
+                ):
+                    before = cells[one][two] or [0, 0, 0]
+                    cells[one][two] = [old + new for old, new in zip(before, counts, strict=True)]
+    table: JSON = [[None if cell is None else list(cell) for cell in row] for row in cells]
+    return {"names": list(names), "table": table}

@@ -1,0 +1,182 @@
+"""The evaluators of a league as its head sees them: Ray actors that play the pairs of members that have not met yet."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ludus.core.errors import WorkerError
+from ludus.core.random import stream_hash
+from ludus.core.text import plain_text
+from ludus.league.payoffs import Record
+from ludus.scale.league_folder import EVALUATION, LeagueFolder
+from ludus.scale.league_workers import EvaluatorWorker, MatchJob
+from ludus.scale.matchmaking import missing_pairs
+from ludus.scale.population import LeaguePlan
+
+_STREAM_MATCHES = 0x3A7C
+_LONGEST_REASON = 2_000
+_FORGET_S = 60.0  # after which a member that nobody asked for leaves Ray's object store
+MOST_LOSSES = 8  # of processes of one kind, in a row without any result
+
+
+def describe_loss(error: Exception) -> str:
+    """Return an error of a process in one line: our own as it is, one of Ray without its advice."""
+    cause = getattr(error, "cause", None)
+    text = str(cause) if isinstance(cause, WorkerError) else f"{type(error).__name__}: {error}"
+    return plain_text(text.strip().split("\n")[0])[:_LONGEST_REASON]
+
+
+class MemberStore:
+    """The files of members in Ray's object store, read from the disk when someone needs them."""
+
+    def __init__(self, folder: LeagueFolder) -> None:
+        """Begin empty."""
+        self._folder = folder
+        self._references: dict[str, tuple[Any, float]] = {}  # and when each was asked for last
+
+    def reference(self, name: str) -> Any:  # noqa: ANN401 - Ray's
+        """Return the reference to the content of a member's file."""
+        import ray
+
+        now_s = time.monotonic()
+        if name not in self._references:
+            kept = {key: each for key, each in self._references.items() if now_s - each[1] < _FORGET_S}
+            self._references = kept | {name: (ray.put(self._folder.read_snapshot(name)), now_s)}
+        self._references[name] = self._references[name][0], now_s
+        return self._references[name][0]
+
+
+@dataclass(slots=True)
+class _Evaluator:
+    """A process, the matches that it plays, and the reference to their results."""
+
+    actor: Any
+    job: MatchJob | None = None
+    playing: Any = None
+
+
+class EvaluatorPool:
+    """Keeps evaluators at work."""
+
+    def __init__(
+        self,
+        plan: LeaguePlan,
+        folder: LeagueFolder,
+        members: MemberStore,
+        plugins: Sequence[str],
+        listener: Callable[[str, str], None],
+    ) -> None:
+        """Begin without evaluators; `fit` comes next.
+
+        Args:
+            plan: The league.
+            folder: Its folder.
+            members: Files of the members.
+            plugins: Files and modules of the user's own that every process loads.
+            listener: Called with a level and a message for people.
+        """
+        import ray
+
+        self.plan = plan
+        self._ray, self._folder, self._members = ray, folder, members
+        self._plugins, self._listener = list(plugins), listener
+        self._evaluators: list[_Evaluator] = []
+        self._jobs = self._failures = 0
+        self._pending: set[tuple[str, str]] = set()
+        config = plan.config
+        self._device = "cuda" if config.gpus_per_evaluator else "cpu"
+        self._actor_class = ray.remote(
+            num_cpus=config.cpus_per_evaluator, num_gpus=config.gpus_per_evaluator, max_restarts=0
+        )(EvaluatorWorker)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._evaluators)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all members have met, as far as they are asked to."""
+        return not self.plan.config.evaluators or (not self._pending and next(self._missing(), None) is None)
+
+    def fit(self) -> None:
+        """Have as many evaluators as the plan asks for."""
+        while len(self._evaluators) < self.plan.config.evaluators:
+            self._evaluators.append(_Evaluator(self._actor_class.remote(self._plugins, self._device)))
+        for evaluator in self._evaluators[self.plan.config.evaluators :]:
+            self._lose(evaluator)
+
+    def give(self) -> None:
+        """Give pairs that are yet to be evaluated to evaluators that have nothing to do."""
+        idle = [evaluator for evaluator in self._evaluators if evaluator.playing is None]
+        missing = self._missing() if idle else iter(())
+        for evaluator in idle:
+            pairs = [pair for _, pair in zip(range(self.plan.config.pairs_per_job), missing, strict=False)]
+            if not pairs:
+                return
+            self._pending |= {*pairs}
+            self._play(evaluator, pairs)
+
+    def waiting(self) -> list[Any]:
+        """Return the references to all results that are yet to come."""
+        return [evaluator.playing for evaluator in self._evaluators if evaluator.playing is not None]
+
+    def read(self, ready: set[Any]) -> str:
+        """Count the results that are there, and return why the league cannot go on; empty if it can."""
+        for evaluator in list(self._evaluators):
+            if evaluator.playing in ready:
+                try:
+                    self._take(evaluator)
+                except Exception as error:  # of Ray or of the process
+                    self._failures, said = self._failures + 1, describe_loss(error)
+                    if self._failures >= MOST_LOSSES:
+                        return f"evaluators failed {MOST_LOSSES} times in a row, the last time by: {said}"
+                    self._listener("warning", f"an evaluator is replaced, and its matches are played again: {said}")
+                    self._lose(evaluator)
+                    self.fit()
+        return ""
+
+    def kill(self) -> None:
+        """End all processes."""
+        for evaluator in list(self._evaluators):
+            self._lose(evaluator)
+
+    def _missing(self) -> Iterator[tuple[str, str]]:
+        done = self._folder.evaluated | self._pending
+        return missing_pairs(self._folder.members, done, self.plan.config)
+
+    def _play(self, evaluator: _Evaluator, pairs: Sequence[tuple[str, str]]) -> None:
+        base, self._jobs = self.plan.base, self._jobs + 1
+        players = tuple(dict.fromkeys(name for pair in pairs for name in pair))
+        evaluator.job = MatchJob(
+            id=f"matches-{self._folder.session}-{self._jobs:06}",
+            world=base.world.name,
+            settings=base.judged_settings(0),
+            players=players,
+            pairs=tuple((players.index(one), players.index(two)) for one, two in pairs),
+            matches=self.plan.config.matches_per_pair,
+            seed=stream_hash(base.seed, self._folder.session, self._jobs, _STREAM_MATCHES),
+        )
+        files = {name: self._members.reference(name) for name in players}
+        evaluator.playing = evaluator.actor.play.remote(evaluator.job, files)
+
+    def _take(self, evaluator: _Evaluator) -> None:
+        job = evaluator.job
+        assert job is not None  # noqa: S101 - it plays
+        counts = self._ray.get(evaluator.playing)
+        pairs = [(job.players[one], job.players[two]) for one, two in job.pairs]
+        records = {pair: Record(*each) for pair, each in zip(pairs, counts, strict=True)}
+        self._folder.report(job.id, EVALUATION, records)
+        self._failures = 0
+        self._pending -= {*pairs}
+        evaluator.job = evaluator.playing = None
+
+    def _lose(self, evaluator: _Evaluator) -> None:
+        """Give up an evaluator; its matches are played by another one."""
+        self._evaluators = [each for each in self._evaluators if each is not evaluator]
+        if evaluator.job is not None:
+            players = evaluator.job.players
+            self._pending -= {(players[one], players[two]) for one, two in evaluator.job.pairs}
+        with suppress(Exception):  # a cluster that is gone
+            self._ray.kill(evaluator.actor)

@@ -1,0 +1,85 @@
+"""Leagues over machines: start one in a folder, continue it, and change how many learners and evaluators it has."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ludus.core.files import write_text_atomic
+from ludus.scale.cluster import ray_session, require_ray
+from ludus.scale.league_folder import LEARNERS_FOLDER, PAYOFFS_FILE, STATE_FILE
+from ludus.scale.league_head import LeagueHead, LeagueResult, Listener
+from ludus.scale.population import LEAGUE_FILE, LeaguePlan, read_league
+from ludus.scale.runs import check_target
+from ludus.training.run_folder import RunLock
+
+
+def start_league(
+    plan: LeaguePlan,
+    folder: Path,
+    *,
+    address: str | None = None,
+    plugins: Sequence[str] = (),
+    listener: Listener = lambda _level, _text: None,
+) -> LeagueResult:
+    """Begin a league in a folder and run it to its end.
+
+    Args:
+        plan: The league.
+        folder: Where it is written to; on a cluster a folder that the machines of learners share.
+        address: Address of a Ray cluster; None starts one on this machine, bound to loopback.
+        plugins: Files and modules of the user's own that every process loads.
+        listener: Notified of what happens.
+
+    Raises:
+        ConfigError: The folder holds a league already, or the cluster cannot be reached.
+        MissingDependencyError: Ray is not installed.
+        StoreError: The folder cannot be written.
+    """
+    advice = f"continue it with: ludus league resume {folder}"
+    check_target(folder, (LEAGUE_FILE, STATE_FILE, PAYOFFS_FILE, LEARNERS_FOLDER), advice)
+    require_ray("ludus league", libraries=("ray",))
+    write_text_atomic(folder / LEAGUE_FILE, plan.to_yaml())
+    return resume_league(folder, address=address, plugins=plugins, listener=listener)
+
+
+def resume_league(
+    folder: Path,
+    *,
+    address: str | None = None,
+    plugins: Sequence[str] = (),
+    listener: Listener = lambda _level, _text: None,
+) -> LeagueResult:
+    """Continue a league that was stopped or killed, see `start_league`; nothing that was reported is lost.
+
+    Raises:
+        FormatError: A file of the folder is damaged.
+        RunLockedError: Another process runs this league.
+    """
+    plan = read_league(folder)
+    require_ray("ludus league", libraries=("ray",))
+    lock = RunLock(folder)
+    try:
+        with ray_session(address, min_cpus=_needed_cpus(plan)):
+            return LeagueHead(plan, folder.resolve(), plugins, listener).run()
+    finally:
+        lock.release()
+
+
+def scale_league(folder: Path, overrides: Sequence[str]) -> LeaguePlan:
+    """Change how many learners and evaluators a league has, also while it runs, and return its plan.
+
+    Args:
+        folder: The league folder.
+        overrides: Such as `evaluators=4` and `main.learners=2`.
+
+    Raises:
+        ConfigFileError: A change has a fault.
+    """
+    plan = read_league(folder).changed(overrides)
+    write_text_atomic(folder / LEAGUE_FILE, plan.to_yaml())
+    return plan
+
+
+def _needed_cpus(plan: LeaguePlan) -> float:
+    config = plan.config
+    learners = sum(1 for _ in config.learner_names())
+    return learners * config.cpus_per_learner + config.evaluators * config.cpus_per_evaluator
