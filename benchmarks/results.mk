@@ -162,6 +162,11 @@ results-encoders: $(READY) ## docs/research/learner.md: streaming and window enc
 	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
 	$(TABLES) encoders
 
+results-league-scaling: $(READY) ## docs/research/league-scaling.md: what a league of 64 GPUs would need
+	$(BIN)/python benchmarks/league_scaling.py --json > $(DATA)/league_scaling.json.new
+	mv $(DATA)/league_scaling.json.new $(DATA)/league_scaling.json
+	$(TABLES) league-scaling
+
 results-league: $(READY) ## docs/concepts/opponents.md: what many past selves cost
 	$(BIN)/python benchmarks/league.py --json > $(DATA)/league.json.new
 	mv $(DATA)/league.json.new $(DATA)/league.json

@@ -93,3 +93,65 @@ def checkpoints() -> str:
 def speedruns() -> str:
     """Returns the board of speedruns."""
     return board_table(read_json("speedrun.json"))
+
+
+_SCALED = {"mlp": "MLP 128x128", "strategy": "strategy encoder and LSTM"}
+
+
+def league_costs() -> str:
+    """Returns what a snapshot, a report and a match of a league cost on the machine that measured them."""
+    data = read_json("league_scaling.json")
+    lines = []
+    for name, policy in _SCALED.items():
+        costs = data["rows"][name]["costs"]
+        times = [f"{1e3 * costs[key]:.1f}" for key in ("write_s", "load_s")]
+        growing = [f"{1e3 * costs[key][0]:.2f} + {1e6 * costs[key][1]:.1f}" for key in ("report_s", "assign_s")]
+        moved = [f"{costs['transfer_bytes_per_s'] / 1e6:.0f}"]
+        lines.append(
+            [policy, f"{costs['snapshot_bytes'] / 1e6:.2f}", *times, *moved, *growing, f"{costs['matches_per_s']:.2f}"]
+        )
+    where = f"{data['cores']} {data['machine']} cores"
+    header = [f"policy, on {where}", "snapshot, MB", "written in ms", "loaded in ms", "through Ray, MB/s"]
+    return table([*header, "report, ms", "opponents, ms", "matches/s per core"], lines)
+
+
+def league_loads() -> str:
+    """Returns what an hour of leagues of several sizes asks of their parts."""
+    lines = []
+    for name, policy in _SCALED.items():
+        for load in read_json("league_scaling.json")["rows"][name]["loads"]:
+            delay = load["delay_p95_s"]
+            lines.append(
+                [
+                    policy,
+                    str(load["learners"]),
+                    f"{load['snapshots_per_s']:.2f}",
+                    f"{load['in_bytes_per_s'] / 1e6:.2f}",
+                    f"{load['out_bytes_per_s'] / 1e6:.1f}",
+                    f"{load['link_share']:.1%}",
+                    f"{load['head_share']:.1%}",
+                    f"{load['evaluator_cores']:.0f}",
+                    f"{delay:.1f}" if load["head_share"] < 1.0 and load["link_share"] < 1.0 else "falls behind",
+                    f"{load['disk_bytes'] / 1e9:.1f}",
+                ]
+            )
+    header = ["policy", "GPUs", "snapshots/s", "into the head, MB/s", "out of it, MB/s", "link", "head"]
+    return table([*header, "evaluator cores", "delay, s", "snapshots of the hour, GB"], lines)
+
+
+def league_limits() -> str:
+    """Returns up to how many learners the head and the link keep up."""
+    rows = read_json("league_scaling.json")["rows"]
+    lines = []
+    for name, policy in _SCALED.items():
+        row = rows[name]
+        steps = f"{row['env_steps_per_s'] / 1e6:.2f}"
+        most = row["most_learners"]
+        lines.append([policy, steps, f"{row['snapshot_every_s']:.0f}", str(most["head"]), str(most["link"])])
+    header = [
+        "policy",
+        "million env steps/s of an H200",
+        "seconds between snapshots",
+        "GPUs until the head falls behind",
+    ]
+    return table([*header, "GPUs until 10 Gbit/s are full"], lines)

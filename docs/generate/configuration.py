@@ -16,6 +16,7 @@ from ludus.core.schedules import (
     LinearSchedule,
 )
 from ludus.scale.config import AshaConfig, PbtConfig, SweepConfig
+from ludus.scale.population import ExploiterRoleConfig, MainConfig, PopulationConfig
 from ludus.scale.space import KINDS
 from ludus.training.config import TrainConfig
 
@@ -57,6 +58,11 @@ ppo:
   n_epochs: {sweep: choice, values: [2, 4, 8]}
 ```
 """
+_LEAGUES = """## Leagues { #leagues }
+
+[`ludus league`](../howto/scale.md#a-league) reads the configuration of a run with one more section, `population`. It
+sets `opponents`, `league.sampler` and `checkpoints.every_env_steps` of the learners itself.
+"""
 _SAME = {"curriculum[].rewards": "rewards", "curriculum[].exploration": "policy.exploration"}
 
 
@@ -71,7 +77,7 @@ def configuration_page() -> str:
             parts.append(f"As [`{_SAME[key]}`](#{anchor(_SAME[key])}), for one phase.")
             continue
         parts += [null_for_none(summary(model)), null_for_none(settings_table(model, link=_links_below(key)))]
-    parts += [_SCHEDULES, _schedule_table(), _POINTS, _SWEEPS, *_sweep_tables()]
+    parts += [_SCHEDULES, _schedule_table(), _POINTS, _SWEEPS, *_sweep_tables(), _LEAGUES, *_league_tables()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -84,6 +90,21 @@ def _sweep_tables() -> list[str]:
     for key, model in (("sweep", SweepConfig), ("sweep.asha", AshaConfig), ("sweep.pbt", PbtConfig)):
         found = settings_table(model, link=lambda name: links.get(name, ""))
         parts += [f"### `{key}` {{ #{anchor(key)} }}", null_for_none(summary(model)), null_for_none(found)]
+    return parts
+
+
+def _league_tables() -> list[str]:
+    """Return a section for everything in the section `population`."""
+    exploiters = ("main_exploiter", "league_exploiter")
+    links = {"main": "#population-main"} | dict.fromkeys(exploiters, "#population-exploiters")
+    parts: list[str] = []
+    for title, key, model in (
+        ("`population`", "population", PopulationConfig),
+        ("`population.main`", "population-main", MainConfig),
+        ("`population.main_exploiter` and `population.league_exploiter`", "population-exploiters", ExploiterRoleConfig),
+    ):
+        found = settings_table(model, link=lambda name: links.get(name, ""))
+        parts += [f"### {title} {{ #{key} }}", null_for_none(summary(model)), null_for_none(found)]
     return parts
 
 

@@ -1,4 +1,4 @@
-"""`ludus sweep`: what it prints, writes and refuses; sweeps that train are in tests/scale/test_sweep_ray.py."""
+"""`ludus sweep`: what it prints, writes and refuses; sweeps that train are in tests/scale/test_ray.py."""
 
 import json
 import sys

@@ -10,7 +10,7 @@ import pytest
 from ludus.core.errors import ConfigError, ConfigFileError, FormatError, UnknownNameError
 from ludus.league.payoffs import Record
 from ludus.scale.league import scale_league
-from ludus.scale.league_folder import EVALUATION, TRAINING, LeagueFolder, read_payoffs
+from ludus.scale.league_folder import EVALUATION, TRAINING, LeagueFolder
 from ludus.scale.league_workers import LearnerJob, LearnerWorker, Order, load_from_bytes
 from ludus.scale.matchmaking import Learner, Member, PayoffTable, assign, has_won, missing_pairs
 from ludus.scale.population import PopulationConfig, find_league, load_league, read_league
@@ -122,7 +122,7 @@ class TestFolder:
         assert not again.report("two", EVALUATION, {("b", "a"): Record(1, 0, 0)})
         assert again.report("three", EVALUATION, {("c", "a"): Record(0, 2, 0)})
         again.close()
-        assert read_payoffs(tmp_path).rows() == [("a", "b", 3, 1, 3), ("a", "c", 0, 2, 0)]
+        assert LeagueFolder(tmp_path).table.rows() == [("a", "b", 3, 1, 3), ("a", "c", 0, 2, 0)]
 
     @pytest.mark.parametrize(
         "line", ["[]", '{"id": "x"}', '{"id": "x", "source": "y", "matches": [["a", "b", 1, -1, 0]]}']

@@ -32,12 +32,13 @@ from ludus.reports.league_page import write_league_page
 from ludus.scale.cluster import ray_session
 from ludus.scale.config import load_sweep, read_sweep
 from ludus.scale.league import resume_league, scale_league, start_league
-from ludus.scale.league_folder import read_payoffs
+from ludus.scale.league_folder import LeagueFolder
 from ludus.scale.population import load_league
 from ludus.scale.results import SweepResults, TrialRecord, read_results
 from ludus.scale.spread import spread_benchmark, spread_schedule
 from ludus.scale.sweep import _Watcher, resume_sweep, start_sweep
 from ludus.training import TrainConfig, train
+from ludus.watch.runs import find_runs
 
 if not all(map(find_spec, ("ray", "optuna", "sklearn"))):  # without importing Ray, which then listens everywhere
     pytest.skip("needs ray, optuna and scikit-learn: the extra scale", allow_module_level=True)
@@ -275,7 +276,7 @@ def check_league(folder: Path) -> None:
             ((first, second), (wins, draws, losses)) if first < second else ((second, first), (losses, draws, wins))
         )
         sums[pair] = [old + new for old, new in zip(sums.get(pair, [0, 0, 0]), counts, strict=True)]
-    assert read_payoffs(folder).rows() == [(*pair, *counts) for pair, counts in sorted(sums.items())]
+    assert LeagueFolder(folder).table.rows() == [(*pair, *counts) for pair, counts in sorted(sums.items())]
     members = json.loads((folder / "state.json").read_text())["members"]
     assert {member["name"] for member in members} == {path.stem for path in (folder / "snapshots").iterdir()}
     assert Agent.load(folder / "snapshots" / f"{members[-1]['name']}.ludus").spec.id == "duel-v1"
@@ -310,6 +311,7 @@ def test_a_league_ends_when_its_main_agent_is_done(tmp_path: Path) -> None:
     page = write_league_page(folder).read_text()
     assert "default-src &#x27;none&#x27;" in page
     assert "main-1-g1-0006" in page
+    assert folder / "learners" / "main-1" / "gen-0001" in {*find_runs(folder)}  # which `ludus watch` shows
     again = resume_league(folder)  # nothing is left to do
     assert again.reason == ""
     assert [line for line in read_lines(folder) if line["id"].startswith("main-1")][-1]["id"] == mains[-1]

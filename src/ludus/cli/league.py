@@ -1,6 +1,7 @@
 """`ludus league`: learners and evaluators of one league on Ray, on this machine or on many."""
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +12,12 @@ from ludus.cli.options import AsJson, Names, Plugin, load_plugins, plugin_paths
 from ludus.core.files import RUNS_FOLDER
 
 if TYPE_CHECKING:
-    from ludus.scale.league_head import LeagueResult
+    from ludus.scale.league_head import LeagueResult, Listener
     from ludus.scale.population import LeaguePlan
 
 LEAGUES_FOLDER = "leagues"  # beside runs, so that `runs/latest` stays a run
 _EXIT_STOPPED = 3  # as of a run that ends before its budget
+_PAGE_EVERY_S = 20.0
 _MOST_ROWS = 20  # of the table; all members are in state.json
 
 league = Typer(no_args_is_help=True, help="Train a league of main agents and exploiters, on one machine or many.")
@@ -52,7 +54,7 @@ def start(
     runs = read_user_defaults().runs_folder or RUNS_FOLDER
     folder = out or new_run_folder(runs / LEAGUES_FOLDER, run_title(plan.base.world.name, file=file))
     _print_plan(plan, folder)
-    _end(start_league(plan, folder, address=address, plugins=plugin_paths(plugin), listener=_tell), options)
+    _end(start_league(plan, folder, address=address, plugins=plugin_paths(plugin), listener=_listener(folder)), options)
 
 
 @league.command()
@@ -66,7 +68,7 @@ def resume(folder: _Folder, address: _Address = None, plugin: Plugin = None) -> 
     from ludus.scale.population import read_league
 
     _print_plan(read_league(folder), folder)
-    _end(resume_league(folder, address=address, plugins=plugin_paths(plugin), listener=_tell), options)
+    _end(resume_league(folder, address=address, plugins=plugin_paths(plugin), listener=_listener(folder)), options)
 
 
 @league.command()
@@ -89,16 +91,28 @@ def show(folder: _Folder, json: AsJson = False) -> None:
     _show(folder, as_json=json)
 
 
-def _tell(level: str, text: str) -> None:
-    (print_warning if level == "warning" else print_ok)(text)
-    sys.stdout.flush()
+def _listener(folder: Path) -> "Listener":
+    """Return a listener that prints what happens, and rewrites the page now and then."""
+    from ludus.reports.league_page import STATE, write_league_page
+
+    written_s = 0.0
+
+    def tell(level: str, text: str) -> None:
+        nonlocal written_s
+        (print_warning if level == "warning" else print_ok)(text)
+        sys.stdout.flush()
+        if time.monotonic() - written_s >= _PAGE_EVERY_S and (folder / STATE).is_file():
+            written_s = time.monotonic()
+            write_league_page(folder)
+
+    return tell
 
 
 def _print_plan(plan: "LeaguePlan", folder: Path) -> None:
     config = plan.config
     names = ", ".join(name for name, _ in config.learner_names())
     print_ok(f"league of {plan.base.world.name} in {folder}: {names}; {config.evaluators} evaluators")
-    print_ok(f"watch the learners with: ludus watch {folder}")
+    print_ok(f"watch the learners with: ludus watch {folder}; page of the league: {folder / 'league.html'}")
     sys.stdout.flush()
 
 
@@ -117,7 +131,8 @@ def _show(folder: Path, *, as_json: bool = False) -> None:
     show_table(("learner", "state", "generation", "env steps", "replaced", "reason"), learners)
     best = sorted(document["members"], key=lambda member: -member["rating"])
     rows = [(each["name"], f"{each['rating']:.0f}", f"{each['env_steps']:,}") for each in best[:_MOST_ROWS]]
-    show_table(("member", "rating", "env steps"), rows, f"{len(best)} members, {document['matches']:,} matches")
+    print_ok(f"{len(best)} members, {document['matches']:,} matches; ratings are Bradley-Terry with mean 0")
+    show_table(("member", "rating", "env steps"), rows)
 
 
 def _end(result: "LeagueResult", options: str) -> None:

@@ -11,6 +11,8 @@ from ludus.scale.population import LEAGUE_FILE, LeaguePlan, read_league
 from ludus.scale.runs import check_target
 from ludus.training.run_folder import RunLock
 
+_ROOM = 4  # times as many processes as at first find room on a machine of our own, for `ludus league scale`
+
 
 def start_league(
     plan: LeaguePlan,
@@ -58,7 +60,7 @@ def resume_league(
     require_ray("ludus league", libraries=("ray",))
     lock = RunLock(folder)
     try:
-        with ray_session(address, min_cpus=_needed_cpus(plan)):
+        with ray_session(address, min_cpus=_ROOM * _needed_cpus(plan)):
             return LeagueHead(plan, folder.resolve(), plugins, listener).run()
     finally:
         lock.release()

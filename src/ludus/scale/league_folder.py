@@ -11,7 +11,6 @@ before it wrote `state.json`, uses the same id, and nothing counts twice.
 """
 
 import json
-import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -235,20 +234,6 @@ def _describe(member: Member, rating: float) -> JSON:
         "env_steps": member.env_steps,
         "rating": round(rating, 1),
     }
-
-
-def read_payoffs(path: Path) -> PayoffTable:
-    """Return the payoff table of a league folder without opening the league."""
-    table, known = PayoffTable(), set[str]()
-    file = path / PAYOFFS_FILE
-    content = read_regular(file, limit=DEFAULT_LIMITS.total_bytes) if os.path.lexists(file) else b""
-    for number, line in enumerate(content.decode("utf-8", errors="replace").split("\n")[:-1], 1):
-        report_id, _, matches = _parse_line(line, f"{file}:{number}")
-        if report_id not in known:
-            known.add(report_id)
-            for pair, record in matches.items():
-                table.add(*pair, record)
-    return table
 
 
 def _parse_line(line: str, place: str) -> tuple[str, str, Matches]:
