@@ -122,7 +122,7 @@ def check_state_range(values: Tensor, low: float, high: float, what: str) -> Non
     check_range(values, low, high, f"snapshot of {what}", advice=advice, error=SnapshotError)
 
 
-def fill_struct(instance: Any, values: Mapping[str, float]) -> None:  # noqa: ANN401 - a Warp struct has no static type
+def fill_struct(instance: Any, values: Mapping[str, Any]) -> None:  # noqa: ANN401 - a Warp struct has no static type
     """Set fields of a Warp struct that is passed to kernels by value."""
     for name, value in values.items():
         setattr(instance, name, value)
