@@ -10,9 +10,13 @@ import warp as wp
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ludus.core.errors import ConfigError, DeviceError, MissingDependencyError
+from ludus.envs import registry
 from ludus.envs.base import EnvRequest, StepResult
 from ludus.envs.check import CheckOptions, check_env
 from ludus.envs.registry import can_live_on, make_env
+from ludus.training import resolve
+from ludus.training.distributed import Process
+from ludus.training.presets import load_run_config
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.model import make_walker
@@ -276,7 +280,21 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.delitem(sys.modules, "ludus.worlds.mimic.warp_physics")
     with pytest.raises(MissingDependencyError, match=r"mujoco-warp.*mimic-gpu"):
         make("warp")
-    asked = {"physics": "warp"}
-    assert not can_live_on("cpu", "mimic", asked)
+    with pytest.raises(MissingDependencyError, match="physics: mujoco"):
+        can_live_on("cpu", "mimic", {"physics": "warp"})
+
+
+def test_a_run_on_a_gpu_without_the_library_says_so_if_it_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> bool:
+        raise MissingDependencyError("mujoco-warp", "mimic-gpu", "mimic on a CUDA device")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for module in (resolve, registry):
+        monkeypatch.setattr(module, "can_live_on", refuse)
+    run = resolve.resolve(load_run_config("mimic", "debug"), Process())
+    assert run.whole.world.device == registry.place_for("auto", "mimic") == "cpu"
+    assert "mimic is played on the CPU: mimic on a CUDA device needs mujoco-warp" in caplog.text
     with pytest.raises(MissingDependencyError, match="mujoco-warp"):
-        can_live_on("cpu", "mimic", asked, is_asked_for=True)
+        resolve.resolve(load_run_config("mimic", "debug", overrides=["world.device=cuda"]), Process())
