@@ -1,6 +1,7 @@
 """Walkers advanced by MuJoCo Warp, here on the CPU: they do what those of MuJoCo do."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -263,6 +264,15 @@ def test_room_for_constraints_is_what_a_walker_can_have() -> None:
     # Eight spheres under the feet, four pyramid edges each, and the limits of 8 or 13 joints: 40 and 45 rows.
     for kind in ("walker-8", "walker-13"):
         assert constraint_sizes(make_walker(MimicConfig.model_validate({"walker": kind})).model) == (8, 48)
+
+
+def test_a_body_of_your_own_has_room_to_touch_itself_too() -> None:
+    joints = {"hip": "hip", "hip_frontal": "swing", "knee": "knee", "ankle": "ankle"}
+    named = {f"{side}_{kind}": f"{name}_{side}" for side in ("right", "left") for kind, name in joints.items()}
+    body = {"file": str(Path(__file__).parents[3] / "examples" / "own_body.xml"), "joints": named}
+    model = make_walker(MimicConfig.model_validate({"body": body})).model
+    # Two boxes as feet with four corners each, and 16 more; four rows for each contact, and the limits of ten joints.
+    assert constraint_sizes(model) == (24, 112)
 
 
 def test_auto_is_mujoco_on_the_cpu() -> None:
