@@ -21,6 +21,7 @@ from ludus.worlds.mimic.warp_physics import WarpPhysics
 if TYPE_CHECKING:
     from ludus.worlds.mimic.env import MimicEnv
 
+_BLOCK = 64  # threads of a block on a CUDA device: 8,192 walkers are enough for all its multiprocessors
 _ACTIONS = ("torque", "target", "delta")
 _STARTS = ("random", "adaptive", "fixed")
 
@@ -34,7 +35,7 @@ class DeviceStep:
     def __init__(self, env: "MimicEnv", state: Mapping[str, Tensor], physics: WarpPhysics) -> None:
         """Share the tensors of an environment: counters, state, feet, peaks and the rows of the reference."""
         self._device, self._walkers, self._physics = env.device, env.num_envs, physics
-        load_kernels((kernels,), env.device)
+        load_kernels((kernels,), env.device, blocks={kernels: (_BLOCK,)})
         joints = len(env.walker.joints)
         size = len(env.spec.fields["vector"])
         self._actions = self._floats(1, joints)
@@ -53,14 +54,14 @@ class DeviceStep:
         own |= {"pushed": self._floats(), "vector": self._floats(size)}
         self._live = {**state, **own, "time": physics.time}
         self._live |= {"positions": physics.positions, "velocities": physics.velocities}
-        self._state = self._make_state(env)
+        self._state = self._make_state()
         self._task, self._tables = _make_task(env, self._seed)
         self._graph: Any = None
 
     def _floats(self, *shape: int) -> Tensor:
         return torch.zeros((self._walkers, *shape), device=self._device)
 
-    def _make_state(self, env: "MimicEnv") -> structs.Walkers:
+    def _make_state(self) -> structs.Walkers:
         state, data = structs.Walkers(), self._physics.data
         arrays = {name: wp.from_torch(tensor) for name, tensor in self._live.items()}
         arrays |= {"controls": data.ctrl, "forces": data.qfrc_applied, "sensors": data.sensordata}
@@ -99,7 +100,8 @@ class DeviceStep:
         return stream_from_torch(torch.cuda.current_stream(self._device)) if is_cuda else None
 
     def _launch(self, kernel: Any, inputs: list[Any]) -> None:  # noqa: ANN401 - a kernel of Warp has no static type
-        wp.launch(kernel, self._walkers, inputs=inputs, device=str(self._device), stream=self._stream())
+        place, stream = str(self._device), self._stream()
+        wp.launch(kernel, self._walkers, inputs=inputs, device=place, stream=stream, block_dim=_BLOCK)
 
     def _record(self) -> Any:  # noqa: ANN401 - a graph of Warp has no static type
         """Compile or load all kernels and record a step as a graph; the walkers stay as they are."""
@@ -128,10 +130,11 @@ class DeviceStep:
         tensors = [result.terminated, result.truncated]
         tensors += [columns.packed for columns in (result.events, result.state_metrics) if isinstance(columns, Columns)]
         tensors += [result.final_observations["vector"], result.observations["vector"]]
-        own = [self._state, self._task]
-        wp.launch(kernels.decide_kernel, self._walkers, inputs=[*own, wp.from_torch(self._actions)])
+        before = [self._state, self._task, wp.from_torch(self._actions)]
+        after = [self._state, self._task, *map(wp.from_torch, tensors)]
+        wp.launch(kernels.decide_kernel, self._walkers, inputs=before, block_dim=_BLOCK)
         self._physics.steps()
-        wp.launch(kernels.conclude_kernel, self._walkers, inputs=[*own, *map(wp.from_torch, tensors)])
+        wp.launch(kernels.conclude_kernel, self._walkers, inputs=after, block_dim=_BLOCK)
 
 
 def _make_task(env: "MimicEnv", seed: Tensor) -> tuple[structs.Task, list[Tensor]]:
