@@ -70,8 +70,8 @@ def evaluate(run: Path) -> dict[str, Any]:
 
     Walks are those of MuJoCo on the CPU, wherever the run was trained.
     """
-    command = ["eval", str(run), "--matches", str(WALKS), "--seed", "20", "--deterministic", "--device", "cpu", "--json"]
-    done = subprocess.run([*LUDUS, *command], check=True, stdout=subprocess.PIPE, text=True)
+    command = ["eval", str(run), "--matches", str(WALKS), "--seed", "20", "--deterministic", "--device", "cpu"]
+    done = subprocess.run([*LUDUS, *command, "--json"], check=True, stdout=subprocess.PIPE, text=True)
     document = json.loads(done.stdout)
     description = json.loads((run / "run.json").read_text())
     return {
