@@ -66,9 +66,12 @@ def train(preset: str, seed: int, folder: Path, overrides: list[str]) -> Path:
 
 
 def evaluate(run: Path) -> dict[str, Any]:
-    """Returns what `ludus eval` says of a run's best agent in every trial, and what the run says of itself."""
-    command = ["eval", str(run), "--matches", str(WALKS), "--seed", "20", "--deterministic", "--json"]
-    done = subprocess.run([*LUDUS, *command], check=True, stdout=subprocess.PIPE, text=True)
+    """Returns what `ludus eval` says of a run's best agent in every trial, and what the run says of itself.
+
+    Walks are those of MuJoCo on the CPU, wherever the run was trained.
+    """
+    command = ["eval", str(run), "--matches", str(WALKS), "--seed", "20", "--deterministic", "--device", "cpu"]
+    done = subprocess.run([*LUDUS, *command, "--json"], check=True, stdout=subprocess.PIPE, text=True)
     document = json.loads(done.stdout)
     description = json.loads((run / "run.json").read_text())
     return {

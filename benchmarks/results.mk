@@ -218,6 +218,18 @@ results-mimic-walk-3d: $(READY) ## the same of the preset walk-3d; long
 	$(BIN)/python benchmarks/mimic_results.py --preset walk-3d --seeds 3 --out $(DATA)/mimic_walk_3d.json
 	$(TABLES) mimic-walk-3d
 
+results-mimic-walk-gpu: $(READY) ## the same of the preset walk-gpu, on a GPU
+	$(BIN)/python benchmarks/mimic_results.py --preset walk-gpu --seeds 3 --out $(DATA)/mimic_walk_gpu.json -- world.device=cuda
+	$(TABLES) mimic-walk-gpu
+
+results-mimic-gpu: $(READY) ## docs/research/mimic.md: control steps per second on a GPU
+	$(BIN)/python benchmarks/mimic_gpu.py --json $(DATA)/mimic_gpu.json
+	$(TABLES) mimic-gpu
+
+results-mimic-parity: $(READY) ## docs/research/mimic.md: MuJoCo Warp beside MuJoCo; DEVICE=cuda on a GPU, AGENTS="..." for other agents
+	$(BIN)/python benchmarks/mimic_parity.py $(AGENTS) --device $(or $(DEVICE),cpu) --json $(DATA)/mimic_parity.json
+	$(TABLES) mimic-parity
+
 results-mimic-physics: $(READY) ## docs/research/mimic.md: integrators and step lengths
 	$(BIN)/python benchmarks/mimic_physics.py --json $(DATA)/mimic_physics.json
 	$(TABLES) mimic-physics

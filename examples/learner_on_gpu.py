@@ -19,5 +19,5 @@ run = ludus.train(
 print(run.evaluate(matches=10, device="cpu").mean_return)
 
 # %% Batches of your own can have their tensors on the GPU too: the games are played where they can be.
-with ludus.make_env("mimic", num_envs=4, device="cuda" if torch.cuda.is_available() else "cpu") as env:
+with ludus.make_env("gym:Pendulum-v1", num_envs=4, device="cuda" if torch.cuda.is_available() else "cpu") as env:
     print(env.reset()["vector"].device, "sees games on", env.games_device)

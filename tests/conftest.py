@@ -39,6 +39,7 @@ settings.load_profile("ludus")
 # first: a long file with few tests would be begun last, and all but one worker would wait for it.
 LONG_FILES = (
     "test_rocket_gpu_step.py",  # compiles most kernels, for the others too
+    "test_mimic_warp.py",  # compiles the kernels of MuJoCo Warp
     "test_engine.py",  # compiles two games for the browser, for the others too
     "test_sweep_ray.py",
     "test_examples.py",

@@ -16,6 +16,55 @@ def walk_3d() -> str:
     return preset_results(read_json("mimic_walk_3d.json"))
 
 
+def walk_gpu() -> str:
+    """Returns the same of the preset `walk-gpu`, trained on a GPU and evaluated with MuJoCo on a CPU."""
+    return preset_results(read_json("mimic_walk_gpu.json"))
+
+
+def gpu() -> str:
+    """Returns control steps a second on a GPU; of `mimic_gpu.py`."""
+    lines = [
+        [
+            row["device"],
+            f"{row['walkers']:,}",
+            f"{row['steps_per_s'] / 1e6:.2f}",
+            f"{row['physics_steps_per_s'] / 1e6:.2f}",
+        ]
+        for row in read_json("mimic_gpu.json")
+    ]
+    return table(["device", "walkers", "control steps/s, millions", "physics alone, millions"], lines)
+
+
+def driven() -> str:
+    """Returns how far walkers that get the same actions are apart in the two physics; of `mimic_parity.py`."""
+    lines = []
+    for pair, moments in read_json("mimic_parity.json")["driven"].items():
+        for moment, row in moments.items():
+            numbers = [row[f"{name}{part}"] for name in ("joints_deg", "hips_mm") for part in ("_median", "")]
+            lines.append([" and ".join(pair.split(", ")), f"{moment} s", *(f"{number:.2g}" for number in numbers)])
+    header = ["physics", "after", "joints, median", "largest, degrees", "hips, median", "largest, mm"]
+    return table(header, lines)
+
+
+def crossed() -> str:
+    """Returns how agents walk in either physics; of `mimic_parity.py`."""
+    names = {"mujoco": "MuJoCo", "warp": "MuJoCo Warp"}
+    lines = [
+        [
+            f"`{row['agent']}`",
+            names[row["physics"]],
+            f"`{row['scenario']}`",
+            f"{row['stable_walks']:.0f}",
+            f"{row['rmse_deg']:.2f}",
+            f"{row['speed_m_s']:.3f}",
+            f"{row['imitation']:.3f}",
+        ]
+        for row in read_json("mimic_parity.json")["walking"]
+    ]
+    header = ["agent", "walks in", "scenario", "stable walks", "joint error, degrees", "speed, m/s", "imitation"]
+    return table(header, lines)
+
+
 def preset_results(results: list[dict[str, Any]]) -> str:
     """Returns all numbers of the first trial by seed, then how each trial was walked; of `mimic_results.py`."""
     lines = [

@@ -14,7 +14,7 @@ from ludus.envs.registry import make_env
 # Vectors and pictures, one and two teams, with and without bots, metrics and snapshots.
 WORLDS: dict[str, dict[str, Any]] = {
     "duel": {},
-    "mimic": {"episode_s": 0.2},
+    "mimic": {"episode_s": 0.2, "physics": "mujoco"},
     "city": {"steps": 4},
     "gym:CartPole-v1": {},
 }

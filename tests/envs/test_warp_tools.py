@@ -167,3 +167,41 @@ def test_several_modules_load_side_by_side_and_a_fault_in_one_is_raised(monkeypa
     warp_tools.load_kernels((here, here), CPU)
     with pytest.raises(RuntimeError, match="does not contain any Warp"):
         warp_tools.load_kernels((here, importlib), CPU)
+
+
+def test_kernels_that_a_library_launches_are_loaded_and_not_run(caplog: pytest.LogCaptureFixture) -> None:
+    source, out = torch.ones(4), torch.zeros(4)
+    inputs = [wp.from_torch(source), wp.from_torch(out), 0]
+    launch, asked = wp.launch, []
+
+    def work() -> None:
+        asked.append(wp.launch)
+        wp.launch(add_index_kernel, 4, inputs=inputs, device="cpu")
+        wp.launch(add_index_kernel, 0, inputs=inputs, device="cpu")
+
+    warp_tools.load_launched(work, torch.device("cpu"))
+    assert asked[0] is not launch
+    assert wp.launch is launch
+    assert out.tolist() == [0.0] * 4
+    with warp_tools.announce_compilation("a library", torch.device("cpu"), "a while"):
+        work()
+    assert out.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert not caplog.text
+
+    def fail() -> None:
+        raise UnsupportedError("no such size")
+
+    with pytest.raises(UnsupportedError, match="no such size"):
+        warp_tools.load_launched(fail, torch.device("cpu"))
+    assert wp.launch is launch
+
+
+def test_a_long_compilation_of_a_library_is_announced(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(warp_tools, "LIBRARY_NOTE_AFTER_S", 0.01)
+    with warp_tools.announce_compilation("a library", torch.device("cpu"), "a while"):
+        deadline = time.monotonic() + 10.0
+        while "Compiling" not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "Compiling the kernels of a library for cpu; this happens once on a machine and takes a while" in caplog.text

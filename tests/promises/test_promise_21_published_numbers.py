@@ -114,6 +114,27 @@ def test_the_makers_of_mimic(tables: ModuleType, tmp_path: Path, monkeypatch: py
     assert made["mimic-algorithms"][3:] == ["| SAC | 2 | 1,000 | 250 | 60 | 0.75 (0.5 to 1) |"]
 
 
+def test_the_makers_of_mimic_on_a_gpu(tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = {"joints_deg": 0.0123, "joints_deg_median": 4e-05, "hips_mm": 0.25, "hips_mm_median": 0.001}
+    walked = {"stable_walks": 19.0, "rmse_deg": 1.906, "speed_m_s": 1.1124, "imitation": 0.95449}
+    data: dict[str, Any] = {
+        "mimic_gpu": [{"device": "H", "walkers": 8192, "steps_per_s": 4_567_890, "physics_steps_per_s": 6_200_000}],
+        "mimic_parity": {
+            "driven": {"MuJoCo Warp, MuJoCo": {"0.5": apart}},
+            "walking": [{"agent": "walker", "physics": "warp", "scenario": "walk", **walked}],
+        },
+    }
+    for name, content in data.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
+    names = ("mimic-gpu", "mimic-parity:driven", "mimic-parity:walking")
+    assert [tables.TABLES[name]().splitlines()[2] for name in names] == [
+        "| H | 8,192 | 4.57 | 6.20 |",
+        "| MuJoCo Warp and MuJoCo | 0.5 s | 4e-05 | 0.012 | 0.001 | 0.25 |",
+        "| `walker` | MuJoCo Warp | `walk` | 19 | 1.91 | 1.112 | 0.954 |",
+    ]
+
+
 def test_the_makers_of_the_peers(tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def side(rate: float, package: str, **about: int) -> dict[str, Any]:
         speed = {"steps_per_s": rate, "steps_per_s_low": 0.9 * rate, "steps_per_s_high": 1.1 * rate}

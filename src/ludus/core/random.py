@@ -68,17 +68,10 @@ def stream_hash_tensor(seed: int, *keys: Tensor | int) -> Tensor:
             raise ConfigError(f"key {position} of a random stream is {key.dtype}; use an integer type")
     if all(key.device.type == "cpu" for key in keys if isinstance(key, Tensor)):
         return _stream_hash_array(seed, *keys)
-    return mix_keys(stream_hash(seed), *keys)
-
-
-def mix_keys(hashed: Tensor | int, *keys: Tensor | int) -> Tensor:
-    """Mix keys into a hash; `mix_keys(stream_hash(seed), *keys)` is `stream_hash_tensor(seed, *keys)`.
-
-    The hash may be a tensor on the device of the keys: a CUDA graph reads it there, so that the seed can change.
-    """
+    h: Tensor | int = mix(seed & _MASK, (seed >> 32) & _MASK)
     for key in keys:
-        hashed = mix(hashed, key.to(torch.int64) & _MASK if isinstance(key, Tensor) else key & _MASK)
-    return hashed if isinstance(hashed, Tensor) else torch.tensor(hashed, dtype=torch.int64)
+        h = mix(h, key.to(torch.int64) & _MASK) if isinstance(key, Tensor) else mix(h, key & _MASK)
+    return h if isinstance(h, Tensor) else torch.tensor(h, dtype=torch.int64)
 
 
 def _stream_hash_array(seed: int, *keys: Tensor | int) -> Tensor:

@@ -131,25 +131,29 @@ def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -
 
         resolve_device(device, name, ("cpu", "cuda"))
         return device
-    return "cuda" if torch.cuda.is_available() and can_live_on("cuda", name, config) else "cpu"
+    try:
+        return "cuda" if torch.cuda.is_available() and can_live_on("cuda", name, config) else "cpu"
+    except MissingDependencyError as error:
+        warn_of_cpu(name, error)
+        return "cpu"
 
 
-def can_live_on(device: str, name: str, config: Mapping[str, Any] | None = None, *, is_asked_for: bool = False) -> bool:
+def can_live_on(device: str, name: str, config: Mapping[str, Any] | None = None) -> bool:
     """Return whether a world's games can be played on a device; one is made there to find out.
 
-    Raise MissingDependencyError if they could with a library that is not installed and the device `is_asked_for`; else
-    a warning says so.
+    Raises:
+        MissingDependencyError: They could, with a library that is not installed.
     """
     try:
         make_env(name, 1, device, config=config, games_device=device).close()
     except DeviceError:
         return False
-    except MissingDependencyError as error:
-        if is_asked_for:
-            raise
-        _warn_once(f"{name} is played on the CPU: {error}")
-        return False
     return True
+
+
+def warn_of_cpu(name: str, reason: MissingDependencyError) -> None:
+    """Log, once, that a world whose device is `auto` is played on the CPU, and what its games on a GPU need."""
+    _warn_once(f"{name} is played on the CPU: {reason}")
 
 
 def imported_module(name: str) -> str:

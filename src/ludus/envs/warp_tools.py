@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 # Loading compiled kernels takes less; a longer wait is a compilation, and people want to know what they wait for.
 COMPILE_NOTE_AFTER_S = 0.8
+LIBRARY_NOTE_AFTER_S = 4.0  # the same for a library with a hundred modules
 BLOCK = 256  # threads of a block on a CUDA device, unless a launch says otherwise
 
 wp.config.log_level = wp.LOG_ERROR  # the command line says what the user needs to know
@@ -122,7 +123,7 @@ def check_state_range(values: Tensor, low: float, high: float, what: str) -> Non
     check_range(values, low, high, f"snapshot of {what}", advice=advice, error=SnapshotError)
 
 
-def fill_struct(instance: Any, values: Mapping[str, float]) -> None:  # noqa: ANN401 - a Warp struct has no static type
+def fill_struct(instance: Any, values: Mapping[str, Any]) -> None:  # noqa: ANN401 - a Warp struct has no static type
     """Set fields of a Warp struct that is passed to kernels by value."""
     for name, value in values.items():
         setattr(instance, name, value)
@@ -181,7 +182,7 @@ def load_kernels(
 def announce_compilation(what: str, device: torch.device, duration: str) -> Iterator[None]:
     """Log that the kernels of a library are being compiled if the work within takes longer than loading them."""
     message = "Compiling the kernels of %s for %s; this happens once on a machine and takes %s ..."
-    note = threading.Timer(COMPILE_NOTE_AFTER_S, logger.warning, (message, what, device, duration))
+    note = threading.Timer(LIBRARY_NOTE_AFTER_S, logger.warning, (message, what, device, duration))
     note.start()
     try:
         with wrap_disk_errors(_CACHE):

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from ludus.core.errors import MissingDependencyError
 from ludus.envs.base import EnvSpec
-from ludus.envs.registry import AUTO, can_live_on, make_env
+from ludus.envs.registry import AUTO, can_live_on, make_env, warn_of_cpu
 from ludus.league.mix import mirrored_games
 from ludus.league.seating import learner_seats
 from ludus.policies.policy import Policy
@@ -69,9 +70,13 @@ def _place(config: TrainConfig) -> tuple[str, str, str]:
     has_gpu = torch.cuda.is_available()
     asked = world.device if world.device != AUTO else "cuda" if has_gpu else "cpu"
     wants_gpu = has_gpu and asked.partition(":")[0] == "cuda"
-    is_asked_for = world.device != AUTO
-    can_use_gpu = wants_gpu and can_live_on(asked, world.name, world.settings or None, is_asked_for=is_asked_for)
-    games = "cpu" if wants_gpu and not can_use_gpu else asked
+    try:
+        games = "cpu" if wants_gpu and not can_live_on(asked, world.name, world.settings or None) else asked
+    except MissingDependencyError as error:
+        if world.device != AUTO:
+            raise
+        warn_of_cpu(world.name, error)
+        games = "cpu"
     if learner != AUTO or games == asked:
         return games, games if learner == AUTO else learner, ""
     if world.device != AUTO:

@@ -1,27 +1,32 @@
-"""Walkers advanced by MuJoCo Warp, here on the CPU: they do what MuJoCo's do, and nothing that a CUDA graph cannot."""
+"""Walkers advanced by MuJoCo Warp, here on the CPU: they do what those of MuJoCo do."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import warp as wp
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ludus.core.errors import ConfigError, DeviceError, MissingDependencyError
-from ludus.core.random import mix_keys, stream_hash, stream_hash_tensor
+from ludus.envs import registry
 from ludus.envs.base import EnvRequest, StepResult
 from ludus.envs.check import CheckOptions, check_env
 from ludus.envs.registry import can_live_on, make_env
+from ludus.training import resolve
+from ludus.training.distributed import Process
+from ludus.training.presets import load_run_config
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.model import make_walker
-from ludus.worlds.mimic.physics import Controls, MujocoPhysics
-from ludus.worlds.mimic.reference import normal_reference
+from ludus.worlds.mimic.physics import MujocoPhysics
 
 pytest.importorskip("mujoco_warp", reason="the package mujoco-warp is missing: pip install -e '.[mimic-gpu]'")
 
-from ludus.worlds.mimic.warp_physics import DeviceControls, WarpPhysics, constraint_sizes
+from ludus.worlds.mimic.device_step import DeviceStep
+from ludus.worlds.mimic.warp_physics import WarpPhysics, constraint_sizes
 
 WALKERS = 6
 # With so many iterations both contact solvers converge, so that only the rounding of float32 is left.
@@ -49,6 +54,11 @@ def make(physics: str = "warp", walkers: int = WALKERS, seed: int = 3, first_gam
 def warp_of(env: MimicEnv) -> WarpPhysics:
     assert isinstance(env._physics, WarpPhysics)
     return env._physics
+
+
+def device_of(env: MimicEnv) -> DeviceStep:
+    assert env._on_device is not None
+    return env._on_device
 
 
 def some_actions(env: MimicEnv, steps: int, size: float = 0.3) -> torch.Tensor:
@@ -98,15 +108,17 @@ def test_walkers_start_where_those_of_mujoco_do(starts: str) -> None:
     host, warp = (make(physics, 40, starts=starts, friction_range=(0.5, 1.0)) for physics in ("mujoco", "warp"))
     for seed in (None, 2**40 + 1):
         expected, found = (env.reset(seed=seed)["vector"] for env in (host, warp))
-        torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-6)
+        torch.testing.assert_close(found, expected, rtol=0.0, atol=3e-6)
         chosen = torch.arange(40) % 3 == 0
         expected, found = (env.reset(chosen)["vector"] for env in (host, warp))
-        torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-6)
+        torch.testing.assert_close(found, expected, rtol=0.0, atol=3e-6)
         for key, tensor in host.snapshot().items():
-            torch.testing.assert_close(warp.snapshot()[key], tensor, rtol=0.0, atol=1e-6, msg=key)
+            torch.testing.assert_close(warp.snapshot()[key], tensor, rtol=1e-6, atol=5e-6, msg=key)
     levels = warp._state["friction"].long()
     expected_friction = torch.linspace(0.5, 1.0, 8)[levels]
-    torch.testing.assert_close(warp_of(warp)._geom_friction[:, 0], expected_friction)
+    frictions = wp.to_torch(warp_of(warp).model.geom_friction)
+    torch.testing.assert_close(frictions[..., 0], expected_friction.unsqueeze(1).expand(frictions.shape[:2]))
+    torch.testing.assert_close(frictions[0, :, 1:], torch.from_numpy(warp.walker.model.geom_friction[:, 1:]).float())
     assert len(set(levels.tolist())) == 8
 
 
@@ -129,8 +141,8 @@ def test_whole_episodes_have_the_same_statistics() -> None:
     sums: list[torch.Tensor] = []
     for env in (host, warp):
         env.reset()
-        results = [env.step(actions) for actions in some_actions(env, 60, size=0.1)]
-        columns = [torch.cat((r.events["completed"], r.events["falls"], r.events["distance"]), 1) for r in results]
+        found = [numbers(env.step(actions)) for actions in some_actions(env, 60, size=0.1)]
+        columns = [torch.cat([each[name] for name in ("completed", "falls", "distance")], 1) for each in found]
         sums.append(torch.stack(columns).sum(0))
     assert sums[0][:, 0].tolist() == [2.0] * WALKERS
     torch.testing.assert_close(sums[1], sums[0], rtol=0.0, atol=1e-3)
@@ -159,7 +171,7 @@ def test_a_snapshot_goes_from_one_physics_to_the_other_and_back() -> None:
         warp.step(action)
     snapshot = warp.snapshot()
     seen = host.restore(snapshot)["vector"]
-    assert torch.equal(seen, warp._observe()["vector"])
+    torch.testing.assert_close(seen, warp.restore(snapshot)["vector"], rtol=0.0, atol=1e-5)
     for key, tensor in host.snapshot().items():
         assert torch.equal(tensor, snapshot[key]), key
 
@@ -186,7 +198,7 @@ def test_physics_that_breaks_ends_the_episode_and_nothing_else() -> None:
     env, other = make(), make()
     env.reset(seed=0)
     other.reset(seed=0)
-    env._physics.bodies()[1][1, 8] = np.nan
+    warp_of(env).velocities[1, 8] = np.nan
     actions = some_actions(env, 2)
     result, usual = numbers(env.step(actions[0])), numbers(other.step(actions[0]))
     others = torch.arange(WALKERS) != 1
@@ -197,71 +209,70 @@ def test_physics_that_breaks_ends_the_episode_and_nothing_else() -> None:
     assert not env.step(actions[1]).events["faults"].any()
 
 
-class HostQuestions(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Collects the operations that a CUDA graph cannot hold: they wait for numbers, or send some from the host."""
-
-    FORBIDDEN = ("_local_scalar_dense", "nonzero", "masked_select", "lift_fresh", "_unique2", "repeat_interleave")
+class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Collects the names of torch's operations."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        indices = args[1] if name in ("index", "index_put", "index_put_") else ()
-        asks_by_mask = any(index is not None and index.dtype == torch.bool for index in indices)
-        if name in self.FORBIDDEN or asks_by_mask:
-            self.found.add(name)
+        self.found.add(func.overloadpacket.__name__)
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_step_asks_the_host_nothing_and_works_in_place(name: str) -> None:
-    env = make(**SETTINGS[name])
+def test_a_step_is_one_graph_that_gets_actions_and_works_in_place() -> None:
+    env = make(**BUSY)
     env.reset()
-    actions = some_actions(env, 12)
-    env.step(actions[0])
-    places = [tensor.data_ptr() for tensor in env.live_tensors()]
-    with HostQuestions() as questions:
-        for action in actions:
-            env._decide(action)
-        assert not questions.found
-    for _ in actions:
-        env._physics.advance()
-        with questions:
-            env._conclude()
-        assert not questions.found
-    with questions:
-        torch.zeros(3).any().item()
-    assert questions.found == {"_local_scalar_dense"}  # it does see them
+    actions = some_actions(env, 12).unbind(0)
+    first = env.step(actions[0])
+    places = [tensor.data_ptr() for tensor in device_of(env)._live.values()]
+    with Operations() as operations:
+        results = [env.step(action) for action in actions]
+    assert operations.found == {"copy_"}
+    assert all(result is first for result in results)
     env.reset(seed=4)
     env.restore(env.snapshot())
-    assert [tensor.data_ptr() for tensor in env.live_tensors()] == places
+    assert [tensor.data_ptr() for tensor in device_of(env)._live.values()] == places
 
 
-def test_seeds_are_read_where_they_lie() -> None:
-    games, stream = torch.arange(7).unsqueeze(1), torch.arange(3)
-    for seed in (0, 5, 2**63 + 9):
-        expected = stream_hash_tensor(seed, games, 4, stream)
-        assert torch.equal(mix_keys(torch.tensor(stream_hash(seed)), games, 4, stream), expected)
-        assert torch.equal(mix_keys(stream_hash(seed), games, 4, stream), expected)
+def test_recording_the_graph_does_not_move_the_walkers() -> None:
+    recorded, new = make(**BUSY), make(**BUSY)
+    recorded.step(some_actions(recorded, 1)[0])
+    start = new.snapshot()
+    recorded.restore(start)
+    device_of(recorded)._graph = None
+    for actions in some_actions(new, 3):
+        expected, found = numbers(new.step(actions)), numbers(recorded.step(actions))
+        assert all(torch.equal(found[key], value) for key, value in expected.items())
 
 
 @pytest.mark.parametrize("action", ["torque", "target", "delta"])
 def test_controls_are_those_of_the_host(action: str) -> None:
-    config = MimicConfig.model_validate({"action": action, "delta_deg": 60.0})
-    walker = make_walker(config)
-    controls = Controls(walker, normal_reference(walker), config)
-    actions, angles = 2.0 * torch.rand(2, 9, len(walker.joints)) - 1.0
-    expected = controls.of(actions.double().numpy(), angles.double().numpy())
-    found = DeviceControls(controls, torch.device("cpu")).of(actions, angles)
-    torch.testing.assert_close(found, torch.from_numpy(expected).float(), rtol=0.0, atol=1e-6)
+    host, warp = (make(physics, action=action, delta_deg=60.0) for physics in ("mujoco", "warp"))
+    host.reset()
+    warp.restore(host.snapshot())
+    actions = some_actions(host, 1, size=2.0)[0]
+    actions[0, 0, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
+    host.step(actions)
+    warp.step(actions)
+    expected = torch.from_numpy(host._host._inputs[:, 0, : len(host.walker.joints)]).float()
+    torch.testing.assert_close(wp.to_torch(warp_of(warp).data.ctrl), expected, rtol=0.0, atol=1e-6)
 
 
 def test_room_for_constraints_is_what_a_walker_can_have() -> None:
     # Eight spheres under the feet, four pyramid edges each, and the limits of 8 or 13 joints: 40 and 45 rows.
     for kind in ("walker-8", "walker-13"):
         assert constraint_sizes(make_walker(MimicConfig.model_validate({"walker": kind})).model) == (8, 48)
+
+
+def test_a_body_of_your_own_has_room_to_touch_itself_too() -> None:
+    joints = {"hip": "hip", "hip_frontal": "swing", "knee": "knee", "ankle": "ankle"}
+    named = {f"{side}_{kind}": f"{name}_{side}" for side in ("right", "left") for kind, name in joints.items()}
+    body = {"file": str(Path(__file__).parents[3] / "examples" / "own_body.xml"), "joints": named}
+    model = make_walker(MimicConfig.model_validate({"body": body})).model
+    # Two boxes as feet with four corners each, and 16 more; four rows for each contact, and the limits of ten joints.
+    assert constraint_sizes(model) == (24, 112)
 
 
 def test_auto_is_mujoco_on_the_cpu() -> None:
@@ -279,7 +290,21 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.delitem(sys.modules, "ludus.worlds.mimic.warp_physics")
     with pytest.raises(MissingDependencyError, match=r"mujoco-warp.*mimic-gpu"):
         make("warp")
-    asked = {"physics": "warp"}
-    assert not can_live_on("cpu", "mimic", asked)
+    with pytest.raises(MissingDependencyError, match="physics: mujoco"):
+        can_live_on("cpu", "mimic", {"physics": "warp"})
+
+
+def test_a_run_on_a_gpu_without_the_library_says_so_if_it_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> bool:
+        raise MissingDependencyError("mujoco-warp", "mimic-gpu", "mimic on a CUDA device")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for module in (resolve, registry):
+        monkeypatch.setattr(module, "can_live_on", refuse)
+    run = resolve.resolve(load_run_config("mimic", "debug"), Process())
+    assert run.whole.world.device == registry.place_for("auto", "mimic") == "cpu"
+    assert "mimic is played on the CPU: mimic on a CUDA device needs mujoco-warp" in caplog.text
     with pytest.raises(MissingDependencyError, match="mujoco-warp"):
-        can_live_on("cpu", "mimic", asked, is_asked_for=True)
+        resolve.resolve(load_run_config("mimic", "debug", overrides=["world.device=cuda"]), Process())

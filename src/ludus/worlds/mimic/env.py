@@ -1,7 +1,6 @@
 """`mimic-v1`: thousands of walkers that follow a reference gait, on the host or on a GPU.
 
-Everything but the physics is the same tensor code on every device. It changes its tensors in place and asks the host
-nothing where MuJoCo Warp advances the walkers, so that a step can be replayed as CUDA graphs.
+What is here runs on the host, with MuJoCo. On a GPU, `device_step.py` does the same in kernels, with MuJoCo Warp.
 """
 
 import math
@@ -13,31 +12,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ludus.core.random import mix_keys, stream_hash, stream_hash_tensor, uniform
+from ludus.core.random import stream_hash_tensor, uniform
 from ludus.core.state import FINITE, MAX_COUNT
 from ludus.envs import base
 from ludus.envs.base import BatchedEnv, Columns, EnvRequest, Observations, StepResult
 from ludus.envs.settings import read_settings
-from ludus.envs.spaces import Reflection
 from ludus.worlds.mimic import observation
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.model import Walker, make_walker
 from ludus.worlds.mimic.motion.reference import follow_motion
 from ludus.worlds.mimic.physics import FRICTION_LEVELS, Controls, MujocoPhysics, Physics, Push, push_forces
-from ludus.worlds.mimic.reference import STREAMS, Frame, Reference, draw_starts, normal_reference
+from ludus.worlds.mimic.reference import STREAMS, Frame, Reference, Stream, draw_starts, normal_reference
 from ludus.worlds.mimic.rendering.figure import WalkerView, reference_positions
 from ludus.worlds.mimic.scoring import Scorer
 from ludus.worlds.mimic.spec import check_settings, make_spec
 
 if TYPE_CHECKING:
+    from ludus.worlds.mimic.device_step import DeviceStep
     from ludus.worlds.mimic.rendering.painter import WalkerPainter
-    from ludus.worlds.mimic.step_graphs import StepGraphs
 
 SPEED_CHANGE_M_S2 = 0.3  # how fast the reference follows a new desired speed
 _USUAL_SPEEDS = (0.1, 0.8)  # of the reference's range, where nothing is asked of a body of the user's own
 _SPEED_TOLERANCE_M_S = 0.005  # ranges are shown with two digits
-# Numbers of the random streams; each has room for as many as it needs.
-_STREAM_START, _STREAM_FRICTION, _STREAM_NOISE, _STREAM_COMMAND, _STREAM_PUSH = 0, 8, 16, 64, 80
 
 
 class MimicEnv(BatchedEnv):
@@ -92,13 +88,10 @@ class MimicEnv(BatchedEnv):
         self.num_envs, self.seed, self.first_game = request.num_envs, request.seed, request.first_game
         self.device = base.resolve_device(request.device, self.spec.id, self.spec.device_types)
         self._painter: WalkerPainter | None = None
-        self._graphs: StepGraphs | None = None
         self._controls = Controls(self.walker, self.reference, config)
-        self._asks_host = config.physics != "warp" and self.device.type == "cpu"
-        self._physics = self._make_physics()
         self._scorer = Scorer(self.walker, config, self.num_envs, self.device)
-        self._mirror_vector = _Mirroring(observation.observation_reflection(joints, stride=False), self.device)
-        self._mirror_joints = _Mirroring(observation.joint_reflection(joints), self.device)
+        self._reflection = observation.observation_reflection(joints, stride=False)
+        self._joint_reflection = observation.joint_reflection(joints)
         numbers = torch.arange(self.num_envs, device=self.device)
         self._counters = {
             "game": self.first_game + numbers,
@@ -109,8 +102,6 @@ class MimicEnv(BatchedEnv):
         names = ("phase", "speed", "desired", "failure", "friction")
         self._state = {name: torch.zeros(self.num_envs, device=self.device) for name in names}
         self._state["failure"].fill_(-1.0)
-        self._seed_hash = torch.tensor(stream_hash(self.seed), device=self.device)
-        self._pushed = torch.zeros(self.num_envs, device=self.device)  # 1 where a push begins in this step
         # What a snapshot may hold of it: phases and levels become indices.
         self._ranges = {
             **dict.fromkeys(("game", "frame", "change"), (0, MAX_COUNT)),
@@ -121,18 +112,27 @@ class MimicEnv(BatchedEnv):
             "friction": (0, FRICTION_LEVELS - 1),
             **dict.fromkeys(("physics", "speed", "desired", *self._scorer.state()), FINITE),
         }
-        self._motion = self.reference.to(self.device)
-        self._rows = self._motion.rows(self._state["speed"], self._state["phase"])
-        self._frame = self._motion.split(self._rows)  # views of the rows, which are written in place
+        self._rows = torch.zeros((self.num_envs, self.reference.table.shape[-1]), device=self.device)
+        self._frame = self.reference.split(self._rows)  # views of the rows, which are written in place
+        self._physics: Physics
+        self._on_device: DeviceStep | None = None
+        if config.physics == "warp" or self.device.type == "cuda":
+            self._physics, self._on_device = self._make_device_step()
+        else:
+            self._physics = MujocoPhysics(self.walker, config, self._controls, self.num_envs)
         self._restart(torch.ones(self.num_envs, dtype=torch.bool, device=self.device))
         self._counters["episode"].fill_(-1)
 
-    def _make_physics(self) -> Physics:
-        if self._asks_host:
-            return MujocoPhysics(self.walker, self.config, self._controls, self.num_envs)
+    def _make_device_step(self) -> tuple[Physics, "DeviceStep"]:
         from ludus.worlds.mimic.warp_physics import WarpPhysics  # needs a library that is optional
 
-        return WarpPhysics(self.walker, self.config, self._controls, self.num_envs, self.device)
+        from ludus.worlds.mimic.device_step import DeviceStep  # isort: skip
+
+        physics = WarpPhysics(self.walker, self.config, self.num_envs, self.device)
+        state = {**self._counters, **self._state, **self._scorer.state(), "reference": self._rows}
+        step = DeviceStep(self, state, physics)
+        step.set_seed(self.seed)
+        return physics, step
 
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         """Start a new episode; see `BatchedEnv.reset`."""
@@ -141,40 +141,41 @@ class MimicEnv(BatchedEnv):
             self._take_seed(seed)
             self._counters["episode"].fill_(-1)
             self._state["failure"].fill_(-1.0)
-        self._restart(torch.ones(self.num_envs, dtype=torch.bool, device=self.device) if games is None else games)
-        return self._observe()
+        everyone = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
+        return self._restart(everyone if games is None else games)
+
+    def _take_seed(self, seed: int) -> None:
+        self.seed = seed
+        if self._on_device is not None:
+            self._on_device.set_seed(seed)
+
+    @property
+    def _host(self) -> MujocoPhysics:
+        """The physics of walkers that are advanced on the host."""
+        assert isinstance(self._physics, MujocoPhysics)  # noqa: S101 - `DeviceStep` does without what asks for it
+        return self._physics
 
     def _advance(self, actions: Tensor) -> StepResult:
-        if self.device.type == "cuda":
-            if self._graphs is None:
-                from ludus.worlds.mimic.step_graphs import StepGraphs  # only who has a GPU pays for it
-
-                self._graphs = StepGraphs(self._decide, self._physics.advance, self._conclude, self.live_tensors())
-            return self._graphs.step(actions)
-        self._decide(actions)
-        self._physics.advance()
-        return self._conclude()
-
-    def _decide(self, actions: Tensor) -> None:
-        """Give the physics what drives it in the next step."""
+        if self._on_device is not None:
+            return self._on_device.step(actions)
         given = actions[:, 0].clamp(-1.0, 1.0).nan_to_num()
-        given = torch.where(self._mirrored().unsqueeze(1), self._mirror_joints.apply(given), given)
-        push, begins = self._pushes()
-        if push is not None:
-            self._pushed.copy_(begins)
-        self._physics.decide(given, push)
+        given = torch.where(self._mirrored().unsqueeze(1), self._joint_reflection.apply(given), given)
+        push, pushed = self._pushes()
+        self._host.decide(given, push)
+        self._host.advance()
+        return self._conclude(pushed)
 
-    def _conclude(self) -> StepResult:
+    def _conclude(self, pushed: Tensor) -> StepResult:
         """Return what follows from the physics of a step, and restart the games that ended."""
-        outcome = self._physics.conclude()
+        outcome = self._host.conclude()
         self._move_reference()
-        positions, velocities = self._physics.bodies()
+        positions, velocities = self._host.bodies()
         angles = observation.euler_angles(positions[:, 3:7])
         fell = self._has_fallen(positions, angles)
         terminated = fell | outcome.broken
         truncated = (self._counters["frame"] >= (self.spec.step_limit or 0)) & ~terminated
         events, state_metrics = self._scorer.score(positions, velocities, angles, self._frame, outcome.sensors)
-        events["distance"], events["pushes"] = outcome.travelled, self._pushed
+        events["distance"], events["pushes"] = outcome.travelled, pushed
         events["falls"], events["completed"] = fell.float(), truncated.float()
         events["faults"] = outcome.broken.float()
         state_metrics["desired"], state_metrics["phase"] = self._state["desired"], self._state["phase"]
@@ -183,15 +184,8 @@ class MimicEnv(BatchedEnv):
         self._set("failure", terminated, self._state["phase"])
         packed_events = _packed(events, self.spec.events)
         packed_measures = _packed(state_metrics, self.spec.state_metrics)
-        observations = final_observations
-        if self._may_be(ended):
-            self._restart(ended)
-            observations = self._observe()
+        observations = self._restart(ended) if bool(ended.any()) else final_observations
         return StepResult(observations, terminated, truncated, final_observations, packed_events, packed_measures)
-
-    def _may_be(self, games: Tensor) -> bool:
-        """Return whether any game is in the mask, or True where asking would wait for the device."""
-        return not self._asks_host or bool(games.any())
 
     def _set(self, name: str, games: Tensor, values: Tensor) -> None:
         """Set a number of the state in the games of the mask `(games,)`."""
@@ -238,20 +232,25 @@ class MimicEnv(BatchedEnv):
         """Advance phase and speed, and draw a new desired speed where one is due."""
         state, counters, step_s = self._state, self._counters, 1.0 / self.spec.rate_hz
         state["phase"].copy_((state["phase"] + step_s / self._frame.period_s) % 1.0)
-        change = SPEED_CHANGE_M_S2 * step_s
+        change = self.speed_step_m_s
         state["speed"].add_((state["desired"] - state["speed"]).clamp(-change, change))
         counters["frame"].add_(1)
         due = counters["frame"] == counters["change"]
-        if self._changes_speed and self._may_be(due):
-            speeds, frames = self._next_speeds(self._hash(_STREAM_COMMAND, 2))
+        if self.changes_speed and bool(due.any()):
+            speeds, frames = self._next_speeds(self._hash(Stream.COMMAND, 2))
             self._set("desired", due, speeds)
             self._set("change", due, frames)
-        self._rows.copy_(self._motion.rows(state["speed"], state["phase"]))
+        self._rows.copy_(self.reference.rows(state["speed"], state["phase"]))
 
     @property
-    def _changes_speed(self) -> bool:
+    def changes_speed(self) -> bool:
         """Whether the desired speed changes within an episode."""
         return self.config.speed is None and self.config.speed_change_s > 0.0
+
+    @property
+    def speed_step_m_s(self) -> float:
+        """By how much the speed of the reference changes at most in a step."""
+        return SPEED_CHANGE_M_S2 * (1.0 / self.spec.rate_hz)
 
     def _next_speeds(self, hashes: Tensor) -> tuple[Tensor, Tensor]:
         """Draw the next desired speeds `(games,)`, and the frames at which others will follow them."""
@@ -265,72 +264,59 @@ class MimicEnv(BatchedEnv):
         """Return the pushes of this frame, and 1 in games in which one begins."""
         config = self.config.pushes
         if config.impulse_ns == 0.0:
-            return None, self._pushed
+            return None, torch.zeros(self.num_envs, device=self.device)
         every, lasts = (max(1, round(value * self.spec.rate_hz)) for value in (config.every_s, config.duration_s))
         frames = self._counters["frame"]
         number, since = frames // every, frames % every
-        hashes = self._hash_keys(self._counters["game"], self._counters["episode"], number, _STREAM_PUSH)
+        keys = (self._counters["game"], self._counters["episode"], number, Stream.PUSH)
+        hashes = stream_hash_tensor(self.seed, *keys)
         active = ((number >= 1) & (since < lasts)).double()
         newtons = active * config.impulse_ns * self.spec.rate_hz / lasts
         return Push(2.0 * math.pi * uniform(hashes).double(), newtons), ((number >= 1) & (since == 0)).float()
 
-    def _restart(self, games: Tensor) -> None:
-        """Begin the next episode of the games in the mask `(games,)`."""
+    def _restart(self, games: Tensor) -> Observations:
+        """Begin the next episode of the games in the mask `(games,)`, and observe all."""
+        if self._on_device is not None:
+            return self._on_device.restart(games)
         counters, state = self._counters, self._state
         counters["episode"].add_(games)
         counters["frame"].masked_fill_(games, 0)
-        phases, speeds = draw_starts(
-            self.config, counters["game"], state["failure"], self._hash(_STREAM_START, STREAMS)
-        )
+        phases, speeds = draw_starts(self.config, counters["game"], state["failure"], self._hash(Stream.START, STREAMS))
         for name, values in (("phase", phases), ("speed", speeds), ("desired", speeds)):
             self._set(name, games, values)
-        if self._changes_speed:
-            self._set("change", games, self._next_speeds(self._hash(_STREAM_COMMAND, 2))[1])
+        if self.changes_speed:
+            self._set("change", games, self._next_speeds(self._hash(Stream.COMMAND, 2))[1])
         else:
             counters["change"].masked_fill_(games, 0)  # which is never due
-        self._rows.copy_(self._motion.rows(state["speed"], state["phase"]))
-        self._physics.restart(games, self._frame, self._start_noise)
+        self._rows.copy_(self.reference.rows(state["speed"], state["phase"]))
+        rows = games.nonzero().squeeze(1)
+        noise = uniform(self._hash(Stream.NOISE, 2 * len(self.walker.joints), rows))
+        self._host.restart(rows, Frame(*(part[rows] for part in self._frame)), noise)
         if self.config.friction_range is not None:
-            self._set("friction", games, (self._hash(_STREAM_FRICTION, 1)[:, 0] % FRICTION_LEVELS).float())
-            self._physics.choose_friction(state["friction"].long())
+            self._set("friction", games, (self._hash(Stream.FRICTION, 1)[:, 0] % FRICTION_LEVELS).float())
+            self._host.choose_friction(state["friction"].long())
         self._scorer.restart(games)
-
-    def _start_noise(self, rows: Tensor | None) -> Tensor:
-        return uniform(self._hash(_STREAM_NOISE, 2 * len(self.walker.joints), rows))
+        return self._observe()
 
     def _mirrored(self) -> Tensor:
         """Return `(games,)` bool, games that are in a left step and see it as a right one."""
         return (self._state["phase"] >= 0.5) & self.config.mirror
 
     def _observe(self, angles: Tensor | None = None) -> Observations:
-        positions, velocities = self._physics.bodies()
+        positions, velocities = self._host.bodies()
         angles = observation.euler_angles(positions[:, 3:7]) if angles is None else angles
         state = self._state
         phases = (2.0 * state["phase"]) % 1.0 if self.config.mirror else state["phase"]
         speeds = torch.stack((state["speed"], state["desired"]), dim=1)
         vector = observation.observe(positions, velocities, angles, phases, speeds, self.walker.standing_m)
-        vector = torch.where(self._mirrored().unsqueeze(1), self._mirror_vector.apply(vector), vector)
+        vector = torch.where(self._mirrored().unsqueeze(1), self._reflection.apply(vector), vector)
         return {"vector": vector.unsqueeze(1)}
 
     def _hash(self, stream: int, count: int, rows: Tensor | None = None) -> Tensor:
         """Return hashes `(games, count)` of this frame of each game, or of those in `rows` alone."""
         keys = [self._counters[name].unsqueeze(1) for name in ("game", "episode", "frame")]
         keys = keys if rows is None else [key[rows] for key in keys]
-        return self._hash_keys(*keys, stream + torch.arange(count, device=self.device))
-
-    def _hash_keys(self, *keys: Tensor | int) -> Tensor:
-        if self._asks_host:
-            return stream_hash_tensor(self.seed, *keys)
-        return mix_keys(self._seed_hash, *keys)  # a graph reads the seed where it lies
-
-    def _take_seed(self, seed: int) -> None:
-        self.seed = seed
-        self._seed_hash.fill_(stream_hash(seed))
-
-    def live_tensors(self) -> tuple[Tensor, ...]:
-        """Return all tensors that a step changes."""
-        own = (*self._counters.values(), *self._state.values(), *self._scorer.state().values(), self._rows)
-        return (*own, self._pushed, *self._physics.live_tensors())
+        return stream_hash_tensor(self.seed, *keys, stream + torch.arange(count))
 
     def _whole_state(self) -> dict[str, Tensor]:
         halves = [self.seed & 0xFFFFFFFF, (self.seed >> 32) & 0xFFFFFFFF]  # seeds may be larger than int64
@@ -358,29 +344,18 @@ class MimicEnv(BatchedEnv):
             for name, tensor in part.items():
                 tensor.copy_(taken[name])
         self._scorer.load_state(taken)
-        self._physics.choose_friction(self._state["friction"].long())
-        self._rows.copy_(self._motion.rows(self._state["speed"], self._state["phase"]))
+        if self._on_device is not None:
+            return self._on_device.resume()
+        self._host.choose_friction(self._state["friction"].long())
+        self._rows.copy_(self.reference.rows(self._state["speed"], self._state["phase"]))
         return self._observe()
 
     def close(self) -> None:
         """End the threads and release what was drawn with; may be called twice."""
         self._physics.close()
-        self._graphs = None
         if self._painter is not None:
             self._painter.close()
             self._painter = None
-
-
-class _Mirroring:
-    """A reflection whose numbers lie on a device: `Reflection.apply` sends them there in every call."""
-
-    def __init__(self, reflection: Reflection, device: torch.device) -> None:
-        self._source = torch.tensor(reflection.source, device=device)
-        self._sign = torch.tensor(reflection.sign, device=device)
-
-    def apply(self, values: Tensor) -> Tensor:
-        """Return the mirror image of `(games, size)`."""
-        return values.index_select(1, self._source) * self._sign
 
 
 def _packed(columns: Mapping[str, Tensor], names: tuple[str, ...]) -> Columns:

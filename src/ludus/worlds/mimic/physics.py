@@ -3,9 +3,8 @@
 `warp_physics.py` does the same with MuJoCo Warp, on a GPU.
 """
 
-from collections.abc import Callable
 from copy import copy
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 import mujoco
 import numpy as np
@@ -25,9 +24,6 @@ FULL_STATE = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
 _CONTROL = int(mujoco.mjtState.mjSTATE_CTRL)
 _FORCE = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
 
-# Draws even numbers in [0, 1), `(games, 2 * joints)`, for the games of the given indices alone or for all of them.
-StartNoise: TypeAlias = Callable[[Tensor | None], Tensor]
-
 
 class Push(NamedTuple):
     """Horizontal forces at the hips, `(games,)` float64 each."""
@@ -46,35 +42,14 @@ class Outcome(NamedTuple):
 
 
 class Physics(Protocol):
-    """The states of all walkers, and what advances them: `decide`, then `advance`, then `conclude`.
+    """The states of all walkers.
 
     A state holds everything that the future depends on: the contact solver is not warm-started across decisions, so
     results are the same for any number of threads and walkers.
     """
 
-    def decide(self, actions: Tensor, push: Push | None) -> None:
-        """Set the controls that follow from actions `(games, joints)` in [-1, 1], and the pushes."""
-
-    def advance(self) -> None:
-        """Advance all walkers by the physics steps of one decision."""
-
-    def conclude(self) -> Outcome:
-        """Return what the decision gave, and put walkers whose numbers have gone wrong back."""
-
-    def bodies(self) -> tuple[Tensor, Tensor]:
-        """Return positions `(games, 7 + joints)` and velocities `(games, 6 + joints)`, float32."""
-
-    def restart(self, games: Tensor, frame: Frame, noise: StartNoise) -> None:
-        """Put the walkers in the mask `(games,)` on the reference, with noise."""
-
-    def choose_friction(self, levels: Tensor) -> None:
-        """Select the friction level of each game, `(games,)`; does nothing without a friction range."""
-
     def place(self, game: int) -> Floats:
         """Return a copy of the positions of one walker, as MuJoCo has them: root, then joints."""
-
-    def live_tensors(self) -> tuple[Tensor, ...]:
-        """Return the tensors that a decision changes; only needed where it is recorded as a CUDA graph."""
 
     def state(self) -> Tensor:
         """Return the states `(games, state)` float64 as MuJoCo lays them out: time, positions, velocities."""
@@ -87,7 +62,7 @@ class Physics(Protocol):
 
 
 class MujocoPhysics:
-    """The states of all walkers and the host threads that advance them.
+    """The states of all walkers and the host threads that advance them: `decide`, then `advance`, then `conclude`.
 
     `states` `(games, state)` is written in place to restart a walker; `positions` `(games, 7 + joints)` and
     `velocities` `(games, 6 + joints)` are views of it.
@@ -116,19 +91,19 @@ class MujocoPhysics:
         self._chunk = max(1, -(-games // (8 * len(self._datas))))
 
     def choose_friction(self, levels: Tensor) -> None:
-        """See `Physics`."""
+        """Select the friction level of each game, `(games,)`; does nothing without a friction range."""
         if len(self._models) > 1:
             self._chosen = [self._models[level] for level in levels.tolist()]
 
     def decide(self, actions: Tensor, push: Push | None) -> None:
-        """See `Physics`."""
+        """Set the controls that follow from actions `(games, joints)` in [-1, 1], and the pushes."""
         controls = self._controls.of(actions.double().numpy(), self.positions[:, 7:])
         self._inputs[:, :, : self._motors] = controls[:, None]
         if push is not None:
             self._inputs[:, :, self._motors : self._motors + 2] = push_forces(push)[:, None]
 
     def advance(self) -> None:
-        """See `Physics`."""
+        """Advance all walkers by the physics steps of one decision."""
         if self._pool is None:
             raise RuntimeError("the walkers were closed; make a new environment")
         self._pool.rollout(
@@ -145,7 +120,7 @@ class MujocoPhysics:
         )
 
     def conclude(self) -> Outcome:
-        """See `Physics`."""
+        """Return what the decision gave, and put walkers whose numbers have gone wrong back."""
         after, before = self._outputs[:, -1], self.positions[:, 0].copy()
         # MuJoCo puts a walker whose numbers have gone wrong back to its first pose, at another time than it should be.
         late = np.abs(after[:, 0] - self.states[:, 0] - self._duration_s) > 1e-6
@@ -161,23 +136,18 @@ class MujocoPhysics:
         return Outcome(torch.from_numpy(self._sensors[:, -1]).float(), torch.from_numpy(broken), travelled)
 
     def bodies(self) -> tuple[Tensor, Tensor]:
-        """See `Physics`."""
+        """Return positions `(games, 7 + joints)` and velocities `(games, 6 + joints)`, float32."""
         return torch.from_numpy(self.positions).float(), torch.from_numpy(self.velocities).float()
 
-    def restart(self, games: Tensor, frame: Frame, noise: StartNoise) -> None:
-        """See `Physics`."""
-        rows = games.nonzero().squeeze(1)
-        begun, chosen = Frame(*(part[rows] for part in frame)), rows.numpy()
+    def restart(self, rows: Tensor, frame: Frame, noise: Tensor) -> None:
+        """Put the walkers with these indices on their frames of the reference, with noise; see `first_states`."""
+        chosen = rows.numpy()
         self.states[chosen, 0] = 0.0
-        self.positions[chosen], self.velocities[chosen] = first_states(begun, noise(rows), self._start_noise)
+        self.positions[chosen], self.velocities[chosen] = first_states(frame, noise, self._start_noise)
 
     def place(self, game: int) -> Floats:
         """See `Physics`."""
         return np.array(self.positions[game])
-
-    def live_tensors(self) -> tuple[Tensor, ...]:
-        """See `Physics`."""
-        return (torch.from_numpy(self.states),)
 
     def state(self) -> Tensor:
         """See `Physics`."""
@@ -219,10 +189,9 @@ def _friction_models(walker: Walker, config: MimicConfig) -> list[mujoco.MjModel
 
 
 class Controls:
-    """Turns actions into controls; `DeviceControls` in `warp_physics.py` does the same with tensors.
+    """Turns actions into controls; `kernels.step.control_of` does the same on a device.
 
     Attributes:
-        kind: What actions mean: `torque`, `target` or `delta`.
         delta: Largest difference from the present angle, rad.
         low: `(joints,)` lowest angles, rad.
         high: `(joints,)` highest angles, rad.
@@ -230,7 +199,7 @@ class Controls:
     """
 
     def __init__(self, walker: Walker, reference: Reference, config: MimicConfig) -> None:
-        self.kind, self.delta = config.action, float(np.deg2rad(config.delta_deg))
+        self._kind, self.delta = config.action, float(np.deg2rad(config.delta_deg))
         ranges = np.deg2rad([joint.range_deg for joint in walker.joints])
         self.low, self.high = ranges[:, 0], ranges[:, 1]
         phases = torch.arange(PHASES) / PHASES
@@ -238,9 +207,9 @@ class Controls:
 
     def of(self, actions: Floats, angles: Floats) -> Floats:
         """Return the actuators' controls of actions in [-1, 1] at the joints' angles in rad, `(games, joints)`."""
-        if self.kind == "torque":
+        if self._kind == "torque":
             return actions
-        if self.kind == "delta":
+        if self._kind == "delta":
             return np.asarray(np.clip(angles + self.delta * actions, self.low, self.high))
         reach = np.where(actions > 0.0, self.high - self.neutral, self.neutral - self.low)
         return np.asarray(self.neutral + actions * reach)

@@ -7,7 +7,8 @@ through the ground or slides, whatever the body's size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from enum import IntEnum
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -30,17 +31,28 @@ _HARMONICS = 8
 ROOT = ("height", "roll", "pitch", "yaw")
 ROOT_VELOCITY = ("vx", "vy", "vz", "wx", "wy", "wz")
 
+
+class Stream(IntEnum):
+    """The first numbers of random streams; each has room for as many as it needs."""
+
+    START = 0
+    FRICTION = 8
+    NOISE = 16
+    COMMAND = 64
+    PUSH = 80
+
+
 STREAMS = 4  # random numbers that `draw_starts` needs
 # `starts: fixed`: 20 speeds, evenly over the range, in an order in which the first few cover it too. Phases of a step
 # are multiples of the golden ratio, which never repeat and are evenly spread however many there are. Steps alternate
 # between right and left, and since no phase comes twice no walk is the mirror image of another.
-_FIXED_SPEEDS, _SPEED_STRIDE = 20, 7
-_FIRST_PHASE = 0.75  # of a step
-_GOLDEN_RATIO = 0.5 * (5.0**0.5 - 1.0)
-_BEFORE_FAILURE = 0.15  # of a stride; adaptive starts begin this much before the last failure at most
-_ADAPTIVE_SHARE = 0.5
-_NOISE_SPAN = 3.0**0.5  # even noise of this half width has deviation 1
-_VELOCITY_NOISE = 10.0  # rad/s of noise for every rad of it
+FIXED_SPEEDS, SPEED_STRIDE = 20, 7
+FIRST_PHASE = 0.75  # of a step
+GOLDEN_RATIO = 0.5 * (5.0**0.5 - 1.0)
+BEFORE_FAILURE = 0.15  # of a stride; adaptive starts begin this much before the last failure at most
+ADAPTIVE_SHARE = 0.5
+NOISE_SPAN = 3.0**0.5  # even noise of this half width has deviation 1
+VELOCITY_NOISE = 10.0  # rad/s of noise for every rad of it
 
 
 class Frame(NamedTuple):
@@ -62,10 +74,6 @@ class Reference:
         self.table, self.speeds = table, speeds
         self._flat = table.flatten(0, 1)
         self._sizes = [joints, joints, len(ROOT), len(ROOT_VELOCITY), len(SIDES) * len(POINTS) * 3, 1]
-
-    def to(self, device: torch.device) -> "Reference":
-        """Return the same motion on a device."""
-        return self if self.table.device == device else Reference(self.table.to(device), self.speeds, self._sizes[0])
 
     def at(self, speeds: Tensor, phases: Tensor) -> Frame:
         """Return the motion at speeds `(games,)` in m/s and phases `(games,)` of a stride, in [0, 1)."""
@@ -220,19 +228,14 @@ def _points(walker: Walker, angles: Floats, orientation: Floats) -> tuple[Floats
 
 def quaternions(angles: Floats) -> Floats:
     """Return (w, x, y, z) of turning by yaw about z, then pitch, then roll, given as roll, pitch and yaw in rad."""
-    cosines, sines = (np.moveaxis(part(0.5 * angles), -1, 0) for part in (np.cos, np.sin))
-    return np.stack(_quaternion(cosines, sines), axis=-1)
-
-
-def _quaternion(cosines: Any, sines: Any) -> tuple[Any, Any, Any, Any]:  # noqa: ANN401 - arrays or tensors
-    """Return w, x, y and z from the cosines and sines of half of roll, pitch and yaw."""
-    (cr, cp, cy), (sr, sp, sy) = cosines, sines
-    return (
+    (cr, cp, cy), (sr, sp, sy) = (np.moveaxis(part(0.5 * angles), -1, 0) for part in (np.cos, np.sin))
+    parts = (
         cy * cp * cr + sy * sp * sr,
         cy * cp * sr - sy * sp * cr,
         cy * sp * cr + sy * cp * sr,
         sy * cp * cr - cy * sp * sr,
     )
+    return np.stack(parts, axis=-1)
 
 
 def slope(values: Floats) -> Floats:
@@ -259,13 +262,13 @@ def draw_starts(config: MimicConfig, games: Tensor, failures: Tensor, hashes: Te
     low, high = config.speed_range
     random = uniform(hashes)
     if config.starts == "fixed":
-        phases = 0.5 * (games % 2) + 0.5 * ((_FIRST_PHASE + _GOLDEN_RATIO * games.double()) % 1.0)
-        speeds = low + (high - low) * (_SPEED_STRIDE * games % _FIXED_SPEEDS) / (_FIXED_SPEEDS - 1)
+        phases = 0.5 * (games % 2) + 0.5 * ((FIRST_PHASE + GOLDEN_RATIO * games.double()) % 1.0)
+        speeds = low + (high - low) * (SPEED_STRIDE * games % FIXED_SPEEDS) / (FIXED_SPEEDS - 1)
     else:
         phases, speeds = random[:, 0], low + (high - low) * random[:, 1]
         if config.starts == "adaptive":
-            earlier = (failures - _BEFORE_FAILURE * random[:, 2]) % 1.0
-            phases = torch.where((failures >= 0.0) & (random[:, 3] < _ADAPTIVE_SHARE), earlier, phases)
+            earlier = (failures - BEFORE_FAILURE * random[:, 2]) % 1.0
+            phases = torch.where((failures >= 0.0) & (random[:, 3] < ADAPTIVE_SHARE), earlier, phases)
     if config.speed is not None:
         speeds = torch.full_like(speeds, config.speed)
     return phases.float(), speeds.float()
@@ -275,27 +278,14 @@ def first_states(frame: Frame, noise: Tensor, deviation: float) -> tuple[Floats,
     """Return positions `(games, 7 + joints)` and velocities `(games, 6 + joints)` of walkers on the reference.
 
     `noise` has `(games, 2 * joints)` even numbers in [0, 1); `deviation` is that of joint angles in rad.
-    `first_states_on_device` gives the same as tensors.
     """
     games, joints = frame.angles.shape
-    spread = ((2.0 * _NOISE_SPAN * deviation) * (noise - 0.5)).double().numpy()
+    spread = ((2.0 * NOISE_SPAN * deviation) * (noise - 0.5)).double().numpy()
     root = frame.root.double().numpy()
     positions, velocities = np.zeros((games, 7 + joints)), np.zeros((games, 6 + joints))
     positions[:, 2] = root[:, 0]
     positions[:, 3:7] = quaternions(root[:, 1:])
     positions[:, 7:] = frame.angles.numpy() + spread[:, :joints]
     velocities[:, :6] = frame.root_velocity.numpy()
-    velocities[:, 6:] = frame.velocities.numpy() + _VELOCITY_NOISE * spread[:, joints:]
+    velocities[:, 6:] = frame.velocities.numpy() + VELOCITY_NOISE * spread[:, joints:]
     return positions, velocities
-
-
-def first_states_on_device(frame: Frame, noise: Tensor, deviation: float) -> tuple[Tensor, Tensor]:
-    """Return what `first_states` does, as float32 tensors on the device of the frame."""
-    joints = frame.angles.shape[1]
-    spread = (2.0 * _NOISE_SPAN * deviation) * (noise - 0.5)
-    halves = 0.5 * frame.root[:, 1:]
-    turned = torch.stack(_quaternion(halves.cos().unbind(1), halves.sin().unbind(1)), dim=1)
-    place = torch.nn.functional.pad(frame.root[:, :1], (2, 0))  # x and y are 0
-    positions = torch.cat((place, turned, frame.angles + spread[:, :joints]), dim=1)
-    joint_velocities = frame.velocities + _VELOCITY_NOISE * spread[:, joints:]
-    return positions, torch.cat((frame.root_velocity, joint_velocities), dim=1)

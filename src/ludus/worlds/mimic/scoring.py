@@ -12,16 +12,16 @@ from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.model import Walker
 from ludus.worlds.mimic.reference import Frame
 
-_CARRIES = 0.08  # share of the body's weight on a foot above which it has come down
-_LIFTED = 0.02  # share below which it has left the ground
-_SHORTEST_SWING_S = 0.12  # a foot that was off the ground for less has only bounced
+CARRIES = 0.08  # share of the body's weight on a foot above which it has come down
+LIFTED = 0.02  # share below which it has left the ground
+SHORTEST_SWING_S = 0.12  # a foot that was off the ground for less has only bounced
 
 STATE = ("right_down", "left_down", "right_air_s", "left_air_s")
 
 GRAVITY_M_S2 = 9.81
 POSE_SCALE, VELOCITY_SCALE = 3.0, 0.05  # of the published reward
 POSE_SHARE = 0.8
-_POINTS = 12  # numbers of heels and balls in the sensors
+POINT_NUMBERS = 12  # numbers of heels and balls in the sensors
 
 
 class Strikes(NamedTuple):
@@ -38,8 +38,8 @@ def follow_feet(state: Tensor, loads: Tensor, points: Tensor, seconds: float) ->
     the right and of the left foot, from the root.
     """
     was_down, air_s = state[:, :2] > 0.5, state[:, 2:]
-    is_down = (loads > _CARRIES) | (was_down & (loads > _LIFTED))
-    struck = (is_down & ~was_down & (air_s >= _SHORTEST_SWING_S)).float()
+    is_down = (loads > CARRIES) | (was_down & (loads > LIFTED))
+    struck = (is_down & ~was_down & (air_s >= SHORTEST_SWING_S)).float()
     heels = points[:, ::2, 0]
     length = struck * (heels - heels.flip(1))
     air_s = torch.where(is_down, 0.0, air_s + seconds)
@@ -81,7 +81,7 @@ class Scorer:
         `angles` `(games, 3)` are roll, pitch and yaw; `sensors` are heels and balls, loads of the feet, torques.
         """
         joints = len(self._joints)
-        points, loads, torques = torch.split(sensors, [_POINTS, 2, joints], dim=1)
+        points, loads, torques = torch.split(sensors, [POINT_NUMBERS, 2, joints], dim=1)
         points = points.reshape(len(points), -1, 3)
         off = positions[:, 7:] - frame.angles
         tilted = angles - frame.root[:, 1:]

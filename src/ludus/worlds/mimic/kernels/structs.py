@@ -1,0 +1,80 @@
+"""What the kernels read and write: the walkers, all arrays with a walker per row, and the settings of their task."""
+
+import warp as wp
+
+from ludus.envs.warp_tools import EXACT
+
+wp.set_module_options(EXACT)
+
+
+@wp.struct
+class Walkers:
+    """The state of all walkers, that of the physics among it, and what a step leaves for the next one."""
+
+    game: wp.array[wp.int64]
+    episode: wp.array[wp.int64]
+    frame: wp.array[wp.int64]
+    change: wp.array[wp.int64]
+    phase: wp.array[wp.float32]
+    speed: wp.array[wp.float32]
+    desired: wp.array[wp.float32]
+    failure: wp.array[wp.float32]
+    friction: wp.array[wp.float32]
+    feet: wp.array2d[wp.float32]
+    peaks: wp.array2d[wp.float32]
+    reference: wp.array2d[wp.float32]  # the frame of the reference: a row of its table
+    time: wp.array[wp.float32]
+    positions: wp.array2d[wp.float32]
+    velocities: wp.array2d[wp.float32]
+    before: wp.array2d[wp.float32]  # positions and velocities before the physics
+    controls: wp.array2d[wp.float32]
+    forces: wp.array2d[wp.float32]
+    sensors: wp.array2d[wp.float32]
+    frictions: wp.array2d[wp.vec3]  # of all geoms, for each walker; one row where friction is the same for all
+    pushed: wp.array[wp.float32]  # 1 where a push began
+    vector: wp.array2d[wp.float32]  # an observation before it is mirrored
+
+
+@wp.struct
+class Task:
+    """The settings of an environment, and tables; times are in control steps where they are whole numbers."""
+
+    seed: wp.array[wp.uint32]  # its hash; one number, which a recorded graph reads where it lies
+    table: wp.array2d[wp.float32]  # of the reference, `(speeds * phases, channels)`
+    low: wp.array[wp.float32]  # lowest angles
+    high: wp.array[wp.float32]  # highest angles
+    neutral: wp.array[wp.float32]  # target angles of the action 0
+    joint_source: wp.array[wp.int32]  # reflections: where each number comes from, and its sign
+    joint_sign: wp.array[wp.float32]
+    vector_source: wp.array[wp.int32]
+    vector_sign: wp.array[wp.float32]
+    joints: wp.int32
+    speeds: wp.int32  # rows of the table
+    phases: wp.int32  # columns of the table
+    slowest: wp.float32  # speed of its first row
+    fastest: wp.float32
+    action: wp.int32  # 0 torque, 1 target, 2 delta
+    delta: wp.float32
+    mirror: wp.int32
+    starts: wp.int32  # 0 random, 1 adaptive, 2 fixed
+    start_noise: wp.float32
+    low_speed: wp.float32
+    high_speed: wp.float32
+    has_speed: wp.int32  # whether there is one that never changes
+    own_speed: wp.float32
+    changes_speed: wp.int32
+    speed_change_s: wp.float32
+    speed_step: wp.float32  # by which the reference's speed changes at most in a step
+    rate_hz: wp.float32
+    step_s: wp.float32
+    step_limit: wp.int64
+    lowest_m: wp.float32
+    largest_tilt: wp.float32
+    standing_m: wp.float32
+    mass_kg: wp.float32
+    friction_levels: wp.int32  # 0 where friction is the same for all
+    lowest_friction: wp.float32
+    highest_friction: wp.float32
+    push_every: wp.int64
+    push_lasts: wp.int64
+    push_n: wp.float32  # 0 for no pushes
