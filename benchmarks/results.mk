@@ -64,6 +64,7 @@ results-brawl-quick: $(READY) ## docs/research/brawl.md: the preset quick, three
 results-brawl-recipe: $(READY) ## docs/research/brawl.md: what changes to the recipe of quick are worth; long
 	$(BIN)/python benchmarks/quick_recipe.py
 	$(BIN)/python benchmarks/quick_recipe.py epochs --seeds 3 --env-steps 6500000 --evaluations 4
+	$(BIN)/python benchmarks/quick_recipe.py draws --seeds 3 --env-steps 6500000 --evaluations 3
 	$(TABLES) brawl-recipe
 
 results-brawl-curriculum: $(READY) ## docs/research/brawl.md: the preset curriculum; long
