@@ -1,14 +1,15 @@
-"""Mimic's own command `ludus motion`: show motion files for the walkers, and write the built-in gait as one."""
+"""Mimic's own command `ludus motion`: import recordings, show motion files for the walkers, and write built-in ones."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ludus.cli.console import echo, print_json, print_ok, print_table
+from ludus.cli.console import echo, print_json, print_ok, print_table, print_warning
 from ludus.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from ludus.worlds.mimic.capture.importing import Imported
     from ludus.worlds.mimic.model import Walker
 
 motion = typer.Typer(help="Motion files for the walkers of Mimic.", no_args_is_help=True)
@@ -66,6 +67,105 @@ def export(
 
     frames = export_gait(file, _walker(walker, height), speed, rate, velocities=velocities)
     print_ok(f"{frames} frames of the normal gait at {speed:g} m/s written to {file}")
+
+
+@motion.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="Recording: .bvh, .c3d, or .npz in the style of AMASS.")],
+    out: Annotated[Path | None, typer.Option(help="File to write, .csv or .npz; NAME.csv here if not given.")] = None,
+    map_file: Annotated[Path | None, typer.Option("--map", help="YAML file with joints or units corrected.")] = None,
+    write_map: Annotated[
+        Path | None, typer.Option("--write-map", help="Write what was found as such a YAML file, and end.")
+    ] = None,
+    start: Annotated[float, typer.Option(help="Where to begin, seconds.")] = 0.0,
+    stop: Annotated[float | None, typer.Option(help="Where to end, seconds.")] = None,
+    video: Annotated[Path | None, typer.Option(help="Film the walker beside the recording: .mp4 or .gif.")] = None,
+    walker: Kind = "walker-8",
+    height: Height = 1.75,
+    json: AsJson = False,
+) -> None:
+    """Turn a recorded motion into a motion file for the walkers."""
+    from ludus.core.files import write_text_atomic
+    from ludus.worlds.mimic.capture.importing import import_capture, prepare, write_clip
+    from ludus.worlds.mimic.capture.roles import MapConfig, find_roles, load_map, map_text
+
+    if video is not None:
+        from ludus.evaluation.video import check_video_path
+
+        check_video_path(video)
+    settings = MapConfig() if map_file is None else load_map(map_file)
+    capture = prepare(file, settings, start, stop)
+    if write_map is not None:
+        write_text_atomic(write_map, map_text(capture, find_roles(capture, settings.joints)))
+        print_ok(f"map of joints written to {write_map}; correct it and pass it with --map")
+        return
+    body = _walker(walker, height)
+    target = Path(f"{file.stem}.csv") if out is None else out
+    imported = import_capture(capture, body, settings)
+    write_clip(imported.clip, target, f"made of {file.name} for {walker} of {height:g} m by ludus motion import")
+    report = _import_report(imported, target, body)
+    if video is not None:
+        from ludus.worlds.mimic.capture.film import film_import
+
+        film_import(imported, body, video)
+        report["video"] = str(video)
+    if json:
+        print_json(report)
+        return
+    _tell_import(report)
+
+
+def _import_report(imported: "Imported", target: Path, body: "Walker") -> dict[str, Any]:
+    """Return what was found and made, ready for JSON, with why the motion cannot be imitated, if it cannot."""
+    from dataclasses import asdict
+
+    from ludus.core.errors import FormatError
+    from ludus.worlds.mimic.motion.motion import load_motion
+    from ludus.worlds.mimic.motion.reference import summarise
+
+    names, quality = imported.capture.names, asdict(imported.quality)
+    report: dict[str, Any] = {
+        "source": str(imported.capture.source),
+        "found": dict(imported.person.findings),
+        "joints": {role: names[joint] for role, joint in imported.roles.items()},
+        "quality": {name: round(value, 2) for name, value in quality.items()},
+        "written": str(target),
+        "frames": imported.clip.frames,
+        "notes": list(imported.person.notes),
+        "summary": None,
+        "fault": None,
+    }
+    try:
+        report["summary"] = summarise(load_motion(target), body)
+    except FormatError as error:
+        report["fault"] = str(error)
+    return report
+
+
+def _tell_import(report: dict[str, Any]) -> None:
+    print_table(("found", ""), list(report["found"].items()))
+    echo()
+    print_table(("part of the body", "joint of the file"), list(report["joints"].items()))
+    echo()
+    quality = report["quality"]
+    rows = [
+        ("standing feet float", f"{quality['float_mm']:.1f} mm at most"),
+        ("feet sink", f"{quality['sink_mm']:.1f} mm at most"),
+        ("standing feet slide", f"{quality['slide_mm']:.1f} mm at most, from coming down to leaving"),
+        ("fastest joint", f"{quality['fastest_rad_s']:.1f} rad/s"),
+    ]
+    print_table(("on the walker", ""), rows)
+    for note in report["notes"]:
+        echo(f"note: {note}")
+    print_ok(f"{report['frames']} frames written to {report['written']}")
+    if "video" in report:
+        print_ok(f"video written to {report['video']}")
+    if report["fault"] is not None:
+        print_warning(f"a walker cannot imitate all of it: {report['fault']}; cut it with --start and --stop")
+    else:
+        summary = report["summary"]
+        strides, speed = summary["strides"], summary["natural_speed_m_s"]
+        print_ok(f"{strides} strides at {speed:.2f} m/s; look at them with `ludus motion show {report['written']}`")
 
 
 def _walker(kind: str, height_m: float) -> "Walker":
