@@ -1,7 +1,8 @@
 """A motion on a walker, with its place in the world: where the feet are, and whether they float, sink or slide."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +147,29 @@ def stances(contacts: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Return the first frame of each time that a foot stands, `(frames,)` bool, and the frame behind its last one."""
     edges = np.diff(np.concatenate(([0], contacts.astype(np.int8), [0])))
     return list(zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True))
+
+
+def summarise_clip(clip: Clip, quality: Quality) -> dict[str, Any]:
+    """Return the summary of a motion, ready for JSON."""
+    way = clip.root[-1, :2] - clip.root[0, :2]
+    lasts = (clip.frames - 1) / clip.rate_hz
+    degrees = np.rad2deg(clip.angles)
+    return {
+        "source": clip.name,
+        "frames": clip.frames,
+        "rate_hz": round(clip.rate_hz, 4),
+        "duration_s": round(clip.frames / clip.rate_hz, 4),
+        "speed_m_s": round(float(np.linalg.norm(way)) / lasts, 4),
+        "quality": {name: round(value, 2) for name, value in asdict(quality).items()},
+        "joints": {
+            name: {
+                "lowest_deg": round(float(degrees[:, index].min()), 2),
+                "highest_deg": round(float(degrees[:, index].max()), 2),
+                "range_deg": round(float(np.ptp(degrees[:, index])), 2),
+            }
+            for index, name in enumerate(clip.joints)
+        },
+    }
 
 
 def check_clip(walker: Walker, clip: Clip) -> Quality:
