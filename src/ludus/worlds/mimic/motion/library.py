@@ -46,11 +46,12 @@ class Entry:
 
 _STAND = Gait(0.0, period_s=1.0, half_width_m=0.09, land_deg=0.0, leave_deg=0.0, straight=0.994, slows_s=0.0)
 _SLOW = Gait(
-    0.4, period_s=1.7, duty=0.70, half_width_m=0.07, clearance_m=0.025, land_deg=10.0, leave_deg=-28.0, fold_deg=-30.0
+    0.4, period_s=1.7, duty=0.70, half_width_m=0.07, clearance_m=0.025, land_deg=10.0, leave_deg=-28.0, fold_deg=-30.0,
+    turns_pelvis_deg=2.0,
 )  # fmt: skip
 _RUN = Gait(
     2.5, period_s=0.74, duty=0.39, half_width_m=0.03, clearance_m=0.12, land_deg=6.0, leave_deg=-50.0, flat=(0.2, 0.35),
-    fold_deg=-80.0, peak=0.38, lean_deg=7.0, ahead_m=0.13, land_share=0.5, straight=0.985,
+    fold_deg=-80.0, peak=0.38, lean_deg=7.0, ahead_m=0.13, land_share=0.5, straight=0.985, turns_pelvis_deg=5.0,
 )  # fmt: skip
 _FAST_RUN = replace(
     _RUN, speed_m_s=3.5, period_s=0.70, duty=0.34, clearance_m=0.17, leave_deg=-55.0, flat=(0.2, 0.3), fold_deg=-95.0,
