@@ -1,5 +1,6 @@
 """Recordings come back as the motions that they were made from, whatever their names, axes, units and rates."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from ludus.worlds.mimic.capture.roles import MapConfig
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.model import Walker, make_walker
 from ludus.worlds.mimic.motion.clip import Clip, foot_points
+from ludus.worlds.mimic.motion.library import library_clip
 from ludus.worlds.mimic.motion.motion import load_motion
 from ludus.worlds.mimic.motion.reference import checked_stride, natural_speed_m_s
 
@@ -84,6 +86,35 @@ def test_bones_that_lie_at_rest_are_made_upright(tmp_path: Path, made: tuple[Wal
     assert max(ankles) < 2.5
     assert max(errors.values()) < 1.0
     check_feet(result)
+
+
+@pytest.mark.parametrize("name", ["run-2.5", "march", "backward", "side-left", "turn-left", "stop"])
+def test_every_kind_of_motion_comes_back(tmp_path: Path, name: str) -> None:
+    """Also running, whose height in flight is the person's, and turning and stopping, which never repeat."""
+    walker = make_walker(MimicConfig(walker="walker-13"))
+    clip = library_clip(name, walker)
+    file = tmp_path / "walk.bvh"
+    file.write_text(bvh_text(walker, clip, STYLES["cmu"]))
+    result = imported(file, walker)
+    joints = [error for joint, error in errors_deg(result, clip).items() if joint != "yaw"]
+    assert max(joints) < 1.0
+    quality = result.quality
+    assert max(quality.float_mm - 6.0, quality.sink_mm - 1.0, quality.slide_mm - 10.0) < 0.5
+    assert quality.standing == pytest.approx(clip.contacts.sum(axis=1).mean(), abs=0.15)
+    way, source = (np.linalg.norm(part.root[-1, :2] - part.root[0, :2]) for part in (result.clip, clip))
+    assert way == pytest.approx(source, rel=0.04)
+
+
+def test_noise_does_not_hide_when_feet_stand(tmp_path: Path) -> None:
+    walker = make_walker(MimicConfig())
+    clip = gait_clip(walker, 1.25, 120.0, 3.0)
+    shaken = 0.3 * np.random.default_rng(0).standard_normal(clip.angles.shape)
+    noisy = replace(clip, angles=clip.angles + np.deg2rad(shaken))
+    file = tmp_path / "walk.bvh"
+    file.write_text(bvh_text(walker, noisy, STYLES["mixamo"]))
+    result = imported(file, walker)
+    check_feet(result)
+    assert max(errors_deg(result, clip).values()) < 8.0
 
 
 @pytest.mark.parametrize("rate_hz", [30.0, 120.0, 240.0])

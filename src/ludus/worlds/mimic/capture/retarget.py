@@ -34,11 +34,13 @@ from ludus.worlds.mimic.motion.clip import (
 FLOAT_M = 0.006  # height of a standing foot over the ground that stays
 SLIDE_M = 0.005  # way of a standing foot from its middle place that stays
 _SINK_M = 0.001  # depth of a foot in the ground that stays
-# Height over the ground, and speed of its lowest point, below which a foot stands: before hips are placed, and after.
-_NEAR_M, _STILL_M_S = (0.045, FLOAT_M), (0.45, 0.30)
+# Height over the ground, and speed of its lowest point, below which a foot stands, each time hips are placed better.
+_NEAR_M, _STILL_M_S = (0.045, 0.015, FLOAT_M), (0.45, 0.45, 0.30)
+_SMOOTH_S = (0.15, 0.012)  # deviations of the Gaussians that smooth the corrections of the hips in between
 _SHORTEST_S = 0.07  # of a stance, and of a time between two
-_SMOOTH_S = 0.012  # deviation of the Gaussian that smooths corrections of the hips
-_LOWERED_S = 0.04  # and of that which smooths lowering them
+_TAKE_OFF_S = 0.04  # in which a foot takes off before a flight, or lands after it
+_NOISE_S = 0.02  # of that which smooths the speeds of feet: recordings are noisy
+_LOWERED_S = 0.04  # of that which smooths lowering the hips
 _LIFTED = np.array((0.0, 0.0, 10.0))  # above all others, so that it carries nothing
 _ROUNDS = 3  # of inverse kinematics: lowering a foot changes which of its points carries
 
@@ -63,7 +65,8 @@ def retarget(person: Person, walker: Walker, rate_hz: float, name: str) -> Clip:
     points, _ = foot_points(walker, clip)
     ground = float(np.percentile(points[..., 2].min(axis=(1, 2)), 10.0))
     clip = _find_contacts(walker, replace(clip, root=clip.root - (0.0, 0.0, ground)), 0)
-    clip = _find_contacts(walker, _place_root(walker, clip), 1)
+    for stage, smooth_s in enumerate(_SMOOTH_S):
+        clip = _find_contacts(walker, _place_root(walker, clip, smooth_s), stage + 1)
     for _ in range(_ROUNDS):
         clip = plant_feet(walker, clip)
     return clip
@@ -93,11 +96,12 @@ def _trunk_angles(person: Person) -> dict[str, Floats]:
 
 
 def _find_contacts(walker: Walker, clip: Clip, stage: int) -> Clip:
-    """Return the clip with when its feet stand; `stage` is 0 before the hips are placed, and 1 then."""
+    """Return the clip with when its feet stand; `stage` counts how often the hips were placed before."""
     points, _ = foot_points(walker, clip)
     lowest = points[..., 2].min(axis=2)
-    moved = np.linalg.norm(carried(points), axis=2) * clip.rate_hz
-    speeds = np.concatenate((moved[:1], 0.5 * (moved[1:] + moved[:-1]), moved[-1:]))
+    moved = carried(points).reshape(clip.frames - 1, -1) * clip.rate_hz
+    moved = _smooth(np.concatenate((moved[:1], 0.5 * (moved[1:] + moved[:-1]), moved[-1:])), clip.rate_hz, _NOISE_S)
+    speeds = np.linalg.norm(moved.reshape(clip.frames, len(SIDES), 2), axis=2)
     standing = (lowest < _NEAR_M[stage]) & (speeds < _STILL_M_S[stage])
     shortest = max(1, round(_SHORTEST_S * clip.rate_hz))
     contacts = np.stack([_lasting(standing[:, foot], shortest) for foot in range(2)], axis=1)
@@ -114,17 +118,16 @@ def _lasting(standing: NDArray[np.bool_], shortest: int) -> NDArray[np.bool_]:
     return filled
 
 
-def _place_root(walker: Walker, clip: Clip) -> Clip:
+def _place_root(walker: Walker, clip: Clip, smooth_s: float) -> Clip:
     """Return the clip with hips as high and as fast as standing feet demand; in flight they follow the person's."""
     points, _ = foot_points(walker, clip)
     times = np.arange(clip.frames)
-    standing = clip.contacts.any(axis=1)
+    standing = _between_flights(clip.contacts.sum(axis=1) > 0, max(1, round(_TAKE_OFF_S * clip.rate_hz)))
     if not standing.any():
         return clip
     lowest = np.where(clip.contacts, points[..., 2].min(axis=2), np.inf).min(axis=1)
     rise = np.interp(times, times[standing], -lowest[standing])
-    both = clip.contacts[1:] & clip.contacts[:-1]
-    held = both.any(axis=1)
+    held = standing[1:] & standing[:-1]
     steps = np.zeros((clip.frames, 2))
     if held.any():
         # The lower foot carries, as the lower point of a foot does.
@@ -132,8 +135,17 @@ def _place_root(walker: Walker, clip: Clip) -> Clip:
         slip = carried(flat)[:, 0]
         for axis in range(2):
             steps[1:, axis] = np.interp(times[1:], times[1:][held], -slip[held, axis])
-    smooth = [_smooth(values, clip.rate_hz, _SMOOTH_S) for values in (steps, rise[:, None])]
+    smooth = [_smooth(values, clip.rate_hz, smooth_s) for values in (steps, rise[:, None])]
     return replace(clip, root=clip.root + np.concatenate((smooth[0].cumsum(axis=0), smooth[1]), axis=1))
+
+
+def _between_flights(standing: NDArray[np.bool_], margin: int) -> NDArray[np.bool_]:
+    """Return `(frames,)` bool without the ends of what stands: a foot that takes off or lands tells no height."""
+    inner = np.zeros_like(standing)
+    for start, stop in stances(standing):
+        first = start if start == 0 else start + margin
+        inner[first : stop if stop == len(standing) else stop - margin] = True
+    return inner
 
 
 def _smooth(values: Floats, rate_hz: float, deviation_s: float) -> Floats:
