@@ -19,7 +19,8 @@ from tests.worlds.mimic.captures import (
 from ludus.worlds.mimic.body import WALKERS
 from ludus.worlds.mimic.capture.amass import JOINTS
 from ludus.worlds.mimic.capture.importing import Imported, import_capture, prepare, write_clip
-from ludus.worlds.mimic.capture.roles import MapConfig
+from ludus.worlds.mimic.capture.roles import MapConfig, find_roles
+from ludus.worlds.mimic.capture.skeleton import Capture
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.model import Walker, make_walker
 from ludus.worlds.mimic.motion.clip import Clip, foot_points
@@ -115,6 +116,53 @@ def test_noise_does_not_hide_when_feet_stand(tmp_path: Path) -> None:
     result = imported(file, walker)
     check_feet(result)
     assert max(errors_deg(result, clip).values()) < 8.0
+
+
+CONVENTIONS = {
+    "CMU": "Hips LHipJoint LeftUpLeg LeftLeg LeftFoot LeftToeBase RHipJoint RightUpLeg RightLeg RightFoot RightToeBase "
+    "LowerBack Spine Spine1 Neck Head LeftShoulder LeftArm RightShoulder RightArm",
+    "Biovision": "Hips LeftHip LeftKnee LeftAnkle LeftAnkle_end RightHip RightKnee RightAnkle RightAnkle_end Chest",
+    "100STYLE": "Hips Chest Chest2 Chest3 Chest4 Neck Head RightHip RightKnee RightAnkle RightToe LeftHip LeftKnee "
+    "LeftAnkle LeftToe",
+    "Bandai Namco": "joint_Root Hips Spine Chest Neck Head UpperLeg_L LowerLeg_L Foot_L Toes_L UpperLeg_R LowerLeg_R "
+    "Foot_R Toes_R",
+    "3ds Max": "Bip01 Bip01_Pelvis Bip01_Spine Bip01_L_Thigh Bip01_L_Calf Bip01_L_Foot Bip01_L_Toe0 Bip01_R_Thigh "
+    "Bip01_R_Calf Bip01_R_Foot Bip01_R_Toe0",
+    "MotionBuilder": "Character1_Hips Character1_LeftUpLeg Character1_LeftLeg Character1_LeftFoot "
+    "Character1_LeftToeBase Character1_RightUpLeg Character1_RightLeg Character1_RightFoot Character1_RightToeBase Character1_Spine",
+    "Rokoko": "Hips Spine LeftThigh LeftShin LeftFoot LeftToe RightThigh RightShin RightFoot RightToe",
+    "Neuron": "Hips RightUpLeg RightLeg RightFoot RightFoot_end LeftUpLeg LeftLeg LeftFoot LeftFoot_end Spine Spine1",
+    "ASF": "root lhipjoint lfemur ltibia lfoot ltoes rhipjoint rfemur rtibia rfoot rtoes lowerback upperback thorax",
+    "SMPL": " ".join(JOINTS),
+}
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_joints_are_found_by_the_names_of_many_conventions(convention: str) -> None:
+    names = CONVENTIONS[convention].split()
+    capture = Capture(
+        Path("walk.bvh"), "BVH", tuple(names), (-1,) * len(names), np.zeros((len(names), 3)), None, {}, 60.0, (),
+        "line", has_rest=True,
+    )  # fmt: skip
+    found = {role: names[index] for role, index in find_roles(capture, {}).items()}
+    expected = {
+        "CMU": ("LeftUpLeg", "LeftLeg", "LeftFoot", "LeftToeBase", "Spine1"),
+        "Biovision": ("LeftHip", "LeftKnee", "LeftAnkle", "LeftAnkle_end", "Chest"),
+        "100STYLE": ("LeftHip", "LeftKnee", "LeftAnkle", "LeftToe", "Chest4"),
+        "Bandai Namco": ("UpperLeg_L", "LowerLeg_L", "Foot_L", "Toes_L", "Chest"),
+        "3ds Max": ("Bip01_L_Thigh", "Bip01_L_Calf", "Bip01_L_Foot", "Bip01_L_Toe0", "Bip01_Spine"),
+        "MotionBuilder": (
+            "Character1_LeftUpLeg", "Character1_LeftLeg", "Character1_LeftFoot", "Character1_LeftToeBase",
+            "Character1_Spine",
+        ),
+        "Rokoko": ("LeftThigh", "LeftShin", "LeftFoot", "LeftToe", "Spine"),
+        "Neuron": ("LeftUpLeg", "LeftLeg", "LeftFoot", "LeftFoot_end", "Spine1"),
+        "ASF": ("lfemur", "ltibia", "lfoot", "ltoes", "thorax"),
+        "SMPL": ("L_Hip", "L_Knee", "L_Ankle", "L_Foot", "Spine3"),
+    }[convention]  # fmt: skip
+    assert tuple(found[role] for role in ("left_hip", "left_knee", "left_ankle", "left_toe", "chest")) == expected
+    assert found["right_hip"] != found["left_hip"]
+    assert {"pelvis", *(f"right_{part}" for part in ("hip", "knee", "ankle", "toe"))} <= set(found)
 
 
 @pytest.mark.parametrize("rate_hz", [30.0, 120.0, 240.0])

@@ -4,6 +4,7 @@ The conventions of Mixamo, LAFAN, CMU, Biovision, Xsens, Blender's Rigify, SMPL 
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ from ludus.worlds.mimic.body import SIDES
 from ludus.worlds.mimic.capture.skeleton import Capture
 
 _MAX_MAP_BYTES = 100_000
+_COMMON = 0.6  # share of the names that begin with the same prefix, where there is one
 
 # Part -> names without side, prefix, case and punctuation, the best first. A name that one part has is not another's.
 _LEG_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -26,12 +28,12 @@ _LEG_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "hip": ("hjc", "upleg", "upperleg", "thigh", "femur", "hip", "hipjoint", "legupper", "gtr", "troc"),
         "knee": ("kjc", "leg", "lowerleg", "lowleg", "shin", "calf", "knee", "tibia", "leglower"),
         "ankle": ("ajc", "ankle", "foot"),
-        "toe": ("toebase", "toe", "toes", "ball", "forefoot", "mt2", "foot", "toeend", "footend", "ankleend"),
+        "toe": ("toebase", "toe", "toes", "toe0", "ball", "forefoot", "mt2", "foot", "toeend", "footend", "ankleend"),
     }
 )
 _MIDDLE_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "pelvis": ("hips", "pelvis", "hip", "midhip", "root", "abdomen", "bvhhip", "bvhhips", "character1hips"),
+        "pelvis": ("hips", "pelvis", "hip", "midhip", "root", "abdomen"),
         "chest": (
             *("upperchest", "thorax", "spine3", "spine03", "chest4", "spine2", "spine02", "t8", "chest3", "chest2"),
             *("spine1", "spine01", "chest", "torso", "upperback", "spine"),
@@ -109,16 +111,17 @@ def find_roles(capture: Capture, corrections: Mapping[str, str | None]) -> dict[
                 f"{did_you_mean(name, capture.names)}; it has {_listed(capture.names)}"
             )
         found[role] = capture.names.index(name)
-    plain = [_plain(name) for name in capture.names]
-    for part, names in _MIDDLE_NAMES.items():
+    names = _without_prefix(capture.names)
+    plain = [_plain(name) for name in names]
+    for part, known in _MIDDLE_NAMES.items():
         if part not in corrections:
-            _choose(found, part, [plain.index(name) for name in names if name in plain])
+            _choose(found, part, [plain.index(name) for name in known if name in plain])
     for side in SIDES:
-        sided = [_without_side(capture.names[index], side) for index in range(len(plain))]
-        for part, names in _LEG_NAMES.items():
+        sided = [_without_side(name, side) for name in names]
+        for part, known in _LEG_NAMES.items():
             role = f"{side}_{part}"
             if role not in corrections:
-                _choose(found, role, [sided.index(name) for name in names if name in sided])
+                _choose(found, role, [sided.index(name) for name in known if name in sided])
     return found
 
 
@@ -152,15 +155,24 @@ def _choose(found: dict[str, int], role: str, candidates: Sequence[int]) -> None
         found[role] = free[0]
 
 
+def _without_prefix(names: Sequence[str]) -> list[str]:
+    """Return names without the prefix that most of them have: `Hips` for `mixamorig:Hips`, `L_Foot` for `Bip01_L_Foot`.
+
+    Namespaces are left out too.
+    """
+    heads = Counter(found.group() for name in names if (found := re.match(r"[^_:|. -]+[_:|. -]", name)))
+    head, count = heads.most_common(1)[0] if heads else ("", 0)
+    prefix = head if count > _COMMON * len(names) else ""
+    return [re.split(r"[:|]", name.removeprefix(prefix))[-1] for name in names]
+
+
 def _plain(name: str) -> str:
-    """Return a name in lower case without prefix and punctuation: `hips` for `mixamorig:Hips`."""
-    last = re.split(r"[:|]", name)[-1]
-    return re.sub(r"[^a-z0-9]", "", last.lower().removeprefix("mixamorig").removeprefix("bip01").removeprefix("def-"))
+    """Return a name in lower case without punctuation."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _without_side(name: str, side: str) -> str | None:
     """Return a plain name without the mark of its side; None if it is not on that side."""
-    last = re.split(r"[:|]", name)[-1]
     plain = _plain(name)
     long, short = _SIDE_MARKS[side]
     if plain.startswith(long) and plain != long:
@@ -168,11 +180,11 @@ def _without_side(name: str, side: str) -> str | None:
     if plain.endswith(long) and plain != long:
         return plain.removesuffix(long)
     # One letter is a mark where it stands alone, or begins a name in capitals or small letters: R_Hip, hip.R, RKNE.
-    words = [word for word in re.split(r"[^A-Za-z0-9]+", last) if word]
+    words = [word for word in re.split(r"[^A-Za-z0-9]+", name) if word]
     if short in (word.lower() for word in words) and len(words) > 1:
         return "".join(word.lower() for word in words if word.lower() != short)
-    capital = last[:1] == short.upper() and last[1:2].isupper()
-    small = last[:1] == short and plain[1:] in {part for parts in _LEG_NAMES.values() for part in parts}
+    capital = name[:1] == short.upper() and name[1:2].isupper()
+    small = name[:1] == short and plain[1:] in {part for parts in _LEG_NAMES.values() for part in parts}
     return plain[1:] if capital or small else None
 
 
