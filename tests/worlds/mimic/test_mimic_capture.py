@@ -129,7 +129,8 @@ CONVENTIONS = {
     "3ds Max": "Bip01 Bip01_Pelvis Bip01_Spine Bip01_L_Thigh Bip01_L_Calf Bip01_L_Foot Bip01_L_Toe0 Bip01_R_Thigh "
     "Bip01_R_Calf Bip01_R_Foot Bip01_R_Toe0",
     "MotionBuilder": "Character1_Hips Character1_LeftUpLeg Character1_LeftLeg Character1_LeftFoot "
-    "Character1_LeftToeBase Character1_RightUpLeg Character1_RightLeg Character1_RightFoot Character1_RightToeBase Character1_Spine",
+    "Character1_LeftToeBase Character1_RightUpLeg Character1_RightLeg Character1_RightFoot Character1_RightToeBase "
+    "Character1_Spine",
     "Rokoko": "Hips Spine LeftThigh LeftShin LeftFoot LeftToe RightThigh RightShin RightFoot RightToe",
     "Neuron": "Hips RightUpLeg RightLeg RightFoot RightFoot_end LeftUpLeg LeftLeg LeftFoot LeftFoot_end Spine Spine1",
     "ASF": "root lhipjoint lfemur ltibia lfoot ltoes rhipjoint rfemur rtibia rfoot rtoes lowerback upperback thorax",

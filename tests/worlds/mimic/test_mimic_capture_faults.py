@@ -102,6 +102,11 @@ def test_someone_who_lies_has_no_axis_that_is_up(tmp_path: Path, text: str) -> N
     assert "Give the axis as `up` in a map" in said
 
 
+def test_exchanged_sides_are_found_out(tmp_path: Path, text: str) -> None:
+    swapped = text.replace("Right", "?").replace("Left", "Right").replace("?", "Left")
+    assert "left and right joints are exchanged" in refused(tmp_path, "walk.bvh", swapped.encode())
+
+
 def bomb(member: str, size: int, header: bytes = b"") -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:

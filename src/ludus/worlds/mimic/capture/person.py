@@ -55,6 +55,7 @@ def person_of(capture: Capture, roles: Mapping[str, int], settings: MapConfig) -
     unit_m, unit_name = _unit(capture, leg, settings.unit_m)
     upright = _turn_up(up)  # the file's axes -> z up
     left = _level(places["hip"][:, 1] - places["hip"][:, 0], up)
+    _check_toes(capture, places, np.cross(left, up))
     heading, notes = _heading(left @ upright.T)
     turn = heading @ upright
     rest = _rest_pose(capture, limbs)
@@ -105,6 +106,16 @@ def _check_finite(capture: Capture, places: Mapping[str, Floats]) -> None:
             raise FormatError(
                 f"motion file {capture.source}: {capture.place(int(wrong[0]))}: the place of a {part} is not finite"
             )
+
+
+def _check_toes(capture: Capture, places: Mapping[str, Floats], forward: Floats) -> None:
+    """Raise FormatError if toes point backward, where `forward` `(frames, 3)` follows from left and right."""
+    along = unit((places["toe"] - places["ankle"]).mean(axis=1))
+    if float(np.einsum("fi,fi->f", along, forward).mean()) < 0.0:
+        raise FormatError(
+            f"motion file {capture.source}: the toes point backward; left and right joints are exchanged, or the file "
+            "is a mirror image: correct the joints with --write-map and --map"
+        )
 
 
 def _up(capture: Capture, places: Mapping[str, Floats], asked: str | None) -> tuple[Floats, str]:
