@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 motion = typer.Typer(help="Motion files for the walkers of Mimic.", no_args_is_help=True)
 
 _NORMAL = "normal"
+_FILM_S = 5.0  # of a motion of the package
 Kind = Annotated[str, typer.Option("--walker", help="walker-8 or walker-13.")]
 Height = Annotated[float, typer.Option(help="Height of the body, m.")]
 
@@ -114,7 +115,7 @@ def _show_library(name: str, body: "Walker", out: Path | None, video: Path | Non
     if video is not None:
         from ludus.worlds.mimic.capture.film import film_clip
 
-        film_clip(clip, body, video)
+        film_clip(library_clip(name, body, _FILM_S), body, video)
         summary["video"] = str(video)
     if json:
         print_json(summary)

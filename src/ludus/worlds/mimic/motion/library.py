@@ -6,6 +6,7 @@ people have: stance takes 0.62 of a stride in normal and 0.7 in slow walking (Pe
 0.34 at 3.5 m/s of running, with 160 to 170 steps a minute (Novacheck 1998, doi:10.1016/S0966-6362(97)00038-6).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -116,17 +117,13 @@ def entry_of(name: str, walker: Walker) -> Entry:
     return entry
 
 
-def library_clip(name: str, walker: Walker) -> Clip:
-    """Make a motion of the package for a built-in walker; see `entry_of` for errors."""
+def library_clip(name: str, walker: Walker, least_s: float = 0.0) -> Clip:
+    """Make a motion of the package for a built-in walker, of at least some seconds; see `entry_of` for errors."""
     entry = entry_of(name, walker)
     if entry.gait is None:
-        return _normal_clip(name, walker, entry)
-    return plan_gait(entry.gait, walker, name, entry.strides)
-
-
-def _normal_clip(name: str, walker: Walker, entry: Entry) -> Clip:
-    stride, period_s = normal_stride(walker, entry.speed_m_s)
-    return clip_of_stride(name, walker, stride, period_s, entry.strides)
+        stride, period_s = normal_stride(walker, entry.speed_m_s)
+        return clip_of_stride(name, walker, stride, period_s, max(entry.strides, math.ceil(least_s / period_s)))
+    return plan_gait(entry.gait, walker, name, max(entry.strides, math.ceil(least_s / entry.gait.period_s)))
 
 
 def normal_stride(walker: Walker, speed_m_s: float) -> tuple[Stride, float]:
