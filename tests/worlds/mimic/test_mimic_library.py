@@ -159,7 +159,8 @@ def test_walkers_can_follow_them(name: str) -> None:
     """The reference moves as the clip does: its velocities are those of its angles, its mean speed that of its name."""
     entry, walker = ENTRIES[name], BODIES["walker-8"]
     reference, limits = library_reference(name, walker, mirror=False)
-    assert limits == pytest.approx((0.8 * entry.speed_m_s, 1.2 * entry.speed_m_s), rel=0.02)
+    low, high = (0.32, 1.6) if name == "walk" else (0.8, 1.2)  # walking covers 0.4 to 2.0 m/s
+    assert limits == pytest.approx((low * entry.speed_m_s, high * entry.speed_m_s), rel=0.02)
     phases = torch.arange(128) / 128
     frame = reference.at(torch.full((128,), entry.speed_m_s), phases)
     assert float(frame.root_velocity[:, :2].mean(dim=0).norm()) == pytest.approx(entry.speed_m_s, rel=0.02)

@@ -24,7 +24,6 @@ from ludus.worlds.mimic.reference import PHASES, Reference, Stride, make_stride,
 
 _AMPLITUDES = np.linspace(0.4, 1.7, 14)
 _STANDS_M, _STILL_M_S = 0.006, 0.4  # height and speed below which a foot of the normal gait stands
-_SPEEDS, _SPEED_SHARE = 5, 0.2  # speeds of a planned motion, and how far they are from its own
 _HARMONICS = 20  # of a stride, which are kept
 
 
@@ -38,6 +37,7 @@ class Entry:
     strides: int = 2  # in its clip
     needs_rotation: bool = False  # whether legs must turn about their own axis, as those of walker-13 do
     obstacle: str = ""  # why a walker cannot imitate it yet; empty if it can
+    shares: tuple[float, float, int] = (0.8, 1.2, 5)  # lowest and highest of its speeds as shares of it, and how many
 
     @property
     def is_symmetric(self) -> bool:
@@ -80,7 +80,8 @@ _STOP = Gait(1.0, period_s=1.1, land_deg=12.0, leave_deg=-35.0, slows_s=2.2)
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
         "walk-slow": Entry("slow walking", 0.4, _SLOW),
-        "walk": Entry("normal walking", 1.25),
+        # One range from slow to fast: what is learned at one speed helps at the others, and slow walking alone is hard.
+        "walk": Entry("normal walking", 1.25, shares=(0.32, 1.6, 17)),
         "walk-fast": Entry("fast walking", 2.0),
         "run-2.5": Entry("running", 2.5, _RUN),
         "run-3.5": Entry("fast running", 3.5, _FAST_RUN),
@@ -102,6 +103,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
 )  # fmt: skip
 
 
+_LENGTHS: dict[str, list[float]] = {}  # of a stride in m at each amplitude, by the text of a body
 _REFERENCES: dict[tuple[str, str], tuple[Reference, tuple[float, float]]] = {}  # each is made once per body
 
 
@@ -130,8 +132,9 @@ def normal_stride(walker: Walker, speed_m_s: float) -> tuple[Stride, float]:
     """Return a stride of the normal gait at a speed, also beyond those that `normal_reference` has, and its period."""
     curves = NormalGait(has_trunk=any(joint.segment == "upper" for joint in walker.joints))
     period_s = normal.period_s(speed_m_s, walker.height_m)
-    lengths = [make_stride(walker, curves, amplitude).length_m for amplitude in _AMPLITUDES]
-    amplitude = float(np.interp(speed_m_s * period_s, lengths, _AMPLITUDES))
+    if walker.text not in _LENGTHS:
+        _LENGTHS[walker.text] = [make_stride(walker, curves, amplitude).length_m for amplitude in _AMPLITUDES]
+    amplitude = float(np.interp(speed_m_s * period_s, _LENGTHS[walker.text], _AMPLITUDES))
     return make_stride(walker, curves, amplitude), period_s
 
 
@@ -171,9 +174,8 @@ def library_reference(name: str, walker: Walker, *, mirror: bool) -> tuple[Refer
 
 def _make_reference(name: str, walker: Walker) -> tuple[Reference, tuple[float, float]]:
     entry = ENTRIES[name]
-    shares = np.linspace(1.0 - _SPEED_SHARE, 1.0 + _SPEED_SHARE, _SPEEDS)
     strides, periods, speeds = [], [], []
-    for share in shares.tolist():
+    for share in np.linspace(*entry.shares).tolist():
         if entry.gait is None:
             stride, period_s = normal_stride(walker, share * entry.speed_m_s)
         else:

@@ -88,11 +88,12 @@ def _balanced_goal(plan: Plan) -> Floats:
     times = plan.times
     height = 0.56 * plan.body.height_m  # of the centre of mass (Winter)
     rest = _pressure(plan)
-    omega = height / GRAVITY_M_S2 * plan.rate_hz**2
-    # c - (z / g) c'' = p with no speed beyond both ends: a tridiagonal system, solved by the recursion of its inverse.
-    root = (2.0 * omega + 1.0 - np.sqrt(4.0 * omega + 1.0)) / (2.0 * omega)
-    reach = int(np.ceil(np.log(1e-12) / np.log(root)))
-    kernel = root ** np.abs(np.arange(-reach, reach + 1))
+    # c_n - s (c_{n+1} - 2 c_n + c_{n-1}) = p_n with s = z / g * rate^2. What one p_n adds to all c decays on both sides
+    # as q^|n|, where q < 1 solves s q^2 - (2 s + 1) q + s = 0.
+    s = height / GRAVITY_M_S2 * plan.rate_hz**2
+    decay = (2.0 * s + 1.0 - np.sqrt(4.0 * s + 1.0)) / (2.0 * s)
+    reach = int(np.ceil(np.log(1e-12) / np.log(decay)))
+    kernel = decay ** np.abs(np.arange(-reach, reach + 1))
     kernel /= kernel.sum()
     slope = [rest[1] - rest[0], rest[-1] - rest[-2]]
     before = rest[0] + np.arange(-reach, 0)[:, None] * slope[0]
