@@ -156,6 +156,28 @@ def make_reference(walker: Walker, curves: Curves, speed_range: tuple[float, flo
     return _reference([_row(stride, stride.length_m / float(speed)) for speed in grid], speed_range, walker)
 
 
+def reference_of_strides(
+    walker: Walker, strides: Sequence[Stride], periods_s: Sequence[float], speeds: tuple[float, float]
+) -> Reference:
+    """Make a reference from a stride for each of several speeds, which are evenly apart, and how long each takes."""
+    rows = [_row(stride, period_s) for stride, period_s in zip(strides, periods_s, strict=True)]
+    return _reference(rows, speeds, walker)
+
+
+def stride_of_poses(walker: Walker, angles: Floats, root: Floats, sway: Floats, way_m: Floats) -> Stride:
+    """Make a stride whose hips are placed already, as those of a motion with a flight phase are.
+
+    Args:
+        walker: Whose stride it is.
+        angles: `(phases, joints)`.
+        root: `(phases, 4)`, see `ROOT`.
+        sway: `(phases, 2)` place of the hips, forward and to the left, without the way of the stride.
+        way_m: `(2,)` of the whole stride.
+    """
+    _, own_frame = _points(walker, angles, root[:, 1:])
+    return Stride(angles, root, own_frame, slope(sway) + way_m)
+
+
 def _check_length(length_m: float) -> None:
     if length_m < 0.1:
         raise ConfigError(

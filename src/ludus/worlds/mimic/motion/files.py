@@ -200,6 +200,28 @@ def _arrays(path: Path, data: bytes) -> dict[str, NDArray[Any]]:
     return {name: _array(path, name, content) for name, content in contents.items()}
 
 
+def read_members(path: Path, data: bytes, wanted: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return those of the `wanted` arrays that an npz file has; others are never opened.
+
+    Raises FormatError if the file is broken, or if these arrays are not plain numbers or text of their declared size.
+    """
+    if (entries := data.count(_CENTRAL_ENTRY)) > _MOST_ENTRIES:
+        raise FormatError(f"motion file {path} has {entries} arrays; at most {_MOST_ENTRIES} are allowed")
+    contents = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = [member for member in archive.infolist() if member.filename.removesuffix(".npy") in wanted]
+            _check_sizes(path, members)
+            for member in members:
+                with archive.open(member) as file:
+                    contents[member.filename.removesuffix(".npy")] = file.read(member.file_size + 1)
+    except FormatError:
+        raise
+    except _BROKEN as error:
+        raise FormatError(f"motion file {path} is not an intact npz file: {error}") from error
+    return {name: _array(path, name, content) for name, content in contents.items()}
+
+
 def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
     """Raise FormatError unless the archive holds only known arrays, each once, within the size limit."""
     valid = [f"{name}.npy" for name in (*_REQUIRED, *_OPTIONAL)]
@@ -212,6 +234,11 @@ def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
             )
         if names.count(name) > 1:
             raise FormatError(f"motion file {path}: array {name.removesuffix('.npy')!r} is duplicated")
+    _check_sizes(path, members)
+
+
+def _check_sizes(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
+    """Raise FormatError unless members are compressed in a way that has limits, and are within them."""
     if any(member.compress_type not in _COMPRESSIONS for member in members):
         raise FormatError(f"motion file {path} is not compressed with deflate; use numpy.savez")
     total = sum(member.file_size for member in members)

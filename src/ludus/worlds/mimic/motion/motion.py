@@ -55,10 +55,11 @@ def load_motion(path: Path | str) -> Motion:
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
         raise ConfigError(f"motion file {file} ends with {file.suffix or 'nothing'}; valid: {', '.join(_READERS)}")
-    return motion_of_table(reader(file, _content(file)))
+    return motion_of_table(reader(file, read_content(file)))
 
 
-def _content(file: Path) -> bytes:
+def read_content(file: Path) -> bytes:
+    """Return the content of a regular file of limited size; raise ConfigError if there is none."""
     try:
         with open_untrusted(file) as reader:
             reader.check_limit(tables.MAX_FILE_BYTES)

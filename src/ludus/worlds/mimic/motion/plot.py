@@ -1,6 +1,7 @@
 """Draws a motion: a strip of stick figures over one stride, and each joint's angle beside that of the normal gait."""
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 
 import mujoco
@@ -15,6 +16,7 @@ from ludus.core.files import write_atomic
 from ludus.worlds.mimic.body import SIDES, kind_of
 from ludus.worlds.mimic.gait import Floats
 from ludus.worlds.mimic.model import POINTS, Walker
+from ludus.worlds.mimic.motion.clip import Clip, stances
 from ludus.worlds.mimic.motion.motion import Motion
 from ludus.worlds.mimic.motion.reference import checked_stride, natural_speed_m_s
 from ludus.worlds.mimic.reference import PHASES, Stride, normal_reference, quaternions
@@ -77,11 +79,10 @@ def _draw_strip(axes: Axes, walker: Walker, stride: Stride) -> None:
     axes.axhline(0.0, color="0.55", linewidth=1.2, zorder=0)
     for number, phase in enumerate(np.linspace(0.0, 1.0, _POSES)):
         place = (number * _APART_M, 0.0)
-        points = {part: line + place for part, line in _pose(walker, stride, round(phase * PHASES) % PHASES).items()}
-        for part, colour, width in _PARTS:
-            x, z = points[part].T
-            axes.plot(x, z, color=colour, linewidth=width, solid_capstyle="round", solid_joinstyle="round")
-        axes.plot(*points["trunk"][-1], "o", color=_TRUNK_COLOUR, markersize=15)
+        at = round(phase * PHASES) % PHASES
+        root = np.concatenate(((0.0, 0.0), stride.root[at, :1], quaternions(stride.root[at, 1:])))
+        pose = _pose(walker, np.concatenate((root, stride.angles[at])))
+        _draw_figure(axes, {part: line[:, [0, 2]] + place for part, line in pose.items()})
         axes.text(place[0], -0.1, f"{100.0 * phase:.0f} %", ha="center", va="top", fontsize=9, color="0.35")
     axes.set_xlim(-0.75 * _APART_M, (_POSES - 0.25) * _APART_M)
     axes.set_ylim(-0.28, 1.02 * walker.height_m)
@@ -89,21 +90,83 @@ def _draw_strip(axes: Axes, walker: Walker, stride: Stride) -> None:
     axes.set_axis_off()
 
 
-def _pose(walker: Walker, stride: Stride, phase: int) -> dict[str, Floats]:
-    """Return points `(points, 2)`, forward and up in m, of both legs from hip to foot and of the trunk."""
+def _draw_figure(axes: Axes, points: Mapping[str, Floats]) -> None:
+    """Draw a stick figure of points `(points, 2)` of both legs and the trunk."""
+    for part, colour, width in _PARTS:
+        axes.plot(*points[part].T, color=colour, linewidth=width, solid_capstyle="round", solid_joinstyle="round")
+    axes.plot(*points["trunk"][-1], "o", color=_TRUNK_COLOUR, markersize=15)
+
+
+def _pose(walker: Walker, positions: Floats) -> dict[str, Floats]:
+    """Return points `(points, 3)` in m of both legs from hip to foot and of the trunk; `positions` are MuJoCo's."""
     model, data = walker.model, mujoco.MjData(walker.model)
-    data.qpos[2] = stride.root[phase, 0]
-    data.qpos[3:7] = quaternions(stride.root[phase, 1:])
-    data.qpos[7:] = stride.angles[phase]
+    data.qpos[:] = positions
     mujoco.mj_kinematics(model, data)
     points = {}
     for side in SIDES:
         joints = [data.xpos[model.body(f"{side}_{part}").id] for part in ("thigh", "shank", "foot")]
         heel, ball = (data.site_xpos[model.site(f"{side}_{point}").id] for point in POINTS)
-        points[side] = np.array([*joints, heel, ball, joints[-1]])[:, [0, 2]]
+        points[side] = np.array([*joints, heel, ball, joints[-1]])
     head = data.geom_xpos[model.geom("head").id]
-    points["trunk"] = np.array([data.xpos[model.body("root").id], head])[:, [0, 2]]
+    points["trunk"] = np.array([data.xpos[model.body("root").id], head])
     return points
+
+
+def draw_clip(clip: Clip, walker: Walker, path: Path) -> None:
+    """Write a motion with its place as a PNG file: figures along the way, angles over time, and when feet stand."""
+    kinds = [kind for kind in _TITLES if any(kind_of(joint) == kind for joint in clip.joints)]
+    columns = min(len(kinds), 4)
+    lines = -(-len(kinds) // columns)
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
+    figure = Figure(figsize=(15.0, 4.6 + 3.0 * lines), dpi=110, layout=layout, facecolor="white")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(lines + 1, columns, height_ratios=(1.4, *(1.0,) * lines))
+    lasts = clip.frames / clip.rate_hz
+    figure.suptitle(f"{clip.name}: {lasts:.2f} s", x=0.01, ha="left", fontsize=14, fontweight="bold", parse_math=False)
+    _draw_way(figure.add_subplot(grid[0, :]), walker, clip)
+    times = np.arange(clip.frames) / clip.rate_hz
+    for place, kind in enumerate(kinds):
+        axes = figure.add_subplot(grid[1 + place // columns, place % columns])
+        for index, joint in enumerate(clip.joints):
+            if kind_of(joint) == kind:
+                side = joint.partition("_")[0]
+                colour = _COLOURS.get(side, _TRUNK_COLOUR)
+                label = side if side in SIDES else None
+                axes.plot(times, np.rad2deg(clip.angles[:, index]), color=colour, linewidth=2.0, label=label)
+        _style(axes, _TITLES[kind], "seconds")
+        axes.set_xlim(0.0, lasts)
+        for foot, side in enumerate(SIDES):
+            for start, stop in stances(clip.contacts[:, foot]):
+                height = 0.02 + 0.03 * foot
+                axes.plot((times[start], times[stop - 1]), (height, height), transform=axes.get_xaxis_transform(),
+                          color=_COLOURS[side], linewidth=4.0, solid_capstyle="butt")  # fmt: skip
+        if place == 0:
+            figure.legend(*axes.get_legend_handles_labels(), fontsize=10, frameon=False, loc="upper right", ncols=2)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", metadata={"Software": None})
+    write_atomic(path, picture.getvalue())
+
+
+def _draw_way(axes: Axes, walker: Walker, clip: Clip) -> None:
+    """Draw figures from the side, or from behind where the way goes sideways; apart where it is short."""
+    way = clip.root[-1] - clip.root[0]
+    across = 1 if abs(way[1]) > 2.0 * abs(way[0]) else 0
+    sign = -1.0 if across else 1.0  # from behind, left is to the left
+    positions = clip.positions()
+    for number, frame in enumerate(np.linspace(0, clip.frames - 1, _POSES).astype(int).tolist()):
+        pose = _pose(walker, positions[frame])
+        move = np.array((number * _APART_M - sign * clip.root[frame, across], 0.0))
+        _draw_figure(axes, {part: line[:, [across, 2]] * (sign, 1.0) + move for part, line in pose.items()})
+        axes.text(
+            number * _APART_M, -0.1, f"{frame / clip.rate_hz:.2f} s", ha="center", va="top", fontsize=9, color="0.35"
+        )
+        low = float(clip.floor_m[frame].min())
+        axes.plot((move[0] + sign * clip.root[frame, across] - 0.4, move[0] + sign * clip.root[frame, across] + 0.4),
+                  (low, low), color="0.55", linewidth=1.2, zorder=0)  # fmt: skip
+    axes.set_xlim(-0.75 * _APART_M, (_POSES - 0.25) * _APART_M)
+    axes.set_ylim(-0.28, 1.02 * walker.height_m + float(clip.floor_m.max()))
+    axes.set_aspect("equal")
+    axes.set_axis_off()
 
 
 def _normal_band(walker: Walker) -> dict[str, Floats]:
@@ -143,9 +206,9 @@ def _draw_joint(axes: Axes, motion: Motion, kind: str, band: Floats | None) -> N
     _style(axes, _TITLES[kind])
 
 
-def _style(axes: Axes, title: str) -> None:
+def _style(axes: Axes, title: str, along: str = "% of the stride, from the heel's contact") -> None:
     axes.set_title(title, loc="left", fontsize=11, fontweight="bold", pad=8)
-    axes.set_xlabel("% of the stride, from the heel's contact", fontsize=9, color="0.3")
+    axes.set_xlabel(along, fontsize=9, color="0.3")
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("0.5")
     axes.tick_params(colors="0.3", labelsize=8.5)

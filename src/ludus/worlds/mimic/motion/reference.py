@@ -10,6 +10,8 @@ from ludus.worlds.mimic.body import SIDES
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.gait import Floats, NormalGait
 from ludus.worlds.mimic.model import Walker
+from ludus.worlds.mimic.motion.clip import Clip
+from ludus.worlds.mimic.motion.library import ENTRIES, clip_of_stride, library_reference
 from ludus.worlds.mimic.motion.motion import ROOT_HEIGHT, Motion, load_motion
 from ludus.worlds.mimic.reference import PHASES, Reference, Stride, make_reference, make_stride, slope
 from ludus.worlds.mimic.scoring import GRAVITY_M_S2
@@ -139,6 +141,12 @@ def flight(motion: Motion, stride: Stride, walker: Walker) -> str | None:
     )
 
 
+def clip_of_motion(motion: Motion, walker: Walker, strides: int = 3) -> Clip:
+    """Return some of a motion's mean strides along the way; raise FormatError if it does not walk on this walker."""
+    stride = checked_stride(motion, walker)
+    return clip_of_stride(motion.source.name, walker, stride, motion.stride.period_s, strides)
+
+
 def natural_speed_m_s(motion: Motion, stride: Stride) -> float:
     """Return the speed of a motion on the walker that made its stride."""
     return stride.length_m / motion.stride.period_s
@@ -171,12 +179,16 @@ def reference_of_motion(
 def follow_motion(
     path: Path, config: MimicConfig, walker: Walker
 ) -> tuple[Reference, tuple[float, float], tuple[str, ...]]:
-    """Load the motion of a world's settings; return its reference, the range of desired speeds, and warnings.
+    """Return the reference of the motion in a world's settings, the range of desired speeds, and warnings.
+
+    The motion is a file, or the name of one of the package's.
 
     The default range gives way to that of the motion, a fifth slower and faster, where the two do not fit. With
     `mirror` both sides are averaged, because left steps are observed as right ones. See `load_motion` and
     `reference_of_motion` for errors.
     """
+    if str(path) in ENTRIES:
+        return _follow_library(str(path), config, walker)
     motion = load_motion(path)
     stride = checked_stride(motion, walker)
     natural = natural_speed_m_s(motion, stride)
@@ -186,6 +198,25 @@ def follow_motion(
     warning = flight(motion, stride, walker)
     reference = reference_of_motion(motion, walker, speeds, symmetric=config.mirror)
     return reference, speeds, () if warning is None else (warning,)
+
+
+def _follow_library(
+    name: str, config: MimicConfig, walker: Walker
+) -> tuple[Reference, tuple[float, float], tuple[str, ...]]:
+    """Return the reference of a motion of the package, the range of desired speeds, and warnings."""
+    reference, limits = library_reference(name, walker, mirror=config.mirror)
+    speeds = config.speed_range
+    if speeds == MimicConfig.model_fields["speed_range"].default:
+        speeds = limits
+    elif not _within(speeds, limits):
+        raise ConfigError(
+            f"speed_range {speeds[0]:g} to {speeds[1]:g} m/s does not fit the motion {name}; valid: from "
+            f"{limits[0]:.2f} to {limits[1]:.2f}"
+        )
+    gait = ENTRIES[name].gait
+    if gait is None or gait.heading_deg == 0.0:
+        return reference, speeds, ()
+    return reference, speeds, (f"{name} does not go forward: distance_m, speed_error and stable mean little",)
 
 
 def _within(speeds: tuple[float, float], limits: tuple[float, float]) -> bool:

@@ -39,8 +39,9 @@ class WalkerView:
     # The same of the reference, whose place along and across the way does not matter; None to draw none.
     ghost: Floats | None
     time_s: float  # since the episode began
-    desired_m_s: float  # the speed that is asked for
+    desired_m_s: float  # the speed that is asked for; NaN where none is
     push_n: tuple[float, float] = (0.0, 0.0)  # `(2,)` force at the hips, forward and to the left
+    bones: Floats | None = None  # `(lines, 2, 3)` ends of lines to draw beside it, in the world
 
 
 def reference_positions(frame: Frame, game: int) -> Floats:

@@ -30,6 +30,7 @@ _TILE_SIZE_M = (0.5, 0.5, 0.001)
 _SHADOW_ABOVE_M = 0.003
 _PUSH = (0.93, 0.35, 0.15, 1.0)
 _PUSH_M_PER_N = 0.004  # length of the arrow
+_BONE, _BONE_RADIUS_M = (0.98, 0.72, 0.20, 1.0), 0.018
 _HIPS_M = 0.15  # from their middle to where a push is felt
 # The camera looks from the right, from a little ahead and from above, and moves along with the walker.
 _AZIMUTH_DEG, _ELEVATION_DEG, _DISTANCE_HEIGHTS = 122.0, -8.0, 2.05
@@ -123,6 +124,8 @@ class WalkerPainter:
             self._add_shadows(ghost, 0.5)
         if any(view.push_n):
             self._add_push(view)
+        if view.bones is not None:
+            self._add_bones(view.bones)
 
     def _pose(self, data: mujoco.MjData, positions: Floats) -> None:
         data.qpos[:] = positions
@@ -173,6 +176,12 @@ class WalkerPainter:
         # MuJoCo draws arrows half as long as the way between the two points.
         mujoco.mjv_connector(arrow, mujoco.mjtGeom.mjGEOM_ARROW, 0.025, start, 2.0 * end - start)
 
+    def _add_bones(self, bones: Floats) -> None:
+        for start, end in bones[: _MOST_GEOMS - self._scene.ngeom]:
+            self._add(mujoco.mjtGeom.mjGEOM_CAPSULE, np.zeros(3), np.zeros(3), np.eye(3).ravel(), _BONE)
+            drawn = self._scene.geoms[self._scene.ngeom - 1]
+            mujoco.mjv_connector(drawn, mujoco.mjtGeom.mjGEOM_CAPSULE, _BONE_RADIUS_M, start, end)
+
     def _add(
         self, kind: mujoco.mjtGeom, size: Floats, place: Floats, rotation: Floats, color: tuple[float, ...]
     ) -> None:
@@ -204,7 +213,7 @@ def _option() -> mujoco.MjvOption:
 def _rows(view: WalkerView, speed: float | None) -> tuple[tuple[str, str], ...]:
     return (
         ("speed", "-" if speed is None else f"{speed:.2f} m/s"),
-        ("desired", f"{view.desired_m_s:.2f} m/s"),
+        *((("desired", f"{view.desired_m_s:.2f} m/s"),) if math.isfinite(view.desired_m_s) else ()),
         ("distance", f"{float(view.positions[0]):.1f} m"),
         ("time", f"{view.time_s:.1f} s"),
     )
