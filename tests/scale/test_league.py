@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from benchmarks.league_scaling import Costs, estimate, most_learners, simulate
 
 from ludus.core.errors import ConfigError, ConfigFileError, FormatError, UnknownNameError
@@ -232,6 +233,21 @@ class TestLearner:
             again.train(job, Order()) == ""
         )  # it is done: nothing is trained, and what was not counted is still there
         assert [report.number for report in again.tell(Order()).reports] == [3, 4]
+
+    def test_a_learner_begins_with_the_weights_that_it_is_given(self, tmp_path: Path) -> None:
+        job, worker = self.job(tmp_path), LearnerWorker(())
+        worker.stop("one iteration is enough")
+        worker.train(job, Order())
+        given = worker.tell(Order()).reports[0].agent
+        other = job._replace(config=job.config | {"seed": 5}, folder=str(tmp_path / "other"))
+        for initial, is_equal in ((None, False), (given, True)):
+            second = LearnerWorker(())
+            second.stop("one iteration is enough")
+            second.train(other._replace(initial=initial, folder=f"{other.folder}-{is_equal}"), Order())
+            first, began = (
+                load_from_bytes(each).policy.state() for each in (given, second.tell(Order()).reports[0].agent)
+            )
+            assert all(torch.equal(first[name], began[name]) for name in first) == is_equal
 
     def test_a_run_that_is_cut_off_counts_every_match_of_its_table_once(self, tmp_path: Path) -> None:
         job = self.job(tmp_path)
