@@ -4,7 +4,7 @@ Each machine is a raylet of its own on this computer. The sweep is `ludus sweep`
 process of its own. In the middle a worker is killed, then a raylet, then the sweep; then it is resumed with
 `--retry-failed`. It passes if all four trials finish, and no evaluation that was written down is lost or repeated.
 
-    python benchmarks/ray_faults.py                 about five minutes on two cores
+    python benchmarks/ray_faults.py                 some minutes on two cores
 
 What a league does in the same case is a test: `pytest tests/scale/test_ray.py -k survives`.
 """
@@ -23,7 +23,7 @@ import psutil
 
 SWEEP = """\
 world: {name: identity, num_envs: 8}
-total_env_steps: 40_000
+total_env_steps: 16_000
 policy: {net_arch: {pi: [4], vf: [4]}}
 ppo: {n_steps: 8, batch_size: 64, n_epochs: 1, learning_rate: {sweep: log_uniform, low: 1e-4, high: 1e-1}}
 evaluation: {every_env_steps: 4_000, matches: 2}
@@ -60,7 +60,7 @@ def check(cluster: Any, folder: Path) -> None:  # noqa: ANN401 - Ray is optional
     sweep = subprocess.Popen(
         [*command, str(folder / "sweep.yaml"), "--out", str(out), "--address", cluster.address]
     )  # fmt: skip
-    wait(sweep, lambda: evaluations(out) >= 4, "four evaluations")
+    wait(sweep, lambda: evaluations(out) >= 2, "two evaluations")
     workers()[0].kill()
     print("[OK] a worker was killed")
     before = evaluations(out)

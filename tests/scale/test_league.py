@@ -1,11 +1,14 @@
 """Matchmaking, the league folder and the workers of a league, without Ray."""
 
 import csv
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from benchmarks.league_scaling import Costs, estimate, most_learners, simulate
 
 from ludus.core.errors import ConfigError, ConfigFileError, FormatError, UnknownNameError
 from ludus.league.payoffs import Record
@@ -231,6 +234,21 @@ class TestLearner:
         )  # it is done: nothing is trained, and what was not counted is still there
         assert [report.number for report in again.tell(Order()).reports] == [3, 4]
 
+    def test_a_learner_begins_with_the_weights_that_it_is_given(self, tmp_path: Path) -> None:
+        job, worker = self.job(tmp_path), LearnerWorker(())
+        worker.stop("one iteration is enough")
+        worker.train(job, Order())
+        given = worker.tell(Order()).reports[0].agent
+        other = job._replace(config=job.config | {"seed": 5}, folder=str(tmp_path / "other"))
+        for initial, is_equal in ((None, False), (given, True)):
+            second = LearnerWorker(())
+            second.stop("one iteration is enough")
+            second.train(other._replace(initial=initial, folder=f"{other.folder}-{is_equal}"), Order())
+            first, began = (
+                load_from_bytes(each).policy.state() for each in (given, second.tell(Order()).reports[0].agent)
+            )
+            assert all(torch.equal(first[name], began[name]) for name in first) == is_equal
+
     def test_a_run_that_is_cut_off_counts_every_match_of_its_table_once(self, tmp_path: Path) -> None:
         job = self.job(tmp_path)
         bots = {"opponents": {"self": 1, "rock": 1, "mirror": 1}}  # its own first weights are nobody in a league
@@ -250,3 +268,31 @@ class TestLearner:
         assert sum(played) > 20
         assert [sum(report.matches.get("rock", (0, 0, 0))[place] for report in reports) for place in range(3)] == played
         assert {opponent for report in reports for opponent in report.matches} == {"rock"}
+
+
+class TestScaling:
+    """The model of `benchmarks/league_scaling.py` with round numbers: 10 learners, a snapshot each every 10 s."""
+
+    costs = Costs(
+        snapshot_bytes=1_250_000, write_s=0.5, load_s=0.25, transfer_bytes_per_s=1e9, report_s=(0.01, 1e-5),
+        assign_s=(0.001, 1e-6), matches_per_s=1024.0,
+    )  # fmt: skip
+
+    def test_loads_are_those_worked_out_by_hand(self) -> None:
+        load = estimate(10, 10.0, self.costs, seconds=1_000.0)
+        assert load.snapshots_per_s == 1.0  # so that there are 1,000 members at the end
+        assert (load.in_bytes_per_s, load.out_bytes_per_s) == (1_250_000, 12_500_000)
+        assert load.link_share == pytest.approx(0.01)
+        # One report of 10 + 10 ms, and five mixes of 1 + 1 ms, per second.
+        assert load.head_share == pytest.approx(0.02 + 5 * 0.002)
+        assert load.evaluator_cores == pytest.approx(32 * 64 / 1024)
+        assert load.disk_bytes == 1_000 * 1_250_000
+
+    def test_nothing_waits_in_a_league_that_keeps_up_and_everything_in_one_that_does_not(self) -> None:
+        calm = simulate(10, 10.0, self.costs, seconds=1_000.0)
+        # Written, counted with at most 10 mixes of 2 ms, sent to ten learners in 10 ms, loaded; and hardly any waiting.
+        assert 0.5 + 0.02 + 0.01 + 0.25 <= calm.delay_p95_s <= 0.5 + 2 * (0.02 + 0.02 + 0.01) + 0.25
+        slow = dataclasses.replace(self.costs, report_s=(2.0, 0.0))
+        # Two seconds of work come in per second: after 1,000 s the head is 1,000 s behind.
+        assert simulate(10, 10.0, slow, seconds=1_000.0).delay_p95_s == pytest.approx(1_000.0, rel=0.1)
+        assert most_learners(10.0, self.costs)["link"] == 99  # with 100 the link is full
