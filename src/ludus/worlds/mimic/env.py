@@ -124,9 +124,8 @@ class MimicEnv(BatchedEnv):
         self._counters["episode"].fill_(-1)
 
     def _make_device_step(self) -> tuple[Physics, "DeviceStep"]:
-        from ludus.worlds.mimic.warp_physics import WarpPhysics  # needs a library that is optional
-
-        from ludus.worlds.mimic.device_step import DeviceStep  # isort: skip
+        from ludus.worlds.mimic.device_step import DeviceStep  # needs a library that is optional
+        from ludus.worlds.mimic.warp_physics import WarpPhysics
 
         physics = WarpPhysics(self.walker, self.config, self.num_envs, self.device)
         state = {**self._counters, **self._state, **self._scorer.state(), "reference": self._rows}
