@@ -279,13 +279,14 @@ def _post(endpoint: Endpoint, body: bytes, timeout_s: float) -> tuple[int, bytes
         headers["Authorization"] = f"Bearer {endpoint.key}"
     try:
         connection.connect()
-        connection.sock = _TimedSocket(connection.sock, deadline_s)
-        connection.request("POST", endpoint.path, body, headers)
-        answer = connection.getresponse()
-        content = answer.read(_LIMITS.document_bytes + 1)  # one more than is accepted: more is never read
-        if answer.length and len(content) <= _LIMITS.document_bytes:
-            raise ConnectionError("the connection was closed early")
-        return answer.status, content
+        with connection.sock as plain:
+            connection.sock = _TimedSocket(plain, deadline_s)
+            connection.request("POST", endpoint.path, body, headers)
+            answer = connection.getresponse()
+            content = answer.read(_LIMITS.document_bytes + 1)  # one more than is accepted: more is never read
+            if answer.length and len(content) <= _LIMITS.document_bytes:
+                raise ConnectionError("the connection was closed early")
+            return answer.status, content
     finally:
         connection.close()
 
@@ -319,9 +320,7 @@ class _TimedSocket(io.RawIOBase):
         return self._connection.recv_into(buffer)
 
     def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-        super().close()
+        """Leave the connection open: `http.client` calls this before the answer is read."""
 
     def _wait_no_longer(self) -> None:
         left_s = self._deadline_s - time.monotonic()
