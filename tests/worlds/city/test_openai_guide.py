@@ -4,6 +4,7 @@ import base64
 import csv
 import json
 import logging
+import math
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -15,8 +16,12 @@ import numpy as np
 import pytest
 import torch
 from city_world import World  # type: ignore[import-not-found,unused-ignore]  # beside this file
+from typer.testing import CliRunner
 
+from ludus.cli.main import app
 from ludus.core.errors import ConfigError, GuideError, NoAdviceError
+from ludus.core.intervals import t_quantile
+from ludus.core.tables import Table
 from ludus.envs.world_parts import metrics_of
 from ludus.evaluation.results import ratio_estimate
 from ludus.rewards.step_info import StepInfo
@@ -26,6 +31,7 @@ from ludus.worlds.city import openai_guide
 from ludus.worlds.city.backend import Seen
 from ludus.worlds.city.catalogue import ActionKind
 from ludus.worlds.city.guide import CAUSES, GuideTracker, Scene
+from ludus.worlds.city.guide_report import guide_report
 from ludus.worlds.city.openai_guide import HOUR_S, KEY_VARIABLE, URL_VARIABLE, Endpoint, OpenAIGuide
 from ludus.worlds.city.perception.opencv import opencv
 from ludus.worlds.city.tracker import EVENTS
@@ -388,6 +394,13 @@ def test_what_followed_advice_was_worth_is_computed_from_totals() -> None:
     estimate = ratio_estimate(numbers["guide_people_followed"], numbers["guide_followed"])
     assert estimate.value == 20.0
     assert estimate.deviation == pytest.approx(10.0)
+    report = guide_report(Table({name: values.tolist() for name, values in numbers.items()} | {"episodes": [1, 1, 1]}))
+    assert report["gain_followed"] == pytest.approx((20.0, *estimate.interval()))
+    # Of what was ignored 2 a time: 5 - 2, -5 - 2, 12 - 8 over a mean of two. The difference: -11.5, 13.5, -2 around 18.
+    error = float(np.std([-11.5, 13.5, -2.0], ddof=1)) / math.sqrt(3)
+    margin = t_quantile(0.975, 2) * error
+    assert report["difference"] == pytest.approx((18.0, 18.0 - margin, 18.0 + margin))
+    assert report["counts"]["guide_answers"] == 9.0
 
 
 @pytest.mark.usefixtures("server")
@@ -406,6 +419,13 @@ def test_a_run_keeps_the_report_and_not_the_key(tmp_path: Path, caplog: pytest.L
         row = next(csv.DictReader(file))
     assert (float(row["guide_questions"]), float(row["guide_answers"])) == (2.0, 2.0)  # at the start, and after 5 of 8
     assert 0.0 <= float(row["guide_followed_share"]) <= 1.0
+    told = CliRunner().invoke(app, ["audit", "guide", str(tmp_path / "run")])
+    assert told.exit_code == 0, told.output
+    assert "correlation" in told.output
+    found = json.loads(CliRunner().invoke(app, ["audit", "guide", str(tmp_path / "run"), "--json"]).output)
+    assert found["counts"]["guide_questions"] == 2.0 * 4  # two in each of four cities
+    assert found["counts"]["guide_no_timeout"] == 0.0
+    assert found["followed_share"]["high"] is None  # all cities ended in one iteration: nothing is known of the spread
     files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert len(files) > 5
     for path in files:
