@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from ludus.cli.main import app
 from ludus.core.errors import ConfigError, GuideError, NoAdviceError
-from ludus.core.intervals import t_quantile
+from ludus.core.intervals import t_quantile, wilson_interval
 from ludus.core.tables import Table
 from ludus.envs.world_parts import metrics_of
 from ludus.evaluation.results import ratio_estimate
@@ -401,6 +401,7 @@ def test_what_followed_advice_was_worth_is_computed_from_totals() -> None:
     margin = t_quantile(0.975, 2) * error
     assert report["difference"] == pytest.approx((18.0, 18.0 - margin, 18.0 + margin))
     assert report["counts"]["guide_answers"] == 9.0
+    assert report["followed_share"] == wilson_interval(3, 9)
 
 
 @pytest.mark.usefixtures("server")
@@ -425,7 +426,11 @@ def test_a_run_keeps_the_report_and_not_the_key(tmp_path: Path, caplog: pytest.L
     found = json.loads(CliRunner().invoke(app, ["audit", "guide", str(tmp_path / "run"), "--json"]).output)
     assert found["counts"]["guide_questions"] == 2.0 * 4  # two in each of four cities
     assert found["counts"]["guide_no_timeout"] == 0.0
-    assert found["followed_share"]["high"] is None  # all cities ended in one iteration: nothing is known of the spread
+    assert 0.0 <= found["followed_share"]["low"] < found["followed_share"]["high"] <= 1.0
+    # All cities ended in one iteration: nothing is known of the spread.
+    gains = [found[name] for name in ("gain_followed", "gain_ignored") if found[name] is not None]
+    assert [gain["high"] for gain in gains] == [None] * len(gains)
+    assert gains
     files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert len(files) > 5
     for path in files:

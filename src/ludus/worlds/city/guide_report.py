@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError
-from ludus.core.intervals import Interval, mean_interval
+from ludus.core.intervals import Interval, mean_interval, wilson_interval
 from ludus.core.tables import Table
 from ludus.worlds.city.guide import CAUSES
 
@@ -29,8 +29,8 @@ class GuideReport(TypedDict):
 def guide_report(table: Table) -> GuideReport:
     """Return the report from the episode metrics of a run, with intervals of 95 %.
 
-    The independent samples are the rows of the table, each of which is about the cities that ended in one iteration:
-    decisions of one city depend on each other.
+    The independent samples of the gains are the rows of the table, each of which is about the cities that ended in one
+    iteration: what comes of the advice in one city is not independent. The share takes every advice for a sample.
 
     Raises:
         ConfigError: The run had no guide, or no city has ended yet.
@@ -43,12 +43,11 @@ def guide_report(table: Table) -> GuideReport:
         return (table.numbers(name) * table.numbers("episodes"))[rows]
 
     followed, ignored = totals("guide_followed"), totals("guide_ignored")
-    share = _samples(followed, followed + ignored)
     paid = _samples(totals("guide_people_followed"), followed)
     unpaid = _samples(totals("guide_people_ignored"), ignored)
     return {
         "counts": {name: float(totals(name).sum()) for name in COUNTS},
-        "followed_share": _interval(share),
+        "followed_share": _share(round(followed.sum()), round(followed.sum() + ignored.sum())),
         "gain_followed": _interval(paid),
         "gain_ignored": _interval(unpaid),
         "difference": _interval(None if paid is None or unpaid is None else paid - unpaid),
@@ -65,6 +64,10 @@ def _samples(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[
     ratio = above.sum() / below.sum()
     samples: NDArray[np.float64] = ratio + (above - ratio * below) / below.mean()
     return samples
+
+
+def _share(followed: int, advised: int) -> Interval | None:
+    return wilson_interval(followed, advised) if advised else None
 
 
 def _interval(samples: NDArray[np.float64] | None) -> Interval | None:
