@@ -162,7 +162,15 @@ class GameLostError(LudusError, RuntimeError):
 
 
 class GuideError(LudusError, RuntimeError):
-    """A guide of the user's own failed, or gave advice that cannot be used."""
+    """A guide failed, or gave advice that cannot be used."""
+
+
+class NoAdviceError(GuideError):
+    """A guide has no advice this time; the game continues without it, and the cause is counted."""
+
+    def __init__(self, cause: str, message: str) -> None:
+        self.cause = cause
+        super().__init__(message)
 
 
 class ConformanceError(LudusError, AssertionError):

@@ -12,7 +12,7 @@
   compared with. Other worlds count game steps, beside Gymnasium's CartPole.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -83,6 +83,10 @@ class EpisodeMetrics:
             if how not in _EXTREMES:
                 raise ConfigError(f"the extreme {name!r} is made by {how!r}; valid: {', '.join(_EXTREMES)}")
 
+    def ratios_of(self, names: Container[str]) -> dict[str, tuple[str, str]]:
+        """Return the ratios of metrics in `names`; some settings of a world leave metrics out."""
+        return {name: pair for name, pair in self.ratios.items() if pair[0] in names and pair[1] in names}
+
     def summarise(self, episodes: Numbers) -> dict[str, float]:
         """Return one number for many episodes `(episodes,)` per metric; nothing if there are none.
 
@@ -93,7 +97,7 @@ class EpisodeMetrics:
         if not episodes or len(next(iter(episodes.values()))) == 0:
             return {}
         summary = {name: float(values.mean()) for name, values in episodes.items()}
-        for name, (above, below) in self.ratios.items():
+        for name, (above, below) in self.ratios_of(episodes).items():
             summary[name] = float(episodes[above].sum() / max(episodes[below].sum(), 1.0))
         for name, (source, how) in self.extremes.items():
             summary[name] = float(_EXTREMES[how](episodes[source]))

@@ -301,7 +301,7 @@ def estimates(results: MatchResults, episode_metrics: EpisodeMetrics, rate_hz: f
     seats = np.diff(first_rows, append=len(leads))
     by_match = {name: np.add.reduceat(values, first_rows) / seats for name, values in episodes.items()}
     found |= {name: mean_estimate(values) for name, values in by_match.items()}
-    for name, (above, below) in episode_metrics.ratios.items():
+    for name, (above, below) in episode_metrics.ratios_of(by_match).items():
         found[name] = ratio_estimate(by_match[above], by_match[below])
     extremes = episode_metrics.summarise(episodes)
     for name in episode_metrics.extremes:

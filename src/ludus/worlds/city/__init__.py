@@ -13,6 +13,7 @@ WORLD = World(
     display="ludus.worlds.city.display:DISPLAY",
     commands={
         "audit city": "ludus.worlds.city.commands:audit",
+        "audit guide": "ludus.worlds.city.commands:audit_guide",
         "bench vision": "ludus.worlds.city.commands:bench_vision",
     },
 )

@@ -109,7 +109,7 @@ class CityEnv(BatchedEnv):
         guide, advice = self.config.guide, {}
         self.guide_tracker: GuideTracker | None = None
         if guide is not None:
-            self.guide_tracker = GuideTracker(make_guide(guide.name), guide.name, self.backend, guide.every)
+            self.guide_tracker = GuideTracker(make_guide(guide), guide, self.backend)
             advice = {"advice": self.guide_tracker.advice} if guide.observed else {}
         self.tracker = Tracker(self.backend, make_extras(self.config, self.backend, self.guide_tracker))
         self._observer = Observer(self.config, self.backend, advice)

@@ -9,9 +9,18 @@ from torch import Tensor
 
 from ludus.envs.world_parts import EpisodeMetrics, Extreme
 from ludus.rewards.step_info import StepInfo
+from ludus.worlds.city.guide import BUDGET, CAUSES
 from ludus.worlds.city.tracker import GROUP_EVENTS
 
-RATIOS: Mapping[str, tuple[str, str]] = MappingProxyType({"placed_share": ("placements", "placement_tries")})
+RATIOS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "placed_share": ("placements", "placement_tries"),
+        # With a guide: how often its advice was followed, and people who came until the next question.
+        "guide_followed_share": ("guide_followed", "guide_advised"),
+        "guide_gain_followed": ("guide_people_followed", "guide_followed"),
+        "guide_gain_ignored": ("guide_people_ignored", "guide_ignored"),
+    }
+)
 EXTREMES: Mapping[str, tuple[str, Extreme]] = MappingProxyType(
     {"population_min": ("population", "min"), "population_max": ("population", "max"), "funds_min": ("funds", "min")}
 )
@@ -25,14 +34,26 @@ _SOMETIMES = {
     "goals_reached": "goals_reached",
     "new_menus": "new_menus",
     "guided": "guided",
+    "guide_asked": "guide_questions",
+    "guide_cached": "guide_cached",
     "guide_failed": "guide_failures",
+    **{f"guide_no_{cause}": f"guide_no_{cause}" for cause in CAUSES},
+    "guide_followed": "guide_followed",
+    "guide_ignored": "guide_ignored",
+    "people_followed": "guide_people_followed",
+    "people_ignored": "guide_people_ignored",
 }
 
 
 def per_step(info: StepInfo) -> dict[str, Tensor]:
     """Return the quantities whose sums over an episode are wanted, in the shape of the step's tensors."""
     names = (*_EVENTS, *GROUP_EVENTS, *(name for name in _SOMETIMES if name in info.events))
-    return {name: info.events[name] for name in names}
+    quantities = {name: info.events[name] for name in names}
+    if "guided" in info.events:
+        came = info.events["population_gain"] - info.events["population_loss"]
+        quantities["people_followed"] = came * info.events["guide_following"]
+        quantities["people_ignored"] = came * info.events["guide_ignoring"]
+    return quantities
 
 
 def per_episode(
@@ -58,6 +79,11 @@ def per_episode(
         "recovered": sums["recovered"],
     }
     numbers |= {number: sums[name] for name, number in _SOMETIMES.items() if name in sums}
+    if "guided" in sums:
+        numbers["guide_answers"] = sums["guide_asked"] - sums["guide_failed"] - sums[f"guide_no_{BUDGET}"]
+        numbers["guide_advised"] = sums["guide_followed"] + sums["guide_ignored"]
+        for name, (above, below) in RATIOS.items():
+            numbers[name] = numbers[above] / np.maximum(numbers[below], 1.0)
     return numbers | {f"{name}_share": sums[name] / lengths for name in GROUP_EVENTS}
 
 

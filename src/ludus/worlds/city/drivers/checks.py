@@ -14,7 +14,7 @@ from ludus.core.errors import GameLostError
 from ludus.core.files import read_if_possible, write_atomic
 from ludus.worlds.city.drivers.driver import Frame
 from ludus.worlds.city.drivers.launch import GamePrompt
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.opencv import opencv, png
 from ludus.worlds.city.profile_schema import GameProfile
 
 ENOUGH = 0.99  # share of equal pixels from which two pictures are the same
@@ -55,7 +55,7 @@ class LearnedPictures(dict[str, Frame]):
         """Save pictures, replacing those of the same names."""
         for name, picture in pictures.items():
             self[name] = picture.copy()
-            write_atomic(self.folder / f"{name}.png", _png(picture))
+            write_atomic(self.folder / f"{name}.png", png(picture))
 
     def check(self, name: str, seen: Frame) -> None:
         """Raise GameLostError if a part of the screen does not look as it was learned."""
@@ -65,14 +65,6 @@ class LearnedPictures(dict[str, Frame]):
                 f"{name} does not look as expected: {alike:.1%} of its pixels match {self.folder / name}.png "
                 f"({ENOUGH:.0%} are required); if the game itself has changed, remove that folder to relearn it"
             )
-
-
-def _png(picture: Frame) -> bytes:
-    cv2 = opencv("keeping pictures of a game")
-    encoded, content = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
-    if not encoded:
-        raise GameLostError(f"a picture of shape {picture.shape} could not be written as PNG")
-    return bytes(content)
 
 
 def _read_picture(file: Path) -> Frame | None:

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ludus.core.errors import MissingDependencyError
 
 
@@ -12,3 +15,10 @@ def opencv(purpose: str) -> Any:  # noqa: ANN401 - a module
     except ImportError as error:
         raise MissingDependencyError("opencv-python-headless", "city", purpose) from error
     return cv2
+
+
+def png(picture: NDArray[np.uint8]) -> bytes:
+    """Return a picture `(height, width, 3)` as a PNG file."""
+    cv2 = opencv("writing pictures")
+    _, content = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))  # raises if it cannot
+    return bytes(content)
