@@ -60,6 +60,25 @@ def _tpe(results: SweepResults, waiting: list[dict[str, Code]]) -> Any:  # noqa:
     return searcher
 
 
+def _without_waiting_for_the_lost(scheduler: Any) -> Any:  # noqa: ANN401 - classes of Ray, which is optional
+    """Return a scheduler of populations that goes on when the trial that all others wait for fails.
+
+    Tune exchanges when the last trial reports. If that one's process is lost instead, nobody would ever run again: this
+    exchange is skipped.
+    """
+
+    class Population(scheduler):  # type: ignore[misc] # Ray is not followed
+        def choose_trial_to_run(self, tune_controller: Any) -> Any:  # noqa: ANN401
+            chosen = super().choose_trial_to_run(tune_controller)
+            states = {trial.status for trial in tune_controller.get_trials()}
+            if chosen is None and "PAUSED" in states and "ERROR" in states and not states & {"RUNNING", "PENDING"}:
+                self._next_perturbation_sync += self._perturbation_interval
+                chosen = super().choose_trial_to_run(tune_controller)
+            return chosen
+
+    return Population
+
+
 def make_scheduler(results: SweepResults) -> Any:  # noqa: ANN401 - Ray is optional
     """Return Tune's scheduler; successive halving compares new trials with those of earlier sessions."""
     from ray.tune import schedulers
@@ -83,10 +102,11 @@ def make_scheduler(results: SweepResults) -> Any:  # noqa: ANN401 - Ray is optio
             from ray.tune.schedulers import pb2
 
             bounds = {each.name: [float(end) for end in each.space.ends] for each in plan.dimensions}
-            return pb2.PB2(hyperparam_bounds=bounds, **common)
+            return _without_waiting_for_the_lost(pb2.PB2)(hyperparam_bounds=bounds, **common)
         mutations = {each.name: _mutation(each) for each in plan.dimensions}
         chance = config.pbt.resample_probability
-        return schedulers.PopulationBasedTraining(hyperparam_mutations=mutations, resample_probability=chance, **common)
+        population = _without_waiting_for_the_lost(schedulers.PopulationBasedTraining)
+        return population(hyperparam_mutations=mutations, resample_probability=chance, **common)
     if config.scheduler != ASHA:
         return schedulers.FIFOScheduler()
     evaluation = plan.base.evaluation
