@@ -72,6 +72,7 @@ class Received:
             sys.exit(self.exit_code)
         if len(self._trainers) == 1:
             self._trainers[0].interrupt(self.reason)
+            return
         for trainer in self._trainers:  # of several, each ends its own iteration in its turn
             trainer.stop(self.reason)
 

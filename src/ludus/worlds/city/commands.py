@@ -2,14 +2,16 @@
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ludus.cli.bench import print_measured
 from ludus.cli.console import echo, print_json, print_table
 from ludus.cli.options import AsJson, RunFolder, latest_run
-from ludus.core.intervals import Interval
+
+if TYPE_CHECKING:
+    from ludus.core.intervals import Interval
 
 
 def audit(
@@ -66,7 +68,7 @@ def audit_guide(run: RunFolder = None, json: AsJson = False) -> None:
     echo("A correlation: the agent chose when to follow, so other things than the advice may explain the difference.")
 
 
-def _ends(interval: Interval) -> dict[str, float | None]:
+def _ends(interval: "Interval") -> dict[str, float | None]:
     """Return the parts of an interval; None where it has no end."""
     return {name: value if math.isfinite(value) else None for name, value in interval._asdict().items()}
 
