@@ -46,6 +46,7 @@ def audit(
 
 def audit_guide(run: RunFolder = None, json: AsJson = False) -> None:
     """Tell how often the guide of a run was asked, answered and followed, and whether following it paid."""
+    from ludus.core.intervals import Interval
     from ludus.reports.run_data import read_run
     from ludus.worlds.city.guide_report import guide_report
 
