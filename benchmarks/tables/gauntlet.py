@@ -11,7 +11,7 @@ _SHOWN = 8  # members of a long table
 _KINDS = {
     "blind": "sees the opponent alone",
     "oracle": "is told who the opponent is",
-    "told": "is told who the opponent is, by FiLM",
+    "told": "is told who the opponent is, through FiLM",
 }
 
 

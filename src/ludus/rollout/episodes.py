@@ -183,7 +183,7 @@ class EpisodeRecorder(RolloutReward):
 
     @property
     def can_be_recorded(self) -> bool:
-        """Whether nobody wants to be called in every step."""
+        """Whether a CUDA graph can hold `record`: there is no callback for every step."""
         return self.on_step is None
 
     def record(self, step: int, result: StepResult) -> None:

@@ -8,10 +8,13 @@ import logging
 import math
 import os
 import shutil
+import signal
 import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from types import FrameType
 
 from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError
 from ludus.core.files import wrap_disk_errors
@@ -104,3 +107,30 @@ def _connect(address: str) -> None:
             f"no Ray cluster answers at {address}: {error}; start one with `ray start --head` and the same "
             "RAY_AUTH_TOKEN, or leave --address out"
         ) from error
+
+
+@contextmanager
+def first_signal(take: Callable[[int, str], None]) -> Iterator[None]:
+    """Pass the first SIGTERM or Ctrl-C on, with its number and in words; the second one ends the process.
+
+    Python lets the main thread alone handle signals: in any other nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def handle(number: int, _: FrameType | None) -> None:
+        restore()
+        take(number, f"{signal.Signals(number).name} came")
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        restore()

@@ -17,7 +17,7 @@ from ludus.scale.population import LeaguePlan
 
 _STREAM_MATCHES = 0x3A7C
 _LONGEST_REASON = 2_000
-_FORGET_S = 60.0  # after which a member that nobody asked for leaves Ray's object store
+_FORGET_S = 60.0  # after which an unused member leaves Ray's object store
 MOST_LOSSES = 8  # of processes of one kind, in a row without any result
 
 

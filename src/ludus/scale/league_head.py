@@ -5,14 +5,11 @@ Ray actors that may be lost at any time: the head makes new ones, which take up 
 for which the cluster has no room wait until a machine joins.
 """
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any, Literal
 
 from ludus.core.errors import ConfigError, WorkerError
@@ -20,6 +17,7 @@ from ludus.core.files import EXPORT_SUFFIX, read_regular, temporary_folder
 from ludus.core.random import stream_hash, uniform
 from ludus.league.payoffs import Record
 from ludus.policies.export import export_agent
+from ludus.scale.cluster import first_signal
 from ludus.scale.evaluators import MOST_LOSSES, EvaluatorPool, MemberStore, describe_loss
 from ludus.scale.league_folder import TRAINING, LeagueFolder, LearnerRecord
 from ludus.scale.league_workers import LearnerJob, Order, Report, Told
@@ -121,7 +119,7 @@ class LeagueHead:
     def run(self) -> LeagueResult:
         """Run the league until its main agents are done or it is stopped."""
         try:
-            with self._signals():
+            with first_signal(self._take_signal):
                 self._fit_population()
                 while not self._is_over():
                     self._turn()
@@ -143,7 +141,7 @@ class LeagueHead:
         self._look_at_plan()
         for learner in self._learners.values():
             if learner.record.state == "waiting" and (learner.record.role == "main" or self._newest_mains()):
-                self._train(learner)  # exploiters have nobody to exploit before there is a main agent
+                self._train(learner)  # exploiters need a main agent to exploit
             self._ask(learner)
         self._evaluators.give()
         waiting = self._waiting()
@@ -428,28 +426,8 @@ class LeagueHead:
                 self._take_told(learner, told)
             learner.training = None
 
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Let the first SIGTERM or Ctrl-C save all runs and end the league, and the second one end the process."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        numbers = (signal.SIGTERM, signal.SIGINT)
-        before = {number: signal.getsignal(number) for number in numbers}
-
-        def handle(number: int, _: FrameType | None) -> None:
-            for each, handler in before.items():
-                signal.signal(each, handler)
-            self.signal_number = number
-            self.reason = self.reason or f"{signal.Signals(number).name} came"
-
-        for number in numbers:
-            signal.signal(number, handle)
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def _take_signal(self, number: int, reason: str) -> None:
+        self.signal_number, self.reason = number, self.reason or reason
 
 
 _EXPLOITERS: tuple[Role, ...] = ("main_exploiter", "league_exploiter")

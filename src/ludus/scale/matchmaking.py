@@ -115,7 +115,7 @@ class Learner:
 def assign(
     learner: Learner, members: Sequence[Member], table: PayoffTable, config: PopulationConfig, offset: float
 ) -> dict[str, float]:
-    """Return the chance of each member to be a learner's opponent; nobody's if there are no members for it yet.
+    """Return the chance of each member to be a learner's opponent; empty if it has no opponents yet.
 
     Args:
         learner: The learner.

@@ -61,10 +61,10 @@ def _tpe(results: SweepResults, waiting: list[dict[str, Code]]) -> Any:  # noqa:
 
 
 def _without_waiting_for_the_lost(scheduler: Any) -> Any:  # noqa: ANN401 - classes of Ray, which is optional
-    """Return a scheduler of populations that goes on when the trial that all others wait for fails.
+    """Return a population scheduler that continues if the trial that all others are waiting for fails.
 
-    Tune exchanges when the last trial reports. If that one's process is lost instead, nobody would ever run again: this
-    exchange is skipped.
+    Tune exchanges when the last trial reports. If that one's process is lost instead, no trial would ever run again:
+    this exchange is skipped.
     """
 
     class Population(scheduler):  # type: ignore[misc] # Ray is not followed

@@ -7,19 +7,15 @@ Tune keeps its own state as pickles in a folder that is deleted before and after
 import math
 import random
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from ludus.core.errors import ConfigError
 from ludus.core.files import remove_folder, write_text_atomic
 from ludus.core.text import plain_text
-from ludus.scale.cluster import ray_session, require_ray
+from ludus.scale.cluster import first_signal, ray_session, require_ray
 from ludus.scale.config import SWEEP_FILE, SweepPlan
 from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import ERROR_FILE, FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target, read_error
@@ -153,7 +149,7 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
         ),
     )
     try:
-        with _signals(watcher):
+        with first_signal(watcher.take_signal):
             tuner.fit()
     finally:
         watcher.close()
@@ -279,6 +275,11 @@ class _Watcher:
         if len(self.results.in_state("failed")) >= _FIRST_FAILURES and not self.results.in_state("finished", "stopped"):
             self.stop(f"the first {_FIRST_FAILURES} trials failed, the last one by: {record.reason}")
 
+    def take_signal(self, number: int, reason: str) -> None:
+        """End the sweep because of a signal."""
+        self.results.signal_number = number
+        self.stop(reason)
+
     def stop(self, reason: str) -> None:
         """Ask all runs to save and stop, and the sweep to end then."""
         self.reason = self.reason or reason
@@ -338,27 +339,3 @@ def _make_stopper(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
             return watcher.is_over()
 
     return SweepStopper()
-
-
-@contextmanager
-def _signals(watcher: _Watcher) -> Iterator[None]:
-    """Let the first SIGTERM or Ctrl-C save all runs and end the sweep, and the second one end the process."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.getsignal(number) for number in numbers}
-
-    def handle(number: int, _: FrameType | None) -> None:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        watcher.results.signal_number = number
-        watcher.stop(f"{signal.Signals(number).name} came")
-
-    for number in numbers:
-        signal.signal(number, handle)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
