@@ -5,9 +5,12 @@
 Every member of the population has a habit: keys that it never presses, or rewards of its own. Members of one habit are
 a family, which is either seen in training or kept for tests. Steps:
 
-1. `members`: train one by self-play with every habit, and export them;
+1. `members`: train one by self-play with every habit, and export them; or `base`: train one strong agent by self-play,
+   from which everyone below then starts, so that nobody wins because others fight badly;
 2. `exploiters`: train an agent that meets all seen members so far, then exploiters that meet it alone, one with every
    habit; they join the population. Asked for twice, it is done twice;
+   `select` trains such an agent once more and sets aside the members that it beats anyway (`--keep-below`): against
+   what is left, one way of fighting does not win;
 3. `responses`: train a best response to each seen member, from nothing;
 4. `table`: every response, and every member, against every member;
 5. `ceiling`: agents that meet all seen members in training, over several seeds: blind, an oracle that is told whom it
@@ -24,6 +27,8 @@ import itertools
 import json
 import math
 import multiprocessing
+import re
+import shutil
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -37,6 +42,7 @@ from torch import Tensor, nn
 import ludus
 from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec
 from ludus.policies.agent import TENSORS, find_checkpoint
+from ludus.policies.policy import NETWORK, Policy
 from ludus.store import Checkpoint, write_single_file
 from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.run_folder import changed_config, fork_run, read_run_config
@@ -77,27 +83,49 @@ HABITS = {
     "combo": Habit(rewards={"combo": 0.5}, seen=False),
 }
 SPARRING = {"self": 10, "constant": 1, "based": 1, "aggressive": 1, "defensive": 1}
-STEPS = ("members", "exploiters", "responses", "table", "ceiling", "specialists")
+STEPS = ("base", "members", "exploiters", "select", "responses", "table", "ceiling", "specialists")
 RARELY = 1e-9  # weight of opponents that a specialist does not meet
+TOWERS = ("actor", "critic")
 EVERYONE = "everyone"  # in place of a member: the yardstick of specialists
 
 
 class Told(nn.Module):
-    """A layer that whoever is played scales and shifts (FiLM), so that an oracle can play differently against each."""
+    """An actor and a critic whose layers are scaled and shifted by whoever is played (FiLM).
+
+    An oracle can so play differently against each opponent, and begins like the agent whose weights it starts with.
+    """
 
     cuda_graphs = True
 
-    def __init__(self, spec: EnvSpec, width: int = 192) -> None:
+    def __init__(self, spec: EnvSpec, width: int = 192, layers: int = 2) -> None:
         super().__init__()
         seen = {name: math.prod(space.shape or ()) for name, space in spec.observation_space.items()}
-        self.layer = nn.Linear(seen["vector"], width)
-        self.film = nn.Linear(seen[OPPONENT_IDENTITY], 2 * width, bias=False)
+        sizes = [seen["vector"], *(width,) * layers]
+        self.towers = nn.ModuleDict(
+            {name: nn.ModuleList(itertools.starmap(nn.Linear, itertools.pairwise(sizes))) for name in TOWERS}
+        )
+        self.film = nn.Linear(seen[OPPONENT_IDENTITY], 2 * width * layers * len(TOWERS), bias=False)
         nn.init.zeros_(self.film.weight)
 
     def forward(self, observations: Mapping[str, Tensor]) -> Tensor:
-        """Return the features of each row."""
-        scale, shift = self.film(observations[OPPONENT_IDENTITY]).chunk(2, dim=-1)
-        return torch.relu(self.layer(observations["vector"]) * (1.0 + scale) + shift)
+        """Return the features of the actor, then those of the critic."""
+        changes = iter(self.film(observations[OPPONENT_IDENTITY]).chunk(2 * len(TOWERS) * self._layers, dim=-1))
+        features = []
+        for name in TOWERS:
+            hidden = observations["vector"]
+            for layer in self._tower(name):
+                hidden = torch.relu(layer(hidden) * (1.0 + next(changes)) + next(changes))
+            features.append(hidden)
+        return torch.cat(features, dim=-1)
+
+    @property
+    def _layers(self) -> int:
+        return len(self._tower(TOWERS[0]))
+
+    def _tower(self, name: str) -> nn.ModuleList:
+        tower = self.towers[name]
+        assert isinstance(tower, nn.ModuleList)
+        return tower
 
 
 # What agents of the ceiling are made of; all but the oracles see the opponent alone.
@@ -105,10 +133,9 @@ ORACLES = ("oracle", "told")
 KINDS: dict[str, dict[str, Any]] = {
     "blind": {},
     "oracle": {},
-    "told": {"module": Told, "net_arch": {"pi": [192], "vf": [192]}},
-    "lstm": {"recurrent": {"kind": "lstm", "size": 128}},
+    "told": {"module": Told, "net_arch": {"pi": [], "vf": []}},
+    "lstm": {"recurrent": {"kind": "lstm", "size": 128, "skip": True}},
     "encoder": {
-        "recurrent": {"kind": "lstm", "size": 128},
         "strategy": {
             "kind": "streaming", "layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 65,
             "block": ["self", "opponent"], "condition": "film", "stop_gradient": True, "predict_actions": 1.0,
@@ -129,6 +156,44 @@ class Restriction(BaseCallback):
         with torch.no_grad():
             head.weight[self._never] = 0.0
             head.bias[self._never] = NEVER
+
+
+class Start(BaseCallback):
+    """Begin with the weights of another agent; columns for what that one does not see begin at zero."""
+
+    def __init__(self, agent: Path) -> None:
+        self._weights = find_checkpoint(agent).checkpoint.tensors[TENSORS]
+
+    def on_training_start(self, counters: Counters) -> None:
+        """Replace the weights, unless the run goes on."""
+        if counters.env_steps:
+            return
+        policy = self.trainer.components.policy
+        with torch.no_grad():
+            for name, parameter in policy.named_parameters():
+                # A tower of `Told` is called like that of a plain agent; encoders and memories are new.
+                known = re.sub(rf"^{NETWORK}\.towers\.(\w+)\.", r"\1.layers.", name)
+                weights = self._weights.get(f"parameter.{known}")
+                if weights is not None:
+                    parameter.copy_(fitted(weights, parameter, before=inputs_before(name, policy)))
+
+
+def inputs_before(name: str, policy: Policy) -> int | None:
+    """Return how many new inputs of a layer come before those it had; None for all of them."""
+    if name.startswith("value_head") or (
+        OPPONENT_IDENTITY in policy.spec.observation_space.spaces and "head" not in name
+    ):
+        return None
+    return 0 if policy.config.recurrent is None or "layers.0" not in name else policy.config.recurrent.size
+
+
+def fitted(weights: Tensor, parameter: Tensor, before: int | None) -> Tensor:
+    """Return weights with zeros for the inputs that they lack."""
+    if weights.shape == parameter.shape:
+        return weights
+    missing = parameter.shape[1] - weights.shape[1]
+    left = missing if before is None else before
+    return nn.functional.pad(weights, (left, missing - left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +223,10 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, default=6, help="trainings at a time")
     parser.add_argument("--per-family", type=int, default=1, help="members with other seeds of each habit")
     parser.add_argument("--sharpness", type=float, default=1.0, help="of members: what their logits are multiplied by")
+    parser.add_argument("--keep-below", type=float, default=0.88, help="win rate of whoever met all members")
     parser.add_argument("--num-envs", type=int, default=2048)
     parser.add_argument("--set", nargs="*", default=[], help="settings of all trainings, as KEY=VALUE")
+    parser.add_argument("--base-steps", type=int, default=400_000_000)
     parser.add_argument("--member-steps", type=int, default=60_000_000)
     parser.add_argument("--response-steps", type=int, default=40_000_000)
     parser.add_argument("--ceiling-steps", type=int, default=200_000_000)
@@ -173,16 +240,20 @@ def main() -> None:
     with ProcessPoolExecutor(options.lanes, mp_context=context) as pool:
         for place, step in enumerate(options.steps):
             started_s = time.monotonic()
-            if step == "members":
+            if step == "base":
+                jobs = [Job("base", "blind", 0)]
+            elif step == "members":
                 jobs = [Job("member", name, seed) for seed, name in itertools.product(seeds, HABITS)]
             elif step == "exploiters":
                 turn = 1 + options.steps[:place].count("exploiters")
                 print(pool.submit(run_job, Job("target", "blind", turn), vars(options)).result(), flush=True)
                 jobs = [Job("exploiter", name, turn) for name in HABITS]
+            elif step == "select":
+                jobs = [Job("select", "blind", 1 + len(list(options.work.glob("target-blind-*.json"))))]
             elif step == "responses":
                 jobs = [Job("response", name, 0) for name in seen_members(options.work)]
             elif step == "specialists":
-                jobs = [Job("specialist", name, 0) for name in (*seen_members(options.work), EVERYONE)]
+                jobs = [Job("specialist", name, 0) for name in (EVERYONE, *hardest_first(options.work))]
             elif step == "ceiling":
                 jobs = [Job("ceiling", *pair) for pair in itertools.product(options.kinds, range(options.seeds))]
             else:
@@ -195,7 +266,7 @@ def main() -> None:
 
 def members(work: Path) -> list[str]:
     """Return the names of all members that there are."""
-    others = ("response-", "target-")
+    others = ("base-", "response-", "target-")
     return sorted(file.stem for file in (work / "agents").glob("*.ludus") if not file.stem.startswith(others))
 
 
@@ -207,6 +278,20 @@ def habit_of(member: str) -> Habit:
 def seen_members(work: Path) -> list[str]:
     """Return the members that agents may meet in training."""
     return [name for name in members(work) if habit_of(name).seen]
+
+
+def hardest_first(work: Path) -> list[str]:
+    """Return the members that agents may meet in training, those first against whom the blind agent wins least."""
+    wins: dict[str, float] = json.loads((work / "ceiling-blind-0.json").read_text())["wins"]
+    return sorted(seen_members(work), key=lambda name: wins[name])
+
+
+def start_of(job: Job, work: Path) -> Path | None:
+    """Return the agent whose weights a training begins with; None to begin from nothing."""
+    if job.step == "base" or not (work / "agents" / "base-0.ludus").exists():
+        return None
+    targets = sorted((work / "agents").glob("target-*.ludus"))
+    return targets[-1] if targets else work / "agents" / "base-0.ludus"
 
 
 def contenders(work: Path) -> list[str]:
@@ -222,17 +307,39 @@ def run_job(job: Job, options: dict[str, Any]) -> str:
     result = work / f"{job.title}.json"
     if result.exists():
         return f"{job.title}: there already"
-    steps = {"table": evaluate, "specialist": specialise}
+    steps = {"table": evaluate, "specialist": specialise, "select": select}
+    if job.step == "target" and not seen_members(work):  # the first exploiters meet the agent of the step `base` itself
+        steps["target"] = copy_base
     numbers = steps.get(job.step, train)(job, options)
     numbers["seconds"] = round(time.monotonic() - started_s, 1)
     result.write_text(json.dumps(numbers))
     return f"{job.title}: {json.dumps(numbers)[:300]}"
 
 
+def copy_base(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+    """Take the agent of the step `base` as it is."""
+    agents: Path = options["work"] / "agents"
+    shutil.copy(agents / "base-0.ludus", agents / f"target-{job.seed}.ludus")
+    return {"env_steps": 0}
+
+
 def evaluate(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """Play a contender of the table against every member."""
     work: Path = options["work"]
     return {"wins": win_rates(work / "agents" / f"{job.name}.ludus", members(work), options)}
+
+
+def select(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+    """Set aside the members that an agent beats which met all seen ones; it becomes where others start."""
+    work: Path = options["work"]
+    trained = train(Job("target", job.name, job.seed), options)
+    wins = win_rates(work / "agents" / f"target-{job.seed}.ludus", members(work), options)
+    aside = work / "agents" / "aside"
+    aside.mkdir(exist_ok=True)
+    kept = [name for name, rate in wins.items() if rate < options["keep_below"]]
+    for name in wins.keys() - kept:
+        (work / "agents" / f"{name}.ludus").rename(aside / f"{name}.ludus")
+    return {**trained, "wins": wins, "kept": kept}
 
 
 def specialise(job: Job, options: dict[str, Any]) -> dict[str, Any]:
@@ -261,17 +368,22 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     opponents = {files[name]: 1 for name in seen_members(work)}
     callbacks: list[BaseCallback] = []
     policy: dict[str, Any] = {}
-    total, width = options["response_steps"], 128
-    if job.step in ("member", "exploiter"):
+    start = start_of(job, work)
+    total, width, rate = options["response_steps"], 128 if start is None else 192, 1e-3
+    if job.step == "base":
+        opponents, total, width, rate = dict(SPARRING), options["base_steps"], 192, 2e-3
+    elif job.step in ("member", "exploiter"):
         habit = HABITS[job.name]
         callbacks = [Restriction(habit.never)]
         sections["rewards"]["weights"] = dict(habit.rewards)
-        total, width = options["member_steps"], 64
+        total, width = options["member_steps"], width if start else 64
         opponents = dict(SPARRING) if job.step == "member" else {str(work / "agents" / f"target-{job.seed}.ludus"): 1}
     elif job.step == "response":
         opponents = {files[job.name]: 1}
     elif job.step == "ceiling":
         total, width, policy = options["ceiling_steps"], 192, KINDS[job.name]
+    if start is not None:
+        callbacks.insert(0, Start(start))
     league: dict[str, Any] = {"snapshot_every_env_steps": max(total // 20, 1), "keep": 20, "sampler": "recent"}
     if job.step == "ceiling":
         league |= {"reveal_opponent": job.name in ORACLES, "best_of": options["best_of"]}
@@ -290,7 +402,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         ppo={
             "n_steps": 32,
             "batch_size": 16_384,
-            "learning_rate": {"kind": "linear", "start": 1e-3, "end": 1e-4},
+            "learning_rate": {"kind": "linear", "start": rate, "end": 1e-4},
             "ent_coef": 0.002,
         },
         league=league,
@@ -303,12 +415,25 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         wins = win_rates(run.folder, members(work), options, best_of=options["best_of"])
         return {"env_steps": run.env_steps, "training_seconds": trained_s, "wins": wins}
     (work / "agents").mkdir(exist_ok=True)
-    names = {"member": f"{job.name}-{job.seed}", "response": f"response-{job.name}", "target": f"target-{job.seed}"}
-    name = names.get(job.step, f"exploiter_{job.name}-{job.seed}")
+    names = {
+        "base": f"base-{job.seed}",
+        "member": f"{job.name}-{job.seed}",
+        "response": f"response-{job.name}",
+        "target": f"target-{job.seed}",
+        "exploiter": f"exploiter_{job.name}-{job.seed}",
+    }
+    name = names[job.step]
     exported = ludus.export_agent(run.folder, work / "agents" / f"{name}.ludus").path
     if job.step in ("member", "exploiter"):
         sharpen(exported, options["sharpness"])
-    return {"env_steps": run.env_steps, "bytes": exported.stat().st_size}
+    numbers: dict[str, Any] = {
+        "env_steps": run.env_steps,
+        "training_seconds": trained_s,
+        "bytes": exported.stat().st_size,
+    }
+    if job.step == "exploiter":
+        numbers["wins"] = win_rates(exported, [f"target-{job.seed}"], options)
+    return numbers
 
 
 def sharpen(agent: Path, factor: float) -> None:

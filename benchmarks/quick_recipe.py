@@ -71,6 +71,21 @@ VARIANTS = {
     "games": Variant("canonical, 256 games x 32 steps", ("world.num_envs=256", "ppo.n_steps=32"), "canonical"),
     "epochs": Variant("canonical, 2 epochs", ("ppo.n_epochs=2",), "canonical"),
     "draws": Variant("canonical, 2 epochs, a draw is as bad as a loss", ("rewards.weights.draw=-1.0",), "epochs"),
+    "draws-hard": Variant(
+        "the same, more of the hard opponents",
+        (
+            "opponents={constant: 3, random: 1, clockwork: 1, based: 2, based-safe: 3, aggressive: 1, defensive: 2, "
+            "hit-and-run: 1, aerial: 1, heavy-spammer: 2, weapon-seeker: 1, edge-guarder: 2}",
+        ),
+        "draws",
+    ),
+    "draws-small": Variant("draws, networks of 64x64", ("policy.net_arch={pi: [64, 64], vf: [64, 64]}",), "draws"),
+    "draws-long": Variant("draws, 512 x 32 steps, batch 2,048", ("ppo.n_steps=32", "ppo.batch_size=2048"), "draws"),
+    "draws-rate": Variant(
+        "draws, learning rate from 2e-3",
+        ("ppo.learning_rate={kind: linear, start: 2.0e-3, end: 1.0e-4}",),
+        "draws",
+    ),
 }
 
 

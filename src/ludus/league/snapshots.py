@@ -151,6 +151,7 @@ class SnapshotOpponents:
         self._episode_starts = torch.ones(self._rows, dtype=torch.bool, device=env.device)
         self._any = False
         told = len(pool.spec.opponent_names)  # the learner is nobody that they know
+        self._entries = frozenset(pool.spec.observation_space)
         self._unknown = torch.zeros((self._rows, told), device=env.device) if told else None
         stacked = self.pool.stacked
         if self._rows:
@@ -201,7 +202,11 @@ class SnapshotOpponents:
         if not self._any or self.pool.is_empty:
             return
         stacked, index = self.pool.stacked, self._seats
-        frames = {name: tensor.flatten(0, 1).index_select(0, index) for name, tensor in observations.items()}
+        frames = {
+            name: tensor.flatten(0, 1).index_select(0, index)
+            for name, tensor in observations.items()
+            if name in self._entries  # who plays is not for those who are told nothing
+        }
         if self._unknown is not None:
             frames[OPPONENT_IDENTITY] = self._unknown
         self._draw_noise()
