@@ -168,14 +168,17 @@ class Start(BaseCallback):
         """Replace the weights, unless the run goes on."""
         if counters.env_steps:
             return
-        policy = self.trainer.components.policy
+        policy, unused = self.trainer.components.policy, set(self._weights)
         with torch.no_grad():
             for name, parameter in policy.named_parameters():
                 # A tower of `Told` is called like that of a plain agent; encoders and memories are new.
-                known = re.sub(rf"^{NETWORK}\.towers\.(\w+)\.", r"\1.layers.", name)
+                known = re.sub(rf"^{NETWORK}\.module\.towers\.(\w+)\.", r"\1.layers.", name)
                 weights = self._weights.get(f"parameter.{known}")
                 if weights is not None:
+                    unused.discard(f"parameter.{known}")
                     parameter.copy_(fitted(weights, parameter, before=inputs_before(name, policy)))
+        if unused:
+            raise RuntimeError(f"the agent has no place for {', '.join(sorted(unused))}")
 
 
 def inputs_before(name: str, policy: Policy) -> int | None:

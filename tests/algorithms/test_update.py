@@ -165,6 +165,19 @@ def test_memory_learns_with_its_share_of_the_rate(make_arena: type) -> None:
     assert {name.split(".")[1] for name in moved} >= {"strategy", "recurrent", "critic_recurrent", "actor", "critic"}
 
 
+def test_scales_and_shifts_move_by_the_rate_over_the_size_of_the_latent(make_arena: type) -> None:
+    strategy = TINY_STRATEGY.model_copy(update={"condition": "film"})
+    policy = Policy(make_arena(2).spec, PolicyConfig(strategy=strategy))
+    assert policy.actor_film is not None
+    optimiser = FlatAdam(policy, _config())
+    optimiser.learning_rate.fill_(0.1)
+    optimiser.gradient.fill_(1.0)
+    optimiser.step(torch.tensor(0.0))
+    # A latent of ones then changes every scale as fast as one weight of any other layer moves.
+    moved = policy.actor_film.linear.weight.sum(dim=1)
+    torch.testing.assert_close(moved, torch.full_like(moved, -0.1), rtol=1e-3, atol=1e-5)
+
+
 def test_the_share_changes_nothing_without_memory(policy: Policy, make_arena: type) -> None:
     torch.manual_seed(0)
     other = Policy(make_arena(2).spec, PolicyConfig())

@@ -13,7 +13,7 @@ import ludus
 from ludus import make_env
 from ludus.core.errors import ConfigError
 from ludus.envs import bots
-from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec
+from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec, action_dtypes
 from ludus.envs.bots import BotObservation
 from ludus.envs.revealed import RevealedEnv, revealed_spec
 from ludus.evaluation.entries import load_entries
@@ -181,6 +181,18 @@ def test_an_oracle_among_the_opponents_is_told_nobody() -> None:
         actions = torch.full((6, 2), 7)
         league.act(env.reset(), actions)
     assert torch.equal(actions == 0, ~league.learner)
+
+
+def test_an_opponent_that_is_told_nothing_does_not_see_the_entry() -> None:
+    """One with canonical views would have to turn an entry that its world does not have."""
+    with RevealedEnv(make_env("brawl", 4), ("blind",)) as env, make_env("brawl", 1) as plain:
+        blind = Policy(plain.spec, PolicyConfig(canonical=True))
+        league = LeagueOpponents(
+            env, Policy(env.spec, PolicyConfig()), {"blind": 1.0}, LeagueConfig(), 0, agents={"blind": blind}
+        )
+        actions = torch.full((4, 2, 10), 7, dtype=action_dtypes(env.spec.action_space)[0])
+        league.act(env.reset(), actions)
+        assert torch.equal((actions <= 1).all(dim=-1), ~league.learner)
 
 
 def test_the_entry_is_not_normalised_and_past_selves_play() -> None:

@@ -9,6 +9,7 @@ from torch.optim.adamw import adamw
 
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.state import load_tensors
+from ludus.nn.mlp import Film
 from ludus.policies.policy import MEMORY_PARTS
 
 
@@ -52,13 +53,14 @@ class FlatAdam:
 
     def _rate_shares(self, module: nn.Module, bounds: list[tuple[int, int]], scale: float) -> Tensor | None:
         """Return the share of the learning rate that each parameter moves by; None where all move by all of it."""
-        if scale == 1.0:
-            return None
         shares = torch.ones_like(self.flat.data)
         learned = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+        # All weights of a FiLM layer move the same way at once, since a latent hardly changes from step to step: at the
+        # whole rate, 64 of them scale a hidden unit 64 times as fast as its own bias would, and a good policy is lost.
+        films = {name: 1.0 / film.linear.in_features for name, film in module.named_modules() if isinstance(film, Film)}
         for name, (start, stop) in zip(learned, bounds, strict=True):
-            if name.partition(".")[0] in MEMORY_PARTS:
-                shares[start:stop] = scale
+            part = name.partition(".")[0]
+            shares[start:stop] = scale if part in MEMORY_PARTS else films.get(part, 1.0)
         return None if bool((shares == 1.0).all()) else shares
 
     def zero(self) -> None:
