@@ -140,6 +140,14 @@ results-gauntlet-predictable: $(READY) ## the same with predictable members and 
 	  --out $(DATA)/gauntlet_predictable.json
 	$(TABLES) gauntlet-predictable
 
+GAUNTLET := $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --num-envs 8192 --sharpness 8 \
+	  --matches 200 --work runs/gauntlet-exploiters --out $(DATA)/gauntlet_exploiters.json \
+	  --set policy.canonical=true policy.activation=relu ppo.n_steps=16
+results-gauntlet-exploiters: $(READY) ## the same with three rounds of exploiters that start from one strong agent; GPU, long
+	$(GAUNTLET) --steps base exploiters exploiters exploiters select --member-steps 40_000_000 --response-steps 50_000_000
+	$(GAUNTLET) --steps ceiling specialists --kinds blind told lstm encoder --ceiling-steps 80_000_000 --response-steps 30_000_000
+	$(TABLES) gauntlet-exploiters
+
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv
 	$(BIN)/python benchmarks/gymnasium_presets.py --seeds 3

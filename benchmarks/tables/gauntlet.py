@@ -12,6 +12,7 @@ _KINDS = {
     "blind": "sees the opponent alone",
     "oracle": "is told who the opponent is",
     "told": "is told who the opponent is, through FiLM",
+    "lstm": "remembers with an LSTM of 128",
 }
 
 
@@ -72,18 +73,20 @@ def room() -> str:
     return table(["member", "blind agents win", "most that anyone wins", "who"], [*shown[:_SHOWN], whole])
 
 
-def specialists() -> str:
-    """Returns what the blind agent wins against single members, before and after it trained against each alone."""
-    results = read_json("gauntlet_predictable.json")["results"]
-    before = results["ceiling-blind-0"]["wins"]
-    alone = {
-        name: rate
-        for key, run in results.items()
-        if key.startswith("specialist-")
-        for name, rate in run["wins"].items()
-    }
-    lines = [[name, f"{100 * before[name]:.0f}", f"{100 * rate:.0f}"] for name, rate in sorted(alone.items())]
-    return table(["member", "blind agent wins", "after 40 M env steps against it alone"], lines)
+def specialists(file: str, env_steps: str) -> str:
+    """Returns what the blind agent wins against single members, and after it trained on against each alone.
+
+    Beside it, where it was done, what as many more env steps against everyone give.
+    """
+    results = read_json(file)["results"]
+    blind, everyone = results["ceiling-blind-0"], results.get("specialist-everyone-0")
+    runs = [run for key, run in results.items() if key.startswith("specialist-") and run is not everyone]
+    alone = {name: rate for run in runs for name, rate in run["wins"].items()}
+    shown = [blind["wins"], *([] if everyone is None else [everyone["wins"]]), alone]
+    lines = [[name, *(f"{100 * wins[name]:.0f}" for wins in shown)] for name in sorted(alone)]
+    lines.append([f"all {len(alone)}", *(f"{100 * _mean(wins[name] for name in alone):.1f}" for wins in shown)])
+    after = [] if everyone is None else [f"after {env_steps} env steps more against everyone"]
+    return table(["member", "blind agent wins", *after, f"after {env_steps} env steps against it alone"], lines)
 
 
 def _title(contender: str) -> str:
