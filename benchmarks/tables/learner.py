@@ -13,7 +13,9 @@ _PEERS = {
 }
 _POLICIES = {
     "brawl_mlp": "MLP 128x128, 4 epochs",
+    "brawl_mlp_one_epoch": "MLP 128x128, 1 epoch",
     "brawl_lstm": "LSTM 256, 4 epochs",
+    "brawl_lstm_one_epoch": "LSTM 256, 1 epoch",
     "brawl_strategy": "full strategy agent, 10 epochs",
 }
 
@@ -38,18 +40,13 @@ def brawl() -> str:
     lines = []
     for data in read_all("learn_*.json"):
         for name, what in _POLICIES.items():
-            numbers = {key: _number(data, name, key) for key in ("steps_per_s", "fraction_of_limit")}
-            shares = [
-                f"{100 * _number(data, name, f'{part}_share'):.0f} %" for part in ("simulation", "forward", "update")
-            ]
-            rates = [f"{numbers['steps_per_s']:,.0f}", f"{numbers['fraction_of_limit']:.2f}"]
+            if f"{name}_steps_per_s" not in data:  # cases of a GPU alone
+                continue
+            shares = [f"{100 * data[f'{name}_{part}_share']:.0f} %" for part in ("simulation", "forward", "update")]
+            rates = [f"{data[f'{name}_steps_per_s']:,.0f}", f"{data[f'{name}_fraction_of_limit']:.2f}"]
             lines.append([what, _device(data), *rates, *shares])
     header = ["brawl against the random bot", "device", "env steps/s", "fraction of the limit"]
     return table([*header, "simulation", "forward", "update"], lines)
-
-
-def _number(data: dict[str, Any], name: str, key: str) -> float:
-    return float(data[name][key] if name in data else data[f"{name}_{key}"])
 
 
 def _device(data: dict[str, Any]) -> str:

@@ -180,6 +180,8 @@ def _measure(world: str, device: str, case: LearnCase, repeats: int, flops: floa
             "forward_share": max(collect - simulation, 0.0) / (collect + update),
             "update_share": update / (collect + update),
             "games": games,
+            "batch_size": int(ppo["batch_size"]),
+            "n_epochs": int(ppo["n_epochs"]),
             "first_iteration_s": first_s,
         }
 

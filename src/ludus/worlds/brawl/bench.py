@@ -7,7 +7,7 @@ _LSTM = {"net_arch": {"pi": [64, 64], "vf": [64, 64]}, "recurrent": {"kind": "ls
 _FULL = {"net_arch": {"pi": [96, 96], "vf": [96, 96]}, "strategy": {}, "recurrent": {"kind": "lstm", "size": 512}}
 _BF16 = {"bfloat16": True}
 
-# Batch shapes that suit the device; networks and epochs are the same everywhere.
+# Batch shapes that suit the device; networks are the same everywhere, and so are the epochs of cases of one name.
 BENCH = SimBench(
     cartpole,
     learn={
@@ -18,8 +18,12 @@ BENCH = SimBench(
         },
         "cuda": {
             "mlp": LearnCase(32768, _MLP, {"n_steps": 64, "batch_size": 524288, "n_epochs": 4}),
+            "mlp_one_epoch": LearnCase(65536, _MLP, {"n_steps": 64, "batch_size": 524288, "n_epochs": 1}),
             "lstm": LearnCase(
                 8192, _LSTM | _BF16, {"n_steps": 64, "batch_size": 65536, "n_epochs": 4, "sequence_length": 16}
+            ),
+            "lstm_one_epoch": LearnCase(
+                8192, _LSTM | _BF16, {"n_steps": 64, "batch_size": 65536, "n_epochs": 1, "sequence_length": 16}
             ),
             "strategy": LearnCase(
                 8192,
