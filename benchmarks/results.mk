@@ -147,6 +147,7 @@ results-gauntlet-exploiters: $(READY) ## the same with three rounds of exploiter
 	$(GAUNTLET) --steps base exploiters exploiters exploiters select --member-steps 40_000_000 --response-steps 50_000_000
 	$(GAUNTLET) --steps ceiling specialists --kinds blind told lstm encoder --ceiling-steps 80_000_000 --response-steps 30_000_000
 	$(TABLES) gauntlet-exploiters
+	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
 
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv
@@ -166,6 +167,7 @@ results-roshambo-population: $(READY) ## docs/worlds/roshambo.md: bots scored ag
 results-roshambo: $(READY) ## docs/worlds/roshambo.md: agents with and without memory against the 43 bots, three seeds; GPU, many cores, long
 	$(BIN)/python benchmarks/roshambo_training.py --device cuda --lanes 3
 	$(TABLES) roshambo
+	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
 
 results-encoders: $(READY) ## docs/research/learner.md: streaming and window encoder
 	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
