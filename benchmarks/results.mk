@@ -65,6 +65,9 @@ results-brawl-recipe: $(READY) ## docs/research/brawl.md: what changes to the re
 	$(BIN)/python benchmarks/quick_recipe.py
 	$(BIN)/python benchmarks/quick_recipe.py epochs --seeds 3 --env-steps 6500000 --evaluations 4
 	$(BIN)/python benchmarks/quick_recipe.py draws --seeds 3 --env-steps 6500000 --evaluations 3
+	for recipe in "draws 7500000" "draws-hard 6500000" "draws-rate 6500000" "draws-long 6500000" "draws-small 9000000"; do \
+	  set -- $$recipe; $(BIN)/python benchmarks/quick_recipe.py $$1 --seeds 3 --env-steps $$2 --evaluations 3 --matches 60 \
+	    --out $(DATA)/quick_recipe_x86.json || exit 1; done
 	$(TABLES) brawl-recipe
 
 results-brawl-curriculum: $(READY) ## docs/research/brawl.md: the preset curriculum; long

@@ -53,6 +53,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "brawl-competition:curves": brawl.competition_curves,
     "brawl-recipe:changes": recipe.changes,
     "brawl-recipe:curves": recipe.curves,
+    "brawl-recipe:more": partial(recipe.changes, "quick_recipe_x86.json", short=False),
     "brawl-curriculum:stages": brawl.phases,
     "brawl-curriculum:opponents": brawl.curriculum,
     "brawl-armed:opponents": brawl.armed,

@@ -10,10 +10,10 @@ _SCORES = (0.5, 0.6, 0.7, 0.8, 0.9)
 _MILLION = 1e6
 
 
-def changes() -> str:
-    """Returns, for each change, its CPU time and the win rates of its seeds at the end of short runs."""
+def changes(file: str = _FILE, *, short: bool = True) -> str:
+    """Returns, for each change, its CPU time and the win rates of its seeds at the end of short or other runs."""
     lines = []
-    for label, runs in _by_variant(short=True):
+    for label, runs in _by_variant(file, short=short):
         ends = [run["points"][-1] for run in runs]
         each = sum(end["cpu_s"] / end["env_steps"] for end in ends) / len(ends)
         rates = [end["win_rate"] for end in ends]
@@ -33,7 +33,7 @@ def changes() -> str:
 def curves() -> str:
     """Returns when runs of the whole budget reach a win rate: env steps and CPU seconds, on a line between points."""
     lines = []
-    for label, runs in _by_variant(short=False):
+    for label, runs in _by_variant(_FILE, short=False):
         for run in runs:
             cells = [_reached(run["points"], score) for score in _SCORES]
             end = run["points"][-1]
@@ -43,8 +43,8 @@ def curves() -> str:
     return table(header, lines)
 
 
-def _by_variant(*, short: bool) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    document = read_json(_FILE)
+def _by_variant(file: str, *, short: bool) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    document = read_json(file)
     chosen = [run for run in document["runs"] if (run["env_steps"] == document["short_env_steps"]) == short]
     for name in dict.fromkeys(run["variant"] for run in chosen):
         runs = [run for run in chosen if run["variant"] == name]
