@@ -238,9 +238,11 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector away from modules and tests.
 
     They are some million objects that live to the end, and every full collection would visit them all: half a second.
+    Collections are as rare as in a command, too: see `ludus.cli.main`.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
