@@ -35,57 +35,68 @@ from ludus.training.config import TrainConfig
 settings.register_profile("ludus", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ludus")
 
-# The files that take 15 s and more, the longest first. pytest-xdist hands out whole files, those with the most tests
+# The files that take 10 s and more, the longest first. pytest-xdist hands out whole files, those with the most tests
 # first: a long file with few tests would be begun last, and all but one worker would wait for it.
 LONG_FILES = (
+    "test_ray.py",  # starts clusters of processes
     "test_rocket_gpu_step.py",  # compiles most kernels, for the others too
     "test_mimic_warp.py",  # compiles the kernels of MuJoCo Warp
     "test_engine.py",  # compiles two games for the browser, for the others too
-    "test_sweep_ray.py",
-    "test_examples.py",
-    "test_compiling.py",
-    "test_promise_06_signals.py",
-    "test_promise_16_odd_run_files.py",
     "test_wheel.py",
-    "test_mimic_env.py",
-    "test_shipped_presets.py",
-    "test_hostile_state.py",
+    "test_examples.py",
     "test_export_onnx.py",
-    "test_watch_browser.py",
+    "test_promise_01_kill_and_resume.py",
+    "test_compiling.py",
+    "test_learns.py",
     "test_share_browser.py",
-    "test_play_window.py",
-    "test_city_worker_backend.py",
-    "test_promise_18_network_and_secrets.py",
-    "test_gymnasium_batch.py",
+    "test_watch_browser.py",
+    "test_shipped_presets.py",
+    "test_doctor_runs.py",
+    "test_promise_16_odd_run_files.py",
     "test_site.py",
-    "test_agents_cli.py",
+    "test_city_worker_backend.py",
+    "test_play_window.py",
+    "test_promise_06_signals.py",
+    "test_promise_18_network_and_secrets.py",
+    "test_shipped.py",
+    "test_analysis.py",
+    "test_bad_disks.py",
     "test_rlbot_folder.py",
     "test_strategy_options.py",
-    "test_shipped.py",
-    "test_promise_01_kill_and_resume.py",
+    "test_hostile_state.py",
+    "test_gymnasium_batch.py",
+    "test_mimic_env.py",
+    "test_micropolis_leftovers.py",
+    "test_stacked.py",
     "test_promise_10_workers.py",
     "test_loop_distributed.py",
-    "test_bad_disks.py",
-    "test_analyze_command.py",
-    "test_promise_19_malformed_config.py",
-    "test_train_command.py",
-    "test_x11_driver.py",
-    "test_micropolis_leftovers.py",
-    "test_check.py",
     "test_off_policy_run.py",
+    "test_x11_driver.py",
+    "test_analyze_command.py",
+    "test_train_command.py",
+    "test_own_game_commands.py",
+    "test_portability.py",
+    "test_screen_backend.py",
+    "test_micropolis_game.py",
+    "test_promise_07_other_config.py",
+    "test_walker.py",
+    "test_gymnasium_commands.py",
+    "test_promise_08_metrics.py",
+    "test_agents_cli.py",
+    "test_mimic_render_gl.py",
+    "test_watch_command.py",
+    "test_openttd_game.py",
+    "test_city_audit.py",
+    "test_city_env.py",
+    "test_city_guide.py",
+    "test_check.py",
+    "test_promise_19_malformed_config.py",
     "test_brawl_skills.py",
     "test_cli.py",
-    "test_promise_07_other_config.py",
     "test_rocket_shows.py",
-    "test_learns.py",
-    "test_promise_08_metrics.py",
-    "test_doctor_runs.py",
-    "test_engine_policy.py",
     "test_exploring.py",
-    "test_analysis.py",
-    "test_openttd_game.py",
-    "test_mimic_render_gl.py",
-    "test_city_audit.py",
+    "test_ratio.py",
+    "test_engine_policy.py",
 )
 
 NoCudaSync: TypeAlias = Callable[[], AbstractContextManager[None]]
@@ -227,9 +238,11 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector away from modules and tests.
 
     They are some million objects that live to the end, and every full collection would visit them all: half a second.
+    Collections are as rare as in a command, too: see `ludus.cli.main`.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

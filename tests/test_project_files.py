@@ -144,3 +144,9 @@ def test_a_form_for_issues_is_complete(form: Path) -> None:
 def test_there_are_forms_for_issues() -> None:
     assert [form.stem for form in FORMS] == ["bug_report", "feature_request", "training_problem"]
     assert read_yaml(ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml") == {"blank_issues_enabled": True}
+
+
+def test_the_files_that_tests_begin_with_exist(request: pytest.FixtureRequest) -> None:
+    conftest: Any = request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+    assert len(conftest.LONG_FILES) > 40
+    assert set(conftest.LONG_FILES) <= {path.name for path in (ROOT / "tests").rglob("test_*.py")}

@@ -24,6 +24,8 @@ from ludus.share.wasm import compile_program
 from ludus.store import save_checkpoint
 
 SHORT_MATCH = 450  # frames of Brawl in the page of `seer_page`
+# A window for games in real time: without a GPU, drawing takes most of a core, and less in a small window.
+SMALL_WINDOW = {"width": 640, "height": 480}
 
 # Short matches, so that episodes end and restart within a few thousand frames.
 SHORT: dict[str, dict[str, Any]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.share.conftest import SHORT_MATCH
+from tests.share.conftest import SHORT_MATCH, SMALL_WINDOW
 
 from ludus.cli.main import main
 from ludus.envs.replay import Replay, verify_replay
@@ -36,7 +36,7 @@ PLAYER = """(() => {
 
 
 def _open(browser: Any, page: Path, fragment: str, **options: Any) -> Any:
-    browser.open(page, fragment, **options)
+    browser.open(page, fragment, **SMALL_WINDOW | options)
     browser.wait("document.documentElement.dataset.ready === 'yes'")
     return browser
 

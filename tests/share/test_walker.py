@@ -11,6 +11,7 @@ import pytest
 from benchmarks.browser_parity import run_in_node
 from benchmarks.browser_walker import differences, walk_in_page, walk_in_python
 from mujoco import rollout
+from tests.share.conftest import SMALL_WINDOW
 
 from ludus.core.errors import UnsupportedError
 from ludus.envs.registry import make_env
@@ -206,7 +207,7 @@ def page(walker: Agent, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _open(browser: Any, page: Path, fragment: str, **options: Any) -> None:
-    browser.open(page, fragment, **options)
+    browser.open(page, fragment, **SMALL_WINDOW | options)
     browser.wait("document.documentElement.dataset.ready === 'yes'")
 
 

@@ -1,5 +1,6 @@
 """Walkers on a CUDA device: they do what those of MuJoCo do on the CPU, and the host never waits for them."""
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from tests.conftest import NoCudaSync
 
 pytestmark = pytest.mark.cuda
-pytest.importorskip("mujoco_warp", reason="the package mujoco-warp is missing: pip install -e '.[mimic-gpu]'")
+# MuJoCo Warp takes seconds to import, and every worker of pytest-xdist loads this file: the tests import it.
+if importlib.util.find_spec("mujoco_warp") is None:
+    pytest.skip("the package mujoco-warp is missing: pip install -e '.[mimic-gpu]'", allow_module_level=True)
 
 WALKERS = 40
 BUSY: dict[str, Any] = {

@@ -1,8 +1,9 @@
 """Walkers advanced by MuJoCo Warp, here on the CPU: they do what those of MuJoCo do."""
 
+import importlib.util
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -23,10 +24,13 @@ from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.model import make_walker
 from ludus.worlds.mimic.physics import MujocoPhysics
 
-pytest.importorskip("mujoco_warp", reason="the package mujoco-warp is missing: pip install -e '.[mimic-gpu]'")
+if TYPE_CHECKING:
+    from ludus.worlds.mimic.device_step import DeviceStep
+    from ludus.worlds.mimic.warp_physics import WarpPhysics
 
-from ludus.worlds.mimic.device_step import DeviceStep
-from ludus.worlds.mimic.warp_physics import WarpPhysics, constraint_sizes
+# MuJoCo Warp takes seconds to import, and every worker of pytest-xdist loads this file: the tests import it.
+if importlib.util.find_spec("mujoco_warp") is None:
+    pytest.skip("the package mujoco-warp is missing: pip install -e '.[mimic-gpu]'", allow_module_level=True)
 
 WALKERS = 6
 # With so many iterations both contact solvers converge, so that only the rounding of float32 is left.
@@ -51,12 +55,14 @@ def make(physics: str = "warp", walkers: int = WALKERS, seed: int = 3, first_gam
     return MimicEnv(EnvRequest(walkers, "cpu", seed, first_game, {**config, "physics": physics}))
 
 
-def warp_of(env: MimicEnv) -> WarpPhysics:
+def warp_of(env: MimicEnv) -> "WarpPhysics":
+    from ludus.worlds.mimic.warp_physics import WarpPhysics
+
     assert isinstance(env._physics, WarpPhysics)
     return env._physics
 
 
-def device_of(env: MimicEnv) -> DeviceStep:
+def device_of(env: MimicEnv) -> "DeviceStep":
     assert env._on_device is not None
     return env._on_device
 
@@ -261,12 +267,16 @@ def test_controls_are_those_of_the_host(action: str) -> None:
 
 
 def test_room_for_constraints_is_what_a_walker_can_have() -> None:
+    from ludus.worlds.mimic.warp_physics import constraint_sizes
+
     # Eight spheres under the feet, four pyramid edges each, and the limits of 8 or 13 joints: 40 and 45 rows.
     for kind in ("walker-8", "walker-13"):
         assert constraint_sizes(make_walker(MimicConfig.model_validate({"walker": kind})).model) == (8, 48)
 
 
 def test_a_body_of_your_own_has_room_to_touch_itself_too() -> None:
+    from ludus.worlds.mimic.warp_physics import constraint_sizes
+
     joints = {"hip": "hip", "hip_frontal": "swing", "knee": "knee", "ankle": "ankle"}
     named = {f"{side}_{kind}": f"{name}_{side}" for side in ("right", "left") for kind, name in joints.items()}
     body = {"file": str(Path(__file__).parents[3] / "examples" / "own_body.xml"), "joints": named}
@@ -287,7 +297,7 @@ def test_auto_is_mujoco_on_the_cpu() -> None:
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco_warp", None)
-    monkeypatch.delitem(sys.modules, "ludus.worlds.mimic.warp_physics")
+    monkeypatch.delitem(sys.modules, "ludus.worlds.mimic.warp_physics", raising=False)
     with pytest.raises(MissingDependencyError, match=r"mujoco-warp.*mimic-gpu"):
         make("warp")
     with pytest.raises(MissingDependencyError, match="physics: mujoco"):
