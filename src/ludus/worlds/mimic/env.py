@@ -204,6 +204,10 @@ class MimicEnv(BatchedEnv):
         """Return a copy of the positions of one walker, as MuJoCo has them: root, then joints."""
         return self._physics.place(game)
 
+    def velocities(self, game: int) -> NDArray[np.float64]:
+        """Return a copy of the velocities of one walker, as MuJoCo has them: root, then joints."""
+        return self._physics.state()[game, 1 + self.walker.model.nq :].cpu().numpy().copy()
+
     def view(self, game: int) -> WalkerView:
         """Return the view of one walker."""
         push, _ = self._pushes()
