@@ -208,6 +208,10 @@ class MimicEnv(BatchedEnv):
         """Return a copy of the velocities of one walker, as MuJoCo has them: root, then joints."""
         return self._physics.state()[game, 1 + self.walker.model.nq :].cpu().numpy().copy()
 
+    def feet_down(self) -> Tensor:
+        """Return `(games, 2)` bool, whether the right and the left foot are on the ground."""
+        return self._scorer.state()["feet"][:, :2] > 0.5
+
     def view(self, game: int) -> WalkerView:
         """Return the view of one walker."""
         push, _ = self._pushes()
