@@ -9,7 +9,7 @@
   const band = ({ mean, deviation }) => ({ y: mean, low: mean.map((each, k) => each - deviation[k]), high: mean.map((each, k) => each + deviation[k]) });
 
   function numbers() {
-    return [table(["number", "mean", "unit", "usual in people"], Object.entries(data.numbers).map(([name, each]) => [readable(name.replace(/_(m_s|mm|m|s|min)$/, "")), value(each.value), each.unit, each.usual || ""])),
+    return [table(["number", "mean", "unit", "usual in people"], Object.entries(data.numbers).map(([name, each]) => [readable(name.replace(/_(m_s|steps_min|mm|m|s)$/, "")), value(each.value), each.unit, each.usual || ""])),
       make("p", { class: "sub" }, "Usual values: Perry and Burnfield 2010, at 1.37 m/s; clearance of the toes: Winter 1992. Asymmetry is the difference of right and left over their mean. Cost of transport counts the work of all joints, whatever its sign.")];
   }
   function cycle() {
