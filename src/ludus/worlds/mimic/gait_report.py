@@ -124,9 +124,7 @@ def analyse_gait(
         agent, walks=walks, seconds=seconds, speed_m_s=speed_m_s, seed=seed, progress=lambda share: tell(half * share)
     )
     if not records:
-        raise ConfigError(
-            f"{name} fell within {WARM_UP_S:g} s in all of {walks} walks: there is no gait to measure"
-        )
+        raise ConfigError(f"{name} fell within {WARM_UP_S:g} s in all of {walks} walks: there is no gait to measure")
     recovery: tuple[Recovery, ...] = ()
     if pushes:
         recovery = push_recovery(agent, walks=walks, seed=seed, progress=lambda share: tell(half + half * share))
