@@ -84,6 +84,11 @@ def test_a_report_has_every_number_with_its_unit(report: GaitReport) -> None:
     for joint, each in found["distances"].items():
         assert each["rms_without_lag_deg"] < 7.0, joint  # it walks as people do, but for when its feet strike
         assert abs(each["lag_percent"]) < 12.0
+    reference = found["reference"]
+    for kind in ("hip", "knee"):  # made of other people than the bands, and within them all the same
+        assert reference["distances"][kind]["share_within"] == 1.0
+        assert abs(reference["distances"][kind]["lag_percent"]) <= 2.0
+    assert 0.0 < reference["heel_mm"] < 60.0
 
 
 def test_what_cannot_be_measured_is_refused(agent: Agent) -> None:

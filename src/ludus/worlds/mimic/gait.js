@@ -17,8 +17,10 @@
       name: kind, title: data.titles[kind], unit: "degrees", xUnit: "% of the stride", note: `Line and band: mean and deviation over strides. People: ${data.norm_source}.`,
       series: [{ label: "people", cls: "plain", x: data.percent, ...band(norm) }, ...SIDES.filter(([side]) => data.curves[`${side}_${kind}`]).map(([side, cls]) => ({ label: side, cls, x: data.percent, ...band(data.curves[`${side}_${kind}`]) }))],
     }));
-    const rows = Object.entries(data.distances).map(([joint, each]) => [readable(joint), value(each.rms_deg), value(each.rms_deviations), percent(each.share_within), percent(each.share_within_two), value(each.lag_percent), value(each.rms_without_lag_deg)]);
-    return [grid(charts), table(["joint", "distance from the mean of people, degrees", "in deviations", "within one", "within two", "later by % of the stride", "distance without that, degrees"], rows)];
+    const all = [...Object.entries(data.distances), ...Object.entries(data.reference.distances).map(([kind, each]) => [`reference ${kind}`, each])];
+    const rows = all.map(([joint, each]) => [readable(joint), value(each.rms_deg), value(each.rms_deviations), percent(each.share_within), percent(each.share_within_two), value(each.lag_percent), value(each.rms_without_lag_deg)]);
+    return [grid(charts), table(["joint", "distance from the mean of people, degrees", "in deviations", "within one", "within two", "later by % of the stride", "distance without that, degrees"], rows),
+      make("p", { class: "sub" }, `Reference is what the agent imitates; its heel is ${value(data.reference.heel_mm)} mm over the ground at the phase of its contact. Curves are early where feet strike late.`)];
   }
   function symmetry() {
     return [table(["joint", "difference of both sides, degrees", "correlation"], Object.entries(data.symmetry).map(([kind, each]) => [data.titles[kind], value(each && each.difference_deg), value(each && each.correlation, 4)])),

@@ -73,10 +73,11 @@ def _show(report: "GaitReport") -> None:
     title = f"{report.agent}: {report.walks} walks, {report.fallen} ended in a fall"
     show_table(("number", "mean", "unit", "usual in people"), rows, title=title)
     echo()
+    reference = {f"reference_{kind}": each for kind, each in found["reference"]["distances"].items()}
     joints = [
         [joint, _text(each["rms_deg"]), f"{100 * each['share_within']:.0f}", f"{100 * each['share_within_two']:.0f}",
          _text(each["lag_percent"]), _text(each["rms_without_lag_deg"])]
-        for joint, each in found["distances"].items()
+        for joint, each in (found["distances"] | reference).items()
     ]  # fmt: skip
     header = ("joint", "off people's mean, degrees", "within 1 SD, %", "within 2 SD, %", "later, %", "without that")
     show_table(header, joints)

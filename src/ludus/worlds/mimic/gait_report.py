@@ -8,21 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from ludus.core.errors import ConfigError
 from ludus.core.files import JSON, write_atomic, write_text_atomic
+from ludus.envs.base import EnvRequest
 from ludus.envs.display import read_scripts
 from ludus.policies.agent import Agent
 from ludus.reports.page.document import fill_page, read_asset, round_document
 from ludus.worlds.mimic.body import SIDES
+from ludus.worlds.mimic.display import StickFigure
+from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.norms import KINDS, SOURCE, USUAL, Band, norm_band
+from ludus.worlds.mimic.rendering.figure import reference_positions
 from ludus.worlds.mimic.walk_analysis import (
     CURVE_POINTS,
     UNITS,
     GaitNumbers,
     JointSymmetry,
     NormDistance,
-    WalkRecord,
     joint_band,
     joint_symmetry,
     mean_numbers,
@@ -47,6 +51,19 @@ _DIRECTION_COLOURS = ("#1B3A57", "#E08E45", "#3C8D5A", "#B0413E")
 
 
 @dataclass(frozen=True, slots=True)
+class ReferenceCheck:
+    """How the reference that the agent imitates compares with people.
+
+    Attributes:
+        distances: How far its joints are from the published bands, by kind of joint.
+        heel_mm: Height of its heel over the ground at the phase of its contact.
+    """
+
+    distances: dict[str, NormDistance]
+    heel_mm: float
+
+
+@dataclass(frozen=True, slots=True)
 class GaitReport:
     """How an agent walks.
 
@@ -61,6 +78,7 @@ class GaitReport:
         distances: How far the curves are from them.
         symmetry: How alike both sides are, by kind of joint; None without a whole stride.
         recovery: Who survives pushes; empty if none was tried.
+        reference: The same of what the agent imitates, at the mean of the speeds.
         seconds: How long all of it took.
     """
 
@@ -74,6 +92,7 @@ class GaitReport:
     distances: dict[str, NormDistance]
     symmetry: dict[str, JointSymmetry | None]
     recovery: tuple[Recovery, ...]
+    reference: ReferenceCheck
     seconds: float
 
     def as_json(self) -> dict[str, Any]:
@@ -95,6 +114,10 @@ class GaitReport:
             "distances": {name: each._asdict() for name, each in self.distances.items()},
             "symmetry": {name: None if each is None else each._asdict() for name, each in self.symmetry.items()},
             "recovery": [_recovery_json(each) for each in self.recovery],
+            "reference": {
+                "distances": {name: each._asdict() for name, each in self.reference.distances.items()},
+                "heel_mm": self.reference.heel_mm,
+            },
             "seconds": self.seconds,
         }
 
@@ -131,18 +154,6 @@ def analyse_gait(
     whole = round((seconds - WARM_UP_S) * records[0].rate_hz)
     # The last sample of a whole walk is that of the restart, which is not recorded.
     fallen = walks - sum(len(record.down) >= whole - 1 for record in records)
-    return _report(name, records, walks, fallen, speed_m_s, recovery, time.perf_counter() - started_s)
-
-
-def _report(
-    name: str,
-    records: Sequence[WalkRecord],
-    walks: int,
-    fallen: int,
-    speed_m_s: float | None,
-    recovery: tuple[Recovery, ...],
-    seconds: float,
-) -> GaitReport:
     phases = np.linspace(0.0, 1.0, CURVE_POINTS)
     lean_deg = float(np.mean([record.trunk_lean_deg for record in records]))
     norms = {kind: norm_band(kind, phases, lean_deg) for kind in KINDS}
@@ -155,7 +166,40 @@ def _report(
     distances = {joint: norm_distance(band.mean, norms[joint.partition("_")[2]]) for joint, band in curves.items()}
     symmetry = {kind: joint_symmetry(records, kind) for kind in _SYMMETRIC if f"right_{kind}" in records[0].joints}
     numbers = mean_numbers([measure_walk(record) for record in records])
-    return GaitReport(name, walks, fallen, speed_m_s, numbers, curves, norms, distances, symmetry, recovery, seconds)
+    return GaitReport(
+        agent=name,
+        walks=walks,
+        fallen=fallen,
+        speed_m_s=speed_m_s,
+        numbers=numbers,
+        curves=curves,
+        norms=norms,
+        distances=distances,
+        symmetry=symmetry,
+        recovery=recovery,
+        reference=_check_reference(agent, speed_m_s),
+        seconds=time.perf_counter() - started_s,
+    )
+
+
+def _check_reference(agent: Agent, speed_m_s: float | None) -> ReferenceCheck:
+    """Compare what an agent imitates with people; its phase 0 is the contact of the right heel."""
+    env = MimicEnv(EnvRequest(1, "cpu", 0, 0, {**agent.settings, "physics": "mujoco"}))
+    speed = sum(env.config.speed_range) / 2.0 if speed_m_s is None else speed_m_s
+    phases = torch.arange(CURVE_POINTS) / (CURVE_POINTS - 1)
+    frame = env.reference.at(torch.full_like(phases, speed), phases % 1.0)
+    joints = [joint.name for joint in env.walker.joints]
+    angles, leans = np.rad2deg(frame.angles.double().numpy()), np.rad2deg(frame.root[:, 2].double().numpy())
+    distances = {
+        kind: norm_distance(
+            angles[:, joints.index(f"right_{kind}")], norm_band(kind, phases.double().numpy(), float(leans.mean()))
+        )
+        for kind in KINDS
+    }
+    figure, heel = StickFigure(env.walker), StickFigure.names.index("right_heel")
+    height_m = float(figure.points(reference_positions(frame, 0))[heel, 2])
+    env.close()
+    return ReferenceCheck(distances, 1000.0 * height_m)
 
 
 def _band_json(band: Band) -> dict[str, Any]:
