@@ -232,10 +232,7 @@ results-mimic-parity: $(READY) ## docs/research/mimic.md: MuJoCo Warp beside MuJ
 	$(TABLES) mimic-parity
 
 results-mimic-gait: $(READY) ## docs/research/mimic.md: the gait of the shipped walker against people, and pushes
-	rm -rf build/gait
-	$(BIN)/ludus gait walker --walks 40 --out build/gait
-	mv build/gait/gait.json $(DATA)/mimic_gait.json
-	mv build/gait/gait.png docs/images/mimic-people.png
+	$(BIN)/python benchmarks/mimic_gait.py --walks 40 --json $(DATA)/mimic_gait.json --picture docs/images/mimic-people.png
 	$(TABLES) mimic-gait
 
 results-mimic-physics: $(READY) ## docs/research/mimic.md: integrators and step lengths

@@ -40,7 +40,7 @@ def gait_joints() -> str:
             f"{row['rms_deg']:.1f}",
             f"{100 * row['share_within']:.0f}",
             f"{100 * row['share_within_two']:.0f}",
-            f"{-row['lag_percent']:.0f}",
+            f"{0.0 - row['lag_percent']:.0f}",
             f"{row['rms_without_lag_deg']:.1f}",
         ]
         for joint, row in (document["distances"] | reference).items()
