@@ -1,6 +1,8 @@
 """Measures how the shipped walker walks, compared with people, and which pushes it survives: what `ludus gait` does.
 
-    python benchmarks/mimic_gait.py --walks 40 --json docs/data/mimic_gait.json --picture docs/images/mimic-people.png
+    python benchmarks/mimic_gait.py --json docs/data/mimic_gait.json --picture docs/images/mimic-people.png
+
+The first walks are undisturbed; as many are pushed once for each direction and impulse.
 """
 
 import argparse
