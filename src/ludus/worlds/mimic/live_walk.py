@@ -167,7 +167,7 @@ class SteeredWalk:
             if command.turn is not None:
                 self.env.set_turn(math.radians(LARGEST_TURN_DEG_S * command.turn))
             if command.push is not None and not self._progress.lying_until_s:
-                direction = torch.tensor([math.radians(command.push.direction_deg)])
+                direction = torch.tensor([math.radians(command.push.direction_deg)], dtype=torch.float64)
                 self.env.push(direction, torch.tensor([command.push.impulse_ns]))
             self._time = self._time if command.time is None else command.time
             self._paused = self._paused if command.paused is None else command.paused
