@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -20,8 +21,11 @@ from typer.testing import CliRunner
 from ludus.cli.main import app
 from ludus.core.errors import ConfigError, StateError
 from ludus.envs.base import EnvRequest
+from ludus.policies.agent import Agent
+from ludus.policies.config import PolicyConfig
+from ludus.policies.policy import Policy
 from ludus.worlds.mimic import play as play_module
-from ludus.worlds.mimic.live_walk import Command
+from ludus.worlds.mimic.live_walk import Command, PushCommand, SteeredWalk
 from ludus.worlds.mimic.observation import euler_angles
 from ludus.worlds.mimic.play import PlayServer, default_agent, make_walk
 from ludus.worlds.mimic.steering import SteeredEnv
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["browser"]
 
 DATA = "document.documentElement.dataset"
+ROBOT = Path(__file__).parents[3] / "examples" / "own_body.xml"
+_PARTS = {"hip": "hip", "hip_frontal": "swing", "knee": "knee", "ankle": "ankle"}
+ROBOT_JOINTS = {f"{side}_{kind}": f"{name}_{side}" for side in ("right", "left") for kind, name in _PARTS.items()}
 
 
 def steered(games: int = 1, **config: Any) -> SteeredEnv:
@@ -297,3 +304,27 @@ def test_without_a_shipped_walker_the_command_to_train_one_is_named(monkeypatch:
     monkeypatch.setattr(play_module, "WORLD_ID", "mimic-v0")  # for which nothing is shipped
     with pytest.raises(ConfigError, match="ludus train mimic"):
         default_agent()
+
+
+@pytest.mark.parametrize("body", ["walker-13", "own"])
+def test_other_walkers_are_steered_too(body: str) -> None:
+    """Untrained ones, which fall within seconds: the page is told, and they begin again after a while."""
+    settings: dict[str, Any] = {"threads": 1, "starts": "fixed"}
+    settings |= {"walker": body} if body != "own" else {"body": {"file": str(ROBOT), "joints": ROBOT_JOINTS}}
+    with SteeredEnv(EnvRequest(1, "cpu", 0, 0, settings)) as env, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        agent = Agent(Policy(env.spec, PolicyConfig()), settings=settings)
+    walk = SteeredWalk(agent, "novice", settings, seed=0)
+    walk.send(Command(push=PushCommand(direction_deg=90.0, impulse_ns=60.0), time=4.0, turn=-1.0))
+    walk.run(lambda: True, 8)  # four times as fast, a page is sent every eighth step
+    found = walk.next_frame(-1, 0.0)
+    assert found is not None
+    frame = json.loads(found[1])
+    assert len(frame["points"]) == len(walk.describe()["points"])  # type: ignore[arg-type]
+    assert np.isfinite(np.array(frame["points"])).all()
+    assert frame["force"] == pytest.approx([0.0, 600.0], abs=0.1)
+    assert frame["heading_deg"] == -0.8  # 10 degrees per second, to the right
+    while walk._progress.falls == 0:
+        walk.run(lambda: True, walk._progress.steps + 10)
+    assert "1 fall;" in walk.summarise()
+    walk.close()
