@@ -105,7 +105,7 @@
     pause.textContent = state.isPaused ? "Resume" : "Pause";
     banner.textContent = frame.state === "fallen" ? `It fell after ${frame.seconds.toFixed(1)} s` : "";
     // What tests and other scripts can read.
-    Object.assign(document.documentElement.dataset, { ready: "yes", state: frame.state, seconds: frame.seconds, desired: frame.desired, heading: frame.heading_deg, falls: frame.falls, force: Math.hypot(...frame.force) });
+    Object.assign(document.documentElement.dataset, { ready: "yes", state: frame.state, seconds: frame.seconds, desired: frame.desired, heading: frame.heading_deg, falls: frame.falls, push: frame.last_push ? frame.last_push.impulse_ns : 0 });
   }
 
   // --- pictures ---
@@ -116,7 +116,7 @@
     const [width, height, pen] = prepared(canvas), { now, before } = state, isMoving = before && now.state === "walking";
     const share = isMoving ? Math.min((performance.now() - state.arrived) / Math.max(state.every, 1), 1) : 1, between = (who) => (before ? mixed(before[who], now[who], share) : now[who]);
     const points = between("points"), lines = [["speed", now.speed === null ? "-" : `${now.speed.toFixed(2)} m/s`], ["asked for", `${now.desired.toFixed(2)} m/s`], ["heading", `${now.heading_deg.toFixed(0)} deg`],
-      ["imitation", percent(now.likeness)], ["time", `${now.seconds.toFixed(1)} s`], ["distance", `${now.distance.toFixed(1)} m`], ["falls", String(now.falls)], ["time needed", percent(now.load)]];
+      ["imitation", percent(now.likeness)], ["time", `${now.seconds.toFixed(1)} s`], ["distance", `${now.distance.toFixed(1)} m`], ["last push", now.last_push ? `${now.last_push.impulse_ns.toFixed(0)} N s` : "-"], ["falls", String(now.falls)], ["time needed", percent(now.load)]];
     if (width < 560) lines.splice(2);
     const drawn = state.drag && state.drag.isLong ? drawnPush() : null, force = drawn ? [...drawn.direction.map((value) => (value * drawn.impulse) / PUSH_S), 0] : [...now.force, 0];
     const shown = { points, ghost: state.hasGhost ? between("ghost") : null, height: state.facts.height_m, rows: lines, heading: headingOf(now), isOpen: true, force: { point: points.hip, force } };
