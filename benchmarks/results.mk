@@ -254,6 +254,10 @@ results-mimic-parity: $(READY) ## docs/research/mimic.md: MuJoCo Warp beside MuJ
 	$(BIN)/python benchmarks/mimic_parity.py $(AGENTS) --device $(or $(DEVICE),cpu) --json $(DATA)/mimic_parity.json
 	$(TABLES) mimic-parity
 
+results-mimic-gait: $(READY) ## docs/research/mimic.md: the gait of the shipped walker against people, and pushes
+	$(BIN)/python benchmarks/mimic_gait.py --walks 40 --json $(DATA)/mimic_gait.json --picture docs/images/mimic-people.png
+	$(TABLES) mimic-gait
+
 results-mimic-physics: $(READY) ## docs/research/mimic.md: integrators and step lengths
 	$(BIN)/python benchmarks/mimic_physics.py --json $(DATA)/mimic_physics.json
 	$(TABLES) mimic-physics

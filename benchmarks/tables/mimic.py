@@ -21,6 +21,48 @@ def walk_gpu() -> str:
     return preset_results(read_json("mimic_walk_gpu.json"))
 
 
+def gait_numbers() -> str:
+    """Returns the numbers of steps and strides of the shipped walker; of `ludus gait`."""
+    lines = [
+        [f"`{name}`", "n/a" if row["value"] is None else f"{row['value']:.3g}", row["unit"], row["usual"] or ""]
+        for name, row in read_json("mimic_gait.json")["numbers"].items()
+    ]
+    return table(["number", "mean", "unit", "usual in people"], lines)
+
+
+def gait_joints() -> str:
+    """Returns how far its joints, and those of the reference, are from those of people; of `ludus gait`."""
+    document = read_json("mimic_gait.json")
+    reference = {f"reference_{kind}": row for kind, row in document["reference"]["distances"].items()}
+    lines = [
+        [
+            f"`{joint}`",
+            f"{row['rms_deg']:.1f}",
+            f"{100 * row['share_within']:.0f}",
+            f"{100 * row['share_within_two']:.0f}",
+            f"{0.0 - row['lag_percent']:.0f}",
+            f"{row['rms_without_lag_deg']:.1f}",
+        ]
+        for joint, row in (document["distances"] | reference).items()
+    ]
+    header = ["joint", "off the mean of people, degrees", "within 1 SD, %", "within 2 SD, %"]
+    return table([*header, "earlier, % of the stride", "off without that, degrees"], lines)
+
+
+def gait_pushes() -> str:
+    """Returns who survives pushes; of `ludus gait`."""
+    rows = read_json("mimic_gait.json")["recovery"]
+    lines = [
+        [
+            row["direction"],
+            *(f"{100 * share['estimate']:.0f} %" for share in row["survived"]),
+            "n/a" if row["half_ns"] is None else f"{row['half_ns']:.0f} N s",
+        ]
+        for row in rows
+    ]
+    return table(["pushed", *(f"{impulse:g} N s" for impulse in rows[0]["impulses_ns"]), "half survive"], lines)
+
+
 def gpu() -> str:
     """Returns control steps a second on a GPU; of `mimic_gpu.py`."""
     lines = [

@@ -100,7 +100,7 @@ def test_an_error_is_one_line_and_exit_code_2_in_a_process_of_its_own(tmp_path: 
     ("arguments", "message"),
     [
         (("play", "chess"), "[ERROR] unknown world 'chess'; valid: brawl-v1"),
-        (("play", "rps"), "[ERROR] rps-v1 cannot be played with a keyboard; valid: brawl, city, rocket"),
+        (("play", "rps"), "[ERROR] rps-v1 cannot be played with a keyboard; valid: brawl, city, mimic, rocket"),
         (("play", "brawl", "--against", "agressive"), "did you mean 'aggressive'?"),
         (("play", "brawl", "--delay", "99"), "[ERROR] bot 'aggressive:delay=99': delay"),
         (("demo", "rps"), "[ERROR] rps-v1 is played alone and has no bots to watch: name the folder of an agent"),

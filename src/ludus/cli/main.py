@@ -177,7 +177,14 @@ _add(
     "ludus watch runs/mine --port 9000",
     "ludus train brawl --preset quick --watch           the same for a run that starts now",
 )
-_add(play, LOOK, "ludus play brawl --against champion", "ludus play rocket --set mode=2v2", "ludus play city")
+_add(
+    play,
+    LOOK,
+    "ludus play brawl --against champion",
+    "ludus play rocket --set mode=2v2",
+    "ludus play city",
+    "ludus play mimic",
+)
 _add(replay, LOOK)
 _add(envs, LOOK)
 _add(agents, LOOK, "ludus agents", "ludus agents champion", "ludus play brawl --against champion")

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 def play(
     world: Annotated[str, Argument(help="World to play.")],
+    agent: Annotated[
+        str | None,
+        Argument(
+            help="Agent to steer, in a world in which an agent moves the body (mimic): name, folder or file.",
+            show_default="one of `ludus agents`",
+            autocompletion=complete_agent,
+        ),
+    ] = None,
     against: Annotated[
         str | None,
         Option(
@@ -40,9 +48,21 @@ def play(
     debug: Annotated[bool, Option("--debug", help="Draw hit and hurt capsules and state names.")] = False,
     record: Annotated[Path | None, Option(help="Write the last match to this replay file.")] = None,
     frames: Annotated[int | None, Option(min=1, help="Stop after this many frames.")] = None,
+    host: Annotated[
+        str | None,
+        Option(help="Address to listen on, of a world that is played in a browser.", show_default="127.0.0.1"),
+    ] = None,
+    port: Annotated[
+        int | None,
+        Option(min=0, max=65535, help="Port likewise; 0 for any free one.", show_default="8733 or the next free one"),
+    ] = None,
+    no_browser: Annotated[bool, Option("--no-browser", help="Likewise, print the address alone.")] = False,
     plugin: Plugin = None,
 ) -> None:
-    """Play a world in real time with WASD and Space; P pauses, R restarts, C turns the camera, Esc quits."""
+    """Play a world in real time with WASD and Space; P pauses, R restarts, C turns the camera, Esc quits.
+
+    `ludus play mimic` opens a page in which you set the walker's speed and direction and push it with the mouse.
+    """
     load_plugins(plugin, world)
     chosen = secrets.randbelow(2**31) if seed is None else seed
     from ludus.envs.display import display_of
@@ -52,11 +72,16 @@ def play(
     from ludus.evaluation.rendering import RenderOptions
 
     display = display_of(world)
+    own: dict[str, object] = {"AGENT": agent, "--host": host, "--port": port, "--no-browser": no_browser}
     if display.play is not None:
-        unused: dict[str, object] = {"--against": against, "--delay": delay, "--noise": noise, "--mirrored": mirrored}
-        unused |= {"--view": view, "--debug": debug, "--record": record}
-        display.play(seed=chosen, overrides=set_ or (), frames=frames, unused=unused)
+        options: dict[str, object] = {"--against": against, "--delay": delay, "--noise": noise, "--mirrored": mirrored}
+        options |= {"--view": view, "--debug": debug, "--record": record, **own}
+        display.play(seed=chosen, overrides=set_ or (), frames=frames, options=options)
         return
+    given = [name for name, value in own.items() if value is not None and value is not False]
+    if given:
+        hint = f"; to play against {agent}, use --against {agent}" if agent else ""
+        raise ConfigError(f"{', '.join(given)} means nothing in {world}, which is played in a window{hint}")
     words = [*(["mirrored=true"] if mirrored else []), *(set_ or ())]
     opponent, settings = _opponent(world, against, words, delay, noise)
     with make_env(world, seed=chosen, config=settings) as env:

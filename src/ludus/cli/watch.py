@@ -55,7 +55,7 @@ def watch(
     root = _find_folder(folder)
     command = [sys.executable, "-m", "ludus.cli.watch_matches", *(plugin or ())] if matches else None
     with WatchServer(root, host=host, port=port, match_command=command) as server:
-        _end_with_signals()
+        end_with_signals()
         if hasattr(os, "nice"):
             os.nice(_NICENESS)
         print_ok(f"{_ADDRESS}{root} at {server.address}")
@@ -83,7 +83,7 @@ def _find_folder(folder: Path | None) -> Path:
     return found.resolve()
 
 
-def _end_with_signals() -> None:
+def end_with_signals() -> None:
     """Let SIGTERM end the server as Ctrl-C does."""
 
     def stop(*_: object) -> None:

@@ -93,15 +93,15 @@ class KeyHelp(NamedTuple):
 
 
 class Play(Protocol):
-    """Let a person play a world in a window of the world's own."""
+    """Let a person play a world in a window or a page of the world's own."""
 
     def __call__(
-        self, *, seed: int, overrides: Sequence[str], frames: int | None, unused: Mapping[str, object]
+        self, *, seed: int, overrides: Sequence[str], frames: int | None, options: Mapping[str, object]
     ) -> None:
         """Play until the window is closed, or for so many `frames`.
 
-        `overrides` are settings of the world as `key=value`, `unused` the options of `ludus play` that such a world
-        has no use for; one that was given is a ConfigError.
+        `overrides` are settings of the world as `key=value`. `options` are the other arguments of `ludus play` as they
+        are typed, such as `--port`; one that was given (is not None or False) and means nothing is a ConfigError.
         """
 
 
@@ -125,7 +125,7 @@ class Display:
         keys: What the keys do.
         key_lines: The same in a few lines, for a card on the screen.
         view: Camera of a person who plays; empty for the painter's own choice.
-        play: Plays in a window of the world's own, instead of with `keyboard`.
+        play: Plays in a window or a page of the world's own, instead of with `keyboard`.
     """
 
     bots: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ def make_painter(env: BatchedEnv, names: Sequence[str], *, debug: bool) -> Paint
     return CityPainter(env, names)
 
 
-def play(*, seed: int, overrides: Sequence[str], frames: int | None, unused: Mapping[str, object]) -> None:
+def play(*, seed: int, overrides: Sequence[str], frames: int | None, options: Mapping[str, object]) -> None:
     """Play the embedded game with mouse and keys; see `ludus.envs.display.Play`."""
     from ludus.cli.console import echo, print_ok
     from ludus.envs.settings import read_settings
@@ -30,7 +30,7 @@ def play(*, seed: int, overrides: Sequence[str], frames: int | None, unused: Map
     from ludus.worlds.city.drivers.city_games import CityGames
     from ludus.worlds.city.drivers.embedded_window import CityWindow
 
-    given = [name for name, value in unused.items() if value]
+    given = [name for name, value in options.items() if value]
     if given:
         raise ConfigError(f"{', '.join(given)} means nothing in city, which is played alone; leave it out")
     shown = {"display": {"width": 1280, "height": 720}}

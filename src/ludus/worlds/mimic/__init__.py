@@ -16,6 +16,9 @@ WORLD = World(
     browser="ludus.worlds.mimic.browser:BROWSER",
     bench="ludus.worlds.mimic.bench:BENCH",
     speedrun="ludus.worlds.mimic.bench:SPEEDRUN",
-    commands={"motion": "ludus.worlds.mimic.commands:motion"},
+    commands={
+        "motion": "ludus.worlds.mimic.commands:motion",
+        "gait": "ludus.worlds.mimic.gait_command:gait",
+    },
     checks={"OpenGL": "ludus.worlds.mimic.rendering.gl:check_gl"},
 )

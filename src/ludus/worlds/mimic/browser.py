@@ -232,7 +232,7 @@ def _contact(model: mujoco.MjModel) -> dict[str, JSON]:
 
 
 BROWSER = BrowserGame(
-    scripts=tuple(f"ludus.worlds.mimic:{name}.js" for name in ("physics", "walker", "player", "live")),
+    scripts=tuple(f"ludus.worlds.mimic:{name}.js" for name in ("physics", "walker", "player", "panel", "live")),
     data=describe,
     is_viewer=True,
 )

@@ -1,6 +1,6 @@
 """How Mimic is shown: a walker in a page, which `player.js` draws, and the reference motion in `ludus demo`."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 
 import mujoco
 import numpy as np
@@ -13,53 +13,66 @@ from ludus.envs.base import BatchedEnv
 from ludus.envs.display import SCALE, Display, ReplayView, encode_columns, scaled
 from ludus.worlds.mimic.body import SIDES
 from ludus.worlds.mimic.env import MimicEnv
+from ludus.worlds.mimic.model import POINTS, Walker
 from ludus.worlds.mimic.rendering.figure import WalkerView, reference_positions
 from ludus.worlds.mimic.rendering.painter import WalkerPainter
 
 _ROOT = 1  # the first body behind the world
 
 
-class WalkerLog:
-    """A walker as a stick figure seen from its right, and the one that it imitates beside it."""
+class StickFigure:
+    """The points of a walker from which pages draw a person.
 
-    def __init__(self, env: MimicEnv) -> None:
-        self._env, self._model = env, env.walker.model
+    Attributes:
+        names: What the points are: hips, neck and head, then thigh, knee and ankle of both sides, then their soles.
+    """
+
+    names: tuple[str, ...] = (
+        *("hip", "neck", "head"),
+        *(f"{side}_{part}" for side in SIDES for part in ("thigh", "knee", "ankle")),
+        *(f"{side}_{point}" for side in SIDES for point in POINTS),
+    )
+
+    def __init__(self, walker: Walker) -> None:
+        self._model = walker.model
         self._data = mujoco.MjData(self._model)
-        self._rows: list[list[float]] = []
-        walker = env.walker
         joints = [f"{side}_{kind}" for side in SIDES for kind in ("hip", "knee", "ankle")]
         self._joints = [self._model.joint(walker.anchors.get(name, name)).id for name in joints]
-        points = [f"{walker.mark}{side}_{point}" for side in SIDES for point in ("heel", "ball")]
+        points = [f"{walker.mark}{side}_{point}" for side in SIDES for point in POINTS]
         self._sites = [self._model.site(name).id for name in points]
         trunk_m = walker.height_m - walker.hip_height_m
         upper = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.75 * trunk_m), (0.02, 0.0, 0.85 * trunk_m))  # hips, neck, head
         self._upper = [np.array(walker.hips) + place for place in upper]
 
-    def record(self) -> None:
-        """Record the current state; see `TrajectoryLog`."""
-        view = self._env.view(0)
-        walker = self._points(view.positions)
-        ghost = self._points(view.ghost) if view.ghost is not None else walker
-        # The reference is at no place of its own: it walks where the walker's hips are.
-        ghost = ghost + np.array((walker[0, 0] - ghost[0, 0], 0.0))
-        self._rows.append([*(SCALE * walker).flatten(), *(SCALE * ghost).flatten(), SCALE * view.desired_m_s])
-
-    def _points(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return `(points, 2)` forward and up: hips, neck, head, then thigh, knee, ankle of both sides, then soles."""
+    def points(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the points `(points, 3)` in m, forward, left and up, of positions as MuJoCo has them."""
         self._data.qpos[:] = positions
         mujoco.mj_kinematics(self._model, self._data)
         turned = self._data.xmat[_ROOT].reshape(3, 3)
         upper = [self._data.xpos[_ROOT] + turned @ place for place in self._upper]
         legs = [self._data.xanchor[joint] for joint in self._joints]
-        points = np.array([*upper, *legs, *(self._data.site_xpos[site] for site in self._sites)])
-        return points[:, (0, 2)]
+        return np.array([*upper, *legs, *(self._data.site_xpos[site] for site in self._sites)])
+
+
+class WalkerLog:
+    """A walker as a stick figure seen from its right, and the one that it imitates beside it."""
+
+    def __init__(self, env: MimicEnv) -> None:
+        self._env, self._figure = env, StickFigure(env.walker)
+        self._rows: list[list[float]] = []
+
+    def record(self) -> None:
+        """Record the current state; see `TrajectoryLog`."""
+        view = self._env.view(0)
+        walker = self._figure.points(view.positions)[:, (0, 2)]
+        ghost = self._figure.points(view.ghost)[:, (0, 2)] if view.ghost is not None else walker
+        # The reference is at no place of its own: it walks where the walker's hips are.
+        ghost = ghost + np.array((walker[0, 0] - ghost[0, 0], 0.0))
+        self._rows.append([*(SCALE * walker).flatten(), *(SCALE * ghost).flatten(), SCALE * view.desired_m_s])
 
     def content(self) -> dict[str, JSON]:
         """Return what was recorded; see `TrajectoryLog`."""
-        points = ["hip", "neck", "head"]
-        points += [f"{side}_{part}" for side in SIDES for part in ("thigh", "knee", "ankle")]
-        points += [f"{side}_{point}" for side in SIDES for point in ("heel", "ball")]
-        columns = [f"{who}{point}_{axis}" for who in ("", "ghost_") for point in points for axis in "xz"]
+        columns = [f"{who}{point}_{axis}" for who in ("", "ghost_") for point in StickFigure.names for axis in "xz"]
         return {
             "columns": encode_columns([*columns, "desired"], self._rows),
             "height": scaled(self._env.walker.height_m),
@@ -89,5 +102,12 @@ def pictures(env: BatchedEnv, rate_hz: float) -> Generator[NDArray[np.uint8], No
             phase = (phase + step_s / float(frame.period_s)) % 1.0
 
 
-DISPLAY = Display(pictures=pictures)
+def play(*, seed: int, overrides: Sequence[str], frames: int | None, options: Mapping[str, object]) -> None:
+    """Steer a walker in a browser; see `ludus.envs.display.Play`."""
+    from ludus.worlds.mimic.play import play_in_browser  # agents and a web server, which drawing does without
+
+    play_in_browser(seed=seed, overrides=overrides, frames=frames, options=options)
+
+
+DISPLAY = Display(pictures=pictures, play=play)
 REPLAY_VIEW = ReplayView(lambda env: WalkerLog(to_mimic(env)), "ludus.worlds.mimic:player.js")

@@ -62,8 +62,9 @@ class MimicEnv(BatchedEnv):
 
     Events: `reward` (similarity to the reference, 0 to 1: 0.8 exp(-3 pose_error) + 0.2 exp(-0.05 velocity_error)),
     `distance` (m along the way), `energy` (J of all joints), `strikes_right`, `strikes_left` (feet that came down),
-    `step_right`, `step_left` (m from the other heel to theirs), `falls`, `completed`, `pushes`, `faults` (numbers of
-    the physics that went wrong), and `peak_JOINT` (N m by which the largest torque of the episode grew).
+    `step_right`, `step_left` (m from the other heel to theirs), `swing_right`, `swing_left` (s that they were off the
+    ground before), `stance_right`, `stance_left` (s on the ground), `falls`, `completed`, `pushes`, `faults` (numbers
+    of the physics that went wrong), and `peak_JOINT` (N m by which the largest torque of the episode grew).
 
     Measures: `pose_error`, `velocity_error` (sums of squares over joints and trunk, rad and rad/s), `root_error`
     (squares of height in dm, of forward and of sideways speed in m/s), `effector_error` (m^2, heels and balls), `power`
@@ -203,6 +204,14 @@ class MimicEnv(BatchedEnv):
     def positions(self, game: int) -> NDArray[np.float64]:
         """Return a copy of the positions of one walker, as MuJoCo has them: root, then joints."""
         return self._physics.place(game)
+
+    def velocities(self, game: int) -> NDArray[np.float64]:
+        """Return a copy of the velocities of one walker, as MuJoCo has them: root, then joints."""
+        return self._physics.state()[game, 1 + self.walker.model.nq :].cpu().numpy().copy()
+
+    def feet_down(self) -> Tensor:
+        """Return `(games, 2)` bool, whether the right and the left foot are on the ground."""
+        return self._scorer.state()["feet"][:, :2] > 0.5
 
     def view(self, game: int) -> WalkerView:
         """Return the view of one walker."""

@@ -59,19 +59,19 @@ class NormalGait:
         phases = phases if side == "right" else (phases + 0.5) % 1.0
         if kind == "hip_frontal":
             upright = 0.0 if self._has_trunk else 1.0  # a trunk that is one with the pelvis stays upright
-            return _series(_ADDUCTION, phases) - upright * _series(_OBLIQUITY, phases)
+            return fourier_series(_ADDUCTION, phases) - upright * fourier_series(_OBLIQUITY, phases)
         if kind == "hip_rotation":
-            return -_series(_TURN, phases)  # the feet point ahead while the pelvis turns
+            return -fourier_series(_TURN, phases)  # the feet point ahead while the pelvis turns
         mean, *rest = {"hip": _HIP, "knee": _KNEE, "ankle": _ANKLE}[kind]
         growth = 1.0 + _GROWTH[kind] * (amplitude - 1.0)
-        angles = math.radians(mean) + growth * _series((0.0, *rest), phases)
+        angles = math.radians(mean) + growth * fourier_series((0.0, *rest), phases)
         # The trunk leans forward, and the hip's angle is between trunk and thigh.
         return angles + self.trunk("pitch", phases) if kind == "hip" else angles
 
     def trunk(self, kind: str, phases: Floats) -> Floats:
         """See `Curves`."""
         if not self._has_trunk:
-            return _series(_LEAN, phases) if kind == "pitch" else np.zeros_like(phases)
+            return fourier_series(_LEAN, phases) if kind == "pitch" else np.zeros_like(phases)
         series: Mapping[str, tuple[Sequence[float], float]] = {
             "roll": (_OBLIQUITY, -1.0),
             "pitch": ((_LEAN[0],), 0.5),
@@ -81,7 +81,7 @@ class NormalGait:
             "trunk_rotation": (_TURN, -1.5),
         }
         coefficients, sign = series[kind]
-        return sign * _series(coefficients, phases)
+        return sign * fourier_series(coefficients, phases)
 
 
 def period_s(speed_m_s: float, height_m: float) -> float:
@@ -93,7 +93,7 @@ def period_s(speed_m_s: float, height_m: float) -> float:
     return NORMAL_PERIOD_S * math.sqrt(math.sqrt(height_m / NORMAL_HEIGHT_M) / relative)
 
 
-def _series(coefficients: Sequence[float], phases: Floats) -> Floats:
+def fourier_series(coefficients: Sequence[float], phases: Floats) -> Floats:
     """Return the series' angles in radians at `phases` `(phases,)`."""
     turns = 2.0 * np.pi * phases
     total = np.full_like(phases, coefficients[0])

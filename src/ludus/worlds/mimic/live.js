@@ -2,14 +2,11 @@
 
 LIVE.mimic = (() => {
   const SPEEDS = [0.1, 0.25, 0.5, 1, 2];
-  const VIEWS = { "from the side, ahead": { turn: 0.5, rise: 0.14 }, side: { turn: 0, rise: 0.06 }, front: { turn: 1.4, rise: 0.12 }, behind: { turn: -1.45, rise: 0.2 } };
+  const { VIEWS, PUSHES, KEYS, HISTORY_S, mixed, prepared, drawSpeeds, keyCard } = MimicPanel;
   const STIFFNESS_N_M = 160, MOST_N = 250; // of the band between the walker and the pointer that pulls it
   const PUSH_S = 0.1; // how long a push lasts, as in training
   const REACH_PX = 44; // of a pointer around the figure
   const LYING_S = 1.6; // after a fall, before it begins again
-  const HISTORY_S = 12; // of the chart
-  const PUSHES = { "from behind": [1, 0], "from ahead": [-1, 0], "from its right": [0, 1], "from its left": [0, -1] };
-  const KEYS = { ArrowRight: "from behind", ArrowLeft: "from ahead", ArrowUp: "from its right", ArrowDown: "from its left" };
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
   async function start(data) {
@@ -51,8 +48,7 @@ LIVE.mimic = (() => {
     function help() {
       const rows = [["drag the walker", "pull it with a rubber band, by mouse or finger"], ["drag beside it", "turn the camera"], ...Object.entries(KEYS).map(([key, name]) => [key, `push ${name}`]),
         ["+ or -", "faster or slower"], ["P", "pause"], ["R", "restart"]];
-      return make("section", { class: "card" }, make("h2", {}, "Push it"), make("table", { class: "rows keys" }, make("tbody", {}, rows.map(([name, meaning]) =>
-        make("tr", {}, make("th", {}, make("kbd", {}, name.replace("Arrow", "arrow "))), make("td", {}, meaning))))));
+      return keyCard("Push it", rows);
     }
     function about() {
       return make("section", { class: "card" }, make("h2", {}, "What this is"), live.about.map((text) => make("p", {}, text)),
@@ -142,7 +138,6 @@ LIVE.mimic = (() => {
 
     // --- pictures ---
 
-    const mixed = (before, now, share) => Object.fromEntries(Object.entries(now).map(([name, place]) => [name, place.map((value, k) => before[name][k] + share * (value - before[name][k]))]));
     function paint() {
       const [width, height, pen] = prepared(canvas), { now, before } = state, share = before && !walker.isFallen ? Math.min(state.behind, 1) : 1;
       const points = before ? mixed(before.points, now.points, share) : now.points, force = walker.isFallen ? null : pull(), mean = meanSpeed();
@@ -155,46 +150,6 @@ LIVE.mimic = (() => {
       };
       state.camera = MimicScene.drawMoment(pen, shown, state.view, width, height);
       state.points = points;
-    }
-    function prepared(target) {
-      const ratio = Math.min(window.devicePixelRatio || 1, 2), width = Math.max(target.clientWidth, 120), height = Math.max(target.clientHeight, 60);
-      if (target.width !== Math.round(width * ratio) || target.height !== Math.round(height * ratio)) {
-        target.width = Math.round(width * ratio);
-        target.height = Math.round(height * ratio);
-      }
-      const pen = target.getContext("2d");
-      pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-      return [width, height, pen];
-    }
-    function drawChart() {
-      const [width, height, pen] = prepared(chart), style = getComputedStyle(chart), ink = style.color;
-      const last = walker.seconds, first = Math.max(last - HISTORY_S, 0), floor = Math.min(low, 0.6), top = Math.max(high, 1.7);
-      const toX = (seconds) => 34 + ((seconds - first) / HISTORY_S) * (width - 40), toY = (value) => height - 12 - ((value - floor) / (top - floor)) * (height - 24);
-      pen.clearRect(0, 0, width, height);
-      pen.font = "11px system-ui, sans-serif";
-      pen.textAlign = "right";
-      pen.textBaseline = "middle";
-      for (const value of [0.8, 1.2, 1.6]) {
-        pen.globalAlpha = 0.16; pen.fillStyle = ink; pen.fillRect(34, toY(value), width - 40, 1);
-        pen.globalAlpha = 0.75; pen.fillText(value.toFixed(1), 28, toY(value));
-      }
-      pen.globalAlpha = 0.55;
-      pen.fillStyle = "#ee5a26";
-      for (const { seconds, force } of state.history) if (force > 1) pen.fillRect(toX(seconds) - 1, height - 3 - (force / MOST_N) * 30, 2, (force / MOST_N) * 30);
-      const line = (pick, color, dash) => {
-        pen.globalAlpha = 1; pen.strokeStyle = color; pen.lineWidth = 2; pen.setLineDash(dash); pen.beginPath();
-        let isDrawn = false;
-        for (const each of state.history) {
-          const value = pick(each);
-          if (value === null) { isDrawn = false; continue; }
-          if (isDrawn) pen.lineTo(toX(each.seconds), toY(value)); else pen.moveTo(toX(each.seconds), toY(value));
-          isDrawn = true;
-        }
-        pen.stroke();
-      };
-      line((each) => each.desired, ink, [5, 5]);
-      line((each) => each.speed, "#2f8fc0", []);
-      pen.setLineDash([]);
     }
 
     // --- time ---
@@ -217,7 +172,7 @@ LIVE.mimic = (() => {
         }
       }
       paint();
-      if (now - charted > 100) { charted = now; drawChart(); }
+      if (now - charted > 100) { charted = now; drawSpeeds(chart, state.history, walker.seconds, low, high); }
       requestAnimationFrame(tick);
     }
 

@@ -1,6 +1,6 @@
 """Episode metrics of Mimic: what is summed over an episode, and the numbers computed from the sums."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ludus.envs.world_parts import EpisodeMetrics, Extreme
 from ludus.rewards.step_info import StepInfo
+from ludus.worlds.mimic.body import SIDES
 from ludus.worlds.mimic.scoring import GRAVITY_M_S2
 
 EXTREMES: Mapping[str, tuple[str, Extreme]] = MappingProxyType(
@@ -19,8 +20,8 @@ _FAR_M = 15.0  # a walk of this length is stable
 _SHORT_M = 7.5  # and so is one of this length that lasts a whole episode
 _PEAK, _ERROR = "peak_", "error_"
 _EVENTS = (
-    *("reward", "distance", "energy", "strikes_right", "strikes_left", "step_right", "step_left"),
-    *("completed", "pushes", "faults"),
+    *("reward", "distance", "energy", "completed", "pushes", "faults"),
+    *(f"{name}_{side}" for name in ("strikes", "step", "swing", "stance") for side in SIDES),
 )
 _MEASURES = ("speed", "desired", "mass")
 
@@ -39,8 +40,10 @@ def per_episode(
     """Return the metrics of each walk from the sums of `per_step` and the lengths in steps, `(walks,)` each."""
     seconds, distance = lengths / rate_hz, sums["distance"]
     strikes = sums["strikes_right"] + sums["strikes_left"]
-    steps = [sums[f"step_{side}"] / np.maximum(sums[f"strikes_{side}"], 1.0) for side in ("right", "left")]
-    mean_step = 0.5 * (steps[0] + steps[1])
+    steps, swings = (
+        [sums[f"{name}_{side}"] / np.maximum(sums[f"strikes_{side}"], 1.0) for side in SIDES]
+        for name in ("step", "swing")
+    )
     weight = GRAVITY_M_S2 * sums["mass"] / lengths
     errors = {
         f"rmse_{name.removeprefix(_ERROR)}_deg": np.sqrt(values / lengths)
@@ -57,13 +60,21 @@ def per_episode(
         "rmse_deg": np.mean(list(errors.values()), axis=0),
         "cadence_steps_min": 60.0 * strikes / seconds,
         "stride_length_m": 2.0 * distance / np.maximum(strikes, 1.0),
-        "step_asymmetry": np.abs(steps[0] - steps[1]) / np.maximum(np.abs(mean_step), 0.05),
+        "step_asymmetry": _asymmetry(steps, 0.05),
+        "swing_asymmetry": _asymmetry(swings, 0.05),
+        "stance_share": 0.5 * (sums["stance_right"] + sums["stance_left"]) / seconds,
         "cost_of_transport": sums["energy"] / (weight * np.maximum(distance, 0.1)),
         "pushes": sums["pushes"],
         "survived": sums["completed"],
     }
     peaks = {f"{name}_nm": values for name, values in sums.items() if name.startswith(_PEAK)}
     return numbers | errors | peaks
+
+
+def _asymmetry(sides: Sequence[NDArray[np.float64]], least: float) -> NDArray[np.float64]:
+    """Return the difference of right and left over their mean, which counts at least `least`."""
+    right, left = sides
+    return np.abs(right - left) / np.maximum(np.abs(0.5 * (right + left)), least)
 
 
 METRICS = EpisodeMetrics(per_step, per_episode, extremes=EXTREMES)

@@ -7,7 +7,7 @@ const MimicScene = (() => {
   const SKIN = [230, 173, 138], SHIRT = [41, 133, 173], SHORTS = [48, 54, 77], HAIR = [61, 41, 31], SHOE = [235, 84, 56], SOCK = [242, 242, 237], EYE = [52, 40, 36];
   const GHOST = [148, 190, 236];
   const LEFT_SHADE = 0.72, GHOST_ASIDE_M = 1.0, DRAWN_HEIGHT_M = 1.75;
-  const TILES = ["#bcc4c7", "#a1adb3"], MEADOW = "#a3b0ab", LANES = [-1, 0, 1, 2];
+  const TILES = ["#bcc4c7", "#a1adb3"], MEADOW = "#a3b0ab", LANES = [-1, 0, 1, 2], FIELD = Array.from({ length: 17 }, (_, k) => k - 8);
   const PUSH_M_PER_N = 0.004;
   const SIDES = [["right", -1, 1], ["left", 1, LEFT_SHADE]];
   const BEHIND = 0.3; // m before the camera; what is nearer is not drawn
@@ -139,7 +139,8 @@ const MimicScene = (() => {
 
   // --- the way ---
 
-  function drawGround(pen, camera, middle, aside) {
+  // A way along x, or open ground where a walker may turn anywhere.
+  function drawGround(pen, camera, middle, aside, isOpen) {
     const { width, height, horizon } = camera;
     const sky = pen.createLinearGradient(0, 0, 0, Math.max(horizon, 1));
     sky.addColorStop(0, "#a9c6e4");
@@ -154,7 +155,7 @@ const MimicScene = (() => {
     const begin = Math.floor(middle) - 14, end = Math.floor(middle) + 15;
     const quad = (x, y) => [[x, y - 0.5], [x + 1, y - 0.5], [x + 1, y + 0.5], [x, y + 0.5]].map(([px, py]) => camera.project([px, py, 0]));
     for (let x = begin; x < end; x++) {
-      for (const lane of LANES.map((each) => each + Math.round(aside))) { // the way is as wide as the walker strays
+      for (const lane of (isOpen ? FIELD : LANES).map((each) => each + Math.round(aside))) { // the way is as wide as the walker strays
         const corners = quad(x, lane);
         if (corners.some((corner) => corner.depth < BEHIND)) continue;
         pen.fillStyle = pen.strokeStyle = TILES[(((x + lane) % 2) + 2) % 2];
@@ -166,6 +167,7 @@ const MimicScene = (() => {
         pen.stroke();
       }
     }
+    if (isOpen) return;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     for (let x = begin; x < end; x++) {
@@ -225,12 +227,14 @@ const MimicScene = (() => {
     });
   }
 
-  // Draw a moment: {points, ghost or null, height, force: {point, force} or null, rows}; return the camera.
+  // Draw a moment: {points, ghost or null, height, force: {point, force} or null, rows, heading in rad and isOpen where the
+  // walker may turn}; return the camera.
   function drawMoment(pen, moment, view, width, height) {
-    const { hip } = moment.points, middle = [hip[0] + 0.12, hip[1] + (moment.ghost ? 0.35 : 0.1), 0.5 * moment.height];
-    const camera = makeCamera(middle, { ...view, distance: (view.distance || 3.6) * (moment.height / DRAWN_HEIGHT_M), width, height });
-    drawGround(pen, camera, hip[0], hip[1]);
-    const ghost = moment.ghost && Object.fromEntries(Object.entries(moment.ghost).map(([name, [x, y, z]]) => [name, [x, y + GHOST_ASIDE_M, z]]));
+    const { hip } = moment.points, heading = moment.heading || 0, ahead = [Math.cos(heading), Math.sin(heading), 0], left = [-ahead[1], ahead[0], 0];
+    const middle = add(add([hip[0], hip[1], 0.5 * moment.height], ahead, 0.12), left, moment.ghost ? 0.35 : 0.1);
+    const camera = makeCamera(middle, { ...view, turn: view.turn === undefined ? undefined : view.turn + heading, distance: (view.distance || 3.6) * (moment.height / DRAWN_HEIGHT_M), width, height });
+    drawGround(pen, camera, hip[0], hip[1], moment.isOpen);
+    const ghost = moment.ghost && Object.fromEntries(Object.entries(moment.ghost).map(([name, point]) => [name, add(point, left, GHOST_ASIDE_M)]));
     const figures = [[moment.points, null, 1], ...(ghost ? [[ghost, GHOST, 0.5]] : [])];
     figures.sort(([one], [other]) => camera.project(other.hip).depth - camera.project(one.hip).depth);
     for (const [points, , strength] of figures) drawShadows(pen, camera, points, strength);

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ludus.worlds.mimic.body import Joint
+from ludus.worlds.mimic.body import SIDES, Joint
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.model import Walker
 from ludus.worlds.mimic.reference import Frame
@@ -29,6 +29,7 @@ class Strikes(NamedTuple):
 
     struck: Tensor  # 1 where the foot came down, else 0
     length_m: Tensor  # how far it was in front of the other one then, else 0
+    swing_s: Tensor  # how long it was off the ground before, else 0
 
 
 def follow_feet(state: Tensor, loads: Tensor, points: Tensor, seconds: float) -> tuple[Tensor, Strikes]:
@@ -41,9 +42,9 @@ def follow_feet(state: Tensor, loads: Tensor, points: Tensor, seconds: float) ->
     is_down = (loads > CARRIES) | (was_down & (loads > LIFTED))
     struck = (is_down & ~was_down & (air_s >= SHORTEST_SWING_S)).float()
     heels = points[:, ::2, 0]
-    length = struck * (heels - heels.flip(1))
+    strikes = Strikes(struck, struck * (heels - heels.flip(1)), struck * air_s)
     air_s = torch.where(is_down, 0.0, air_s + seconds)
-    return torch.cat((is_down.float(), air_s), dim=1), Strikes(struck, length)
+    return torch.cat((is_down.float(), air_s), dim=1), strikes
 
 
 class Scorer:
@@ -58,8 +59,8 @@ class Scorer:
     @staticmethod
     def events(joints: Sequence[Joint]) -> tuple[str, ...]:
         """Return the names of the events that it gives."""
-        steps = ("reward", "energy", "strikes_right", "strikes_left", "step_right", "step_left")
-        return (*steps, *(f"peak_{joint.name}" for joint in joints))
+        feet = (f"{name}_{side}" for name in ("strikes", "step", "swing", "stance") for side in SIDES)
+        return ("reward", "energy", *feet, *(f"peak_{joint.name}" for joint in joints))
 
     @staticmethod
     def state_metrics(joints: Sequence[Joint]) -> tuple[str, ...]:
@@ -98,14 +99,12 @@ class Scorer:
         grown = peaks - self._peaks
         self._peaks.copy_(peaks)
         like = POSE_SHARE * torch.exp(-POSE_SCALE * pose) + (1.0 - POSE_SHARE) * torch.exp(-VELOCITY_SCALE * motion)
-        events = {
-            "reward": like,
-            "energy": power * self._seconds,
-            "strikes_right": strikes.struck[:, 0],
-            "strikes_left": strikes.struck[:, 1],
-            "step_right": strikes.length_m[:, 0],
-            "step_left": strikes.length_m[:, 1],
-        }
+        events = {"reward": like, "energy": power * self._seconds}
+        for foot, side in enumerate(SIDES):
+            events[f"strikes_{side}"] = strikes.struck[:, foot]
+            events[f"step_{side}"] = strikes.length_m[:, foot]
+            events[f"swing_{side}"] = strikes.swing_s[:, foot]
+            events[f"stance_{side}"] = feet[:, foot] * self._seconds
         state_metrics = {
             "pose_error": pose,
             "velocity_error": motion,

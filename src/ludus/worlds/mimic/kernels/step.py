@@ -18,7 +18,7 @@ wp.set_module_options(EXACT)
 _ROOT = wp.constant(7)  # positions before the joints' angles
 _HEAD = wp.constant(sum(observation.BLOCKS.values()))  # values of an observation before the joints' angles
 _POINTS = wp.constant(scoring.POINT_NUMBERS)
-_FOOT_EVENTS = wp.constant(6)  # before the peaks
+_FOOT_EVENTS = wp.constant(10)  # before the peaks
 _MEASURES = wp.constant(9)  # before the joints' errors
 _LARGEST = wp.constant(float(LARGEST))
 _WIDEST = wp.constant(float(observation.LARGEST))
@@ -322,11 +322,15 @@ def follow_foot(w: Walkers, t: Task, i: int, foot: int, events: wp.array3d[wp.fl
     is_down = load > _CARRIES or (was_down and load > _LIFTED)
     struck = float(0.0)
     length = float(0.0)
+    swing = float(0.0)
     if is_down and not was_down and w.feet[i, 2 + foot] >= _SHORTEST_SWING_S:
         struck = 1.0
         length = w.sensors[i, 6 * foot] - w.sensors[i, 6 - 6 * foot]  # from the other heel forward
+        swing = w.feet[i, 2 + foot]
     events[i, 0, 2 + foot] = struck
     events[i, 0, 4 + foot] = length
+    events[i, 0, 6 + foot] = swing
+    events[i, 0, 8 + foot] = wp.where(is_down, t.step_s, 0.0)
     if is_down:
         w.feet[i, foot] = 1.0
         w.feet[i, 2 + foot] = 0.0

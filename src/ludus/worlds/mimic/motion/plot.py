@@ -23,10 +23,10 @@ from ludus.worlds.mimic.reference import PHASES, Stride, normal_reference, quate
 
 _POSES = 9
 _APART_M = 0.95  # from one figure to the next
-_COLOURS = {"right": "#1B3A57", "left": "#E08E45"}
+COLOURS = {"right": "#1B3A57", "left": "#E08E45"}
 _TRUNK_COLOUR, _BAND_COLOUR = "0.35", "#9CC5A1"
 # Of a stick figure, seen from the right: colour and width, the farthest first.
-_PARTS = (("left", _COLOURS["left"], 3.2), ("trunk", _TRUNK_COLOUR, 5.0), ("right", _COLOURS["right"], 3.2))
+_PARTS = (("left", COLOURS["left"], 3.2), ("trunk", _TRUNK_COLOUR, 5.0), ("right", COLOURS["right"], 3.2))
 _LEAST_SPAN_DEG = 12.0
 _LONGEST_NAME = 32  # of a file, in the title
 _BAND_SPEEDS_M_S = (0.8, 1.4)
@@ -130,16 +130,16 @@ def draw_clip(clip: Clip, walker: Walker, path: Path) -> None:
         for index, joint in enumerate(clip.joints):
             if kind_of(joint) == kind:
                 side = joint.partition("_")[0]
-                colour = _COLOURS.get(side, _TRUNK_COLOUR)
+                colour = COLOURS.get(side, _TRUNK_COLOUR)
                 label = side if side in SIDES else None
                 axes.plot(times, np.rad2deg(clip.angles[:, index]), color=colour, linewidth=2.0, label=label)
-        _style(axes, _TITLES[kind], "seconds")
+        style_axes(axes, _TITLES[kind], "seconds")
         axes.set_xlim(0.0, lasts)
         for foot, side in enumerate(SIDES):
             for start, stop in stances(clip.contacts[:, foot]):
                 height = 0.02 + 0.03 * foot
                 axes.plot((times[start], times[stop - 1]), (height, height), transform=axes.get_xaxis_transform(),
-                          color=_COLOURS[side], linewidth=4.0, solid_capstyle="butt")  # fmt: skip
+                          color=COLOURS[side], linewidth=4.0, solid_capstyle="butt")  # fmt: skip
         if place == 0:
             figure.legend(*axes.get_legend_handles_labels(), fontsize=10, frameon=False, loc="upper right", ncols=2)
     picture = io.BytesIO()
@@ -198,15 +198,16 @@ def _draw_joint(axes: Axes, motion: Motion, kind: str, band: Floats | None) -> N
         mean, spread = (
             np.rad2deg(np.roll(part[:, column], shift))[around] for part in (motion.stride.mean, motion.stride.spread)
         )
-        colour = _COLOURS.get(side, _TRUNK_COLOUR)
+        colour = COLOURS.get(side, _TRUNK_COLOUR)
         width = 1.5 if side == "left" else 2.8  # both stay visible where they coincide
         axes.fill_between(percent, mean - spread, mean + spread, color=colour, alpha=0.22, linewidth=0.0)
         label = f"{side}, mean and deviation" if side in SIDES else "mean and deviation"
         axes.plot(percent, mean, color=colour, linewidth=width, label=label)
-    _style(axes, _TITLES[kind])
+    style_axes(axes, _TITLES[kind])
 
 
-def _style(axes: Axes, title: str, along: str = "% of the stride, from the heel's contact") -> None:
+def style_axes(axes: Axes, title: str, along: str = "% of the stride, from the heel's contact") -> None:
+    """Give axes of angles in degrees the look of all pictures of motions."""
     axes.set_title(title, loc="left", fontsize=11, fontweight="bold", pad=8)
     axes.set_xlabel(along, fontsize=9, color="0.3")
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,118 @@
+"""Walkers that are steered from outside: desired speed, heading and pushes, instead of drawn ones."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ludus.envs.base import EnvRequest, Observations, StepResult
+from ludus.worlds.mimic.env import MimicEnv
+from ludus.worlds.mimic.gait import Floats
+from ludus.worlds.mimic.physics import Push
+
+PUSH_S = 0.1  # how long a push lasts, as in training
+
+# Speeds change by command alone. The impulse is never applied: it makes room for the forces of commands.
+_STEERED: Mapping[str, Any] = MappingProxyType(
+    {"speed_change_s": 0.0, "physics": "mujoco", "pushes": {"impulse_ns": 1.0}}
+)
+
+
+class SteeredEnv(MimicEnv):
+    """Walkers of Mimic on the host that do what they are told.
+
+    A heading is a turn of the world: physics on level ground does not know directions, so turning a walker by an angle
+    to the right is for its policy the same as having strayed to the right, and it turns back to the left. `headings`
+    holds by how much the world was turned: what is `x` for the walker is the direction of its heading on the ground.
+
+    Attributes:
+        headings: `(games,)` float64 desired headings in rad, from forward to the left.
+    """
+
+    def __init__(self, request: EnvRequest) -> None:
+        super().__init__(replace(request, device="cpu", config={**(request.config or {}), **_STEERED}))
+        self.headings = torch.zeros(self.num_envs, dtype=torch.float64)
+        self._turns = torch.zeros_like(self.headings)
+        self._directions, self._newtons = torch.zeros_like(self.headings), torch.zeros_like(self.headings)
+        self._push_steps = torch.zeros(self.num_envs, dtype=torch.long)
+
+    @property
+    def speeds_m_s(self) -> tuple[float, float]:
+        """The lowest and the highest speed that the reference can walk at."""
+        return self.reference.speeds
+
+    def set_speed(self, speed_m_s: float) -> None:
+        """Set the desired speed of all walkers, now and in later episodes; it is kept within `speeds_m_s`."""
+        low, high = self.speeds_m_s
+        speed = min(max(speed_m_s, low), high)
+        self.config = self.config.model_copy(update={"speed": speed})
+        self._state["desired"].fill_(speed)
+
+    def set_turn(self, rad_s: float) -> None:
+        """Turn the desired heading of all walkers by so much per second, to the left, from now on."""
+        self._turns.fill_(rad_s / self.spec.rate_hz)
+
+    def push(self, directions: Tensor, impulses_ns: Tensor) -> None:
+        """Push walkers at the hips for `PUSH_S`, `(games,)` each; 0 N s leaves a walker alone.
+
+        Directions are in rad on the ground, from forward to the left.
+        """
+        pushed = impulses_ns > 0.0
+        lasts = max(1, round(PUSH_S * self.spec.rate_hz))
+        newtons = impulses_ns.double() * self.spec.rate_hz / lasts
+        self._directions = torch.where(pushed, directions.double(), self._directions)
+        self._newtons = torch.where(pushed, newtons, self._newtons)
+        self._push_steps = torch.where(pushed, lasts, self._push_steps)
+
+    def force(self, game: int) -> tuple[float, float]:
+        """Return the force that pushes a walker now, in N on the ground: forward and to the left."""
+        newtons = float(self._newtons[game]) if self._push_steps[game] > 0 else 0.0
+        direction = float(self._directions[game])
+        return newtons * math.cos(direction), newtons * math.sin(direction)
+
+    def _pushes(self) -> tuple[Push | None, Tensor]:
+        """See `MimicEnv`; directions are those in the turned world."""
+        active = self._push_steps > 0
+        starts = (self._push_steps == max(1, round(PUSH_S * self.spec.rate_hz))).float()
+        return Push(self._directions - self.headings, self._newtons * active), starts
+
+    def _advance(self, actions: Tensor) -> StepResult:
+        self._turn_world()
+        result = super()._advance(actions)
+        self._push_steps = (self._push_steps - 1).clamp(min=0)
+        self._forget(result.ended)
+        return result
+
+    def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
+        """See `MimicEnv.reset`; headings begin at 0, and nothing pushes."""
+        everyone = torch.ones(self.num_envs, dtype=torch.bool)
+        self._forget(everyone if games is None else games)
+        return super().reset(games, seed=seed)
+
+    def _forget(self, games: Tensor) -> None:
+        self._push_steps = self._push_steps.masked_fill(games, 0)
+        self.headings = self.headings.masked_fill(games, 0.0)
+
+    def _turn_world(self) -> None:
+        """Turn all walkers about the vertical through their hips, against the turn of their headings."""
+        if not bool(self._turns.any()):
+            return
+        self.headings = self.headings + self._turns
+        turns = -self._turns.numpy()
+        positions, velocities = self._host.positions, self._host.velocities
+        positions[:, 3:7] = _turned_quaternions(positions[:, 3:7], turns)
+        ahead, left = velocities[:, 0].copy(), velocities[:, 1].copy()
+        cos, sin = np.cos(turns), np.sin(turns)
+        velocities[:, 0], velocities[:, 1] = cos * ahead - sin * left, sin * ahead + cos * left
+
+
+def _turned_quaternions(quaternions: Floats, turns: Floats) -> Floats:
+    """Return orientations `(games, 4)`, w first, turned about the vertical by `turns` `(games,)` in rad."""
+    cos, sin = np.cos(0.5 * turns), np.sin(0.5 * turns)
+    w, x, y, z = quaternions.T
+    return np.stack((cos * w - sin * z, cos * x - sin * y, cos * y + sin * x, cos * z + sin * w), axis=1)
