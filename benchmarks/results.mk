@@ -186,6 +186,16 @@ results-startup: $(READY) ## docs/research/learner.md: from the command to the f
 	$(BIN)/python benchmarks/startup.py --cold --warm --json $(DATA)/startup.json
 	$(TABLES) startup
 
+results-together: $(READY) ## docs/howto/scale.md: what 16 learners cost in turns, one after the other, and as commands
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/together.py --json $(DATA)/together_cpu.json.new
+	mv $(DATA)/together_cpu.json.new $(DATA)/together_cpu.json
+	$(TABLES) together
+
+results-together-cuda: $(READY) ## docs/howto/scale.md: env steps per second of 1 learner and of 16 in turns; GPU
+	$(BIN)/python benchmarks/together.py --device cuda --json $(DATA)/together_h200.json.new
+	mv $(DATA)/together_h200.json.new $(DATA)/together_h200.json
+	$(TABLES) together-cuda
+
 results-logging: $(READY) ## docs/concepts/training.md: what logging costs
 	$(BIN)/python benchmarks/logging_cost.py --json > $(DATA)/logging.json.new
 	mv $(DATA)/logging.json.new $(DATA)/logging.json

@@ -116,6 +116,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "logging": costs.logging,
     "startup": costs.startup,
     "checkpoints": costs.checkpoints,
+    "together": costs.together_cost,
+    "together-cuda": costs.together_rate,
     "speedrun": costs.speedruns,
     "city-screens": city_screens.screens,
     "city-micropolis:players": city_micropolis.players,

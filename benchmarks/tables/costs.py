@@ -1,4 +1,4 @@
-"""Tables about what a run pays for beside learning: its start, pictures, logging, checkpoints, many past selves."""
+"""Tables about what runs cost beside learning: start, pictures, logging, checkpoints, past selves, taking turns."""
 
 from benchmarks.tables.markdown import read_all, read_json, table
 
@@ -88,6 +88,30 @@ def checkpoints() -> str:
             lines.append([row["world"], place, f"{row['mib']:.1f}", f"{row['iteration_ms']:.0f}", *times])
     header = ["checkpoint of", "device", "MiB", "iteration, ms", "stopped while the run waits, ms"]
     return table([*header, "stopped while it trains on, ms"], lines)
+
+
+def together_cost() -> str:
+    """Returns the CPU seconds of several learners in turns, one after the other, and as commands."""
+    data = read_json("together_cpu.json")
+    lines = []
+    for row in data["rows"]:
+        seconds = [f"{row[f'{way}_cpu_s']:.1f}" for way in ("together", "sequence", "commands")]
+        others = [f"{row['together_cpu_s'] / row[f'{way}_cpu_s']:.2f}" for way in ("sequence", "commands")]
+        lines.append([row["case"].replace(":", ", "), f"{row['env_steps']:,}", *seconds, *others])
+    header = [f"{data['learners']} learners, {data['cores']} {data['machine']} cores", "env steps each"]
+    ways = ["CPU seconds in turns", "one after the other", "as commands"]
+    return table([*header, *ways, "ratio to one after the other", "ratio to commands"], lines)
+
+
+def together_rate() -> str:
+    """Returns env steps per second of one learner and of several in turns on a GPU."""
+    data = read_json("together_h200.json")
+    lines = []
+    for row in data["rows"]:
+        case = " ".join([row["case"].replace(":", ", "), *row["overrides"]])
+        rates = [f"{row[f'{way}_steps_per_s'] / 1e3:,.0f}k" for way in ("alone", "together")]
+        lines.append([case, *rates, f"{row['ratio']:.2f}"])
+    return table([data["device"], "env steps/s of one learner", f"of {data['learners']} in turns", "ratio"], lines)
 
 
 def speedruns() -> str:
