@@ -25,7 +25,13 @@ ADDRESS = "LUDUS_TEST_WORKER_SERVER"  # environment variable with the path of th
 CLIENT = Path(__file__).with_name("worker_client.py")
 # Not Ray itself: it reads its environment, which is another one for each worker, when it is imported.
 _IMPORTED = (
-    *("ludus.scale.runs", "ludus.scale.league_workers", "ludus.scale.spread", "ludus.envs.tiny"),
+    *(
+        "ludus.training.preflight",
+        "ludus.scale.runs",
+        "ludus.scale.league_workers",
+        "ludus.scale.spread",
+        "ludus.envs.tiny",
+    ),
     *("fsspec", "jsonschema", "pandas", "requests", "yaml"),  # what Ray and Tune import
 )
 _OF_START_SCRIPT = ("--language", "--serialized-runtime-env-context")  # all others are the worker's
@@ -46,6 +52,20 @@ def forked_workers() -> Iterator[dict[str, str]]:
         finally:
             server.communicate(timeout=_LIMIT_S)  # it ends with its standard input
             del os.environ[ADDRESS]
+
+
+def warm_up() -> None:
+    """Train for a moment, for what is imported and made at the first use; threads would not survive a fork."""
+    import torch
+
+    from ludus.training import TrainConfig, train
+
+    torch.set_num_threads(1)
+    world: dict[str, Any] = {"name": "duel", "num_envs": 2}
+    rest = {"ppo": {"n_steps": 4, "batch_size": 8, "n_epochs": 1}, "opponents": {"self": 1}, "total_env_steps": 16}
+    logs = {"monitoring": {"console": "off", "tensorboard": False}, "evaluation": {"matches": 2, "opponents": ["rock"]}}
+    with tempfile.TemporaryDirectory() as folder:
+        train(TrainConfig.model_validate({"world": world} | rest | logs), Path(folder) / "run")
 
 
 def serve() -> None:
@@ -98,6 +118,7 @@ def become(order: dict[str, Any], files: list[int]) -> None:
 if __name__ == "__main__":
     for name in _IMPORTED:
         importlib.import_module(name)
+    warm_up()
     gc.freeze()  # a collection in a worker would copy every page that it shares with this process
     serve()
     runpy.run_path(sys.argv[0], run_name="__main__")
