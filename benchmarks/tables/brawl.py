@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from benchmarks.tables.markdown import percent, read_all, read_csv, read_json, table
+from benchmarks.tables.markdown import over_seeds, percent, read_all, read_csv, read_json, table
 
 from ludus.core.intervals import t_quantile
 
@@ -244,7 +244,7 @@ def preset_results(results: list[dict[str, Any]], more: Mapping[str, str] = Mapp
         more: Further numbers of the rows, by title.
     """
     seeds = [f"seed {result['seed']}" for result in results]
-    bounds = ["mean", "lowest to highest bound"] if len(results) > 1 else ["interval"]
+    bounds = ["mean (95 % over seeds)", "lowest to highest bound"] if len(results) > 1 else ["interval"]
     header = ["opponent", *seeds, *bounds, "damage ratio", "knockouts", *more]
     lines = []
     for index, name in enumerate(row["opponent"] for row in results[0]["opponents"]):
@@ -256,7 +256,7 @@ def preset_results(results: list[dict[str, Any]], more: Mapping[str, str] = Mapp
             [
                 name,
                 *(f"{rate:.1%}" for rate in rates),
-                *([f"{_mean(rates):.1%}"] if len(results) > 1 else []),
+                *([over_seeds(rates, "{:.1%}".format, most=1.0)] if len(results) > 1 else []),
                 f"{low:.1%} - {high:.1%}",
                 "-" if ratio > _NO_DAMAGE else f"{ratio:.2f}",
                 f"{_mean([row['knockouts'] for row in rows]):.2f}",

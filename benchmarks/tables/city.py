@@ -27,6 +27,11 @@ def quick() -> str:
     rows = [[f"agent, seed {agent['seed']}", *_outcome(agent["outcome"])] for agent in document["agents"]]
     for row, agent in zip(rows, document["agents"], strict=True):
         row.append(f"{rounded(agent['training_s'], 0):,}")
+    means = [
+        [sum(agent["outcome"][column]) / len(agent["outcome"][column]) for agent in document["agents"]]
+        for column in _OUTCOMES
+    ]
+    rows.append([f"{len(document['agents'])} agents, over seeds", *map(shown_mean, means), ""])
     rows += [[name, *_outcome(outcome), ""] for name, outcome in document["bots"].items()]
     return table(["player", *_OUTCOMES, "training in s"], rows)
 

@@ -2,10 +2,13 @@
 
 import csv
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
+
+from ludus.core.intervals import mean_interval
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -47,3 +50,12 @@ def percent(share: float) -> str:
 def rounded(value: float, digits: int) -> Decimal:
     """Returns a number with so many digits after the point, halves rounded up as by hand: 0.725 is 73 %."""
     return Decimal(repr(round(value, 9))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+
+
+def over_seeds(values: Sequence[float], show: Callable[[float], str], *, most: float = math.inf) -> str:
+    """Returns the mean over seeds with Student's 95 % interval; a number from 0 to `most` never leaves that range."""
+    mean, low, high = mean_interval(values)
+    if len(values) < 2:
+        return show(mean)
+    low = max(low, 0.0) if min(values) >= 0.0 else low
+    return f"{show(mean)} ({show(low)} - {show(min(high, most))})"

@@ -1,9 +1,10 @@
 """Tables about mimic: how the walkers of a preset walk, integrators, speed of learning, algorithms."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
-from benchmarks.tables.markdown import read_json, table
+from benchmarks.tables.markdown import over_seeds, read_json, table
 
 
 def walk() -> str:
@@ -109,18 +110,27 @@ def crossed() -> str:
 
 def preset_results(results: list[dict[str, Any]]) -> str:
     """Returns all numbers of the first trial by seed, then how each trial was walked; of `mimic_results.py`."""
-    lines = [
-        ["training in s", *(f"{result['training_s']:,.0f}" for result in results)],
-        ["env steps to convergence", *(_whole(result["steps_to_convergence"]) for result in results)],
-    ]
+    lines = [["training in s", *_seeds([result["training_s"] for result in results], "{:,.0f}".format)]]
+    reached = [result["steps_to_convergence"] for result in results]
+    if None in reached:
+        lines.append(["env steps to convergence", *map(_whole, reached), *([""] if len(results) > 1 else [])])
+    else:
+        lines.append(["env steps to convergence", *_seeds(reached, _whole)])
     first = [result["trials"][0] for result in results]
     numbers = [name for name, value in first[0].items() if isinstance(value, float) and not _is_left_out(name)]
-    lines += [[f"`{name}`", *(f"{row[name]:.3g}" for row in first)] for name in numbers]
+    lines += [[f"`{name}`", *_seeds([row[name] for row in first], "{:.3g}".format)] for name in numbers]
     for index, name in enumerate(row["trial"] for row in results[0]["trials"]):
         rows = [result["trials"][index] for result in results]
-        walked = (f"{row['speed_m_s']:.3f} m/s, {row['survived']:.0%} to the end" for row in rows)
-        lines.append([f"scenario `{name}`", *walked])
-    return table(["", *(f"seed {result['seed']}" for result in results)], lines)
+        walked = [f"{row['speed_m_s']:.3f} m/s, {row['survived']:.0%} to the end" for row in rows]
+        speeds = [f"{over_seeds([row['speed_m_s'] for row in rows], '{:.3f}'.format)} m/s"] if len(rows) > 1 else []
+        lines.append([f"scenario `{name}`", *walked, *speeds])
+    header = ["", *(f"seed {result['seed']}" for result in results)]
+    return table([*header, *(["mean (95 % over seeds)"] if len(results) > 1 else [])], lines)
+
+
+def _seeds(values: list[float], show: Callable[[float], str]) -> list[str]:
+    """Returns the cells of all seeds, and of their mean where there are several."""
+    return [*map(show, values), *([over_seeds(values, show)] if len(values) > 1 else [])]
 
 
 def _is_left_out(name: str) -> bool:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmarks.tables.brawl import simulation_table
-from benchmarks.tables.markdown import percent, read_csv, read_json, table
+from benchmarks.tables.markdown import over_seeds, percent, read_csv, read_json, table
 
 
 def bot_goals(mode: str) -> str:
@@ -28,7 +28,15 @@ def quick() -> str:
 def preset_results(results: list[dict[str, Any]]) -> str:
     """Returns win rates by opponent and seed, goals and kickoffs; of `benchmarks/preset_results.py`."""
     seeds = [f"seed {result['seed']}" for result in results]
-    header = ["opponent", *seeds, "mean", "lowest to highest bound", "goals", "conceded", "kickoffs met in 5 s"]
+    header = [
+        "opponent",
+        *seeds,
+        "mean (95 % over seeds)",
+        "lowest to highest bound",
+        "goals",
+        "conceded",
+        "kickoffs met in 5 s",
+    ]
     lines = []
     for index, name in enumerate(row["opponent"] for row in results[0]["opponents"]):
         rows = [result["opponents"][index] for result in results]
@@ -39,7 +47,7 @@ def preset_results(results: list[dict[str, Any]]) -> str:
             [
                 name,
                 *(f"{rate:.1%}" for rate in rates),
-                f"{sum(rates) / len(rates):.1%}",
+                over_seeds(rates, "{:.1%}".format, most=1.0),
                 f"{low:.1%} - {high:.1%}",
                 f"{sum(row['team_goals'] for row in rows) / len(rows):.2f}",
                 f"{sum(row['conceded'] for row in rows) / len(rows):.2f}",

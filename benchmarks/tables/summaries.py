@@ -1,12 +1,13 @@
 """One table per world: what its presets reach, for people who read nothing else."""
 
 from collections.abc import Sequence
-from statistics import mean
 from typing import Any
 
 from benchmarks.roshambo_training import VARIANTS
 from benchmarks.tables.city import shown_mean
-from benchmarks.tables.markdown import read_json, table
+from benchmarks.tables.markdown import over_seeds, read_json, table
+
+from ludus.core.intervals import mean_interval
 
 _ARM, _H200 = "2 ARM cores", "H200, shared"
 # Presets of brawl: file, device and budget of the runs in it.
@@ -20,7 +21,15 @@ _BRAWL = {
 _MIMIC = {"walk": ("mimic_walk.json", "4 M"), "walk-3d": ("mimic_walk_3d.json", "3 M")}
 _PUBLISHED = {"openspiel:greenberg": "284", "openspiel:iocainebot": "250"}  # aggregates of arXiv 2303.03196
 _CITY_PLAYERS = ("random", "greedy", "balanced")
-_HEADER = ("preset", "device", "env steps", "training in s", "seeds", "mean win rate", "hardest opponent")
+_HEADER = (
+    "preset",
+    "device",
+    "env steps",
+    "training in s",
+    "seeds",
+    "mean win rate (95 % over seeds)",
+    "hardest opponent",
+)
 
 
 def peers() -> str:
@@ -82,11 +91,11 @@ def _won(runs: Sequence[dict[str, Any]]) -> list[str]:
         name: sum(run["opponents"][index]["win_rate"] for run in runs) / len(runs) for index, name in enumerate(names)
     }
     hardest = min(names, key=lambda name: rates[name])
-    mean = sum(rates.values()) / len(rates)
+    by_seed = [sum(row["win_rate"] for row in run["opponents"]) / len(names) for run in runs]
     return [
         _span([run["training_s"] for run in runs]),
         str(len(runs)),
-        f"{mean:.1%}",
+        over_seeds(by_seed, "{:.1%}".format, most=1.0),
         f"{rates[hardest]:.1%} ({hardest})",
     ]
 
@@ -104,15 +113,15 @@ def mimic() -> str:
             steps,
             _span([run["training_s"] for run in runs]),
             str(len(runs)),
-            _span([row["imitation"] for row in first], 2),
-            _span([row["rmse_deg"] for row in first], 1),
-            _span([100.0 * row["speed_error"] for row in first], 1) + " %",
+            over_seeds([row["imitation"] for row in first], "{:.2f}".format, most=1.0),
+            over_seeds([row["rmse_deg"] for row in first], "{:.1f}".format),
+            over_seeds([row["speed_error"] for row in first], "{:.1%}".format),
             _span([row["stable_walks"] for row in first]) + " of 20",
             _span([100.0 * share for share in pushed]) + " %",
         ]
         lines.append(columns)
-    header = ["preset", "device", "env steps", "training in s", "seeds", "imitation", "joint error in degrees"]
-    return table([*header, "speed error", "stable walks", "survive pushes"], lines)
+    header = ["preset", "device", "env steps", "training in s", "seeds", "imitation (95 % over seeds)"]
+    return table([*header, "joint error in degrees", "speed error", "stable walks", "survive pushes"], lines)
 
 
 def city() -> str:
@@ -120,6 +129,8 @@ def city() -> str:
     quick, hour = read_json("city_quick.json"), read_json("city_micropolis.json")["players"]
     agents = [agent["outcome"] for agent in quick["agents"]]
     lines = [["embedded", f"agent, seed {index}", *_ended(outcome)] for index, outcome in enumerate(agents)]
+    means = {key: [sum(outcome[key]) / len(outcome[key]) for outcome in agents] for key in agents[0]}
+    lines.append(["embedded", f"{len(agents)} agents, over seeds", *_ended(means)])
     lines += [["embedded", name, *_ended(quick["bots"][name])] for name in _CITY_PLAYERS]
     for name, played in hour.items():
         people, funds = ([town[key] for town in played["cities"]] for key in ("population", "funds"))
@@ -148,6 +159,12 @@ def roshambo() -> str:
     return table(["player", "return", "exploitability", "by", "aggregate", "in the paper"], lines)
 
 
+def _with_interval(values: list[float]) -> str:
+    """Returns the mean over seeds with Student's 95 % interval."""
+    middle, low, high = mean_interval(values)
+    return f"{middle:,.0f} ({low:,.0f} to {high:,.0f})" if len(values) > 1 else f"{middle:,.0f}"
+
+
 def roshambo_trained() -> str:
     """Returns how trained agents score against the 43 bots, a line per variant with all its seeds."""
     runs = read_json("roshambo_training.json")
@@ -164,7 +181,7 @@ def roshambo_trained() -> str:
                 "no" if variant.unmet else "yes",
                 _span([run["env_steps"] / 1e6 for run in seeds]) + " M",
                 f"{_span([run['matches'] for run in seeds])}",
-                *(f"{mean(values):,.0f} ({', '.join(f'{value:,.0f}' for value in values)})" for values in means),
+                *(f"{_with_interval(values)}: {', '.join(f'{value:,.0f}' for value in values)}" for values in means),
                 ", ".join(exploiters),
             ]
         )

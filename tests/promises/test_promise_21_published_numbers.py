@@ -90,13 +90,14 @@ def test_what_was_not_measured_is_not_published(
 
 def test_the_makers_of_mimic(tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = {"trial": "walk", "opponent": "", "matches": 20, "speed_m_s": 1.25, "survived": 1.0, "imitation": 0.8123}
+    other = trial | {"imitation": 0.8323}
     walk = {"seed": 3, "training_s": 321.4, "steps_to_convergence": None, "trials": [trial]}
     points = [{"env_steps": 9, "updates": 0, "seconds": 5.0, "imitation": 0.125}]
     points += [{"env_steps": 1000, "updates": 250, "seconds": 60.0, "imitation": 0.5}] * 2
     better = [point | {"imitation": 2 * point["imitation"]} for point in points]
     runs = [{"algorithm": "sac", "points": points}, {"algorithm": "sac", "points": better}]
     data: dict[str, Any] = {
-        "mimic_walk": [walk, walk | {"seed": 4, "steps_to_convergence": 800_000}],
+        "mimic_walk": [walk, walk | {"seed": 4, "steps_to_convergence": 800_000, "trials": [other]}],
         "mimic_physics": [{"setting": "Euler 5 ms", "steps_per_s": 12345.6, "ratio": 0.987, "stray_deg": 0.123}],
         "mimic_learn": {"games": 512, "steps_per_s": 9e3, "peer_steps_per_s": 3e3, "ratio": 3.0, "update_share": 0.6},
         "mimic_algorithms": {"numbers": ["imitation"], "runs": runs},
@@ -105,13 +106,34 @@ def test_the_makers_of_mimic(tables: ModuleType, tmp_path: Path, monkeypatch: py
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
     made = {name: tables.TABLES[name]().splitlines() for name in tables.TABLES if name in map_names(data)}
-    assert made["mimic-walk"][0] == "| | seed 3 | seed 4 |"
-    assert "| env steps to convergence | not reached | 800,000 |" in made["mimic-walk"]
-    assert "| `imitation` | 0.812 | 0.812 |" in made["mimic-walk"]
+    assert made["mimic-walk"][0] == "| | seed 3 | seed 4 | mean (95 % over seeds) |"
+    assert "| env steps to convergence | not reached | 800,000 | |" in made["mimic-walk"]
+    # Two seeds 0.02 apart: Student's t with one degree of freedom is 12.706, so that the margin is 0.127.
+    assert "| `imitation` | 0.812 | 0.832 | 0.822 (0.695 - 0.949) |" in made["mimic-walk"]
     assert made["mimic-physics"][2] == "| Euler 5 ms | 12,346 | 0.99 | 0.12 |"
     assert made["mimic-learn"][2] == "| 512 | 9,000 | 3,000 | 3.0 | 60% |"
     assert made["mimic-algorithms"][2] == "| SAC | 2 | 9 | 0 | 5 | 0.188 (0.125 to 0.25) |"
     assert made["mimic-algorithms"][3:] == ["| SAC | 2 | 1,000 | 250 | 60 | 0.75 (0.5 to 1) |"]
+
+
+def test_the_makers_of_learners_in_turns(tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = {"together_cpu_s": 6.0, "sequence_cpu_s": 5.0, "commands_cpu_s": 60.0}
+    rate = {"alone_steps_per_s": 250_400.0, "together_steps_per_s": 1_001_600.0, "ratio": 4.0}
+    case = {"case": "brawl:quick", "env_steps": 65_536, "overrides": ["world.num_envs=64"]}
+    machine = {"learners": 16, "cores": 2, "machine": "aarch64"}
+    data = {
+        "cpu": machine | {"device": "cpu", "rows": [case | cost]},
+        "h200": machine | {"device": "H200", "rows": [case | rate]},
+    }
+    for name, content in data.items():
+        (tmp_path / f"together_{name}.json").write_text(json.dumps(content))
+    monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
+    assert tables.TABLES["together"]().splitlines()[2] == "| brawl, quick | 65,536 | 6.0 | 5.0 | 60.0 | 1.20 | 0.10 |"
+    assert tables.TABLES["together-cuda"]().splitlines() == [
+        "| H200 | env steps/s of one learner | of 16 in turns | ratio |",
+        "|---|---|---|---|",
+        "| brawl, quick world.num_envs=64 | 250k | 1,002k | 4.00 |",
+    ]
 
 
 def test_the_makers_of_mimic_on_a_gpu(tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import psutil
 import pytest
 from tests.commands import Command, Commands
 from tests.scale.conftest import Write
+from tests.scale.worker_server import forked_workers
 
 from ludus.core.errors import ConfigError
 from ludus.envs.registry import make_env
@@ -48,24 +49,27 @@ RATE = "ppo.learning_rate"
 LIMIT_S = 120.0
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 STORE = {"object_store_memory": 80_000_000}
+# A machine that is lost is noticed within two seconds instead of fifteen; one that is slow to answer is not lost.
+QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_timeout_ms": 20_000}
 ONE_WORKER = "max_concurrent: 1"  # importing torch takes most of the time
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[Any]:
-    """A cluster of a head without cores and two machines, each a raylet of its own, for everything in this process."""
+    """A cluster of a head without cores and a machine, each a raylet of its own, for everything in this process."""
     os.environ |= LOOPBACK
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False} | STORE)
-    try:
-        for _ in range(2):
-            cluster.add_node(num_cpus=2, wait=False, **STORE)
-        cluster.wait_for_nodes()
-        with ray_session(cluster.address):
-            yield cluster
-    finally:
-        cluster.shutdown()
+    with forked_workers() as workers:
+        machine = STORE | workers
+        head = {"num_cpus": 0, "include_dashboard": False, "include_log_monitor": False, "_system_config": QUICK}
+        cluster = Cluster(initialize_head=True, head_node_args=head | machine)
+        try:
+            cluster.add_node(num_cpus=2, **machine)
+            with ray_session(cluster.address):
+                yield SimpleNamespace(ray=cluster, address=cluster.address, machine=machine)
+        finally:
+            cluster.shutdown()
 
 
 def wait_for(command: Command, is_done: Callable[[], bool]) -> None:
@@ -232,6 +236,22 @@ population:
   snapshot_every_env_steps: 1_000
   newest: 2
   matches_per_pair: 8
+  cpus_per_learner: 0.5
+  cpus_per_evaluator: 0.5
+"""
+
+
+PAUSE = """\
+import time
+
+from ludus.rewards import StepInfo, reward_term
+
+
+@reward_term("duel")
+def pause(info: StepInfo) -> object:
+    \"\"\"Nothing, after a while: learners that wait for the test leave the cores to others.\"\"\"
+    time.sleep(0.05)
+    return 0.0 * info.events["wins"]
 """
 
 
@@ -322,10 +342,13 @@ def test_a_league_ends_when_its_main_agent_is_done(tmp_path: Path) -> None:
 def test_a_league_survives_the_loss_of_a_worker_a_machine_and_its_head(
     cluster: Any, tmp_path: Path, commands: Commands
 ) -> None:
-    file, folder = tmp_path / "league.yaml", tmp_path / "league"
-    file.write_text(LEAGUE)
-    cluster.add_node(num_cpus=2, **STORE)  # one more machine, since one is lost
-    arguments = ("league", "start", file, "--out", folder, "--address", cluster.address)
+    from ray._private.state import actors
+
+    file, folder, plugin = tmp_path / "league.yaml", tmp_path / "league", tmp_path / "pause.py"
+    file.write_text(f"{LEAGUE}rewards: {{weights: {{pause: 1.0}}}}\n")
+    plugin.write_text(PAUSE)
+    cluster.ray.add_node(num_cpus=2, **cluster.machine)  # one more machine, since one is lost
+    arguments = ("league", "start", file, "--out", folder, "--address", cluster.address, "--plugin", plugin)
     head = commands.start(*arguments, environment=LOOPBACK)
     wait_for(head, lambda: any(line["source"] == "evaluation" for line in read_lines(folder)))
     scale_league(folder, ["evaluators=2", "main_exploiter.learners=1"])  # two join
@@ -338,19 +361,20 @@ def test_a_league_survives_the_loss_of_a_worker_a_machine_and_its_head(
         return [learner["replaced"] for learner in read_learners(folder).values()]
 
     def learners() -> list[psutil.Process]:
-        return [each for each in psutil.Process().children(recursive=True) if "ray::LearnerWork" in each.name()]
+        return [each for each in psutil.Process().children(recursive=True) if "ray::LearnerWor" in each.name()]
 
     processes = learners()
     assert len(processes) == 2
     for process in processes:
         process.kill()
-    wait_for(head, lambda: replaced() == [1, 1])
+    wait_for(head, lambda: min(replaced()) >= 1)
     counted = reported()
     wait_for(head, lambda: reported() > counted + 1)
-    raylets = {each.all_processes["raylet"][0].process.pid: each for each in cluster.worker_nodes}
-    lost = raylets[learners()[0].ppid()]
-    cluster.remove_node(lost, allow_graceful=False)
-    wait_for(head, lambda: max(replaced()) == 2)
+    nodes = {each["Pid"]: each["Address"]["NodeID"] for each in actors().values()}
+    lost = next(each for each in cluster.ray.worker_nodes if each.node_id == nodes[learners()[0].pid])
+    before = sum(replaced())
+    cluster.ray.remove_node(lost, allow_graceful=False)
+    wait_for(head, lambda: sum(replaced()) > before)  # by more than one where Ray first tries the lost machine again
     counted = reported()
     wait_for(head, lambda: reported() > counted + 1)
     head.send(signal.SIGKILL)
@@ -369,7 +393,7 @@ def test_a_league_survives_the_loss_of_a_worker_a_machine_and_its_head(
             sent.append(text)
             os.kill(os.getpid(), signal.SIGTERM)
 
-    result = resume_league(folder, listener=listen)
+    result = resume_league(folder, plugins=[str(plugin)], listener=listen)
     assert result.signal_number == signal.SIGTERM
     assert result.reason == "SIGTERM came"
     assert read_lines(folder)[: len(kept)] == kept

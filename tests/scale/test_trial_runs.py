@@ -50,6 +50,43 @@ def test_a_trial_that_is_paused_learns_the_same_as_one_that_is_not(plan: SweepPl
     assert len(json.loads((paused.runs()[0] / "run.json").read_text())["sessions"]) == 3
 
 
+def test_seeds_in_turns_learn_the_same(plan: SweepPlan, write_sweep: Write, tmp_path: Path) -> None:
+    in_turns = load_sweep(write_sweep("seeds: 2, seeds_in_turns: true"))
+    one, other = (
+        TrialRuns(each, tmp_path / name, "trial-0001", VALUES)
+        for name, each in (("sequence", plan), ("turns", in_turns))
+    )
+    for decision in (2, None):  # paused and resumed in between
+        assert other.advance(decision).points == one.advance(decision).points
+    assert other.progress().is_finished
+    for name in ("metrics.jsonl", "evaluation_results.csv"):
+        assert [(run / name).read_bytes() for run in other.runs()] == [(run / name).read_bytes() for run in one.runs()]
+    assert [*map(weights_of, other.runs())] == [*map(weights_of, one.runs())]
+    sessions = [json.loads((run / "run.json").read_text())["sessions"] for run in other.runs()]
+    assert [len(each) for each in sessions] == [2, 2]
+    assert sessions[0][0]["started"] <= sessions[1][0]["started"] <= sessions[0][0]["ended"]
+    # Both pass at the same time: the longer one counts.
+    assert other.wall_s() == pytest.approx(max(sum(session["wall_s"] for session in each) for each in sessions))
+
+
+def test_limits_and_errors_end_all_seeds_in_turns(write_sweep: Write, tmp_path: Path) -> None:
+    plan = load_sweep(write_sweep("seeds: 2, seeds_in_turns: true, max_hours_per_trial: 0.01"))
+    trial = TrialRuns(plan, tmp_path, "trial-0001", VALUES)
+    (tmp_path / STOP_FILE).touch()
+    asked = trial.advance(None)
+    assert (asked.is_interrupted, asked.reason) == (True, "the sweep was asked to stop")
+    assert all((run / "checkpoints" / "interrupted").is_dir() for run in trial.runs())
+    (tmp_path / STOP_FILE).unlink()
+    short = plan.changed(["sweep.max_hours_per_trial=0.0000001"])
+    used_up = TrialRuns(short, tmp_path, "trial-0001", VALUES).advance(None)
+    assert not used_up.is_interrupted
+    assert "max_hours_per_trial" in used_up.reason
+    assert trial.advance(None).is_finished
+    wrong = load_sweep(write_sweep("seeds: 2, seeds_in_turns: true, objective: win_rate"))
+    with pytest.raises(UnknownNameError, match="mean_return"):
+        TrialRuns(wrong, tmp_path, "trial-0002", VALUES).advance(None)
+
+
 def test_a_fork_continues_exactly_where_its_source_was(plan: SweepPlan, tmp_path: Path) -> None:
     source = TrialRuns(plan, tmp_path, "trial-0001", VALUES)
     source.advance(2)

@@ -63,6 +63,11 @@ def report(
         speed, best = _shown(run.steps_per_s, "{:,.0f}"), _shown(run.best_score, "{:.3f}")
         rows.append((run.name, _shown(run.seed), run.state, f"{run.env_steps:,}", speed, best))
     show_table(("run", "seed", "state", "steps", "steps/s", "best score"), rows)
+    for group in groups:
+        score = group.score("best")
+        if score is not None:
+            seeds = f"best score over {len(group.runs)} seeds: {score.estimate:.3f}"
+            print_ok(f"{group.label}: {seeds} (95 % interval {score.low:.3f} to {score.high:.3f})")
     count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
     print_ok(f"report of {count} written to {written.file} ({written.size_bytes / 1e6:.1f} MB)")
 

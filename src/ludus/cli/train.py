@@ -13,7 +13,7 @@ from typer import Argument, Option
 from ludus.cli.console import StatusLine, print_ok, print_table, print_warning
 from ludus.cli.options import Callback, Loaded, Names, Plugin, RunFolder, latest_run, load_for_training, load_plugins
 from ludus.cli.watch import start_page
-from ludus.core.errors import ConfigError
+from ludus.core.errors import ConfigError, LudusError
 from ludus.core.files import RUNS_FOLDER
 
 if TYPE_CHECKING:
@@ -245,16 +245,17 @@ def _run_seeds(
             if outcome.stop_reason:
                 print_warning(f"seed {each} ended at env step {outcome.counters.env_steps:,}: {outcome.stop_reason}")
     assert folder is not None  # noqa: S101 - for the type checker: only a folder that is given can have finished runs
-    _print_seeds({each: folder / f"seed-{each}" for each in numbers})
+    _print_seeds({each: folder / f"seed-{each}" for each in numbers}, folder / "report.html")
     if exit_code:
         print_ok("repeat the command with the same --run-dir to resume all that are not finished")
     sys.exit(exit_code)
 
 
-def _print_seeds(folders: Mapping[int, Path]) -> None:
-    """Print the last evaluation of each seed, and the mean with Student's interval over seeds."""
+def _print_seeds(folders: Mapping[int, Path], page: Path) -> None:
+    """Print the last evaluation of each seed and the mean with Student's interval over seeds; write both as a page."""
     from ludus.core.intervals import mean_interval
     from ludus.core.tables import read_table
+    from ludus.reports.page.document import read_groups, write_report
     from ludus.training.loggers.csv_logger import EVALUATION
 
     scores = {seed: read_table(folder / EVALUATION).last("score") for seed, folder in folders.items()}
@@ -269,9 +270,14 @@ def _print_seeds(folders: Mapping[int, Path]) -> None:
     if len(known) > 1:
         mean = mean_interval(known)
         print_ok(
-            f"score over {len(known)} seeds: {mean.estimate:.3f} (95 % interval {mean.low:.3f} to {mean.high:.3f}); "
-            f"curves of all: ludus report {' '.join(map(str, folders.values()))}"
+            f"score over {len(known)} seeds: {mean.estimate:.3f} (95 % interval {mean.low:.3f} to {mean.high:.3f})"
         )
+    try:
+        written = write_report(read_groups(list(folders.values())), page)
+    except LudusError as error:  # the runs are there: a page can be written later
+        print_warning(f"no page was written: {error}")
+    else:
+        print_ok(f"curves and results of all seeds: {written.file}")
 
 
 def _check(checks: Iterator[str], *, verbose: bool) -> None:

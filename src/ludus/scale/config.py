@@ -97,6 +97,9 @@ class SweepConfig(_Frozen):
     Attributes:
         trials: Settings to try; with `pbt` and `pb2` the size of the population.
         seeds: Runs per trial, with seeds from the run's `seed` on; a trial's value is their mean.
+        seeds_in_turns: Whether the seeds of a trial are trained in turns, as by `ludus train --seeds`, instead of one
+            after the other; each learns the same either way. It needs the memory of all of them. None is in turns on a
+            GPU, which works on one seed while another one prepares its next iteration.
         search: `tpe` is Optuna's tree-structured Parzen estimator, `random` draws independently. Population-based
             training always begins at random.
         scheduler: `asha` stops trials that fall behind; `pbt` and `pb2` are population-based training, by random
@@ -118,6 +121,7 @@ class SweepConfig(_Frozen):
 
     trials: int = Field(default=16, ge=1, le=100_000)
     seeds: int = Field(default=2, ge=1, le=1_000)
+    seeds_in_turns: bool | None = None
     search: Literal["tpe", "random"] = "tpe"
     scheduler: Literal["asha", "pbt", "pb2", "none"] = "asha"
     objective: str = Field(default=SCORE, min_length=1)

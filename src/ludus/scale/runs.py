@@ -1,8 +1,9 @@
 """The runs of one trial: one run folder per seed, trained up to the next decision of the scheduler.
 
 A trial is trained like any run, so everything that holds for runs holds for it: it resumes bit-exactly, can be watched
-and reported on. Between decisions a run is left to itself; at one it is stopped like by `Trainer.stop`, with the
-checkpoint `interrupted`, and resumed if the trial continues. A fork is that of `ludus resume --fork`.
+and reported on. Its seeds are trained one after the other or in turns; each learns the same either way. Between
+decisions a run is left to itself; at one it is stopped like by `Trainer.stop`, with the checkpoint `interrupted`, and
+resumed if the trial continues. A fork is that of `ludus resume --fork`.
 
     trials/trial-0003/trial.json           values, and the folder in which the trial is now
     trials/trial-0003/error.txt            why it failed, if it did
@@ -14,12 +15,14 @@ checkpoint `interrupted`, and resumed if the trial continues. A fork is that of 
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import torch
 
 from ludus.core.errors import ConfigError, FormatError, LudusError, RunLockedError, UnknownNameError
 from ludus.core.files import (
@@ -39,8 +42,9 @@ from ludus.training.config import TrainConfig
 from ludus.training.loggers.run_log import held_warnings
 from ludus.training.preflight import verify
 from ludus.training.resolve import resolve
-from ludus.training.run_folder import fork_run
-from ludus.training.session import Received, read_progress, run_training
+from ludus.training.run_folder import RunLock, fork_run
+from ludus.training.session import Outcome, Received, read_progress, run_training, training_turns
+from ludus.training.together import train_together
 
 TRIALS_FOLDER, FORKS_FOLDER = "trials", "forks"
 TRIAL_FILE, ERROR_FILE = "trial.json", "error.txt"
@@ -50,6 +54,8 @@ _NO_NUMBERS = (*_LABELS, "iteration", "env_steps")
 _KEPT_FORKS = 3  # a trial may be forked from while it is already further
 _LOCK_WAIT_S, _LOCK_POLL_S = 60.0, 0.5
 _SECONDS_PER_HOUR = 3600.0
+
+_Result = TypeVar("_Result")
 
 
 class Point(NamedTuple):
@@ -97,14 +103,14 @@ class _Limits(BaseCallback):
 
     def __init__(self, sweep: Path, folder: Path, config: SweepConfig, decision: int | None, ends_at_s: float) -> None:
         self._stop, self._folder, self._config = sweep / STOP_FILE, folder, config
-        self._decision, self._ends_at_s = decision, ends_at_s
+        self._decision, self.ends_at_s = decision, ends_at_s
         self.is_decision = self.is_late = False
 
     def on_iteration(self, iteration: Iteration) -> None:
         """Look at the clock and for a request to stop."""
         if self._stop.exists():
             self.trainer.stop("the sweep was asked to stop")
-        elif time.time() >= self._ends_at_s:
+        elif time.time() >= self.ends_at_s:
             self.is_late = True
             self.trainer.stop("the wall time of the sweep or of the trial is used up")
 
@@ -133,6 +139,14 @@ class Progress:
     is_finished: bool
     reason: str = ""
     is_interrupted: bool = False
+
+
+class _Ended(NamedTuple):
+    """Why runs of a trial ended before their budgets, and whether that ends all of them."""
+
+    reason: str = ""
+    is_interrupted: bool = False
+    ends_all: bool = False
 
 
 class TrialRuns:
@@ -186,35 +200,108 @@ class TrialRuns:
         Raises:
             LudusError: Whatever ends a run; the message says of which seed it is if there are several.
         """
-        limit_h = self._plan.config.max_hours_per_trial
-        reason, is_interrupted = "", False
-        for index, (config, folder) in enumerate(zip(self._configs, self.runs(), strict=True)):
-            left_s = math.inf if limit_h is None else limit_h * _SECONDS_PER_HOUR - self.wall_s()
+        if self._in_turns:
+            ended = self._advance_in_turns(evaluations, ends_at_s)
+        else:
+            ended = self._advance_in_sequence(evaluations, ends_at_s)
+        return self._progress(ended.reason, ended.is_interrupted)
+
+    @cached_property
+    def _in_turns(self) -> bool:
+        """Whether seeds are trained in turns."""
+        asked = self._plan.config.seeds_in_turns
+        return torch.device(resolve(self._configs[0]).device).type == "cuda" if asked is None else asked
+
+    def _advance_in_sequence(self, evaluations: int | None, ends_at_s: float) -> _Ended:
+        """Train one seed after the other; one that a limit or a request stops ends all."""
+        ended = _Ended()
+        for index, folder in enumerate(self.runs()):
+            left_s = self._left_s()
             if left_s <= 0.0:
-                reason = f"sweep.max_hours_per_trial of {limit_h:g} is used up"
-                break
-            if evaluations is not None and len(read_points(folder, self._plan.config)) >= evaluations:
+                return _Ended(self._used_up())
+            if self._is_there(folder, evaluations):
                 continue
-            ends = min(ends_at_s, time.time() + left_s)
-            limits = _Limits(self._sweep, folder, self._plan.config, evaluations, ends)
-            ended = _train(config, folder, limits, title=f"{self.name} seed {config.seed}", checked=index == 0)
-            if not ended or limits.is_decision:
-                continue
-            if limits.is_late and ends < ends_at_s:
-                reason = f"sweep.max_hours_per_trial of {limit_h:g} is used up"
-                break
-            if limits.is_late or (self._sweep / STOP_FILE).exists():
-                is_interrupted, reason = True, ended
-                break
-            reason = ended  # a guard of the run: its last evaluation counts
-        return self._progress(reason, is_interrupted)
+            limits = self._limits(folder, evaluations, min(ends_at_s, time.time() + left_s))
+            reason = _train(self._configs[index], folder, limits, title=self._title(index), checked=index == 0)
+            this = self._judge(limits, reason, ends_at_s)
+            if this.ends_all:
+                return this
+            ended = this if this.reason else ended
+        return ended
+
+    def _advance_in_turns(self, evaluations: int | None, ends_at_s: float) -> _Ended:
+        """Train all seeds in turns; a limit or a request stops each after its present iteration."""
+        left_s = self._left_s()
+        if left_s <= 0.0:
+            return _Ended(self._used_up())
+        folders = self.runs()
+        left = [index for index, folder in enumerate(folders) if not self._is_there(folder, evaluations)]
+        left = [index for index in left if not read_progress(self._configs[index], folders[index]).is_finished]
+        if not left:
+            return _Ended()
+        ends_s = min(ends_at_s, time.time() + left_s)
+        limits = [self._limits(folders[index], evaluations, ends_s) for index in left]
+        for index in left:
+            _retry_while_locked(partial(_try_lock, folders[index]))
+        with held_warnings() as warnings:
+            if left[0] == 0:
+                _check_new(self._configs[0], folders[0])
+        outcomes: list[Outcome] = train_together(
+            [
+                training_turns(
+                    self._configs[index],
+                    folders[index],
+                    Received(),
+                    title=self._title(index),
+                    callbacks=[limit],
+                    warnings=warnings if index == 0 else (),
+                )
+                for index, limit in zip(left, limits, strict=True)
+            ],
+            resolve(self._configs[0]).device,
+        )
+        judged = [
+            self._judge(limit, outcome.stop_reason, ends_at_s) for limit, outcome in zip(limits, outcomes, strict=True)
+        ]
+        return max(judged, key=lambda each: (each.ends_all, bool(each.reason)))
+
+    def _title(self, index: int) -> str:
+        return f"{self.name} seed {self._configs[index].seed}"
+
+    def _is_there(self, folder: Path, evaluations: int | None) -> bool:
+        """Return whether a run has reached the next decision."""
+        return evaluations is not None and len(read_points(folder, self._plan.config)) >= evaluations
+
+    def _limits(self, folder: Path, evaluations: int | None, ends_at_s: float) -> _Limits:
+        return _Limits(self._sweep, folder, self._plan.config, evaluations, ends_at_s)
+
+    def _left_s(self) -> float:
+        limit_h = self._plan.config.max_hours_per_trial
+        return math.inf if limit_h is None else limit_h * _SECONDS_PER_HOUR - self.wall_s()
+
+    def _used_up(self) -> str:
+        return f"sweep.max_hours_per_trial of {self._plan.config.max_hours_per_trial:g} is used up"
+
+    def _judge(self, limits: _Limits, reason: str, ends_at_s: float) -> _Ended:
+        """Return what the end of a run before its budget means for the trial."""
+        if not reason or limits.is_decision:
+            return _Ended()
+        if limits.is_late and limits.ends_at_s < ends_at_s:
+            return _Ended(self._used_up(), ends_all=True)
+        if limits.is_late or (self._sweep / STOP_FILE).exists():
+            return _Ended(reason, is_interrupted=True, ends_all=True)
+        return _Ended(reason)  # a guard of the run: its last evaluation counts
 
     def wall_s(self) -> float:
         """Return the wall time of all of its runs, those before a fork included."""
-        documents = (read_json(path) for path in self._home.glob(f"**/seed-*/{RUN}"))
-        sessions = [session for document in documents for session in document.get("sessions") or ()]
-        times = [session.get("wall_s") for session in sessions if isinstance(session, dict)]
-        return sum(each for each in times if isinstance(each, int | float))
+        times: dict[Path, list[float]] = {}
+        for path in self._home.glob(f"**/seed-*/{RUN}"):
+            sessions = [each for each in read_json(path).get("sessions") or () if isinstance(each, dict)]
+            found = [session.get("wall_s") for session in sessions]
+            spent_s = sum(each for each in found if isinstance(each, int | float))
+            times.setdefault(path.parent.parent, []).append(spent_s)
+        # Seconds of runs in turns are those of all of them.
+        return sum(max(each) if self._in_turns else sum(each) for each in times.values())
 
     def snapshot(self) -> Path:
         """Keep the present state of all seeds, so that other trials can be forked from it; return its folder."""
@@ -282,29 +369,42 @@ def read_error(sweep: Path, name: str) -> str:
     return (found or b"").decode("utf-8", errors="replace").strip()
 
 
-def _train(config: TrainConfig, folder: Path, limits: _Limits, *, title: str, checked: bool) -> str:
-    """Train or resume one run, and return why it ended before its budget; empty if it did not."""
+def _retry_while_locked(do: Callable[[], _Result]) -> _Result:
+    """Do something with a run that a worker of a killed sweep may still hold, which ends as soon as it notices."""
     waited_until_s = time.monotonic() + _LOCK_WAIT_S
     while True:
         try:
-            return _train_once(config, folder, limits, title=title, checked=checked)
-        except RunLockedError:  # by a worker of a killed sweep, which ends as soon as it notices
+            return do()
+        except RunLockedError:
             if time.monotonic() >= waited_until_s:
                 raise
             time.sleep(_LOCK_POLL_S)
 
 
-def _train_once(config: TrainConfig, folder: Path, limits: _Limits, *, title: str, checked: bool) -> str:
-    progress = read_progress(config, folder)
-    if progress.is_finished:
-        return ""
-    resolved = resolve(config)
-    with held_warnings() as warnings:
-        if checked and not progress.env_steps:  # settings of a trial are new; those of its other seeds are the same
-            for _ in verify(resolved, 0, folder):
-                pass
-    outcome = run_training(resolved, folder, Received(), title=title, callbacks=[limits], warnings=warnings)
-    return outcome.stop_reason
+def _try_lock(folder: Path) -> None:
+    RunLock(folder).release()
+
+
+def _train(config: TrainConfig, folder: Path, limits: _Limits, *, title: str, checked: bool) -> str:
+    """Train or resume one run, and return why it ended before its budget; empty if it did not."""
+
+    def train() -> str:
+        if read_progress(config, folder).is_finished:
+            return ""
+        with held_warnings() as warnings:
+            if checked:
+                _check_new(config, folder)
+        outcome = run_training(config, folder, Received(), title=title, callbacks=[limits], warnings=warnings)
+        return outcome.stop_reason
+
+    return _retry_while_locked(train)
+
+
+def _check_new(config: TrainConfig, folder: Path) -> None:
+    """Check the settings of a run that has not begun; those of a trial's other seeds are the same."""
+    if not read_progress(config, folder).env_steps:
+        for _ in verify(resolve(config), 0, folder):
+            pass
 
 
 def check_target(folder: Path, names: Sequence[str], advice: str = "continue it with --resume") -> None:

@@ -18,6 +18,19 @@ def test_runs_that_differ_in_their_seed_are_one_group(make_run: Callable[..., Pa
     assert [(group.label, len(group.runs)) for group in groups] == [("quick (3 seeds)", 3), ("other", 1)]
 
 
+def test_scores_of_seeds_have_students_interval(make_run: Callable[..., Path]) -> None:
+    folders = [make_run(f"quick-{seed}", seed=seed) for seed in range(3)]
+    for folder, scores in zip(folders, ((0.5, 0.4), (0.6, 0.4), (0.7, 0.4)), strict=True):
+        rows = [f"{place},{100 * place},rock,{score}" for place, score in enumerate(scores, 1)]
+        (folder / "evaluation_results.csv").write_text("\n".join(["iteration,env_steps,opponent,score", *rows]) + "\n")
+    group = group_runs(read_runs(folders))[0]
+    # A standard deviation of 0.1, and 4.3027 is the quantile of Student's t with two degrees of freedom.
+    margin = 4.3027 * 0.1 / 3**0.5
+    assert group.score("best") == pytest.approx((0.6, 0.6 - margin, 0.6 + margin), abs=1e-5)
+    assert group.score("last") == pytest.approx((0.4, 0.4, 0.4))
+    assert group_runs(read_runs(folders[:1]))[0].score("best") is None
+
+
 def test_runs_whose_config_is_lost_stand_alone(make_run: Callable[..., Path]) -> None:
     folders = [make_run(f"quick-{seed}", seed=seed) for seed in range(2)]
     for folder in folders:

@@ -243,7 +243,11 @@ def _of_each(part: Callable[[Group], JSON]) -> Part:
 
 def _group(group: Group) -> JSON:
     phases: list[JSON] = [[env_steps, name] for env_steps, name in phase_starts(group)]
-    return {"label": group.label, "runs": [run.name for run in group.runs], "phases": phases}
+    found: dict[str, Interval | None] = {"best": group.score("best"), "last": group.score("last")}
+    scores: JSON = {
+        name: None if score is None else [_rounded(each) for each in score] for name, score in found.items()
+    }
+    return {"label": group.label, "runs": [run.name for run in group.runs], "phases": phases, "scores": scores}
 
 
 def describe_run(run: Run, group: str) -> dict[str, JSON]:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ludus.core.errors import ConfigError
 from ludus.core.files import suggest_run
+from ludus.core.intervals import Interval, mean_interval
 from ludus.reports import run_data as files
 
 _TABLES = tuple(name for name in files.TABLES if name != "episodes")
@@ -133,6 +134,12 @@ class Group:
 
     label: str
     runs: tuple[Run, ...]
+
+    def score(self, which: Literal["best", "last"]) -> Interval | None:
+        """Return the mean of the seeds' best or last scores with Student's 95 % interval; None with less than two."""
+        scores = [run.best_score if which == "best" else run.last_score for run in self.runs]
+        known = [score for score in scores if score is not None]
+        return mean_interval(known) if len(known) > 1 else None
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:

@@ -80,10 +80,15 @@ function overview(data) {
     make("td", { class: "number" }, wholeNumber(run.env_steps)), make("td", { class: "number" }, duration(run.wall_s)), make("td", { class: "number" }, duration(run.training_s)),
     make("td", { class: "number" }, wholeNumber(run.steps_per_s)), make("td", { class: "number" }, shortNumber(run.best_score)),
     make("td", { class: "number" }, shortNumber(run.last_score)), make("td", {}, run.commit ? run.commit.slice(0, 8) : "-")));
+  const interval = (score) => (score ? `${shortNumber(score[0])} (${shortNumber(score[1])} to ${shortNumber(score[2])})` : "-");
+  const means = data.groups.filter((group) => group.scores.best).map((group) => make("tr", { class: "mean" },
+    make("td", { colspan: header.length - 3 }, make("i", { class: `swatch ${color(data.groups.indexOf(group))}` }),
+      `${group.label}: mean of ${group.runs.length} seeds with Student's 95 % interval`),
+    make("td", { class: "number" }, interval(group.scores.best)), make("td", { class: "number" }, interval(group.scores.last)), make("td", {})));
   return [
     found.length ? make("div", { class: "tiles" }, found) : null,
     make("div", { class: "card scroll" }, make("table", { class: "rows unbroken" },
-      make("thead", {}, make("tr", {}, header.map((name) => make("th", {}, name)))), make("tbody", {}, rows))),
+      make("thead", {}, make("tr", {}, header.map((name) => make("th", {}, name)))), make("tbody", {}, rows, means))),
   ];
 }
 
