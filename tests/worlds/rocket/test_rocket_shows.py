@@ -157,7 +157,7 @@ def test_views_by_name_and_worlds_that_have_one(rocket: RocketEnv) -> None:
 
 
 def test_what_worlds_offer_to_people() -> None:
-    assert playable() == ("brawl", "city", "rocket")
+    assert playable() == ("brawl", "city", "mimic", "rocket")
     assert display_of("rocket-v2") is display_of("rocket")
     assert display_of("no-such-world").painter is None
     trained = {"episode": "goal", "setters": {"aerial": 1.0}, "mode": "2v2"}
