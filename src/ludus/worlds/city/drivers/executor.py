@@ -225,6 +225,5 @@ class GestureExecutor:
         return left + self.window.left, top + self.window.top, right + self.window.left, bottom + self.window.top
 
     def _pixel(self, point: Point) -> tuple[int, int]:
-        x = min(max(int(point.x * self.window.width), 0), self.window.width - 1)
-        y = min(max(int(point.y * self.window.height), 0), self.window.height - 1)
+        x, y = point.pixel(self.window.width, self.window.height)
         return self.window.left + x, self.window.top + y

@@ -2,14 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import astuple, dataclass
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import PlainSerializer
 
 from ludus.worlds.city.drivers.driver import Frame, Point, Region
 from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.profile_schema import Position
 
 PixelBox: TypeAlias = tuple[int, int, int, int]  # left, top, width, height
 
@@ -168,6 +170,7 @@ def _around(first: PixelBox, second: PixelBox) -> PixelBox:
 ElementKind: TypeAlias = Literal["text", "button"]
 SAME_PIXELS = 20.0  # elements whose middles are nearer are the same
 _WORD_CONFIDENCE, _BUTTON_CONFIDENCE = 0.6, 0.5
+_CORNERS = Position(tuple[float, float, float, float], lambda corners: Region(*corners))  # as a list in a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,7 @@ class UiElement:
 
     name: str  # what is written on it, or else a name made of its looks
     kind: ElementKind  # what it looks like
-    region: Region  # where it is
+    region: Annotated[Region, _CORNERS, PlainSerializer(astuple)]  # where it is
     confidence: float  # from 0 to 1
     step: int = 0  # when it was seen last
 
