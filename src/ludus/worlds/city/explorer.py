@@ -141,18 +141,13 @@ class MenuGraph:
                 del self.screens[min(self.screens, key=lambda known: (self.screens[known].visits, known == name))]
         screen.visits += 1
         for element in kept:
-            if self._number(screen, element) is None:
-                screen.elements.append(element)
+            self._number(screen, element)
         return screen.name
 
     def clicked(self, screen: str, element: UiElement, led_to: str) -> None:
         """Note that a click on an element of a screen led to another screen, or to the same one."""
         known = self._screen(screen)
-        number = self._number(known, element)
-        if number is None:
-            known.elements.append(element)
-            number = len(known.elements) - 1
-        known.clicks[number] = self._screen(led_to).name
+        known.clicks[self._number(known, element)] = self._screen(led_to).name
 
     def unexplored(self, screen: str) -> list[UiElement]:
         """Return the elements of a screen that were never clicked there."""
@@ -180,9 +175,13 @@ class MenuGraph:
             raise UnknownNameError("screen", name, list(self.screens)[:10])
         return self.screens[name]
 
-    def _number(self, screen: Screen, element: UiElement) -> int | None:
-        same = (n for n, known in enumerate(screen.elements) if is_same(known, element, self.width, self.height))
-        return next(same, None)
+    def _number(self, screen: Screen, element: UiElement) -> int:
+        """Return the number of an element of a screen, which is added if it is new."""
+        for number, known in enumerate(screen.elements):
+            if is_same(known, element, self.width, self.height):
+                return number
+        screen.elements.append(element)
+        return len(screen.elements) - 1
 
 
 def _with_known_clicks(screen: Screen) -> Screen:

@@ -51,11 +51,11 @@ class Outlines:
         ink &= 1 - self._lines(ink)
         _, marks = self._components(ink)
         self.words = _words(_pieces(marks, frame.shape[1] // 2))
-        inside = _within(grounds, _INSIDE_SIDES)
+        inside = grounds[_fit(grounds, _INSIDE_SIDES)]
         inside = inside[inside[:, 4] >= _INSIDE_FILL * inside[:, 2] * inside[:, 3]]
         _, icons = self._components(self._strange(frame, labels, grounds))
-        self.buttons = [*_boxes(inside), *_boxes(_within(marks, _BUTTON_SIDES)), *_boxes(_within(icons, _BUTTON_SIDES))]
-        self.buttons += self._framed(frame)
+        outside = [boxes[_fit(boxes, _BUTTON_SIDES)] for boxes in (marks, icons)]
+        self.buttons = [*_boxes(np.concatenate((inside, *outside))), *self._framed(frame)]
 
     def _contrast(self, frame: Frame) -> NDArray[np.uint8]:
         """Return how much every pixel and its eight neighbours differ in any colour, `(height, width)`."""
@@ -111,10 +111,6 @@ def _fit(boxes: NDArray[np.int32], sides: tuple[int, int]) -> NDArray[np.bool_]:
     fitting &= (boxes[:, 0] > 0) & (boxes[:, 1] > 0)  # what extends beyond the picture is incomplete
     fitting[0] = False
     return fitting
-
-
-def _within(boxes: NDArray[np.int32], sides: tuple[int, int]) -> NDArray[np.int32]:
-    return boxes[_fit(boxes, sides)]
 
 
 def _boxes(boxes: NDArray[np.int32]) -> Iterator[PixelBox]:
