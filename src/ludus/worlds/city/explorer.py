@@ -156,7 +156,8 @@ class MenuGraph:
 
     def save(self, file: Path) -> None:
         """Write the graph, replacing the file as a whole."""
-        content = _File(size=(self.width, self.height), screens=list(self.screens.values()))
+        size, screens = (self.width, self.height), list(self.screens.values())
+        content = _File(format="ludus menu graph", version=1, size=size, screens=screens)
         write_atomic(file, encode_document(content.model_dump(mode="json"), _LIMITS))
 
     @classmethod
@@ -193,8 +194,8 @@ def _with_known_clicks(screen: Screen) -> Screen:
 class _File(BaseModel):
     """A menu graph in a file."""
 
-    format: Literal["ludus menu graph"] = "ludus menu graph"
-    version: Literal[1] = 1
+    format: Literal["ludus menu graph"]
+    version: Literal[1]
     size: tuple[int, int]  # width and height of the pictures
     screens: list[Annotated[Screen, AfterValidator(_with_known_clicks)]]
 
