@@ -13,7 +13,7 @@ from ludus.core.errors import ConfigError, StateError, UnknownNameError
 from ludus.rewards.manager import GRID, RewardManager, resolve_weights
 from ludus.rewards.plugins import load_plugin
 from ludus.rewards.step_info import StepInfo
-from ludus.rewards.terms import reward_term, terms_of
+from ludus.rewards.terms import event_term, reward_term, terms_of
 from ludus.rewards.weights import RewardConfig, WeightPath
 
 EVENTS = ("goals", "fouls")
@@ -130,6 +130,15 @@ def test_a_plugin_adds_a_term_once(tmp_path: Path) -> None:
     assert "own_goals" in terms_of("pitch")
     parts = manager({"weights": {"own_goals": 2.0}}).contributions(step_info([1.0, 3.0], [0.0, 0.0]))
     assert parts.tolist() == [[-2.0, -6.0]]
+
+
+def test_an_event_is_a_term_with_its_own_name_and_bound() -> None:
+    event_term("pitch", "few_goals", "goals", "Goals, at most two.", 2.0)
+    assert terms_of("pitch")["few_goals"].__doc__ == "Goals, at most two."
+    parts = manager({"weights": {"few_goals": 3.0}}).contributions(step_info([1.0, 5.0, -5.0], [0.0, 0.0, 0.0]))
+    assert parts.tolist() == [[3.0, 6.0, -6.0]]
+    with pytest.raises(ConfigError, match="already"):
+        event_term("pitch", "few_goals", "fouls", "Fouls.")
 
 
 @pytest.mark.parametrize(

@@ -31,20 +31,19 @@ class Input:
 
 
 class Window:
-    """A resizable window; its content keeps its aspect ratio."""
+    """A window, resizable by default; its content keeps its aspect ratio."""
 
-    def __init__(self, title: str, size: tuple[int, int] = (1280, 720)) -> None:
+    def __init__(self, title: str, size: tuple[int, int] = (1280, 720), *, is_resizable: bool = True) -> None:
         """Open the window.
 
         Raises:
             DeviceError: There is no display.
         """
         try:
-            self._surface = _open(size)
+            self._surface = _open(title, size, pygame.RESIZABLE if is_resizable else 0)
         except BaseException:
             pygame.display.quit()
             raise
-        pygame.display.set_caption(title)
         self._clock = pygame.time.Clock()
         self._down: set[str] = set()
 
@@ -98,15 +97,16 @@ class Window:
         self.close()
 
 
-def _open(size: tuple[int, int]) -> pygame.Surface:
+def _open(title: str, size: tuple[int, int], flags: int) -> pygame.Surface:
     # SDL would make its own GL context current in this thread, and worlds that draw with GL could not open
     # theirs; showing finished frames does not need it.
     os.environ.setdefault("SDL_FRAMEBUFFER_ACCELERATION", "0")
     try:
         pygame.display.init()
+        pygame.display.set_caption(title)  # before there is a window, so that it never has another name
         # Without a display SDL silently draws into memory; allow that only on request.
         if pygame.display.get_driver() not in _HEADLESS or os.environ.get("SDL_VIDEODRIVER"):
-            return pygame.display.set_mode(size, pygame.RESIZABLE)
+            return pygame.display.set_mode(size, flags)
     except pygame.error as error:
         raise DeviceError(f"the window cannot be opened: {error}; {_ADVICE}") from None
     raise DeviceError(f"there is no screen to open a window on; {_ADVICE}")

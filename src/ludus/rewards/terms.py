@@ -1,4 +1,4 @@
-"""The registry of reward terms: one decorated function is one term."""
+"""The registry of reward terms: one decorated function is one term, and so is an event that is given a meaning."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -37,6 +37,20 @@ def reward_term(world: str, name: str | None = None) -> Callable[[RewardTerm], R
         return function
 
     return register
+
+
+def event_term(world: str, name: str, event: str, meaning: str, most: float | None = None) -> None:
+    """Register an event of a world, clipped to `-most ... most` if given, as a reward term with a name of its own.
+
+    `meaning` says what the term is at weight 1, as the docstring of a function does; see `reward_term` for the rest.
+    """
+
+    def term(info: StepInfo) -> Tensor:
+        value = info.events[event]
+        return value if most is None else value.clamp(-most, most)
+
+    term.__doc__ = meaning
+    reward_term(world, name)(term)
 
 
 def terms_of(world: str) -> Mapping[str, RewardTerm]:

@@ -62,7 +62,16 @@ def test_the_graph_tells_screens_apart_and_knows_what_was_not_tried(tmp_path: Pa
         graph.unexplored("elsewhere")
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", "nonsense", '{"format": "ludus menu graph", "version": 9}'])
+_SCREEN = '{"name": "a", "cells": [], "elements": [], "clicks": {"0": "a"}, "visits": 1}'  # a click on nothing
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("[]", "{}", "nonsense", '{"format": "ludus menu graph", "version": 9}', '{"size": [1, 1], "screens": []}'),
+        f'{{"format": "ludus menu graph", "version": 1, "size": [1, 1], "screens": [{_SCREEN}]}}',
+    ],
+)
 def test_damaged_graphs_are_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "graph.json"
     file.write_text(content)

@@ -52,7 +52,7 @@ def truth(game: X11Driver) -> MicropolisMap:
 
 
 def state(truth: MicropolisMap) -> tuple[int, int, int, int]:
-    return truth.funds(), truth.year(), truth.tax_rate(), truth.speed()
+    return truth.number("Funds"), truth.number("Year"), truth.number("TaxRate"), truth.speed()
 
 
 def place(game: X11Driver, tool: str, *cells: tuple[int, int]) -> None:
@@ -76,8 +76,8 @@ def test_a_reset_is_the_same_city_again(game: X11Driver, truth: MicropolisMap) -
     land, picture = truth.tiles(), game.capture().copy()
     place(game, "road", (10, 20))
     game.act([Click(PROFILE.slider_point("tax", 12)), Wait(0.4)])
-    truth.set_funds(77)
-    assert state(truth) == (77, truth.year(), 12, 0)
+    truth.set_number("Funds", 77)
+    assert state(truth) == (77, truth.number("Year"), 12, 0)
     game.reset(2)
     assert not np.array_equal(truth.tiles(), land)
     game.reset(WIDE_LAND)
@@ -90,13 +90,13 @@ def test_a_reset_is_the_same_city_again(game: X11Driver, truth: MicropolisMap) -
 @pytest.mark.parametrize("name", [name for name in PROFILE.tools if name not in ("query", "bulldozer")])
 def test_a_tool_costs_and_covers_what_the_profile_says(game: X11Driver, truth: MicropolisMap, name: str) -> None:
     tool = PROFILE.tools[name]
-    truth.set_funds(50_000)
+    truth.set_number("Funds", 50_000)
     column, row = bare_place(truth, tool.cells)
     middle = 1 if tool.cells >= 3 else 0  # of what it makes, from its upper left cell
     before = truth.tiles() & TILE_MASK
     place(game, name, (column + middle, row + middle))
     changed = np.argwhere((truth.tiles() & TILE_MASK) != before)
-    assert 50_000 - truth.funds() == tool.cost
+    assert 50_000 - truth.number("Funds") == tool.cost
     left, top = FIRST_TILE
     assert changed.min(axis=0).tolist() == [top + row, left + column]
     assert (np.ptp(changed, axis=0) + 1).tolist() == [tool.cells, tool.cells]
@@ -108,15 +108,15 @@ def test_the_bulldozer_takes_away_what_was_built(game: X11Driver, truth: Micropo
     place(game, "bulldozer", (column, row))
     x, y = FIRST_TILE[0] + column, FIRST_TILE[1] + row
     assert truth.tile(x, y) & TILE_MASK == 0
-    assert truth.funds() == 20_000 - 10 - 1
+    assert truth.number("Funds") == 20_000 - 10 - 1
     place(game, "query", (column, row))
-    assert truth.funds() == 20_000 - 10 - 1
+    assert truth.number("Funds") == 20_000 - 10 - 1
 
 
 def test_the_tax_slider_sets_every_rate(game: X11Driver, truth: MicropolisMap) -> None:
     for rate in (0, 1, 9, 13, 20):
         game.act([Click(PROFILE.slider_point("tax", rate))])
-        assert truth.tax_rate() == rate
+        assert truth.number("TaxRate") == rate
 
 
 def test_the_camera_moves_by_whole_cells_and_back(game: X11Driver) -> None:
@@ -135,14 +135,14 @@ def test_the_camera_moves_by_whole_cells_and_back(game: X11Driver) -> None:
 
 def test_the_game_stands_still_between_decisions(game: X11Driver, truth: MicropolisMap) -> None:
     for seconds in (1.5, 0.1, 0.2, 0.3, 0.5):  # the date is drawn every 200 ms, and may be in the middle of that
-        months = truth.year() * 12 + truth.month()
+        months = truth.number("Year") * 12 + truth.month()
         game.act([Wait(seconds)])
-        after = truth.year() * 12 + truth.month()
+        after = truth.number("Year") * 12 + truth.month()
         assert after > months
         seen = game.capture().copy()
         time.sleep(0.5)
         assert truth.speed() == 0
-        assert truth.year() * 12 + truth.month() == after
+        assert truth.number("Year") * 12 + truth.month() == after
         for name in ("hud", "demand", "running", "graph", "log", "message", "overview", "tool", "evaluation"):
             region = PROFILE.regions[name]
             assert np.array_equal(region.cut(game.capture()), region.cut(seen)), f"{name} after {seconds} s"
@@ -158,7 +158,7 @@ def test_what_act_returns_on_shows_the_funds(game: X11Driver, truth: MicropolisM
         now = PROFILE.regions["hud"].cut(game.capture()).copy()
         time.sleep(0.3)
         assert np.array_equal(PROFILE.regions["hud"].cut(game.capture()), now)
-    assert truth.funds() == 20_000 - 60
+    assert truth.number("Funds") == 20_000 - 60
     assert len(shown) == 6
 
 
@@ -211,7 +211,7 @@ def test_dialogs_are_told_and_closed(game: X11Driver, truth: MicropolisMap, menu
     assert game.open_dialogs() == (dialog,)
     assert game.recover()
     assert game.trouble() is None
-    assert truth.funds() == 20_000 - 10
+    assert truth.number("Funds") == 20_000 - 10
     assert [(found.trouble.kind, found.city_went_on) for found in game.incidents] == [("dialog", True)]
 
 
@@ -255,7 +255,7 @@ def test_a_lost_game_is_begun_anew(game: X11Driver, truth: MicropolisMap, fault:
     assert not game.recover()
     assert state(truth) == FRESH
     place(game, "road", bare_place(truth, 1))
-    assert truth.funds() == 20_000 - 10
+    assert truth.number("Funds") == 20_000 - 10
 
 
 def test_several_games_run_side_by_side_and_leave_nothing(game: X11Driver, pictures: LearnedPictures) -> None:

@@ -75,8 +75,8 @@ def test_ocr_reads_micropolis_untaught_and_teaches_the_letters(game: X11Driver, 
     truth = MicropolisTruth(lambda: game.prompt)
     perception = ProfileReader(PROFILE, tmp_path, names=READ)
     for funds, year in ((12_345, 1967), (6_789, 1980)):
-        truth.set_funds(funds)
-        truth.set_year(year)
+        truth.set_number("Funds", funds)
+        truth.set_number("Year", year)
         game.act([Wait(0.04)])
         frame = game.capture().copy()
         perception.reader.read(frame)

@@ -4,7 +4,7 @@ from ludus.envs.world import World
 
 WORLD = World(
     id="city-v1",
-    env="ludus.worlds.city.env:make",
+    env="ludus.worlds.city.env:CityEnv",
     config="ludus.worlds.city.config:CityConfig",
     rewards="ludus.worlds.city.rewards:SETS",
     default_reward="growth",

@@ -52,9 +52,9 @@ def _audit_micropolis(audit: "_Audit", states: int, seed: int, folder: Path | No
 
 def _change(driver: X11Driver, truth: MicropolisTruth, random: np.random.Generator) -> None:
     """Set random figures, let the game run until they are drawn, and wait for that."""
-    truth.set_funds(int(10 ** random.uniform(0.0, _MAX_DIGITS)))
-    truth.set_year(int(random.integers(1900, 2100)))
-    truth.set_tax_rate(int(random.integers(0, 21)))
+    truth.set_number("Funds", int(10 ** random.uniform(0.0, _MAX_DIGITS)))
+    truth.set_number("Year", int(random.integers(1900, 2100)))
+    truth.set_number("TaxRate", int(random.integers(0, 21)))
     truth.set_evaluation(made_up_evaluation(int(random.integers(10**_MAX_DIGITS)), int(random.integers(100))))
     driver.act([Wait(float(random.uniform(*_RUN_S)))])
 
@@ -62,8 +62,8 @@ def _change(driver: X11Driver, truth: MicropolisTruth, random: np.random.Generat
 def _values(truth: MicropolisTruth) -> dict[str, Value]:
     said = truth.evaluation()
     numbers = {name: float(said[name].strip("$%").replace(",", "")) for name in said if name != "category"}
-    figures: dict[str, Value] = {"funds": float(truth.funds()), "tax": float(truth.tax_rate())}
-    return {"date": Date(truth.year(), truth.month()), "category": said["category"], **figures, **numbers}
+    figures: dict[str, Value] = {"funds": float(truth.number("Funds")), "tax": float(truth.number("TaxRate"))}
+    return {"date": Date(truth.number("Year"), truth.month()), "category": said["category"], **figures, **numbers}
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from ludus.worlds.city.game.placement import ZONES
 from ludus.worlds.city.game.rules import CityRules, Tool
 from ludus.worlds.city.interface.layout import View
 from ludus.worlds.city.interface.menus import MENUS, all_entries
-from ludus.worlds.city.profile_schema import GameProfile, Slider
+from ludus.worlds.city.profile_schema import GameProfile, Lots, Slider
 
 CONFIRMED, REFUSED, NOT_JUDGED = 1, 0, -1  # the outcome of a placement
 KindGroup: TypeAlias = Literal["wait"] | Group
@@ -193,7 +193,7 @@ def funded_sliders(profile: GameProfile) -> dict[str, Slider]:
 
 def _all_kinds(profile: GameProfile, cells: CellGrid) -> Iterator[ActionKind]:
     if cells == "lots" and profile.lots is not None:
-        yield from _block_kinds(profile)
+        yield from _block_kinds(profile, profile.lots)
     for name, tool in profile.tools.items():
         # A tool for a single cell does nothing for a lot; there are blocks for what it builds.
         if tool.cost > 0 and name != BULLDOZER and (cells == "tiles" or tool.cells > 1):
@@ -218,10 +218,8 @@ def _all_kinds(profile: GameProfile, cells: CellGrid) -> Iterator[ActionKind]:
     yield from _exploring()
 
 
-def _block_kinds(profile: GameProfile) -> Iterator[ActionKind]:
+def _block_kinds(profile: GameProfile, lots: Lots) -> Iterator[ActionKind]:
     """Blocks cost what all their parts do on plain ground, and a little for clearing it, no less and no more."""
-    if profile.lots is None:
-        return
-    for name, steps in profile.lots.blocks.items():
+    for name, steps in lots.blocks.items():
         cost = sum(profile.tools[step.tool].cost * profile.cells_of(step) for step in steps)
-        yield ActionKind(name, "build", uses_cell=True, least_cost=cost, most_cost=cost + profile.lots.extra)
+        yield ActionKind(name, "build", uses_cell=True, least_cost=cost, most_cost=cost + lots.extra)

@@ -1,5 +1,6 @@
 """Draw City for people: the enlarged screen with the pointer's way on it, and a panel with readings and decisions."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -157,11 +158,11 @@ PANEL_SHARE = 0.42  # width of the panel over the height of the picture
 LEAST_LINES = 600  # of a picture; smaller ones are drawn twice as large or more
 
 
-def field_color(*, readable: bool, confidence: float) -> Color:
+def field_color(seen: Seen) -> Color:
     """Return the colour of a reading."""
-    if not readable:
+    if seen.value is None:
         return BAD
-    return GOOD if confidence >= 0.9 else UNSURE
+    return GOOD if seen.confidence >= 0.9 else UNSURE
 
 
 # An arrow that points up and to the left, in pixels of a picture of 720 lines, its tip first.
@@ -195,9 +196,8 @@ class Marks:
             region = self._regions.get(seen.name)
             if region is not None:
                 left, top, right, bottom = region.pixels(*self._size)
-                color = field_color(readable=seen.value is not None, confidence=seen.confidence)
                 grown = pygame.Rect(left, top, right - left, bottom - top).inflate(4, 2)
-                pygame.draw.rect(layer, color, grown, max(round(2 * self._unit), 1), border_radius=2)
+                pygame.draw.rect(layer, field_color(seen), grown, max(round(2 * self._unit), 1), border_radius=2)
 
     def _trail(self, layer: pygame.Surface, track: Track, share: float) -> None:
         """A line along the way, thicker where a button is held."""
@@ -253,9 +253,9 @@ class Panel:
         self._target, self._left, self._top = target, left, float(_MARGIN)
         pygame.draw.rect(target, PANEL, (left, 0, self._width, self._height))
         self._words(self._title, _TITLE, BRIGHT)
-        self._below(_ROW + 8)
+        self._top += _ROW + 8
         self._words(f"decision {shown.step:,} of {shown.steps:,}", _WORDS, DIM)
-        self._below(_ROW)
+        self._top += _ROW
         self._head("read off the screen", "sure", "age")
         for seen in shown.seen:
             self._reading(seen)
@@ -267,21 +267,22 @@ class Panel:
                 self._choice(name, probability, is_chosen=name == shown.kind)
         if shown.hint:
             self._head("guide")
-            for line in _lines(shown.hint):
+            lines = textwrap.wrap(shown.hint, _MOST_LETTERS, break_long_words=False, break_on_hyphens=False)
+            for line in lines[:_HINT_LINES]:
                 self._words(line, _SMALL, BRIGHT)
-                self._below(_ROW - 4)
+                self._top += _ROW - 4
 
     def _decision(self, shown: Shown, share: float) -> None:
         self._words(shown.kind or "nothing yet", _TITLE, BRIGHT)
         if shown.probability is not None:
             self._words(f"{shown.probability:.0%}", _TITLE, BAR, 1.0)
-        self._below(_ROW + 8)
+        self._top += _ROW + 8
         text, color = _outcome(shown) if share >= ACTING or not shown.track.stops else ("...", DIM)
         self._words(text, _SMALL, color)
-        self._below(_ROW)
+        self._top += _ROW
 
     def _reading(self, seen: Seen) -> None:
-        color = field_color(readable=seen.value is not None, confidence=seen.confidence)
+        color = field_color(seen)
         self._words(seen.name.replace("_", " "), _WORDS, DIM)
         if seen.value is None:
             self._words(seen.text, _WORDS, color, 0.88)
@@ -289,7 +290,7 @@ class Panel:
             self._words(seen.text, _WORDS, BRIGHT, 0.72)
             self._words(f"{seen.confidence:.0%}", _WORDS, color, 0.88)
         self._words(str(seen.age), _WORDS, DIM if seen.age == 0 else color, 1.0)
-        self._below(_ROW)
+        self._top += _ROW
 
     def _choice(self, name: str, probability: float, *, is_chosen: bool) -> None:
         unit, full = self._unit, self._width - 2 * _MARGIN * self._unit
@@ -297,28 +298,25 @@ class Panel:
         pygame.draw.rect(self._target, BAR if is_chosen else LINE, box, border_radius=3)
         self._words(name, _WORDS, BRIGHT if is_chosen else DIM)
         self._words(f"{probability:.0%}", _WORDS, BRIGHT if is_chosen else DIM, 1.0)
-        self._below(_ROW)
+        self._top += _ROW
 
     def _head(self, *words: str) -> None:
         """A line, and below it the names of columns: the first on the left, the others under what they name."""
         unit = self._unit
-        self._below(6)
+        self._top += 6
         y = self._top * unit
         ends = (self._left + _MARGIN * unit, y), (self._left + self._width - _MARGIN * unit, y)
         pygame.draw.line(self._target, LINE, *ends, max(round(unit), 1))
-        self._below(9)
+        self._top += 9
         for word, place in zip(words, (None, 0.88, 1.0), strict=False):
             self._words(word, _SMALL, DIM, place)
-        self._below(_ROW - 2)
+        self._top += _ROW - 2
 
     def _words(self, words: str, size: int, color: Color, right: float | None = None) -> None:
         """Write words at the left edge, or with their end at a share of the width."""
         inner, edge = self._width - 2 * _MARGIN * self._unit, self._left + _MARGIN * self._unit
         x, anchor = (edge, "topleft") if right is None else (edge + inner * right, "topright")
         self._letters.text(self._target, words, (x, self._top * self._unit), size, color, anchor)
-
-    def _below(self, lines: float) -> None:
-        self._top += lines
 
 
 def _outcome(shown: Shown) -> tuple[str, Color]:
@@ -328,16 +326,6 @@ def _outcome(shown: Shown) -> tuple[str, Color]:
     if shown.found is not None:
         return (f"new on the screen: {shown.found}", GOOD) if shown.found else ("nothing new on the screen", DIM)
     return (f"keys: {', '.join(shown.track.keys)}" if shown.track.keys else "", DIM)
-
-
-def _lines(hint: str) -> list[str]:
-    """Break a hint into lines between its words; what does not fit is left out."""
-    lines = [""]
-    for word in hint.split():
-        if len(lines[-1]) + len(word) >= _MOST_LETTERS:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines[:_HINT_LINES]
 
 
 _MOST_CONSIDERED = 5

@@ -267,8 +267,3 @@ def city_spec(config: CityConfig, backend: CityBackend, observer: Observer, trac
         kind_names=catalogue.names,
         action_places=ActionGrid("map", catalogue.rows, catalogue.columns) if has_places else None,
     )
-
-
-def make(request: EnvRequest) -> CityEnv:
-    """Make a batch of `city-v1`."""
-    return CityEnv(request)

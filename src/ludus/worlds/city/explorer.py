@@ -7,17 +7,18 @@ need not be reproducible, also has a `MenuGraph`: screens, and the clicks betwee
 import hashlib
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, ValidationError
 from torch import Tensor
 
 from ludus.core.errors import FormatError, UnknownNameError
-from ludus.core.files import JSON, read_regular, write_atomic
+from ludus.core.files import read_regular, write_atomic
 from ludus.core.random import stream_hash
 from ludus.store.documents import Limits, decode_document, encode_document
 from ludus.worlds.city.drivers.checks import cache_folder
@@ -99,8 +100,6 @@ class Explorer:
         return Point(x, y)
 
 
-VERSION = 1
-_FORMAT = "ludus menu graph"
 _LIMITS = Limits(document_bytes=8 << 20, document_values=500_000, document_depth=8)
 _CELLS = (32, 18)  # a layout is the set of cells of this grid that hold the middle of an element
 _ALIKE = 0.7  # share of common cells from which on two layouts are the same screen
@@ -132,7 +131,7 @@ class MenuGraph:
 
         Elements in `ignored`, regions that change by themselves such as the map, are not part of a layout.
         """
-        kept = [element for element in elements if not any(_holds(region, element.at) for region in ignored)]
+        kept = [element for element in elements if not any(region.holds(element.at) for region in ignored)]
         cells = frozenset(map(_cell, kept))
         screen = max(self.screens.values(), key=lambda known: _likeness(known.cells, cells), default=None)
         if screen is None or _likeness(screen.cells, cells) < _ALIKE:
@@ -142,18 +141,13 @@ class MenuGraph:
                 del self.screens[min(self.screens, key=lambda known: (self.screens[known].visits, known == name))]
         screen.visits += 1
         for element in kept:
-            if self._number(screen, element) is None:
-                screen.elements.append(element)
+            self._number(screen, element)
         return screen.name
 
     def clicked(self, screen: str, element: UiElement, led_to: str) -> None:
         """Note that a click on an element of a screen led to another screen, or to the same one."""
         known = self._screen(screen)
-        number = self._number(known, element)
-        if number is None:
-            known.elements.append(element)
-            number = len(known.elements) - 1
-        known.clicks[number] = self._screen(led_to).name
+        known.clicks[self._number(known, element)] = self._screen(led_to).name
 
     def unexplored(self, screen: str) -> list[UiElement]:
         """Return the elements of a screen that were never clicked there."""
@@ -162,24 +156,19 @@ class MenuGraph:
 
     def save(self, file: Path) -> None:
         """Write the graph, replacing the file as a whole."""
-        screens: list[JSON] = [_screen_document(screen) for screen in self.screens.values()]
-        size: list[JSON] = [self.width, self.height]
-        write_atomic(
-            file, encode_document({"format": _FORMAT, "version": VERSION, "size": size, "screens": screens}, _LIMITS)
-        )
+        size, screens = (self.width, self.height), list(self.screens.values())
+        content = _File(format="ludus menu graph", version=1, size=size, screens=screens)
+        write_atomic(file, encode_document(content.model_dump(mode="json"), _LIMITS))
 
     @classmethod
     def load(cls, file: Path) -> "MenuGraph":
         """Return the graph in a file; raise FormatError if it is damaged, of another version or no menu graph."""
         try:
-            document: Any = decode_document(read_regular(file, limit=_LIMITS.document_bytes), _LIMITS)
-            _check_version(document)
-            width, height = document["size"]
-            graph = cls(int(width), int(height))
-            for item in document["screens"]:
-                graph.screens[str(item["name"])] = _screen_of(item)
-        except (FormatError, KeyError, TypeError, ValueError, AttributeError) as error:
+            content = _File.model_validate(decode_document(read_regular(file, limit=_LIMITS.document_bytes), _LIMITS))
+        except (FormatError, ValidationError) as error:
             raise FormatError(f"{file} holds no menu graph: {error}; remove it to explore again") from None
+        graph = cls(*content.size)
+        graph.screens = {screen.name: screen for screen in content.screens}
         return graph
 
     def _screen(self, name: str) -> Screen:
@@ -187,14 +176,28 @@ class MenuGraph:
             raise UnknownNameError("screen", name, list(self.screens)[:10])
         return self.screens[name]
 
-    def _number(self, screen: Screen, element: UiElement) -> int | None:
-        same = (n for n, known in enumerate(screen.elements) if is_same(known, element, self.width, self.height))
-        return next(same, None)
+    def _number(self, screen: Screen, element: UiElement) -> int:
+        """Return the number of an element of a screen, which is added if it is new."""
+        for number, known in enumerate(screen.elements):
+            if is_same(known, element, self.width, self.height):
+                return number
+        screen.elements.append(element)
+        return len(screen.elements) - 1
 
 
-def _check_version(document: Any) -> None:  # noqa: ANN401 - whatever a file holds
-    if document["format"] != _FORMAT or document["version"] != VERSION:
-        raise FormatError(f"its version is {document['version']!r}, this is for {VERSION}")
+def _with_known_clicks(screen: Screen) -> Screen:
+    if any(not 0 <= number < len(screen.elements) for number in screen.clicks):
+        raise ValueError("a click refers to an unknown element")
+    return screen
+
+
+class _File(BaseModel):
+    """A menu graph in a file."""
+
+    format: Literal["ludus menu graph"]
+    version: Literal[1]
+    size: tuple[int, int]  # width and height of the pictures
+    screens: list[Annotated[Screen, AfterValidator(_with_known_clicks)]]
 
 
 def _cell(element: UiElement) -> int:
@@ -205,29 +208,6 @@ def _cell(element: UiElement) -> int:
 
 def _likeness(first: frozenset[int], second: frozenset[int]) -> float:
     return len(first & second) / len(first | second) if first or second else 1.0
-
-
-def _screen_document(screen: Screen) -> JSON:
-    elements: list[JSON] = [{**asdict(element), "region": [*astuple(element.region)]} for element in screen.elements]
-    clicks: dict[str, JSON] = {str(number): target for number, target in screen.clicks.items()}
-    cells: list[JSON] = [*sorted(screen.cells)]
-    return {"name": screen.name, "cells": cells, "elements": elements, "clicks": clicks, "visits": screen.visits}
-
-
-def _screen_of(item: dict[str, Any]) -> Screen:
-    elements = []
-    for saved in item["elements"]:
-        left, top, right, bottom = map(float, saved["region"])
-        if saved["kind"] not in ("text", "button"):
-            raise FormatError(f"an element is a {saved['kind']!r}")
-        region = Region(left, top, right, bottom)
-        elements.append(
-            UiElement(str(saved["name"]), saved["kind"], region, float(saved["confidence"]), int(saved["step"]))
-        )
-    clicks = {int(number): str(target) for number, target in item["clicks"].items()}
-    if any(not 0 <= number < len(elements) for number in clicks):
-        raise FormatError("a click refers to an unknown element")
-    return Screen(str(item["name"]), frozenset(map(int, item["cells"])), elements, clicks, int(item["visits"]))
 
 
 CHANGED_SHARE = 0.002  # of the pixels of a picture that has changed
@@ -320,14 +300,10 @@ class ScreenExplorer:
 
     def _counts(self, element: UiElement, differs: NDArray[np.bool_] | None) -> bool:
         if differs is None:
-            return not _holds(self._gestures.region, element.at)
+            return not self._gestures.region.holds(element.at)
         left, top, right, bottom = element.region.pixels(*self._size)
         return bool(differs[top:bottom, left:right].mean() >= _ELEMENT_SHARE)
 
     def _may_click(self, point: Point) -> bool:
         """Whether exploring may click here: not on figures, and not on closed menus."""
-        return not self._gestures.is_forbidden(point) and not any(_holds(region, point) for region in self._figures)
-
-
-def _holds(region: Region, point: Point) -> bool:
-    return region.left <= point.x <= region.right and region.top <= point.y <= region.bottom
+        return not self._gestures.is_forbidden(point) and not any(region.holds(point) for region in self._figures)

@@ -32,10 +32,7 @@ class ScreenPlaces:
 
     def is_forbidden(self, point: Point) -> bool:
         """Whether no exploring click may go there."""
-        return any(
-            region.left <= point.x <= region.right and region.top <= point.y <= region.bottom
-            for region in self.forbidden
-        )
+        return any(region.holds(point) for region in self.forbidden)
 
 
 class Gestures:

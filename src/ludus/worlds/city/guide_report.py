@@ -43,11 +43,12 @@ def guide_report(table: Table) -> GuideReport:
         return (table.numbers(name) * table.numbers("episodes"))[rows]
 
     followed, ignored = totals("guide_followed"), totals("guide_ignored")
+    advised = round(followed.sum() + ignored.sum())
     paid = _samples(totals("guide_people_followed"), followed)
     unpaid = _samples(totals("guide_people_ignored"), ignored)
     return {
         "counts": {name: float(totals(name).sum()) for name in COUNTS},
-        "followed_share": _share(round(followed.sum()), round(followed.sum() + ignored.sum())),
+        "followed_share": wilson_interval(round(followed.sum()), advised) if advised else None,
         "gain_followed": _interval(paid),
         "gain_ignored": _interval(unpaid),
         "difference": _interval(None if paid is None or unpaid is None else paid - unpaid),
@@ -64,10 +65,6 @@ def _samples(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[
     ratio = above.sum() / below.sum()
     samples: NDArray[np.float64] = ratio + (above - ratio * below) / below.mean()
     return samples
-
-
-def _share(followed: int, advised: int) -> Interval | None:
-    return wilson_interval(followed, advised) if advised else None
 
 
 def _interval(samples: NDArray[np.float64] | None) -> Interval | None:

@@ -26,7 +26,7 @@ from functools import cache
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
 from ludus.core.errors import ConfigError, FormatError, GuideError, NoAdviceError
 from ludus.core.text import plain_text
@@ -200,7 +200,7 @@ class OpenAIGuide:
         except (FormatError, ValidationError) as error:
             raise NoAdviceError("answer", self._fault("no chat completion", error)) from None
         try:
-            said = _Said.model_validate(decode_document(completion.choices[0].message.content.encode(), _LIMITS))
+            said = _Said.model_validate(decode_document(completion.content.encode(), _LIMITS))
             advice = Advice(said.weights, self._clean(said.hint), said.confidence)
             check_advice(advice, [kind.name for kind in scene.kinds])
         except (FormatError, ValidationError, GuideError, UnicodeEncodeError) as error:
@@ -240,19 +240,11 @@ def prompt(scene: Scene) -> str:
     )
 
 
-class _Message(BaseModel):
-    content: str
-
-
-class _Choice(BaseModel):
-    message: _Message
-
-
 class _Completion(BaseModel):
     """What is used of a chat completion."""
 
     model_config = ConfigDict(strict=True)
-    choices: Annotated[list[_Choice], Field(min_length=1)]
+    content: Annotated[str, Field(validation_alias=AliasPath("choices", 0, "message", "content"))]
 
 
 class _Said(BaseModel):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from ludus.rewards.step_info import StepInfo
-from ludus.rewards.terms import reward_term
+from ludus.rewards.terms import event_term, reward_term
 
 MOST_PEOPLE = 100.0  # that come or leave in a decision and count
 MOST_POINTS = 10.0  # of happiness or traffic
@@ -21,22 +21,31 @@ MOST_RUINED = 1_000.0  # people
 VILLAGE = 100.0  # people; offset of the logarithm
 
 
-@reward_term("city")
-def growth(info: StepInfo) -> Tensor:
-    """People who came."""
-    return info.events["population_gain"].clamp(max=MOST_PEOPLE)
-
-
-@reward_term("city")
-def decline(info: StepInfo) -> Tensor:
-    """People who left."""
-    return info.events["population_loss"].clamp(max=MOST_PEOPLE)
-
-
-@reward_term("city")
-def peak(info: StepInfo) -> Tensor:
-    """People by which the city is larger than it ever was: what was lost is not rewarded when it comes back."""
-    return info.events["peak_gain"].clamp(max=MOST_PEOPLE)
+event_term("city", "growth", "population_gain", "People who came.", MOST_PEOPLE)
+event_term("city", "decline", "population_loss", "People who left.", MOST_PEOPLE)
+event_term(
+    "city",
+    "peak",
+    "peak_gain",
+    "People by which the city is larger than it ever was: what was lost is not rewarded when it comes back.",
+    MOST_PEOPLE,
+)
+event_term("city", "bankruptcy", "bankrupt", "1 when the city goes bankrupt.")
+event_term("city", "traffic", "traffic_change", "Points by which traffic became heavier.", MOST_POINTS)
+event_term("city", "milestone", "milestone", "Milestones of population that are reached for the first time.")
+event_term("city", "placement", "placed", "1 for something that was placed, by the fall of the funds.")
+event_term("city", "refusal", "refused", "1 for something that should have been placed and was not.")
+event_term("city", "idle_city", "idle_city", "1 in every decision after the first fifty while the city is empty.")
+event_term(
+    "city", "discovery", "discovered", "Elements of the interface that were seen for the first time.", MOST_FOUND
+)
+event_term("city", "change", "changed", "1 for an exploring action that changed the picture.")
+event_term(
+    "city",
+    "error",
+    "trouble",
+    "Things that went wrong with the game: a lost window, a frozen screen, an unexpected dialog.",
+)
 
 
 @reward_term("city")
@@ -71,63 +80,9 @@ def debt(info: StepInfo) -> Tensor:
 
 
 @reward_term("city")
-def bankruptcy(info: StepInfo) -> Tensor:
-    """1 when the city goes bankrupt."""
-    return info.events["bankrupt"]
-
-
-@reward_term("city")
 def ruin(info: StepInfo) -> Tensor:
     """People of a city that goes bankrupt: what was won on credit is lost again."""
     return info.events["bankrupt"] * info.state_metrics["population"].clamp(0.0, MOST_RUINED)
-
-
-@reward_term("city")
-def traffic(info: StepInfo) -> Tensor:
-    """Points by which traffic became heavier."""
-    return info.events["traffic_change"].clamp(-MOST_POINTS, MOST_POINTS)
-
-
-@reward_term("city")
-def milestone(info: StepInfo) -> Tensor:
-    """Milestones of population that are reached for the first time."""
-    return info.events["milestone"]
-
-
-@reward_term("city")
-def placement(info: StepInfo) -> Tensor:
-    """1 for something that was placed, by the fall of the funds."""
-    return info.events["placed"]
-
-
-@reward_term("city")
-def refusal(info: StepInfo) -> Tensor:
-    """1 for something that should have been placed and was not."""
-    return info.events["refused"]
-
-
-@reward_term("city")
-def idle_city(info: StepInfo) -> Tensor:
-    """1 in every decision after the first fifty while the city is empty."""
-    return info.events["idle_city"]
-
-
-@reward_term("city")
-def discovery(info: StepInfo) -> Tensor:
-    """Elements of the interface that were seen for the first time."""
-    return info.events["discovered"].clamp(max=MOST_FOUND)
-
-
-@reward_term("city")
-def change(info: StepInfo) -> Tensor:
-    """1 for an exploring action that changed the picture."""
-    return info.events["changed"]
-
-
-@reward_term("city")
-def error(info: StepInfo) -> Tensor:
-    """Things that went wrong with the game: a lost window, a frozen screen, an unexpected dialog."""
-    return info.events["trouble"]
 
 
 SETS: Mapping[str, Mapping[str, float]] = {

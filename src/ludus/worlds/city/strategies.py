@@ -24,7 +24,6 @@ Mask: TypeAlias = NDArray[np.bool_]
 _STREET_ROWS = 5  # from one street to the next: plots of two rows on both sides of each
 _PLOT = 2
 _RESERVE = 800  # $ that a thrifty mayor keeps
-_ZONES = (Tool.RESIDENTIAL, Tool.COMMERCIAL, Tool.INDUSTRIAL)
 # A service, the flag that it gives, and the population from which a town wants it.
 _SERVICES = (
     (Tool.TOWER, Flag.WATER, 60),
@@ -68,22 +67,20 @@ class TownPlan:
         """A plant, if there is none or less than a share of the power is spare."""
         supply, need = self._number("power_supply"), self._number("power_need")
         built = int((self._kind == Kind.COAL).sum() + (self._kind == Kind.WIND).sum())
-        if built and need <= supply * (1.0 - spare):
+        if built and (need <= supply * (1.0 - spare) or self._number("population") == 0):
             return None
         tool = Tool.COAL if self._number("funds") >= BUILDINGS[Tool.COAL].cost else Tool.WIND
-        if built and self._number("population") == 0:
-            return None
         return self._near_middle(tool)
 
     def most_wanted(self, *, apart: bool) -> Order | None:
         """The zone that is wanted most, or the road that it needs first; `apart` keeps industry to the east."""
         wanted = [float(self._city[name][self._game]) for name in DEMANDS]
-        orders = (self._zone(_ZONES[index], apart=apart) for index in np.argsort(wanted)[::-1].tolist())
+        orders = (self._zone(ZONES[index], apart=apart) for index in np.argsort(wanted)[::-1].tolist())
         return next((order for order in orders if order is not None), None)
 
     def thrifty_zone(self) -> Order | None:
         """The zone that is wanted most, if it is wanted, leaves a reserve, and lots do not stand empty."""
-        wanted = {zone: float(self._city[name][self._game]) for zone, name in zip(_ZONES, DEMANDS, strict=True)}
+        wanted = {zone: float(self._city[name][self._game]) for zone, name in zip(ZONES, DEMANDS, strict=True)}
         if self._number("funds") < _RESERVE:
             return None
         for zone in sorted(wanted, key=lambda zone: -wanted[zone]):
@@ -213,11 +210,8 @@ class TownPlan:
 
     def _within(self, mask: Mask, reach: int) -> Mask:
         """Cells that have one of a mask within a square around them."""
-        padded = np.pad(mask, reach)
-        near = np.zeros_like(mask)
-        for dy in range(2 * reach + 1):
-            for dx in range(2 * reach + 1):
-                near |= padded[dy : dy + self._rows, dx : dx + self._columns]
+        square = (2 * reach + 1, 2 * reach + 1)
+        near: Mask = np.max(np.lib.stride_tricks.sliding_window_view(np.pad(mask, reach), square), axis=(2, 3))
         return near
 
 

@@ -242,15 +242,13 @@ class Tracker:
 
     def read(self, sight: Sight, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the value of a field and whether it is readable now, `(games,)` each; zeros for an unknown field."""
-        column = self._column.get(name)
-        if column is None:
-            return self._nothing, np.zeros(len(self._nothing), np.bool_)
-        return sight.values[:, column], sight.readable[:, column]
+        if name not in self._column:
+            return self._nothing, self._nothing > 0.0
+        return sight.values[:, self._column[name]], sight.readable[:, self._column[name]]
 
     def held(self, name: str) -> Held:
         """Return what is known of a field; nothing if there is none of that name."""
-        column = self._column.get(name)
-        known = np.zeros(len(self._nothing), np.bool_) if column is None else self._known[:, column]
+        known = self._known[:, self._column[name]] if name in self._column else self._nothing > 0.0
         return Held(self._values(name), known)
 
     def _turn(self, sight: Sight) -> Turn:
@@ -274,7 +272,6 @@ class Tracker:
         population = self._values("population")
         peak = np.maximum(self._peak, population)
         passed = np.maximum(_passed(peak), self._milestones)
-        knows_people = self._known[:, self._column["population"]] if "population" in self._column else self._nothing > 0
         given = {
             "population_gain": np.maximum(changes["population"], 0.0),
             "population_loss": np.maximum(-changes["population"], 0.0),
@@ -285,7 +282,7 @@ class Tracker:
             "refused": sight.placed == REFUSED,
             **{name: getattr(sight, name) for name in ("discovered", "changed", "trouble", "recovered", "bankrupt")},
             "unreadable": 1.0 - sight.readable.mean(axis=1),
-            "idle_city": (self.step > IDLE_AFTER) & knows_people & (population <= 0.0),
+            "idle_city": (self.step > IDLE_AFTER) & self.held("population").is_known & (population <= 0.0),
         }
         self._peak, self._milestones = peak, passed
         for number, name in enumerate(self._own):

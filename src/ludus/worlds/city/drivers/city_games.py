@@ -203,9 +203,7 @@ class CityGames:
             interface.scroll(*self._pixel(gesture.at), gesture.notches)
 
     def _pixel(self, point: Point) -> tuple[int, int]:
-        """The pixel of a place; places beyond the edge are moved onto it, so that nothing else is clicked."""
-        width, height = self.display.width, self.display.height
-        return min(max(int(point.x * width), 0), width - 1), min(max(int(point.y * height), 0), height - 1)
+        return point.pixel(self.display.width, self.display.height)
 
     def _checked(self, game: int) -> int:
         if not 0 <= game < self.num_envs:

@@ -21,6 +21,10 @@ class Point:
     x: float
     y: float
 
+    def pixel(self, width: int, height: int) -> tuple[int, int]:
+        """Return its pixel in a picture of this size; places beyond the edge are moved onto it."""
+        return min(max(int(self.x * width), 0), width - 1), min(max(int(self.y * height), 0), height - 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -35,6 +39,10 @@ class Region:
     def middle(self) -> Point:
         """The point in the middle of it."""
         return Point((self.left + self.right) / 2.0, (self.top + self.bottom) / 2.0)
+
+    def holds(self, point: Point) -> bool:
+        """Whether a place lies in it."""
+        return self.left <= point.x <= self.right and self.top <= point.y <= self.bottom
 
     def pixels(self, width: int, height: int) -> tuple[int, int, int, int]:
         """Return left, top, right and bottom in pixels of a picture of this size, at least one pixel each way."""

@@ -82,9 +82,9 @@ class GestureExecutor:
         """Whether another window of the game covers its picture: a dialog or an open menu."""
         return any(window.id != self.window.id for window in self._session.shown())
 
-    @property
-    def _has_dialog(self) -> bool:
-        return any(window.id != self.window.id and not window.popup for window in self._session.shown())
+    def dialogs(self) -> list[Window]:
+        """Return the game's other windows, without open menus."""
+        return [window for window in self._session.shown() if window.id != self.window.id and not window.popup]
 
     @property
     def is_paused(self) -> bool:
@@ -133,14 +133,14 @@ class GestureExecutor:
     def _run_ticks(self, clock: Ticks, seconds: float) -> None:
         """Let the game run until it pauses itself; it does not run while a dialog is open."""
         give_up = time.monotonic() + (
-            seconds if self._has_dialog else self._profile.settle.timeout_s + _SLOWEST * seconds
+            seconds if self.dialogs() else self._profile.settle.timeout_s + _SLOWEST * seconds
         )
         for step in operations(clock.run):
             self._do_one(step, ticks=max(1, round(seconds / clock.tick_s)))
         while self.prompt is not None and self.prompt.ask(clock.ended.ask).strip() != clock.ended.answer:
             if time.monotonic() < give_up:
                 time.sleep(self._profile.settle.poll_s)
-            elif self._has_dialog:
+            elif self.dialogs():
                 for step in operations(clock.run):
                     self._do_one(step)
                 return
@@ -225,6 +225,5 @@ class GestureExecutor:
         return left + self.window.left, top + self.window.top, right + self.window.left, bottom + self.window.top
 
     def _pixel(self, point: Point) -> tuple[int, int]:
-        x = min(max(int(point.x * self.window.width), 0), self.window.width - 1)
-        y = min(max(int(point.y * self.window.height), 0), self.window.height - 1)
+        x, y = point.pixel(self.window.width, self.window.height)
         return self.window.left + x, self.window.top + y

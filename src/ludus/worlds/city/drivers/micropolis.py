@@ -27,33 +27,17 @@ class MicropolisTruth:
     def __init__(self, prompt: Callable[[], GamePrompt]) -> None:
         self._prompt = prompt
 
-    def funds(self) -> int:
-        """Return the money."""
-        return int(self.ask("sim Funds"))
+    def number(self, name: str) -> int:
+        """Return a number of the game by its own name: `Funds` in dollars, `Year`, or `TaxRate` in percent."""
+        return int(self.ask(f"sim {name}"))
 
-    def set_funds(self, amount: int) -> None:
-        """Set the money."""
-        self.ask(f"sim Funds {amount:d}")
-
-    def year(self) -> int:
-        """Return the year."""
-        return int(self.ask("sim Year"))
+    def set_number(self, name: str, value: int) -> None:
+        """Set a number of the game; see `number`."""
+        self.ask(f"sim {name} {value:d}")
 
     def month(self) -> int:
         """Return the month, from 1; it is only known as the date that the game last wrote."""
         return MONTHS.index(self.ask("set CurrentDate").split()[0]) + 1
-
-    def set_year(self, year: int) -> None:
-        """Set the year."""
-        self.ask(f"sim Year {year:d}")
-
-    def tax_rate(self) -> int:
-        """Return the tax rate in percent."""
-        return int(self.ask("sim TaxRate"))
-
-    def set_tax_rate(self, percent: int) -> None:
-        """Set the tax rate."""
-        self.ask(f"sim TaxRate {percent:d}")
 
     def evaluation(self) -> dict[str, str]:
         """Return what the evaluation says, such as `1,234` for `population`, also while it has not been drawn."""
@@ -91,9 +75,9 @@ def teach_letters(driver: X11Driver, perception: ProfileReader) -> int:
     labels: list[Label] = []
     for month in range(len(MONTHS)):
         number = int(str(_DIGITS)[month % 10 :] + str(_DIGITS)[: month % 10])  # each digit is each place's in turn
-        truth.set_funds(max(number % 10 ** (month % 7 + 1), 1))  # without money the budget would be asked for
-        truth.set_year(1900 + number % 200)
-        truth.set_tax_rate(number % 21)
+        truth.set_number("Funds", max(number % 10 ** (month % 7 + 1), 1))  # without money the budget would be asked for
+        truth.set_number("Year", 1900 + number % 200)
+        truth.set_number("TaxRate", number % 21)
         truth.set_evaluation(made_up_evaluation(number, month))
         driver.act([Wait(MONTH_S)])
         frame = driver.capture()
@@ -127,9 +111,9 @@ def made_up_evaluation(number: int, kind: int) -> dict[str, str]:
 def shown_texts(truth: MicropolisTruth, fields: Mapping[str, Field]) -> dict[str, str]:
     """Return what the lines of these fields say, with the words before their values."""
     words = {
-        "date": f"{MONTHS[truth.month() - 1]} {truth.year()}",
-        "funds": f"${truth.funds():,}",
-        "tax": f"{truth.tax_rate()}%",
+        "date": f"{MONTHS[truth.month() - 1]} {truth.number('Year')}",
+        "funds": f"${truth.number('Funds'):,}",
+        "tax": f"{truth.number('TaxRate')}%",
         **truth.evaluation(),
     }
     return {name: f"{fields[name].prefix} {text}" for name, text in words.items() if name in fields}

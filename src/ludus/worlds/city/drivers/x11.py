@@ -236,19 +236,16 @@ class X11Driver:
 
     def _lost(self) -> Trouble | None:
         """Return an unrecoverable failure, if any."""
-        try:
-            return self._look_for_loss()
-        except GameLostError as error:
-            return Trouble("screen", str(error))
-
-    def _look_for_loss(self) -> Trouble | None:
         if self._session is None or not self._session.screen.is_alive:
             return Trouble("screen", "the virtual screen is gone")
         if self._executor is None or not self._session.is_running:
             return Trouble("process", f"the process of {self.profile.title} is gone")
         if self._executor.frozen or (self.profile.pause.steps and self._session.is_stopped):
             return Trouble("frozen", "the screen does not change any more")
-        shown = self._session.shown()
+        try:
+            shown = self._session.shown()
+        except GameLostError as error:
+            return Trouble("screen", str(error))
         for window in shown:
             name = self._dialog_name(window)
             if name is not None and self.profile.dialogs[name].ends_game:
@@ -271,11 +268,7 @@ class X11Driver:
         return fits and self.profile.window.title.fullmatch(window.title) is not None
 
     def _dialogs(self) -> list[Window]:
-        """Return the game's other windows, without open menus."""
-        if self._executor is None:
-            return []
-        main = self._executor.window.id
-        return [window for window in self._running_session().shown() if window.id != main and not window.popup]
+        return [] if self._executor is None else self._executor.dialogs()
 
     def _dialog_name(self, window: Window) -> str | None:
         fitting = (name for name, dialog in self.profile.dialogs.items() if dialog.window.fullmatch(window.title))

@@ -95,8 +95,7 @@ def _along(first: tuple[int, int], last: tuple[int, int]) -> Iterator[tuple[int,
         yield column, first[1]
     step = 1 if last[1] >= first[1] else -1
     for row in range(first[1] + step, last[1] + step, step):
-        if first[1] != last[1]:
-            yield last[0], row
+        yield last[0], row
 
 
 def _over(first: tuple[int, int], last: tuple[int, int]) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ class Figures:
     """Reads one city of a simulation."""
 
     def __init__(self, simulation: CitySimulation, game: int, form: Format) -> None:
-        self._city, self._game, self._form = simulation.city, game, form
+        self._city, self._game, self.form = simulation.city, game, form
 
     def number(self, name: str) -> int:
         """Return a field of `structs.City` as an integer, rounded half up."""
@@ -39,7 +39,7 @@ class Figures:
 
     def said(self) -> dict[str, Value]:
         """Return the value that the text of every field shows; abbreviated texts are less exact."""
-        form, values = self._form, self.values()
+        form, values = self.form, self.values()
         for name in ("funds", "balance", "population"):
             values[name] = float(form.said(int(self._city[name][self._game])))
         values["date"] = form.said_date(self.date())
@@ -47,7 +47,7 @@ class Figures:
 
     def texts(self) -> dict[str, str]:
         """Return the text of every field of the HUD."""
-        city, game, form = self._city, self._game, self._form
+        city, game, form = self._city, self._game, self.form
         return {
             "date": form.day(date_of(int(city["day"][game]))),
             "funds": form.money(int(city["funds"][game])),

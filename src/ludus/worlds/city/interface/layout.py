@@ -1,6 +1,5 @@
 """The static layout for a theme, a picture size and a map size."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ludus.core.errors import ConfigError
@@ -235,6 +234,8 @@ def make_layout(theme: Theme, size: tuple[int, int], map_size: tuple[int, int], 
     view = _make_view(sheet.rest, map_size, face.height)
     menus = _place_menus(menu_bar, face)
     tax_buttons = _tax_buttons(fields["tax"])
+    shown = [Element(f"field.{name}", "field", place.box) for name, place in fields.items()]
+    shown += [Element("field.demand", "bar", demand), Element("map", "map", view.box)]
     return Layout(
         *size,
         menu_bar=menu_bar,
@@ -248,16 +249,8 @@ def make_layout(theme: Theme, size: tuple[int, int], map_size: tuple[int, int], 
         message=Box(line.left, line.top, line.width - label_width, strip),
         tool_label=Box(line.right - label_width, line.top, label_width, strip),
         view=view,
-        elements=_all_elements(fields, demand, view, (*menus, *tools, *tax_buttons)),
+        elements=(*shown, *view.scrolls, *menus, *tools, *tax_buttons),
     )
-
-
-def _all_elements(
-    fields: dict[str, FieldPlace], demand: Box, view: View, buttons: Sequence[Element]
-) -> tuple[Element, ...]:
-    shown = [Element(f"field.{name}", "field", place.box) for name, place in fields.items()]
-    shown += [Element("field.demand", "bar", demand), Element("map", "map", view.box)]
-    return (*shown, *view.scrolls, *buttons)
 
 
 def _most_cost(tool: Tool) -> int:

@@ -11,12 +11,11 @@ from ludus.worlds.city.interface.layout import Layout
 from ludus.worlds.city.interface.menus import MENUS, SPEED_PERCENT, Command, Dialog, Overlay, Speed, Window, all_entries
 from ludus.worlds.city.interface.panes import (
     NOTICES,
-    Dialogs,
     Hint,
     MenuList,
     Pane,
+    PaneWriter,
     PlacedPane,
-    Windows,
     hint_at,
     place_lists,
     place_pane,
@@ -46,8 +45,7 @@ class Interface:
         self._notice, self._over = simulation.city["notice"], simulation.city["over"]
         self._commands = CommandHandler(simulation, editor, game, layout)
         self._tools_on_map = MapTools(simulation, editor, game, layout)
-        self._dialogs = Dialogs(simulation, game, theme.format)
-        self._windows = Windows(simulation, editor, game, theme.format)
+        self._writer = PaneWriter(simulation, editor, self.figures, game)
         self._day = simulation.city["day"]
         self._placed: PlacedPane | None = None
         self._stamp = (-1, -1)
@@ -226,8 +224,8 @@ class Interface:
         state = self.state
         if state.dialogs:
             dialog, amount, cell = state.dialogs[0]
-            return self._dialogs.pane(Dialog(dialog), amount, cell)
-        return self._windows.pane(Window(state.window), state.window_cell)
+            return self._writer.dialog(Dialog(dialog), amount, cell)
+        return self._writer.window(Window(state.window), state.window_cell)
 
     def _pane_holds(self, x: int, y: int) -> bool:
         pane = self.pane()

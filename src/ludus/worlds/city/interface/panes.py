@@ -12,7 +12,7 @@ from ludus.worlds.city.interface.figures import Figures
 from ludus.worlds.city.interface.layout import Layout
 from ludus.worlds.city.interface.menus import MENUS, Dialog, Entry, Window
 from ludus.worlds.city.interface.state import InterfaceState, tool_name
-from ludus.worlds.city.interface.theme import Format, TextMeasure, Theme, whole
+from ludus.worlds.city.interface.theme import TextMeasure, Theme, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +102,21 @@ NOTICES = {Notice[name]: Dialog[name] for name in _NOTICES}
 _DIALOG_TITLES = {Dialog.DEBT: "Warning", Dialog.YEAR: "Yearly report", Dialog.ABANDON: "New city"}
 
 
-class Dialogs:
-    """Writes the dialogs of one city."""
+_NEEDS = ((Flag.ROAD, "road"), (Flag.POWER, "power"), (Flag.WATER, "water"))
+_COUNTS = {"Inhabitants": "population", "Jobs in shops": "commercial", "Jobs in industry": "industrial"}
+_COUNTS |= {"Filled jobs": "filled"}
+_SHARES = {"Happiness": "happiness", "Traffic": "traffic", "Pollution": "pollution", "Land value": "value"}
+_LEGEND = (Kind.RESIDENTIAL, Kind.COMMERCIAL, Kind.INDUSTRIAL, Kind.ROAD, Kind.PARK)
 
-    def __init__(self, simulation: CitySimulation, game: int, form: Format) -> None:
-        self._simulation, self._game, self._form = simulation, game, form
-        self._figures = Figures(simulation, game, form)
 
-    def pane(self, dialog: Dialog, amount: int, cell: int) -> Pane:
+class PaneWriter:
+    """Writes the dialogs and windows of one city."""
+
+    def __init__(self, simulation: CitySimulation, editor: CityEditor, figures: Figures, game: int) -> None:
+        self._simulation, self._editor, self._figures, self._game = simulation, editor, figures, game
+        self._form = figures.form
+
+    def dialog(self, dialog: Dialog, amount: int, cell: int) -> Pane:
         """Return what a dialog says; `amount` and `cell` come from what happened."""
         lines = self._lines(dialog, amount, cell)
         rows = self._year_rows() if dialog == Dialog.YEAR else tuple(Row(line) for line in lines)
@@ -152,22 +159,7 @@ class Dialogs:
             Row("Funds", form.money(number("funds"))),
         )
 
-
-_NEEDS = ((Flag.ROAD, "road"), (Flag.POWER, "power"), (Flag.WATER, "water"))
-_COUNTS = {"Inhabitants": "population", "Jobs in shops": "commercial", "Jobs in industry": "industrial"}
-_COUNTS |= {"Filled jobs": "filled"}
-_SHARES = {"Happiness": "happiness", "Traffic": "traffic", "Pollution": "pollution", "Land value": "value"}
-_LEGEND = (Kind.RESIDENTIAL, Kind.COMMERCIAL, Kind.INDUSTRIAL, Kind.ROAD, Kind.PARK)
-
-
-class Windows:
-    """Writes the windows of one city."""
-
-    def __init__(self, simulation: CitySimulation, editor: CityEditor, game: int, form: Format) -> None:
-        self._simulation, self._editor, self._game, self._form = simulation, editor, game, form
-        self._figures = Figures(simulation, game, form)
-
-    def pane(self, window: Window, cell: int) -> Pane:
+    def window(self, window: Window, cell: int) -> Pane:
         """Return what a window says; `cell` is what a query asks about."""
         writers = {
             Window.BUDGET: self._budget,

@@ -109,10 +109,7 @@ def draw_hill(board: Board, colors: MapColors, variant: int) -> None:
     board.shape(((7, 15), (11.5, 7), (11.5, 15)), mixed(colors.hill, colors.hill_light, 0.6))
 
 
-def draw_terrain(board: Board, colors: MapColors, terrain: Terrain, detail: int) -> None:
-    """Draw empty land."""
-    draw = {Terrain.WATER: draw_water, Terrain.TREES: draw_trees, Terrain.HILL: draw_hill}.get(terrain, draw_land)
-    draw(board, colors, detail)
+TERRAINS = dict(zip(Terrain, (draw_land, draw_water, draw_trees, draw_hill), strict=True))
 
 
 def draw_road(board: Board, colors: MapColors, sides: int, *, bridge: bool) -> None:
@@ -175,11 +172,6 @@ _BLUE: Color = (48, 92, 190)
 _RED: Color = (206, 48, 40)
 _WHITE: Color = (244, 244, 244)
 _GOLD: Color = (246, 206, 70)
-
-
-def draw_building(board: Board, colors: MapColors, kind: Kind) -> None:
-    """Draw a building that is not a zone."""
-    _BUILDINGS[kind](board, colors)
 
 
 def draw_missing_power(board: Board) -> None:
@@ -285,7 +277,8 @@ def _park(board: Board, colors: MapColors) -> None:
     board.disc(5.4, 11.2, 1, _WHITE)
 
 
-_BUILDINGS: dict[Kind, Callable[[Board, MapColors], None]] = {
+# Buildings that are not zones.
+BUILDINGS: dict[Kind, Callable[[Board, MapColors], None]] = {
     Kind[draw.__name__[1:].upper()]: draw
     for draw in (_coal, _wind, _pump, _tower, _police, _fire, _clinic, _school, _park)
 }

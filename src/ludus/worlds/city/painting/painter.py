@@ -21,7 +21,6 @@ from ludus.worlds.city.painting.hud import Covers, Hud
 from ludus.worlds.city.painting.sprites import LEVELS, Sprites, sprites_of
 from ludus.worlds.city.painting.typefaces import Typeface
 
-_STEPS = 8
 _FLAGS = {Overlay[flag.name]: flag for flag in Flag if flag not in (Flag.ROAD, Flag.PARK)}  # they have no overlay
 
 
@@ -37,7 +36,7 @@ def overlay_levels(simulation: CitySimulation, game: int, overlay: Overlay) -> N
         share = cells.air[game] / 100.0
     else:
         share = cells.value[game] / 100.0
-    levels: NDArray[np.int32] = np.clip(share * _STEPS, 0, _STEPS - 1).astype(np.int32)
+    levels: NDArray[np.int32] = np.clip(share * LEVELS, 0, LEVELS - 1).astype(np.int32)
     return levels
 
 
@@ -132,17 +131,13 @@ class Painter:
         """Draw the cells that look different from before, and return whether there were any."""
         interface, view = self._interface, self._assets.layout.view
         state, columns = interface.state, self._map_size[0]
-        codes = self._simulation.sprite_codes[interface.game]
-        if (view.columns, view.rows) != self._map_size:
-            codes = codes.reshape(-1, columns)[
-                state.row : state.row + view.rows, state.column : state.column + view.columns
-            ].ravel()
-        keys = codes
+        keys = self._simulation.sprite_codes[interface.game]
         if state.overlay != Overlay.NONE:
-            levels = overlay_levels(self._simulation, interface.game, Overlay(state.overlay)).reshape(-1, columns)[
-                state.row : state.row + view.rows, state.column : state.column + view.columns
-            ]
-            keys = codes * LEVELS + levels.ravel() + _TINTED
+            levels = overlay_levels(self._simulation, interface.game, Overlay(state.overlay))
+            keys = keys * LEVELS + levels + _TINTED
+        if (view.columns, view.rows) != self._map_size:
+            in_view = (slice(state.row, state.row + view.rows), slice(state.column, state.column + view.columns))
+            keys = keys.reshape(-1, columns)[in_view].ravel()
         changed = np.flatnonzero(keys != self._drawn).tolist()
         if not changed:
             return False

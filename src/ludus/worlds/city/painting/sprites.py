@@ -51,7 +51,7 @@ class Sprites:
         if kind == Kind.EMPTY:
             terrain = Terrain(detail // 16)
             board = Board(self._tile, colors.water if terrain == Terrain.WATER else colors.grass)
-            art.draw_terrain(board, colors, terrain, detail % 16)
+            art.TERRAINS[terrain](board, colors, detail % 16)
         elif kind in (Kind.ROAD, Kind.LINE):
             over_water, sides = divmod(detail, rules.SPRITE_WATER)
             board = Board(self._tile, colors.water if over_water else self._ground(on_hill))
@@ -67,7 +67,7 @@ class Sprites:
                 size, rest = divmod(detail, rules.SPRITE_SIZE)
                 art.draw_zone(board, colors, kind, size, rest // rules.SPRITE_VARIANT)
             else:
-                art.draw_building(board, colors, kind)
+                art.BUILDINGS[kind](board, colors)
             if detail & rules.SPRITE_DARK:
                 art.draw_missing_power(board)
         return board.finish()

@@ -2,14 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import astuple, dataclass
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import PlainSerializer
 
 from ludus.worlds.city.drivers.driver import Frame, Point, Region
 from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.profile_schema import Position
 
 PixelBox: TypeAlias = tuple[int, int, int, int]  # left, top, width, height
 
@@ -49,11 +51,11 @@ class Outlines:
         ink &= 1 - self._lines(ink)
         _, marks = self._components(ink)
         self.words = _words(_pieces(marks, frame.shape[1] // 2))
-        inside = _within(grounds, _INSIDE_SIDES)
+        inside = grounds[_fit(grounds, _INSIDE_SIDES)]
         inside = inside[inside[:, 4] >= _INSIDE_FILL * inside[:, 2] * inside[:, 3]]
         _, icons = self._components(self._strange(frame, labels, grounds))
-        self.buttons = [*_boxes(inside), *_boxes(_within(marks, _BUTTON_SIDES)), *_boxes(_within(icons, _BUTTON_SIDES))]
-        self.buttons += self._framed(frame)
+        outside = [boxes[_fit(boxes, _BUTTON_SIDES)] for boxes in (marks, icons)]
+        self.buttons = [*_boxes(np.concatenate((inside, *outside))), *self._framed(frame)]
 
     def _contrast(self, frame: Frame) -> NDArray[np.uint8]:
         """Return how much every pixel and its eight neighbours differ in any colour, `(height, width)`."""
@@ -111,10 +113,6 @@ def _fit(boxes: NDArray[np.int32], sides: tuple[int, int]) -> NDArray[np.bool_]:
     return fitting
 
 
-def _within(boxes: NDArray[np.int32], sides: tuple[int, int]) -> NDArray[np.int32]:
-    return boxes[_fit(boxes, sides)]
-
-
 def _boxes(boxes: NDArray[np.int32]) -> Iterator[PixelBox]:
     for left, top, width, height, *_ in boxes.tolist():
         yield left, top, width, height
@@ -168,6 +166,7 @@ def _around(first: PixelBox, second: PixelBox) -> PixelBox:
 ElementKind: TypeAlias = Literal["text", "button"]
 SAME_PIXELS = 20.0  # elements whose middles are nearer are the same
 _WORD_CONFIDENCE, _BUTTON_CONFIDENCE = 0.6, 0.5
+_CORNERS = Position(tuple[float, float, float, float], lambda corners: Region(*corners))  # as a list in a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,7 @@ class UiElement:
 
     name: str  # what is written on it, or else a name made of its looks
     kind: ElementKind  # what it looks like
-    region: Region  # where it is
+    region: Annotated[Region, _CORNERS, PlainSerializer(astuple)]  # where it is
     confidence: float  # from 0 to 1
     step: int = 0  # when it was seen last
 

@@ -231,11 +231,6 @@ class Field:
 
 def _without(text: str, prefix: str) -> str | None:
     """Return a text without its first letters, spaces between them not counted; None if it begins otherwise."""
-    place = 0
-    for letter in prefix:
-        while place < len(text) and text[place] == " ":
-            place += 1
-        if place >= len(text) or text[place] not in _ALIKE.get(letter, letter):
-            return None
-        place += 1
-    return text[place:].strip()
+    letters = (f"[{_ALIKE[letter]}]" if letter in _ALIKE else re.escape(letter) for letter in prefix)
+    begin = re.match(" *".join(letters), text)
+    return text[begin.end() :].strip() if begin else None

@@ -157,24 +157,16 @@ def end_month(
     happen(grid, game, city, rules)
 
 
-LEVEL_1 = wp.constant(const.LEVELS[0])
-LEVEL_2 = wp.constant(const.LEVELS[1])
-LEVEL_3 = wp.constant(const.LEVELS[2])
-LEVEL_4 = wp.constant(const.LEVELS[3])
+LEVELS = wp.constant(wp.vec4i(*const.LEVELS))
 
 
 @wp.func
 def size_of(amount: wp.int32) -> wp.int32:
     """Size of a zone's building, from 0 to 4."""
     size = int(0)
-    if amount >= LEVEL_1:
-        size = 1
-    if amount >= LEVEL_2:
-        size = 2
-    if amount >= LEVEL_3:
-        size = 3
-    if amount >= LEVEL_4:
-        size = 4
+    for level in range(4):
+        if amount >= LEVELS[level]:
+            size += 1
     return size
 
 
