@@ -48,6 +48,8 @@ class Screen:
         give_up = time.monotonic() + timeout_s
         while title not in self.type("getwindowfocus", "getwindowname"):
             assert time.monotonic() < give_up, f"no window {title!r} after {timeout_s} s"
+            # The screen has no window manager, and a window asks for the focus once, in vain if it is not visible yet.
+            self.type("search", "--onlyvisible", "--name", title, "windowfocus")
             time.sleep(0.2)
 
     def wait_for_pictures(self, count: int, timeout_s: float) -> list[NDArray[np.uint8]]:
