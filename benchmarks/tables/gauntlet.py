@@ -10,8 +10,8 @@ from benchmarks.tables.strategy import spread
 _SHOWN = 8  # members of a long table
 _KINDS = {
     "blind": "sees the opponent alone",
-    "oracle": "is told who the opponent is",
-    "told": "is told who the opponent is, through FiLM",
+    "oracle": "is told the opponent's identity",
+    "told": "is told the opponent's identity through FiLM",
     "lstm": "remembers with an LSTM of 128",
 }
 

@@ -205,7 +205,7 @@ class SnapshotOpponents:
         frames = {
             name: tensor.flatten(0, 1).index_select(0, index)
             for name, tensor in observations.items()
-            if name in self._entries  # who plays is not for those who are told nothing
+            if name in self._entries  # without the identity, unless the agent knows it
         }
         if self._unknown is not None:
             frames[OPPONENT_IDENTITY] = self._unknown

@@ -133,7 +133,7 @@ class SteeredWalk:
         )
 
     def run(self, is_watched: Callable[[], bool], frames: int | None = None) -> None:
-        """Walk in real time until interrupted, or for so many steps; waits while nobody watches."""
+        """Walk in real time until interrupted or for the given number of steps; wait while no page is open."""
         due_s = time.perf_counter()
         rate_hz = self.env.spec.rate_hz
         while frames is None or self._progress.steps < frames:

@@ -24,7 +24,7 @@ _STEERED: Mapping[str, Any] = MappingProxyType(
 
 
 class SteeredEnv(MimicEnv):
-    """Walkers of Mimic on the host that do what they are told.
+    """Walkers of Mimic on the host that follow commands from outside.
 
     A heading is a turn of the world: physics on level ground does not know directions, so turning a walker by an angle
     to the right is for its policy the same as having strayed to the right, and it turns back to the left. `headings`

@@ -176,7 +176,7 @@ def _walk(
 ) -> torch.Tensor:
     """Let an agent play so many steps; return `(games,)` bool, walkers that have not fallen.
 
-    `on_step` is given the number of the step, its events, and the walkers whose first walk goes on.
+    `on_step` gets the index of the step, its events, and which walkers are still in their first walk.
     """
     agent.check_world(env.spec)
     player = AgentPlayer(env, one_seat(env, 0), agent.policy, deterministic=True)
