@@ -246,6 +246,18 @@ class LocalHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    @contextlib.contextmanager
+    def open_stream(self, most: int) -> Iterator[bool]:
+        """Begin to stream events to a page, counted while it is open; refuse it and yield False if `most` are open."""
+        with self.server.open_page(most) as is_welcome:
+            if is_welcome:
+                self.close_connection = True
+                self.start(HTTPStatus.OK, "text/event-stream", {"Connection": "close", "X-Accel-Buffering": "no"})
+                self.end_headers()
+            else:
+                self.refuse(HTTPStatus.SERVICE_UNAVAILABLE, f"{most} pages are open already")
+            yield is_welcome
+
     def refuse(self, status: HTTPStatus, text: str) -> None:
         """Answer with a line of text, and close the connection."""
         self.close_connection = True

@@ -103,13 +103,9 @@ class _Handler(LocalHandler):
 
     def _stream(self, query: Mapping[str, list[str]]) -> None:
         """Send what changes until the page is closed."""
-        with self.server.open_page(_MOST_PAGES) as is_welcome:
-            if not is_welcome:
-                self.refuse(HTTPStatus.SERVICE_UNAVAILABLE, f"{_MOST_PAGES} pages are open already")
+        with self.open_stream(_MOST_PAGES) as is_open:
+            if not is_open:
                 return
-            self.close_connection = True
-            self.start(HTTPStatus.OK, "text/event-stream", {"Connection": "close", "X-Accel-Buffering": "no"})
-            self.end_headers()
             stream = _Stream(self.server, query)
             silent_s = 0.0
             pause_s = 0.0

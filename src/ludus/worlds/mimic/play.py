@@ -89,13 +89,9 @@ class _Handler(LocalHandler):
     def _stream(self) -> None:
         """Send frames until the page is closed."""
         walk = self.server.walk
-        with self.server.open_page(_MOST_PAGES) as is_welcome:
-            if not is_welcome:
-                self.refuse(HTTPStatus.SERVICE_UNAVAILABLE, f"{_MOST_PAGES} pages are open already")
+        with self.open_stream(_MOST_PAGES) as is_open:
+            if not is_open:
                 return
-            self.close_connection = True
-            self.start(HTTPStatus.OK, "text/event-stream", {"Connection": "close", "X-Accel-Buffering": "no"})
-            self.end_headers()
             self.wfile.write(f"retry: 1000\n\nevent: hello\ndata: {json.dumps(walk.describe())}\n\n".encode())
             number = -1
             # A page sends nothing after its request: whatever can be read is the end of the connection.
