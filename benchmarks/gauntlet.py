@@ -40,6 +40,8 @@ import torch
 from torch import Tensor, nn
 
 import ludus
+from ludus.analysis.ablation import CONDITIONS, Shuffled
+from ludus.analysis.analysed_policy import AnalysedPolicy, Change
 from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec
 from ludus.policies.agent import TENSORS, find_checkpoint
 from ludus.policies.policy import NETWORK, Policy
@@ -130,18 +132,20 @@ class Told(nn.Module):
 
 # What agents of the ceiling are made of; all but the oracles see the opponent alone.
 ORACLES = ("oracle", "told")
+LSTM = {"kind": "lstm", "size": 128, "skip": True}
+ENCODER = {
+    "kind": "streaming", "layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 65,
+    "block": ["self", "opponent"], "condition": "film", "stop_gradient": True, "predict_actions": 1.0,
+}  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "blind": {},
     "oracle": {},
     "told": {"module": Told, "net_arch": {"pi": [], "vf": []}},
-    "lstm": {"recurrent": {"kind": "lstm", "size": 128, "skip": True}},
-    "encoder": {
-        "strategy": {
-            "kind": "streaming", "layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 65,
-            "block": ["self", "opponent"], "condition": "film", "stop_gradient": True, "predict_actions": 1.0,
-        },
-    },
-}  # fmt: skip
+    "lstm": {"recurrent": LSTM},
+    "encoder": {"strategy": ENCODER},
+    "full": {"strategy": ENCODER, "recurrent": LSTM},
+    "contrast": {"strategy": {**ENCODER, "contrast": 0.1, "contrast_gap": 8}, "recurrent": LSTM},
+}
 
 
 class Restriction(BaseCallback):
@@ -415,8 +419,8 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     )
     trained_s = round(time.monotonic() - started_s, 1)
     if job.step == "ceiling":
-        wins = win_rates(run.folder, members(work), options, best_of=options["best_of"])
-        return {"env_steps": run.env_steps, "training_seconds": trained_s, "wins": wins}
+        found = judged(run.folder, options, ablate="strategy" in policy)
+        return {"env_steps": run.env_steps, "training_seconds": trained_s, **found}
     (work / "agents").mkdir(exist_ok=True)
     names = {
         "base": f"base-{job.seed}",
@@ -439,6 +443,22 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     return numbers
 
 
+def judged(folder: Path, options: dict[str, Any], *, ablate: bool) -> dict[str, Any]:
+    """Return win rates against every member, by match of a set and, if asked for, without the own latent."""
+    agent, names, best_of = ludus.load_agent(folder, options["device"]), members(options["work"]), options["best_of"]
+    rows = evaluated(agent, names, options, best_of)
+    numbers = range(1, best_of + 1) if best_of > 1 else ()
+    found: dict[str, Any] = {
+        "wins": by_member(rows),
+        "by_match": [by_member(rows, f"win_rate_match_{number}") for number in numbers],
+    }
+    changes: tuple[Change, ...] = (torch.zeros_like, Shuffled()) if ablate else ()
+    for condition, change in zip(CONDITIONS[1:], changes, strict=False):
+        changed = AnalysedPolicy(agent.policy, "latent", change)
+        found[condition] = by_member(evaluated(changed, names, options, best_of))
+    return found
+
+
 def sharpen(agent: Path, factor: float) -> None:
     """Multiply the logits of an exported agent: the larger the factor, the more predictable it is."""
     checkpoint = find_checkpoint(agent).checkpoint
@@ -453,19 +473,30 @@ def settings(options: dict[str, Any]) -> dict[str, Any]:
     return {"rules": options["rules"], "reaction_frames": options["reaction_frames"]}
 
 
-def win_rates(agent: Path, names: list[str], options: dict[str, Any], best_of: int = 1) -> dict[str, float]:
+def win_rates(agent: Path, names: list[str], options: dict[str, Any]) -> dict[str, float]:
     """Return the share of matches won against each member; draws are not won."""
-    work: Path = options["work"]
+    return by_member(evaluated(agent, names, options))
+
+
+def evaluated(
+    agent: ludus.Agent | Policy | Path, names: list[str], options: dict[str, Any], best_of: int = 1
+) -> dict[str, dict[str, Any]]:
+    """Return what evaluations against each member give."""
     rows = ludus.evaluate(
         agent,
-        [work / "agents" / f"{name}.ludus" for name in names],
+        [options["work"] / "agents" / f"{name}.ludus" for name in names],
         matches=options["matches"],
         best_of=best_of,
         config=settings(options),
         seed=EVALUATION_SEED,
         device=options["device"],
     ).rows
-    return {name: float(row["win_rate"]) for name, row in zip(names, rows, strict=True)}
+    return dict(zip(names, rows, strict=True))
+
+
+def by_member(rows: Mapping[str, Mapping[str, Any]], score: str = "win_rate") -> dict[str, float]:
+    """Return one score of every row."""
+    return {name: float(row[score]) for name, row in rows.items()}
 
 
 def write(options: argparse.Namespace) -> None:

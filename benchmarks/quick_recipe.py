@@ -46,6 +46,7 @@ BEFORE = (
     "world.num_envs=512", "ppo.n_steps=64", "ppo.batch_size=4096", "ppo.n_epochs=2",
     "ppo.learning_rate={kind: linear, start: 1.0e-3, end: 1.0e-4}", "ppo.gae_lambda=0.95", "ppo.ent_coef=0.001",
     "policy.activation=tanh", "policy.canonical=false", "policy.net_arch={pi: [128, 128], vf: [128, 128]}",
+    "rewards.weights.draw=0.0",
 )  # fmt: skip
 VARIANTS = {
     "before": Variant("before: 512 games x 64 steps, batch 4,096, 2 epochs, tanh", ()),
@@ -80,6 +81,30 @@ VARIANTS = {
         "draws",
     ),
     "draws-small": Variant("draws, networks of 64x64", ("policy.net_arch={pi: [64, 64], vf: [64, 64]}",), "draws"),
+    "draws-anneal": Variant(
+        "draws, learning rate from 1.5e-3 to 1e-5",
+        ("ppo.learning_rate={kind: linear, start: 1.5e-3, end: 1.0e-5}",),
+        "draws",
+    ),
+    "draws-96": Variant(
+        "the same, networks of 96x96", ("policy.net_arch={pi: [96, 96], vf: [96, 96]}",), "draws-anneal"
+    ),
+    "draws-small-anneal": Variant(
+        "the same, networks of 64x64", ("policy.net_arch={pi: [64, 64], vf: [64, 64]}",), "draws-anneal"
+    ),
+    "small-hard": Variant(
+        "the same, more of the hard opponents",
+        (
+            "opponents={constant: 3, random: 1, clockwork: 1, based: 2, based-safe: 3, aggressive: 1, defensive: 2, "
+            "hit-and-run: 1, aerial: 1, heavy-spammer: 2, weapon-seeker: 1, edge-guarder: 2}",
+        ),
+        "draws-small-anneal",
+    ),
+    "small-rate": Variant(
+        "draws-small-anneal, learning rate from 2.5e-3",
+        ("ppo.learning_rate={kind: linear, start: 2.5e-3, end: 1.0e-5}",),
+        "draws-small-anneal",
+    ),
     "draws-long": Variant("draws, 512 x 32 steps, batch 2,048", ("ppo.n_steps=32", "ppo.batch_size=2048"), "draws"),
     "draws-rate": Variant(
         "draws, learning rate from 2e-3",

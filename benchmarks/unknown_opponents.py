@@ -6,14 +6,13 @@ Variants of a preset differ in their opponents alone: as the preset has them; al
 delay and noise ("sharp"); also `habits`, bots whose rules, delay and noise are drawn for every match; and both. Of the
 eight families of habits two are kept out of every training. Each agent is then measured against the known bots, the
 sharp styles, the families that were seen and those that were not, and against agents that nobody met: those of a
-gauntlet (`benchmarks/gauntlet.py`), if there are any. Runs that are done are not done again.
+gauntlet (`benchmarks/gauntlet.py`), if there are any. What is done is not done again: a run that is there is measured.
 """
 
 import argparse
 import itertools
 import json
 import multiprocessing
-import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -79,22 +78,22 @@ def run_job(job: tuple[int, str], options: dict[str, Any]) -> str:
     result = folder.with_suffix(".json")
     if result.exists():
         return f"{folder.name}: there already"
-    started_s = time.monotonic()
-    run = ludus.train(
-        "brawl",
-        preset=options["preset"],
-        seed=seed,
-        device=options["device"],
-        folder=folder,
-        opponents=opponents_of(options["preset"], variant, options["weight"]),
-        overrides=[*options["set"], "evaluation=null", "monitoring.console=off"],
-    )
-    trained_s = time.monotonic() - started_s
+    if not folder.exists():
+        ludus.train(
+            "brawl",
+            preset=options["preset"],
+            seed=seed,
+            device=options["device"],
+            folder=folder,
+            opponents=opponents_of(options["preset"], variant, options["weight"]),
+            overrides=[*options["set"], "evaluation=null", "monitoring.console=off"],
+        )
+    session = json.loads((folder / "run.json").read_text())["sessions"][-1]
     wins = {group: win_rates(folder, names, options) for group, names in groups_to_meet(options["gauntlet"]).items()}
-    found = {"env_steps": run.env_steps, "seconds": round(trained_s, 1), "wins": wins}
+    found = {"env_steps": session["env_steps"], "seconds": round(session["training_s"], 1), "wins": wins}
     result.write_text(json.dumps(found, indent=1))
     means = {group: f"{100 * sum(rates.values()) / len(rates):.1f}" for group, rates in wins.items() if rates}
-    return f"{folder.name}: {json.dumps(means)} in {trained_s:.0f} s"
+    return f"{folder.name}: {json.dumps(means)} in {session['training_s']:.0f} s"
 
 
 def groups_to_meet(gauntlet: Path) -> dict[str, list[str]]:
