@@ -87,13 +87,13 @@ VARIANTS = {
         "draws",
     ),
     "draws-96": Variant(
-        "the same, networks of 96x96", ("policy.net_arch={pi: [96, 96], vf: [96, 96]}",), "draws-anneal"
+        "draws, 1.5e-3 to 1e-5, networks of 96x96", ("policy.net_arch={pi: [96, 96], vf: [96, 96]}",), "draws-anneal"
     ),
     "draws-small-anneal": Variant(
-        "the same, networks of 64x64", ("policy.net_arch={pi: [64, 64], vf: [64, 64]}",), "draws-anneal"
+        "draws, 1.5e-3 to 1e-5, networks of 64x64", ("policy.net_arch={pi: [64, 64], vf: [64, 64]}",), "draws-anneal"
     ),
     "small-hard": Variant(
-        "the same, more of the hard opponents",
+        "draws-small-anneal, more of the hard opponents",
         (
             "opponents={constant: 3, random: 1, clockwork: 1, based: 2, based-safe: 3, aggressive: 1, defensive: 2, "
             "hit-and-run: 1, aerial: 1, heavy-spammer: 2, weapon-seeker: 1, edge-guarder: 2}",
@@ -105,6 +105,10 @@ VARIANTS = {
         ("ppo.learning_rate={kind: linear, start: 2.5e-3, end: 1.0e-5}",),
         "draws-small-anneal",
     ),
+    "small-closing": Variant(
+        "draws-small-anneal, closing in pays twice as much", ("rewards.weights.closing=1.0",), "draws-small-anneal"
+    ),
+    "small-entropy": Variant("draws-small-anneal, ent_coef 0.003", ("ppo.ent_coef=0.003",), "draws-small-anneal"),
     "draws-long": Variant("draws, 512 x 32 steps, batch 2,048", ("ppo.n_steps=32", "ppo.batch_size=2048"), "draws"),
     "draws-rate": Variant(
         "draws, learning rate from 2e-3",

@@ -78,9 +78,11 @@ results-brawl-competition: $(READY) ## docs/research/brawl.md: the preset compet
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_competition.json
 	$(TABLES) brawl-competition
 
-results-brawl-competition-long: $(READY) ## the same of the preset competition-long; GPU, long
-	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition-long --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_competition_long.json
-	$(TABLES) brawl-competition
+results-unknown-opponents: $(READY) ## docs/results/brawl.md: quick and competition against bots that they never met; GPU, long
+	rm -rf runs/unknown
+	$(BIN)/python benchmarks/unknown_opponents.py --preset quick --variants preset --device cpu --lanes 1 --out $(DATA)/unknown_opponents.json
+	$(BIN)/python benchmarks/unknown_opponents.py --preset competition --variants preset --lanes 1 --out $(DATA)/unknown_opponents.json
+	$(TABLES) unknown-opponents
 
 results-brawl-armed: $(READY) ## docs/research/brawl.md: the preset armed, three seeds; GPU, long
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset armed --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_armed.json

@@ -74,6 +74,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "gauntlet-triangle:room": gauntlet.room,
     "gauntlet-predictable:ceiling": partial(gauntlet.ceiling, "gauntlet_predictable.json"),
     "gauntlet-predictable:specialists": partial(gauntlet.specialists, "gauntlet_predictable.json", "40 M"),
+    "unknown-opponents": gauntlet.unknown,
     "gauntlet-exploiters:ceiling": partial(gauntlet.ceiling, "gauntlet_exploiters.json"),
     "gauntlet-exploiters:specialists": partial(gauntlet.specialists, "gauntlet_exploiters.json", "30 M"),
     "browser": share.parity,

@@ -11,8 +11,12 @@ from ludus.core.intervals import t_quantile
 
 _MORE = {"pick-ups": "pickups", "seconds": "survival_s"}
 _LSTM = ("lstm", "time")
-# Presets of the competition and their files.
-_COMPETITIONS = {"competition": "brawl_competition.json", "competition-long": "brawl_competition_long.json"}
+# The preset, and what it was before: a large agent with an encoder over two budgets.
+_COMPETITIONS = {
+    "`competition`": "brawl_competition.json",
+    "first, 10 M": "brawl_competition_first.json",
+    "first, 60 M": "brawl_competition_first_long.json",
+}
 _NAMED = ("constant", "random", "based", "based-safe")
 # Numbers of the competition and what they shall be; a match may end sooner than in 60 s where it is won sooner.
 _GOALS = {
@@ -117,18 +121,15 @@ def quick() -> str:
 
 
 def competition() -> str:
-    """Returns win rates of `competition` and `competition-long` by opponent and seed, a table each.
-
-    Runs that were cut off are left out.
-    """
-    return "\n\n".join(f"`{name}`:\n\n{preset_results(_whole(name), _MORE)}" for name in _COMPETITIONS)
+    """Returns win rates of `competition` by opponent and seed; runs that were cut off are left out."""
+    return preset_results(_whole("`competition`"), _MORE)
 
 
 def competition_goals() -> str:
-    """Returns what the two reached of the goals, by seed; of runs that came to their end."""
+    """Returns what the preset and its predecessors reached of the goals, by seed; of runs that came to their end."""
     return _goal_table(
         {
-            f"`{name}`, seed {result['seed']}": _reached(result["opponents"], result["own_snapshots"])
+            f"{name}, seed {result['seed']}": _reached(result["opponents"], result["own_snapshots"])
             for name in _COMPETITIONS
             for result in _whole(name)
         }
@@ -138,7 +139,7 @@ def competition_goals() -> str:
 def competition_curves() -> str:
     """Returns the evaluations during the same runs: all bots, and in brackets the style that is won against least."""
     curves = {
-        f"`{name}`, seed {run['seed']}": {_millions(point): point["win_rates"] for point in run["curve"]}
+        f"{name}, seed {run['seed']}": {_millions(point): point["win_rates"] for point in run["curve"]}
         for name, file in _COMPETITIONS.items()
         for run in read_json(file)
     }

@@ -13,7 +13,11 @@ _KINDS = {
     "oracle": "is told the opponent's identity",
     "told": "is told the opponent's identity through FiLM",
     "lstm": "remembers with an LSTM of 128",
+    "encoder": "reads the opponent with a strategy encoder",
+    "full": "has both",
+    "contrast": "has both, and a contrastive loss",
 }
+_GROUPS = {"known": "known bots", "sharp": "without delay and noise"}
 
 
 def ceiling(file: str = "gauntlet.json") -> str:
@@ -104,3 +108,18 @@ def _means(wins: dict[str, float], seen: dict[str, bool]) -> tuple[float, float]
 
 def _mean(values: Iterable[Any]) -> float:
     return statistics.fmean(values)
+
+
+def unknown() -> str:
+    """Returns win rates of presets against bots they know and do not know: means over seeds, and the lowest of all."""
+    runs = read_json("unknown_opponents.json")["results"]
+    lines = []
+    for preset in dict.fromkeys(name.split("-")[0] for name in runs):
+        own = [run for name, run in runs.items() if name.startswith(f"{preset}-")]
+        for group in own[0]["wins"]:
+            rates = [run["wins"][group] for run in own]
+            if rates[0]:
+                lowest, name = min((rate, name) for each in rates for name, rate in each.items())
+                means = [statistics.fmean(each.values()) for each in rates]
+                lines.append([f"`{preset}`", _GROUPS.get(group, group), spread(means), f"{100 * lowest:.1f} ({name})"])
+    return table(["preset", "opponents", "wins in %, over seeds", "lowest of any seed"], lines)

@@ -9,14 +9,13 @@ from benchmarks.tables.markdown import over_seeds, read_json, table
 
 from ludus.core.intervals import mean_interval
 
-_ARM, _H200 = "2 ARM cores", "H200, shared"
+_ARM, _H200, _SHARED = "2 ARM cores", "H200", "H200, shared"
 # Presets of brawl: file, device and budget of the runs in it.
 _BRAWL = {
     "quick": ("brawl_quick_cpu.json", _ARM, "12 M"),
     "curriculum": ("brawl_curriculum.json", _ARM, "20 M"),
-    "competition": ("brawl_competition.json", _H200, "10 M"),
-    "competition-long": ("brawl_competition_long.json", _H200, "60 M"),
-    "armed": ("brawl_armed.json", _H200, "10 M"),
+    "competition": ("brawl_competition.json", _H200, "120 M"),
+    "armed": ("brawl_armed.json", _SHARED, "10 M"),
 }
 _MIMIC = {"walk": ("mimic_walk.json", "4 M"), "walk-3d": ("mimic_walk_3d.json", "3 M")}
 _PUBLISHED = {"openspiel:greenberg": "284", "openspiel:iocainebot": "250"}  # aggregates of arXiv 2303.03196

@@ -46,7 +46,7 @@ WAITING = {"time with a weapon": "G/waiting", "damage with it, and coming near (
 LONG_RUNS = {
     "time with a weapon, no entropy bonus, 1,024 games, batch 4,096, learning rate to 1e-4": "G/waiting-long",
     "`competition`, 4,096 games, batch 16,384, learning rate to 1e-4": "H/full-40",
-    "the same over 60 M, learning rate to 1e-5 (`competition-long`)": "H/full-60",
+    "the same over 60 M, learning rate to 1e-5": "H/full-60",
     "the same, learning rate 6e-4 to 1e-5, entropy bonus 0.002": "H/full-60-slow",
     "MLP 512 x 512 relu, 4,096 games, batch 16,384, learning rate to 1e-4": "H/mlp-512",
     "MLP 128 x 128 tanh, 64 steps, 4 epochs, lambda 0.95": "H/mlp-128",

@@ -221,15 +221,15 @@ def test_a_seed_that_was_cut_off_is_in_the_curves_alone(
     later = [{"env_steps": 10_027_008, "win_rates": rates | {"based": 1.0}}]
     unmet = whole | {"seed": 2, "own_snapshots": [], "curve": later}  # was not played against past selves
     (tmp_path / "brawl_competition.json").write_text(json.dumps(runs))
-    (tmp_path / "brawl_competition_long.json").write_text(json.dumps([unmet]))
+    (tmp_path / "brawl_competition_first.json").write_text(json.dumps([unmet]))
+    (tmp_path / "brawl_competition_first_long.json").write_text(json.dumps([]))
     monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
     goals = tables.TABLES["brawl-competition:goals"]().splitlines()
-    assert goals[0] == "| number | goal | `competition`, seed 0 | `competition-long`, seed 2 |"
+    assert goals[0] == "| number | goal | `competition`, seed 0 | first, 10 M, seed 2 |"
     assert "| lowest style | 85% | 30.0% (defensive) | 30.0% (defensive) |" in goals
     assert "| own snapshots | 60% | 100.0% | |" in goals
     opponents = tables.TABLES["brawl-competition:opponents"]().splitlines()
-    assert opponents[2].startswith("| opponent | seed 0 | interval |")
-    assert [line for line in opponents if line.endswith(":")] == ["`competition`:", "`competition-long`:"]
+    assert opponents[0].startswith("| opponent | seed 0 | interval |")
     assert tables.TABLES["brawl-competition:curves"]().splitlines()[2:] == [
         "| 2.5 M | 70% (30%) | 70% (30%) | |",
         "| 5.0 M | 70% (30%) | | |",
