@@ -65,7 +65,8 @@ results-brawl-recipe: $(READY) ## docs/research/brawl.md: what changes to the re
 	$(BIN)/python benchmarks/quick_recipe.py
 	$(BIN)/python benchmarks/quick_recipe.py epochs --seeds 3 --env-steps 6500000 --evaluations 4
 	$(BIN)/python benchmarks/quick_recipe.py draws --seeds 3 --env-steps 6500000 --evaluations 3
-	for recipe in "draws 7500000" "draws-hard 6500000" "draws-rate 6500000" "draws-long 6500000" "draws-small 9000000"; do \
+	for recipe in "draws 7500000" "draws-hard 6500000" "draws-rate 6500000" "draws-long 6500000" "draws-small 9000000" \
+	  "draws-anneal 6500000" "draws-96 9000000" "draws-small-anneal 14000000"; do \
 	  set -- $$recipe; $(BIN)/python benchmarks/quick_recipe.py $$1 --seeds 3 --env-steps $$2 --evaluations 3 --matches 60 \
 	    --out $(DATA)/quick_recipe_x86.json || exit 1; done
 	$(TABLES) brawl-recipe
@@ -146,12 +147,21 @@ results-gauntlet-predictable: $(READY) ## the same with predictable members and 
 	$(TABLES) gauntlet-predictable
 
 GAUNTLET := $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --num-envs 8192 --sharpness 8 \
-	  --matches 200 --work runs/gauntlet-exploiters --out $(DATA)/gauntlet_exploiters.json \
-	  --set policy.canonical=true policy.activation=relu ppo.n_steps=16
+	  --matches 200 --set policy.canonical=true policy.activation=relu ppo.n_steps=16
+THREE_ROUNDS := --work runs/gauntlet-exploiters --out $(DATA)/gauntlet_exploiters.json
+FIVE_ROUNDS := --work runs/gauntlet-rounds --out $(DATA)/gauntlet_rounds.json
 results-gauntlet-exploiters: $(READY) ## the same with three rounds of exploiters that start from one strong agent; GPU, long
-	$(GAUNTLET) --steps base exploiters exploiters exploiters select --member-steps 40_000_000 --response-steps 50_000_000
-	$(GAUNTLET) --steps ceiling specialists --kinds blind told lstm encoder --ceiling-steps 80_000_000 --response-steps 30_000_000
+	$(GAUNTLET) $(THREE_ROUNDS) --steps base exploiters exploiters exploiters select --member-steps 40_000_000 --response-steps 50_000_000
+	$(GAUNTLET) $(THREE_ROUNDS) --steps ceiling specialists --kinds blind told lstm encoder --ceiling-steps 80_000_000 --response-steps 30_000_000
 	$(TABLES) gauntlet-exploiters
+	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
+
+results-gauntlet-rounds: $(READY) ## the same with five rounds, sets of three matches and every kind of memory; GPU, long
+	$(GAUNTLET) $(FIVE_ROUNDS) --steps base exploiters exploiters exploiters exploiters exploiters --member-steps 40_000_000 --response-steps 60_000_000
+	$(GAUNTLET) $(FIVE_ROUNDS) --steps select --keep-below 0.8 --response-steps 80_000_000
+	$(GAUNTLET) $(FIVE_ROUNDS) --steps ceiling specialists --kinds blind told lstm encoder full contrast --best-of 3 --seeds 1 \
+	  --ceiling-steps 80_000_000 --response-steps 30_000_000
+	$(TABLES) gauntlet-rounds
 	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
 
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long

@@ -24,6 +24,7 @@ POPULATIONS = {
     "gauntlet_triangle.json": "guards, throws,\nreaction time",
     "gauntlet_predictable.json": "predictable\nmembers",
     "gauntlet_exploiters.json": "exploiters of\nstrong agents",
+    "gauntlet_rounds.json": "five rounds\nof them",
 }
 
 

@@ -7,6 +7,8 @@ from typing import Any
 from benchmarks.tables.markdown import read_json, table
 from benchmarks.tables.strategy import spread
 
+from ludus.analysis.ablation import CONDITIONS
+
 _SHOWN = 8  # members of a long table
 _KINDS = {
     "blind": "sees the opponent alone",
@@ -33,6 +35,22 @@ def ceiling(file: str = "gauntlet.json") -> str:
         seeds = ", ".join(f"{100 * mean[0]:.1f}" for mean in means)
         lines.append([words, str(len(runs)), f"{runs[0]['env_steps'] / 1e6:.0f} M", *shown, seeds])
     return table(["agent", "seeds", "env steps", "seen members", "unseen members", "seen members, by seed"], lines)
+
+
+def sets(file: str) -> str:
+    """Returns win rates by match of a set, and with the latent zeroed or taken from another game; seen, then unseen."""
+    data = read_json(file)
+    lines = []
+    for kind, words in _KINDS.items():
+        for name, run in data["results"].items():
+            if name.startswith(f"ceiling-{kind}-"):
+                shown = [*run["by_match"], *(run.get(condition) for condition in CONDITIONS[1:])]
+                lines.append([words, *("" if wins is None else _pair(wins, data["seen"]) for wins in shown)])
+    return table(["agent", "match 1", "match 2", "match 3", "latent zeroed", "latent of another game"], lines)
+
+
+def _pair(wins: dict[str, float], seen: dict[str, bool]) -> str:
+    return ", ".join(f"{100 * mean:.1f}" for mean in _means(wins, seen))
 
 
 def members() -> str:
