@@ -79,6 +79,10 @@ results-brawl-competition: $(READY) ## docs/research/brawl.md: the preset compet
 	$(BIN)/python benchmarks/preset_results.py --world brawl --preset competition --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_competition.json
 	$(TABLES) brawl-competition
 
+results-brawl-candidates: $(READY) ## docs/research/brawl.md: networks and rewards tried for competition; GPU, long
+	PYTHONPATH=. $(BIN)/python benchmarks/brawl_candidates.py
+	$(TABLES) brawl-candidates
+
 results-unknown-opponents: $(READY) ## docs/results/brawl.md: quick and competition against bots that they never met; GPU, long
 	rm -rf runs/unknown
 	$(BIN)/python benchmarks/unknown_opponents.py --preset quick --variants preset --device cpu --lanes 1 --out $(DATA)/unknown_opponents.json

@@ -51,6 +51,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "brawl-competition:opponents": brawl.competition,
     "brawl-competition:goals": brawl.competition_goals,
     "brawl-competition:curves": brawl.competition_curves,
+    "brawl-candidates": brawl.candidates,
     "brawl-recipe:changes": recipe.changes,
     "brawl-recipe:curves": recipe.curves,
     "brawl-recipe:more": partial(recipe.changes, "quick_recipe_x86.json", short=False),

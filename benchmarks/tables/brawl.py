@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from benchmarks.brawl_candidates import CANDIDATES
 from benchmarks.tables.markdown import over_seeds, percent, read_all, read_csv, read_json, table
 
 from ludus.core.intervals import t_quantile
@@ -134,6 +135,22 @@ def competition_goals() -> str:
             for result in _whole(name)
         }
     )
+
+
+def candidates() -> str:
+    """Returns what candidates for `competition` win against each group of opponents, and their pick-ups."""
+    groups = {
+        "known": "known bots", "sharp": "without delay and noise", "habits, seen": "habits, seen",
+        "habits, unseen": "habits, unseen", "own": "own snapshots",
+    }  # fmt: skip
+    data, lines = read_json("brawl_candidates.json"), []
+    for name, candidate in CANDIDATES.items():
+        runs = [run for title, run in data.items() if title.rpartition("-")[0] == name]
+        means = [_mean([row["win_rate"] for run in runs for row in run[group].values()]) for group in groups]
+        picked = _mean([row["pickups"] for run in runs for row in run["known"].values()])
+        budget = f"{candidate.env_steps / 1e6:.0f} M"
+        lines.append([candidate.label, budget, *(f"{100 * mean:.1f}" for mean in means), f"{picked:.1f}"])
+    return table(["candidate", "env steps", *groups.values(), "pick-ups"], lines)
 
 
 def competition_curves() -> str:

@@ -2,7 +2,8 @@
 
 A step of few games costs more per game than one of many, so the four games of the other checks would make a run look
 ten times as slow as it is. To estimate the time, copies grow until an iteration takes a second, or has all the games of
-the run. A run that takes a minute even at the speed of the smallest copy needs no better estimate.
+the run; on a CUDA device the next copy has all of them. A run that takes a minute even at the speed of the smallest
+copy needs no better estimate.
 """
 
 import time
@@ -161,6 +162,7 @@ _BUDGET_S = 1.0  # for one iteration; copies of which it takes longer are not ma
 _SHORT_S = 60.0
 _LEAST_GROWTH = 4  # few games cost nearly as much as one
 _WARM_S = 0.3  # in iterations that take longer, what only the first one does is of no account
+_GRAPH_ITERATIONS = 3  # the first ones on a CUDA device, which compile and record graphs
 
 
 class TimeEstimate(NamedTuple):
@@ -176,12 +178,13 @@ def estimate_time(
     """Measure how fast a run does the `env_steps` left in a phase; `components` is a small copy after an iteration."""
     phase, games, spec = components.phase_start.phase, components.env.num_envs, components.env.spec
     most = config.at_phase(phase).world.num_envs if spec.max_envs is None else games  # few can be had: slow to start
+    is_cuda = components.policy.device.type == "cuda"  # where recording graphs takes longer than many iterations
     iteration_s, step_s = _iterate(config, components)
     while games < most and iteration_s < _BUDGET_S and step_s * env_steps > _SHORT_S:
-        games = min(int(games * max(_LEAST_GROWTH, _BUDGET_S / iteration_s)), most)
+        games = most if is_cuda else min(int(games * max(_LEAST_GROWTH, _BUDGET_S / iteration_s)), most)
         with Components(small_copy(config, spec, phase, games), components.phase_start, folder) as larger:
-            iteration_s, step_s = _iterate(config, larger)  # the first one makes buffers, and graphs on a GPU
-            if iteration_s < _WARM_S:
+            iteration_s, step_s = _iterate(config, larger)  # the first one makes buffers
+            for _ in range(_GRAPH_ITERATIONS if is_cuda else int(iteration_s < _WARM_S)):
                 iteration_s, step_s = _iterate(config, larger)
     return TimeEstimate(step_s, games)
 
