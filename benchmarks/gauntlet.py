@@ -18,6 +18,7 @@ a family, which is either seen in training or kept for tests. Steps:
 6. `specialists`: go on with the blind agent of the first seed against one seen member alone, once for each member, and
    as a yardstick against all of them, by equal env steps. Whoever is told the opponent can choose its specialist, so
    what specialists gain is a ceiling that does not depend on how well an oracle learns to use what it is told.
+7. `ship`: put the hardest member of each of the hardest families into the package, by what `select` found.
 
 Steps that are done are not done again, so a benchmark that was cut off can be started again.
 """
@@ -37,14 +38,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from benchmarks.shipped_agents import FOLDER, write_card
 from torch import Tensor, nn
 
 import ludus
 from ludus.analysis.ablation import CONDITIONS, Shuffled
 from ludus.analysis.analysed_policy import AnalysedPolicy, Change
+from ludus.core.files import EXPORT_SUFFIX
 from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec
 from ludus.policies.agent import TENSORS, find_checkpoint
 from ludus.policies.policy import NETWORK, Policy
+from ludus.policies.shipped import GAUNTLET, ShippedAgent
 from ludus.store import Checkpoint, write_single_file
 from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.run_folder import changed_config, fork_run, read_run_config
@@ -85,7 +89,8 @@ HABITS = {
     "combo": Habit(rewards={"combo": 0.5}, seen=False),
 }
 SPARRING = {"self": 10, "constant": 1, "based": 1, "aggressive": 1, "defensive": 1}
-STEPS = ("base", "members", "exploiters", "select", "responses", "table", "ceiling", "specialists")
+STEPS = ("base", "members", "exploiters", "select", "responses", "table", "ceiling", "specialists", "ship")
+SHIPPED = 8  # families in the package
 RARELY = 1e-9  # weight of opponents that a specialist does not meet
 TOWERS = ("actor", "critic")
 EVERYONE = "everyone"  # in place of a member: the yardstick of specialists
@@ -261,6 +266,9 @@ def main() -> None:
                 jobs = [Job("response", name, 0) for name in seen_members(options.work)]
             elif step == "specialists":
                 jobs = [Job("specialist", name, 0) for name in (EVERYONE, *hardest_first(options.work))]
+            elif step == "ship":
+                ship(options.work, settings(vars(options)))
+                jobs = []
             elif step == "ceiling":
                 jobs = [Job("ceiling", *pair) for pair in itertools.product(options.kinds, range(options.seeds))]
             else:
@@ -457,6 +465,48 @@ def judged(folder: Path, options: dict[str, Any], *, ablate: bool) -> dict[str, 
         changed = AnalysedPolicy(agent.policy, "latent", change)
         found[condition] = by_member(evaluated(changed, names, options, best_of))
     return found
+
+
+def ship(work: Path, rules: Mapping[str, Any]) -> None:
+    """Put compact members into the package, each with a card."""
+    results = {file.stem: json.loads(file.read_text()) for file in work.glob("*.json")}
+    sorted_by = max((name for name in results if name.startswith("select-")), key=lambda name: int(name[-1]))
+    hardest: dict[str, tuple[float, str]] = {}
+    for name, rate in results[sorted_by]["wins"].items():
+        family = name.removeprefix("exploiter_").rpartition("-")[0]
+        hardest[family] = min((rate, name), hardest.get(family, (rate, name)))
+    for family, (rate, name) in sorted(hardest.items(), key=lambda item: item[1])[:SHIPPED]:
+        target = FOLDER / GAUNTLET / f"{GAUNTLET}-{family}{EXPORT_SUFFIX}"
+        target.parent.mkdir(exist_ok=True)
+        compact(work / "agents" / f"{name}.ludus", target)
+        won = results[name.replace("_", "-")]["wins"]
+        described = ShippedAgent(
+            world=ludus.load_agent(target).spec.id,
+            summary=f"an exploiter, family {family}, {'seen' if HABITS[family].seen else 'unseen'} in training",
+            result=f"won {100 * next(iter(won.values())):.0f} % against the agent that it exploits, and "
+            f"{100 * (1 - rate):.0f} % were not won by one that met them all",
+            measured_with="make results-gauntlet-rounds",
+            command="make results-gauntlet-rounds",
+        )
+        played = ", ".join(f"`{key}: {value}`" for key, value in rules.items())
+        body = (
+            f"# {target.stem}\n\nA member of brawl's gauntlet: strong agents, each with weaknesses of its own, to "
+            f"train against and to be measured by. It was trained with the world's settings {played}, which whoever "
+            "meets it should have too. It has an actor alone: its values are zero.\n"
+        )
+        write_card(target.stem, described, body)
+        print(f"{target.stem}: {target.stat().st_size:,} bytes", flush=True)
+
+
+def compact(agent: Path, target: Path) -> None:
+    """Write an agent without its critic, which nobody needs who only meets it."""
+    checkpoint = find_checkpoint(agent).checkpoint
+    weights = {name: tensor for name, tensor in checkpoint.tensors[TENSORS].items() if "critic" not in name}
+    weights["parameter.value_head.weight"] = torch.zeros((1, weights["parameter.actor.layers.0.weight"].shape[1]))
+    weights["parameter.value_head.bias"] = torch.zeros(1)
+    described = json.loads(json.dumps(checkpoint.documents["agent"]))
+    described["config"]["net_arch"]["vf"] = []
+    write_single_file(target, Checkpoint({TENSORS: weights}, {**checkpoint.documents, "agent": described}))
 
 
 def sharpen(agent: Path, factor: float) -> None:

@@ -132,25 +132,25 @@ results-gymnasium-curves: $(READY) ## docs/research/learner.md: learning curves 
 	$(TABLES) gymnasium-curves
 
 results-gauntlet: $(READY) ## docs/research/strategy.md: what it is worth to know the opponent in brawl; GPU, long
-	$(BIN)/python benchmarks/gauntlet.py --device cuda --ceiling-steps 150_000_000
+	PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --ceiling-steps 150_000_000
 	$(TABLES) gauntlet
 
 results-gauntlet-triangle: $(READY) ## the same with a reaction time, guards and throws, and exploiters; GPU, long
-	$(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps members exploiters exploiters ceiling \
+	PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps members exploiters exploiters ceiling \
 	  responses table --lanes 12 --member-steps 40_000_000 --ceiling-steps 100_000_000 --seeds 2 --matches 200 \
 	  --work runs/gauntlet-triangle --out $(DATA)/gauntlet_triangle.json
 	$(TABLES) gauntlet-triangle
 
 results-gauntlet-predictable: $(READY) ## the same with predictable members and a better recipe for the agents; GPU, long
-	$(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps members exploiters exploiters \
+	PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps members exploiters exploiters \
 	  --sharpness 8 --lanes 12 --member-steps 40_000_000 --work runs/gauntlet-predictable --out /dev/null
-	$(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps ceiling specialists --kinds blind told \
+	PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps ceiling specialists --kinds blind told \
 	  --lanes 9 --num-envs 8192 --ceiling-steps 150_000_000 --seeds 2 --work runs/gauntlet-predictable \
 	  --set policy.canonical=true policy.activation=relu ppo.n_steps=16 "ppo.learning_rate={kind: linear, start: 2.0e-3, end: 1.0e-4}" \
 	  --out $(DATA)/gauntlet_predictable.json
 	$(TABLES) gauntlet-predictable
 
-GAUNTLET := $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --num-envs 8192 --sharpness 8 \
+GAUNTLET := PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --num-envs 8192 --sharpness 8 \
 	  --matches 200 --set policy.canonical=true policy.activation=relu ppo.n_steps=16
 THREE_ROUNDS := --work runs/gauntlet-exploiters --out $(DATA)/gauntlet_exploiters.json
 FIVE_ROUNDS := --work runs/gauntlet-rounds --out $(DATA)/gauntlet_rounds.json
@@ -163,6 +163,7 @@ results-gauntlet-exploiters: $(READY) ## the same with three rounds of exploiter
 results-gauntlet-rounds: $(READY) ## the same with five rounds, sets of three matches and every kind of memory; GPU, long
 	$(GAUNTLET) $(FIVE_ROUNDS) --steps base exploiters exploiters exploiters exploiters exploiters --member-steps 40_000_000 --response-steps 60_000_000
 	$(GAUNTLET) $(FIVE_ROUNDS) --steps select --keep-below 0.8 --response-steps 80_000_000
+	$(GAUNTLET) $(FIVE_ROUNDS) --steps ship
 	$(GAUNTLET) $(FIVE_ROUNDS) --steps ceiling specialists --kinds blind told lstm encoder full contrast --best-of 3 --seeds 1 \
 	  --ceiling-steps 80_000_000 --response-steps 30_000_000
 	$(TABLES) gauntlet-rounds

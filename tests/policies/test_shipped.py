@@ -29,6 +29,7 @@ WORLDS = {
     "walker": "mimic-v1",
 }  # fmt: skip
 MAX_BYTES = 3_000_000
+SUFFIXES = (".ludus", ".md")
 MakePolicy = Callable[..., Policy]
 SaveAgent = Callable[[Policy, Path], Path]
 
@@ -69,10 +70,32 @@ def test_these_agents_are_shipped_and_small() -> None:
     assert shipped.agent_names("brawl-v1") == ("champion", "rookie")
     assert shipped.agent_names("duel-v1") == ()
     folder = shipped.agent_path("champion").parent
-    assert sorted(file.name for file in folder.iterdir()) == [
-        f"{name}{end}" for name in WORLDS for end in (".ludus", ".md")
-    ]
-    assert 0 < sum(file.stat().st_size for file in folder.iterdir()) <= MAX_BYTES
+    files = [file for file in folder.iterdir() if file.is_file()]
+    assert sorted(file.name for file in files) == [f"{name}{end}" for name in WORLDS for end in SUFFIXES]
+    assert 0 < sum(file.stat().st_size for file in files) <= MAX_BYTES
+
+
+def test_the_gauntlet_is_small_and_its_members_play_by_name() -> None:
+    names = shipped.gauntlet_names()
+    assert len(names) == 8
+    assert not set(names) & set(shipped.agent_names())
+    folder = shipped.agent_path(names[0]).parent
+    assert sorted(file.name for file in folder.iterdir()) == [f"{name}{end}" for name in names for end in SUFFIXES]
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= MAX_BYTES
+    for name in names:
+        agent = ludus.load_agent(name)
+        assert agent.settings == {"rules": "triangle", "reaction_frames": 10}
+        assert shipped.describe_agent(name).world == agent.spec.id == "brawl-v1"
+        assert shipped.agent_card(name).startswith(f"# {name}\n")
+    # A habit is in the weights: the key that is never pressed.
+    grounded, undodging = (
+        ludus.load_agent(f"gauntlet-{family}").policy.head.linear.bias for family in ("grounded", "undodging")
+    )
+    assert (int(grounded.argmin()), int(undodging.argmin())) == (4, 6)
+    with make_env("brawl", 1) as env:
+        assert agent_file(names[0], env.spec, None) == shipped.agent_path(names[0])
+    won = ludus.evaluate(names[0], ["random"], matches=8, seed=1)
+    assert mean(won, "win_rate") >= 0.5
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -16,7 +16,7 @@ from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
 from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent, agent_checkpoint, build_policy
 from ludus.policies.description import PolicyDescription
 from ludus.policies.policy import Policy
-from ludus.policies.shipped import agent_names, find_agent_path
+from ludus.policies.shipped import describe_agent, find_agent_path, is_agent
 from ludus.store import write_single_file
 from ludus.training.config import TrainConfig
 
@@ -82,7 +82,7 @@ def agent_file(name: str, spec: EnvSpec, folder: Path | None) -> Path:
     if folder is not None and _copy_of(name, folder).is_file():
         return _copy_of(name, folder)
     has_begun = folder is not None and (folder / CHECKPOINTS_FOLDER).exists()
-    is_shipped = name in agent_names(spec.id) and not has_begun
+    is_shipped = not has_begun and is_agent(name) and describe_agent(name).world == spec.id
     return (find_agent_path(name) if is_shipped else None) or Path(name)
 
 
