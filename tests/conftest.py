@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -228,15 +228,25 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False  # keep the order of `pytest_collection_modifyitems`
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Collect tests without the garbage collector: modules and tests are no garbage, and it would visit them often."""
+    gc.disable()
+    try:
+        import_share(session.config)
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def import_share(config: pytest.Config) -> None:
     """Let each worker of pytest-xdist first import its own share of the test files.
 
     All workers collect all files, at the same time: each would rewrite the assertions of every file and compile every
     library in a fresh environment. Now each of them compiles a share, and finds the others' in the cache.
     """
-    worker = getattr(session.config, "workerinput", None)
-    if worker is None or session.config.args != session.config.getini("testpaths"):
+    worker = getattr(config, "workerinput", None)
+    if worker is None or config.args != config.getini("testpaths"):
         return
     files = sorted(Path(__file__).parent.rglob("test_*.py"))
     number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
