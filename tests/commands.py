@@ -5,6 +5,7 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from filelock import FileLock
 
 SERVER = Path(__file__).parent / "promises" / "command_server.py"
 NOBODY = {"XDG_CONFIG_HOME": os.devnull, "LUDUS_CONFIG": ""}  # the defaults of who runs the tests stay out
@@ -67,14 +69,23 @@ class Command:
 class Commands:
     """Starts commands."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, address: Path) -> None:
+        """Connect to the server at a socket, and start it if there is none; `folder` takes what commands write."""
         self._folder, self._count = folder, 0
         self._running: list[Command] = []
-        self._server = subprocess.Popen(
-            [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-            env=os.environ | NOBODY | {"OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-        self._answer(LIMIT_S)
+        self._server: subprocess.Popen[bytes] | None = None
+        with FileLock(f"{address}.lock"):
+            try:
+                self._connect(address)
+            except OSError:  # there is none yet, or the worker of pytest-xdist that started it has ended
+                address.unlink(missing_ok=True)
+                self._server = subprocess.Popen(
+                    [sys.executable, str(SERVER), str(address)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    env=os.environ | NOBODY | {"OMP_NUM_THREADS": "1"},
+                )  # fmt: skip
+                assert self._server.stdout is not None
+                assert self._server.stdout.readline() == b"ready\n"
+                self._connect(address)
 
     def start(
         self, *arguments: object, folder: Path | None = None, environment: Mapping[str, str] | None = None
@@ -127,23 +138,34 @@ class Commands:
 
     def close(self) -> None:
         self.end_all()
-        self._server.communicate(timeout=LIMIT_S)
+        self._answers.close()
+        self._connection.close()
+        if self._server is not None:
+            self._server.communicate(timeout=LIMIT_S)
+
+    def _connect(self, address: Path) -> None:
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(str(address))
+        self._answers = self._connection.makefile("rb", buffering=0)
+        self._answer(LIMIT_S)
 
     def _order(self, order: Mapping[str, object]) -> None:
-        assert self._server.stdin is not None
-        self._server.stdin.write(json.dumps(order).encode() + b"\n")
+        self._connection.sendall(json.dumps(order).encode() + b"\n")
 
     def _answer(self, limit_s: float) -> int:
-        assert self._server.stdout is not None
-        if not select.select([self._server.stdout], [], [], limit_s)[0]:
+        if not select.select([self._answers], [], [], limit_s)[0]:
             raise TimeoutError
-        return int(self._server.stdout.readline())
+        if not (line := self._answers.readline()):
+            raise ConnectionError("the server of commands has ended")
+        return int(line)
 
 
 @pytest.fixture(scope="session")
-def command_server() -> Iterator[Commands]:
+def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # by all workers of this test run
     with tempfile.TemporaryDirectory() as folder:
-        commands = Commands(Path(folder))
+        commands = Commands(Path(folder), shared / "commands")
         yield commands
         commands.close()
 

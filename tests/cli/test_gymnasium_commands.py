@@ -1,6 +1,5 @@
 """`gym:module:ID` and `--plugin`: what the user names is imported, in workers too; what a file names never is."""
 
-import gc
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,7 +52,6 @@ def forget() -> None:
         sys.modules.pop(name, None)
     plugins._LOADED.clear()
     gym.registry.pop("Reach-v0", None)
-    gc.collect()
 
 
 @pytest.fixture(autouse=True)

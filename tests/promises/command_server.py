@@ -2,6 +2,7 @@
 
 It imports everything once and loads the kernels, so that a command is up in a fraction of a second. What it forks is a
 real process with signals, an exit code and children of its own; only its interpreter is not taken down at the end.
+Every worker of pytest-xdist connects to the same server, which forks a process that follows the orders of this worker.
 """
 
 import gc
@@ -9,6 +10,9 @@ import importlib
 import json
 import os
 import runpy
+import select
+import signal
+import socket
 import sys
 import tempfile
 import traceback
@@ -62,21 +66,35 @@ def become(order: dict[str, Any]) -> None:
     sys.argv = given if given[0].endswith(".py") else ["ludus", *given]
 
 
-def answer(number: int) -> None:
-    sys.stdout.write(f"{number}\n")
-    sys.stdout.flush()
+def accept(server: socket.socket) -> socket.socket | None:
+    """Fork a process for every client; returns the connection there, and None here once the standard input ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for these processes
+    while server in select.select([server, sys.stdin], [], [])[0]:
+        connection, _ = server.accept()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            return connection
+        connection.close()
+    return None
 
 
-def serve() -> bool:
+def serve(connection: socket.socket) -> bool:
     """Follows orders until there are none; returns whether this process is a command now."""
+    orders = connection.makefile("rb")
+
+    def answer(number: int) -> None:
+        connection.sendall(f"{number}\n".encode())
+
     answer(os.getpid())
-    while line := sys.stdin.buffer.readline():
+    while line := orders.readline():
         order = json.loads(line)
         if "wait" in order:
             answer(os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1]))
             continue
         process = os.fork()
         if process == 0:
+            orders.close()
+            connection.close()
             become(order)
             return True
         answer(process)
@@ -106,5 +124,15 @@ if __name__ == "__main__":
         importlib.import_module(name)
     warm_up()
     gc.freeze()  # a collection in a command would copy every page that it shares with this process
-    if serve():
-        command()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(sys.argv[1])
+        listener.listen()
+        os.write(1, b"ready\n")
+        client = accept(listener)
+    if client is not None:
+        with Path(os.devnull).open("r+b") as nothing:  # whoever started the server waits for the ends of its pipes
+            os.dup2(nothing.fileno(), 0)
+            os.dup2(nothing.fileno(), 1)
+        if serve(client):
+            command()
+        os._exit(0)

@@ -4,6 +4,7 @@ Run as a program by the tests of promises 1 and 8. It imports everything once an
 process that runs the real loop, without the seconds that a fresh interpreter would spend on imports.
 """
 
+import gc
 import json
 import os
 import random
@@ -201,6 +202,7 @@ def main(root: Path, kills: int, seed: int, runs: dict[str, dict[str, Any]], ite
     for run in runs.values():  # loads kernels and libraries before anything is forked
         with Components(make_config(run, seed, iterations)) as components:
             components.learner.collect()
+    gc.freeze()  # a collection in a trainer would copy every page that it shares with this process
     counts = dict.fromkeys(("early", "working", "saving"), 0)
     names = list(runs)
     per_run = -(-kills // len(names))

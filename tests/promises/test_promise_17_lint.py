@@ -43,14 +43,15 @@ def ruff() -> str:
 def banned_in(source: str) -> list[str]:
     """Returns every banned name that a source text uses, whatever it says in comments; independent of ruff."""
     found, modules = [], {}
-    for node in ast.walk(ast.parse(source)):
+    nodes = list(ast.walk(ast.parse(source)))
+    for node in nodes:
         if isinstance(node, ast.Import):
             modules.update({alias.asname or alias.name.split(".")[0]: alias.name for alias in node.names})
             found += [alias.name for alias in node.names if alias.name.split(".")[0] in BANNED_MODULES]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             found += [name for name in names if name.split(".")[0] in BANNED_MODULES or name in BANNED_FUNCTIONS]
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             name = f"{modules.get(node.value.id, node.value.id)}.{node.attr}"
             found += [name] if name in BANNED_FUNCTIONS else []

@@ -141,7 +141,7 @@ def write_onnx(agent: Agent, target: str | Path) -> None:
     if target.suffix != ONNX_SUFFIX:
         raise ConfigError(f"the file {str(target)!r} must end in {ONNX_SUFFIX}; name it {target.stem}{ONNX_SUFFIX}")
     description = PolicyDescription.of(agent.spec, agent.policy.config, agent.settings)
-    module = _StepModule(build_policy(description, agent.policy.state(), "cpu").eval()).eval()
+    module = _StepModule(build_policy(description, agent.policy.state(), "cpu").eval()).eval().requires_grad_(False)
     raw = _encode(module, {"ludus.agent": description.model_dump_json()})
     write_atomic(target, raw)
 
@@ -152,7 +152,7 @@ def _encode(module: _StepModule, metadata: Mapping[str, str]) -> bytes:
         import onnxscript  # noqa: F401 - torch's exporter needs it
     except ImportError:
         raise MissingDependencyError("onnx and onnxscript", "onnx", "writing ONNX files") from None
-    with _quiet():
+    with _quiet(), torch.no_grad():  # with gradients, torch traces parts of the step a second time
         try:
             model = _trace(module)
         except Exception as error:
