@@ -234,6 +234,11 @@ results-city-quick: $(READY) ## docs/research/city.md: the preset quick, three s
 	$(BIN)/python benchmarks/city_results.py --preset quick --seeds 3 --out $(DATA)/city_quick.json
 	$(TABLES) city-quick
 
+results-city-modes: $(READY) ## docs/research/city.md: every mode and variants of quick, three seeds each; long
+	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py --lanes $$(nproc) --out $(DATA)/city_modes.json
+	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py --out $(DATA)/city_modes.json --picture docs/images/city-modes.png
+	$(TABLES) city-modes
+
 results-mimic-walk: $(READY) ## docs/research/mimic.md: the preset walk, three seeds; long
 	$(BIN)/python benchmarks/mimic_results.py --preset walk --seeds 3 --out $(DATA)/mimic_walk.json --picture docs/images/mimic-gait.png
 	$(TABLES) mimic-walk

@@ -43,6 +43,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "rocket-quick:summary": summaries.rocket,
     "mimic-walk:summary": summaries.mimic,
     "city-quick:summary": summaries.city,
+    "city-modes": city.modes,
     "brawl-bots:scores": brawl.bot_scores,
     "brawl-bots:behaviour": brawl.bot_behaviour,
     "brawl-weapons": brawl.weapons,

@@ -36,6 +36,40 @@ def quick() -> str:
     return table(["player", *_OUTCOMES, "training in s"], rows)
 
 
+_GOALS = {"population": 400.0, "happiness": 60.0, "funds": 3_000.0}  # of the preset `goal`
+
+
+def modes() -> str:
+    """Returns how the cities of every mode and variant end, means with 95 % intervals over the seeds."""
+    runs: dict[str, list[Mapping[str, Any]]] = {}
+    for run in read_json("city_modes.json")["runs"]:
+        runs.setdefault(run["label"], []).append(run)
+    rows = []
+    for label, seeds in sorted(runs.items(), key=lambda item: -_mean(_means(item[1], "population"))):
+        found = [shown_mean(_means(seeds, name)) for name in ("funds", "bankrupt in %", "discovered", "new_menus")]
+        goals = _mean([_reached(run["outcome"]) for run in seeds])
+        each = ", ".join(f"{rounded(mean, 0):,}" for mean in _means(seeds, "population")) if len(seeds) > 1 else ""
+        spent = [1_000.0 * run["training_s"] / run["env_steps"] for run in seeds if run["env_steps"]]
+        people = shown_mean(_means(seeds, "population") if len(seeds) > 1 else seeds[0]["outcome"]["population"])
+        time = f"{rounded(_mean(spent), 1)}" if spent else ""
+        rows.append([label, people, each, *found[:2], f"{rounded(goals, 1)}", *found[2:], time])
+    columns = ["population", "seeds", "funds", "bankrupt in %", "goals of 3", "elements", "menus", "ms per decision"]
+    return table(["player", *columns], rows)
+
+
+def _means(runs: list[Mapping[str, Any]], column: str) -> list[float]:
+    return [_mean(run["outcome"][column]) for run in runs]
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _reached(outcome: Mapping[str, list[float]]) -> float:
+    """Returns how many goals a city has reached at its end, in the mean."""
+    return sum(_mean([float(value >= target) for value in outcome[name]]) for name, target in _GOALS.items())
+
+
 def _outcome(outcome: Mapping[str, Any]) -> list[str]:
     return [shown_mean(outcome[column]) for column in _OUTCOMES]
 
