@@ -9,7 +9,6 @@ have power, which no player ever sees. Needs the Debian packages micropolis, mic
 """
 
 import argparse
-import itertools
 import json
 import os
 import signal
@@ -34,7 +33,6 @@ from ludus.worlds.city.screen_backend import ScreenBackend
 
 SEED = 20  # of the comparison
 GAMES = 6
-BLOCKS = ("homes", "works", "homes", "shops")
 ZONES = (240, 692)  # tiles of homes, shops and works, from the first to the one behind the last
 ROADS = (64, 206)
 
@@ -54,13 +52,15 @@ def main() -> None:
     if not asked.judge:
         train(asked.folder, asked.minutes, asked.every_s, asked.overrides)
     agent = Agent.load(asked.folder / "run", seed=SEED)
+    # Random players and the plan do without the masks of sites, which the agent has.
+    as_before = {**agent.settings, "sites": "all", "once": ()}
     players = {
         "agent": play(agent.settings, asked.cities, AgentPlayer(agent)),
-        "random, the same kinds of action": play(agent.settings, asked.cities, RandomPlayer()),
+        "random, the same kinds of action": play(as_before, asked.cities, BotPlayer("random")),
         "random, every tool on every lot": play(
-            {**agent.settings, "kinds": None, "lots": None}, asked.cities, RandomPlayer()
+            {**as_before, "kinds": None, "lots": None}, asked.cities, BotPlayer("random")
         ),
-        "scripted: a plant, then blocks around it": play(agent.settings, asked.cities, ScriptedPlayer()),
+        "scripted: a plant, then blocks around it": play(as_before, asked.cities, BotPlayer("plan")),
     }
     document = {"run": run_record(asked.folder), "players": players}
     if asked.out is not None:
@@ -74,7 +74,7 @@ def train(folder: Path, minutes: float, every_s: float, overrides: list[str]) ->
     FaultyBackend.folder, FaultyBackend.every_s = folder, every_s
     setattr(city, "ScreenBackend", FaultyBackend)  # noqa: B010 - the name that the world uses
     started_s = time.monotonic()
-    settings = ["total_env_steps=1_000_000", "evaluation.every_env_steps=1_000_000", "monitoring.console=plain"]
+    settings = ["evaluation.every_env_steps=1_000_000", "monitoring.console=plain"]
     stop = threading.Timer(60.0 * minutes, os.kill, (os.getpid(), signal.SIGTERM))
     stop.daemon = True
     stop.start()
@@ -105,35 +105,17 @@ class AgentPlayer:
         return torch.as_tensor(chosen).reshape(env.num_envs, 1, 2)
 
 
-class RandomPlayer:
-    """Draws from what is allowed."""
+class BotPlayer:
+    """One of the world's own bots: `random` draws from what is allowed, `plan` follows the profile's plan."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
-        """Asks the world's own random player."""
+        """Asks the bot."""
         actions = torch.zeros((env.num_envs, 1, 2), dtype=torch.int64)
-        env.bots(("random",)).act(torch.zeros((env.num_envs, 1), dtype=torch.int32), actions)
+        env.bots((self._name,)).act(torch.zeros((env.num_envs, 1), dtype=torch.int32), actions)
         return actions
-
-
-class ScriptedPlayer:
-    """Builds a power plant in the middle, and blocks from there on outwards; sees nothing but what it can pay for."""
-
-    def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
-        """Takes the next step of the plan in all games."""
-        catalogue = env.backend.catalogue
-        row, column = catalogue.rows // 2, (catalogue.columns - 1) // 2
-        cells = [(y, x) for y in range(catalogue.rows) for x in range(catalogue.columns)]
-        cells.sort(key=lambda cell: abs(cell[0] - row) + abs(cell[1] - column))
-        # The plant reaches over to the lot beside it.
-        plan = [("coal", (row, column)), *zip(itertools.cycle(BLOCKS), _without(cells, row, column), strict=False)]
-        name, (y, x) = plan[step] if step < len(plan) else ("wait", (0, 0))
-        decision = torch.tensor([[catalogue.number(name), y * catalogue.columns + x]]).repeat(env.num_envs, 1, 1)
-        is_allowed = observations["mask"][:, 0, catalogue.number(name)].bool()
-        return decision * is_allowed[:, None, None]
-
-
-def _without(cells: list[tuple[int, int]], row: int, column: int) -> list[tuple[int, int]]:
-    return [cell for cell in cells if cell not in ((row, column), (row, column + 1))]
 
 
 def play(settings: Mapping[str, Any], cities: int, player: Player) -> dict[str, Any]:

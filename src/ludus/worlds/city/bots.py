@@ -1,8 +1,9 @@
-"""Scripted players of City: random, waiting and, in the embedded game, the strategies that see the truth."""
+"""Scripted players of City: random, waiting, a profile's plan, and strategies that see the embedded game's truth."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
 # Name of a bot -> its strategy; `random` itself draws from all actions of the environment.
 STRATEGY_BOTS = {"random-tools" if name == "random" else name: name for name in STRATEGIES}
 _ANY_GAME = ("random", "wait")
+PLAN = "plan"
 _WAIT = (0, 0)
 
 
 def bot_names(backend: CityBackend) -> tuple[str, ...]:
     """Return the names of the scripted players of a backend."""
-    return (*_ANY_GAME, *STRATEGY_BOTS) if backend.advises else _ANY_GAME
+    planned = () if backend.plan is None else (PLAN,)
+    return (*_ANY_GAME, *STRATEGY_BOTS) if backend.advises else (*_ANY_GAME, *planned)
 
 
 class CityBots:
@@ -46,6 +49,9 @@ class CityBots:
                 actions[chosen] = self._random()[chosen].to(actions.dtype)
             elif name == "wait":
                 actions[chosen] = 0
+            elif name == PLAN:
+                for game in torch.nonzero(chosen).flatten().tolist():
+                    actions[game, 0] = torch.tensor(self._planned(game), dtype=actions.dtype)
             else:
                 games = torch.nonzero(chosen).flatten().tolist()
                 advised = self._env.backend.advise([self._question(name, game) for game in games])
@@ -58,6 +64,21 @@ class CityBots:
         keys = (env.first_game + games, torch.from_numpy(env.episode), torch.from_numpy(env.tracker.step))
         drawn = stream_hash_tensor(env.seed, *(key.unsqueeze(1) for key in keys), torch.arange(2))
         return draw_actions(env.spec.choices, env.mask(), uniform(drawn).unsqueeze(1))
+
+    def _planned(self, game: int) -> tuple[int, int]:
+        """Return the next step of the profile's plan: outwards from the middle, on lots where nothing was tried."""
+        env, plan, sites = self._env, self._env.backend.plan, self._env.sites
+        if plan is None or sites is None:
+            return _WAIT
+        catalogue, tried = env.backend.catalogue, sites.tried[game]
+        first = [catalogue.number(name) for name in plan.plan_first]
+        missing = [number for number in first if not sites.done[game, number]]
+        built = int(tried.sum()) - sum(catalogue.kinds[number].columns for number in first)
+        kind = missing[0] if missing else catalogue.number(plan.plan[built % len(plan.plan)])
+        rows, columns = np.divmod(np.arange(catalogue.cells), catalogue.columns)
+        far = np.abs(rows - catalogue.rows // 2) + np.abs(columns - (catalogue.columns - 1) // 2) + 1000 * tried
+        cell = int(far.argmin())
+        return (kind, cell) if bool(env.mask()[game, 0, kind]) and not tried[cell] else _WAIT
 
     def _question(self, name: str, game: int) -> Question:
         env = self._env

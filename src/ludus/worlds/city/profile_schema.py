@@ -203,6 +203,16 @@ class Lots(Section):
     extra: Annotated[Number, Field(ge=0)] = 0.0  # what a block may cost beyond its tools, for clearing the ground
     # What a lot can be filled with, by name.
     blocks: Annotated[dict[Name, Annotated[tuple[BlockStep, ...], Field(min_length=1)]], Field(min_length=1)]
+    # What the bot `plan` builds in the middle, once each, and in turn around it.
+    plan_first: tuple[Annotated[Name, Reference("tools")], ...] = ()
+    plan: tuple[Name, ...] = ()
+
+    @model_validator(mode="after")
+    def _plans_blocks(self) -> Self:
+        unknown = [name for name in self.plan if name not in self.blocks]
+        if unknown:
+            raise ValueError(f"plan should name blocks ({', '.join(self.blocks)}), got {', '.join(unknown)}")
+        return self
 
 
 class ReadingField(Section):
