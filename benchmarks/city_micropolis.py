@@ -9,6 +9,7 @@ have power, which no player ever sees. Needs the Debian packages micropolis, mic
 """
 
 import argparse
+import itertools
 import json
 import os
 import signal
@@ -33,6 +34,7 @@ from ludus.worlds.city.screen_backend import ScreenBackend
 
 SEED = 20  # of the comparison
 GAMES = 6
+BLOCKS = ("homes", "works", "homes", "shops")
 ZONES = (240, 692)  # tiles of homes, shops and works, from the first to the one behind the last
 ROADS = (64, 206)
 
@@ -60,7 +62,8 @@ def main() -> None:
         "random, every tool on every lot": play(
             {**as_before, "kinds": None, "lots": None}, asked.cities, BotPlayer("random")
         ),
-        "scripted: a plant, then blocks around it": play(as_before, asked.cities, BotPlayer("plan")),
+        "scripted: a plant, then blocks around it": play(as_before, asked.cities, ScriptedPlayer()),
+        "bot plan: the same, works apart from homes": play(as_before, asked.cities, BotPlayer("plan")),
     }
     document = {"run": run_record(asked.folder), "players": players}
     if asked.out is not None:
@@ -116,6 +119,27 @@ class BotPlayer:
         actions = torch.zeros((env.num_envs, 1, 2), dtype=torch.int64)
         env.bots((self._name,)).act(torch.zeros((env.num_envs, 1), dtype=torch.int32), actions)
         return actions
+
+
+class ScriptedPlayer:
+    """Builds a power plant in the middle, and blocks from there on outwards; sees nothing but what it can pay for."""
+
+    def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
+        """Takes the next step of the plan in all games."""
+        catalogue = env.backend.catalogue
+        row, column = catalogue.rows // 2, (catalogue.columns - 1) // 2
+        cells = [(y, x) for y in range(catalogue.rows) for x in range(catalogue.columns)]
+        cells.sort(key=lambda cell: abs(cell[0] - row) + abs(cell[1] - column))
+        # The plant reaches over to the lot beside it.
+        plan = [("coal", (row, column)), *zip(itertools.cycle(BLOCKS), _without(cells, row, column), strict=False)]
+        name, (y, x) = plan[step] if step < len(plan) else ("wait", (0, 0))
+        decision = torch.tensor([[catalogue.number(name), y * catalogue.columns + x]]).repeat(env.num_envs, 1, 1)
+        is_allowed = observations["mask"][:, 0, catalogue.number(name)].bool()
+        return decision * is_allowed[:, None, None]
+
+
+def _without(cells: list[tuple[int, int]], row: int, column: int) -> list[tuple[int, int]]:
+    return [cell for cell in cells if cell not in ((row, column), (row, column + 1))]
 
 
 def play(settings: Mapping[str, Any], cities: int, player: Player) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def test_settings_that_fit_no_game_are_refused() -> None:
         World(actions=["build"], closes=True, sites="some", workers=0)
 
 
-def test_a_plant_covers_two_lots_and_a_plan_names_blocks() -> None:
+def test_a_plant_covers_two_lots() -> None:
     lots = profile_catalogue(load_profile("micropolis"), ["build"], "lots", None)
     wide = {kind.name: kind.columns for kind in lots.kinds if kind.columns > 1}
     assert wide == dict.fromkeys(("stadium", "seaport", "coal", "nuclear", "airport"), 2)
@@ -120,9 +120,9 @@ def test_a_plant_covers_two_lots_and_a_plan_names_blocks() -> None:
     assert {kind.columns for kind in tiles.kinds} == {1}
 
 
-def test_a_plan_of_unknown_blocks_is_refused(tmp_path: Path) -> None:
+def test_a_plan_names_places_in_the_grid(tmp_path: Path) -> None:
     text = PROFILES.file("micropolis").read_text()
     file = tmp_path / "mine.yaml"
-    file.write_text(text.replace("plan: [homes, works,", "plan: [homes, farms,"))
-    with pytest.raises(ConfigFileError, match="farms"):
+    file.write_text(text.replace("{build: works, toward: [0.0, 0.5]}", "{build: works, toward: [-1.0, 0.5]}"))
+    with pytest.raises(ConfigFileError, match="toward"):
         load_profile(str(file))

@@ -66,18 +66,18 @@ class CityBots:
         return draw_actions(env.spec.choices, env.mask(), uniform(drawn).unsqueeze(1))
 
     def _planned(self, game: int) -> tuple[int, int]:
-        """Return the next step of the profile's plan: outwards from the middle, on lots where nothing was tried."""
+        """Return the next step of the profile's plan, on a lot beside the town where nothing was tried."""
         env, plan, sites = self._env, self._env.backend.plan, self._env.sites
         if plan is None or sites is None:
             return _WAIT
         catalogue, tried = env.backend.catalogue, sites.tried[game]
-        first = [catalogue.number(name) for name in plan.plan_first]
-        missing = [number for number in first if not sites.done[game, number]]
-        built = int(tried.sum()) - sum(catalogue.kinds[number].columns for number in first)
-        kind = missing[0] if missing else catalogue.number(plan.plan[built % len(plan.plan)])
+        missing = [step for step in plan.first if not sites.done[game, catalogue.number(step.build)]]
+        once = sum(catalogue.kinds[catalogue.number(step.build)].columns for step in plan.first)
+        step = missing[0] if missing else plan.then[(int(tried.sum()) - once) % len(plan.then)]
         rows, columns = np.divmod(np.arange(catalogue.cells), catalogue.columns)
-        far = np.abs(rows - catalogue.rows // 2) + np.abs(columns - (catalogue.columns - 1) // 2) + 1000 * tried
-        cell = int(far.argmin())
+        across, down = step.toward[0] * (catalogue.columns - 1), step.toward[1] * (catalogue.rows - 1)
+        far = np.abs(columns - across) + np.abs(rows - down)
+        cell, kind = int(np.where(sites.allowed("beside")[game], far, np.inf).argmin()), catalogue.number(step.build)
         return (kind, cell) if bool(env.mask()[game, 0, kind]) and not tried[cell] else _WAIT
 
     def _question(self, name: str, game: int) -> Question:
