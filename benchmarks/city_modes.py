@@ -1,7 +1,7 @@
 """Every mode of City, and variants of `quick`, after equally many decisions: how the same cities end.
 
-    python -m benchmarks.city_modes --lanes 12                                # all modes and variants, 3 seeds
-    python -m benchmarks.city_modes quick goal --seeds 1 --env-steps 8192 --cities 4
+    python -m benchmarks.city_modes --lanes 12                                # all modes, 3 seeds
+    python -m benchmarks.city_modes guided limited --out city_variants.json   # variants of `quick`
 
 Every run is a process with one thread; `--lanes` of them work side by side. The final agents, not those that a run's
 own evaluations found best, then build the same cities as `city_results.py`, which training did not use, for 300
@@ -33,7 +33,7 @@ from ludus.training.presets import load_run_config
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 PICTURE = DATA.parent / "images" / "city-modes.png"
-ENV_STEPS = 65_536
+ENV_STEPS = 24_576
 STEPS = 300  # decisions per city
 BOTS = ("random", "greedy", "balanced")
 FOUND = ("discovered", "new_menus")  # what exploring finds, summed over a city
@@ -68,7 +68,7 @@ VARIANTS = MODES | CANDIDATES
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train and evaluate what is missing, and write what is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("variants", nargs="*", default=list(VARIANTS), metavar="VARIANT", help=", ".join(VARIANTS))
+    parser.add_argument("variants", nargs="*", default=list(MODES), metavar="VARIANT", help=", ".join(VARIANTS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--env-steps", type=int, default=ENV_STEPS, help="decisions of every run")
     parser.add_argument("--cities", type=int, default=48)
@@ -120,10 +120,10 @@ def start(asked: argparse.Namespace, name: str, seed: int) -> str:
 
 
 def write(asked: argparse.Namespace) -> None:
-    """Write all finished runs of this size to one file, in the order of VARIANTS, replacing it as a whole."""
+    """Write the finished runs of the asked variants to one file, replacing it as a whole."""
     runs = [
         json.loads(file.read_text())
-        for name in (*BOTS, *VARIANTS)
+        for name in (*BOTS, *asked.variants)
         for seed in range(asked.seeds)
         if (file := file_of(asked.folder, name, seed, asked.env_steps, asked.cities)).exists()
     ]

@@ -234,7 +234,11 @@ results-city-quick: $(READY) ## docs/research/city.md: the preset quick, three s
 	$(BIN)/python benchmarks/city_results.py --preset quick --seeds 3 --out $(DATA)/city_quick.json
 	$(TABLES) city-quick
 
-results-city-modes: $(READY) ## docs/research/city.md: every mode and variants of quick, three seeds each; long
+results-city-variants: $(READY) ## docs/research/city.md: variants of quick with the tax, three seeds each; long
+	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py guided limited tax --lanes $$(nproc) --out $(DATA)/city_variants.json
+	$(TABLES) city-variants
+
+results-city-modes: $(READY) ## docs/research/city.md: every mode, three seeds each; long
 	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py --lanes $$(nproc) --out $(DATA)/city_modes.json
 	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py --out $(DATA)/city_modes.json --picture docs/images/city-modes.png
 	$(TABLES) city-modes

@@ -44,6 +44,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "mimic-walk:summary": summaries.mimic,
     "city-quick:summary": summaries.city,
     "city-modes": city.modes,
+    "city-variants": partial(city.modes, "city_variants.json"),
     "brawl-bots:scores": brawl.bot_scores,
     "brawl-bots:behaviour": brawl.bot_behaviour,
     "brawl-weapons": brawl.weapons,

@@ -36,29 +36,32 @@ def quick() -> str:
     return table(["player", *_OUTCOMES, "training in s"], rows)
 
 
+_MODE_COLUMNS = ("population", "funds", "happiness", "bankrupt in %", "discovered", "new_menus")
 _GOALS = {"population": 400.0, "happiness": 60.0, "funds": 3_000.0}  # of the preset `goal`
 
 
-def modes() -> str:
-    """Returns how the cities of every mode and variant end, means with 95 % intervals over the seeds."""
+def modes(file: str = "city_modes.json") -> str:
+    """Returns how the cities of every mode end, means with 95 % intervals over seeds, or cities where there is one."""
     runs: dict[str, list[Mapping[str, Any]]] = {}
-    for run in read_json("city_modes.json")["runs"]:
+    for run in read_json(file)["runs"]:
         runs.setdefault(run["label"], []).append(run)
-    rows = []
-    for label, seeds in sorted(runs.items(), key=lambda item: -_mean(_means(item[1], "population"))):
-        found = [shown_mean(_means(seeds, name)) for name in ("funds", "bankrupt in %", "discovered", "new_menus")]
+    rows: list[list[str]] = []
+    for label, seeds in sorted(runs.items(), key=lambda item: -_mean(_samples(item[1], "population"))):
+        people, *found = (shown_mean(_samples(seeds, name)) for name in _MODE_COLUMNS)
+        each = ", ".join(f"{rounded(mean, 0):,}" for mean in _samples(seeds, "population")) if len(seeds) > 1 else ""
         goals = _mean([_reached(run["outcome"]) for run in seeds])
-        each = ", ".join(f"{rounded(mean, 0):,}" for mean in _means(seeds, "population")) if len(seeds) > 1 else ""
         spent = [1_000.0 * run["training_s"] / run["env_steps"] for run in seeds if run["env_steps"]]
-        people = shown_mean(_means(seeds, "population") if len(seeds) > 1 else seeds[0]["outcome"]["population"])
         time = f"{rounded(_mean(spent), 1)}" if spent else ""
-        rows.append([label, people, each, *found[:2], f"{rounded(goals, 1)}", *found[2:], time])
-    columns = ["population", "seeds", "funds", "bankrupt in %", "goals of 3", "elements", "menus", "ms per decision"]
-    return table(["player", *columns], rows)
+        rows.append([label, people, each, *found, f"{rounded(goals, 1)}", time])
+    columns = ["population", "seeds", "funds", "happiness", "bankrupt in %", "elements", "menus", "goals of 3"]
+    return table(["player", *columns, "ms per decision"], rows)
 
 
-def _means(runs: list[Mapping[str, Any]], column: str) -> list[float]:
-    return [_mean(run["outcome"][column]) for run in runs]
+def _samples(runs: list[Mapping[str, Any]], column: str) -> list[float]:
+    """Returns the means of several seeds, or the cities of one."""
+    if len(runs) > 1:
+        return [_mean(run["outcome"][column]) for run in runs]
+    return list(runs[0]["outcome"][column])
 
 
 def _mean(values: list[float]) -> float:
