@@ -190,7 +190,7 @@ def draw(document: dict[str, Any], file: Path) -> None:
             axis.annotate(name, (means[name][0], len(trained) - 0.45), color="#ea580c", fontsize=8, ha="center")
     axis.set_yticks(range(len(trained)), [VARIANTS[name].label for name in trained])
     axis.set_ylim(-0.6, len(trained))
-    axis.set_xlabel(f"people after {STEPS} decisions, {document['cities']} cities; trained {document['env_steps']:,}")
+    axis.set_xlabel(f"people in a city, after {document['env_steps']:,} decisions of training; dots are seeds")
     figure.savefig(file, dpi=120)
     plt.close(figure)
 
