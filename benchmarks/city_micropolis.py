@@ -58,6 +58,7 @@ def main() -> None:
     as_before = {**agent.settings, "sites": "all", "once": ()}
     players = {
         "agent": play(agent.settings, asked.cities, AgentPlayer(agent)),
+        "agent, most likely actions": play(agent.settings, asked.cities, AgentPlayer(agent, deterministic=True)),
         "random, the same kinds of action": play(as_before, asked.cities, BotPlayer("random")),
         "random, every tool on every lot": play(
             {**as_before, "kinds": None, "lots": None}, asked.cities, BotPlayer("random")
@@ -84,7 +85,7 @@ def train(folder: Path, minutes: float, every_s: float, overrides: list[str]) ->
     run = ludus.train("city", preset="micropolis", overrides=[*settings, *overrides], folder=folder / "run")
     outcome = {"wall_s": time.monotonic() - started_s, "env_steps": run.env_steps, "why": run.stop_reason}
     (folder / "wall.json").write_text(json.dumps(outcome))
-    setattr(city, "ScreenTable", ScreenBackend)  # noqa: B010
+    setattr(city, "ScreenBackend", ScreenBackend)  # noqa: B010 - players are compared without faults
 
 
 class Player(Protocol):
@@ -95,16 +96,17 @@ class Player(Protocol):
 
 
 class AgentPlayer:
-    """The agent; it forgets at the beginning of a city."""
+    """The agent, with actions drawn from its policy or the most likely ones; it forgets at the beginning of a city."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(self, agent: Agent, *, deterministic: bool = False) -> None:
+        self._agent, self._deterministic = agent, deterministic
         self._memory: Any = None
 
     def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
         """Asks the agent."""
         seen = {name: entry[:, 0] for name, entry in observations.items()}
-        chosen, self._memory = self._agent.predict(seen, self._memory if step else None)
+        memory = self._memory if step else None
+        chosen, self._memory = self._agent.predict(seen, memory, deterministic=self._deterministic)
         return torch.as_tensor(chosen).reshape(env.num_envs, 1, 2)
 
 

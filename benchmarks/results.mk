@@ -226,6 +226,10 @@ results-city-micropolis: $(READY) ## docs/research/city.md: an hour of Micropoli
 	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --folder runs/city-micropolis --out $(DATA)/city_micropolis.json
 	$(TABLES) city-micropolis
 
+results-city-guided: $(READY) ## docs/research/city.md: Micropolis with its plan as a guide; needs micropolis and xvfb
+	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --minutes 24 --cities 24 --folder runs/city-guided --out $(DATA)/city_guided.json
+	$(TABLES) city-guided
+
 results-city-strategies: $(READY) ## docs/worlds/city.md: scripted strategies in the embedded game
 	PYTHONPATH=. $(BIN)/python benchmarks/city_strategies.py --csv $(DATA)/city_strategies.csv
 	$(TABLES) city-strategies

@@ -131,6 +131,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "city-micropolis:players": city_micropolis.players,
     "city-micropolis:learning": city_micropolis.learning,
     "city-micropolis:faults": city_micropolis.faults,
+    "city-guided:players": partial(city_micropolis.players, "city_guided.json"),
+    "city-guided:learning": partial(city_micropolis.learning, "city_guided.json"),
     "city-vision:accuracy": city_vision.accuracy,
     "city-vision:speed": city_vision.speed,
     "city-strategies": city.strategies,
