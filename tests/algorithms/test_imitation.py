@@ -22,7 +22,7 @@ def make_learner(bot: str | None = "rock", **settings: Any) -> PpoLearner:
     given: dict[str, Any] = {"n_steps": 16, "batch_size": 64, "n_epochs": 2, "learning_rate": 3e-2, "native": False}
     given |= {} if bot is None else {"imitation": {"bot": bot, "coef": 1.0}}
     config = PpoConfig.model_validate(given | settings)
-    return PpoLearner(env, Policy(env.spec, POLICY), config, reward=lambda info: torch.zeros((8, 2)))
+    return PpoLearner(env, Policy(env.spec, POLICY), config, reward=lambda _: torch.zeros((8, 2)))
 
 
 def test_without_rewards_the_policy_becomes_the_bot() -> None:
@@ -76,7 +76,7 @@ def test_a_weight_that_has_fallen_to_zero_costs_nothing() -> None:
 def test_unknown_bots_and_mirrors_are_refused() -> None:
     ppo, spec = find_algorithm("ppo"), make_env("duel-v1", 2).spec
     settings = PpoConfig(imitation=ImitationConfig(bot="nobody"), n_steps=8, batch_size=16)
-    with pytest.raises(UnknownNameError, match="ppo.imitation.bot"):
+    with pytest.raises(UnknownNameError, match=r"ppo\.imitation\.bot"):
         ppo.check(settings, POLICY, spec, 4)
     mirrored = settings.model_copy(update={"symmetry_augmentation": True})
     assert ppo.refused(mirrored, POLICY) == ["ppo.imitation with ppo.symmetry_augmentation"]
