@@ -54,13 +54,17 @@ def main() -> None:
     if not asked.judge:
         train(asked.folder, asked.minutes, asked.every_s, asked.overrides)
     agent = Agent.load(asked.folder / "run", seed=SEED)
+    # Random players and the plan do without the masks of sites, which the agent has.
+    as_before = {**agent.settings, "sites": "all", "once": ()}
     players = {
         "agent": play(agent.settings, asked.cities, AgentPlayer(agent)),
-        "random, the same kinds of action": play(agent.settings, asked.cities, RandomPlayer()),
+        "agent, most likely actions": play(agent.settings, asked.cities, AgentPlayer(agent, deterministic=True)),
+        "random, the same kinds of action": play(as_before, asked.cities, BotPlayer("random")),
         "random, every tool on every lot": play(
-            {**agent.settings, "kinds": None, "lots": None}, asked.cities, RandomPlayer()
+            {**as_before, "kinds": None, "lots": None}, asked.cities, BotPlayer("random")
         ),
-        "scripted: a plant, then blocks around it": play(agent.settings, asked.cities, ScriptedPlayer()),
+        "scripted: a plant, then blocks around it": play(as_before, asked.cities, ScriptedPlayer()),
+        "bot plan: the same, works apart from homes": play(as_before, asked.cities, BotPlayer("plan")),
     }
     document = {"run": run_record(asked.folder), "players": players}
     if asked.out is not None:
@@ -74,14 +78,14 @@ def train(folder: Path, minutes: float, every_s: float, overrides: list[str]) ->
     FaultyBackend.folder, FaultyBackend.every_s = folder, every_s
     setattr(city, "ScreenBackend", FaultyBackend)  # noqa: B010 - the name that the world uses
     started_s = time.monotonic()
-    settings = ["total_env_steps=1_000_000", "evaluation.every_env_steps=1_000_000", "monitoring.console=plain"]
+    settings = ["evaluation.every_env_steps=1_000_000", "monitoring.console=plain"]
     stop = threading.Timer(60.0 * minutes, os.kill, (os.getpid(), signal.SIGTERM))
     stop.daemon = True
     stop.start()
     run = ludus.train("city", preset="micropolis", overrides=[*settings, *overrides], folder=folder / "run")
     outcome = {"wall_s": time.monotonic() - started_s, "env_steps": run.env_steps, "why": run.stop_reason}
     (folder / "wall.json").write_text(json.dumps(outcome))
-    setattr(city, "ScreenTable", ScreenBackend)  # noqa: B010
+    setattr(city, "ScreenBackend", ScreenBackend)  # noqa: B010 - players are compared without faults
 
 
 class Player(Protocol):
@@ -92,26 +96,30 @@ class Player(Protocol):
 
 
 class AgentPlayer:
-    """The agent; it forgets at the beginning of a city."""
+    """The agent, with actions drawn from its policy or the most likely ones; it forgets at the beginning of a city."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(self, agent: Agent, *, deterministic: bool = False) -> None:
+        self._agent, self._deterministic = agent, deterministic
         self._memory: Any = None
 
     def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
         """Asks the agent."""
         seen = {name: entry[:, 0] for name, entry in observations.items()}
-        chosen, self._memory = self._agent.predict(seen, self._memory if step else None)
+        memory = self._memory if step else None
+        chosen, self._memory = self._agent.predict(seen, memory, deterministic=self._deterministic)
         return torch.as_tensor(chosen).reshape(env.num_envs, 1, 2)
 
 
-class RandomPlayer:
-    """Draws from what is allowed."""
+class BotPlayer:
+    """One of the world's own bots: `random` draws from what is allowed, `plan` follows the profile's plan."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def decide(self, env: city.CityEnv, observations: Observations, step: int) -> Tensor:
-        """Asks the world's own random player."""
+        """Asks the bot."""
         actions = torch.zeros((env.num_envs, 1, 2), dtype=torch.int64)
-        env.bots(("random",)).act(torch.zeros((env.num_envs, 1), dtype=torch.int32), actions)
+        env.bots((self._name,)).act(torch.zeros((env.num_envs, 1), dtype=torch.int32), actions)
         return actions
 
 

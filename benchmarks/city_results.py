@@ -14,7 +14,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,15 +79,20 @@ def judge(run: Path, cities: int) -> dict[str, Any]:
 
 
 def play(
-    settings: Mapping[str, Any], cities: int, *, agent: Agent | None = None, bot: str | None = None
+    settings: Mapping[str, Any],
+    cities: int,
+    *,
+    agent: Agent | None = None,
+    bot: str | None = None,
+    sums: Sequence[str] = (),
 ) -> dict[str, list[float]]:
-    """Plays an episode in every city and returns how each ends, `(cities,)` a measure."""
+    """Plays an episode in every city and returns how each ends, `(cities,)` a measure; `sums` are events to add up."""
     env = CityEnv(EnvRequest(cities, seed=SEED, config=settings))
     observations, memory = env.reset(), None
     actions = torch.zeros((cities, 1, 2), dtype=torch.int64)
     bots = env.bots((bot,)) if bot is not None else None
     assignment = torch.zeros((cities, 1), dtype=torch.int32)
-    final = {name: np.zeros(cities) for name in COLUMNS}
+    final = {name: np.zeros(cities) for name in (*COLUMNS, *sums)}
     open_games = np.ones(cities, np.bool_)
     for _ in range(env.config.steps):
         if agent is not None:
@@ -101,6 +106,8 @@ def play(
         for name in ("population", "funds", "happiness"):
             final[name][ended] = result.events[f"final_{name}"][:, 0].numpy()[ended]
         final["bankrupt in %"][ended & lost] = 100.0
+        for name in sums:
+            final[name][open_games] += result.events[name][:, 0].numpy()[open_games]
         open_games &= ~ended
         if not open_games.any():
             break

@@ -243,6 +243,10 @@ results-city-micropolis: $(READY) ## docs/research/city.md: an hour of Micropoli
 	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --folder runs/city-micropolis --out $(DATA)/city_micropolis.json
 	$(TABLES) city-micropolis
 
+results-city-guided: $(READY) ## docs/research/city.md: Micropolis with its plan as a guide; needs micropolis and xvfb
+	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --minutes 24 --cities 24 --folder runs/city-guided --out $(DATA)/city_guided.json
+	$(TABLES) city-guided
+
 results-city-strategies: $(READY) ## docs/worlds/city.md: scripted strategies in the embedded game
 	PYTHONPATH=. $(BIN)/python benchmarks/city_strategies.py --csv $(DATA)/city_strategies.csv
 	$(TABLES) city-strategies
@@ -250,6 +254,15 @@ results-city-strategies: $(READY) ## docs/worlds/city.md: scripted strategies in
 results-city-quick: $(READY) ## docs/research/city.md: the preset quick, three seeds, beside scripted players; long
 	$(BIN)/python benchmarks/city_results.py --preset quick --seeds 3 --out $(DATA)/city_quick.json
 	$(TABLES) city-quick
+
+results-city-variants: $(READY) ## docs/research/city.md: variants of quick with the tax, three seeds each; long
+	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py guided limited tax --lanes $$(nproc) --out $(DATA)/city_variants.json
+	$(TABLES) city-variants
+
+results-city-modes: $(READY) ## docs/research/city.md: every mode, three seeds each; long
+	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py --lanes $$(nproc) --out $(DATA)/city_modes.json
+	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py --out $(DATA)/city_modes.json --picture docs/images/city-modes.png
+	$(TABLES) city-modes
 
 results-mimic-walk: $(READY) ## docs/research/mimic.md: the preset walk, three seeds; long
 	$(BIN)/python benchmarks/mimic_results.py --preset walk --seeds 3 --out $(DATA)/mimic_walk.json --picture docs/images/mimic-gait.png

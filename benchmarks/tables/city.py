@@ -36,6 +36,43 @@ def quick() -> str:
     return table(["player", *_OUTCOMES, "training in s"], rows)
 
 
+_MODE_COLUMNS = ("population", "funds", "happiness", "bankrupt in %", "discovered", "new_menus")
+_GOALS = {"population": 400.0, "happiness": 60.0, "funds": 3_000.0}  # of the preset `goal`
+
+
+def modes(file: str = "city_modes.json") -> str:
+    """Returns how the cities of every mode end, means with 95 % intervals over seeds, or cities where there is one."""
+    runs: dict[str, list[Mapping[str, Any]]] = {}
+    for run in read_json(file)["runs"]:
+        runs.setdefault(run["label"], []).append(run)
+    rows: list[list[str]] = []
+    for label, seeds in sorted(runs.items(), key=lambda item: -_mean(_samples(item[1], "population"))):
+        people, *found = (shown_mean(_samples(seeds, name)) for name in _MODE_COLUMNS)
+        each = ", ".join(f"{rounded(mean, 0):,}" for mean in _samples(seeds, "population")) if len(seeds) > 1 else ""
+        goals = _mean([_reached(run["outcome"]) for run in seeds])
+        spent = [1_000.0 * run["training_s"] / run["env_steps"] for run in seeds if run["env_steps"]]
+        time = f"{rounded(_mean(spent), 1)}" if spent else ""
+        rows.append([label, people, each, *found, f"{rounded(goals, 1)}", time])
+    columns = ["population", "seeds", "funds", "happiness", "bankrupt in %", "elements", "menus", "goals of 3"]
+    return table(["player", *columns, "ms per decision"], rows)
+
+
+def _samples(runs: list[Mapping[str, Any]], column: str) -> list[float]:
+    """Returns the means of several seeds, or the cities of one."""
+    if len(runs) > 1:
+        return [_mean(run["outcome"][column]) for run in runs]
+    return list(runs[0]["outcome"][column])
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _reached(outcome: Mapping[str, list[float]]) -> float:
+    """Returns how many goals a city has reached at its end, in the mean."""
+    return sum(_mean([float(value >= target) for value in outcome[name]]) for name, target in _GOALS.items())
+
+
 def _outcome(outcome: Mapping[str, Any]) -> list[str]:
     return [shown_mean(outcome[column]) for column in _OUTCOMES]
 

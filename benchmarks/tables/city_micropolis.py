@@ -11,10 +11,10 @@ _FILE = "city_micropolis.json"
 _STRETCH_S = 600.0  # of the run that a row of the learning table is about
 
 
-def players() -> str:
+def players(file: str = _FILE) -> str:
     """Returns how the cities of the agent and of random players end, means with 95 % intervals."""
     rows = []
-    for name, played in read_json(_FILE)["players"].items():
+    for name, played in read_json(file)["players"].items():
         cities = played["cities"]
         zones = sum(city["zones"] for city in cities)
         shares = [percent(sum(city[key] for city in cities) / max(zones, 1)) for key in ("powered", "at_road")]
@@ -23,9 +23,9 @@ def players() -> str:
     return table(["player", "cities", "population", "funds", "zones", "with power", "at a road"], rows)
 
 
-def learning() -> str:
+def learning(file: str = _FILE) -> str:
     """Returns how the cities ended that the agent learned from, by the time of the run."""
-    cities = [city for city in _longest(read_json(_FILE)["run"]["cities"]) if not city["lost"]]
+    cities = [city for city in _longest(read_json(file)["run"]["cities"]) if not city["lost"]]
     rows = []
     for stretch in range(int(max(city["at_s"] for city in cities) // _STRETCH_S) + 1):
         mine = [city for city in cities if int(city["at_s"] // _STRETCH_S) == stretch]

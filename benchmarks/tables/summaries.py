@@ -125,7 +125,7 @@ def mimic() -> str:
 
 def city() -> str:
     """Returns how cities end, of the agent, of random play and of scripted players that see the truth."""
-    quick, hour = read_json("city_quick.json"), read_json("city_micropolis.json")["players"]
+    quick, hour = read_json("city_quick.json"), read_json("city_guided.json")["players"]
     agents = [agent["outcome"] for agent in quick["agents"]]
     lines = [["embedded", f"agent, seed {index}", *_ended(outcome)] for index, outcome in enumerate(agents)]
     means = {key: [sum(outcome[key]) / len(outcome[key]) for outcome in agents] for key in agents[0]}

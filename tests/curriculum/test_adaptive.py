@@ -8,8 +8,16 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from ludus.core.errors import StateError
-from ludus.curriculum.adaptive import Adaptive, Effects, Strategic, broken_windows, count_stuck, goal_factors
-from ludus.curriculum.config import AdaptiveConfig, StrategicConfig
+from ludus.curriculum.adaptive import (
+    Adaptive,
+    Constraint,
+    Effects,
+    Strategic,
+    broken_windows,
+    count_stuck,
+    goal_factors,
+)
+from ludus.curriculum.config import AdaptiveConfig, ConstraintConfig, StrategicConfig
 
 CONFIG = AdaptiveConfig(
     measure="people", patience=3, explore_above=0.6, build_below=0.4, lowest=0.1, highest=0.3, step=0.1
@@ -68,6 +76,23 @@ def test_bounds_must_be_in_order() -> None:
         AdaptiveConfig(measure="people", build_below=0.7)
     with pytest.raises(ValidationError, match=r"lowest 0\.9.*highest 0\.6"):
         AdaptiveConfig(measure="people", lowest=0.9)
+
+
+def test_a_multiplier_follows_the_violations_of_a_limit() -> None:
+    config = ConstraintConfig(measure="funds", term="debt", limit=0.1, rate=5.0, lowest=1.0, highest=3.0)
+    constraint, prices = Constraint(config), []
+    for violations in (30, 50, 20, 0, 0, 0):
+        constraint.record(violations, 100)
+        prices.append(constraint.multiplier)
+    # 1 + 5 (0.3 - 0.1), then 4 cut off at 3, then 3.5 cut off, then 0.5 less each.
+    assert prices == pytest.approx([2.0, 3.0, 3.0, 2.5, 2.0, 1.5])
+    other = Constraint(config)
+    other.load_state(constraint.state())
+    assert other.state() == constraint.state() == {"multiplier": pytest.approx(1.5), "share": 0.0}
+    with pytest.raises(StateError, match=r"course\.steering\.share is missing"):
+        other.load_state({"multiplier": 1.0})
+    with pytest.raises(ValidationError, match=r"lowest 9.*highest 3"):
+        ConstraintConfig(measure="funds", term="debt", lowest=9.0, highest=3.0)
 
 
 KINDS = ("wait", "build", "paint")

@@ -99,6 +99,8 @@ STRATEGIC = {
     "every_iterations": 3,
 }
 
+CONSTRAINT = {"kind": "constraint", "measure": "houses", "at_least": 1.0, "limit": 0.5, "term": "built", "rate": 2.0}
+
 
 def _config(adaptive_curriculum: dict[str, Any], iterations: int = 4, **changes: Any) -> TrainConfig:
     return TrainConfig.model_validate(
@@ -165,6 +167,18 @@ def test_rewards_change_while_a_run_explores(tmp_path: Path) -> None:
     assert weights.seen == pytest.approx([0.1, 0.3, 0.3, 0.3])
 
 
+def test_a_limit_raises_the_price_of_a_term_without_exploration(tmp_path: Path) -> None:
+    # Houses never come, so every decision violates the limit: 1 + 2 (1 - 0.5) per iteration.
+    world = {"name": "yard", "num_envs": GAMES, "settings": {"grows": False}}
+    plain = {"net_arch": {"pi": [8], "vf": [8]}}
+    train(_config(CONSTRAINT, iterations=3, world=world, policy=plain), tmp_path)
+    rows = _metrics(tmp_path)
+    assert [row["constraint_multiplier"] for row in rows] == pytest.approx([2.0, 3.0, 4.0])
+    assert [row["constraint_violations"] for row in rows] == [1.0] * 3
+    terms = _table(tmp_path, "reward_breakdown.csv")
+    assert sum(float(row["built"]) for row in terms) > 0.0
+
+
 def test_measured_effects_are_the_worlds_own(tmp_path: Path) -> None:
     with Trainer(_config(STRATEGIC, iterations=12), tmp_path) as trainer:
         trainer.run()
@@ -226,6 +240,8 @@ def test_a_stopped_run_goes_on_exactly(adaptive_curriculum: dict[str, Any], tmp_
         (STRATEGIC | {"goals": ["joy"]}, UnknownNameError, "goal_joy"),
         (STRATEGIC | {"against": "nap"}, UnknownNameError, "wait"),
         (STRATEGIC | {"ahead": 20}, ConfigError, "a rollout has 16 steps"),
+        (CONSTRAINT | {"measure": "money"}, UnknownNameError, "houses"),
+        (CONSTRAINT | {"term": "bulit"}, UnknownNameError, "built"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_a_run_starts(

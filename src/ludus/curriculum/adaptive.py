@@ -1,7 +1,8 @@
 """Adaptive curricula: when a run explores, and which kinds of action it favours.
 
 `Adaptive` explores while the run is stuck and builds while it grows. `Strategic` turns to what is furthest behind:
-factors of goals, and the kinds of action that measurably help them, found by `Effects`.
+factors of goals, and the kinds of action that measurably help them, found by `Effects`. `Constraint` is the multiplier
+of a reward term that holds a limit.
 
 A policy plays a kind where it expects good of it, so what follows on the kind is not what follows from it. The
 probabilities of all kinds in every decision are known, though, and by them both sides of a comparison are weighed to
@@ -24,8 +25,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ludus.core.errors import StateError
+from ludus.core.schedules import MAX_FACTOR
 from ludus.core.state import Count, Share, StateModel, check_names
-from ludus.curriculum.config import AdaptiveConfig, StrategicConfig, goal_term
+from ludus.curriculum.config import AdaptiveConfig, ConstraintConfig, StrategicConfig, goal_term
 
 _SUMS, _PRODUCTS = 4, 16
 _COUNTS = 3  # decisions for the kind, blocks with it, blocks with what it is compared with
@@ -326,6 +328,41 @@ class Adaptive:
         saved = AdaptiveState.read(state, "course.steering")
         self.is_exploring, self.frequency = saved.is_exploring, saved.frequency
         self.stuck, self.switches = saved.stuck, saved.switches
+
+
+class ConstraintState(StateModel):
+    """What `Constraint` saves as JSON; its attributes say what they are."""
+
+    multiplier: Annotated[float, Field(ge=0.0, le=MAX_FACTOR)]
+    share: Share | None
+
+
+class Constraint:
+    """A Lagrange multiplier.
+
+    Attributes:
+        multiplier: Factor of the reward term in the next rollout.
+        share: Share of the decisions of the last rollout that violate the bound; None before.
+    """
+
+    def __init__(self, config: ConstraintConfig) -> None:
+        self._config, self.multiplier = config, config.lowest
+        self.share: float | None = None
+
+    def record(self, violations: float, decisions: float) -> None:
+        """Take a rollout: one step of dual ascent, within the bounds of the multiplier."""
+        config, self.share = self._config, violations / decisions
+        moved = self.multiplier + config.rate * (self.share - config.limit)
+        self.multiplier = min(max(moved, config.lowest), config.highest)
+
+    def state(self) -> dict[str, Any]:
+        """Return where it stands, for JSON."""
+        return {"multiplier": self.multiplier, "share": self.share}
+
+    def load_state(self, state: object) -> None:
+        """Restore the state returned by `state()`; raise StateError if a part is missing or out of range."""
+        saved = ConstraintState.read(state, "course.steering")
+        self.multiplier, self.share = saved.multiplier, saved.share
 
 
 def count_stuck(values: NDArray[np.float64], ends: NDArray[np.bool_], patience: int) -> tuple[int, int]:

@@ -191,7 +191,40 @@ class StrategicConfig(_Frozen):
         return (*map(goal_term, self.goals), *self.metrics)
 
 
-AdaptiveCurriculumConfig = Annotated[AdaptiveConfig | StrategicConfig, Field(discriminator="kind")]
+class ConstraintConfig(_Frozen):
+    """Holds a number of the games above a bound in nearly all decisions, by the price of a reward term.
+
+    The price is a Lagrange multiplier: per iteration it changes by `rate * (share - limit)`, with `share` that of the
+    decisions in which the number was below the bound, so it rises while the games violate the limit and falls else.
+
+    Attributes:
+        kind: `constraint`.
+        measure: State metric of the world that is bounded, such as `funds`.
+        at_least: Its lower bound.
+        limit: Largest share of decisions in which it may be lower.
+        term: Reward term whose weight is multiplied, such as `debt`.
+        rate: Change of the multiplier per iteration and unit of violation.
+        lowest: Lowest multiplier.
+        highest: Highest multiplier.
+    """
+
+    kind: Literal["constraint"] = "constraint"
+    measure: Name
+    at_least: float = Field(default=0.0, ge=-1e12, le=1e12)
+    limit: Share = 0.02
+    term: Name
+    rate: Annotated[float, Field(gt=0.0, le=MAX_FACTOR)] = 5.0
+    lowest: Annotated[float, Field(ge=0.0, le=MAX_FACTOR)] = 1.0
+    highest: Annotated[float, Field(ge=0.0, le=MAX_FACTOR)] = 20.0
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.lowest > self.highest:
+            raise ValueError(f"lowest {self.lowest:g} must not exceed highest {self.highest:g}")
+        return self
+
+
+AdaptiveCurriculumConfig = Annotated[AdaptiveConfig | StrategicConfig | ConstraintConfig, Field(discriminator="kind")]
 
 
 def goal_term(goal: str) -> str:

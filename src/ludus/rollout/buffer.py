@@ -33,6 +33,7 @@ class Minibatch:
     opponent_actions: Tensor | None = None
     rows: Tensor | None = None  # `(segments,)` int64, the buffer's row of each; None where no loss asks for it
     memory_starts: Tensor | None = None  # where the memory is forgotten, if that is not at every episode start
+    demonstrations: Tensor | None = None  # what a demonstrator would have done
 
     @property
     def forgets(self) -> Tensor:
@@ -51,6 +52,7 @@ class Frame(NamedTuple):
     bootstraps: Tensor
     bots: Tensor | None
     opponent_actions: Tensor | None
+    demonstrations: Tensor | None
 
 
 class RolloutBuffer:
@@ -72,10 +74,20 @@ class RolloutBuffer:
             without opponent classification and contrastive loss.
         opponent_actions: `(steps, rows, *action_shape)`, what the opponent did in the same step; -1 or NaN where that
             is unknown. None for a policy that does not predict it.
+        demonstrations: `(steps, rows, *action_shape)`, what a demonstrator would have done; None if there is none.
         frames: The same, step by step.
     """
 
-    def __init__(self, policy: Policy, steps: int, rows: int, sequence_length: int, *, has_sets: bool = False) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        steps: int,
+        rows: int,
+        sequence_length: int,
+        *,
+        has_sets: bool = False,
+        has_demonstrations: bool = False,
+    ) -> None:
         """Allocate the tensors.
 
         Args:
@@ -84,6 +96,7 @@ class RolloutBuffer:
             rows: Rows of the learner.
             sequence_length: Steps of a sequence; it divides `steps`, see `PpoConfig.sequence_length_for`.
             has_sets: Whether the memory is kept over sets of episodes.
+            has_demonstrations: Whether there is a demonstrator.
         """
         device = policy.device
         self.steps, self.rows = steps, rows
@@ -112,8 +125,10 @@ class RolloutBuffer:
             dtype = action_dtypes(policy.spec.action_space)[0]
             unknown = float("nan") if dtype.is_floating_point else -1
             self.opponent_actions = torch.full(self.actions.shape, unknown, dtype=dtype, device=device)
+        self.demonstrations = torch.zeros_like(self.actions) if has_demonstrations else None
         self._knows_rows = policy.contrast is not None
-        others = ([None] * steps if tensor is None else tensor for tensor in (self.bots, self.opponent_actions))
+        labels = (self.bots, self.opponent_actions, self.demonstrations)
+        others = ([None] * steps if tensor is None else tensor for tensor in labels)
         views = zip(self.actions, self.log_probs, self.values, self.dones, self.bootstraps, *others, strict=True)
         self.frames = [
             Frame({name: tensor[t] for name, tensor in self.observations.items()}, *step)
@@ -124,8 +139,8 @@ class RolloutBuffer:
     def recorded_bytes(self) -> int:
         """Return the bytes of what is recorded per step and row, without the memories."""
         recorded = (self.actions, self.episode_starts, self.dones, self._floats, *self.observations.values())
-        labels = (tensor.nbytes for tensor in (self.bots, self.opponent_actions) if tensor is not None)
-        return sum(tensor.nbytes for tensor in recorded) + sum(labels)
+        labels = (self.bots, self.opponent_actions, self.demonstrations)
+        return sum(tensor.nbytes for tensor in (*recorded, *labels) if tensor is not None)
 
     @property
     def segments(self) -> int:
@@ -164,6 +179,7 @@ class RolloutBuffer:
             memory_starts=None if self.memory_starts is self.episode_starts else self.memory_starts.flatten()[frames],
             opponent_actions=None if self.opponent_actions is None else self.opponent_actions.flatten(0, 1)[frames],
             rows=segments.remainder(self.rows) if self._knows_rows else None,
+            demonstrations=None if self.demonstrations is None else self.demonstrations.flatten(0, 1)[frames],
         )
 
 

@@ -48,6 +48,7 @@ class Collector:
         opponents: Opponents | None = None,
         inference: InferenceBackend | None = None,
         stagger_episodes: bool = False,
+        demonstrator: str | None = None,
     ) -> None:
         """Start all games.
 
@@ -60,6 +61,7 @@ class Collector:
             opponents: Who plays the others; needed unless the learner plays all and classifies no opponents.
             inference: Who steps the policy; as plain calls or CUDA graphs if None.
             stagger_episodes: Whether to cut off the first episodes at times spread over the step limit.
+            demonstrator: Name of the bot that is asked in every step what it would do; None for none.
 
         Raises:
             ConfigError: The seats do not fit the games, there is no opponent to classify, or episodes cannot be
@@ -72,7 +74,14 @@ class Collector:
         # Over a set of episodes the memory is kept; without sets it is forgotten where episodes start.
         self._sets = opponents if isinstance(opponents, SetOpponents) and opponents.best_of > 1 else None
         length = config.sequence_length_for(has_memory=policy.has_memory)
-        self.buffer = RolloutBuffer(policy, config.n_steps, self.rows.count, length, has_sets=self._sets is not None)
+        self.buffer = RolloutBuffer(
+            policy,
+            config.n_steps,
+            self.rows.count,
+            length,
+            has_sets=self._sets is not None,
+            has_demonstrations=demonstrator is not None,
+        )
         self._reward = reward if isinstance(reward, RolloutReward) else StepRewards(reward)
         self._reward.begin(config.n_steps, self.rows)
         self._opponents = opponents
@@ -81,6 +90,9 @@ class Collector:
         self._inference = inference or make_inference(policy, self.rows.count, cuda_graphs=config.cuda_graphs)
         shape = (env.num_envs, env.spec.seats, *policy.head.action_shape)
         self._actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
+        self._demonstrator = None if demonstrator is None else env.bots((demonstrator,))
+        self._demonstrations = torch.zeros_like(self._actions)
+        self._demonstrated = torch.zeros(shape[:2], dtype=torch.int32, device=env.device)  # seats: all of them
         self._observations = env.reset()
         self._episode_starts = torch.ones(self.rows.count, dtype=torch.bool, device=policy.device)
         self._memory_starts = self._episode_starts
@@ -156,6 +168,8 @@ class Collector:
         allowed = self.config.cuda_graphs and self.policy.device.type == "cuda" and self.policy.allows_cuda_graphs
         if not allowed or self.policy.head.hold_noise or self._cuts_left > 0 or not self._reward.can_be_recorded:
             return None
+        if self._demonstrator is not None:
+            return None
         games = self.env.recording_key()
         opponents: object | None = () if self._opponents is None else None
         if isinstance(self._opponents, RecordableOpponents):
@@ -167,6 +181,9 @@ class Collector:
             frame.observations[name].copy_(self.rows.take(tensor))
         if self._sets is not None:
             self.buffer.memory_starts[t].copy_(self._memory_starts)
+        if self._demonstrator is not None and frame.demonstrations is not None:
+            self._demonstrator.act(self._demonstrated, self._demonstrations)
+            frame.demonstrations.copy_(self.rows.take(self._demonstrations))
         step = self._inference.step(frame.observations, self._memory, self._memory_starts, noise)
         self._memory = step.memory
         frame.actions.copy_(step.actions)

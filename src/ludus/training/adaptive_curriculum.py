@@ -1,4 +1,4 @@
-"""Adaptive curriculum: exploration that adapts to stuck games, and rewards weighed by the goals that are behind."""
+"""Adaptive curriculum: exploration that adapts to stuck games, and rewards weighed by goals behind or by a limit."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.schedules import ConstantSchedule
-from ludus.curriculum.adaptive import OTHERS, Adaptive, Strategic, broken_windows, count_stuck
-from ludus.curriculum.config import AdaptiveConfig, StrategicConfig, goal_term
+from ludus.curriculum.adaptive import OTHERS, Adaptive, Constraint, Strategic, broken_windows, count_stuck
+from ludus.curriculum.config import AdaptiveConfig, ConstraintConfig, StrategicConfig, goal_term
 from ludus.envs.base import EnvSpec
 from ludus.policies.config import ExplorationConfig
 from ludus.policies.policy import kind_shares
@@ -46,7 +46,7 @@ class IterationEvents:
 class AdaptiveCurriculum(ABC):
     """Adapts exploration and rewards during a run; the result is the same on all processes."""
 
-    def __init__(self, rule: Adaptive | Strategic) -> None:
+    def __init__(self, rule: Adaptive | Strategic | Constraint) -> None:
         self._rule = rule
 
     @abstractmethod
@@ -108,6 +108,30 @@ class _ExplorationCurriculum(AdaptiveCurriculum):
             row |= {"mode": adaptive.mode, "stuck_share": adaptive.stuck, "exploration_frequency": adaptive.frequency}
             update.tables[STEERING] = [row]
         return update
+
+
+class _ConstraintCurriculum(AdaptiveCurriculum):
+    """See `ludus.curriculum.config.ConstraintConfig`."""
+
+    def __init__(self, config: ConstraintConfig, components: Components) -> None:
+        self._config, self._components, self._constraint = config, components, Constraint(config)
+        super().__init__(self._constraint)
+
+    def factors(self) -> Mapping[str, float]:
+        return {self._config.term: self._constraint.multiplier}
+
+    def on_rollout_start(self) -> None:
+        """Leave exploration as it is."""
+
+    def on_rollout_end(self, processes: ProcessGroup) -> None:
+        below = self._components.trace.measured(self._config.measure) < self._config.at_least
+        counted = processes.gather_numbers((float(below.sum()), float(below.numel())))
+        self._constraint.record(*np.sum(counted, axis=0).tolist())
+
+    def on_iteration_end(self, counters: Counters) -> IterationEvents:
+        constraint = self._constraint
+        shown = {"constraint_multiplier": constraint.multiplier, "constraint_violations": constraint.share or 0.0}
+        return IterationEvents(metrics=shown)
 
 
 _AT_ONCE = 512  # decisions that the policy is asked about in one call; many pictures at once take much memory
@@ -211,6 +235,8 @@ def make_adaptive_curriculum(config: TrainConfig, components: Components) -> Ada
         return _ExplorationCurriculum(config.adaptive_curriculum, components)
     if isinstance(config.adaptive_curriculum, StrategicConfig):
         return _GoalCurriculum(config.adaptive_curriculum, components, config.total_env_steps)
+    if isinstance(config.adaptive_curriculum, ConstraintConfig):
+        return _ConstraintCurriculum(config.adaptive_curriculum, components)
     return None
 
 
@@ -223,6 +249,9 @@ def check_adaptive_curriculum(spec: EnvSpec, config: TrainConfig) -> None:
     if isinstance(adaptive_curriculum, AdaptiveConfig):
         state_metrics, terms = (adaptive_curriculum.measure,), tuple(adaptive_curriculum.exploring)
         length, key = adaptive_curriculum.patience, "patience"
+    elif isinstance(adaptive_curriculum, ConstraintConfig):
+        state_metrics, terms = (adaptive_curriculum.measure,), (adaptive_curriculum.term,)
+        length, key = 0, ""
     else:
         state_metrics, terms = adaptive_curriculum.state_metrics(), tuple(map(goal_term, adaptive_curriculum.goals))
         length, key = adaptive_curriculum.ahead, "ahead"

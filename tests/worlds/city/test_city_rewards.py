@@ -44,6 +44,8 @@ def term(name: str, **numbers: float) -> float:
         ("ruin", {"bankrupt": 1.0, "population": 400.0}, 400.0),
         ("ruin", {"bankrupt": 1.0, "population": 123_456.0}, 1_000.0),
         ("ruin", {"bankrupt": 0.0, "population": 400.0}, 0.0),
+        ("thousands", {"population_gain": 0.0, "population_loss": 250.0}, -0.25),
+        ("thousands", {"population_gain": 9_000.0, "population_loss": 0.0}, 4.0),
         ("traffic", {"traffic_change": -3.0}, -3.0),
         ("traffic", {"traffic_change": 77.0}, 10.0),
         ("milestone", {"milestone": 2.0}, 2.0),

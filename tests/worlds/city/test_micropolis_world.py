@@ -64,3 +64,18 @@ def test_a_city_grows_and_is_read_as_the_game_knows_it(env: CityEnv) -> None:
     assert float(last["year"]) == pytest.approx(truth.number("Year") + (truth.month() - 1) / 12, abs=1e-3)
     taxed = decide(env, "tax_up")
     assert taxed["tax"] == 8.0 == truth.number("TaxRate")
+
+
+def test_the_plan_of_the_profile_builds_outwards_from_a_plant(env: CityEnv) -> None:
+    env.reset()
+    catalogue, seat = env.backend.catalogue, torch.zeros((1, 1), dtype=torch.int32)
+    bot, actions, done = env.bots(("plan",)), torch.zeros((1, 1, 2), dtype=torch.int64), []
+    for _ in range(4):
+        bot.act(seat, actions)
+        kind, cell = actions[0, 0].tolist()
+        done.append((catalogue.names[kind], *divmod(cell, catalogue.columns)))
+        env.step(actions)
+        assert env.backend.sight.placed[0] in (1, -1)  # -1 where a year has passed meanwhile
+    # 14 x 7 lots: the plant goes to column 0.42 * 13 = 5.46 of row 3 and takes the next one too; homes go to its right,
+    # toward column 7.41, works to its left.
+    assert done == [("coal", 3, 5), ("homes", 3, 7), ("works", 3, 4), ("homes", 3, 8)]

@@ -21,7 +21,7 @@ from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.algorithms.ppo.loss import Coefficients, normalise_advantages, ppo_loss
 from ludus.algorithms.ppo.symmetry import check_symmetry
-from ludus.core.errors import ConfigError, VerificationError
+from ludus.core.errors import ConfigError, UnknownNameError, VerificationError
 from ludus.core.schedules import describe_schedule
 from ludus.envs.base import EnvSpec
 from ludus.policies.config import PolicyConfig
@@ -54,10 +54,14 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
 
     def refused(self, settings: PpoConfig, policy: PolicyConfig) -> list[str]:
         """Return the parts of a policy whose mirror image is unknown, if experiences are mirrored."""
-        memories = {"policy.recurrent": policy.recurrent, "policy.strategy": policy.strategy}
+        parts = {
+            "policy.recurrent": policy.recurrent,
+            "policy.strategy": policy.strategy,
+            "ppo.imitation": settings.imitation,
+        }
         if not settings.symmetry_augmentation:
             return []
-        paths = [path for path, part in memories.items() if part is not None]
+        paths = [path for path, part in parts.items() if part is not None]
         if not paths and policy.has_memory:
             paths = [f"a policy.module with a state ({policy.module})"]
         return [f"{path} with ppo.symmetry_augmentation" for path in paths]
@@ -74,6 +78,10 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         """Describe the minibatches of a rollout; raise ConfigError if they are uneven, or the world has no mirror."""
         if settings.symmetry_augmentation:
             check_symmetry(spec, has_memory=policy.has_memory)
+        if settings.imitation is not None and settings.imitation.bot not in spec.bots:
+            raise UnknownNameError(
+                f"bot of {spec.id} to imitate (ppo.imitation.bot)", settings.imitation.bot, spec.bots
+            )
         ppo = settings.sized(rows)
         segments = ppo.batch_size // ppo.sequence_length_for(has_memory=policy.has_memory)
         if ppo.n_accumulate > segments:

@@ -1,4 +1,4 @@
-"""Auxiliary losses of the strategy encoder: predict the opponent's frames and actions, classify it, contrast latents.
+"""Auxiliary losses: imitate a bot; of the strategy encoder: predict and classify the opponent, contrast latents.
 
 All have static shapes and never wait for the device, as CUDA graphs need it: frames that do not count are masked in
 sums, not left out.
@@ -16,7 +16,7 @@ from ludus.policies.policy import Evaluation, Policy
 from ludus.rollout.buffer import Minibatch, RolloutBuffer
 
 _PREDICTION_LOSS, _CLASSIFICATION_LOSS, _RIGHT, _LABELLED = range(4)
-_ACTION_LOSS, _ACTIONS_RIGHT, _ACTIONS_KNOWN, _CONTRAST_LOSS, _LATENT_KL, _SUMS = range(4, 10)
+_ACTION_LOSS, _ACTIONS_RIGHT, _ACTIONS_KNOWN, _CONTRAST_LOSS, _LATENT_KL, _IMITATION_LOSS, _SUMS = range(4, 11)
 _SURPRISE = (0.25, 4.0)  # least and greatest weight of a sequence
 _NOBODY = -1  # the label of games without a bot
 _EXCLUDED = -1e9  # similarity of pairs that do not count; not -inf, whose gradient would be NaN where all are excluded
@@ -26,9 +26,10 @@ class AuxiliaryLosses:
     """Adds to the loss of minibatches what a policy learns beside playing; nothing for a policy without such heads.
 
     Attributes:
-        sums: `(9,)`, over minibatches: loss of prediction and of classification, frames classified correctly and frames
-            with a bot; loss of action prediction, its accuracy times its frames, and frames with a known action;
-            contrastive loss; KL divergence of the latent. Changed in place.
+        imitation: `()`, weight of the imitation of a bot.
+        sums: `(10,)`, over minibatches: loss of prediction and of classification, frames classified correctly and
+            frames with a bot; loss of action prediction, its accuracy times its frames, and frames with a known action;
+            contrastive loss; KL divergence of the latent; loss of imitation. Changed in place.
         names: Metrics that `metrics` gives.
     """
 
@@ -39,6 +40,7 @@ class AuxiliaryLosses:
         if self._strategy is not None:
             _check_lengths(policy, self._strategy, config.sequence_length)
         self.sums = torch.zeros(_SUMS, device=policy.device)
+        self.imitation = torch.zeros((), device=policy.device)
         actions = policy.action_prediction
         self.names = (
             *(("prediction_loss",) if self._predicts else ()),
@@ -47,6 +49,7 @@ class AuxiliaryLosses:
             *(("action_prediction_accuracy",) if actions is not None and actions.is_choice else ()),
             *(("contrast_loss",) if policy.contrast is not None else ()),
             *(("latent_kl",) if policy.latent_sample is not None else ()),
+            *(("imitation_loss",) if config.imitation is not None else ()),
         )
 
     def totals(self, buffer: RolloutBuffer, frames: Tensor) -> "AuxiliaryTotals":
@@ -58,7 +61,7 @@ class AuxiliaryLosses:
         """
         strategy = self._strategy
         if strategy is None:
-            return AuxiliaryTotals()
+            return AuxiliaryTotals(frames=frames.numel())
         episode_starts = buffer.episode_starts.flatten()[frames]
         pairs = labelled = known = anchors = None
         if self._predicts:
@@ -78,10 +81,11 @@ class AuxiliaryLosses:
 
         Of a part of a minibatch, whose `totals` are given, they are its share in those of the whole.
         """
-        strategy = self._strategy
+        strategy, whole = self._strategy, totals or AuxiliaryTotals()
+        if batch.demonstrations is not None:
+            loss = loss + self.imitation * self._imitation_loss(batch, batch.demonstrations, whole.frames)
         if strategy is None:
             return loss
-        whole = totals or AuxiliaryTotals()
         surprise = strategy.predict_weighting == "surprise"
         if evaluation.predictions is not None:
             frames = self._policy.opponent_frames(batch.observations)
@@ -109,6 +113,15 @@ class AuxiliaryLosses:
             loss = loss + strategy.variational * divergence
         return loss
 
+    def _imitation_loss(self, batch: Minibatch, demonstrations: Tensor, among: int | None) -> Tensor:
+        """Return the mean of `-log pi` of what a bot would have done, `()`."""
+        if self.imitation.device.type == "cpu" and self.imitation == 0.0:  # saves the forward pass
+            return torch.zeros(())
+        shown = self._policy.unroll(batch.observations, batch.memory, batch.forgets, demonstrations)
+        error = -shown.log_probs.sum() / (among or shown.log_probs.numel())
+        self.sums[_IMITATION_LOSS].add_(error.detach())
+        return error
+
     def _action_loss(self, predictions: Tensor, batch: Minibatch, among: Tensor | None) -> Tensor:
         head, actions, strategy = self._policy.action_prediction, batch.opponent_actions, self._strategy
         assert head is not None and actions is not None and strategy is not None  # noqa: S101, PT018 - for the type checker
@@ -120,7 +133,7 @@ class AuxiliaryLosses:
         return found.weighed
 
     def metrics(self, means: Tensor) -> Tensor:
-        """Return the metrics `(names,)` of the sums' means `(9,)`; accuracies are NaN without any labelled frame."""
+        """Return the metrics `(names,)` of the sums' means `(10,)`; accuracies are NaN without any labelled frame."""
         values = {
             "prediction_loss": means[_PREDICTION_LOSS],
             "recognition_loss": means[_CLASSIFICATION_LOSS],
@@ -129,6 +142,7 @@ class AuxiliaryLosses:
             "action_prediction_accuracy": means[_ACTIONS_RIGHT] / means[_ACTIONS_KNOWN],
             "contrast_loss": means[_CONTRAST_LOSS],
             "latent_kl": means[_LATENT_KL],
+            "imitation_loss": means[_IMITATION_LOSS],
         }
         return torch.stack([values[name] for name in self.names]) if self.names else means[:0]
 

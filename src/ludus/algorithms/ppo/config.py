@@ -10,11 +10,29 @@ from ludus.core.schedules import (
     MAX_STEPS,
     ConstantSchedule,
     LearningRateConfig,
+    LinearSchedule,
     NonNegativeScheduleConfig,
     ScheduleConfig,
 )
 
 _Decay: TypeAlias = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class ImitationConfig(BaseModel):
+    """A scripted player that the policy learns to imitate beside PPO, in the states that it gets into by itself.
+
+    The loss is the mean of `-log pi(a*)` with `a*` what the bot would do in each state of the rollout (DAgger). With a
+    weight that falls to 0, it leads the policy to the bot's level, and the rewards lead on from there.
+
+    Attributes:
+        bot: Name of a bot of the world.
+        coef: Weight of the loss: a number, or a schedule over training progress.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    bot: str = Field(min_length=1)
+    coef: NonNegativeScheduleConfig = LinearSchedule(start=1.0, end=0.0)
 
 
 class PpoConfig(BaseModel):
@@ -50,6 +68,8 @@ class PpoConfig(BaseModel):
         weight_decay: Decoupled weight decay (AdamW) on all parameters.
         adam_eps: Epsilon of Adam.
         betas: Betas of Adam.
+        imitation: A scripted player to imitate beside PPO; None for none. Disables the compiled functions for plain MLP
+            policies.
         symmetry_augmentation: Whether to learn from the mirror image of every experience too, in worlds with a mirror;
             env steps count only what was really played.
         stagger_episodes: Whether to cut off the first episodes at times spread over the world's step limit, so that
@@ -82,6 +102,7 @@ class PpoConfig(BaseModel):
     weight_decay: float = Field(default=0.0, ge=0.0)
     adam_eps: float = Field(default=1e-5, gt=0.0, le=1.0)
     betas: tuple[_Decay, _Decay] = (0.9, 0.999)
+    imitation: ImitationConfig | None = None
     symmetry_augmentation: bool = False
     stagger_episodes: bool = False
     sde_sample_freq: int | None = Field(default=None, ge=1, le=MAX_STEPS)

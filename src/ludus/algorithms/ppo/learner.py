@@ -54,6 +54,7 @@ class PpoLearner(Learner):
         self.collector = Collector(
             env, policy, config, reward=reward, learner=learner, opponents=opponents, inference=self.updater.native,
             stagger_episodes=config.stagger_episodes,
+            demonstrator=None if config.imitation is None else config.imitation.bot,
         )  # fmt: skip
         self._mirrored = None if mirror is None else SymmetryAugmentation(mirror, policy, self.collector.buffer)
         self._generator = torch.Generator(policy.device).manual_seed(seed)
@@ -76,7 +77,14 @@ class PpoLearner(Learner):
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Metrics of the last update that must be finite."""
-        auxiliary = ("prediction_loss", "recognition_loss", "action_prediction_loss", "contrast_loss", "latent_kl")
+        auxiliary = (
+            "prediction_loss",
+            "recognition_loss",
+            "action_prediction_loss",
+            "contrast_loss",
+            "latent_kl",
+            "imitation_loss",
+        )
         losses = ("policy_loss", "value_loss", "entropy", *auxiliary)
         return tuple(name for name in losses if name in self.updater.metric_names)
 

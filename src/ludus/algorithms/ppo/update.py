@@ -66,7 +66,11 @@ class Updater:
     def _can_be_native(self) -> bool:
         if not self.config.native or not supports(self.policy):
             return False
-        asked = {"policy.dropout": self.policy.config.dropout > 0.0, "ppo.n_accumulate": self.config.n_accumulate > 1}
+        asked = {
+            "policy.dropout": self.policy.config.dropout > 0.0,
+            "ppo.n_accumulate": self.config.n_accumulate > 1,
+            "ppo.imitation": self.config.imitation is not None,
+        }
         for setting, is_set in asked.items():
             if is_set:
                 _notice(f"{setting} is set, which the compiled functions for plain MLP policies cannot do: updates and "
@@ -216,6 +220,8 @@ class Updater:
         self._coefficients.learning_rate.fill_(self._adaptive.rate if self._adaptive else level or 0.0)
         self._coefficients.clip.fill_(self.config.clip_range.value(progress))
         self._coefficients.entropy.fill_(self.config.ent_coef.value(progress))
+        if self.config.imitation is not None:
+            self.auxiliary.imitation.fill_(self.config.imitation.coef.value(progress))
         if self._coefficients.value_clip is not None and self.config.clip_range_vf is not None:
             self._coefficients.value_clip.fill_(self.config.clip_range_vf.value(progress))
 

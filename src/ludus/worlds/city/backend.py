@@ -14,6 +14,7 @@ from ludus.worlds.city.catalogue import NOT_JUDGED, Catalogue
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.driver import Frame, Gesture
 from ludus.worlds.city.perception.reading import MONTHS, Kind
+from ludus.worlds.city.profile_schema import Plan
 from ludus.worlds.city.strategies import Advice, Question
 
 
@@ -108,6 +109,7 @@ class CityBackend(ABC):
     fields: tuple[FieldKind, ...]  # what is read of them, in the order of the columns of a sight
     menus: tuple[str, ...]  # names of the menus that can be open
     sight: Sight  # what is seen of them
+    plan: Plan | None = None  # what the bot `plan` builds; None where a game has no plan
 
     @abstractmethod
     def begin(self, games: NDArray[np.bool_] | None = None, *, seed: int | None = None) -> Sight:

@@ -10,7 +10,7 @@ import torch
 from ludus.core.errors import UnknownNameError
 from ludus.envs.base import EnvRequest
 from ludus.worlds.city.drivers.city_games import CityGames
-from ludus.worlds.city.drivers.driver import Click, Point, Wait
+from ludus.worlds.city.drivers.driver import Click, Frame, Point, Wait
 from ludus.worlds.city.drivers.micropolis import MONTH_S, teach_letters
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.env import CityEnv
@@ -27,36 +27,45 @@ def bench_micropolis(seconds: float, folder: Path | None = None) -> dict[str, fl
     """Measure steps of building, running the game for a month, capturing it and reading it until two reads agree."""
     profile = load_profile("micropolis")
     perception = ProfileReader(profile, folder, use_ocr=False, names=_FIELDS)
-    stages = {"act": 0.0, "capture": 0.0, "read": 0.0}
+    verified: list[bool] = []
     try:
         with X11Driver(profile) as driver:
             driver.launch()
             teach_letters(driver, perception)
             driver.reset(_WIDE_LAND)
-            steps, verified, start = 0, 0, time.perf_counter()
-            while (now := time.perf_counter()) < start + seconds or not steps:
-                row, column = divmod(steps, profile.grid.columns)
+
+            def act() -> None:
+                row, column = divmod(len(verified), profile.grid.columns)
                 cell = profile.grid.cell(column, row % profile.grid.rows)
                 driver.act([Click(profile.tools["road"].at), Click(cell), Wait(MONTH_S)])
-                acted = time.perf_counter()
-                driver.capture()
-                captured = time.perf_counter()
-                readings = perception.reader.settle(driver.capture, _SETTLE_S)
-                stages["act"] += acted - now
-                stages["capture"] += captured - acted
-                stages["read"] += time.perf_counter() - captured
-                verified += all(reading.is_readable and reading.age_s == 0.0 for reading in readings.values())
-                steps += 1
-            elapsed = time.perf_counter() - start
+
+            def read(_: Frame) -> None:
+                readings = perception.reader.settle(driver.capture, _SETTLE_S).values()
+                verified.append(all(reading.is_readable and reading.age_s == 0.0 for reading in readings))
+
+            measured = _stages(act, driver.capture, read, seconds)
     finally:
         perception.close()
-    return {
-        "game": "micropolis",
-        "frames_per_s": perception.reader.frames / max(stages["read"], 1e-9),
-        **{f"ms_{name}": 1e3 * spent / steps for name, spent in stages.items()},
-        "steps_per_s": steps / elapsed,
-        "verified": verified / steps,
-    }
+    reading_s = 1e-3 * measured["ms_read"] * len(verified)
+    rates = {"frames_per_s": perception.reader.frames / max(reading_s, 1e-9)}
+    return {"game": "micropolis", **rates, **measured, "verified": sum(verified) / len(verified)}
+
+
+def _stages(
+    act: Callable[[], None], capture: Callable[[], Frame], read: Callable[[Frame], object], seconds: float
+) -> dict[str, float]:
+    """Return milliseconds per stage and steps per second of acting, capturing and reading in turn."""
+    spent, steps, start = np.zeros(3), 0, time.perf_counter()
+    while (now := time.perf_counter()) < start + seconds or not steps:
+        act()
+        acted = time.perf_counter()
+        frame = capture()
+        captured = time.perf_counter()
+        read(frame)
+        spent += np.diff([now, acted, captured, time.perf_counter()])
+        steps += 1
+    stages = dict(zip(("ms_act", "ms_capture", "ms_read"), (1e3 * spent / steps).tolist(), strict=True))
+    return {**stages, "steps_per_s": steps / (time.perf_counter() - start)}
 
 
 GAMES = ("embedded", "micropolis")
@@ -105,25 +114,15 @@ def _bench_embedded(games: CityGames, seconds: float) -> dict[str, float | str]:
         games.truth(0)
 
     truth = _rate(act_and_ask, seconds / 6)
-    stages = {"act": 0.0, "capture": 0.0, "read": 0.0}
     reader.stage_s.clear()
-    steps, start = 0, time.perf_counter()
-    while (now := time.perf_counter()) < start + seconds / 6 or not steps:
-        act()
-        acted = time.perf_counter()
-        seen = games.capture(0)
-        captured = time.perf_counter()
-        reader.read(seen)
-        stages["act"] += acted - now
-        stages["capture"] += captured - acted
-        stages["read"] += time.perf_counter() - captured
-        steps += 1
-    elapsed = time.perf_counter() - start
+    frames = reader.frames
+    measured = _stages(act, lambda: games.capture(0), reader.read, seconds / 6)
+    steps = reader.frames - frames
     return {
         "game": "embedded",
         "frames_per_s": reads,
-        **{f"ms_{name}": 1e3 * spent / steps for name, spent in (stages | dict(reader.stage_s)).items()},
-        "steps_per_s": steps / elapsed,
+        **measured,
+        **{f"ms_{name}": 1e3 * spent / steps for name, spent in reader.stage_s.items()},
         "truth_steps_per_s": truth,
         "world_steps_per_s": _world_rate({}, seconds / 4),
         "world_truth_steps_per_s": _world_rate({"metrics": "truth", "observe": ["readings", "menu"]}, seconds / 4),

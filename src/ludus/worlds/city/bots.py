@@ -1,8 +1,9 @@
-"""Scripted players of City: random, waiting and, in the embedded game, the strategies that see the truth."""
+"""Scripted players of City: random, waiting, a profile's plan, and strategies that see the embedded game's truth."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
 # Name of a bot -> its strategy; `random` itself draws from all actions of the environment.
 STRATEGY_BOTS = {"random-tools" if name == "random" else name: name for name in STRATEGIES}
 _ANY_GAME = ("random", "wait")
+PLAN = "plan"
 _WAIT = (0, 0)
 
 
 def bot_names(backend: CityBackend) -> tuple[str, ...]:
     """Return the names of the scripted players of a backend."""
-    return (*_ANY_GAME, *STRATEGY_BOTS) if backend.advises else _ANY_GAME
+    planned = () if backend.plan is None else (PLAN,)
+    return (*_ANY_GAME, *STRATEGY_BOTS) if backend.advises else (*_ANY_GAME, *planned)
 
 
 class CityBots:
@@ -46,6 +49,9 @@ class CityBots:
                 actions[chosen] = self._random()[chosen].to(actions.dtype)
             elif name == "wait":
                 actions[chosen] = 0
+            elif name == PLAN:
+                for game in torch.nonzero(chosen).flatten().tolist():
+                    actions[game, 0] = torch.tensor(self._planned(game), dtype=actions.dtype)
             else:
                 games = torch.nonzero(chosen).flatten().tolist()
                 advised = self._env.backend.advise([self._question(name, game) for game in games])
@@ -58,6 +64,21 @@ class CityBots:
         keys = (env.first_game + games, torch.from_numpy(env.episode), torch.from_numpy(env.tracker.step))
         drawn = stream_hash_tensor(env.seed, *(key.unsqueeze(1) for key in keys), torch.arange(2))
         return draw_actions(env.spec.choices, env.mask(), uniform(drawn).unsqueeze(1))
+
+    def _planned(self, game: int) -> tuple[int, int]:
+        """Return the next step of the profile's plan, on a lot beside the town where nothing was tried."""
+        env, plan, sites = self._env, self._env.backend.plan, self._env.sites
+        if plan is None or sites is None:
+            return _WAIT
+        catalogue, tried = env.backend.catalogue, sites.tried[game]
+        missing = [step for step in plan.first if not sites.done[game, catalogue.number(step.build)]]
+        once = sum(catalogue.kinds[catalogue.number(step.build)].columns for step in plan.first)
+        step = missing[0] if missing else plan.then[(int(tried.sum()) - once) % len(plan.then)]
+        rows, columns = np.divmod(np.arange(catalogue.cells), catalogue.columns)
+        across, down = step.toward[0] * (catalogue.columns - 1), step.toward[1] * (catalogue.rows - 1)
+        far = np.abs(columns - across) + np.abs(rows - down)
+        cell, kind = int(np.where(sites.allowed("beside")[game], far, np.inf).argmin()), catalogue.number(step.build)
+        return (kind, cell) if bool(env.mask()[game, 0, kind]) and not tried[cell] else _WAIT
 
     def _question(self, name: str, game: int) -> Question:
         env = self._env

@@ -37,6 +37,7 @@ class ActionKind:
     uses_cell: bool = False  # whether it needs a cell of the map
     least_cost: float = 0.0  # least that the funds lose when it is done; 0 if it costs nothing
     most_cost: float = 0.0  # most that they lose
+    columns: int = 1  # cells that it covers, from the chosen one to the right
 
     def judge(self, fall: float, grain: float = 0.0) -> int:
         """Return whether it was done, by the fall of the funds as read: `CONFIRMED`, `REFUSED` or `NOT_JUDGED`.
@@ -197,7 +198,12 @@ def _all_kinds(profile: GameProfile, cells: CellGrid) -> Iterator[ActionKind]:
     for name, tool in profile.tools.items():
         # A tool for a single cell does nothing for a lot; there are blocks for what it builds.
         if tool.cost > 0 and name != BULLDOZER and (cells == "tiles" or tool.cells > 1):
-            yield ActionKind(name, "build", uses_cell=True, least_cost=tool.cost, most_cost=tool.most_cost)
+            width = (
+                -(-tool.cells * profile.map.cell.x // profile.lots.size.x) if cells == "lots" and profile.lots else 1
+            )
+            yield ActionKind(
+                name, "build", uses_cell=True, least_cost=tool.cost, most_cost=tool.most_cost, columns=int(width)
+            )
     if BULLDOZER in profile.tools:
         tool = profile.tools[BULLDOZER]
         yield ActionKind("bulldoze", "bulldoze", uses_cell=True, least_cost=tool.cost, most_cost=tool.most_cost)

@@ -29,6 +29,7 @@ Entry = Literal["frame", "map", "readings", "menu"]
 Group = Literal["build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore"]
 GROUPS: tuple[Group, ...] = ("build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore")
 CellGrid = Literal["tiles", "lots"]
+Sites = Literal["all", "free", "beside"]
 Side = Annotated[int, Field(ge=8, le=512)]
 Lots = Annotated[int, Field(ge=1, le=1_000)]
 
@@ -89,6 +90,9 @@ class CityConfig(EnvSettings):
         kinds: Names of the kinds of action of those groups, beside waiting; None for all of them.
         cells: Whether a cell of an action is a tile of the map, or a lot where a profile has them.
         lots: Columns and rows of lots to use, in the middle of the visible map; None for all of them.
+        sites: Cells that the mask allows: `all`; `free`, where nothing was built or tried in this city; `beside`, those
+            of them next to one where something was. All are allowed where none is left.
+        once: Kinds of action that the mask forbids once the funds have fallen by their cost, such as a power plant.
         lands: Seeds of the lands of a real game, used in turn; by default every city has a new land.
         observe: Entries of the observation.
         frame: Height and width that the whole window is downscaled to.
@@ -119,6 +123,8 @@ class CityConfig(EnvSettings):
     kinds: Annotated[tuple[str, ...], Field(min_length=1, max_length=1_000, strict=False)] | None = None
     cells: CellGrid = "tiles"
     lots: Annotated[tuple[Lots, Lots], Field(strict=False)] | None = None
+    sites: Sites = "all"
+    once: Annotated[tuple[str, ...], Field(max_length=100, strict=False)] = ()
     lands: Annotated[tuple[Annotated[int, Field(ge=1, lt=2**31)], ...], Field(max_length=10_000, strict=False)] = ()
     observe: Annotated[tuple[Entry, ...], Field(min_length=1, strict=False)] = ("map", "readings", "menu")
     frame: Annotated[tuple[Side, Side], Field(strict=False)] = (84, 84)

@@ -28,7 +28,7 @@ from ludus.worlds.city.embedded_backend import WAIT_S, EmbeddedBackend
 from ludus.worlds.city.guide import GuideTracker, make_guide
 from ludus.worlds.city.observation import Observer
 from ludus.worlds.city.screen_backend import MOST_GAMES, ScreenBackend
-from ludus.worlds.city.tracker import Extra, Goals, Novelty, Tracker
+from ludus.worlds.city.tracker import Extra, Goals, Novelty, Sites, Tracker
 from ludus.worlds.city.worker_backend import WorkerBackend, worker_count
 
 VERSION = 1
@@ -111,8 +111,10 @@ class CityEnv(BatchedEnv):
         if guide is not None:
             self.guide_tracker = GuideTracker(make_guide(guide), guide, self.backend)
             advice = {"advice": self.guide_tracker.advice} if guide.observed else {}
-        self.tracker = Tracker(self.backend, make_extras(self.config, self.backend, self.guide_tracker))
-        self._observer = Observer(self.config, self.backend, advice)
+        extras = make_extras(self.config, self.backend, self.guide_tracker)
+        self.sites = next((extra for extra in extras if isinstance(extra, Sites)), None)
+        self.tracker = Tracker(self.backend, extras)
+        self._observer = Observer(self.config, self.backend, advice, self.sites)
         self.spec = city_spec(self.config, self.backend, self._observer, self.tracker)
         self._most_choice = np.array([len(self.backend.catalogue), self.backend.catalogue.cells]) - 1
         self.episode = np.full(self.num_envs, -1)
@@ -138,7 +140,7 @@ class CityEnv(BatchedEnv):
         self._has_played = True
         decisions = np.clip(actions[:, 0].numpy().astype(np.int64), 0, self._most_choice)
         sight = self.backend.play(decisions)
-        self.tracker.follow(sight, decisions[:, 0])
+        self.tracker.follow(sight, decisions[:, 0], decisions[:, 1])
         terminated = torch.from_numpy(sight.over.copy())
         at_limit = torch.from_numpy(self.tracker.step >= self.config.steps)
         truncated = (at_limit | torch.from_numpy(sight.lost)) & ~terminated
@@ -237,6 +239,8 @@ def make_extras(config: CityConfig, backend: CityBackend, guide_tracker: GuideTr
     extras: list[Extra] = [Novelty(len(backend.menus), backend.num_envs)]
     if config.goals:
         extras.append(Goals(config.goals, backend.num_envs))
+    if config.sites != "all" or config.once or backend.plan is not None:
+        extras.append(Sites(backend.catalogue, backend.num_envs))
     return (*extras, guide_tracker) if guide_tracker is not None else tuple(extras)
 
 

@@ -147,18 +147,24 @@ class ProfileGestures:
     """Converts decisions to operations in one game, and remembers the levels of funding.
 
     Attributes:
-        headings: Where menus are opened.
+        places: Where things are clicked.
         region: The part of the picture that the cells cover.
     """
 
     def __init__(self, profile: GameProfile, catalogue: Catalogue, cells: CellGrid) -> None:
         self._profile, self._catalogue = profile, catalogue
         self._lots = profile.lots if cells == "lots" else None
-        self._grid = profile.lot_grid if self._lots is not None and profile.lot_grid is not None else profile.grid
-        self.region = self._grid.region
-        self.headings = tuple(menu.at for menu in profile.menus.values() if not menu.closed)
-        self._closed = tuple(menu.at for menu in profile.menus.values() if menu.closed)
-        self._fixed = self._make_fixed()
+        grid = profile.lot_grid if self._lots is not None and profile.lot_grid is not None else profile.grid
+        self.region, numbers = grid.region, [divmod(cell, catalogue.columns)[::-1] for cell in range(catalogue.cells)]
+        self._corners = [grid.corner(*place) for place in numbers]
+        anchor = None if self._lots is None else self._lots.anchor
+        middles = tuple(
+            grid.cell(*place) if anchor is None else Point(corner.x + anchor.x, corner.y + anchor.y)
+            for place, corner in zip(numbers, self._corners, strict=True)
+        )
+        self.places = _profile_places(profile, middles)
+        self._plain = Gestures(catalogue, self.places)
+        self._fixed = _profile_fixed(profile, self.region.middle)
         self._funded = funded_sliders(profile)
         self._levels: dict[str, int] = {}
         self.begin()
@@ -172,43 +178,20 @@ class ProfileGestures:
 
         `tax` is what was read last, None if it is not known; the other arguments are those of `Gestures.of`.
         """
-        name = self._catalogue.kinds[kind].name
-        fixed = self._fixed.get(name)
-        if fixed is not None:
-            return (fixed,)
-        if name.startswith("tax_") and name.removeprefix("tax_") in ("up", "down"):
-            return (self._change_tax(name, tax),)
-        if self._catalogue.kinds[kind].group == "funding":
+        name, group = self._catalogue.kinds[kind].name, self._catalogue.kinds[kind].group
+        if name in self._fixed:
+            return (self._fixed[name],)
+        if group == "tax":
+            # One step on the slider from its value; nothing if that cannot be read.
+            step = _TAX_STEP if name == "tax_up" else -_TAX_STEP
+            return (() if tax is None else (Click(self._profile.slider_point(TAX, tax + step)),),)
+        if group == "funding":
             return self._fund(*name.rsplit("_", 1))
-        if name == "random_click":
-            target = self._catalogue.window_point(cell)
-        if self._catalogue.kinds[kind].group != "explore":
-            return (self._build(name, cell),)
-        return ((Click(target),),) if target is not None and not self.is_forbidden(target) else ((),)
-
-    def is_forbidden(self, point: Point) -> bool:
-        """Whether no exploring click may go there: a menu that no action opens."""
-        return any(abs(point.x - at.x) <= _HEADING[0] and abs(point.y - at.y) <= _HEADING[1] for at in self._closed)
-
-    def _build(self, name: str, cell: int) -> Sequence[Operation]:
-        tools = self._profile.tools
         if self._lots is not None and name in self._lots.blocks:
-            corner = self._grid.corner(*self._place(cell))
-            return [
-                gesture
-                for step in self._lots.blocks[name]
-                for gesture in (Click(tools[step.tool].at), step.gesture(corner))
-            ]
-        if name in STREETS:
-            end = self._cell(self._catalogue.street_end(name, cell))
-            return (Click(tools[ROAD].at), Drag(self._cell(cell), end))
-        return (Click(tools[BULLDOZER if name == "bulldoze" else name].at), Click(self._cell(cell)))
-
-    def _change_tax(self, name: str, tax: float | None) -> Sequence[Operation]:
-        """Click on the slider one step from its value; do nothing if that cannot be read."""
-        if tax is None:
-            return ()
-        return (Click(self._profile.slider_point(TAX, tax + (_TAX_STEP if name == "tax_up" else -_TAX_STEP))),)
+            steps, tools = self._lots.blocks[name], self._profile.tools
+            each = ((Click(tools[step.tool].at), step.gesture(self._corners[cell])) for step in steps)
+            return ([gesture for gestures in each for gesture in gestures],)
+        return (self._plain.of(kind, cell, target),)
 
     def _fund(self, name: str, way: str) -> Sequence[Sequence[Operation]]:
         """Open the dialog by its menu, click on the slider of a department, and close the dialog."""
@@ -223,26 +206,21 @@ class ProfileGestures:
         close = operations(self._profile.dialogs[dialog].close)
         return (opens, (Click(self._profile.slider_point(name, FUNDING_LEVELS[level])),), close)
 
-    def _cell(self, cell: int) -> Point:
-        column, row = self._place(cell)
-        if self._lots is None:
-            return self._grid.cell(column, row)
-        corner, anchor = self._grid.corner(column, row), self._lots.anchor
-        return Point(corner.x + anchor.x, corner.y + anchor.y)
 
-    def _place(self, cell: int) -> tuple[int, int]:
-        row, column = divmod(cell, self._catalogue.columns)
-        return column, row
+def _profile_places(profile: GameProfile, cells: tuple[Point, ...]) -> ScreenPlaces:
+    tools = {name: tool.at for name, tool in profile.tools.items()}
+    tools |= {"bulldoze": tools[BULLDOZER]} if BULLDOZER in tools else {}
+    tools |= dict.fromkeys(STREETS, tools[ROAD]) if ROAD in tools else {}
+    (wide, high), menus = _HEADING, profile.menus.values()
+    closed = [menu.at for menu in menus if menu.closed]
+    forbidden = tuple(Region(at.x - wide, at.y - high, at.x + wide, at.y + high) for at in closed)
+    return ScreenPlaces(tools, cells, {}, {}, tuple(menu.at for menu in menus if not menu.closed), forbidden)
 
-    def _make_fixed(self) -> Mapping[str, tuple[Operation, ...]]:
-        """Kinds that are always the same gestures."""
-        middle, profile = self.region.middle, self._profile
-        return {
-            **_basic(middle),
-            **{f"camera_{name}": operations(steps) for name, steps in profile.camera.items()},
-            **{
-                f"menu.{name}.{item}": (Click(menu.at), Click(at))
-                for name, menu in profile.menus.items()
-                for item, at in menu.items.items()
-            },
-        }
+
+def _profile_fixed(profile: GameProfile, middle: Point) -> Mapping[str, tuple[Operation, ...]]:
+    """Return the kinds that are always the same operations; `middle` is that of the cells."""
+    menus = {
+        f"menu.{name}.{item}": (menu, at) for name, menu in profile.menus.items() for item, at in menu.items.items()
+    }
+    camera = {f"camera_{name}": operations(steps) for name, steps in profile.camera.items()}
+    return {**_basic(middle), **camera, **{path: (Click(menu.at), Click(at)) for path, (menu, at) in menus.items()}}

@@ -13,7 +13,7 @@ from ludus.envs.base import Observations
 from ludus.worlds.city.backend import CityBackend, Sight
 from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED
 from ludus.worlds.city.config import CityConfig
-from ludus.worlds.city.tracker import Tracker
+from ludus.worlds.city.tracker import Sites, Tracker
 
 MOST_AGE = 100  # decisions; older readings look alike
 _LOG_SCALE = 10.0  # of log(1 + $): 22,000 are 1
@@ -35,9 +35,14 @@ class Observer:
     """
 
     def __init__(
-        self, config: CityConfig, backend: CityBackend, others: Mapping[str, NDArray[np.float32]] | None = None
+        self,
+        config: CityConfig,
+        backend: CityBackend,
+        others: Mapping[str, NDArray[np.float32]] | None = None,
+        sites: Sites | None = None,
     ) -> None:
         """Make buffers; `others` are further entries `(games, ...)` from 0 to 1, written elsewhere."""
+        self._sites, self._once = sites, [backend.catalogue.number(name) for name in config.once]
         self._config, self._catalogue, self._fields = config, backend.catalogue, backend.fields
         self._menus, games = backend.menus, backend.num_envs
         kinds = np.array([field.kind for field in backend.fields])
@@ -116,14 +121,17 @@ class Observer:
         return np.concatenate(parts, axis=1, dtype=np.float64)
 
     def _mask(self, sight: Sight, tracker: Tracker, rows: NDArray[np.bool_] | slice) -> NDArray[np.bool_]:
-        """Mask what the funds do not allow, and what needs the map while it is covered."""
+        """Mask what the funds do not allow, what needs the map while it is covered, and sites that are taken."""
         funds, is_readable = tracker.read(sight, "funds")
         too_dear = self._catalogue.least_cost > funds[rows][:, None]
         allowed = ~(too_dear & is_readable[rows][:, None])
         if not self._config.closes:
             covered = sight.dialog[rows] | (sight.menu[rows] >= 0) | sight.window[rows]
             allowed &= ~(covered[:, None] & self._closed_kinds)
-        return np.concatenate((allowed, np.ones((len(allowed), self._catalogue.cells), np.bool_)), axis=1)
+        if self._sites is None:
+            return np.concatenate((allowed, np.ones((len(allowed), self._catalogue.cells), np.bool_)), axis=1)
+        allowed[:, self._once] &= ~self._sites.done[rows][:, self._once]
+        return np.concatenate((allowed, self._sites.allowed(self._config.sites)[rows]), axis=1)
 
     def _shapes(self, sight: Sight) -> dict[str, tuple[int, ...]]:
         menu = sum(stop - start for start, stop in self.blocks["menu"].values())

@@ -51,6 +51,7 @@ RegionName = Annotated[Name, Reference("regions")]
 Line = Annotated[str, Field(min_length=1, max_length=500)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Positive = Annotated[Number, Field(gt=0)]
+Share = Annotated[Number, Field(ge=0, le=1)]
 Place = Annotated[Point, Position(tuple[Number, Number], lambda values: Point(*values))]
 Extent = Annotated[Point, Position(tuple[Positive, Positive], lambda values: Point(*values))]  # width and height
 Box = Annotated[Region, Position(tuple[Number, Number, Number, Number], lambda values: Region(*values))]
@@ -190,6 +191,20 @@ class BlockStep(Section):
         return Drag(_sum(corner, start), _sum(corner, end))
 
 
+class PlanStep(Section):
+    """A kind of action, on the free lot beside the town that is nearest to a place in the grid of lots."""
+
+    build: Name  # a block, or a tool
+    toward: tuple[Share, Share]  # the place: shares of the width and of the height of the grid
+
+
+class Plan(Section):
+    """How the bot `plan` builds a town."""
+
+    first: tuple[PlanStep, ...] = ()  # what a town needs once
+    then: Annotated[tuple[PlanStep, ...], Field(min_length=1)]  # what is built after that, in turn
+
+
 class Lots(Section):
     """A coarser grid over the map, and blocks: several tool uses that fill a lot in one decision.
 
@@ -203,6 +218,7 @@ class Lots(Section):
     extra: Annotated[Number, Field(ge=0)] = 0.0  # what a block may cost beyond its tools, for clearing the ground
     # What a lot can be filled with, by name.
     blocks: Annotated[dict[Name, Annotated[tuple[BlockStep, ...], Field(min_length=1)]], Field(min_length=1)]
+    plan: Plan | None = None  # what the bot `plan` builds
 
 
 class ReadingField(Section):

@@ -60,6 +60,13 @@ def doublings(info: StepInfo) -> Tensor:
 
 
 @reward_term("city")
+def thousands(info: StepInfo) -> Tensor:
+    """Thousands of people who came, less those who left: in a large city it counts more than `doublings`."""
+    change = info.events["population_gain"] - info.events["population_loss"]
+    return (change / 1_000.0).clamp(-MOST_DOUBLINGS, MOST_DOUBLINGS)
+
+
+@reward_term("city")
 def happiness(info: StepInfo) -> Tensor:
     """Change of happiness in points, which counts the more the larger the city is: half of it in an empty one."""
     size = 0.5 + info.state_metrics["population"].clamp(min=0.0, max=10_000.0) / 10_000.0

@@ -269,6 +269,10 @@ class ScreenBackend(CityBackend):
             raise ConfigError(f"{request.num_envs} games on real screens; at most {MOST_GAMES} run side by side")
         self.num_envs, self._config, self._request = request.num_envs, config, request
         self.catalogue = profile_catalogue(self.profile, config.actions, config.cells, config.kinds)
+        lots = self.profile.lots if config.cells == "lots" else None
+        if lots is not None and lots.plan is not None:
+            steps = (*lots.plan.first, *lots.plan.then)
+            self.plan = lots.plan if all(step.build in self.catalogue for step in steps) else None
         self._names = tuple(name for name, spec in self.profile.readings.items() if spec.kind != "text")
         self.fields = tuple(FieldKind(name, self.profile.readings[name].kind) for name in self._names)
         self.menus = tuple(self.profile.menus)

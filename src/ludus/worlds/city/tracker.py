@@ -1,6 +1,6 @@
 """Track the games of a backend through their episodes: what changed since the last step, as events and metrics.
 
-`Extra` is for what is tracked beside the figures: goals, newly opened menus and guides.
+`Extra` is for what is tracked beside the figures: goals, newly opened menus, sites and guides.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ludus.envs.base import Columns
 from ludus.worlds.city.backend import CityBackend, Sight
-from ludus.worlds.city.catalogue import CONFIRMED, KIND_GROUPS, REFUSED
+from ludus.worlds.city.catalogue import CONFIRMED, KIND_GROUPS, REFUSED, Catalogue
 from ludus.worlds.city.config import AT_MOST, WORST
 from ludus.worlds.city.game.rules import MILESTONES
 
@@ -35,6 +35,7 @@ class Turn(NamedTuple):
     held: Callable[[str], Held]  # returns what is known of a field
     kinds: NDArray[np.int64]  # `(games,)` kinds of the last decisions; -1 where there was none
     step: NDArray[np.int64]  # `(games,)` decisions of the present episodes
+    cells: NDArray[np.int64] | None = None  # `(games,)` cells of the last decisions; None before the first
 
 
 class Extra(ABC):
@@ -150,6 +151,57 @@ class Novelty(Extra):
         return np.concatenate((menus, sight.dialog[:, None], sight.window[:, None]), axis=1)
 
 
+class Sites(Extra):
+    """Tracks where something was tried, and which kinds were done, for the action mask and the bot `plan`.
+
+    A cell where a placement was tried is built on, or the game has refused it there and would do so again.
+
+    Attributes:
+        tried: `(games, cells)` bool.
+        done: `(games, kinds)` bool, kinds by whose cost the funds have fallen.
+    """
+
+    def __init__(self, catalogue: Catalogue, games: int) -> None:
+        self._catalogue = catalogue
+        self._builds = catalogue.is_placement & (catalogue.group == KIND_GROUPS.index("build"))
+        self.tried: NDArray[np.bool_] = np.zeros((games, catalogue.cells), np.bool_)
+        self.done: NDArray[np.bool_] = np.zeros((games, len(catalogue)), np.bool_)
+        self._funds: NDArray[np.float64] = np.zeros(games)
+
+    def begin(self, turn: Turn, games: LearnerBatch) -> None:
+        """See `Extra`."""
+        self.tried[games] = self.done[games] = False
+        self._funds[games] = turn.held("funds").values[games]
+
+    def follow(self, turn: Turn, events: NDArray[np.float32], state_metrics: NDArray[np.float32]) -> None:
+        """See `Extra`."""
+        funds, catalogue = turn.held("funds").values, self._catalogue
+        cells = np.zeros_like(turn.kinds) if turn.cells is None else turn.cells
+        for game in np.flatnonzero(self._builds[turn.kinds]).tolist():
+            kind, cell = int(turn.kinds[game]), int(cells[game])
+            last = min(cell + catalogue.kinds[kind].columns, (cell // catalogue.columns + 1) * catalogue.columns)
+            self.tried[game, cell:last] = True
+            # Taxes may have come in meanwhile; a kind that is worth remembering costs more than they bring.
+            self.done[game, kind] |= self._funds[game] - funds[game] >= 0.5 * catalogue.least_cost[kind]
+        self._funds[:] = funds
+
+    def allowed(self, rule: str) -> NDArray[np.bool_]:
+        """Return the cells that a rule of the setting `sites` allows, `(games, cells)`."""
+        if rule == "all":
+            return np.ones_like(self.tried)
+        free: NDArray[np.bool_] = np.logical_not(self.tried)
+        if rule == "beside":
+            padded = np.pad(self.tried.reshape(-1, self._catalogue.rows, self._catalogue.columns), ((0,), (1,), (1,)))
+            near = padded[:, :-2, 1:-1] | padded[:, 2:, 1:-1] | padded[:, 1:-1, :-2] | padded[:, 1:-1, 2:]
+            free &= near.reshape(free.shape) | ~self.tried.any(axis=1, keepdims=True)
+        return free | ~free.any(axis=1, keepdims=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """See `Extra`."""
+        arrays = {"sites_tried": self.tried, "sites_done": self.done, "sites_funds": self._funds}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
 FIGURES = ("population", "happiness", "funds", "balance", "traffic", "pollution", "land_value", "tax")
 MEASURES = (*FIGURES, "year", *(f"{name}_readable" for name in (*FIGURES, "year")))
 GROUP_EVENTS = tuple(f"did_{group}" for group in KIND_GROUPS)
@@ -212,8 +264,8 @@ class Tracker:
         for extra in self._extras:
             extra.begin(self._turn(sight), games)
 
-    def follow(self, sight: Sight, kinds: NDArray[np.int64]) -> None:
-        """Compute events and measures of a step in which decisions of some kinds `(games,)` were carried out."""
+    def follow(self, sight: Sight, kinds: NDArray[np.int64], cells: NDArray[np.int64] | None = None) -> None:
+        """Compute events and measures of a step in which kinds and cells `(games,)` were decided for."""
         self.step += 1
         self.last_kind[:] = kinds
         before, knew = self._held.copy(), self._known.copy()
@@ -229,9 +281,8 @@ class Tracker:
         event, measure = len(self._own), len(MEASURES)
         for extra in self._extras:
             ends = event + len(extra.events), measure + len(extra.state_metrics)
-            extra.follow(
-                self._turn(sight), self._events[:, 0, event : ends[0]], self._measures[:, 0, measure : ends[1]]
-            )
+            turn = self._turn(sight)._replace(cells=cells)
+            extra.follow(turn, self._events[:, 0, event : ends[0]], self._measures[:, 0, measure : ends[1]])
             event, measure = ends
 
     def end(self, ended: LearnerBatch) -> None:
