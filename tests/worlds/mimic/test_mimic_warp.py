@@ -48,6 +48,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "usual": {},
     "busy": BUSY,
     "torques of thirteen joints": {"walker": "walker-13", "mirror": False, "action": "torque"},
+    "several motions": {
+        "walker": "walker-13",
+        "mirror": False,
+        "motions": ("turn-left", "stand", "turn-right", "side-left"),
+        "speed_change_s": 0.2,
+        "episode_s": 0.5,
+    },
 }
 
 
@@ -85,7 +92,9 @@ def test_a_step_gives_what_a_step_of_mujoco_gives(name: str) -> None:
     host, warp = (make(physics, **CONVERGED, **SETTINGS[name]) for physics in ("mujoco", "warp"))
     host.reset()
     warp.reset()
-    ended, pushed, changed = 0, 0.0, set()
+    ended, pushed = 0, 0.0
+    changed: set[float] = set()
+    blends: set[float] = set()
     for step, actions in enumerate(some_actions(host, 60)):
         compares = step % 4 == 0 or step == 49  # in which episodes of half a second end
         if compares:
@@ -103,6 +112,9 @@ def test_a_step_gives_what_a_step_of_mujoco_gives(name: str) -> None:
         ended += int(expected.ended.sum())
         pushed += float(expected.events["pushes"].sum())
         changed |= set(expected.state_metrics["desired"].flatten().tolist())
+        blends |= set(host._state["blend"].tolist()) if "blend" in host._state else set()
+    if name == "several motions":
+        assert len(blends) > WALKERS  # some went over into another one
     if name == "busy":
         assert ended > 0
         assert pushed > 0.0

@@ -8,7 +8,9 @@ from pydantic import Field
 from ludus.envs.settings import EnvSettings
 from ludus.worlds.mimic.body import HEIGHT_RANGE_M, MASS_RANGE_KG
 
-Speed = Annotated[float, Field(ge=0.1, le=1.8)]
+Speed = Annotated[float, Field(ge=0.0, le=5.0)]
+MotionPath = Annotated[Path, Field(strict=False)]
+MAX_MOTIONS = 16
 Friction = Annotated[float, Field(ge=0.05, le=3.0)]
 
 
@@ -55,10 +57,13 @@ class MimicConfig(EnvSettings):
         solver_iterations: Most iterations of the contact solver in a physics step.
         friction: Of feet on the ground.
         friction_range: Lowest and highest friction, drawn for each episode out of eight levels; None for `friction`.
-        motion: File with a motion to imitate; None for the gait of the package.
+        motion: File with a motion to imitate, or the name of one of the package's; None for its normal gait.
+        motions: Several of them for one policy, which observes the one that is asked for; each has its own speeds, and
+            one goes over into another within an episode.
+        command: The one of `motions` that is asked for all the time; None draws them.
         speed_range: Lowest and highest desired speed in m/s.
         speed: A desired speed that never changes; None draws it from `speed_range`.
-        speed_change_s: Mean time between changes of the desired speed within an episode; 0 for none.
+        speed_change_s: Mean time between changes of the desired speed, and motion, within an episode; 0 for none.
         mirror: Whether left steps are seen, and acted on, as right steps.
         starts: `random` phases; `adaptive`, half of them shortly before where the same game failed last; `fixed`, the
             same phase and speed for a game every time, and another one for every game.
@@ -89,7 +94,9 @@ class MimicConfig(EnvSettings):
     solver_iterations: Annotated[int, Field(ge=1, le=100)] = 4
     friction: Friction = 1.0
     friction_range: Annotated[tuple[Friction, Friction] | None, Field(strict=False)] = None
-    motion: Annotated[Path | None, Field(strict=False)] = None
+    motion: MotionPath | None = None
+    motions: Annotated[tuple[MotionPath, ...], Field(strict=False, max_length=MAX_MOTIONS)] = ()
+    command: str | None = None
     speed_range: Annotated[tuple[Speed, Speed], Field(strict=False)] = (0.8, 1.4)
     speed: Speed | None = None
     speed_change_s: Annotated[float, Field(ge=0.0, le=3600.0)] = 4.0

@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
     sensors: Tensor  # `(games, sensors)` float32 at the last physics step's beginning
     # `(games,)` bool, walkers whose numbers are not finite or too large; their state is the one before.
     broken: Tensor
-    travelled: Tensor  # `(games,)` float32, m forward
+    travelled: Tensor  # `(games, 2)` float32, m forward and to the left
 
 
 class Physics(Protocol):
@@ -121,7 +121,7 @@ class MujocoPhysics:
 
     def conclude(self) -> Outcome:
         """Return what the decision gave, and put walkers whose numbers have gone wrong back."""
-        after, before = self._outputs[:, -1], self.positions[:, 0].copy()
+        after, before = self._outputs[:, -1], self.positions[:, :2].copy()
         # MuJoCo puts a walker whose numbers have gone wrong back to its first pose, at another time than it should be.
         late = np.abs(after[:, 0] - self.states[:, 0] - self._duration_s) > 1e-6
         wild = ~(np.abs(after[:, 1:]).max(axis=1) < LARGEST)
@@ -132,12 +132,22 @@ class MujocoPhysics:
             self._sensors[broken] = 0.0
         else:
             self.states[:] = after
-        travelled = torch.from_numpy(self.positions[:, 0] - before).float()
+        travelled = torch.from_numpy(self.positions[:, :2] - before).float()
         return Outcome(torch.from_numpy(self._sensors[:, -1]).float(), torch.from_numpy(broken), travelled)
 
     def bodies(self) -> tuple[Tensor, Tensor]:
         """Return positions `(games, 7 + joints)` and velocities `(games, 6 + joints)`, float32."""
         return torch.from_numpy(self.positions).float(), torch.from_numpy(self.velocities).float()
+
+    def turn(self, turns: Floats) -> None:
+        """Turn all walkers about the vertical through their hips, to the left by `turns` `(games,)` in rad."""
+        cos, sin = np.cos(0.5 * turns), np.sin(0.5 * turns)
+        w, x, y, z = self.positions[:, 3:7].T.copy()
+        turned = (cos * w - sin * z, cos * x - sin * y, cos * y + sin * x, cos * z + sin * w)
+        self.positions[:, 3:7] = np.stack(turned, axis=1)
+        ahead, left = self.velocities[:, :2].T.copy()
+        cos, sin = np.cos(turns), np.sin(turns)
+        self.velocities[:, :2] = np.stack((cos * ahead - sin * left, sin * ahead + cos * left), 1)
 
     def restart(self, rows: Tensor, frame: Frame, noise: Tensor) -> None:
         """Put the walkers with these indices on their frames of the reference, with noise; see `first_states`."""

@@ -6,13 +6,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ludus.envs.base import EnvRequest, Observations, StepResult
 from ludus.worlds.mimic.env import MimicEnv
-from ludus.worlds.mimic.gait import Floats
 from ludus.worlds.mimic.physics import Push
 
 PUSH_S = 0.1  # how long a push lasts, as in training
@@ -103,16 +101,4 @@ class SteeredEnv(MimicEnv):
         if not bool(self._turns.any()):
             return
         self.headings = self.headings + self._turns
-        turns = -self._turns.numpy()
-        positions, velocities = self._host.positions, self._host.velocities
-        positions[:, 3:7] = _turned_quaternions(positions[:, 3:7], turns)
-        ahead, left = velocities[:, 0].copy(), velocities[:, 1].copy()
-        cos, sin = np.cos(turns), np.sin(turns)
-        velocities[:, 0], velocities[:, 1] = cos * ahead - sin * left, sin * ahead + cos * left
-
-
-def _turned_quaternions(quaternions: Floats, turns: Floats) -> Floats:
-    """Return orientations `(games, 4)`, w first, turned about the vertical by `turns` `(games,)` in rad."""
-    cos, sin = np.cos(0.5 * turns), np.sin(0.5 * turns)
-    w, x, y, z = quaternions.T
-    return np.stack((cos * w - sin * z, cos * x - sin * y, cos * y + sin * x, cos * z + sin * w), axis=1)
+        self._host.turn(-self._turns.numpy())
