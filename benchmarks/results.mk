@@ -246,6 +246,10 @@ results-mimic-walk-gpu: $(READY) ## the same of the preset walk-gpu, on a GPU
 	$(BIN)/python benchmarks/mimic_results.py --preset walk-gpu --seeds 3 --out $(DATA)/mimic_walk_gpu.json -- world.device=cuda
 	$(TABLES) mimic-walk-gpu
 
+results-mimic-motions: $(READY) ## docs/research/mimic.md: every motion of the package, and one policy for all; DEVICE=cuda on a GPU, else hours
+	$(BIN)/python benchmarks/mimic_motions.py --device $(or $(DEVICE),cpu) --out $(DATA)/mimic_motions.json
+	$(TABLES) mimic-motions
+
 results-mimic-gpu: $(READY) ## docs/research/mimic.md: control steps per second on a GPU
 	$(BIN)/python benchmarks/mimic_gpu.py --json $(DATA)/mimic_gpu.json
 	$(TABLES) mimic-gpu

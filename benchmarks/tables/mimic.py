@@ -78,6 +78,35 @@ def gpu() -> str:
     return table(["device", "walkers", "control steps/s, millions", "physics alone, millions"], lines)
 
 
+def motions() -> str:
+    """Returns how well every motion is imitated by a walker that learned it alone; of `mimic_motions.py`."""
+    return _imitated([row for row in read_json("mimic_motions.json") if row["policy"] == row["motion"]])
+
+
+def one_policy() -> str:
+    """Returns the same of the walker that learned them all, by command, and where they change; of `mimic_motions.py`."""
+    return _imitated([row for row in read_json("mimic_motions.json") if row["policy"] != row["motion"]])
+
+
+def _imitated(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        [
+            f"`{row['motion']}`",
+            row["walker"],
+            f"{row['env_steps'] / 1e6:.1f} M",
+            f"{row['training_s']:.0f}",
+            f"{row['stable_walks']:.0f} of 20",
+            f"{row['duration_s']:.1f}",
+            f"{row['rmse_deg']:.1f}",
+            f"{row['speed_m_s']:.2f}",
+            f"{row['imitation']:.2f}",
+        ]
+        for row in rows
+    ]
+    header = ["motion", "walker", "env steps", "training in s", "stable walks", "mean length, s"]
+    return table([*header, "joint error, degrees", "speed, m/s", "imitation"], lines)
+
+
 def driven() -> str:
     """Returns how far walkers that get the same actions are apart in the two physics; of `mimic_parity.py`."""
     lines = []

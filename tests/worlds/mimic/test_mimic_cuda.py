@@ -149,7 +149,7 @@ def test_a_walker_on_the_gpu_is_drawn() -> None:
 
 def test_several_motions_are_those_of_the_host() -> None:
     names = ("turn-left", "stand", "turn-right", "side-left")
-    settings = {"walker": "walker-13", "mirror": False, "motions": names, "speed_change_s": 0.4, "episode_s": 2.0}
+    settings: dict[str, Any] = {"walker": "walker-13", "mirror": False, "motions": names, "speed_change_s": 0.4}
     host, device = make("cpu", solver_iterations=20, **settings), make(solver_iterations=20, **settings)
     torch.testing.assert_close(device.reset()["vector"].cpu(), host.reset()["vector"], rtol=0.0, atol=1e-5)
     seen = set()

@@ -163,7 +163,7 @@ def test_walkers_can_follow_them(name: str) -> None:
     walker = BODIES["walker-13" if entry.needs_rotation else "walker-8"]
     reference, limits = library_reference(name, walker, mirror=False)
     low, high = (0.32, 1.6) if name == "walk" else (0.8, 1.2)  # walking covers 0.4 to 2.0 m/s
-    # In a curve the body leans inward: of a circle of p, c - (z / g) c'' = p makes one that is smaller by 1 + z w^2 / g.
+    # In a curve the body leans inward: c - (z / g) c'' = p on a circle makes c smaller than p by 1 + z w^2 / g.
     turn = math.radians(entry.gait.turn_deg_s) if entry.gait is not None else 0.0
     speed_m_s = entry.speed_m_s / (1.0 + 0.56 * 1.75 / 9.81 * turn**2)
     assert limits == pytest.approx((low * speed_m_s, high * speed_m_s), rel=0.02, abs=1e-6)
