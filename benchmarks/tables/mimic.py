@@ -84,7 +84,7 @@ def motions() -> str:
 
 
 def one_policy() -> str:
-    """Returns the same of the walker that learned them all, by command, and where they change; of `mimic_motions.py`."""
+    """Returns the same of the walker that learned all, by command, and where they change; of `mimic_motions.py`."""
     return _imitated([row for row in read_json("mimic_motions.json") if row["policy"] != row["motion"]])
 
 
