@@ -7,8 +7,8 @@
 
 Twenty walks of 15 s per motion from fixed starts, with deterministic actions, in MuJoCo on the CPU wherever the run was
 trained. A walk is stable if it lasts to its end and goes most of the desired way. The agent for all is measured by
-command, motion by motion, and in walks in which motion and speed change about every 3 s. With `--jobs` seconds of training are
-those of a shared device.
+command, motion by motion, and in walks in which motion and speed change about every 3 s. With `--jobs`, seconds of
+training are those of a shared device.
 """
 
 import argparse
