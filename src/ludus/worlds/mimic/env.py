@@ -189,7 +189,7 @@ class MimicEnv(BatchedEnv):
         outcome = self._host.conclude()
         turned = self._turned()
         if turned is not None:
-            self._host.turn(-turned.double().numpy())
+            self._turn(turned.double())
         way = self.ways[self._motions()]
         self._move_reference()
         positions, velocities = self._host.bodies()
@@ -307,11 +307,15 @@ class MimicEnv(BatchedEnv):
         )
         return torch.lerp(before, now, state["blend"].unsqueeze(1))
 
-    def _turned(self) -> Tensor | None:
-        """Return by how much the direction of each game turns in this step, `(games,)`; None if none ever does.
+    def _turn(self, turns: Tensor) -> None:
+        """Turn the directions of walkers to the left by `turns` `(games,)` in rad.
 
         The world is turned under a walker instead: physics on level ground does not know directions.
         """
+        self._host.turn(-turns.numpy())
+
+    def _turned(self) -> Tensor | None:
+        """Return by how much the direction of each game turns in this step, `(games,)`; None if none ever does."""
         if not bool(self.turns.any()):
             return None
         if not self._has_motions:

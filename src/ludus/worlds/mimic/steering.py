@@ -80,7 +80,8 @@ class SteeredEnv(MimicEnv):
         return Push(self._directions - self.headings, self._newtons * active), starts
 
     def _advance(self, actions: Tensor) -> StepResult:
-        self._turn_world()
+        if bool(self._turns.any()):
+            self._turn(self._turns)
         result = super()._advance(actions)
         self._push_steps = (self._push_steps - 1).clamp(min=0)
         self._forget(result.ended)
@@ -96,9 +97,7 @@ class SteeredEnv(MimicEnv):
         self._push_steps = self._push_steps.masked_fill(games, 0)
         self.headings = self.headings.masked_fill(games, 0.0)
 
-    def _turn_world(self) -> None:
-        """Turn all walkers about the vertical through their hips, against the turn of their headings."""
-        if not bool(self._turns.any()):
-            return
-        self.headings = self.headings + self._turns
-        self._host.turn(-self._turns.numpy())
+    def _turn(self, turns: Tensor) -> None:
+        """See `MimicEnv`; headings turn with what is commanded and with a motion that goes in a curve."""
+        self.headings = self.headings + turns
+        super()._turn(turns)
