@@ -58,6 +58,10 @@ _SLOW = Gait(
     0.4, period_s=1.7, duty=0.70, half_width_m=0.07, clearance_m=0.025, land_deg=10.0, leave_deg=-28.0, fold_deg=-30.0,
     turns_pelvis_deg=2.0,
 )  # fmt: skip
+_STROLL = Gait(
+    0.7, period_s=1.4, duty=0.66, half_width_m=0.065, clearance_m=0.03, land_deg=14.0, leave_deg=-34.0, fold_deg=-38.0,
+    turns_pelvis_deg=3.0,
+)  # fmt: skip
 _RUN = Gait(
     2.5, period_s=0.74, duty=0.39, half_width_m=0.03, clearance_m=0.12, land_deg=6.0, leave_deg=-50.0, flat=(0.2, 0.35),
     fold_deg=-80.0, peak=0.38, lean_deg=7.0, ahead_m=0.13, land_share=0.5, straight=0.985, turns_pelvis_deg=5.0,
@@ -88,6 +92,8 @@ _STOP = Gait(1.0, period_s=1.1, land_deg=12.0, leave_deg=-35.0, slows_s=2.2)
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
         "walk-slow": Entry("slow walking", 0.4, _SLOW),
+        # Slow steps, planned: the body sways over each foot, which the curves of the normal gait do not at these speeds.
+        "stroll": Entry("unhurried walking", 0.7, _STROLL, shares=(0.572, 1.43, 9)),
         # One range from slow to fast: what is learned at one speed helps at the others, and slow walking alone is hard.
         "walk": Entry("normal walking", 1.25, shares=(0.32, 1.6, 17)),
         "walk-fast": Entry("fast walking", 2.0),
