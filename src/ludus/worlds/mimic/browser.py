@@ -50,7 +50,9 @@ def describe(env: BatchedEnv) -> dict[str, JSON]:
     """
     mimic = to_mimic(env)
     if len(mimic.reference.parts) > 1 or mimic.reference.parts[0].turn_rad_s:
-        raise UnsupportedError("a page shows an agent of one motion that goes straight on, not one of several or of a curve")
+        raise UnsupportedError(
+            "a page shows an agent of one motion that goes straight on, not one of several or of a curve"
+        )
     config, walker, controls = mimic.config, mimic.walker, mimic.controls
     joints = walker.joints
     low, high = config.speed_range

@@ -66,13 +66,14 @@ class MimicEnv(BatchedEnv):
     | 11 - 13 | angular velocity about the trunk's own axes | 5 rad/s |
     | 14 ... 13 + J | joint angles | rad |
     | 14 + J ... 13 + 2 J | joint velocities | 10 rad/s |
+    | 14 + 2 J ... | share of each of several motions in the reference; absent where there is one | |
 
     Action, `Box(-1, 1, (J,))`: `torque`, shares of each joint's largest torque; `target`, angles from the lowest to the
     highest of each joint with 0 at the reference's mean; `delta`, differences from the present angles; `residual`, from
     those of the reference. Values beyond the range are clipped.
 
     Events: `reward` (similarity to the reference, 0 to 1: 0.8 exp(-3 pose_error) + 0.2 exp(-0.05 velocity_error)),
-    `distance` (m along the way), `energy` (J of all joints), `strikes_right`, `strikes_left` (feet that came down),
+    `distance` (m along the way of the motion), `energy` (J of all joints), `strikes_right`, `strikes_left` (feet that came down),
     `step_right`, `step_left` (m from the other heel to theirs), `swing_right`, `swing_left` (s that they were off the
     ground before), `stance_right`, `stance_left` (s on the ground), `falls`, `completed`, `pushes`, `faults` (numbers
     of the physics that went wrong), and `peak_JOINT` (N m by which the largest torque of the episode grew).

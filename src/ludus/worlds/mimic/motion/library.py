@@ -92,7 +92,7 @@ _STOP = Gait(1.0, period_s=1.1, land_deg=12.0, leave_deg=-35.0, slows_s=2.2)
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
         "walk-slow": Entry("slow walking", 0.4, _SLOW),
-        # Slow steps, planned: the body sways over each foot, which the curves of the normal gait do not at these speeds.
+        # Slow steps, planned: the body sways over each foot, as it does not with the curves of the normal gait.
         "stroll": Entry("unhurried walking", 0.7, _STROLL, shares=(0.572, 1.43, 9)),
         # One range from slow to fast: what is learned at one speed helps at the others, and slow walking alone is hard.
         "walk": Entry("normal walking", 1.25, shares=(0.32, 1.6, 17)),
