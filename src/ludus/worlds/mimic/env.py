@@ -73,7 +73,7 @@ class MimicEnv(BatchedEnv):
     those of the reference. Values beyond the range are clipped.
 
     Events: `reward` (similarity to the reference, 0 to 1: 0.8 exp(-3 pose_error) + 0.2 exp(-0.05 velocity_error)),
-    `distance` (m along the way of the motion), `energy` (J of all joints), `strikes_right`, `strikes_left` (feet that came down),
+    `distance` (m along its way), `energy` (J of all joints), `strikes_right`, `strikes_left` (feet that came down),
     `step_right`, `step_left` (m from the other heel to theirs), `swing_right`, `swing_left` (s that they were off the
     ground before), `stance_right`, `stance_left` (s on the ground), `falls`, `completed`, `pushes`, `faults` (numbers
     of the physics that went wrong), and `peak_JOINT` (N m by which the largest torque of the episode grew).
