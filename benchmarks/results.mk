@@ -250,6 +250,10 @@ results-mimic-motions: $(READY) ## docs/research/mimic.md: every motion of the p
 	$(BIN)/python benchmarks/mimic_motions.py --device $(or $(DEVICE),cpu) --out $(DATA)/mimic_motions.json
 	$(TABLES) mimic-motions
 
+results-mimic-balance: $(READY) ## docs/research/mimic.md: which motions are hard to balance in
+	$(BIN)/python benchmarks/mimic_balance.py --json $(DATA)/mimic_balance.json
+	$(TABLES) mimic-balance
+
 results-mimic-gpu: $(READY) ## docs/research/mimic.md: control steps per second on a GPU
 	$(BIN)/python benchmarks/mimic_gpu.py --json $(DATA)/mimic_gpu.json
 	$(TABLES) mimic-gpu

@@ -93,6 +93,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "mimic-gait:joints": mimic.gait_joints,
     "mimic-gait:pushes": mimic.gait_pushes,
     "mimic-gpu": mimic.gpu,
+    "mimic-balance": mimic.balance,
     "mimic-motions": mimic.motions,
     "mimic-motions:one": mimic.one_policy,
     "mimic-parity:driven": mimic.driven,

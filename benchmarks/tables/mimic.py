@@ -78,6 +78,26 @@ def gpu() -> str:
     return table(["device", "walkers", "control steps/s, millions", "physics alone, millions"], lines)
 
 
+def balance() -> str:
+    """Returns how accurately steps must be placed in motions; of `mimic_balance.py`."""
+    lines = [
+        [
+            row["motion"],
+            f"{row['period_s']:.2f}",
+            f"{100 * row['double_support_share']:.0f}",
+            f"{row['single_support_s']:.2f}",
+            f"{row['growth']:.1f}",
+            f"{row['half_width_mm']:.0f}",
+            f"{row['sway_mm']:.0f}",
+            f"{row['outside_mm']:.0f}",
+            f"{row['held_mm']:.0f}",
+        ]
+        for row in read_json("mimic_balance.json")
+    ]
+    header = ["motion", "stride, s", "double support, %", "single support, s", "errors grow by", "half width, mm"]
+    return table([*header, "sway, mm", "weight outside the feet, mm", "error that is held, mm"], lines)
+
+
 def motions() -> str:
     """Returns how well every motion is imitated by a walker that learned it alone; of `mimic_motions.py`."""
     return _imitated([row for row in read_json("mimic_motions.json") if row["policy"] == row["motion"]])
