@@ -12,6 +12,7 @@ from torch import Tensor
 from ludus.envs.base import EnvRequest, Observations, StepResult
 from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.physics import Push
+from ludus.worlds.mimic.spec import observed_motions
 
 PUSH_S = 0.1  # how long a push lasts, as in training
 
@@ -44,9 +45,25 @@ class SteeredEnv(MimicEnv):
         """The lowest and the highest speed that the reference can walk at."""
         return self.reference.speeds
 
+    @property
+    def motions(self) -> tuple[str, ...]:
+        """The names of the motions that can be asked for; none where the policy knows a single one."""
+        return observed_motions(self.reference.parts)
+
+    def set_motion(self, name: str) -> None:
+        """Let all walkers go over into one of `motions`, at the middle of its speeds, now and in later episodes."""
+        number = self.motions.index(name)
+        motion, state = self._state["motion"], self._state
+        state["previous"].copy_(motion)
+        state["blend"].copy_((motion == number).float())
+        motion.fill_(number)
+        self.config = self.config.model_copy(update={"command": name})
+        self.set_speed(sum(self.reference.parts[number].speeds) / 2.0)
+
     def set_speed(self, speed_m_s: float) -> None:
-        """Set the desired speed of all walkers, now and in later episodes; it is kept within `speeds_m_s`."""
-        low, high = self.speeds_m_s
+        """Set the desired speed of all walkers, now and in later episodes; it is kept within what the motion has."""
+        asked = self.config.command
+        low, high = self.reference.parts[self.motions.index(asked)].speeds if asked else self.speeds_m_s
         speed = min(max(speed_m_s, low), high)
         self.config = self.config.model_copy(update={"speed": speed})
         self._state["desired"].fill_(speed)
