@@ -75,7 +75,8 @@ class MimicConfig(EnvSettings):
         threads: Host threads that advance the walkers; None for all cores.
         physics: What advances the walkers: `mujoco`, MuJoCo on the CPU; `warp`, MuJoCo Warp on the device of the games;
             `auto`, MuJoCo on a CPU and MuJoCo Warp on a CUDA device.
-        deterministic: Whether MuJoCo Warp gives the same bits in every run on a CUDA device; costs speed there.
+        deterministic: Whether MuJoCo Warp is to give the same bits in every run on a CUDA device: constraint rows are
+            sorted, and sums are made in the order of threads; costs speed there.
     """
 
     walker: Literal["walker-8", "walker-13"] = "walker-8"
