@@ -250,6 +250,10 @@ results-mimic-motions: $(READY) ## docs/research/mimic.md: every motion of the p
 	$(BIN)/python benchmarks/mimic_motions.py --device $(or $(DEVICE),cpu) --out $(DATA)/mimic_motions.json
 	$(TABLES) mimic-motions
 
+results-mimic-slow: $(READY) ## docs/research/mimic.md: slow walking with schedules over a short and the usual number of env steps; long
+	$(BIN)/python benchmarks/mimic_slow.py --out $(DATA)/mimic_slow.json
+	$(TABLES) mimic-slow
+
 results-mimic-balance: $(READY) ## docs/research/mimic.md: which motions are hard to balance in
 	$(BIN)/python benchmarks/mimic_balance.py --json $(DATA)/mimic_balance.json
 	$(TABLES) mimic-balance

@@ -94,6 +94,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "mimic-gait:pushes": mimic.gait_pushes,
     "mimic-gpu": mimic.gpu,
     "mimic-balance": mimic.balance,
+    "mimic-slow": mimic.slow,
     "mimic-motions": mimic.motions,
     "mimic-motions:one": mimic.one_policy,
     "mimic-parity:driven": mimic.driven,

@@ -78,6 +78,23 @@ def gpu() -> str:
     return table(["device", "walkers", "control steps/s, millions", "physics alone, millions"], lines)
 
 
+def slow() -> str:
+    """Returns scores over env steps of slow walking and of the default range; of `mimic_slow.py`."""
+    moments = (400_000, 800_000, 1_200_000, 1_600_000, 2_000_000)
+    lines = []
+    for run in read_json("mimic_slow.json"):
+        # Evaluations come with the first iteration that reaches their step.
+        found = [
+            next((point for point in run["points"] if moment <= point["env_steps"] < moment + 50_000), None)
+            for moment in moments
+        ]
+        scores = [f"{point['mean_return']:,.0f}" if point is not None else "" for point in found]
+        stable = run["points"][-1]["stable_walks"]
+        lines.append([run["motion"], f"{run['schedule_env_steps'] / 1e6:g} M", *scores, f"{stable:.0f} of 20"])
+    header = ["motion", "schedules over", *(f"{moment / 1e6:g} M" for moment in moments), "stable walks at last"]
+    return table(header, lines)
+
+
 def balance() -> str:
     """Returns how accurately steps must be placed in motions; of `mimic_balance.py`."""
     lines = [
