@@ -4,8 +4,8 @@
     python benchmarks/mimic_slow.py --runs runs/slow --out docs/data/mimic_slow.json
 
 The motion is the normal gait exported at 0.75 m/s, which walkers follow at 0.6 to 0.9 m/s. Every 400,000 env steps
-twenty walks are evaluated with deterministic actions; the score is their mean return, 1,500 at most. `--runs` reads runs
-that were trained already.
+twenty walks are evaluated with deterministic actions; the score is their mean return, 1,500 at most. `--runs` reads
+runs that were trained already.
 """
 
 import argparse
