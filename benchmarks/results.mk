@@ -276,6 +276,18 @@ results-mimic-walk-gpu: $(READY) ## the same of the preset walk-gpu, on a GPU
 	$(BIN)/python benchmarks/mimic_results.py --preset walk-gpu --seeds 3 --out $(DATA)/mimic_walk_gpu.json -- world.device=cuda
 	$(TABLES) mimic-walk-gpu
 
+results-mimic-motions: $(READY) ## docs/research/mimic.md: every motion of the package, and one policy for all; DEVICE=cuda on a GPU, else hours
+	$(BIN)/python benchmarks/mimic_motions.py --device $(or $(DEVICE),cpu) --out $(DATA)/mimic_motions.json
+	$(TABLES) mimic-motions
+
+results-mimic-slow: $(READY) ## docs/research/mimic.md: slow walking with schedules over a short and the usual number of env steps; long
+	$(BIN)/python benchmarks/mimic_slow.py --out $(DATA)/mimic_slow.json
+	$(TABLES) mimic-slow
+
+results-mimic-balance: $(READY) ## docs/research/mimic.md: which motions are hard to balance in
+	$(BIN)/python benchmarks/mimic_balance.py --json $(DATA)/mimic_balance.json
+	$(TABLES) mimic-balance
+
 results-mimic-gpu: $(READY) ## docs/research/mimic.md: control steps per second on a GPU
 	$(BIN)/python benchmarks/mimic_gpu.py --json $(DATA)/mimic_gpu.json
 	$(TABLES) mimic-gpu

@@ -78,6 +78,72 @@ def gpu() -> str:
     return table(["device", "walkers", "control steps/s, millions", "physics alone, millions"], lines)
 
 
+def slow() -> str:
+    """Returns scores over env steps of slow walking and of the default range; of `mimic_slow.py`."""
+    moments = (400_000, 800_000, 1_200_000, 1_600_000, 2_000_000)
+    lines = []
+    for run in read_json("mimic_slow.json"):
+        # Evaluations come with the first iteration that reaches their step.
+        found = [
+            next((point for point in run["points"] if moment <= point["env_steps"] < moment + 50_000), None)
+            for moment in moments
+        ]
+        scores = [f"{point['mean_return']:,.0f}" if point is not None else "" for point in found]
+        stable = run["points"][-1]["stable_walks"]
+        lines.append([run["motion"], f"{run['schedule_env_steps'] / 1e6:g} M", *scores, f"{stable:.0f} of 20"])
+    header = ["motion", "schedules over", *(f"{moment / 1e6:g} M" for moment in moments), "stable walks at last"]
+    return table(header, lines)
+
+
+def balance() -> str:
+    """Returns how accurately steps must be placed in motions; of `mimic_balance.py`."""
+    lines = [
+        [
+            row["motion"],
+            f"{row['period_s']:.2f}",
+            f"{100 * row['double_support_share']:.0f}",
+            f"{row['single_support_s']:.2f}",
+            f"{row['growth']:.1f}",
+            f"{row['half_width_mm']:.0f}",
+            f"{row['sway_mm']:.0f}",
+            f"{row['outside_mm']:.0f}",
+            f"{row['held_mm']:.0f}",
+        ]
+        for row in read_json("mimic_balance.json")
+    ]
+    header = ["motion", "stride, s", "double support, %", "single support, s", "errors grow by", "half width, mm"]
+    return table([*header, "sway, mm", "weight outside the feet, mm", "error that is held, mm"], lines)
+
+
+def motions() -> str:
+    """Returns how well every motion is imitated by a walker that learned it alone; of `mimic_motions.py`."""
+    return _imitated([row for row in read_json("mimic_motions.json") if row["policy"] == row["motion"]])
+
+
+def one_policy() -> str:
+    """Returns the same of the walker that learned all, by command, and where they change; of `mimic_motions.py`."""
+    return _imitated([row for row in read_json("mimic_motions.json") if row["policy"] != row["motion"]])
+
+
+def _imitated(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        [
+            f"`{row['motion']}`",
+            row["walker"],
+            f"{row['env_steps'] / 1e6:.1f} M",
+            f"{row['training_s']:.0f}",
+            f"{row['stable_walks']:.0f} of 20",
+            f"{row['duration_s']:.1f}",
+            f"{row['rmse_deg']:.1f}",
+            f"{row['speed_m_s']:.2f}",
+            f"{row['imitation']:.2f}",
+        ]
+        for row in rows
+    ]
+    header = ["motion", "walker", "env steps", "training in s", "stable walks", "mean length, s"]
+    return table([*header, "joint error, degrees", "speed, m/s", "imitation"], lines)
+
+
 def driven() -> str:
     """Returns how far walkers that get the same actions are apart in the two physics; of `mimic_parity.py`."""
     lines = []

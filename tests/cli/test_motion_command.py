@@ -94,7 +94,7 @@ def test_a_trial_beyond_the_motions_speeds_is_warned_of(
         (("show", "normal", "--height", 5), "height_m: Input should be less than or equal to 2.2, got 5"),
         (("show", "normal", "--walker", "walker-9"), "walker: Input should be 'walker-8' or 'walker-13'"),
         (("export", "a.txt"), "motion file a.txt ends with .txt; valid: .csv, .npz"),
-        (("export", "a.csv", "--speed", 9), "speed must be from 0.7 to 1.6, got 9"),
+        (("export", "a.csv", "--speed", 9), "speed must be from 0.4 to 2, got 9"),
         (("export", "a.csv", "--rate", 1), "rate must be from 20 to 2000, got 1"),
     ],
 )

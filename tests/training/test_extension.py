@@ -96,6 +96,40 @@ class StopAfterOne(BaseCallback):
         self.trainer.stop("one iteration")
 
 
+class StopAfterTwo(BaseCallback):
+    def on_iteration(self, iteration: Iteration) -> None:
+        if iteration.counters.env_steps >= 64:
+            self.trainer.stop("two iterations")
+
+
+def test_a_smaller_budget_is_the_beginning_of_the_run_whose_schedules_it_has(tmp_path: Path) -> None:
+    ppo = {"n_steps": 8, "batch_size": 16, "n_epochs": 2, "learning_rate": LINEAR}
+    settings: dict[str, Any] = {"world": {"name": "rps-v1", "num_envs": 4}, "seed": 3, "ppo": ppo}
+    budgets: dict[str, dict[str, Any]] = {
+        "whole": {"total_env_steps": 256},
+        "short": {"total_env_steps": 64, "schedule_env_steps": 256},
+        "hurried": {"total_env_steps": 64},
+        "long": {"total_env_steps": 256, "schedule_env_steps": 64},  # its budget is larger: that counts
+    }
+    learned = {}
+    for name, budget in budgets.items():
+        config = TrainConfig.model_validate(settings | budget)
+        with Trainer(config, tmp_path / name, [StopAfterTwo()]) as trainer:
+            trainer.run()
+            assert trainer.counters.env_steps == 64  # rows of both seats
+            learned[name] = trainer.components.policy.state()
+    same = {
+        name: all(torch.equal(state[key], learned["whole"][key]) for key in state) for name, state in learned.items()
+    }
+    assert same == {"whole": True, "short": True, "hurried": False, "long": True}
+
+
+def test_an_extension_within_the_schedules_changes_nothing() -> None:
+    config = make_config(ppo={"learning_rate": LINEAR}, schedule_env_steps=4000)
+    _, rate = describe_extension(extend(config, larger(config, 2000), 1000), 1000)
+    assert "0.000775 -> 0.000775 from here, 0.0001 at 4,000 env steps instead of 4,000" in rate
+
+
 def test_the_parts_of_a_minibatch_may_change_when_a_run_is_resumed(tmp_path: Path) -> None:
     ppo = {"n_steps": 8, "batch_size": 16, "n_epochs": 2, "native": False}
     settings: dict[str, Any] = {"world": {"name": "rps-v1", "num_envs": 4}, "total_env_steps": 64, "seed": 3}

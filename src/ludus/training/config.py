@@ -257,6 +257,8 @@ class TrainConfig(_Frozen):
     Attributes:
         world: The games.
         total_env_steps: Budget in env steps (steps of learner seats); training ends with the iteration that reaches it.
+        schedule_env_steps: Env steps over which schedules run, such as that of the learning rate, if the budget is
+            smaller: a run that is cut short does not stop learning earlier. None lets them run over the budget.
         extended_from: Earlier budgets of the run; `ludus resume RUN total_env_steps=N` writes them.
         learner_device: Device of policy and learner. `auto` is the device of the games. Where they cannot use the GPU
             that `world.device` names, it is that GPU; if `world.device` is `auto` too, only if the network is large
@@ -280,6 +282,7 @@ class TrainConfig(_Frozen):
 
     world: WorldConfig
     total_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
+    schedule_env_steps: int | None = Field(default=None, ge=1, le=MAX_ENV_STEPS)
     extended_from: tuple[Annotated[int, Field(ge=1)], ...] = ()
     learner_device: str = "auto"
     seed: int = Field(default=0, ge=0, lt=2**63)
@@ -294,6 +297,14 @@ class TrainConfig(_Frozen):
     checkpoints: CheckpointConfig = CheckpointConfig()
     guard: GuardConfig = GuardConfig()
     monitoring: MonitoringConfig = MonitoringConfig()
+
+    def scheduled_env_steps(self, budget: int) -> int:
+        """Return the env steps over which the schedules of a run with this budget go."""
+        return max(budget, self.schedule_env_steps or 0)
+
+    def progress(self, env_steps: int, budget: int) -> float:
+        """Return how far the schedules of a run with this budget are after `env_steps`, 0 to 1."""
+        return min(env_steps / self.scheduled_env_steps(budget), 1.0)
 
     @model_validator(mode="after")
     def _someone_plays(self) -> Self:

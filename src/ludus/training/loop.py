@@ -500,7 +500,7 @@ class Trainer:
         learner = self.components.learner
         self._guard.begin()
         self.curriculum_callback.on_rollout_start(self.counters.env_steps)
-        progress = min(self.counters.env_steps / self.config.total_env_steps, 1.0)
+        progress = self.config.progress(self.counters.env_steps, self.config.total_env_steps)
         with self._breakable():
             self._collect(progress)
             self.curriculum_callback.on_rollout_end(self._processes)

@@ -252,10 +252,11 @@ def describe_extension(config: TrainConfig, env_steps: int) -> Iterator[str]:
     before, total = config.extended_from[-1], config.total_env_steps
     yield f"the run is extended from {before:,} to {total:,} env steps; it is at {env_steps:,}"
     for path, ramp in scheduled(config):
-        then, now = (ramp.value(min(env_steps / budget, 1.0)) for budget in (before, total))
+        then, now = (ramp.value(config.progress(env_steps, budget)) for budget in (before, total))
+        ends, ended = (round(ramp.until * config.scheduled_env_steps(budget)) for budget in (total, before))
         yield (
             f"{path} is {ramp.kind} over the budget: {then:.4g} -> {now:.4g} from here, "
-            f"{ramp.end:.4g} at {round(ramp.until * total):,} env steps instead of {round(ramp.until * before):,}"
+            f"{ramp.end:.4g} at {ends:,} env steps instead of {ended:,}"
         )
 
 

@@ -9,7 +9,7 @@ import torch
 import warp as wp
 
 from ludus.envs.base import StepResult
-from ludus.envs.check import CheckOptions, check_env
+from ludus.envs.check import CheckOptions, run_checks
 from ludus.envs.registry import make_env, place_for
 from ludus.policies.agent import Agent
 from ludus.training import Trainer
@@ -134,8 +134,35 @@ def test_it_passes_the_conformance_kit() -> None:
         assert isinstance(env, MimicEnv)
         return env
 
-    report = check_env(maker, CheckOptions(num_envs=3, steps=10, end_steps=25))
-    assert not {*report.failed} - {"render"}, str(report)  # drawing needs OpenGL
+    report = run_checks(maker, CheckOptions(num_envs=3, steps=10, end_steps=25))
+    assert {name: faults for name, faults in report.failed.items() if name != "render"} == {}  # that needs OpenGL
+
+
+@pytest.mark.usefixtures("opengl")
+def test_a_walker_on_the_gpu_is_drawn() -> None:
+    with make() as env:
+        env.reset()
+        before = env.snapshot()
+        assert env.render(3).std() > 5.0
+        assert all(torch.equal(value, before[key]) for key, value in env.snapshot().items())
+
+
+def test_several_motions_are_those_of_the_host() -> None:
+    names = ("turn-left", "stand", "turn-right", "side-left")
+    settings: dict[str, Any] = {"walker": "walker-13", "mirror": False, "motions": names, "speed_change_s": 0.4}
+    host, device = make("cpu", solver_iterations=20, **settings), make(solver_iterations=20, **settings)
+    torch.testing.assert_close(device.reset()["vector"].cpu(), host.reset()["vector"], rtol=0.0, atol=1e-5)
+    seen = set()
+    for step, actions in enumerate(0.3 * some_actions(host, 96)):
+        if step % 8 == 0:
+            device.restore(host.snapshot())
+        expected, found = numbers(host.step(actions)), numbers(device.step(actions.cuda()))
+        if step % 8 == 0:
+            for key, value in expected.items():
+                atol = 5e-3 if "error" in key else 5e-4
+                torch.testing.assert_close(found[key], value, rtol=1e-3, atol=atol, msg=f"{step} {key}")
+            seen |= set(expected["observations"][:, 0, -len(names) :].flatten().tolist())
+    assert len(seen) > 10  # shares of motions that go over into each other
 
 
 def test_a_walker_trains_on_the_gpu_and_its_agent_walks_on_the_cpu(tmp_path: Path) -> None:

@@ -98,6 +98,15 @@ def test_export_and_load_give_the_same_gait(
     assert scuffing(stride) is None
 
 
+@pytest.mark.parametrize("speed_m_s", [0.4, 2.0])
+def test_the_gait_is_exported_beyond_the_speeds_of_its_reference(tmp_path: Path, speed_m_s: float) -> None:
+    """Steps a minute go with the root of the speed: a stride of 1.10 s at 1.25 m/s takes 1.94 s at 0.4 m/s."""
+    export_gait(tmp_path / "a.csv", WALKER, speed_m_s, 100.0)
+    motion = load_motion(tmp_path / "a.csv")
+    assert motion.stride.period_s == pytest.approx(1.10 * (1.25 / speed_m_s) ** 0.5, rel=1e-3)
+    assert natural_speed_m_s(motion, checked_stride(motion, WALKER)) == pytest.approx(speed_m_s, rel=0.01)
+
+
 @pytest.mark.parametrize("first", [0.0, 0.31, 0.5, 0.87])
 def test_heel_contact_is_found_wherever_the_file_begins(tmp_path: Path, first: float) -> None:
     motion = load_motion(write_csv(tmp_path / "a.csv", steady(first=first)))

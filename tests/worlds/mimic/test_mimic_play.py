@@ -19,7 +19,7 @@ from tests.watch.conftest import eventually, visit
 from typer.testing import CliRunner
 
 from ludus.cli.main import app
-from ludus.core.errors import ConfigError, StateError
+from ludus.core.errors import ConfigError, StateError, UnknownNameError
 from ludus.envs.base import EnvRequest
 from ludus.policies.agent import Agent
 from ludus.policies.config import PolicyConfig
@@ -222,6 +222,7 @@ def test_a_walker_that_is_pushed_over_falls_and_begins_again(server: PlayServer)
         ({"push": {"direction_deg": 0.0, "impulse_ns": 1e9}}, 400, "push.impulse_ns"),
         ('{"speed": NaN}', 400, "speed"),
         ({"jump": True}, 400, "jump"),
+        ({"motion": "march"}, 400, "march"),
         ("{", 400, "the command"),
         (" " * 2000, 413, "1000 bytes"),
     ],
@@ -338,4 +339,28 @@ def test_other_walkers_are_steered_too(body: str) -> None:
     while walk._progress.falls == 0:
         walk.run(lambda: True, walk._progress.steps + 10)
     assert "1 fall;" in walk.summarise()
+    walk.close()
+
+
+def test_a_policy_of_several_motions_is_told_which_one_to_do() -> None:
+    settings: dict[str, Any] = {"threads": 1, "starts": "fixed", "motions": ["walk", "stand", "march"]}
+    with SteeredEnv(EnvRequest(1, "cpu", 0, 0, settings)) as env, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        agent = Agent(Policy(env.spec, PolicyConfig()), settings=settings)
+    walk = SteeredWalk(agent, "novice", settings, seed=0)
+    assert walk.describe()["motions"] == ["walk", "stand", "march"]
+    walk.send(Command(motion="march"))
+    walk.run(lambda: True, 4)
+    state = walk.env._state
+    assert [int(state[name]) for name in ("previous", "motion")] == [0, 2]
+    assert float(state["blend"]) == pytest.approx(4 / 80)
+    assert float(state["desired"]) == pytest.approx(0.9, abs=1e-3)  # the middle of marching, 0.72 to 1.08 m/s
+    walk.send(Command(speed=5.0))
+    walk.run(lambda: True, 6)
+    assert float(state["desired"]) == pytest.approx(1.08, abs=1e-3)
+    found = walk.next_frame(-1, 0.0)
+    assert found is not None
+    assert json.loads(found[1])["motion"] == "march"
+    with pytest.raises(UnknownNameError, match="did you mean 'march'"):
+        walk.send(Command(motion="marsh"))
     walk.close()

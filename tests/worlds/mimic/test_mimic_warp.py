@@ -48,6 +48,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "usual": {},
     "busy": BUSY,
     "torques of thirteen joints": {"walker": "walker-13", "mirror": False, "action": "torque"},
+    "several motions": {
+        "walker": "walker-13",
+        "mirror": False,
+        "motions": ("turn-left", "stand", "turn-right", "side-left"),
+        "speed_change_s": 0.2,
+        "episode_s": 0.5,
+    },
 }
 
 
@@ -85,7 +92,9 @@ def test_a_step_gives_what_a_step_of_mujoco_gives(name: str) -> None:
     host, warp = (make(physics, **CONVERGED, **SETTINGS[name]) for physics in ("mujoco", "warp"))
     host.reset()
     warp.reset()
-    ended, pushed, changed = 0, 0.0, set()
+    ended, pushed = 0, 0.0
+    changed: set[float] = set()
+    blends: set[float] = set()
     for step, actions in enumerate(some_actions(host, 60)):
         compares = step % 4 == 0 or step == 49  # in which episodes of half a second end
         if compares:
@@ -103,6 +112,9 @@ def test_a_step_gives_what_a_step_of_mujoco_gives(name: str) -> None:
         ended += int(expected.ended.sum())
         pushed += float(expected.events["pushes"].sum())
         changed |= set(expected.state_metrics["desired"].flatten().tolist())
+        blends |= set(host._state["blend"].tolist()) if "blend" in host._state else set()
+    if name == "several motions":
+        assert len(blends) > WALKERS  # some went over into another one
     if name == "busy":
         assert ended > 0
         assert pushed > 0.0
@@ -253,7 +265,7 @@ def test_recording_the_graph_does_not_move_the_walkers() -> None:
         assert all(torch.equal(found[key], value) for key, value in expected.items())
 
 
-@pytest.mark.parametrize("action", ["torque", "target", "delta"])
+@pytest.mark.parametrize("action", ["torque", "target", "delta", "residual"])
 def test_controls_are_those_of_the_host(action: str) -> None:
     host, warp = (make(physics, action=action, delta_deg=60.0) for physics in ("mujoco", "warp"))
     host.reset()
@@ -264,6 +276,54 @@ def test_controls_are_those_of_the_host(action: str) -> None:
     warp.step(actions)
     expected = torch.from_numpy(host._host._inputs[:, 0, : len(host.walker.joints)]).float()
     torch.testing.assert_close(wp.to_torch(warp_of(warp).data.ctrl), expected, rtol=0.0, atol=1e-6)
+
+
+def test_rows_that_come_in_any_order_are_put_into_one() -> None:
+    """Rows of one foot's four spheres, of the other's, and of limits, mixed up as threads of a GPU may append them."""
+    with make(walkers=WALKERS, deterministic=True, motion="walk-slow") as env:
+        env.reset()
+        for actions in some_actions(env, 12, size=1.0):
+            env.step(actions)
+        physics = warp_of(env)
+        data, order = physics.data, physics.model.callback.control
+        order(physics.model, data)
+        names = ("type", "id", "pos", "margin", "D", "vel", "aref", "frictionloss", "J")
+        expected = {name: getattr(data.efc, name).numpy().copy() for name in names}
+        addresses, counts = data.contact.efc_address.numpy().copy(), data.nefc.numpy()
+        kinds, mixed = expected["type"], {name: values.copy() for name, values in expected.items()}
+        moved_to = np.tile(np.arange(kinds.shape[1]), (WALKERS, 1))
+        random = np.random.default_rng(2)
+        for world, count in enumerate(counts):
+            blocks = [
+                np.flatnonzero((kinds[world, :count] == kind) & (expected["id"][world, :count] == number))
+                for kind, number in {*zip(kinds[world, :count], expected["id"][world, :count], strict=True)}
+            ]
+            rows = np.concatenate([blocks[k] for k in random.permutation(len(blocks))]) if blocks else np.arange(0)
+            moved_to[world, rows] = np.arange(count)
+            for values in mixed.values():
+                values[world, :count] = values[world, rows]
+        held = data.contact.worldid.numpy()
+        other = np.where(addresses >= 0, moved_to[held[:, None], np.maximum(addresses, 0)], addresses)
+        assert counts.max() >= 8
+        assert any((mixed["id"] != expected["id"]).any(axis=1))
+        for name, values in mixed.items():
+            getattr(data.efc, name).assign(values)
+        data.contact.efc_address.assign(other)
+        order(physics.model, data)
+        for name, values in expected.items():
+            np.testing.assert_array_equal(getattr(data.efc, name).numpy(), values, err_msg=name)
+        found = int(data.nacon.numpy()[0])  # behind them are contacts of earlier steps
+        np.testing.assert_array_equal(data.contact.efc_address.numpy()[:found], addresses[:found])
+
+
+def test_ordered_rows_walk_as_others_do() -> None:
+    plain, ordered = make(**BUSY), make(deterministic=True, **BUSY)
+    for env in (plain, ordered):
+        env.reset()
+    for actions in some_actions(plain, 20):
+        expected, found = numbers(plain.step(actions)), numbers(ordered.step(actions))
+        for key, value in expected.items():
+            torch.testing.assert_close(found[key], value, rtol=1e-3, atol=5e-3 if "error" in key else 5e-4, msg=key)
 
 
 def test_room_for_constraints_is_what_a_walker_can_have() -> None:

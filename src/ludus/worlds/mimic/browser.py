@@ -46,9 +46,13 @@ def describe(env: BatchedEnv) -> dict[str, JSON]:
     """Return everything that the page's scripts have to know about an environment.
 
     Raises:
-        UnsupportedError: See `describe_physics`.
+        UnsupportedError: There are several motions, or one that turns; see `describe_physics` too.
     """
     mimic = to_mimic(env)
+    if len(mimic.reference.parts) > 1 or mimic.reference.parts[0].turn_rad_s:
+        raise UnsupportedError(
+            "a page shows an agent of one motion that goes straight on, not one of several or of a curve"
+        )
     config, walker, controls = mimic.config, mimic.walker, mimic.controls
     joints = walker.joints
     low, high = config.speed_range

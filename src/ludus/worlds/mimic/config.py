@@ -8,7 +8,9 @@ from pydantic import Field
 from ludus.envs.settings import EnvSettings
 from ludus.worlds.mimic.body import HEIGHT_RANGE_M, MASS_RANGE_KG
 
-Speed = Annotated[float, Field(ge=0.1, le=1.8)]
+Speed = Annotated[float, Field(ge=0.0, le=5.0)]
+MotionPath = Annotated[Path, Field(strict=False)]
+MAX_MOTIONS = 16
 Friction = Annotated[float, Field(ge=0.05, le=3.0)]
 
 
@@ -44,9 +46,9 @@ class MimicConfig(EnvSettings):
         mass_kg: Its mass.
         strength: Factor of all torque limits.
         action: What actions mean: shares of the largest torques, target angles over the joints' ranges, or differences
-            from the present angles.
-        delta_deg: Largest difference from the present angle, for `delta`.
-        stiffness: Factor of the servos' stiffness, for `target` and `delta`.
+            of these from the present angles (`delta`) or from those of the reference (`residual`).
+        delta_deg: Largest difference, for `delta` and `residual`.
+        stiffness: Factor of the servos' stiffness, for all but `torque`.
         damping: Damping ratio of the servos.
         joint_damping: Passive damping of every joint, N m s/rad per kg of body mass.
         control_rate_hz: Decisions per second.
@@ -55,10 +57,13 @@ class MimicConfig(EnvSettings):
         solver_iterations: Most iterations of the contact solver in a physics step.
         friction: Of feet on the ground.
         friction_range: Lowest and highest friction, drawn for each episode out of eight levels; None for `friction`.
-        motion: File with a motion to imitate; None for the gait of the package.
+        motion: File with a motion to imitate, or the name of one of the package's; None for its normal gait.
+        motions: Several of them for one policy, which observes the one that is asked for; each has its own speeds, and
+            one goes over into another within an episode.
+        command: The one of `motions` that is asked for all the time; None draws them.
         speed_range: Lowest and highest desired speed in m/s.
         speed: A desired speed that never changes; None draws it from `speed_range`.
-        speed_change_s: Mean time between changes of the desired speed within an episode; 0 for none.
+        speed_change_s: Mean time between changes of the desired speed, and motion, within an episode; 0 for none.
         mirror: Whether left steps are seen, and acted on, as right steps.
         starts: `random` phases; `adaptive`, half of them shortly before where the same game failed last; `fixed`, the
             same phase and speed for a game every time, and another one for every game.
@@ -70,7 +75,8 @@ class MimicConfig(EnvSettings):
         threads: Host threads that advance the walkers; None for all cores.
         physics: What advances the walkers: `mujoco`, MuJoCo on the CPU; `warp`, MuJoCo Warp on the device of the games;
             `auto`, MuJoCo on a CPU and MuJoCo Warp on a CUDA device.
-        deterministic: Whether MuJoCo Warp gives the same bits in every run on a CUDA device; costs speed there.
+        deterministic: Whether MuJoCo Warp is to give the same bits in every run on a CUDA device: constraint rows are
+            sorted, and sums are made in the order of threads; costs speed there.
     """
 
     walker: Literal["walker-8", "walker-13"] = "walker-8"
@@ -78,7 +84,7 @@ class MimicConfig(EnvSettings):
     height_m: Annotated[float, Field(ge=HEIGHT_RANGE_M[0], le=HEIGHT_RANGE_M[1])] = 1.75
     mass_kg: Annotated[float, Field(ge=MASS_RANGE_KG[0], le=MASS_RANGE_KG[1])] = 75.0
     strength: Annotated[float, Field(gt=0.0, le=5.0)] = 1.0
-    action: Literal["torque", "target", "delta"] = "target"
+    action: Literal["torque", "target", "delta", "residual"] = "target"
     delta_deg: Annotated[float, Field(gt=0.0, le=90.0)] = 20.0
     stiffness: Annotated[float, Field(gt=0.0, le=10.0)] = 1.0
     damping: Annotated[float, Field(ge=0.0, le=5.0)] = 0.7
@@ -89,7 +95,9 @@ class MimicConfig(EnvSettings):
     solver_iterations: Annotated[int, Field(ge=1, le=100)] = 4
     friction: Friction = 1.0
     friction_range: Annotated[tuple[Friction, Friction] | None, Field(strict=False)] = None
-    motion: Annotated[Path | None, Field(strict=False)] = None
+    motion: MotionPath | None = None
+    motions: Annotated[tuple[MotionPath, ...], Field(strict=False, max_length=MAX_MOTIONS)] = ()
+    command: str | None = None
     speed_range: Annotated[tuple[Speed, Speed], Field(strict=False)] = (0.8, 1.4)
     speed: Speed | None = None
     speed_change_s: Annotated[float, Field(ge=0.0, le=3600.0)] = 4.0

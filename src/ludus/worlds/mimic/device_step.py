@@ -16,13 +16,15 @@ from ludus.worlds.mimic import observation
 from ludus.worlds.mimic.kernels import step as kernels
 from ludus.worlds.mimic.kernels import structs
 from ludus.worlds.mimic.physics import FRICTION_LEVELS
+from ludus.worlds.mimic.reference import TRANSITION_S
+from ludus.worlds.mimic.spec import observed_motions
 from ludus.worlds.mimic.warp_physics import WarpPhysics
 
 if TYPE_CHECKING:
     from ludus.worlds.mimic.env import MimicEnv
 
 _BLOCK = 64  # threads of a block on a CUDA device: 8,192 walkers are enough for all its multiprocessors
-_ACTIONS = ("torque", "target", "delta")
+_ACTIONS = ("torque", "target", "delta", "residual")
 _STARTS = ("random", "adaptive", "fixed")
 
 
@@ -52,7 +54,9 @@ class DeviceStep:
         )
         own = {"before": self._floats(physics.positions.shape[1] + physics.velocities.shape[1])}
         own |= {"pushed": self._floats(), "vector": self._floats(size)}
-        self._live = {**state, **own, "time": physics.time}
+        # A single motion has gone over into itself.
+        own |= {"motion": self._floats(), "previous": self._floats(), "blend": self._floats() + 1.0}
+        self._live = {**own, **state, "time": physics.time}
         self._live |= {"positions": physics.positions, "velocities": physics.velocities}
         self._state = self._make_state()
         self._task, self._tables = _make_task(env, self._seed)
@@ -140,11 +144,18 @@ class DeviceStep:
 def _make_task(env: "MimicEnv", seed: Tensor) -> tuple[structs.Task, list[Tensor]]:
     """Return the settings for the kernels, and the tensors whose memory they use."""
     config, controls, joints = env.config, env.controls, env.walker.joints
+    parts = env.reference.parts
+    told = observed_motions(parts)
     reflections = {
         "joint": observation.joint_reflection(joints),
-        "vector": observation.observation_reflection(joints, stride=False),
+        "vector": observation.observation_reflection(joints, range(len(told)), stride=False),
     }
-    tables = {"table": env.reference.table.flatten(0, 1)}
+    tables = {"table": env.reference.table.flatten(0, 1), "ways": env.ways.float(), "turns": env.turns.float()}
+    tables |= {"firsts": torch.tensor([part.first for part in parts], dtype=torch.int32)}
+    tables |= {"counts": torch.tensor([part.rows for part in parts], dtype=torch.int32)}
+    tables |= {"slowest": torch.tensor([part.speeds[0] for part in parts])}
+    tables |= {"spans": torch.tensor([max(part.speeds[1] - part.speeds[0], 1e-9) for part in parts])}
+    tables |= {"low_speeds": env.speed_ranges[:, 0], "high_speeds": env.speed_ranges[:, 1]}
     tables |= {name: torch.as_tensor(getattr(controls, name)).float() for name in ("low", "high", "neutral")}
     tables |= {f"{name}_source": torch.tensor(each.source, dtype=torch.int32) for name, each in reflections.items()}
     tables |= {f"{name}_sign": torch.tensor(each.sign) for name, each in reflections.items()}
@@ -159,17 +170,16 @@ def _make_task(env: "MimicEnv", seed: Tensor) -> tuple[structs.Task, list[Tensor
         task,
         {
             "joints": len(joints),
-            "speeds": env.reference.table.shape[0],
+            "motions": len(told),
+            "command": -1 if config.command is None else told.index(config.command),
+            "transition_step": 1.0 / (env.spec.rate_hz * TRANSITION_S),
+            "turning": int(bool(env.turns.any())),
             "phases": env.reference.table.shape[1],
-            "slowest": env.reference.speeds[0],
-            "fastest": env.reference.speeds[1],
             "action": _ACTIONS.index(config.action),
             "delta": controls.delta,
             "mirror": int(config.mirror),
             "starts": _STARTS.index(config.starts),
             "start_noise": config.start_noise,
-            "low_speed": config.speed_range[0],
-            "high_speed": config.speed_range[1],
             "has_speed": int(config.speed is not None),
             "own_speed": config.speed or 0.0,
             "changes_speed": int(env.changes_speed),

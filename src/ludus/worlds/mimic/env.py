@@ -20,18 +20,29 @@ from ludus.envs.settings import read_settings
 from ludus.worlds.mimic import observation
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.model import Walker, make_walker
-from ludus.worlds.mimic.motion.reference import follow_motion
+from ludus.worlds.mimic.motion.reference import follow_motion, follow_motions
 from ludus.worlds.mimic.physics import FRICTION_LEVELS, Controls, MujocoPhysics, Physics, Push, push_forces
-from ludus.worlds.mimic.reference import STREAMS, Frame, Reference, Stream, draw_starts, normal_reference
+from ludus.worlds.mimic.reference import (
+    STREAMS,
+    TRANSITION_S,
+    Frame,
+    Part,
+    Reference,
+    Stream,
+    draw_motions,
+    draw_starts,
+    normal_reference,
+)
 from ludus.worlds.mimic.rendering.figure import WalkerView, reference_positions
 from ludus.worlds.mimic.scoring import Scorer
-from ludus.worlds.mimic.spec import check_settings, make_spec
+from ludus.worlds.mimic.spec import check_settings, make_spec, observed_motions
 
 if TYPE_CHECKING:
     from ludus.worlds.mimic.device_step import DeviceStep
     from ludus.worlds.mimic.rendering.painter import WalkerPainter
 
 SPEED_CHANGE_M_S2 = 0.3  # how fast the reference follows a new desired speed
+COMMAND_STATE = ("motion", "previous", "blend")  # where there are several: the one asked for, and how far it has come
 _USUAL_SPEEDS = (0.1, 0.8)  # of the reference's range, where nothing is asked of a body of the user's own
 _SPEED_TOLERANCE_M_S = 0.005  # ranges are shown with two digits
 
@@ -55,13 +66,14 @@ class MimicEnv(BatchedEnv):
     | 11 - 13 | angular velocity about the trunk's own axes | 5 rad/s |
     | 14 ... 13 + J | joint angles | rad |
     | 14 + J ... 13 + 2 J | joint velocities | 10 rad/s |
+    | 14 + 2 J ... | share of each of several motions in the reference; absent where there is one | |
 
     Action, `Box(-1, 1, (J,))`: `torque`, shares of each joint's largest torque; `target`, angles from the lowest to the
-    highest of each joint with 0 at the reference's mean; `delta`, differences from the present angles. Values beyond
-    the range are clipped.
+    highest of each joint with 0 at the reference's mean; `delta`, differences from the present angles; `residual`, from
+    those of the reference. Values beyond the range are clipped.
 
     Events: `reward` (similarity to the reference, 0 to 1: 0.8 exp(-3 pose_error) + 0.2 exp(-0.05 velocity_error)),
-    `distance` (m along the way), `energy` (J of all joints), `strikes_right`, `strikes_left` (feet that came down),
+    `distance` (m along its way), `energy` (J of all joints), `strikes_right`, `strikes_left` (feet that came down),
     `step_right`, `step_left` (m from the other heel to theirs), `swing_right`, `swing_left` (s that they were off the
     ground before), `stance_right`, `stance_left` (s on the ground), `falls`, `completed`, `pushes`, `faults` (numbers
     of the physics that went wrong), and `peak_JOINT` (N m by which the largest torque of the episode grew).
@@ -85,13 +97,20 @@ class MimicEnv(BatchedEnv):
         config = self.config = config.model_copy(update={"speed_range": speed_range})
         self.warnings = (*warnings, *_speed_warnings(config, self.reference))
         joints = self.walker.joints
-        self.spec = make_spec(config, joints)
+        self.spec = make_spec(config, joints, self.reference.parts)
         self.num_envs, self.seed, self.first_game = request.num_envs, request.seed, request.first_game
         self.device = base.resolve_device(request.device, self.spec.id, self.spec.device_types)
         self._painter: WalkerPainter | None = None
         self._controls = Controls(self.walker, self.reference, config)
         self._scorer = Scorer(self.walker, config, self.num_envs, self.device)
-        self._reflection = observation.observation_reflection(joints, stride=False)
+        parts = self.reference.parts
+        told = tuple(range(len(observed_motions(parts))))
+        self._reflection = observation.observation_reflection(joints, told, stride=False)
+        # Of each motion: its speeds, its direction ahead and to the left, and by how much it turns in a step.
+        own_range = [config.speed_range] if len(parts) == 1 else [part.speeds for part in parts]
+        self.speed_ranges = torch.tensor(own_range)
+        self.ways = torch.tensor([way_of(part) for part in parts])
+        self.turns = torch.tensor([part.turn_rad_s / self.spec.rate_hz for part in parts])
         self._joint_reflection = observation.joint_reflection(joints)
         numbers = torch.arange(self.num_envs, device=self.device)
         self._counters = {
@@ -100,7 +119,7 @@ class MimicEnv(BatchedEnv):
             "frame": torch.zeros_like(numbers),
             "change": torch.zeros_like(numbers),
         }
-        names = ("phase", "speed", "desired", "failure", "friction")
+        names = ("phase", "speed", "desired", "failure", "friction", *(COMMAND_STATE if told else ()))
         self._state = {name: torch.zeros(self.num_envs, device=self.device) for name in names}
         self._state["failure"].fill_(-1.0)
         # What a snapshot may hold of it: phases and levels become indices.
@@ -111,6 +130,7 @@ class MimicEnv(BatchedEnv):
             "phase": (0, 1),
             "failure": (-1, 1),
             "friction": (0, FRICTION_LEVELS - 1),
+            **(dict.fromkeys(COMMAND_STATE, (0, len(parts) - 1)) | {"blend": (0, 1)} if told else {}),
             **dict.fromkeys(("physics", "speed", "desired", *self._scorer.state()), FINITE),
         }
         self._rows = torch.zeros((self.num_envs, self.reference.table.shape[-1]), device=self.device)
@@ -161,13 +181,17 @@ class MimicEnv(BatchedEnv):
         given = actions[:, 0].clamp(-1.0, 1.0).nan_to_num()
         given = torch.where(self._mirrored().unsqueeze(1), self._joint_reflection.apply(given), given)
         push, pushed = self._pushes()
-        self._host.decide(given, push)
+        self._host.decide(given, push, self._frame)
         self._host.advance()
         return self._conclude(pushed)
 
     def _conclude(self, pushed: Tensor) -> StepResult:
         """Return what follows from the physics of a step, and restart the games that ended."""
         outcome = self._host.conclude()
+        turned = self._turned()
+        if turned is not None:
+            self._turn(turned.double())
+        way = self.ways[self._motions()]
         self._move_reference()
         positions, velocities = self._host.bodies()
         angles = observation.euler_angles(positions[:, 3:7])
@@ -175,7 +199,8 @@ class MimicEnv(BatchedEnv):
         terminated = fell | outcome.broken
         truncated = (self._counters["frame"] >= (self.spec.step_limit or 0)) & ~terminated
         events, state_metrics = self._scorer.score(positions, velocities, angles, self._frame, outcome.sensors)
-        events["distance"], events["pushes"] = outcome.travelled, pushed
+        state_metrics["speed"] = (velocities[:, :2] * way).sum(1)
+        events["distance"], events["pushes"] = (outcome.travelled * way).sum(1), pushed
         events["falls"], events["completed"] = fell.float(), truncated.float()
         events["faults"] = outcome.broken.float()
         state_metrics["desired"], state_metrics["phase"] = self._state["desired"], self._state["phase"]
@@ -243,12 +268,61 @@ class MimicEnv(BatchedEnv):
         change = self.speed_step_m_s
         state["speed"].add_((state["desired"] - state["speed"]).clamp(-change, change))
         counters["frame"].add_(1)
+        if self._has_motions:
+            state["blend"].copy_((state["blend"] + step_s / TRANSITION_S).clamp(max=1.0))
         due = counters["frame"] == counters["change"]
         if self.changes_speed and bool(due.any()):
-            speeds, frames = self._next_speeds(self._hash(Stream.COMMAND, 2))
+            hashes = self._hash(Stream.COMMAND, 3)
+            if self._has_motions and self.config.command is None:
+                self._switch(due & (state["blend"] >= 1.0), uniform(hashes[:, 2]))
+            speeds, frames = self._next_speeds(hashes)
             self._set("desired", due, speeds)
             self._set("change", due, frames)
-        self._rows.copy_(self.reference.rows(state["speed"], state["phase"]))
+        self._rows.copy_(self._reference_rows())
+
+    @property
+    def _has_motions(self) -> bool:
+        return len(self.reference.parts) > 1
+
+    def _motions(self) -> Tensor:
+        """Return `(games,)`, the motion that is asked for in each game."""
+        if self._has_motions:
+            return self._state["motion"].long()
+        return torch.zeros(self.num_envs, dtype=torch.long)
+
+    def _switch(self, games: Tensor, random: Tensor) -> None:
+        """Let the games of the mask `(games,)` go over into motions that follow from `random` `(games,)`."""
+        state = self._state
+        drawn = (random * len(self.reference.parts)).floor()
+        self._set("previous", games, state["motion"].clone())
+        self._set("blend", games, (drawn == state["motion"]).float())
+        self._set("motion", games, drawn)
+
+    def _reference_rows(self) -> Tensor:
+        """Return the rows of the reference; one motion goes over into the next while the stride goes on."""
+        state = self._state
+        if not self._has_motions:
+            return self.reference.rows(state["speed"], state["phase"])
+        before, now = (
+            self.reference.rows(state["speed"], state["phase"], state[name]) for name in ("previous", "motion")
+        )
+        return torch.lerp(before, now, state["blend"].unsqueeze(1))
+
+    def _turn(self, turns: Tensor) -> None:
+        """Turn the directions of walkers to the left by `turns` `(games,)` in rad.
+
+        The world is turned under a walker instead: physics on level ground does not know directions.
+        """
+        self._host.turn(-turns.numpy())
+
+    def _turned(self) -> Tensor | None:
+        """Return by how much the direction of each game turns in this step, `(games,)`; None if none ever does."""
+        if not bool(self.turns.any()):
+            return None
+        if not self._has_motions:
+            return self.turns.expand(self.num_envs)
+        before, now = (self.turns[self._state[name].long()] for name in ("previous", "motion"))
+        return torch.lerp(before, now, self._state["blend"])
 
     @property
     def changes_speed(self) -> bool:
@@ -263,10 +337,20 @@ class MimicEnv(BatchedEnv):
     def _next_speeds(self, hashes: Tensor) -> tuple[Tensor, Tensor]:
         """Draw the next desired speeds `(games,)`, and the frames at which others will follow them."""
         config, random = self.config, uniform(hashes)
-        low, high = config.speed_range
+        low, high = self._speed_range()
         seconds = config.speed_change_s * (0.5 + random[:, 1])
         frames = self._counters["frame"] + (seconds * self.spec.rate_hz).long().clamp(min=1)
         return low + (high - low) * random[:, 0], frames
+
+    def _speed_range(self) -> tuple[Tensor, Tensor]:
+        """Return the lowest and the highest desired speed of each game, `(games,)` each."""
+        low, high = self.speed_ranges[self._motions()].unbind(1)
+        return low, high
+
+    def _own_speed(self) -> Tensor:
+        """Return the speed of the settings, `(games,)`; among several motions, what each has that is nearest to it."""
+        speeds = torch.full((self.num_envs,), self.config.speed or 0.0)
+        return torch.clamp(speeds, *self._speed_range()) if self._has_motions else speeds
 
     def _pushes(self) -> tuple[Push | None, Tensor]:
         """Return the pushes of this frame, and 1 in games in which one begins."""
@@ -289,14 +373,21 @@ class MimicEnv(BatchedEnv):
         counters, state = self._counters, self._state
         counters["episode"].add_(games)
         counters["frame"].masked_fill_(games, 0)
-        phases, speeds = draw_starts(self.config, counters["game"], state["failure"], self._hash(Stream.START, STREAMS))
+        hashes = self._hash(Stream.START, STREAMS)
+        if self._has_motions:
+            motions = draw_motions(self.config, self.reference.parts, counters["game"], hashes).float()
+            for name, numbers in (("motion", motions), ("previous", motions), ("blend", torch.ones_like(motions))):
+                self._set(name, games, numbers)
+        own = None if self.config.speed is None else self._own_speed()
+        starts = (counters["game"], state["failure"], hashes)
+        phases, speeds = draw_starts(self.config, *starts, self._speed_range() if own is None else (own, own))
         for name, values in (("phase", phases), ("speed", speeds), ("desired", speeds)):
             self._set(name, games, values)
         if self.changes_speed:
             self._set("change", games, self._next_speeds(self._hash(Stream.COMMAND, 2))[1])
         else:
             counters["change"].masked_fill_(games, 0)  # which is never due
-        self._rows.copy_(self.reference.rows(state["speed"], state["phase"]))
+        self._rows.copy_(self._reference_rows())
         rows = games.nonzero().squeeze(1)
         noise = uniform(self._hash(Stream.NOISE, 2 * len(self.walker.joints), rows))
         self._host.restart(rows, Frame(*(part[rows] for part in self._frame)), noise)
@@ -316,9 +407,19 @@ class MimicEnv(BatchedEnv):
         state = self._state
         phases = (2.0 * state["phase"]) % 1.0 if self.config.mirror else state["phase"]
         speeds = torch.stack((state["speed"], state["desired"]), dim=1)
-        vector = observation.observe(positions, velocities, angles, phases, speeds, self.walker.standing_m)
+        vector = observation.observe(
+            positions, velocities, angles, phases, speeds, self.walker.standing_m, self._shares()
+        )
         vector = torch.where(self._mirrored().unsqueeze(1), self._reflection.apply(vector), vector)
         return {"vector": vector.unsqueeze(1)}
+
+    def _shares(self) -> Tensor | None:
+        """Return the share of each motion in the reference, `(games, motions)`; None if there is only one."""
+        if not self._has_motions:
+            return None
+        count, blend = len(self.reference.parts), self._state["blend"].unsqueeze(1)
+        before, now = (torch.nn.functional.one_hot(self._state[name].long(), count) for name in ("previous", "motion"))
+        return torch.lerp(before.float(), now.float(), blend)
 
     def _hash(self, stream: int, count: int, rows: Tensor | None = None) -> Tensor:
         """Return hashes `(games, count)` of this frame of each game, or of those in `rows` alone."""
@@ -355,7 +456,7 @@ class MimicEnv(BatchedEnv):
         if self._on_device is not None:
             return self._on_device.resume()
         self._host.choose_friction(self._state["friction"].long())
-        self._rows.copy_(self.reference.rows(self._state["speed"], self._state["phase"]))
+        self._rows.copy_(self._reference_rows())
         return self._observe()
 
     def close(self) -> None:
@@ -366,12 +467,19 @@ class MimicEnv(BatchedEnv):
             self._painter = None
 
 
+def way_of(part: Part) -> tuple[float, float]:
+    """Return the direction of a motion, ahead and to the left."""
+    return round(math.cos(part.way_rad), 12), round(math.sin(part.way_rad), 12)
+
+
 def _packed(columns: Mapping[str, Tensor], names: tuple[str, ...]) -> Columns:
     return Columns(torch.stack([columns[name] for name in names], dim=-1).unsqueeze(1), names)
 
 
 def _make_reference(config: MimicConfig, walker: Walker) -> tuple[Reference, tuple[float, float], tuple[str, ...]]:
     """Return the reference, the range of desired speeds, and warnings."""
+    if config.motions:
+        return follow_motions(config, walker)
     if config.motion is None:
         reference = normal_reference(walker)
         if config.body is None or "speed_range" in config.model_fields_set:
@@ -384,6 +492,8 @@ def _make_reference(config: MimicConfig, walker: Walker) -> tuple[Reference, tup
 
 def _speed_warnings(config: MimicConfig, reference: Reference) -> tuple[str, ...]:
     """Warn of a desired speed at which the reference cannot be played."""
+    if len(reference.parts) > 1:
+        return ()
     asked = config.speed_range if config.speed is None else (config.speed, config.speed)
     low, high = reference.speeds
     if low - _SPEED_TOLERANCE_M_S <= asked[0] and asked[1] <= high + _SPEED_TOLERANCE_M_S:

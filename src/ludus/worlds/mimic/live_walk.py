@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
+from ludus.core.errors import UnknownNameError
 from ludus.core.files import JSON
 from ludus.envs.base import EnvRequest, StepResult
 from ludus.evaluation.players import AgentPlayer, one_seat
@@ -44,6 +45,7 @@ class Command(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     speed: Annotated[float, Field(ge=0.0, le=10.0)] | None = None  # desired, m/s; kept within what the reference can do
+    motion: str | None = None  # to go over into, one of several that the policy knows
     turn: Annotated[float, Field(ge=-1.0, le=1.0)] | None = None  # share of the largest turn, to the left, until told
     push: PushCommand | None = None
     paused: bool | None = None
@@ -85,12 +87,17 @@ class SteeredWalk:
         self._paused, self._time = False, 1.0
         self._progress = _Progress()
         low, high = self.env.config.speed_range
-        self.env.set_speed(0.5 * (low + high) if self.env.config.speed is None else self.env.config.speed)
+        if self.env.motions:
+            self.env.set_motion(self.env.config.command or self.env.motions[0])
+        else:
+            self.env.set_speed(0.5 * (low + high) if self.env.config.speed is None else self.env.config.speed)
         self._likeness = 1.0
         self._restart()
 
     def send(self, command: Command) -> None:
-        """Give a command; it takes effect before the next step."""
+        """Give a command; it takes effect before the next step. Raise UnknownNameError for an unknown motion."""
+        if command.motion is not None and command.motion not in self.env.motions:
+            raise UnknownNameError("motion", command.motion, self.env.motions)
         with self._changed:
             self._commands.append(command)
             self._changed.notify_all()
@@ -112,6 +119,7 @@ class SteeredWalk:
             "rate_hz": env.spec.rate_hz,
             "points": list(StickFigure.names),
             "speeds": [low, high],
+            "motions": list(env.motions),
             "trained": list(env.config.speed_range),
             "turn_deg_s": LARGEST_TURN_DEG_S,
             "largest_impulse_ns": LARGEST_IMPULSE_NS,
@@ -163,6 +171,8 @@ class SteeredWalk:
         with self._changed:
             commands, self._commands = self._commands, []
         for command in commands:
+            if command.motion is not None:
+                self.env.set_motion(command.motion)
             if command.speed is not None:
                 self.env.set_speed(command.speed)
             if command.turn is not None:
@@ -244,6 +254,7 @@ class SteeredWalk:
             "ghost": np.round(ghost, 4).tolist(),
             "speed": None if speed is None else round(speed, 3),
             "desired": round(view.desired_m_s, 3),
+            "motion": env.config.command,
             "velocity": [round(float(value), 4) for value in self._velocity(heading)],
             "heading_deg": round(math.degrees(heading), 1),
             "force": [round(value, 1) for value in env.force(0)],

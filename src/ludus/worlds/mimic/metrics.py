@@ -17,7 +17,9 @@ EXTREMES: Mapping[str, tuple[str, Extreme]] = MappingProxyType(
 )
 
 _FAR_M = 15.0  # a walk of this length is stable
-_SHORT_M = 7.5  # and so is one of this length that lasts a whole episode
+_SHORT_M = 7.5  # and so is one of this length that lasts a whole episode,
+_SHORT_SHARE = 0.625  # or of this share of a desired way that is shorter than 12 m
+_STANDING_M_S = 0.1  # desired speed below which a walker is to stand, and what it may drift by then
 _PEAK, _ERROR = "peak_", "error_"
 _EVENTS = (
     *("reward", "distance", "energy", "completed", "pushes", "faults"),
@@ -38,7 +40,8 @@ def per_episode(
     sums: Mapping[str, NDArray[np.float64]], lengths: NDArray[np.int64], rate_hz: float
 ) -> dict[str, NDArray[np.float64]]:
     """Return the metrics of each walk from the sums of `per_step` and the lengths in steps, `(walks,)` each."""
-    seconds, distance = lengths / rate_hz, sums["distance"]
+    seconds, distance, way = lengths / rate_hz, sums["distance"], sums["desired"] / rate_hz
+    least = np.where(way < _STANDING_M_S * seconds, -_STANDING_M_S * seconds, np.minimum(_SHORT_M, _SHORT_SHARE * way))
     strikes = sums["strikes_right"] + sums["strikes_left"]
     steps, swings = (
         [sums[f"{name}_{side}"] / np.maximum(sums[f"strikes_{side}"], 1.0) for side in SIDES]
@@ -54,9 +57,9 @@ def per_episode(
         "distance_m": distance,
         "duration_s": seconds,
         "speed_m_s": distance / seconds,
-        "speed_error": np.abs(distance / (sums["desired"] / rate_hz) - 1.0),
+        "speed_error": np.abs(distance - way) / np.maximum(way, _STANDING_M_S * seconds),
         "imitation": sums["reward"] / lengths,
-        "stable": ((distance >= _FAR_M) | ((sums["completed"] > 0) & (distance >= _SHORT_M))).astype(np.float64),
+        "stable": ((distance >= _FAR_M) | ((sums["completed"] > 0) & (distance >= least))).astype(np.float64),
         "rmse_deg": np.mean(list(errors.values()), axis=0),
         "cadence_steps_min": 60.0 * strikes / seconds,
         "stride_length_m": 2.0 * distance / np.maximum(strikes, 1.0),

@@ -1,6 +1,8 @@
 """What a walker observes of itself and of its task, and how these numbers change in a mirror."""
 
+import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -9,6 +11,7 @@ from torch import Tensor
 
 from ludus.envs.spaces import Reflection
 from ludus.worlds.mimic.body import Joint
+from ludus.worlds.mimic.reference import Part
 
 VELOCITY_UNIT = 10.0  # rad/s of a joint that are seen as 1
 TURN_UNIT = 5.0  # rad/s of the trunk that are seen as 1
@@ -30,36 +33,56 @@ def joint_reflection(joints: Sequence[Joint]) -> Reflection:
     return Reflection(source, tuple(joint.mirror_sign for joint in joints))
 
 
-def observation_space(joints: int) -> spaces.Dict:
-    """Return the space of one walker's observation."""
-    size = sum(BLOCKS.values()) + 2 * joints
+def observation_space(joints: int, motions: int = 0) -> spaces.Dict:
+    """Return the space of one walker's observation, which tells so many motions apart."""
+    size = sum(BLOCKS.values()) + 2 * joints + motions
     return spaces.Dict({"vector": spaces.Box(-LARGEST, LARGEST, (size,), np.float32)})
 
 
-def observation_blocks(joints: int) -> dict[str, tuple[int, int]]:
+def observation_blocks(joints: int, motions: int = 0) -> dict[str, tuple[int, int]]:
     """Return the block boundaries of the vector."""
-    ends = np.cumsum([*BLOCKS.values(), joints, joints]).tolist()
-    return dict(zip((*BLOCKS, "angles", "velocities"), zip((0, *ends[:-1]), ends, strict=True), strict=True))
+    sizes = {**BLOCKS, "angles": joints, "velocities": joints, **({"motion": motions} if motions else {})}
+    ends = np.cumsum([*sizes.values()]).tolist()
+    return dict(zip(sizes, zip((0, *ends[:-1]), ends, strict=True), strict=True))
 
 
-def observation_fields(joints: Sequence[Joint]) -> tuple[str, ...]:
+def observation_fields(joints: Sequence[Joint], motions: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the name of every number of the vector, such as `velocity.ahead` or `angles.right_knee`."""
     names = [joint.name.replace(".", "_") for joint in joints]
     parts = [f"{block}.{name}" for block in ("angles", "velocities") for name in names]
-    return (*_FIELDS, *parts)
+    return (*_FIELDS, *parts, *(f"motion.{Path(name).stem.replace('.', '_')}" for name in motions))
 
 
-def observation_reflection(joints: tuple[Joint, ...], *, stride: bool) -> Reflection:
+def mirrored_motions(parts: Sequence[Part]) -> tuple[int, ...] | None:
+    """Return, for each motion, the number of its mirror image among them; None if one has none there.
+
+    Motions of the package are symmetric, or have a twin that goes or turns to the other side.
+    """
+    images = []
+    goes = [(*part.speeds, math.sin(part.way_rad), part.turn_rad_s) for part in parts]
+    for number, (low, high, aside, turn) in enumerate(goes):
+        twins = [number] if abs(aside) + abs(turn) < 1e-2 else range(len(goes))
+        same = [other for other in twins if np.allclose((low, high, -aside, -turn), goes[other], atol=1e-2)]
+        if not same:
+            return None
+        images.append(same[0])
+    return tuple(images)
+
+
+def observation_reflection(joints: tuple[Joint, ...], motions: Sequence[int] = (), *, stride: bool) -> Reflection:
     """Return the reflection of the observation vector.
 
-    `stride`: the phase is that of a stride, of which the other half is the mirror image, not of a step.
+    `motions`: the number of the mirror image of each motion. `stride`: the phase is that of a stride, of which the
+    other half is the mirror image, not of a step.
     """
     phase, own = -1.0 if stride else 1.0, joint_reflection(joints)
     # Phase, speed and height; roll, pitch, yaw; velocity forward, left, up; turning about forward, left, up.
     head = (phase, phase, 1.0, 1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0)
     starts = len(head), len(head) + len(joints)
     source = (*range(len(head)), *(start + index for start in starts for index in own.source))
-    return Reflection(source, (*head, *own.sign, *own.sign))
+    told = len(head) + 2 * len(joints)
+    source = (*source, *(told + motion for motion in motions))
+    return Reflection(source, (*head, *own.sign, *own.sign, *(1.0 for _ in motions)))
 
 
 def euler_angles(quaternions: Tensor) -> Tensor:
@@ -72,13 +95,19 @@ def euler_angles(quaternions: Tensor) -> Tensor:
 
 
 def observe(
-    positions: Tensor, velocities: Tensor, angles: Tensor, phases: Tensor, speeds: Tensor, standing_m: float
+    positions: Tensor,
+    velocities: Tensor,
+    angles: Tensor,
+    phases: Tensor,
+    speeds: Tensor,
+    standing_m: float,
+    motions: Tensor | None = None,
 ) -> Tensor:
     """Return the vectors `(games, numbers)`, not yet mirrored.
 
     Shapes are `(games, 7 + joints)`, `(games, 6 + joints)`, `(games, 3)` for roll, pitch and yaw, `(games,)` in [0, 1),
     and `(games, 2)` for the speed of the reference and the desired one, m/s; `standing_m` is the hips' height when
-    standing.
+    standing. `motions` `(games, motions)` are the shares of several motions in the reference.
     """
     turns = 2.0 * torch.pi * phases
     yaw = angles[:, 2]
@@ -98,4 +127,4 @@ def observe(
         positions[:, 7:],
         velocities[:, 6:] / VELOCITY_UNIT,
     )
-    return torch.cat(parts, dim=1).clamp(-LARGEST, LARGEST)
+    return torch.cat(parts if motions is None else (*parts, motions), dim=1).clamp(-LARGEST, LARGEST)

@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
     sensors: Tensor  # `(games, sensors)` float32 at the last physics step's beginning
     # `(games,)` bool, walkers whose numbers are not finite or too large; their state is the one before.
     broken: Tensor
-    travelled: Tensor  # `(games,)` float32, m forward
+    travelled: Tensor  # `(games, 2)` float32, m forward and to the left
 
 
 class Physics(Protocol):
@@ -95,9 +95,10 @@ class MujocoPhysics:
         if len(self._models) > 1:
             self._chosen = [self._models[level] for level in levels.tolist()]
 
-    def decide(self, actions: Tensor, push: Push | None) -> None:
-        """Set the controls that follow from actions `(games, joints)` in [-1, 1], and the pushes."""
-        controls = self._controls.of(actions.double().numpy(), self.positions[:, 7:])
+    def decide(self, actions: Tensor, push: Push | None, frame: Frame) -> None:
+        """Set the controls that follow from actions `(games, joints)` in [-1, 1] on a reference, and the pushes."""
+        near = frame.angles.double().numpy() if self._controls.follows else self.positions[:, 7:]
+        controls = self._controls.of(actions.double().numpy(), near)
         self._inputs[:, :, : self._motors] = controls[:, None]
         if push is not None:
             self._inputs[:, :, self._motors : self._motors + 2] = push_forces(push)[:, None]
@@ -121,7 +122,7 @@ class MujocoPhysics:
 
     def conclude(self) -> Outcome:
         """Return what the decision gave, and put walkers whose numbers have gone wrong back."""
-        after, before = self._outputs[:, -1], self.positions[:, 0].copy()
+        after, before = self._outputs[:, -1], self.positions[:, :2].copy()
         # MuJoCo puts a walker whose numbers have gone wrong back to its first pose, at another time than it should be.
         late = np.abs(after[:, 0] - self.states[:, 0] - self._duration_s) > 1e-6
         wild = ~(np.abs(after[:, 1:]).max(axis=1) < LARGEST)
@@ -132,12 +133,22 @@ class MujocoPhysics:
             self._sensors[broken] = 0.0
         else:
             self.states[:] = after
-        travelled = torch.from_numpy(self.positions[:, 0] - before).float()
+        travelled = torch.from_numpy(self.positions[:, :2] - before).float()
         return Outcome(torch.from_numpy(self._sensors[:, -1]).float(), torch.from_numpy(broken), travelled)
 
     def bodies(self) -> tuple[Tensor, Tensor]:
         """Return positions `(games, 7 + joints)` and velocities `(games, 6 + joints)`, float32."""
         return torch.from_numpy(self.positions).float(), torch.from_numpy(self.velocities).float()
+
+    def turn(self, turns: Floats) -> None:
+        """Turn all walkers about the vertical through their hips, to the left by `turns` `(games,)` in rad."""
+        cos, sin = np.cos(0.5 * turns), np.sin(0.5 * turns)
+        w, x, y, z = self.positions[:, 3:7].T.copy()
+        turned = (cos * w - sin * z, cos * x - sin * y, cos * y + sin * x, cos * z + sin * w)
+        self.positions[:, 3:7] = np.stack(turned, axis=1)
+        ahead, left = self.velocities[:, :2].T.copy()
+        cos, sin = np.cos(turns), np.sin(turns)
+        self.velocities[:, :2] = np.stack((cos * ahead - sin * left, sin * ahead + cos * left), 1)
 
     def restart(self, rows: Tensor, frame: Frame, noise: Tensor) -> None:
         """Put the walkers with these indices on their frames of the reference, with noise; see `first_states`."""
@@ -192,7 +203,8 @@ class Controls:
     """Turns actions into controls; `kernels.step.control_of` does the same on a device.
 
     Attributes:
-        delta: Largest difference from the present angle, rad.
+        delta: Largest difference from the present angle, or from the reference's, rad.
+        follows: Whether actions are differences from the reference's angles.
         low: `(joints,)` lowest angles, rad.
         high: `(joints,)` highest angles, rad.
         neutral: `(joints,)` target angles of the action 0, rad.
@@ -200,16 +212,20 @@ class Controls:
 
     def __init__(self, walker: Walker, reference: Reference, config: MimicConfig) -> None:
         self._kind, self.delta = config.action, float(np.deg2rad(config.delta_deg))
+        self.follows = config.action == "residual"
         ranges = np.deg2rad([joint.range_deg for joint in walker.joints])
         self.low, self.high = ranges[:, 0], ranges[:, 1]
         phases = torch.arange(PHASES) / PHASES
         self.neutral = reference.at(torch.full_like(phases, NORMAL_SPEED_M_S), phases).angles.mean(0).double().numpy()
 
     def of(self, actions: Floats, angles: Floats) -> Floats:
-        """Return the actuators' controls of actions in [-1, 1] at the joints' angles in rad, `(games, joints)`."""
+        """Return the actuators' controls of actions in [-1, 1], `(games, joints)`.
+
+        `angles` are those of the joints in rad, or of the reference where actions are differences from it.
+        """
         if self._kind == "torque":
             return actions
-        if self._kind == "delta":
+        if self._kind in ("delta", "residual"):
             return np.asarray(np.clip(angles + self.delta * actions, self.low, self.high))
         reach = np.where(actions > 0.0, self.high - self.neutral, self.neutral - self.low)
         return np.asarray(self.neutral + actions * reach)

@@ -23,6 +23,8 @@
   const strength = make("input", { type: "range", min: 2, max: 60, step: 1, value: 12, "aria-label": "impulse of a push in N s", oninput: showStrength });
   const strengthText = make("output", { class: "value" });
   const pause = button("Pause", () => send({ paused: !state.isPaused }), { class: "wide-button" });
+  const motion = make("select", { "aria-label": "motion", onchange: () => send({ motion: motion.value }) });
+  const motionChoice = make("label", { hidden: true }, "motion ", motion);
   const time = make("select", { "aria-label": "time", onchange: () => send({ time: Number(time.value) }) }, TIMES.map((each) => make("option", { value: each, selected: each === 1 }, `${each}x`)));
   const view = make("select", { "aria-label": "camera", onchange: () => Object.assign(state.view, VIEWS[view.value]) }, Object.keys(VIEWS).map((name) => make("option", { value: name }, name)));
   const ghost = make("input", { type: "checkbox", checked: true, onchange: () => { state.hasGhost = ghost.checked; } });
@@ -35,7 +37,7 @@
     make("header", {}, make("p", { class: "mark" }, "LUDUS"), title, subtitle),
     make("section", { class: "game" }, stage),
     make("div", { class: "desk" }, make("label", { class: "wide-slider" }, "desired speed ", speed, speedText),
-      make("div", { class: "tools" }, turnButton("Turn left", 1), turnButton("Turn right", -1), pause, button("Restart", () => send({ restart: true })), make("label", {}, "time ", time), make("label", {}, "camera ", view), make("label", {}, ghost, " what it imitates"))),
+      make("div", { class: "tools" }, turnButton("Turn left", 1), turnButton("Turn right", -1), pause, button("Restart", () => send({ restart: true })), motionChoice, make("label", {}, "time ", time), make("label", {}, "camera ", view), make("label", {}, ghost, " what it imitates"))),
     make("div", { class: "desk" }, make("div", { class: "tools" }, make("label", {}, "push ", strength, strengthText), Object.keys(PUSHES).map((name) => button(name, () => pushFrom(name))))),
     make("div", { class: "grid below" },
       make("section", { class: "card wide" }, make("h2", {}, "Speed"), chart, make("p", { class: "sub" }, "Line: speed of the hips in m/s, mean of a second. Dashed: what is asked for. Bars: pushes.")),
@@ -76,6 +78,8 @@
     state.facts = facts;
     speed.min = low.toFixed(2);
     speed.max = high.toFixed(2);
+    motion.replaceChildren(...facts.motions.map((name) => make("option", { value: name }, name)));
+    motionChoice.hidden = facts.motions.length === 0;
     title.textContent = `Steer ${facts.agent}`;
     subtitle.textContent = `${facts.walker}, ${facts.height_m} m and ${facts.mass_kg.toFixed(0)} kg, decides ${facts.rate_hz} times per second`;
     about.replaceChildren(make("h2", {}, "What this is"),
@@ -102,6 +106,7 @@
     const [low, high] = state.facts.trained, isTrained = frame.desired >= low - 1e-6 && frame.desired <= high + 1e-6;
     if (document.activeElement !== speed || !speed.matches(":active")) speed.value = frame.desired;
     speedText.textContent = `${frame.desired.toFixed(2)} m/s${isTrained ? "" : ` (trained for ${low} to ${high})`}`;
+    if (frame.motion && document.activeElement !== motion) motion.value = frame.motion;
     pause.textContent = state.isPaused ? "Resume" : "Pause";
     banner.textContent = frame.state === "fallen" ? `It fell after ${frame.seconds.toFixed(1)} s` : "";
     // What tests and other scripts can read.

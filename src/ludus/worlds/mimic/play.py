@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ludus.core.errors import ConfigError
+from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.envs.display import read_scripts
 from ludus.evaluation.display import display_settings, shown_settings
 from ludus.evaluation.players import load_agent, short_name
@@ -83,7 +83,11 @@ class _Handler(LocalHandler):
             place = ".".join(map(str, first["loc"])) or "the command"
             self.refuse(HTTPStatus.BAD_REQUEST, f"{place}: {first['msg']}")
             return
-        self.server.walk.send(command)
+        try:
+            self.server.walk.send(command)
+        except UnknownNameError as error:
+            self.refuse(HTTPStatus.BAD_REQUEST, str(error))
+            return
         self.send(HTTPStatus.NO_CONTENT, b"", "text/plain")
 
     def _stream(self) -> None:

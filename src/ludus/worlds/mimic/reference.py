@@ -6,7 +6,7 @@ through the ground or slides, whatever the body's size.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ class Stream(IntEnum):
     PUSH = 80
 
 
-STREAMS = 4  # random numbers that `draw_starts` needs
+STREAMS = 5  # random numbers that `draw_starts` needs
 # `starts: fixed`: 20 speeds, evenly over the range, in an order in which the first few cover it too. Phases of a step
 # are multiples of the golden ratio, which never repeat and are evenly spread however many there are. Steps alternate
 # between right and left, and since no phase comes twice no walk is the mirror image of another.
@@ -52,6 +52,7 @@ GOLDEN_RATIO = 0.5 * (5.0**0.5 - 1.0)
 BEFORE_FAILURE = 0.15  # of a stride; adaptive starts begin this much before the last failure at most
 ADAPTIVE_SHARE = 0.5
 NOISE_SPAN = 3.0**0.5  # even noise of this half width has deviation 1
+TRANSITION_S = 0.8  # over which one motion goes over into another
 VELOCITY_NOISE = 10.0  # rad/s of noise for every rad of it
 
 
@@ -66,32 +67,72 @@ class Frame(NamedTuple):
     period_s: Tensor  # `(games,)` time of a stride
 
 
-class Reference:
-    """A motion at every speed and phase: `table` `(speeds, phases, channels)`; `speeds`, lowest and highest, m/s."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the motions of a reference: its rows of the table, the speeds of the first and the last, and its way."""
 
-    def __init__(self, table: Tensor, speeds: tuple[float, float], joints: int) -> None:
-        """Wrap a table `(speeds, phases, channels)`."""
+    name: str
+    first: int
+    rows: int
+    speeds: tuple[float, float]
+    way_rad: float = 0.0  # direction that it goes in, from ahead to the left
+    turn_rad_s: float = 0.0  # by which that direction turns to the left
+
+
+class Reference:
+    """Motions at every speed and phase.
+
+    Attributes:
+        table: `(rows, phases, channels)`; a row is one speed of one motion.
+        speeds: Lowest and highest speed of all, m/s.
+        parts: The motions, one after the other in the table.
+        joints: How many joints have angles in it.
+    """
+
+    def __init__(self, table: Tensor, speeds: tuple[float, float], joints: int, parts: Sequence[Part] = ()) -> None:
+        """Wrap a table `(rows, phases, channels)`, of one motion that goes ahead unless there are `parts`."""
         self.table, self.speeds = table, speeds
+        self.parts = tuple(parts) or (Part("", 0, len(table), speeds),)
+        self.joints = joints
         self._flat = table.flatten(0, 1)
         self._sizes = [joints, joints, len(ROOT), len(ROOT_VELOCITY), len(SIDES) * len(POINTS) * 3, 1]
+        self._low = torch.tensor([part.speeds[0] for part in self.parts])
+        self._span = torch.tensor([max(part.speeds[1] - part.speeds[0], 1e-9) for part in self.parts])
+        self._first, self._count = (
+            torch.tensor([getattr(part, name) for part in self.parts]) for name in ("first", "rows")
+        )
 
-    def at(self, speeds: Tensor, phases: Tensor) -> Frame:
-        """Return the motion at speeds `(games,)` in m/s and phases `(games,)` of a stride, in [0, 1)."""
-        return self.split(self.rows(speeds, phases))
+    @staticmethod
+    def join(references: Sequence["Reference"], names: Sequence[str]) -> "Reference":
+        """Return one reference with the motions of several, under these names."""
+        parts, first = [], 0
+        for reference, name in zip(references, names, strict=True):
+            parts.append(replace(reference.parts[0], name=name, first=first))
+            first += parts[-1].rows
+        speeds = (min(part.speeds[0] for part in parts), max(part.speeds[1] for part in parts))
+        return Reference(torch.cat([each.table for each in references]), speeds, references[0].joints, parts)
 
-    def rows(self, speeds: Tensor, phases: Tensor) -> Tensor:
+    def at(self, speeds: Tensor, phases: Tensor, motions: Tensor | None = None) -> Frame:
+        """Return the motion at speeds `(games,)` in m/s and phases `(games,)` of a stride, in [0, 1).
+
+        `motions` `(games,)` says which of `parts` each plays; the first one without it.
+        """
+        return self.split(self.rows(speeds, phases, motions))
+
+    def rows(self, speeds: Tensor, phases: Tensor, motions: Tensor | None = None) -> Tensor:
         """Return the interpolated rows of the table, `(games, channels)`; see `at`."""
-        rows, columns, _ = self.table.shape
-        low, high = self.speeds
-        place = ((speeds - low) / max(high - low, 1e-9)).clamp(0.0, 1.0) * (rows - 1)
-        row = place.floor().clamp(max=max(rows - 2, 0))
+        columns = self.table.shape[1]
+        played = torch.zeros_like(phases, dtype=torch.long) if motions is None else motions.long()
+        rows = self._count[played]
+        place = ((speeds - self._low[played]) / self._span[played]).clamp(0.0, 1.0) * (rows - 1)
+        row = torch.minimum(place.floor(), (rows - 2).clamp(min=0))
         column = phases * columns
         first = column.floor()
         along, across = (place - row).unsqueeze(1), (column - first).unsqueeze(1)
         start = first.long() % columns
         following = (start + 1) % columns
-        base = row.long() * columns
-        above = columns if rows > 1 else 0
+        base = (self._first[played] + row.long()) * columns
+        above = columns * (rows > 1).long()
         slower = torch.lerp(self._flat[base + start], self._flat[base + following], across)
         faster = torch.lerp(self._flat[base + above + start], self._flat[base + above + following], across)
         return torch.lerp(slower, faster, along)
@@ -157,11 +198,21 @@ def make_reference(walker: Walker, curves: Curves, speed_range: tuple[float, flo
 
 
 def reference_of_strides(
-    walker: Walker, strides: Sequence[Stride], periods_s: Sequence[float], speeds: tuple[float, float]
+    walker: Walker,
+    strides: Sequence[Stride],
+    periods_s: Sequence[float],
+    speeds: tuple[float, float],
+    *,
+    way_rad: float = 0.0,
+    turn_rad_s: float = 0.0,
 ) -> Reference:
-    """Make a reference from a stride for each of several speeds, which are evenly apart, and how long each takes."""
-    rows = [_row(stride, period_s) for stride, period_s in zip(strides, periods_s, strict=True)]
-    return _reference(rows, speeds, walker)
+    """Make a reference from a stride for each of several speeds, which are evenly apart, and how long each takes.
+
+    `way_rad` is the direction that it goes in, and `turn_rad_s` how fast that turns; strides are seen from it.
+    """
+    rows = [_row(stride, period_s, turn_rad_s) for stride, period_s in zip(strides, periods_s, strict=True)]
+    part = Part("", 0, len(rows), speeds, way_rad, turn_rad_s)
+    return _reference(rows, speeds, walker, part)
 
 
 def stride_of_poses(walker: Walker, angles: Floats, root: Floats, sway: Floats, way_m: Floats) -> Stride:
@@ -174,8 +225,13 @@ def stride_of_poses(walker: Walker, angles: Floats, root: Floats, sway: Floats, 
         sway: `(phases, 2)` place of the hips, forward and to the left, without the way of the stride.
         way_m: `(2,)` of the whole stride.
     """
+    return stride_of_advance(walker, angles, root, slope(sway) + way_m)
+
+
+def stride_of_advance(walker: Walker, angles: Floats, root: Floats, advance_m: Floats) -> Stride:
+    """Make a stride whose hips are placed already from `advance_m` `(phases, 2)`; see `Stride`."""
     _, own_frame = _points(walker, angles, root[:, 1:])
-    return Stride(angles, root, own_frame, slope(sway) + way_m)
+    return Stride(angles, root, own_frame, advance_m)
 
 
 def _check_length(length_m: float) -> None:
@@ -186,14 +242,18 @@ def _check_length(length_m: float) -> None:
         )
 
 
-def _reference(rows: Sequence[Floats], speeds: tuple[float, float], walker: Walker) -> Reference:
-    return Reference(torch.as_tensor(np.stack(rows), dtype=torch.float32), speeds, len(walker.joints))
+def _reference(
+    rows: Sequence[Floats], speeds: tuple[float, float], walker: Walker, part: Part | None = None
+) -> Reference:
+    table = torch.as_tensor(np.stack(rows), dtype=torch.float32)
+    return Reference(table, speeds, len(walker.joints), () if part is None else (part,))
 
 
-def _row(stride: Stride, period_s: float) -> Floats:
+def _row(stride: Stride, period_s: float, turn_rad_s: float = 0.0) -> Floats:
     """Return the table's row of one speed, `(phases, channels)`."""
     velocities = slope(stride.angles) / period_s
     turning = slope(stride.root[:, 1:]) / period_s  # small angles: rates of roll, pitch and yaw are the trunk's own
+    turning[:, 2] += turn_rad_s
     linear = np.concatenate((stride.advance_m / period_s, slope(stride.root[:, :1]) / period_s), axis=1)
     period = np.full((PHASES, 1), period_s)
     parts = (stride.angles, velocities, stride.root, linear, turning, stride.points.reshape(PHASES, -1), period)
@@ -275,13 +335,24 @@ def _smooth(values: Floats) -> Floats:
     return np.fft.irfft(spectrum, n=len(values), axis=0)
 
 
-def draw_starts(config: MimicConfig, games: Tensor, failures: Tensor, hashes: Tensor) -> tuple[Tensor, Tensor]:
-    """Return phases of a stride and speeds `(games,)` to begin at.
+def draw_motions(config: MimicConfig, parts: Sequence[Part], games: Tensor, hashes: Tensor) -> Tensor:
+    """Return the motions `(games,)` to begin with, numbers of `parts`; see `draw_starts`."""
+    if config.command is not None:
+        return torch.full_like(games, [part.name for part in parts].index(config.command))
+    if config.starts == "fixed":
+        return games % len(parts)
+    return (uniform(hashes[:, 4]) * len(parts)).long()
+
+
+def draw_starts(
+    config: MimicConfig, games: Tensor, failures: Tensor, hashes: Tensor, speed_range: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Return phases of a stride and speeds `(games,)` to begin at, from the lowest to the highest of each game.
 
     Fixed starts follow from the index of each game, adaptive ones from the phase at which it failed last (negative if
     it never did), random ones from `hashes` `(games, STREAMS)`.
     """
-    low, high = config.speed_range
+    low, high = speed_range
     random = uniform(hashes)
     if config.starts == "fixed":
         phases = 0.5 * (games % 2) + 0.5 * ((FIRST_PHASE + GOLDEN_RATIO * games.double()) % 1.0)
@@ -291,8 +362,6 @@ def draw_starts(config: MimicConfig, games: Tensor, failures: Tensor, hashes: Te
         if config.starts == "adaptive":
             earlier = (failures - BEFORE_FAILURE * random[:, 2]) % 1.0
             phases = torch.where((failures >= 0.0) & (random[:, 3] < ADAPTIVE_SHARE), earlier, phases)
-    if config.speed is not None:
-        speeds = torch.full_like(speeds, config.speed)
     return phases.float(), speeds.float()
 
 

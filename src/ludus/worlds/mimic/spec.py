@@ -1,5 +1,7 @@
 """What a Mimic environment is, before any walker of it exists: its spec, and which settings fit each other."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from gymnasium import spaces
 
@@ -9,36 +11,48 @@ from ludus.envs.base import EnvSpec
 from ludus.worlds.mimic import observation
 from ludus.worlds.mimic.body import Joint
 from ludus.worlds.mimic.config import MimicConfig
+from ludus.worlds.mimic.reference import Part
 from ludus.worlds.mimic.scoring import Scorer
 
 _OF_BUILT_IN_BODIES = frozenset(("walker", "height_m", "mass_kg", "joint_damping", "solver_iterations"))
 
 
-def make_spec(config: MimicConfig, joints: tuple[Joint, ...]) -> EnvSpec:
-    """Describe an environment with these settings, whose walker has these joints."""
-    mirror = None
-    if not config.mirror:
-        reflection = observation.observation_reflection(joints, stride=True)
+def make_spec(config: MimicConfig, joints: tuple[Joint, ...], parts: Sequence[Part]) -> EnvSpec:
+    """Describe an environment with these settings, whose walker has these joints and these motions to imitate."""
+    mirror, motions = None, observed_motions(parts)
+    mirrored = observation.mirrored_motions(parts)
+    if not config.mirror and mirrored is not None:
+        reflection = observation.observation_reflection(joints, mirrored[: len(motions)], stride=True)
         mirror = base.Mirror({"vector": reflection}, observation.joint_reflection(joints))
     return EnvSpec(
         name="mimic",
         version=1,
         teams=(0,),
-        observation_space=observation.observation_space(len(joints)),
+        observation_space=observation.observation_space(len(joints), len(motions)),
         action_space=spaces.Box(-1.0, 1.0, (len(joints),), np.float32),
         rate_hz=config.control_rate_hz,
         step_limit=round(config.episode_s * config.control_rate_hz),
         events=(*Scorer.events(joints), "distance", "pushes", "falls", "completed", "faults"),
         state_metrics=(*Scorer.state_metrics(joints), "desired", "phase"),
-        blocks={"vector": observation.observation_blocks(len(joints))},
-        fields={"vector": observation.observation_fields(joints)},
+        blocks={"vector": observation.observation_blocks(len(joints), len(motions))},
+        fields={"vector": observation.observation_fields(joints, motions)},
         device_types=("cpu",) if config.physics == "mujoco" else ("cpu", "cuda"),
         mirror=mirror,
     )
 
 
+def observed_motions(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Return the names of the motions that an observation tells apart; a single one is not told."""
+    return tuple(part.name for part in parts) if len(parts) > 1 else ()
+
+
 def check_settings(config: MimicConfig) -> None:
     """Raise ConfigError where settings do not fit each other."""
+    names = [str(motion) for motion in config.motions]
+    if config.motions and (config.motion is not None or len(names) < 2 or len({*names}) < len(names)):
+        raise ConfigError(f"motions must be two or more different ones, without motion beside them; got {names}")
+    if config.command is not None and config.command not in names:
+        raise ConfigError(f"command {config.command} is none of motions; valid: {', '.join(names) or 'none'}")
     steps = 1.0 / (config.control_rate_hz * config.physics_step_s)
     if steps < 0.999 or abs(steps - round(steps)) > 1e-6:
         raise ConfigError(

@@ -6,14 +6,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ludus.envs.base import EnvRequest, Observations, StepResult
 from ludus.worlds.mimic.env import MimicEnv
-from ludus.worlds.mimic.gait import Floats
 from ludus.worlds.mimic.physics import Push
+from ludus.worlds.mimic.spec import observed_motions
 
 PUSH_S = 0.1  # how long a push lasts, as in training
 
@@ -46,9 +45,25 @@ class SteeredEnv(MimicEnv):
         """The lowest and the highest speed that the reference can walk at."""
         return self.reference.speeds
 
+    @property
+    def motions(self) -> tuple[str, ...]:
+        """The names of the motions that can be asked for; none where the policy knows a single one."""
+        return observed_motions(self.reference.parts)
+
+    def set_motion(self, name: str) -> None:
+        """Let all walkers go over into one of `motions`, at the middle of its speeds, now and in later episodes."""
+        number = self.motions.index(name)
+        motion, state = self._state["motion"], self._state
+        state["previous"].copy_(motion)
+        state["blend"].copy_((motion == number).float())
+        motion.fill_(number)
+        self.config = self.config.model_copy(update={"command": name})
+        self.set_speed(sum(self.reference.parts[number].speeds) / 2.0)
+
     def set_speed(self, speed_m_s: float) -> None:
-        """Set the desired speed of all walkers, now and in later episodes; it is kept within `speeds_m_s`."""
-        low, high = self.speeds_m_s
+        """Set the desired speed of all walkers, now and in later episodes; it is kept within what the motion has."""
+        asked = self.config.command
+        low, high = self.reference.parts[self.motions.index(asked)].speeds if asked else self.speeds_m_s
         speed = min(max(speed_m_s, low), high)
         self.config = self.config.model_copy(update={"speed": speed})
         self._state["desired"].fill_(speed)
@@ -82,7 +97,8 @@ class SteeredEnv(MimicEnv):
         return Push(self._directions - self.headings, self._newtons * active), starts
 
     def _advance(self, actions: Tensor) -> StepResult:
-        self._turn_world()
+        if bool(self._turns.any()):
+            self._turn(self._turns)
         result = super()._advance(actions)
         self._push_steps = (self._push_steps - 1).clamp(min=0)
         self._forget(result.ended)
@@ -98,21 +114,7 @@ class SteeredEnv(MimicEnv):
         self._push_steps = self._push_steps.masked_fill(games, 0)
         self.headings = self.headings.masked_fill(games, 0.0)
 
-    def _turn_world(self) -> None:
-        """Turn all walkers about the vertical through their hips, against the turn of their headings."""
-        if not bool(self._turns.any()):
-            return
-        self.headings = self.headings + self._turns
-        turns = -self._turns.numpy()
-        positions, velocities = self._host.positions, self._host.velocities
-        positions[:, 3:7] = _turned_quaternions(positions[:, 3:7], turns)
-        ahead, left = velocities[:, 0].copy(), velocities[:, 1].copy()
-        cos, sin = np.cos(turns), np.sin(turns)
-        velocities[:, 0], velocities[:, 1] = cos * ahead - sin * left, sin * ahead + cos * left
-
-
-def _turned_quaternions(quaternions: Floats, turns: Floats) -> Floats:
-    """Return orientations `(games, 4)`, w first, turned about the vertical by `turns` `(games,)` in rad."""
-    cos, sin = np.cos(0.5 * turns), np.sin(0.5 * turns)
-    w, x, y, z = quaternions.T
-    return np.stack((cos * w - sin * z, cos * x - sin * y, cos * y + sin * x, cos * z + sin * w), axis=1)
+    def _turn(self, turns: Tensor) -> None:
+        """See `MimicEnv`; headings turn with what is commanded and with a motion that goes in a curve."""
+        self.headings = self.headings + turns
+        super()._turn(turns)

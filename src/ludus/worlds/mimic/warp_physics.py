@@ -19,6 +19,7 @@ from torch import Tensor
 from ludus.core.errors import ConfigError, MissingDependencyError
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.gait import Floats
+from ludus.worlds.mimic.kernels.rows import RowOrder
 from ludus.worlds.mimic.model import Walker
 from ludus.worlds.mimic.physics import FULL_STATE
 
@@ -102,6 +103,14 @@ def _allocate(walker: Walker, config: MimicConfig, games: int, device: str) -> t
     own.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
     own.opt.warn_overflow = 0
     own.opt.deterministic = config.deterministic
+    if config.deterministic:
+        if own.is_sparse:
+            raise ConfigError(
+                f"deterministic is for small bodies, and MuJoCo Warp computes {walker.name} with sparse matrices; set "
+                "deterministic to false"
+            )
+        with wp.ScopedDevice(device):
+            own.callback.control = RowOrder(data)
     return own, data
 
 

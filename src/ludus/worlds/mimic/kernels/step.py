@@ -67,25 +67,68 @@ def is_mirrored(w: Walkers, t: Task, i: int) -> bool:
 
 
 @wp.func
-def look_up(w: Walkers, t: Task, i: int):
-    """Write the row of the reference at the walker's speed and phase; see `Reference.rows`."""
-    span = wp.max(t.fastest - t.slowest, 1.0e-9)
-    place = wp.clamp((w.speed[i] - t.slowest) / span, 0.0, 1.0) * wp.float32(t.speeds - 1)
-    row = wp.min(wp.floor(place), wp.float32(wp.max(t.speeds - 2, 0)))
+def look_up_motion(w: Walkers, t: Task, i: int, motion: int, share: wp.float32):
+    """Let the row of a motion have a share in that of the reference; see `Reference.rows`."""
+    count = t.counts[motion]
+    place = wp.clamp((w.speed[i] - t.slowest[motion]) / t.spans[motion], 0.0, 1.0) * wp.float32(count - 1)
+    row = wp.min(wp.floor(place), wp.float32(wp.max(count - 2, 0)))
     along = place - row
     column = w.phase[i] * wp.float32(t.phases)
     first = wp.floor(column)
     across = column - first
     start = wp.int32(first) % t.phases
     following = (start + 1) % t.phases
-    base = wp.int32(row) * t.phases
+    base = (t.firsts[motion] + wp.int32(row)) * t.phases
     above = base
-    if t.speeds > 1:
+    if count > 1:
         above = base + t.phases
     for channel in range(t.table.shape[1]):
         slower = wp.lerp(t.table[base + start, channel], t.table[base + following, channel], across)
         faster = wp.lerp(t.table[above + start, channel], t.table[above + following, channel], across)
-        w.reference[i, channel] = wp.lerp(slower, faster, along)
+        value = wp.lerp(slower, faster, along)
+        if share < 1.0:
+            value = wp.lerp(w.reference[i, channel], value, share)
+        w.reference[i, channel] = value
+
+
+@wp.func
+def look_up(w: Walkers, t: Task, i: int):
+    """Write the row of the reference at the walker's speed, phase and motion; see `MimicEnv._reference_rows`."""
+    if w.blend[i] < 1.0:
+        look_up_motion(w, t, i, wp.int32(w.previous[i]), 1.0)
+    look_up_motion(w, t, i, wp.int32(w.motion[i]), w.blend[i])
+
+
+@wp.func
+def turn_world(w: Walkers, t: Task, i: int):
+    """Turn a walker against the turn of its motion; see `MimicEnv._turned` and `MujocoPhysics.turn`."""
+    turn = -wp.lerp(t.turns[wp.int32(w.previous[i])], t.turns[wp.int32(w.motion[i])], w.blend[i])
+    cos = wp.cos(0.5 * turn)
+    sin = wp.sin(0.5 * turn)
+    qw = w.positions[i, 3]
+    x = w.positions[i, 4]
+    y = w.positions[i, 5]
+    z = w.positions[i, 6]
+    w.positions[i, 3] = cos * qw - sin * z
+    w.positions[i, 4] = cos * x - sin * y
+    w.positions[i, 5] = cos * y + sin * x
+    w.positions[i, 6] = cos * z + sin * qw
+    ahead = w.velocities[i, 0]
+    left = w.velocities[i, 1]
+    cos = wp.cos(turn)
+    sin = wp.sin(turn)
+    w.velocities[i, 0] = cos * ahead - sin * left
+    w.velocities[i, 1] = sin * ahead + cos * left
+
+
+@wp.func
+def switch_motion(w: Walkers, t: Task, i: int, h: wp.uint32):
+    """Let a walker go over into another motion; see `MimicEnv._switch`."""
+    if w.blend[i] >= 1.0:
+        drawn_motion = wp.floor(uniform(mix(h, _COMMAND + wp.uint32(2))) * wp.float32(t.motions))
+        w.previous[i] = w.motion[i]
+        w.blend[i] = wp.where(drawn_motion == w.motion[i], 1.0, 0.0)
+        w.motion[i] = drawn_motion
 
 
 @wp.func
@@ -102,9 +145,15 @@ def move_reference(w: Walkers, t: Task, i: int):
     w.phase[i] = fraction(w.phase[i] + t.step_s / period_s)
     w.speed[i] = w.speed[i] + wp.clamp(w.desired[i] - w.speed[i], -t.speed_step, t.speed_step)
     w.frame[i] = w.frame[i] + wp.int64(1)
+    if t.motions > 0:
+        w.blend[i] = wp.min(w.blend[i] + t.transition_step, 1.0)
     if t.changes_speed != 0 and w.frame[i] == w.change[i]:
         h = drawn(w, t, i, w.frame[i])
-        w.desired[i] = t.low_speed + (t.high_speed - t.low_speed) * uniform(mix(h, _COMMAND))
+        if t.motions > 0 and t.command < 0:
+            switch_motion(w, t, i, h)
+        motion = wp.int32(w.motion[i])
+        span = t.high_speeds[motion] - t.low_speeds[motion]
+        w.desired[i] = t.low_speeds[motion] + span * uniform(mix(h, _COMMAND))
         w.change[i] = next_change(w, t, i, h)
     look_up(w, t, i)
 
@@ -154,13 +203,26 @@ def start_phase(w: Walkers, t: Task, i: int, h: wp.uint32) -> wp.float32:
 @wp.func
 def start_speed(w: Walkers, t: Task, i: int, h: wp.uint32) -> wp.float32:
     """Return the speed to begin at; see `reference.draw_starts`."""
+    motion = wp.int32(w.motion[i])
+    slowest = t.low_speeds[motion]
+    fastest = t.high_speeds[motion]
     if t.has_speed != 0:
-        return t.own_speed
-    span = t.high_speed - t.low_speed
+        return wp.where(t.motions > 0, wp.clamp(t.own_speed, slowest, fastest), t.own_speed)
+    span = fastest - slowest
     if t.starts == 2:
         number = w.game[i] * _SPEED_STRIDE % _FIXED_SPEEDS
-        return t.low_speed + span * wp.float32(number) / _LAST_SPEED
-    return t.low_speed + span * uniform(mix(h, _START + wp.uint32(1)))
+        return slowest + span * wp.float32(number) / _LAST_SPEED
+    return slowest + span * uniform(mix(h, _START + wp.uint32(1)))
+
+
+@wp.func
+def start_motion(w: Walkers, t: Task, i: int, h: wp.uint32) -> wp.float32:
+    """Return the motion to begin with; see `reference.draw_motions`."""
+    if t.command >= 0:
+        return wp.float32(t.command)
+    if t.starts == 2:
+        return wp.float32(w.game[i] % wp.int64(t.motions))
+    return wp.floor(uniform(mix(h, _START + wp.uint32(4))) * wp.float32(t.motions))
 
 
 @wp.func
@@ -170,6 +232,10 @@ def restart(w: Walkers, t: Task, i: int):
     w.frame[i] = wp.int64(0)
     h = drawn(w, t, i, wp.int64(0))
     w.phase[i] = start_phase(w, t, i, h)
+    if t.motions > 0:
+        w.motion[i] = start_motion(w, t, i, h)
+        w.previous[i] = w.motion[i]
+        w.blend[i] = 1.0
     w.speed[i] = start_speed(w, t, i, h)
     w.desired[i] = w.speed[i]
     w.change[i] = wp.int64(0)  # which is never due
@@ -233,8 +299,12 @@ def observe(w: Walkers, t: Task, i: int, angles: wp.vec3, out: wp.array3d[wp.flo
     for joint in range(t.joints):
         vector[_HEAD + joint] = w.positions[i, _ROOT + joint]
         vector[_HEAD + t.joints + joint] = w.velocities[i, 6 + joint] / _VELOCITY_UNIT
+    told = _HEAD + 2 * t.joints
+    for motion in range(t.motions):
+        share = wp.where(motion == wp.int32(w.previous[i]), 1.0 - w.blend[i], 0.0)
+        vector[told + motion] = share + wp.where(motion == wp.int32(w.motion[i]), w.blend[i], 0.0)
     mirrored = is_mirrored(w, t, i)
-    for place in range(_HEAD + 2 * t.joints):
+    for place in range(told + t.motions):
         value = vector[place]
         if mirrored:
             value = t.vector_sign[place] * vector[t.vector_source[place]]
@@ -248,6 +318,8 @@ def control_of(w: Walkers, t: Task, i: int, joint: int, action: wp.float32) -> w
         return action
     if t.action == 2:
         return wp.clamp(w.positions[i, _ROOT + joint] + t.delta * action, t.low[joint], t.high[joint])
+    if t.action == 3:
+        return wp.clamp(w.reference[i, joint] + t.delta * action, t.low[joint], t.high[joint])
     reach = t.neutral[joint] - t.low[joint]
     if action > 0.0:
         reach = t.high[joint] - t.neutral[joint]
@@ -388,7 +460,6 @@ def score(
     metrics[i, 0, 3] = effectors
     metrics[i, 0, 4] = power
     metrics[i, 0, 5] = t.mass_kg
-    metrics[i, 0, 6] = w.velocities[i, 0]
     metrics[i, 0, 7] = w.positions[i, 2]
     metrics[i, 0, 8] = wp.max(wp.abs(angles[0]), wp.abs(angles[1]))
     metrics[i, 0, _MEASURES + t.joints] = w.desired[i]
@@ -409,6 +480,12 @@ def conclude_kernel(
     """Score a step, end episodes and begin the next ones; see `MimicEnv._conclude`."""
     i = wp.tid()
     broken = put_back(w, i)
+    motion = wp.int32(w.motion[i])
+    travelled = (w.positions[i, 0] - safe(w.before[i, 0])) * t.ways[motion, 0]
+    travelled = travelled + (w.positions[i, 1] - safe(w.before[i, 1])) * t.ways[motion, 1]
+    if t.turning != 0:
+        turn_world(w, t, i)
+    metrics[i, 0, 6] = w.velocities[i, 0] * t.ways[motion, 0] + w.velocities[i, 1] * t.ways[motion, 1]
     move_reference(w, t, i)
     angles = euler_angles(w, i)
     fell = w.positions[i, 2] < t.lowest_m
@@ -417,7 +494,7 @@ def conclude_kernel(
     is_truncated = w.frame[i] >= t.step_limit and not is_terminated
     score(w, t, i, angles, events, metrics)
     last = _FOOT_EVENTS + t.joints
-    events[i, 0, last] = w.positions[i, 0] - safe(w.before[i, 0])
+    events[i, 0, last] = travelled
     events[i, 0, last + 1] = w.pushed[i]
     events[i, 0, last + 2] = wp.where(fell, 1.0, 0.0)
     events[i, 0, last + 3] = wp.where(is_truncated, 1.0, 0.0)

@@ -33,6 +33,9 @@ class Walkers:
     frictions: wp.array2d[wp.vec3]  # of all geoms, for each walker; one row where friction is the same for all
     pushed: wp.array[wp.float32]  # 1 where a push began
     vector: wp.array2d[wp.float32]  # an observation before it is mirrored
+    motion: wp.array[wp.float32]  # the one of several motions that is asked for
+    previous: wp.array[wp.float32]  # the one before it
+    blend: wp.array[wp.float32]  # how far the one has gone over into the other, 0 to 1
 
 
 @wp.struct
@@ -40,7 +43,15 @@ class Task:
     """The settings of an environment, and tables; times are in control steps where they are whole numbers."""
 
     seed: wp.array[wp.uint32]  # its hash; one number, which a recorded graph reads where it lies
-    table: wp.array2d[wp.float32]  # of the reference, `(speeds * phases, channels)`
+    table: wp.array2d[wp.float32]  # of the reference, `(rows * phases, channels)`
+    firsts: wp.array[wp.int32]  # of each motion: its first row in the table, and how many it has
+    counts: wp.array[wp.int32]
+    slowest: wp.array[wp.float32]  # speed of its first row
+    spans: wp.array[wp.float32]  # by which that of its last row is higher
+    low_speeds: wp.array[wp.float32]  # desired speeds
+    high_speeds: wp.array[wp.float32]
+    ways: wp.array2d[wp.float32]  # direction, ahead and to the left
+    turns: wp.array[wp.float32]  # rad by which it turns in a step
     low: wp.array[wp.float32]  # lowest angles
     high: wp.array[wp.float32]  # highest angles
     neutral: wp.array[wp.float32]  # target angles of the action 0
@@ -49,17 +60,16 @@ class Task:
     vector_source: wp.array[wp.int32]
     vector_sign: wp.array[wp.float32]
     joints: wp.int32
-    speeds: wp.int32  # rows of the table
+    motions: wp.int32  # that observations tell apart; 0 where there is one
+    command: wp.int32  # the one that never changes; -1 where they are drawn
+    transition_step: wp.float32  # share of a transition in a step
+    turning: wp.int32  # whether any motion turns
     phases: wp.int32  # columns of the table
-    slowest: wp.float32  # speed of its first row
-    fastest: wp.float32
-    action: wp.int32  # 0 torque, 1 target, 2 delta
+    action: wp.int32  # 0 torque, 1 target, 2 delta, 3 residual
     delta: wp.float32
     mirror: wp.int32
     starts: wp.int32  # 0 random, 1 adaptive, 2 fixed
     start_noise: wp.float32
-    low_speed: wp.float32
-    high_speed: wp.float32
     has_speed: wp.int32  # whether there is one that never changes
     own_speed: wp.float32
     changes_speed: wp.int32

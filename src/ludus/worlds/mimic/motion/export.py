@@ -10,11 +10,13 @@ from ludus.core.files import write_atomic
 from ludus.worlds.mimic.gait import SPEED_RANGE_M_S, Floats
 from ludus.worlds.mimic.model import Walker
 from ludus.worlds.mimic.motion.files import csv_text, npz_bytes
+from ludus.worlds.mimic.motion.library import normal_stride
 from ludus.worlds.mimic.motion.motion import Motion, motion_of_table
 from ludus.worlds.mimic.motion.table import RATE_RANGE_HZ, ROOT_ANGLES, Faults, Table, read_columns
-from ludus.worlds.mimic.reference import normal_reference
+from ludus.worlds.mimic.reference import Reference, normal_reference, reference_of_strides
 
 _STRIDES = 6
+_SPEED_RANGE_M_S = (0.4, 2.0)
 _FORMATS = (".csv", ".npz")
 
 
@@ -46,12 +48,20 @@ def normal_motion(walker: Walker, speed_m_s: float, rate_hz: float) -> Motion:
     return motion_of_table(Table(source, columns, angles, tuple(range(len(angles))), "frame", rate_hz))
 
 
+def _reference(walker: Walker, speed_m_s: float) -> Reference:
+    """Return the normal gait at a speed, also beyond those of its own reference."""
+    if SPEED_RANGE_M_S[0] <= speed_m_s <= SPEED_RANGE_M_S[1]:
+        return normal_reference(walker)
+    stride, period_s = normal_stride(walker, speed_m_s)
+    return reference_of_strides(walker, [stride], [period_s], (speed_m_s, speed_m_s))
+
+
 def _sampled(walker: Walker, speed_m_s: float, rate_hz: float) -> tuple[list[str], Floats, Floats]:
     """Return names, angles `(frames, names)` in degrees and velocities in degrees per second."""
-    for name, value, (low, high) in (("speed", speed_m_s, SPEED_RANGE_M_S), ("rate", rate_hz, RATE_RANGE_HZ)):
+    for name, value, (low, high) in (("speed", speed_m_s, _SPEED_RANGE_M_S), ("rate", rate_hz, RATE_RANGE_HZ)):
         if not low <= value <= high:
             raise ConfigError(f"{name} must be from {low:g} to {high:g}, got {value:g}")
-    reference = normal_reference(walker)
+    reference = _reference(walker, speed_m_s)
     speed = torch.tensor([speed_m_s])
     period_s = float(reference.at(speed, torch.zeros(1)).period_s)
     frames = int(_STRIDES * period_s * rate_hz) + 1

@@ -20,7 +20,15 @@ from ludus.worlds.mimic.model import Walker
 from ludus.worlds.mimic.motion.clip import Clip, carried, foot_points
 from ludus.worlds.mimic.motion.footsteps import Gait
 from ludus.worlds.mimic.motion.planner import plan_gait
-from ludus.worlds.mimic.reference import PHASES, Reference, Stride, make_stride, reference_of_strides, stride_of_poses
+from ludus.worlds.mimic.reference import (
+    PHASES,
+    Reference,
+    Stride,
+    make_stride,
+    reference_of_strides,
+    stride_of_advance,
+    stride_of_poses,
+)
 
 _AMPLITUDES = np.linspace(0.4, 1.7, 14)
 _STANDS_M, _STILL_M_S = 0.006, 0.4  # height and speed below which a foot of the normal gait stands
@@ -49,6 +57,10 @@ _STAND = Gait(0.0, period_s=1.0, half_width_m=0.09, land_deg=0.0, leave_deg=0.0,
 _SLOW = Gait(
     0.4, period_s=1.7, duty=0.70, half_width_m=0.07, clearance_m=0.025, land_deg=10.0, leave_deg=-28.0, fold_deg=-30.0,
     turns_pelvis_deg=2.0,
+)  # fmt: skip
+_STROLL = Gait(
+    0.7, period_s=1.4, duty=0.66, half_width_m=0.065, clearance_m=0.03, land_deg=14.0, leave_deg=-34.0, fold_deg=-38.0,
+    turns_pelvis_deg=3.0,
 )  # fmt: skip
 _RUN = Gait(
     2.5, period_s=0.74, duty=0.39, half_width_m=0.03, clearance_m=0.12, land_deg=6.0, leave_deg=-50.0, flat=(0.2, 0.35),
@@ -80,6 +92,8 @@ _STOP = Gait(1.0, period_s=1.1, land_deg=12.0, leave_deg=-35.0, slows_s=2.2)
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
         "walk-slow": Entry("slow walking", 0.4, _SLOW),
+        # Slow steps, planned: the body sways over each foot, as it does not with the curves of the normal gait.
+        "stroll": Entry("unhurried walking", 0.7, _STROLL, shares=(0.572, 1.43, 9)),
         # One range from slow to fast: what is learned at one speed helps at the others, and slow walking alone is hard.
         "walk": Entry("normal walking", 1.25, shares=(0.32, 1.6, 17)),
         "walk-fast": Entry("fast walking", 2.0),
@@ -89,16 +103,16 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
         "backward": Entry("walking backward", 0.8, _BACKWARD),
         "side-left": Entry("steps to the left", 0.3, _SIDE),
         "side-right": Entry("steps to the right", 0.3, replace(_SIDE, heading_deg=-90.0)),
-        "turn-left": Entry(
-            "walking in a curve to the left", 0.8, _TURN, needs_rotation=True, obstacle="references do not turn yet"
-        ),
+        "turn-left": Entry("walking in a curve to the left", 0.8, _TURN, needs_rotation=True),
         "turn-right": Entry(
-            "walking in a curve to the right", 0.8, replace(_TURN, turn_deg_s=-35.0), needs_rotation=True,
-            obstacle="references do not turn yet",
+            "walking in a curve to the right", 0.8, replace(_TURN, turn_deg_s=-35.0), needs_rotation=True
         ),
         "stairs-up": Entry("climbing stairs of 17 cm", 0.48, _STAIRS, obstacle="the ground has no stairs yet"),
-        "stand": Entry("standing", 0.0, _STAND, obstacle="references do not stand still yet"),
-        "stop": Entry("walking that comes to a stop", 1.0, _STOP, strides=5, obstacle="references do not end yet"),
+        "stand": Entry("standing", 0.0, _STAND, shares=(1.0, 1.0, 1)),
+        "stop": Entry(
+            "walking that comes to a stop", 1.0, _STOP, strides=5,
+            obstacle="a motion that ends is a change of motion: motions=[walk,stand]",
+        ),
     }
 )  # fmt: skip
 
@@ -182,12 +196,31 @@ def _make_reference(name: str, walker: Walker) -> tuple[Reference, tuple[float, 
             # Steps a minute grow as the square root of the speed, as in the normal gait.
             gait = replace(entry.gait, speed_m_s=share * entry.speed_m_s, period_s=entry.gait.period_s / share**0.5)
             clip = plan_gait(gait, walker, name, 1)
-            stride, period_s = stride_of_clip(walker, clip), clip.frames / clip.rate_hz
+            of_clip = _turning_stride if gait.turn_deg_s else stride_of_clip
+            stride, period_s = of_clip(walker, clip), clip.frames / clip.rate_hz
         strides.append(stride)
         periods.append(period_s)
         speeds.append(float(np.linalg.norm(stride.advance_m.mean(axis=0))) / period_s)
     limits = (speeds[0], speeds[-1])
-    return reference_of_strides(walker, strides, periods, limits), limits
+    way, turn = (0.0, 0.0) if entry.gait is None else (entry.gait.heading_deg, entry.gait.turn_deg_s)
+    pace = 1.0 if walker.body is None else (walker.height_m / normal.NORMAL_HEIGHT_M) ** 0.5
+    own = {"way_rad": math.radians(way), "turn_rad_s": math.radians(turn) / pace}
+    return reference_of_strides(walker, strides, periods, limits, **own), limits
+
+
+def _turning_stride(walker: Walker, clip: Clip) -> Stride:
+    """Return one stride of a cyclic clip of one stride that turns evenly, seen from the direction it goes in."""
+    frames = np.arange(clip.frames)
+    yaw = clip.turns[:, 2]
+    whole = yaw[-1] - yaw[0] + 0.5 * (yaw[1] - yaw[0] + yaw[-1] - yaw[-2])
+    heading = frames / clip.frames * whole
+    heading = heading + np.mean(yaw - heading)
+    steps = np.gradient(clip.root[:, :2], axis=0) * clip.frames
+    cos, sin = np.cos(heading), np.sin(heading)
+    advance = np.stack((cos * steps[:, 0] + sin * steps[:, 1], cos * steps[:, 1] - sin * steps[:, 0]), axis=1)
+    turns = clip.turns - np.stack((0.0 * heading, 0.0 * heading, heading), axis=1)
+    angles, height, turns, advance = (_resampled(each) for each in (clip.angles, clip.root[:, 2:], turns, advance))
+    return stride_of_advance(walker, angles, np.concatenate((height, turns), axis=1), advance)
 
 
 def stride_of_clip(walker: Walker, clip: Clip) -> Stride:

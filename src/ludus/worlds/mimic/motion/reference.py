@@ -200,6 +200,14 @@ def follow_motion(
     return reference, speeds, () if warning is None else (warning,)
 
 
+def follow_motions(config: MimicConfig, walker: Walker) -> tuple[Reference, tuple[float, float], tuple[str, ...]]:
+    """Return one reference with all of a world's `motions`, its range of speeds, and warnings; see `follow_motion`."""
+    alone = config.model_copy(update={"speed_range": MimicConfig.model_fields["speed_range"].default})
+    followed = [follow_motion(path, alone, walker) for path in config.motions]
+    joined = Reference.join([reference for reference, *_ in followed], [str(path) for path in config.motions])
+    return joined, joined.speeds, tuple(warning for *_, warnings in followed for warning in warnings)
+
+
 def _follow_library(
     name: str, config: MimicConfig, walker: Walker
 ) -> tuple[Reference, tuple[float, float], tuple[str, ...]]:
@@ -213,10 +221,7 @@ def _follow_library(
             f"speed_range {speeds[0]:g} to {speeds[1]:g} m/s does not fit the motion {name}; valid: from "
             f"{limits[0]:.2f} to {limits[1]:.2f}"
         )
-    gait = ENTRIES[name].gait
-    if gait is None or gait.heading_deg == 0.0:
-        return reference, speeds, ()
-    return reference, speeds, (f"{name} does not go forward: distance_m, speed_error and stable mean little",)
+    return reference, speeds, ()
 
 
 def _within(speeds: tuple[float, float], limits: tuple[float, float]) -> bool:
