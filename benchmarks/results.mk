@@ -65,6 +65,8 @@ results-brawl-recipe: $(READY) ## docs/research/brawl.md: what changes to the re
 	$(BIN)/python benchmarks/quick_recipe.py
 	$(BIN)/python benchmarks/quick_recipe.py epochs --seeds 3 --env-steps 6500000 --evaluations 4
 	$(BIN)/python benchmarks/quick_recipe.py draws --seeds 3 --env-steps 6500000 --evaluations 3
+	$(BIN)/python benchmarks/quick_recipe.py small-entropy --seeds 3 --env-steps 14000000 --evaluations 3 --matches 60
+	$(BIN)/python benchmarks/quick_recipe.py small-closing --first-seed 2 --env-steps 14000000 --evaluations 3 --matches 60
 	for recipe in "draws 7500000" "draws-hard 6500000" "draws-rate 6500000" "draws-long 6500000" "draws-small 9000000" \
 	  "draws-anneal 6500000" "draws-96 9000000" "draws-small-anneal 14000000"; do \
 	  set -- $$recipe; $(BIN)/python benchmarks/quick_recipe.py $$1 --seeds 3 --env-steps $$2 --evaluations 3 --matches 60 \
