@@ -106,9 +106,13 @@ VARIANTS = {
         "draws-small-anneal",
     ),
     "small-closing": Variant(
-        "draws, 1.5e-3 to 1e-5, 64x64, closing in pays twice as much", ("rewards.weights.closing=1.0",), "draws-small-anneal"
+        "draws, 1.5e-3 to 1e-5, 64x64, closing in pays twice as much",
+        ("rewards.weights.closing=1.0",),
+        "draws-small-anneal",
     ),
-    "small-entropy": Variant("draws, 1.5e-3 to 1e-5, 64x64, ent_coef 0.003 (`quick`)", ("ppo.ent_coef=0.003",), "draws-small-anneal"),
+    "small-entropy": Variant(
+        "draws, 1.5e-3 to 1e-5, 64x64, ent_coef 0.003 (`quick`)", ("ppo.ent_coef=0.003",), "draws-small-anneal"
+    ),
     "draws-long": Variant("draws, 512 x 32 steps, batch 2,048", ("ppo.n_steps=32", "ppo.batch_size=2048"), "draws"),
     "draws-rate": Variant(
         "draws, learning rate from 2e-3",
