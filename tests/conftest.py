@@ -5,10 +5,9 @@ import importlib
 import os
 import shutil
 import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -229,32 +228,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+def pytest_collection() -> Generator[None, object, object]:
     """Collect tests without the garbage collector: modules and tests are no garbage, and it would visit them often."""
     gc.disable()
     try:
-        import_share(session.config)
         return (yield)
     finally:
         gc.enable()
-
-
-def import_share(config: pytest.Config) -> None:
-    """Let each worker of pytest-xdist first import its own share of the test files.
-
-    All workers collect all files, at the same time: each would rewrite the assertions of every file and compile every
-    library in a fresh environment. Now each of them compiles a share, and finds the others' in the cache.
-    """
-    worker = getattr(config, "workerinput", None)
-    if worker is None or config.args != config.getini("testpaths"):
-        return
-    files = sorted(Path(__file__).parent.rglob("test_*.py"))
-    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
-    for path in files[len(files) * number // count : len(files) * (number + 1) // count]:
-        if str(path.parent) not in sys.path:
-            sys.path.insert(0, str(path.parent))  # as pytest does when it imports a file of this folder
-        with suppress(Exception, pytest.skip.Exception):  # collection imports it again, and reports what is wrong
-            importlib.import_module(path.stem)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
