@@ -379,7 +379,8 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """Train one agent, and export or evaluate it."""
     work: Path = options["work"]
     files = {name: str(work / "agents" / f"{name}.ludus") for name in members(work)}
-    sections: dict[str, Any] = {"rewards": {"base": "dense"}, "evaluation": None, "monitoring": {"console": "off"}}
+    rewards: dict[str, Any] = {"base": "dense", "weights": {"draw": 0.0}}
+    sections: dict[str, Any] = {"rewards": rewards, "evaluation": None, "monitoring": {"console": "off"}}
     opponents = {files[name]: 1 for name in seen_members(work)}
     callbacks: list[BaseCallback] = []
     policy: dict[str, Any] = {}
@@ -390,7 +391,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     elif job.step in ("member", "exploiter"):
         habit = HABITS[job.name]
         callbacks = [Restriction(habit.never)]
-        sections["rewards"]["weights"] = dict(habit.rewards)
+        rewards["weights"] |= habit.rewards
         total, width = options["member_steps"], width if start else 64
         opponents = dict(SPARRING) if job.step == "member" else {str(work / "agents" / f"target-{job.seed}.ludus"): 1}
     elif job.step == "response":

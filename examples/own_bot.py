@@ -28,5 +28,5 @@ class Hopper:
 
 # %% Their names work wherever those of the world's own bots do.
 settings = [f"total_env_steps={os.environ.get('LUDUS_EXAMPLE_STEPS', '2_000_000')}", "opponents={counter: 2, self: 1}"]
-run = ludus.train("brawl", overrides=[*settings, "world.num_envs=64", "ppo.batch_size=2048", "evaluation.matches=2"])
+run = ludus.train("brawl", overrides=[*settings, "world.num_envs=64", "ppo.batch_size=1024", "evaluation.matches=2"])
 print(ludus.evaluate(run.folder, ["counter", "hopper"], matches=4).rows)

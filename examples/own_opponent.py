@@ -24,7 +24,7 @@ run = ludus.train(
     overrides=[
         f"total_env_steps={STEPS}",
         "world.num_envs=64",
-        "ppo.batch_size=2048",
+        "ppo.batch_size=1024",
         f'opponents={{"{jumper}": 2, "aggressive:delay=8,noise=0.1": 1, self: 1}}',
         "league.snapshot_every_env_steps=8192",
         "evaluation.opponents=[based]",

@@ -23,7 +23,7 @@ settings = {
     "extends": "quick",
     "world": {"name": "brawl", "num_envs": 64},
     "total_env_steps": STEPS,
-    "ppo": {"batch_size": 2048},
+    "ppo": {"batch_size": 1024},
     "rewards": {"weights": {"high_ground": {"points": [[0, 0.1], [STEPS, 0.0]]}}},
     "evaluation": {"opponents": ["based"], "matches": 2},
 }

@@ -6,7 +6,7 @@ import os
 import ludus
 
 STEPS = int(os.environ.get("LUDUS_EXAMPLE_STEPS", "1_000_000"))
-small = [f"total_env_steps={STEPS}", "world.num_envs=64", "ppo.batch_size=2048", "evaluation.matches=2"]
+small = [f"total_env_steps={STEPS}", "world.num_envs=64", "ppo.batch_size=1024", "evaluation.matches=2"]
 first = ludus.train("brawl", overrides=[*small, "seed=1"], folder="runs/first")
 second = ludus.train("brawl", overrides=[*small, "seed=2"], folder="runs/second")
 champion = ludus.export_agent(second.folder, "champion.ludus").path

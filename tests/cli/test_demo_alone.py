@@ -151,7 +151,7 @@ def test_wrong_requests_are_explained(run: Run, walker: MakeWalker, tmp_path: Pa
         (("brawl", "--scenario", "walk"), "[ERROR] brawl has no scenarios, got walk"),
         ((agent, "--set", "speed"), "should be a key, an equals sign and a value"),
         ((agent, "--set", "sped=1.2"), "unknown key 'sped' (did you mean 'speed'?)"),
-        ((agent, "--set", "speed=99"), "speed: Input should be less than or equal to 1.8, got 99"),
+        ((agent, "--set", "speed=99"), "speed: Input should be less than or equal to 5, got 99"),
         ((agent, "--debug"), "[ERROR] mimic-v1 has no debug layer"),
     ):
         code, out, err = run("demo", *arguments, "--video", tmp_path / "a.mp4")

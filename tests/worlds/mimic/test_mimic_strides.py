@@ -64,7 +64,8 @@ def test_numbers_of_a_walk_by_hand() -> None:
 )
 def test_a_walk_is_stable_as_published(distance_m: float, completed: float, stable: float) -> None:
     names = ("reward", "energy", "strikes_right", "strikes_left", "step_right", "step_left", "pushes", "speed")
-    sums = dict.fromkeys(names, 1.0) | {"distance": distance_m, "completed": completed, "desired": 1.0, "mass": 75.0}
+    sums = dict.fromkeys(names, 1.0) | {"distance": distance_m, "completed": completed, "mass": 75.0}
+    sums["desired"] = 100 * 20.0  # a way of 20 m in a second of 100 steps: far enough for the published rule
     sums |= dict.fromkeys(("swing_right", "swing_left", "stance_right", "stance_left"), 1.0)
     sums |= {"error_right_knee": 1.0, "faults": 0.0}
     arrays = {name: np.array([value]) for name, value in sums.items()}

@@ -170,6 +170,7 @@ SETS: Mapping[str, Mapping[str, float]] = {
         "knockout": 1.0,
         "fall": -0.5,
         "win": 2.0,
+        "draw": -1.0,
         "equip": 0.1,
         "combo": 0.02,
         "danger": -0.5,
