@@ -12,7 +12,7 @@ from ludus.core.intervals import mean_interval
 _ARM, _H200, _SHARED = "2 ARM cores", "H200", "H200, shared"
 # Presets of brawl: file, device and budget of the runs in it.
 _BRAWL = {
-    "quick": ("brawl_quick_cpu.json", _ARM, "12 M"),
+    "quick": ("brawl_quick_cpu.json", _ARM, "10.5 M"),
     "curriculum": ("brawl_curriculum.json", _ARM, "20 M"),
     "competition": ("brawl_competition.json", _H200, "120 M"),
     "armed": ("brawl_armed.json", _SHARED, "10 M"),
