@@ -34,7 +34,7 @@ def test_the_list_shows_what_the_cards_say(run: Run) -> None:
             assert f"  {text}" in row
     assert last == (
         f"[OK] {len(rows)} agents; use a name wherever a command takes an agent: ludus demo NAME. "
-        f"Opponents of brawl's gauntlet: {', '.join(gauntlet_names())}"
+        f"Opponents of the gauntlet: {', '.join(gauntlet_names())}"
     )
 
 

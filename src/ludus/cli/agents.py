@@ -38,7 +38,7 @@ def agents(
     ]
     print_table(("name", "world", "what it is", "measured", "size", "trained with"), rows)
     print_ok(
-        f"{len(rows)} agents; use a name wherever a command takes an agent: ludus demo NAME. Opponents of brawl's "
+        f"{len(rows)} agents; use a name wherever a command takes an agent: ludus demo NAME. Opponents of the "
         f"gauntlet: {', '.join(gauntlet_names())}"
     )
 

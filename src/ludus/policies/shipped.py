@@ -51,7 +51,7 @@ def agent_names(world: str | None = None) -> tuple[str, ...]:
 
 
 def gauntlet_names() -> tuple[str, ...]:
-    """Return the names of the members of brawl's gauntlet, sorted: strong agents with different weaknesses."""
+    """Return the names of the gauntlet's members, sorted: strong agents with different weaknesses."""
     return tuple(sorted(file.stem for file in (_folder() / GAUNTLET).glob(f"*{EXPORT_SUFFIX}")))
 
 
