@@ -1,7 +1,8 @@
 """What to run instead of a preset that would take hours on its device: the world's default preset, with its own time.
 
 The budgets of presets do not tell how long they take: a preset with a large network can have fewer env steps than the
-default and take many times as long on a CPU. So the other preset is measured like the run itself, which takes a few seconds.
+default and take many times as long on a CPU. So the other preset is measured like the run itself, which takes a few
+seconds.
 """
 
 from typing import NamedTuple
