@@ -122,6 +122,9 @@ def start(world: str, device: str, caches: dict[str, str]) -> dict[str, Any]:
         report = Path(folder) / "report.json"
         words = ["train", world, "--preset", PRESETS[world], "--device", device, "monitoring.console=plain"]
         environment = {**os.environ, **caches, "LUDUS_STARTED_S": repr(time.time())}
+        environment.pop(
+            "PYTHONDONTWRITEBYTECODE", None
+        )  # some images set it, and then every start compiles all modules
         done = subprocess.run(
             [sys.executable, str(Path(__file__).resolve()), "--child", str(report), *words],
             env=environment, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,

@@ -31,12 +31,13 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def _train(
-    kind: str, *, graphs: bool, bfloat16: bool = False, world: str = "duel-v1"
+    kind: str, *, graphs: bool, bfloat16: bool = False, world: str = "duel-v1", batch_size: int = 512
 ) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
     torch.manual_seed(0)
     env = make_env(world, 32, "cuda")
     policy = Policy(env.spec, PolicyConfig.model_validate(KINDS[kind] | {"bfloat16": bfloat16}), "cuda")
-    settings = {"n_steps": 32, "batch_size": 512, "n_epochs": 2, "learning_rate": 1e-3, "cuda_graphs": graphs}
+    settings = {"n_steps": 32, "batch_size": batch_size, "n_epochs": 2, "learning_rate": 1e-3}
+    settings["cuda_graphs"] = graphs
     learner = PpoLearner(env, policy, PpoConfig.model_validate(settings))
     metrics = [learner.iterate() for _ in range(3)]
     return policy.state(), metrics
@@ -52,6 +53,13 @@ def test_graphs_change_nothing(kind: str) -> None:
         assert one["ratio_error"] < 1e-5
         assert other["ratio_error"] < 1e-5
         assert one["updates"] == other["updates"] == 8
+
+
+def test_minibatches_that_are_too_many_for_one_graph_have_one_each() -> None:
+    graphed, _ = _train("mlp", graphs=True, batch_size=16)  # 64 minibatches in each of two epochs
+    plain, _ = _train("mlp", graphs=False, batch_size=16)
+    for name, tensor in plain.items():
+        torch.testing.assert_close(graphed[name], tensor, atol=2e-3, rtol=1e-2, msg=name)
 
 
 def _classify(*, graphs: bool, **options: Any) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:

@@ -13,7 +13,7 @@ from ludus.core.errors import ConfigError, FormatError
 from ludus.envs import registry
 from ludus.envs import world as worlds
 from ludus.envs.world_parts import Speedrun
-from ludus.training.speedrun import BEGIN, END, add_to_board, board_table, read_board
+from ludus.training.speedrun import BEGIN, END, add_to_board, board_table, read_board, speedrun_config, speedrun_of
 
 Run = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parents[2]
@@ -163,3 +163,11 @@ def test_the_published_board_is_made_by_the_same_function(tmp_path: Path, monkey
     (tmp_path / "speedrun.json").write_text(json.dumps([ENTRY]))
     monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
     assert tables.filled(f"{BEGIN}\n{END}\n") == f"{BEGIN}\n{board_table([ENTRY])}\n{END}\n"
+
+
+def test_a_cuda_device_gets_the_recipe_for_it() -> None:
+    assert speedrun_of("brawl").preset == "quick"
+    assert speedrun_of("brawl", ["world.device=cpu"]).preset == "quick"
+    assert speedrun_of("brawl", ["seed=3", "world.device=cuda:0"]).preset == "competition"
+    assert speedrun_of("rocket", ["world.device=cuda"]).preset == "1v1-2v2"  # the same everywhere
+    assert speedrun_config("brawl", ["world.device=cuda"]).world.num_envs == 8192

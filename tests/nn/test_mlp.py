@@ -5,10 +5,12 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
+from torch import nn
+from torch.nn import functional
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.nn.cnn import Cnn, CnnConfig
-from ludus.nn.mlp import ACTIVATION_NAMES, Mlp, activation_function, make_linear
+from ludus.nn.mlp import ACTIVATION_NAMES, Mlp, ProductLinear, activation_function, make_linear
 
 
 def test_mlp_by_hand() -> None:
@@ -63,3 +65,40 @@ def test_a_picture_that_is_too_small_is_refused() -> None:
 def test_cnn_lists_must_have_equal_lengths() -> None:
     with pytest.raises(ValidationError, match=r"channels, kernels and strides"):
         CnnConfig(channels=(4, 4, 4))
+
+
+def test_a_linear_layer_by_products_has_the_gradients_of_torch() -> None:
+    generator = torch.Generator().manual_seed(0)
+    inputs, weight, bias = (
+        torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
+        for shape in ((2, 5, 3), (4, 3), (4,))
+    )
+    scale = torch.randn((2, 5, 4), generator=generator, dtype=torch.float64)
+    ours = torch.autograd.grad((ProductLinear.apply(inputs, weight, bias) * scale).sum(), (inputs, weight, bias))  # type: ignore[no-untyped-call]
+    theirs = torch.autograd.grad((functional.linear(inputs, weight, bias) * scale).sum(), (inputs, weight, bias))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
+    assert torch.autograd.gradcheck(ProductLinear.apply, (inputs, weight, bias))
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_linear_layer_learns_alike_on_cuda(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    mlp = Mlp(24, (16,), "relu").cuda()
+    layer = mlp.layers[0]
+    assert isinstance(layer, nn.Linear)
+    layer.bias.data.fill_(100.0)  # so that relu passes everything on
+    inputs = torch.randn((4096, 24), device="cuda", requires_grad=True)
+    with torch.autocast("cuda", torch.bfloat16, enabled=dtype == torch.bfloat16):
+        outputs = mlp(inputs)
+    assert outputs.dtype == dtype
+    assert "ProductLinear" in outputs.grad_fn.next_functions[0][0].name()
+    slopes = torch.randn_like(outputs)
+    ours = torch.autograd.grad(outputs, (inputs, layer.weight, layer.bias), slopes)
+    expected = torch.autograd.grad(
+        functional.linear(inputs, layer.weight, layer.bias), (inputs, layer.weight, layer.bias), slopes.float()
+    )
+    for one, other in zip(ours, expected, strict=True):
+        assert one.dtype == torch.float32
+        torch.testing.assert_close(one, other, atol=0.5 if dtype == torch.bfloat16 else 1e-3, rtol=0.02)

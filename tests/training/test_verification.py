@@ -421,4 +421,4 @@ def test_the_summary_says_what_is_computed_on_a_cpu() -> None:
     said = "\n".join(summarise(make_config(policy={"bfloat16": True}), None, ""))
     assert "precision float32 (policy.bfloat16 applies to CUDA devices alone)" in said
     assert "bfloat16 products" not in said
-    assert describe_precision("cuda", bfloat16=True) == "bfloat16 in encoders and memories, TF32 elsewhere"
+    assert describe_precision("cuda", bfloat16=True) == "bfloat16, TF32 in the last layers"

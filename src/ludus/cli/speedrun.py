@@ -54,7 +54,7 @@ def speedrun(
     words = list(overrides or [])
     words += [f"seed={seed}"] if seed is not None else []
     words += [f"world.device={device}"] if device is not None else []
-    config, target = speedrun_config(world, words), speedrun_of(world)
+    config, target = speedrun_config(world, words), speedrun_of(world, words)
     if run_dir is not None and run_dir.exists() and any(run_dir.iterdir()):
         raise ConfigError(f"{run_dir} is not empty, and a speedrun starts from scratch; choose another --run-dir")
     run = resolve(config)

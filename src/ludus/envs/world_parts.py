@@ -211,6 +211,7 @@ class Speedrun:
     goal: str  # the same in words, such as `95 % over all bots`
     preset: str | None = None  # the recipe; None for the preset of `ludus train`
     overrides: tuple[str, ...] = ()  # settings of evaluations that the preset does not have, as `key=value`
+    gpu_preset: str | None = None  # the recipe where a CUDA device is asked for; None for the same
 
 
 def gymnasium_yardstick(env_id: str) -> Yardstick:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ludus.core.errors import ConfigError
 from ludus.core.schedules import Width, Widths
-from ludus.nn.mlp import HIDDEN_GAIN, activation_function, make_linear
+from ludus.nn.mlp import HIDDEN_GAIN, activation_function, make_linear, orthogonal
 
 
 class CnnConfig(BaseModel):
@@ -80,7 +80,7 @@ class Cnn(nn.Module):
 def start_orthogonal(layers: Sequence[nn.Conv2d]) -> None:
     """Let convolutions start with orthogonal weights and zero bias."""
     for layer in layers:
-        nn.init.orthogonal_(layer.weight, HIDDEN_GAIN)
+        orthogonal(layer.weight, HIDDEN_GAIN)
         nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
 
 

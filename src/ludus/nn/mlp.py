@@ -1,11 +1,12 @@
 """The multi-layer perceptron, and its parts: activations by name and linear layers with orthogonal initialisation."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
 from torch.nn import functional
 
 from ludus.core.errors import UnknownNameError
@@ -32,11 +33,52 @@ def activation_function(name: str) -> Activation:
     return _ACTIVATIONS[name]
 
 
+def orthogonal(weight: Tensor, gain: float = 1.0) -> None:
+    """Draw orthogonal weights; nothing on the meta device, where older versions of torch import their compiler."""
+    if not weight.is_meta:
+        nn.init.orthogonal_(weight, gain)
+
+
+class ProductLinear(Function):
+    """A linear layer whose bias gradient is a matrix product.
+
+    Over the hundred thousand rows of a minibatch on a GPU, torch's own sum takes five times as long: as long as the
+    gradient of the weights.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor) -> Any:  # noqa: ANN401
+        """Map `(..., inputs)` to `(..., outputs)`."""
+        ctx.save_for_backward(inputs, weight)
+        return functional.linear(inputs, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:  # noqa: ANN401
+        """Return the gradients of inputs, weight and bias."""
+        inputs, weight = ctx.saved_tensors
+        (grad,) = gradients
+        rows = grad.reshape(-1, grad.shape[-1])
+        to_inputs = (rows @ weight).view_as(inputs) if ctx.needs_input_grad[0] else None
+        to_weight = rows.t() @ inputs.reshape(-1, inputs.shape[-1])
+        return to_inputs, to_weight, torch.mv(rows.t(), rows.new_ones(rows.shape[0]))
+
+
+def linear(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Do what `torch.nn.functional.linear` does, also under autocast, by `ProductLinear` where a GPU learns."""
+    if not inputs.is_cuda or not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return functional.linear(inputs, weight, bias)
+    if torch.is_autocast_enabled("cuda"):
+        dtype = torch.get_autocast_dtype("cuda")
+        inputs, weight, bias = inputs.to(dtype), weight.to(dtype), bias.to(dtype)
+    outputs: Tensor = ProductLinear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
+    return outputs
+
+
 def make_linear(inputs: int, outputs: int, gain: float | None) -> nn.Linear:
     """Make a linear layer with zero bias and orthogonal weights of the given gain; torch's own start if None."""
     layer = nn.Linear(inputs, outputs)
     if gain is not None:
-        nn.init.orthogonal_(layer.weight, gain)
+        orthogonal(layer.weight, gain)
         nn.init.zeros_(layer.bias)
     return layer
 
@@ -89,11 +131,15 @@ class Mlp(nn.Module):
         self.layers = nn.ModuleList(make_linear(sizes[i], sizes[i + 1], gain) for i in range(len(hidden)))
         self.dropout = nn.Dropout(dropout) if dropout > 0.0 else None
 
+    @property
+    def _linears(self) -> Iterator[nn.Linear]:
+        return (layer for layer in self.layers if isinstance(layer, nn.Linear))
+
     def forward(self, inputs: Tensor, film: Tensor | None = None) -> Tensor:
         """Map `(..., inputs)` to `(..., output_size)`; `film` is what `Film` gives for these layers."""
         films = film_parts(film, self.hidden)
-        for layer, change in zip(self.layers, films, strict=True):
-            inputs = modulate(self._activation(layer(inputs)), change)
+        for layer, change in zip(self._linears, films, strict=True):
+            inputs = modulate(self._activation(linear(inputs, layer.weight, layer.bias)), change)
             if self.dropout is not None:
                 inputs = self.dropout(inputs)
         return inputs

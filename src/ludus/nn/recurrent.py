@@ -21,10 +21,10 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.autograd import Function
-from torch.nn import functional
 
 from ludus.core.schedules import MAX_FACTOR, Width
 from ludus.nn.backends.warp_lstm import Network, run_lstms, supports
+from ludus.nn.mlp import linear, orthogonal
 
 RecurrentState: TypeAlias = dict[str, Tensor]  # tensors with the rows first, `(rows, ...)`; empty without memory
 
@@ -229,11 +229,11 @@ class _Cell(nn.Module):
         self.bias = nn.Parameter(torch.zeros(gates * size))
         for weight in (self.input_weight, self.hidden_weight):
             for gate in weight.data.chunk(gates):
-                nn.init.orthogonal_(gate)
+                orthogonal(gate)
 
     def project(self, inputs: Tensor) -> Tensor:
         """Map inputs `(..., inputs)` to their part in all gates `(..., gates * size)`, with the bias."""
-        return functional.linear(inputs, self.input_weight, self.bias)
+        return linear(inputs, self.input_weight, self.bias)
 
 
 class Lstm(_Cell):
@@ -254,7 +254,7 @@ class Lstm(_Cell):
 
     def unroll(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
         """Map segments `(steps, rows, inputs)` with episode starts `(steps, rows)` bool to `(steps, rows, size)`."""
-        return unroll_all((self,), inputs, (memory,), episode_starts)[0]
+        return unroll_all((self,), inputs, (memory,), episode_starts)[0].to(memory["cell"].dtype)
 
 
 class Gru(_Cell):
@@ -297,14 +297,17 @@ def step_all(
     if len(lstms) < len(cells):
         return [cell.step(inputs, memory, episode_starts) for cell, memory in zip(cells, memories, strict=True)]
     ran = _run_lstms(lstms, inputs.unsqueeze(0), memories, episode_starts.unsqueeze(0))
-    after = [(outputs.squeeze(0), last_cell) for outputs, last_cell in ran]
+    after = [(outputs.squeeze(0).to(last_cell.dtype), last_cell) for outputs, last_cell in ran]
     return [(hidden, {"hidden": hidden, "cell": last_cell}) for hidden, last_cell in after]
 
 
 def unroll_all(
     cells: Sequence[Lstm | Gru], inputs: Tensor, memories: Sequence[RecurrentState], episode_starts: Tensor
 ) -> list[Tensor]:
-    """Run several cells of one kind and size over the same segments; see their `unroll`. LSTMs run side by side."""
+    """Run several cells of one kind and size over the same segments; see their `unroll`. LSTMs run side by side.
+
+    Under autocast, what LSTMs give stays in its type.
+    """
     lstms = [cell for cell in cells if isinstance(cell, Lstm)]
     if len(lstms) < len(cells):
         return [cell.unroll(inputs, memory, episode_starts) for cell, memory in zip(cells, memories, strict=True)]
@@ -314,7 +317,7 @@ def unroll_all(
 def _run_lstms(
     lstms: Sequence[Lstm], inputs: Tensor, memories: Sequence[RecurrentState], episode_starts: Tensor
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return outputs `(steps, rows, size)` and the last cell state `(rows, size)` of each."""
+    """Return outputs `(steps, rows, size)`, in autocast's type, and the last cell state `(rows, size)` of each."""
     networks = [
         Network(lstm.input_weight, lstm.bias, lstm.hidden_weight, memory["hidden"], memory["cell"])
         for lstm, memory in zip(lstms, memories, strict=True)
@@ -326,11 +329,10 @@ def _run_lstms(
     dtype = projected[0].dtype
     with _full_precision(inputs.device.type):
         # The cell stays in full precision under autocast: it is a sum over many steps.
-        ran = [
+        return [
             lstm_sequence(given, network.weight.to(dtype), network.hidden.to(dtype), network.cell, keep.to(dtype))
             for given, network in zip(projected, networks, strict=True)
         ]
-    return [(outputs.to(cell.dtype), cell) for outputs, cell in ran]
 
 
 def _full_precision(device_type: str) -> AbstractContextManager[object]:

@@ -50,13 +50,15 @@ class CanonicalView:
         self._entry, self._column = mirror.side
         self._images: dict[str, _Image] = {}
         for name, reflection in mirror.observations.items():
-            sign = torch.tensor(reflection.sign, device=device)
+            signs = list(reflection.sign)
             if name == self._entry:
-                sign[self._column] = 1.0
-            source = torch.tensor(reflection.source, device=device)
-            moves = [at for at, place in enumerate(reflection.source) if at != place or reflection.sign[at] < 0.0]
-            places = torch.tensor(moves, dtype=torch.int64, device=device)
-            self._images[name] = _Image(source, sign, places, source[places], sign[places])
+                signs[self._column] = 1.0
+            moved = [at for at, place in enumerate(reflection.source) if at != place or reflection.sign[at] < 0.0]
+            # Chosen as lists: indexing on the meta device imports sympy, which takes a second, once per process.
+            sources = (reflection.source, moved, [reflection.source[at] for at in moved])
+            source, places, moved_from = (torch.tensor(of, dtype=torch.int64, device=device) for of in sources)
+            sign, moved_sign = (torch.tensor(of, device=device) for of in (signs, [signs[at] for at in moved]))
+            self._images[name] = _Image(source, sign, places, moved_from, moved_sign)
         self._keys = torch.tensor(mirror.actions.source, device=device)
 
     @property

@@ -106,8 +106,8 @@ class PolicyConfig(_Frozen):
             Ludus's own.
         module_kwargs: Keyword arguments of that class, after the `EnvSpec`.
         dropout: Dropout probability of actor, critic, encoders and strategy transformer, in updates only.
-        bfloat16: Whether to use bfloat16 autocast on a CUDA device; parameters stay float32, and so does everything on
-            a CPU.
+        bfloat16: Whether to use bfloat16 autocast on a CUDA device, in all layers but the last of actor and critic;
+            parameters stay float32, and so does everything on a CPU.
     """
 
     net_arch: NetArch = NetArch()

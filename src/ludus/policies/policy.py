@@ -547,7 +547,7 @@ class Policy(nn.Module):
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
     def _precision(self) -> AbstractContextManager[object]:
-        """Return the context of encoders and memories: bfloat16 where the config asks for it."""
+        """Return the context of everything but the last layers: bfloat16 where the config asks for it."""
         if not self.uses_bfloat16:
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
@@ -563,17 +563,20 @@ class Policy(nn.Module):
 
     def _act(self, trunk: Trunk) -> Tensor:
         """Return the actor's last hidden layer; the heads are small and stay in float32: ratios depend on them."""
-        latent: Tensor = self.actor(trunk.actor.float(), self._film(self.actor_film, trunk))
-        return latent
+        with self._precision():
+            latent: Tensor = self.actor(trunk.actor, self._film(self.actor_film, trunk))
+        return latent.float()
 
     def _value(self, trunk: Trunk) -> Tensor:
-        values: Tensor = self.value_head(self.critic(trunk.critic.float(), self._film(self.critic_film, trunk)))
+        with self._precision():
+            hidden: Tensor = self.critic(trunk.critic, self._film(self.critic_film, trunk))
+        values: Tensor = self.value_head(hidden.float())
         return values.squeeze(-1).float()
 
     def _film(self, film: Film | None, trunk: Trunk) -> Tensor | None:
         if film is None or trunk.latent is None:
             return None
-        changes: Tensor = film(self._without_gradient(trunk.latent).float())
+        changes: Tensor = film(self._without_gradient(trunk.latent))
         return changes
 
     def _without_gradient(self, latent: Tensor) -> Tensor:
@@ -601,7 +604,7 @@ class Policy(nn.Module):
             features = torch.cat((features, latent), dim=-1)
             following |= with_prefix("strategy", part)
         if self.recurrent is None:
-            return Trunk(features, features, places, seen, latent), following
+            return self._plain_trunk(features, places, seen, latent), following
         cells = self._recurrent_cells()
         steps = step_all(list(cells.values()), features, [part_of(memory, name) for name in cells], episode_starts)
         for name, (_, part) in zip(cells, steps, strict=True):
@@ -625,10 +628,15 @@ class Policy(nn.Module):
             latent = self._strategy_unroll(self._opponent(flat), part_of(memory, "strategy"), episode_starts)
             features = torch.cat((features, self._without_gradient(latent)), dim=-1)
         if self.recurrent is None:
-            return Trunk(features, features, places, seen, latent)
+            return self._plain_trunk(features, places, seen, latent)
         cells = self._recurrent_cells()
         outputs = unroll_all(list(cells.values()), features, [part_of(memory, name) for name in cells], episode_starts)
         return self._beside(features, Trunk(outputs[0], outputs[-1], places, seen, latent))
+
+    def _plain_trunk(self, features: Tensor, places: Tensor | None, seen: Tensor, latent: Tensor | None) -> Trunk:
+        """Return what actor and critic see without a recurrent memory; in bfloat16 once, instead of once by each."""
+        shared = features.to(torch.bfloat16) if self.uses_bfloat16 else features
+        return Trunk(shared, shared, places, seen, latent)
 
     def _beside(self, features: Tensor, remembered: Trunk) -> Trunk:
         """Return what is remembered, with what went into the memory beside it where the config asks for that."""

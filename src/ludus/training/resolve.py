@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from ludus.core.errors import MissingDependencyError
 from ludus.envs.base import EnvSpec
@@ -98,6 +97,8 @@ def learner_work(config: TrainConfig) -> float:
 
 def forward_flops(spec: EnvSpec, config: TrainConfig) -> int:
     """Return the floating-point operations that one action takes."""
+    from torch.utils.flop_counter import FlopCounterMode  # imports Triton where it is installed
+
     policy = Policy(spec, config.playing_policy(), "cpu")
     sample = spec.observation_space.sample()
     seen = {name: torch.as_tensor(value).unsqueeze(0) for name, value in sample.items()}
@@ -125,7 +126,7 @@ def describe_precision(device: str, *, bfloat16: bool) -> str:
     """Say in which precision matrix products are computed on a device, after `set_up_device`."""
     if torch.device(device).type != "cuda":
         return "float32" + (" (policy.bfloat16 applies to CUDA devices alone)" if bfloat16 else "")
-    return "bfloat16 in encoders and memories, TF32 elsewhere" if bfloat16 else "float32 with TF32 products"
+    return "bfloat16, TF32 in the last layers" if bfloat16 else "float32 with TF32 products"
 
 
 class Layout(NamedTuple):

@@ -12,6 +12,7 @@ page if there is one, else beside it.
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,20 @@ _STREAM_CONFIRM = 0xC0F1
 Entry = dict[str, Any]
 
 
-def speedrun_of(world: str) -> Speedrun:
-    """Return the speedrun of a world; raise UnknownNameError, with those that have one, if it has none."""
+def speedrun_of(world: str, overrides: Sequence[str] = ()) -> Speedrun:
+    """Return the speedrun of a world, with the recipe for the device that overrides ask for.
+
+    Raises:
+        UnknownNameError: The world has none.
+    """
     declared = find_world(world).speedrun
     if declared is None:
         raise UnknownNameError(
             "speedrun of a world", world, [each.name for each in registered_worlds() if each.speedrun is not None]
         )
-    return resolve(declared)
+    speedrun = resolve(declared)
+    on_gpu = any(word.startswith("world.device=cuda") for word in overrides)
+    return replace(speedrun, preset=speedrun.gpu_preset) if on_gpu and speedrun.gpu_preset is not None else speedrun
 
 
 def speedrun_config(world: str, overrides: Sequence[str]) -> TrainConfig:
@@ -54,7 +61,7 @@ def speedrun_config(world: str, overrides: Sequence[str]) -> TrainConfig:
         UnknownNameError: The world has no speedrun.
         ConfigError: An override would change how the agent is judged.
     """
-    speedrun = speedrun_of(world)
+    speedrun = speedrun_of(world, overrides)
     fixed = (*speedrun.overrides, f"evaluation.score={speedrun.score}")
     recipe = load_run_config(world, speedrun.preset, None, fixed)
     changed = load_run_config(world, speedrun.preset, None, (*fixed, *overrides))

@@ -24,6 +24,9 @@ UPDATE_METRICS = (*METRICS, "gradient_norm", "updates", "skipped_updates")
 _KL_TOLERANCE = 1.5  # an update stops when its KL divergence is this many times the target
 _APPROX_KL = METRICS.index("approx_kl")
 _RATIO_ERROR = METRICS.index("ratio_error")
+# Minibatches up to which an update is one CUDA graph: with small networks, starting each by itself takes the host
+# longer than it takes the device, while large ones would only make a graph of many thousand kernels.
+_MOST_IN_A_GRAPH = 64
 
 
 class Updater:
@@ -121,16 +124,38 @@ class Updater:
         return ""
 
     def _epochs(self, buffer: RolloutBuffer, generator: torch.Generator) -> None:
+        minibatches = buffer.size // self.config.batch_size
+        if self._graphable and self.config.n_epochs * minibatches <= _MOST_IN_A_GRAPH and not self.policy.is_compiled:
+            self._replay(buffer, torch.stack([self._order(buffer, generator) for _ in range(self.config.n_epochs)]))
+            return
         first = True
         for _ in range(self.config.n_epochs):
-            order = torch.randperm(buffer.segments, generator=generator, device=self.policy.device)
-            for segments in order.chunk(buffer.size // self.config.batch_size):
+            for segments in self._order(buffer, generator).chunk(minibatches):
                 self._step(buffer, segments)
                 if first:
                     self._first_ratio_error.copy_(self._sums[_RATIO_ERROR])
                     first = False
                 if self.config.target_kl is not None and not self._stopped.is_cuda and self._stopped:
                     return
+
+    def _order(self, buffer: RolloutBuffer, generator: torch.Generator) -> Tensor:
+        """Draw the order in which an epoch goes through the segments."""
+        return torch.randperm(buffer.segments, generator=generator, device=self.policy.device)
+
+    def _replay(self, buffer: RolloutBuffer, orders: Tensor) -> None:
+        """Run all epochs as one CUDA graph; `orders` is `(epochs, segments)`."""
+        minibatches = buffer.size // self.config.batch_size
+
+        def run(orders: Tensor) -> None:
+            for number, segments in enumerate(part for order in orders for part in order.chunk(minibatches)):
+                self._minibatch_step(buffer, segments)
+                if number == 0:
+                    self._first_ratio_error.copy_(self._sums[_RATIO_ERROR])
+
+        if self._graph is None:
+            first = orders[0].chunk(minibatches)[0]
+            self._graph = GraphedCall(run, orders, self._changed(), lambda: self._minibatch_step(buffer, first))
+        self._graph(orders)
 
     def _native_epochs(self, native: NativeMlp, buffer: RolloutBuffer, generator: torch.Generator) -> None:
         coefficients, target_kl = self._coefficients, self.config.target_kl
@@ -151,10 +176,13 @@ class Updater:
             self._minibatch_step(buffer, segments)
             return
         if self._graph is None:
-            statistics = self.policy.network_buffers().values()
-            changed = (*self.optimiser.tensors(), *statistics, self._sums, self.auxiliary.sums)
-            self._graph = GraphedCall(lambda chosen: self._minibatch_step(buffer, chosen), segments, changed)
+            self._graph = GraphedCall(lambda chosen: self._minibatch_step(buffer, chosen), segments, self._changed())
         self._graph(segments)
+
+    def _changed(self) -> tuple[Tensor, ...]:
+        """Return what a minibatch changes."""
+        statistics = self.policy.network_buffers().values()
+        return (*self.optimiser.tensors(), *statistics, self._sums, self.auxiliary.sums, self._stopped)
 
     def _minibatch_step(self, buffer: RolloutBuffer, segments: Tensor) -> None:
         self.optimiser.zero()

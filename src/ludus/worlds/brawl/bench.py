@@ -17,8 +17,8 @@ BENCH = SimBench(
             "strategy": LearnCase(8, _FULL, {"n_steps": 32, "batch_size": 256, "n_epochs": 10, "sequence_length": 32}),
         },
         "cuda": {
-            "mlp": LearnCase(32768, _MLP, {"n_steps": 64, "batch_size": 524288, "n_epochs": 4}),
-            "mlp_one_epoch": LearnCase(65536, _MLP, {"n_steps": 64, "batch_size": 524288, "n_epochs": 1}),
+            "mlp": LearnCase(32768, _MLP | _BF16, {"n_steps": 64, "batch_size": 524288, "n_epochs": 4}),
+            "mlp_one_epoch": LearnCase(65536, _MLP | _BF16, {"n_steps": 64, "batch_size": 524288, "n_epochs": 1}),
             "lstm": LearnCase(
                 8192, _LSTM | _BF16, {"n_steps": 64, "batch_size": 65536, "n_epochs": 4, "sequence_length": 16}
             ),
@@ -34,4 +34,4 @@ BENCH = SimBench(
     },
 )
 
-SPEEDRUN = Speedrun("mean_win_rate", 0.95, "95 % over all bots", "quick")
+SPEEDRUN = Speedrun("mean_win_rate", 0.95, "95 % over all bots", "quick", gpu_preset="competition")

@@ -21,4 +21,4 @@ def walker(spec: EnvSpec) -> Yardstick:
 
 BENCH = SimBench(walker)
 
-SPEEDRUN = Speedrun("stable", 1.0, "20 of 20 stable walks", "walk")
+SPEEDRUN = Speedrun("stable", 1.0, "20 of 20 stable walks", "walk", gpu_preset="walk-gpu")
