@@ -1,7 +1,7 @@
 """The learned reward: numbers by hand, what it learns, exact resume, and clear errors."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -17,6 +17,9 @@ from ludus.rewards.weights import RewardConfig, StyleConfig
 from ludus.store import load_checkpoint
 from ludus.training.components import Components, make_rewards
 from ludus.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from tests.conftest import NoCudaSync
 
 LINEAR = StyleConfig(differences=("gap",), net_arch=(), n_updates=1, learning_rate=0.01, gradient_penalty=0.5)
 
@@ -93,6 +96,29 @@ def test_it_continues_bit_by_bit_from_a_saved_state() -> None:
             one.state() | {"parameter.0": torch.zeros(64, 1), "exp_avg.0": torch.zeros(64, 1)}
             | {"exp_avg_sq.0": torch.zeros(64, 1)}
         )  # fmt: skip
+
+
+@pytest.mark.cuda
+def test_a_gpu_learns_what_the_cpu_does_and_the_host_never_waits(no_cuda_sync: "NoCudaSync") -> None:
+    style = StyleConfig(differences=("a", "b"))
+    host = Discriminator(style, ("a", "b"), seed=3)
+    device = Discriminator(style, ("a", "b"), seed=3, device=torch.device("cuda"))
+    # All samples are alike: which of them are drawn, by generators that differ, does not matter.
+    rollouts = [step_info(a=torch.full((8, 4), 0.3 + 0.1 * number), b=torch.full((8, 4), 2.0)) for number in range(4)]
+    moved = [step_info(**{name: each.cuda() for name, each in rollout.state_metrics.items()}) for rollout in rollouts]
+    device.learn(moved[0])  # loads what it needs
+    host.learn(rollouts[0])
+    torch.cuda.synchronize()
+    with no_cuda_sync():
+        for rollout in moved[1:]:
+            device(rollout)
+            device.learn(rollout)
+    for rollout in rollouts[1:]:
+        host.learn(rollout)
+    torch.testing.assert_close(device(moved[0]).cpu(), host(rollouts[0]), rtol=1e-3, atol=1e-4)
+    other = Discriminator(style, ("a", "b"), seed=4, device=torch.device("cuda"))
+    other.load_state(device.state())
+    assert torch.equal(other(moved[0]), device(moved[0]))
 
 
 def test_patterns_choose_metrics_in_the_order_of_the_world() -> None:
