@@ -1,5 +1,6 @@
 """The learned reward: numbers by hand, what it learns, exact resume, and clear errors."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,22 +40,26 @@ def linear(weight: float, bias: float, mean_square: float = 0.0) -> Discriminato
 
 
 def test_rewards_by_hand() -> None:
-    # Square roots of 0, 4 and 36 over the size 2 are 0, 1 and 3; d is 1, 0 and -2: 1, 1 - 1/4, and 1 - 9/4 < 0.
+    # Square roots of 0, 4 and 36 over the size 2 are 0, 1 and 3, so d is 1, 0 and -2.
     rewards = linear(-1.0, 1.0, mean_square=4.0)(step_info(gap=[[0.0, 4.0, 36.0]]))
-    assert rewards.tolist() == [[1.0, 0.75, 0.0]]
+    expected = [[math.log(1.0 + math.exp(d)) for d in (1.0, 0.0, -2.0)]]
+    assert rewards.tolist() == [pytest.approx(row) for row in expected]
+    assert linear(0.0, 50.0)(step_info(gap=[1.0])).tolist() == [10.0]  # at most
 
 
 def test_a_step_of_its_optimizer_by_hand() -> None:
     made = linear(2.0, 0.5)
     made.learn(step_info(gap=[[4.0, 4.0]]))
-    # The first rollout sets the size to 2, so x = 1 and d = 2.5. The gradient of (0.5 - 1)^2 + (2.5 + 1)^2 + 0.5 * 2^2:
-    # by the weight 7 + 2 = 9, by the bias -1 + 7 = 6. The first step of Adam is the learning rate against the sign.
+    # The first rollout sets the size to 2, so x = 1, d(0) = 0.5 and d(x) = 2.5. Of log(1 + e^-0.5) + log(1 + e^2.5) +
+    # 0.5 * 2^2 the slope by the weight is 1 / (1 + e^-2.5) + 2, by the bias 1 / (1 + e^-2.5) - 1 / (1 + e^0.5). The
+    # first step of Adam is the learning rate against the sign.
+    slope = 1.0 / (1.0 + math.exp(-2.5))
     state = made.state()
     assert state["mean_square"].tolist() == [4.0]
     assert state["parameter.0"].item() == pytest.approx(2.0 - 0.01, abs=1e-6)
     assert state["parameter.1"].item() == pytest.approx(0.5 - 0.01, abs=1e-6)
-    assert state["exp_avg.0"].item() == pytest.approx(0.1 * 9.0, rel=1e-6)
-    assert state["exp_avg.1"].item() == pytest.approx(0.1 * 6.0, rel=1e-6)
+    assert state["exp_avg.0"].item() == pytest.approx(0.1 * (slope + 2.0), rel=1e-5)
+    assert state["exp_avg.1"].item() == pytest.approx(0.1 * (slope - 1.0 / (1.0 + math.exp(0.5))), rel=1e-5)
     made.learn(step_info(gap=[[16.0, 16.0]]))
     assert made.state()["mean_square"].item() == pytest.approx(0.98 * 4.0 + 0.02 * 16.0)
 
@@ -170,7 +175,7 @@ def test_a_run_is_rewarded_by_it_and_resumes_bit_by_bit(tmp_path: Path) -> None:
     names = header.split(",")
     for row in rows:
         found = dict(zip(names, map(float, row.split(",")), strict=True))
-        assert 0.0 < found["style"] < 0.5 * 512
+        assert found["style"] > 0.0
         assert found["style"] + found["reward"] == found["total"]
     part = ludus.train(SETTINGS, folder=tmp_path / "part", overrides=["total_env_steps=1024"])
     assert part.env_steps == 1024

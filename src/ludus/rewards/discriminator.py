@@ -2,15 +2,14 @@
 
 It judges differences, as in ADD (Zhang et al. 2025, arXiv 2505.04961): its inputs are state metrics of the world that
 are 0 where the agent is like the reference. The one positive sample is 0, negative ones are the differences of the last
-rollout. So nobody has to weigh the differences against each other: whatever still tells the agent apart counts.
+rollout. So nobody has to weigh the differences against each other: whatever still tells the agent apart counts. With
+d(x) the logit of the probability D(x) that x is the reference,
 
-Loss and reward are those of a least-squares discriminator, as in AMP (Peng et al. 2021, arXiv 2104.02180):
-
-    loss = (d(0) - 1)^2 + mean (d(x) + 1)^2 + gradient_penalty * mean |grad d(x)|^2
-    reward = max(0, 1 - (d(x) - 1)^2 / 4)
+    loss = -log D(0) - mean log(1 - D(x)) + gradient_penalty * mean |grad d(x)|^2
+    reward = -log(1 - D(x)) = log(1 + exp(d(x)))
 
 The gradient is penalised at negative samples: without it, a single positive sample becomes a peak of no width, and the
-reward is 0 everywhere else.
+reward is nearly 0 everywhere else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,6 +28,7 @@ from ludus.rewards.weights import StyleConfig
 
 STYLE = "style"  # name of the reward term
 _CLIP = 10.0  # of differences, in root mean squares
+_MOST = 10.0  # of the reward: a discriminator that is fooled completely must not drown everything else
 _BETAS, _EPS = (0.9, 0.999), 1e-8
 
 
@@ -68,9 +68,9 @@ class Discriminator:
 
     @torch.no_grad()
     def __call__(self, info: StepInfo) -> Tensor:
-        """Return the reward of each element of a step's tensors, from 0 to 1."""
+        """Return the reward of each element of a step's tensors, above 0."""
         judged = self._judge(self._scaled(self._differences(info)))
-        return (1.0 - 0.25 * (judged - 1.0).square()).clamp(min=0.0)
+        return functional.softplus(judged).clamp(max=_MOST)
 
     def learn(self, info: StepInfo) -> None:
         """Learn from the steps of a rollout, whose rewards were asked for already."""
@@ -117,8 +117,8 @@ class Discriminator:
         negative.requires_grad_()
         judged = self._judge(negative)
         (slopes,) = torch.autograd.grad(judged.sum(), negative, create_graph=True)
-        loss = (judged + 1.0).square().mean() + self._config.gradient_penalty * slopes.square().sum(-1).mean()
-        loss = loss + (self._judge(torch.zeros_like(negative[0])) - 1.0).square()
+        loss = functional.softplus(judged).mean() + self._config.gradient_penalty * slopes.square().sum(-1).mean()
+        loss = loss + functional.softplus(-self._judge(torch.zeros_like(negative[0])))
         gradients = list(torch.autograd.grad(loss, self._parameters))
         if distributed.is_initialized():
             for gradient in gradients:

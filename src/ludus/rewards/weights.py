@@ -62,7 +62,7 @@ Weight = Annotated[WeightPath, BeforeValidator(_number_is_constant)]
 
 
 class StyleConfig(BaseModel):
-    """The reward term `style`: likeness to a reference as a discriminator judges it, 0 to 1 per step.
+    """The reward term `style`: likeness to a reference as a discriminator judges it, above 0 in every step.
 
     Attributes:
         differences: Names of the world's state metrics that are 0 where the agent is like the reference, or patterns of
