@@ -82,7 +82,7 @@ class StyleConfig(BaseModel):
     differences: tuple[str, ...] = Field(min_length=1)
     net_arch: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = (64, 64)
     learning_rate: float = Field(default=1e-3, gt=0.0, le=1.0)
-    gradient_penalty: float = Field(default=1.0, ge=0.0, le=1e6)
+    gradient_penalty: float = Field(default=0.2, ge=0.0, le=1e6)
     n_updates: int = Field(default=8, ge=1, le=10_000)
     batch_size: int = Field(default=2048, ge=1, le=2**24)
     memory: float = Field(default=0.98, ge=0.0, lt=1.0)
