@@ -22,7 +22,7 @@ from torch.nn import functional
 from torch.optim.adamw import adamw
 
 from ludus.core.errors import UnknownNameError
-from ludus.core.state import load_generator, load_tensors
+from ludus.core.state import FINITE, MAX_COUNT, load_generator, load_tensors
 from ludus.rewards.step_info import StepInfo
 from ludus.rewards.weights import StyleConfig
 
@@ -113,6 +113,7 @@ class Discriminator:
             hidden = hidden if layer == layers - 1 else torch.relu(hidden)
         return hidden.squeeze(-1)
 
+    @torch.enable_grad()
     def _update(self, negative: Tensor) -> None:
         negative.requires_grad_()
         judged = self._judge(negative)
@@ -154,5 +155,7 @@ class Discriminator:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore the state returned by `state()`; raise StateError if it does not fit."""
         tensors = {name: tensor for name, tensor in state.items() if name != "random"}
-        load_tensors(tensors, self._own, "the discriminator", advice="use the same rewards.style and world")
+        ranges = {"mean_square": (0.0, FINITE[1]), "rollouts": (0.0, MAX_COUNT)}
+        advice = "use the same rewards.style and world"
+        load_tensors(tensors, self._own, "the discriminator", ranges=ranges, advice=advice)
         load_generator(self._generator, state, "the discriminator")
