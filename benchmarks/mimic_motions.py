@@ -57,6 +57,9 @@ def main() -> None:
 
 def command(name: str, run: Path, device: str, steps: int | None, overrides: Sequence[str]) -> list[str]:
     """Returns the command that trains one motion, or all."""
+    gait = None if name == ALL else ENTRIES[name].gait
+    if gait is not None and gait.stairs_m is not None:
+        device = "cpu"  # MuJoCo Warp has no stairs
     on_gpu = device != "cpu"
     preset = {True: "motions-gpu", False: "motions"} if name == ALL else {True: "walk-gpu", False: "walk"}
     words = ["train", "mimic", "--preset", preset[on_gpu], "--device", device, "--run-dir", str(run)]

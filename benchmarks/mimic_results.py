@@ -77,6 +77,7 @@ def evaluate(run: Path) -> dict[str, Any]:
     return {
         "run": run.name,
         "seed": description["seed"],
+        "env_steps": description["sessions"][-1]["env_steps"],
         "training_s": sum(session.get("training_s", 0.0) for session in description["sessions"]),
         "steps_to_convergence": description.get("steps_to_convergence"),
         "machine": description["sessions"][-1]["machine"],

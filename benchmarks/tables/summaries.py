@@ -109,7 +109,7 @@ def mimic() -> str:
         columns = [
             f"`{preset}`",
             _ARM,
-            steps,
+            f"{runs[0]['env_steps'] / 1e6:.1f} M" if "env_steps" in runs[0] else steps,
             _span([run["training_s"] for run in runs]),
             str(len(runs)),
             over_seeds([row["imitation"] for row in first], "{:.2f}".format, most=1.0),

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.state import Count, StateModel, check_index, check_names
+from ludus.rewards.discriminator import STYLE, Discriminator
 from ludus.rewards.sharing import Sharing, check_teams, share_rewards
 from ludus.rewards.step_info import StepInfo
 from ludus.rewards.terms import RewardTerm, find_terms
@@ -54,6 +55,7 @@ class RewardManager:
         names: All terms that the run has in any of its phases, in the order of the account.
         weights: Present weight of each term, times its factor.
         sharing: How much seats share at present.
+        discriminator: Who rates the term `style`, and learns from every rollout; None where no phase has it.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class RewardManager:
         configs: tuple[RewardConfig, ...],
         sets: "Sets",
         teams: tuple[int, ...] = (),
+        discriminator: Discriminator | None = None,
     ) -> None:
         """Find the terms of all phases.
 
@@ -72,6 +75,7 @@ class RewardManager:
             configs: The rewards of every phase; the first one is in force.
             sets: The world's named sets of weights.
             teams: Team of each seat, where rewards are shared.
+            discriminator: Who rates the term `style`, where a phase has it.
 
         Raises:
             UnknownNameError: A term or a set does not exist.
@@ -82,7 +86,9 @@ class RewardManager:
         self.names = tuple(dict.fromkeys(name for paths in self._paths for name in paths))
         if not self.names:
             raise ConfigError(f"{world} needs at least one reward term; its events: {', '.join(events) or 'none'}")
-        self._terms: dict[str, RewardTerm] = find_terms(world, self.names, events)
+        self.discriminator = discriminator
+        learned: dict[str, RewardTerm] = {} if discriminator is None else {STYLE: discriminator}
+        self._terms = learned | find_terms(world, tuple(name for name in self.names if name not in learned), events)
         self._phase, self._since, self._from = 0, 0, dict.fromkeys(self.names, 0.0)
         self._glide = 0
         self._teams, self._shared_from, self.sharing = teams, Sharing(), Sharing()
@@ -152,6 +158,11 @@ class RewardManager:
         if len(self.names) > 1:
             parts.div_(GRID).round_().mul_(GRID)
         return parts
+
+    def learn(self, info: StepInfo) -> None:
+        """Let the discriminator, if there is one, learn from a rollout whose rewards were weighed."""
+        if self.discriminator is not None:
+            self.discriminator.learn(info)
 
     def state(self) -> dict[str, Any]:
         """Return what the weights depend on beside the config, for JSON."""

@@ -188,7 +188,7 @@ def test_the_error_of_speed_is_that_of_the_way_and_finite_in_standing() -> None:
         ({"motions": TWO, "motion": "walk"}, "without motion beside them"),
         ({"motions": TWO, "command": "march"}, "command march is none of motions; valid: walk, stand"),
         ({"motions": SIDES}, "set mirror: false"),
-        ({"motions": ("walk", "stairs-up")}, "the ground has no stairs yet"),
+        ({"motions": ("walk", "stairs-up")}, "set it alone, motion=stairs-up"),
         ({"motion": "stop"}, "motions=[walk,stand]"),
     ],
 )

@@ -49,9 +49,11 @@ def describe(env: BatchedEnv) -> dict[str, JSON]:
         UnsupportedError: There are several motions, or one that turns; see `describe_physics` too.
     """
     mimic = to_mimic(env)
-    if len(mimic.reference.parts) > 1 or mimic.reference.parts[0].turn_rad_s:
+    reference = mimic.reference
+    if len(reference.parts) > 1 or reference.parts[0].turn_rad_s or reference.stairs is not None:
         raise UnsupportedError(
-            "a page shows an agent of one motion that goes straight on, not one of several or of a curve"
+            "a page shows an agent of one motion that goes straight on over level ground, not one of several, of a "
+            "curve or on stairs"
         )
     config, walker, controls = mimic.config, mimic.walker, mimic.controls
     joints = walker.joints

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ludus.core.errors import ConfigError
 from ludus.core.random import stream_hash_tensor, uniform
 from ludus.core.state import FINITE, MAX_COUNT
 from ludus.envs import base
@@ -19,10 +20,11 @@ from ludus.envs.base import BatchedEnv, Columns, EnvRequest, Observations, StepR
 from ludus.envs.settings import read_settings
 from ludus.worlds.mimic import observation
 from ludus.worlds.mimic.config import MimicConfig
-from ludus.worlds.mimic.model import Walker, make_walker
+from ludus.worlds.mimic.model import Steps, Walker, make_walker
 from ludus.worlds.mimic.motion.reference import follow_motion, follow_motions
 from ludus.worlds.mimic.physics import FRICTION_LEVELS, Controls, MujocoPhysics, Physics, Push, push_forces
 from ludus.worlds.mimic.reference import (
+    STAIR_STEPS,
     STREAMS,
     TRANSITION_S,
     Frame,
@@ -35,7 +37,7 @@ from ludus.worlds.mimic.reference import (
 )
 from ludus.worlds.mimic.rendering.figure import WalkerView, reference_positions
 from ludus.worlds.mimic.scoring import Scorer
-from ludus.worlds.mimic.spec import check_settings, make_spec, observed_motions
+from ludus.worlds.mimic.spec import check_settings, make_spec, observed_heights, observed_motions
 
 if TYPE_CHECKING:
     from ludus.worlds.mimic.device_step import DeviceStep
@@ -67,6 +69,7 @@ class MimicEnv(BatchedEnv):
     | 14 ... 13 + J | joint angles | rad |
     | 14 + J ... 13 + 2 J | joint velocities | 10 rad/s |
     | 14 + 2 J ... | share of each of several motions in the reference; absent where there is one | |
+    | then 12 | on stairs: height of the ground from 0.1 m behind to 0.45 m ahead, over the line of the stairs | dm |
 
     Action, `Box(-1, 1, (J,))`: `torque`, shares of each joint's largest torque; `target`, angles from the lowest to the
     highest of each joint with 0 at the reference's mean; `delta`, differences from the present angles; `residual`, from
@@ -79,7 +82,8 @@ class MimicEnv(BatchedEnv):
     of the physics that went wrong), and `peak_JOINT` (N m by which the largest torque of the episode grew).
 
     Measures: `pose_error`, `velocity_error` (sums of squares over joints and trunk, rad and rad/s), `root_error`
-    (squares of height in dm, of forward and of sideways speed in m/s), `effector_error` (m^2, heels and balls), `power`
+    (squares of height in dm, of forward and of sideways speed in m/s; on stairs also of three times the way in m
+    that it is off its place), `effector_error` (m^2, heels and balls), `power`
     (W), `mass` (kg), `speed`, `desired` (m/s), `height` (m), `tilt` (rad), `phase` (of the stride) and `error_JOINT`
     (deg^2).
 
@@ -94,10 +98,13 @@ class MimicEnv(BatchedEnv):
         check_settings(config)
         self.walker = make_walker(config)
         self.reference, speed_range, warnings = _make_reference(config, self.walker)
+        stairs = self._stairs = self.reference.stairs
+        if stairs is not None:
+            self.walker = make_walker(config, Steps(stairs.first_m, stairs.depth_m, stairs.height_m, STAIR_STEPS))
         config = self.config = config.model_copy(update={"speed_range": speed_range})
         self.warnings = (*warnings, *_speed_warnings(config, self.reference))
         joints = self.walker.joints
-        self.spec = make_spec(config, joints, self.reference.parts)
+        self.spec = make_spec(config, joints, self.reference)
         self.num_envs, self.seed, self.first_game = request.num_envs, request.seed, request.first_game
         self.device = base.resolve_device(request.device, self.spec.id, self.spec.device_types)
         self._painter: WalkerPainter | None = None
@@ -105,7 +112,8 @@ class MimicEnv(BatchedEnv):
         self._scorer = Scorer(self.walker, config, self.num_envs, self.device)
         parts = self.reference.parts
         told = tuple(range(len(observed_motions(parts))))
-        self._reflection = observation.observation_reflection(joints, told, stride=False)
+        heights = observed_heights(self.reference)
+        self._reflection = observation.observation_reflection(joints, told, heights, stride=False)
         # Of each motion: its speeds, its direction ahead and to the left, and by how much it turns in a step.
         own_range = [config.speed_range] if len(parts) == 1 else [part.speeds for part in parts]
         self.speed_ranges = torch.tensor(own_range)
@@ -137,6 +145,8 @@ class MimicEnv(BatchedEnv):
         self._frame = self.reference.split(self._rows)  # views of the rows, which are written in place
         self._physics: Physics
         self._on_device: DeviceStep | None = None
+        if config.physics == "warp" and stairs is not None:
+            raise ConfigError(f"motion {config.motion} has stairs, which MuJoCo Warp cannot do; set physics: mujoco")
         if config.physics == "warp" or self.device.type == "cuda":
             self._physics, self._on_device = self._make_device_step()
         else:
@@ -193,12 +203,13 @@ class MimicEnv(BatchedEnv):
             self._turn(turned.double())
         way = self.ways[self._motions()]
         self._move_reference()
-        positions, velocities = self._host.bodies()
+        positions, velocities = self._bodies()
         angles = observation.euler_angles(positions[:, 3:7])
+        lag_m = None if self._stairs is None else self._stairs.lag(positions[:, 0], self._state["phase"])
         fell = self._has_fallen(positions, angles)
         terminated = fell | outcome.broken
         truncated = (self._counters["frame"] >= (self.spec.step_limit or 0)) & ~terminated
-        events, state_metrics = self._scorer.score(positions, velocities, angles, self._frame, outcome.sensors)
+        events, state_metrics = self._scorer.score(positions, velocities, angles, self._frame, outcome.sensors, lag_m)
         state_metrics["speed"] = (velocities[:, :2] * way).sum(1)
         events["distance"], events["pushes"] = (outcome.travelled * way).sum(1), pushed
         events["falls"], events["completed"] = fell.float(), truncated.float()
@@ -211,6 +222,13 @@ class MimicEnv(BatchedEnv):
         packed_measures = _packed(state_metrics, self.spec.state_metrics)
         observations = self._restart(ended) if bool(ended.any()) else final_observations
         return StepResult(observations, terminated, truncated, final_observations, packed_events, packed_measures)
+
+    def _bodies(self) -> tuple[Tensor, Tensor]:
+        """Return positions and velocities of all walkers; on stairs, heights are those over the line of `Stairs`."""
+        positions, velocities = self._host.bodies()
+        if self._stairs is not None:
+            positions[:, 2] -= self._stairs.line(positions[:, 0])
+        return positions, velocities
 
     def _set(self, name: str, games: Tensor, values: Tensor) -> None:
         """Set a number of the state in the games of the mask `(games,)`."""
@@ -244,6 +262,8 @@ class MimicEnv(BatchedEnv):
         force = np.zeros(2) if push is None else push_forces(Push(*(part[game : game + 1] for part in push)))[0]
         time_s = float(self._counters["frame"][game]) / self.spec.rate_hz
         ghost = reference_positions(Frame(*(part[game : game + 1].cpu() for part in self._frame)), 0)
+        if self._stairs is not None:
+            ghost[2] += float(self._stairs.line(torch.tensor(self.positions(game)[0])))
         desired = float(self._state["desired"][game])
         return WalkerView(self.positions(game), ghost, time_s, desired, (float(force[0]), float(force[1])))
 
@@ -391,6 +411,9 @@ class MimicEnv(BatchedEnv):
         rows = games.nonzero().squeeze(1)
         noise = uniform(self._hash(Stream.NOISE, 2 * len(self.walker.joints), rows))
         self._host.restart(rows, Frame(*(part[rows] for part in self._frame)), noise)
+        if self._stairs is not None:
+            places = self._stairs.place(state["phase"][rows])
+            self._host.move(rows, places, self._stairs.line(places))
         if self.config.friction_range is not None:
             self._set("friction", games, (self._hash(Stream.FRICTION, 1)[:, 0] % FRICTION_LEVELS).float())
             self._host.choose_friction(state["friction"].long())
@@ -402,24 +425,33 @@ class MimicEnv(BatchedEnv):
         return (self._state["phase"] >= 0.5) & self.config.mirror
 
     def _observe(self, angles: Tensor | None = None) -> Observations:
-        positions, velocities = self._host.bodies()
+        positions, velocities = self._bodies()
         angles = observation.euler_angles(positions[:, 3:7]) if angles is None else angles
         state = self._state
         phases = (2.0 * state["phase"]) % 1.0 if self.config.mirror else state["phase"]
         speeds = torch.stack((state["speed"], state["desired"]), dim=1)
         vector = observation.observe(
-            positions, velocities, angles, phases, speeds, self.walker.standing_m, self._shares()
-        )
+            positions, velocities, angles, phases, speeds, self.walker.standing_m, *self._shares(),
+            *self._heights(positions[:, 0], angles[:, 2]),
+        )  # fmt: skip
         vector = torch.where(self._mirrored().unsqueeze(1), self._reflection.apply(vector), vector)
         return {"vector": vector.unsqueeze(1)}
 
-    def _shares(self) -> Tensor | None:
-        """Return the share of each motion in the reference, `(games, motions)`; None if there is only one."""
+    def _heights(self, x: Tensor, yaw: Tensor) -> tuple[Tensor, ...]:
+        """Return heights of the ground ahead of walkers, over the line under them, `(games, heights)` in dm."""
+        if self._stairs is None:
+            return ()
+        ahead = torch.cos(yaw).unsqueeze(1) * torch.tensor(observation.AHEAD_M)
+        line = self._stairs.line(x).unsqueeze(1)
+        return (10.0 * (self._stairs.ground(x.unsqueeze(1) + ahead) - line),)
+
+    def _shares(self) -> tuple[Tensor, ...]:
+        """Return the share of each motion in the reference, `(games, motions)`; nothing if there is only one."""
         if not self._has_motions:
-            return None
+            return ()
         count, blend = len(self.reference.parts), self._state["blend"].unsqueeze(1)
         before, now = (torch.nn.functional.one_hot(self._state[name].long(), count) for name in ("previous", "motion"))
-        return torch.lerp(before.float(), now.float(), blend)
+        return (torch.lerp(before.float(), now.float(), blend),)
 
     def _hash(self, stream: int, count: int, rows: Tensor | None = None) -> Tensor:
         """Return hashes `(games, count)` of this frame of each game, or of those in `rows` alone."""

@@ -16,6 +16,8 @@ Value: TypeAlias = str | float | bool | tuple[float, ...]
 
 CONTACT_RADIUS_M = 0.02  # of the spheres under heel and ball
 POINTS = ("heel", "ball")  # of each foot; the ends of the sole
+STEP = "step_"  # before the numbers of a stair's steps
+_STAIR_HALF_WIDTH_M = 2.0
 _ARMATURE = 0.012  # kg m^2; the inertia of muscles about a joint, and what keeps light feet stable at long steps
 _STIFFNESS = 2.0  # N m/rad of the servos for every N m of strength
 _LIMB_INERTIA = 0.25  # kg m^2; what the servos are damped for
@@ -47,15 +49,28 @@ class Walker:
     spec: mujoco.MjSpec | None = None  # what a body of the user's own was compiled from
 
 
-def make_walker(config: MimicConfig) -> Walker:
-    """Build the walker that a world's settings describe; raise ConfigError if the body is impossible."""
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a stair, along x."""
+
+    first_m: float  # x of the edge of the first
+    depth_m: float
+    height_m: float
+    count: int
+
+
+def make_walker(config: MimicConfig, steps: Steps | None = None) -> Walker:
+    """Build the walker that a world's settings describe, on level ground or before a stair.
+
+    Raises ConfigError if the body is impossible.
+    """
     if config.body is not None:
         from ludus.worlds.mimic.own_body import load_walker
 
         return load_walker(config, config.body)
     body, joints = make_body(config.height_m, config.mass_kg), WALKERS[config.walker]
     limits = tuple(joint.strength * config.mass_kg * config.strength for joint in joints)
-    text = tostring(_whole(body, joints, limits, config), encoding="unicode")
+    text = tostring(_whole(body, joints, limits, config, steps), encoding="unicode")
     return Walker(
         name=config.walker,
         height_m=body.height_m,
@@ -93,7 +108,25 @@ def _text(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
-def _whole(body: Body, joints: tuple[Joint, ...], limits: tuple[float, ...], config: MimicConfig) -> Element:
+def _stair(steps: Steps | None, config: MimicConfig) -> list[Element]:
+    """Return the steps as boxes, each from the ground to its height."""
+    if steps is None:
+        return []
+    half = 0.5 * steps.depth_m
+    tops = [(number + 1) * steps.height_m for number in range(steps.count)]
+    return [
+        _element(
+            "geom", name=f"{STEP}{number}", type="box", size=(half, _STAIR_HALF_WIDTH_M, 0.5 * top),
+            pos=(steps.first_m + (2 * number + 1) * half, 0.0, 0.5 * top), contype=0, conaffinity=1, condim=3,
+            friction=config.friction, rgba=(0.78, 0.76, 0.72, 1.0),
+        )
+        for number, top in enumerate(tops)
+    ]  # fmt: skip
+
+
+def _whole(
+    body: Body, joints: tuple[Joint, ...], limits: tuple[float, ...], config: MimicConfig, steps: Steps | None
+) -> Element:
     contact = _element(
         "geom", type="sphere", size=CONTACT_RADIUS_M, contype=1, conaffinity=0, condim=3, friction=config.friction,
         rgba=_SHOE, solref=(0.015, 1.0),
@@ -121,7 +154,7 @@ def _whole(body: Body, joints: tuple[Joint, ...], limits: tuple[float, ...], con
             _element("geom", contype=0, conaffinity=0),
             _element("default", contact, class_="contact"),
         ),
-        _element("worldbody", ground, root),
+        _element("worldbody", ground, _stair(steps, config), root),
         _element("actuator", (_drive(joint, limit, config) for joint, limit in zip(joints, limits, strict=True))),
         _element("sensor", _sensors(joints)),
         model=config.walker,

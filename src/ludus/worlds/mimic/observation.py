@@ -16,6 +16,7 @@ from ludus.worlds.mimic.reference import Part
 VELOCITY_UNIT = 10.0  # rad/s of a joint that are seen as 1
 TURN_UNIT = 5.0  # rad/s of the trunk that are seen as 1
 LARGEST = 20.0
+AHEAD_M = tuple(round(-0.1 + 0.05 * number, 2) for number in range(12))  # where heights of the ground are seen
 
 # Blocks in front of the joints': name -> numbers.
 BLOCKS = {"phase": 2, "speed": 2, "height": 1, "orientation": 3, "velocity": 3, "turning": 3}
@@ -33,24 +34,26 @@ def joint_reflection(joints: Sequence[Joint]) -> Reflection:
     return Reflection(source, tuple(joint.mirror_sign for joint in joints))
 
 
-def observation_space(joints: int, motions: int = 0) -> spaces.Dict:
-    """Return the space of one walker's observation, which tells so many motions apart."""
-    size = sum(BLOCKS.values()) + 2 * joints + motions
+def observation_space(joints: int, motions: int = 0, heights: int = 0) -> spaces.Dict:
+    """Return the space of one walker's observation, which tells so many motions apart and sees so many heights."""
+    size = sum(BLOCKS.values()) + 2 * joints + motions + heights
     return spaces.Dict({"vector": spaces.Box(-LARGEST, LARGEST, (size,), np.float32)})
 
 
-def observation_blocks(joints: int, motions: int = 0) -> dict[str, tuple[int, int]]:
+def observation_blocks(joints: int, motions: int = 0, heights: int = 0) -> dict[str, tuple[int, int]]:
     """Return the block boundaries of the vector."""
     sizes = {**BLOCKS, "angles": joints, "velocities": joints, **({"motion": motions} if motions else {})}
+    sizes |= {"terrain": heights} if heights else {}
     ends = np.cumsum([*sizes.values()]).tolist()
     return dict(zip(sizes, zip((0, *ends[:-1]), ends, strict=True), strict=True))
 
 
-def observation_fields(joints: Sequence[Joint], motions: Sequence[str] = ()) -> tuple[str, ...]:
+def observation_fields(joints: Sequence[Joint], motions: Sequence[str] = (), heights: int = 0) -> tuple[str, ...]:
     """Return the name of every number of the vector, such as `velocity.ahead` or `angles.right_knee`."""
     names = [joint.name.replace(".", "_") for joint in joints]
     parts = [f"{block}.{name}" for block in ("angles", "velocities") for name in names]
-    return (*_FIELDS, *parts, *(f"motion.{Path(name).stem.replace('.', '_')}" for name in motions))
+    told = (f"motion.{Path(name).stem.replace('.', '_')}" for name in motions)
+    return (*_FIELDS, *parts, *told, *(f"terrain.height_{number}" for number in range(heights)))
 
 
 def mirrored_motions(parts: Sequence[Part]) -> tuple[int, ...] | None:
@@ -69,11 +72,14 @@ def mirrored_motions(parts: Sequence[Part]) -> tuple[int, ...] | None:
     return tuple(images)
 
 
-def observation_reflection(joints: tuple[Joint, ...], motions: Sequence[int] = (), *, stride: bool) -> Reflection:
+def observation_reflection(
+    joints: tuple[Joint, ...], motions: Sequence[int] = (), heights: int = 0, *, stride: bool
+) -> Reflection:
     """Return the reflection of the observation vector.
 
-    `motions`: the number of the mirror image of each motion. `stride`: the phase is that of a stride, of which the
-    other half is the mirror image, not of a step.
+    `motions`: the number of the mirror image of each motion. `heights`: how many heights of the ground there are, which
+    are the same in a mirror. `stride`: the phase is that of a stride, of which the other half is the mirror image, not
+    of a step.
     """
     phase, own = -1.0 if stride else 1.0, joint_reflection(joints)
     # Phase, speed and height; roll, pitch, yaw; velocity forward, left, up; turning about forward, left, up.
@@ -81,8 +87,9 @@ def observation_reflection(joints: tuple[Joint, ...], motions: Sequence[int] = (
     starts = len(head), len(head) + len(joints)
     source = (*range(len(head)), *(start + index for start in starts for index in own.source))
     told = len(head) + 2 * len(joints)
-    source = (*source, *(told + motion for motion in motions))
-    return Reflection(source, (*head, *own.sign, *own.sign, *(1.0 for _ in motions)))
+    seen = told + len(motions)
+    source = (*source, *(told + motion for motion in motions), *range(seen, seen + heights))
+    return Reflection(source, (*head, *own.sign, *own.sign, *(1.0 for _ in motions), *(1.0 for _ in range(heights))))
 
 
 def euler_angles(quaternions: Tensor) -> Tensor:
@@ -101,13 +108,14 @@ def observe(
     phases: Tensor,
     speeds: Tensor,
     standing_m: float,
-    motions: Tensor | None = None,
+    *others: Tensor,
 ) -> Tensor:
     """Return the vectors `(games, numbers)`, not yet mirrored.
 
     Shapes are `(games, 7 + joints)`, `(games, 6 + joints)`, `(games, 3)` for roll, pitch and yaw, `(games,)` in [0, 1),
     and `(games, 2)` for the speed of the reference and the desired one, m/s; `standing_m` is the hips' height when
-    standing. `motions` `(games, motions)` are the shares of several motions in the reference.
+    standing. `others` are the shares of several motions in the reference `(games, motions)`, and heights of the ground
+    `(games, heights)`, where there are.
     """
     turns = 2.0 * torch.pi * phases
     yaw = angles[:, 2]
@@ -127,4 +135,4 @@ def observe(
         positions[:, 7:],
         velocities[:, 6:] / VELOCITY_UNIT,
     )
-    return torch.cat(parts if motions is None else (*parts, motions), dim=1).clamp(-LARGEST, LARGEST)
+    return torch.cat((*parts, *others), dim=1).clamp(-LARGEST, LARGEST)

@@ -156,6 +156,12 @@ class MujocoPhysics:
         self.states[chosen, 0] = 0.0
         self.positions[chosen], self.velocities[chosen] = first_states(frame, noise, self._start_noise)
 
+    def move(self, rows: Tensor, x: Tensor, up: Tensor) -> None:
+        """Put the walkers with these indices at `x` along their way, and `up` higher, `(rows,)` in m."""
+        chosen = rows.numpy()
+        self.positions[chosen, 0] = x.double().numpy()
+        self.positions[chosen, 2] += up.double().numpy()
+
     def place(self, game: int) -> Floats:
         """See `Physics`."""
         return np.array(self.positions[game])

@@ -24,7 +24,10 @@ from ludus.worlds.mimic.gait import Curves, Floats, NormalGait
 from ludus.worlds.mimic.model import POINTS, Walker
 
 PHASES = 128  # of a stride, in the table
+STAIR_STEPS = 60  # of a stair; in 15 s walkers climb 30
+_FIRST_STEP = 4  # on which the right foot comes down at phase 0 of the first stride; there are some behind it
 _SPEEDS = 10
+_FOOT_AT = 0.41  # of a step, where the middle of a foot is: so a swinging foot does not touch the edge of the next one
 _AMPLITUDES = np.linspace(0.4, 1.7, 14)
 _SMOOTHNESS_M = 0.004  # weight moves from one point of the feet to another over such differences of height
 _HARMONICS = 8
@@ -79,6 +82,53 @@ class Part:
     turn_rad_s: float = 0.0  # by which that direction turns to the left
 
 
+@dataclass(frozen=True, slots=True)
+class Stairs:
+    """Stairs under a motion that climbs them, along x; they rise by a step for every step of the walker.
+
+    Heights of hips are taken from a line that rises as the stairs do, so that they are the same in every stride.
+    """
+
+    depth_m: float  # of a step
+    height_m: float  # of a step
+    first_m: float  # x of the edge of step 0, whose top is one step over the ground
+    start_m: float  # x of the hips at phase 0 of the stride in which episodes start
+    line_m: float  # height of the line at that place
+    way_m: tuple[float, ...]  # of the hips from there, at each of `PHASES` phases
+
+    @property
+    def slope(self) -> float:
+        """By how much the line rises per m."""
+        return self.height_m / self.depth_m
+
+    @property
+    def stride_m(self) -> float:
+        """Way of a stride, of two steps."""
+        return 2.0 * self.depth_m
+
+    def line(self, x: Tensor) -> Tensor:
+        """Return the height of the line at some places, m."""
+        return self.line_m + self.slope * (x - self.start_m)
+
+    def ground(self, x: Tensor) -> Tensor:
+        """Return the height of the ground at some places, m."""
+        number = ((x - self.first_m) / self.depth_m).floor() + 1.0
+        return self.height_m * number.clamp(0.0, float(STAIR_STEPS))
+
+    def place(self, phases: Tensor) -> Tensor:
+        """Return where the hips are in the first stride at phases `(games,)`, m."""
+        column = phases * PHASES
+        first = column.floor()
+        way = torch.tensor([*self.way_m, self.stride_m])
+        start = first.long().clamp(max=PHASES - 1)
+        return self.start_m + torch.lerp(way[start], way[start + 1], column - first)
+
+    def lag(self, x: Tensor, phases: Tensor) -> Tensor:
+        """Return by how much hips at `x` are ahead of the reference, m; by less than a step, as strides are alike."""
+        off = x - self.place(phases)
+        return off - self.stride_m * (off / self.stride_m).round()
+
+
 class Reference:
     """Motions at every speed and phase.
 
@@ -87,11 +137,19 @@ class Reference:
         speeds: Lowest and highest speed of all, m/s.
         parts: The motions, one after the other in the table.
         joints: How many joints have angles in it.
+        stairs: Stairs that it climbs; None on level ground.
     """
 
-    def __init__(self, table: Tensor, speeds: tuple[float, float], joints: int, parts: Sequence[Part] = ()) -> None:
+    def __init__(
+        self,
+        table: Tensor,
+        speeds: tuple[float, float],
+        joints: int,
+        parts: Sequence[Part] = (),
+        stairs: Stairs | None = None,
+    ) -> None:
         """Wrap a table `(rows, phases, channels)`, of one motion that goes ahead unless there are `parts`."""
-        self.table, self.speeds = table, speeds
+        self.table, self.speeds, self.stairs = table, speeds, stairs
         self.parts = tuple(parts) or (Part("", 0, len(table), speeds),)
         self.joints = joints
         self._flat = table.flatten(0, 1)
@@ -205,14 +263,30 @@ def reference_of_strides(
     *,
     way_rad: float = 0.0,
     turn_rad_s: float = 0.0,
+    stairs: Stairs | None = None,
 ) -> Reference:
     """Make a reference from a stride for each of several speeds, which are evenly apart, and how long each takes.
 
-    `way_rad` is the direction that it goes in, and `turn_rad_s` how fast that turns; strides are seen from it.
+    `way_rad` is the direction that it goes in, and `turn_rad_s` how fast that turns; strides are seen from it. On
+    `stairs` the heights of the strides are those over the line.
     """
-    rows = [_row(stride, period_s, turn_rad_s) for stride, period_s in zip(strides, periods_s, strict=True)]
+    rise = 0.0 if stairs is None else stairs.slope
+    rows = [_row(stride, period_s, turn_rad_s, rise) for stride, period_s in zip(strides, periods_s, strict=True)]
     part = Part("", 0, len(rows), speeds, way_rad, turn_rad_s)
-    return _reference(rows, speeds, walker, part)
+    return _reference(rows, speeds, walker, part, stairs)
+
+
+def stairs_of(walker: Walker, stride: Stride, depth_m: float, height_m: float) -> Stairs:
+    """Return the stairs on whose steps the feet of a stride come down, each a little behind the middle of a step.
+
+    The right foot is flat on its step at phase 0, and the left one is on the step below.
+    """
+    world, _ = _points(walker, stride.angles[:1], stride.root[:1, 1:])
+    middle = float(world[0, : len(POINTS), 0].mean())  # of the right foot, from the hips
+    way = np.concatenate((np.zeros(1), stride.advance_m[:-1, 0].cumsum())) / PHASES
+    first_m = 1.0
+    place = first_m + (_FIRST_STEP + _FOOT_AT) * depth_m
+    return Stairs(depth_m, height_m, first_m, place - middle, _FIRST_STEP * height_m, tuple(way.tolist()))
 
 
 def stride_of_poses(walker: Walker, angles: Floats, root: Floats, sway: Floats, way_m: Floats) -> Stride:
@@ -243,18 +317,23 @@ def _check_length(length_m: float) -> None:
 
 
 def _reference(
-    rows: Sequence[Floats], speeds: tuple[float, float], walker: Walker, part: Part | None = None
+    rows: Sequence[Floats],
+    speeds: tuple[float, float],
+    walker: Walker,
+    part: Part | None = None,
+    stairs: Stairs | None = None,
 ) -> Reference:
     table = torch.as_tensor(np.stack(rows), dtype=torch.float32)
-    return Reference(table, speeds, len(walker.joints), () if part is None else (part,))
+    return Reference(table, speeds, len(walker.joints), () if part is None else (part,), stairs)
 
 
-def _row(stride: Stride, period_s: float, turn_rad_s: float = 0.0) -> Floats:
-    """Return the table's row of one speed, `(phases, channels)`."""
+def _row(stride: Stride, period_s: float, turn_rad_s: float = 0.0, rise: float = 0.0) -> Floats:
+    """Return the table's row of one speed, `(phases, channels)`, on ground that rises by `rise` per m."""
     velocities = slope(stride.angles) / period_s
     turning = slope(stride.root[:, 1:]) / period_s  # small angles: rates of roll, pitch and yaw are the trunk's own
     turning[:, 2] += turn_rad_s
-    linear = np.concatenate((stride.advance_m / period_s, slope(stride.root[:, :1]) / period_s), axis=1)
+    up = slope(stride.root[:, :1]) + rise * stride.advance_m[:, :1]
+    linear = np.concatenate((stride.advance_m / period_s, up / period_s), axis=1)
     period = np.full((PHASES, 1), period_s)
     parts = (stride.angles, velocities, stride.root, linear, turning, stride.points.reshape(PHASES, -1), period)
     return np.concatenate(parts, axis=1)

@@ -21,6 +21,7 @@ STATE = ("right_down", "left_down", "right_air_s", "left_air_s")
 GRAVITY_M_S2 = 9.81
 POSE_SCALE, VELOCITY_SCALE = 3.0, 0.05  # of the published reward
 POSE_SHARE = 0.8
+LAG_PER_M = 3.0  # m/s of drift that a metre off the place on stairs counts as much as
 POINT_NUMBERS = 12  # numbers of heels and balls in the sensors
 
 
@@ -75,11 +76,19 @@ class Scorer:
         self._peaks.masked_fill_(games.unsqueeze(1), 0.0)
 
     def score(
-        self, positions: Tensor, velocities: Tensor, angles: Tensor, frame: Frame, sensors: Tensor
+        self,
+        positions: Tensor,
+        velocities: Tensor,
+        angles: Tensor,
+        frame: Frame,
+        sensors: Tensor,
+        lag_m: Tensor | None = None,
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Return events and measures, one `(games,)` tensor per name.
 
         `angles` `(games, 3)` are roll, pitch and yaw; `sensors` are heels and balls, loads of the feet, torques.
+        `lag_m` `(games,)` is how far it is ahead of where it should be on stairs; None on level ground, where it does
+        not matter.
         """
         joints = len(self._joints)
         points, loads, torques = torch.split(sensors, [POINT_NUMBERS, 2, joints], dim=1)
@@ -91,6 +100,8 @@ class Scorer:
         motion = _squares(velocities[:, 6:] - frame.velocities) + _squares(turning)
         drift = velocities[:, :2] - frame.root_velocity[:, :2]
         root = (10.0 * (positions[:, 2] - frame.root[:, 0])).square() + _squares(drift)
+        if lag_m is not None:
+            root = root + (LAG_PER_M * lag_m).square()
         power = (torques * velocities[:, 6:]).abs().cumsum(1)[:, -1]
         weight = self._mass_kg * GRAVITY_M_S2
         feet, strikes = follow_feet(self._feet, loads / weight, points, self._seconds)

@@ -11,32 +11,33 @@ from ludus.envs.base import EnvSpec
 from ludus.worlds.mimic import observation
 from ludus.worlds.mimic.body import Joint
 from ludus.worlds.mimic.config import MimicConfig
-from ludus.worlds.mimic.reference import Part
+from ludus.worlds.mimic.reference import Part, Reference
 from ludus.worlds.mimic.scoring import Scorer
 
 _OF_BUILT_IN_BODIES = frozenset(("walker", "height_m", "mass_kg", "joint_damping", "solver_iterations"))
 
 
-def make_spec(config: MimicConfig, joints: tuple[Joint, ...], parts: Sequence[Part]) -> EnvSpec:
-    """Describe an environment with these settings, whose walker has these joints and these motions to imitate."""
+def make_spec(config: MimicConfig, joints: tuple[Joint, ...], reference: Reference) -> EnvSpec:
+    """Describe an environment with these settings, whose walker has these joints and this reference to imitate."""
+    parts, heights = reference.parts, observed_heights(reference)
     mirror, motions = None, observed_motions(parts)
     mirrored = observation.mirrored_motions(parts)
     if not config.mirror and mirrored is not None:
-        reflection = observation.observation_reflection(joints, mirrored[: len(motions)], stride=True)
+        reflection = observation.observation_reflection(joints, mirrored[: len(motions)], heights, stride=True)
         mirror = base.Mirror({"vector": reflection}, observation.joint_reflection(joints))
     return EnvSpec(
         name="mimic",
         version=1,
         teams=(0,),
-        observation_space=observation.observation_space(len(joints), len(motions)),
+        observation_space=observation.observation_space(len(joints), len(motions), heights),
         action_space=spaces.Box(-1.0, 1.0, (len(joints),), np.float32),
         rate_hz=config.control_rate_hz,
         step_limit=round(config.episode_s * config.control_rate_hz),
         events=(*Scorer.events(joints), "distance", "pushes", "falls", "completed", "faults"),
         state_metrics=(*Scorer.state_metrics(joints), "desired", "phase"),
-        blocks={"vector": observation.observation_blocks(len(joints), len(motions))},
-        fields={"vector": observation.observation_fields(joints, motions)},
-        device_types=("cpu",) if config.physics == "mujoco" else ("cpu", "cuda"),
+        blocks={"vector": observation.observation_blocks(len(joints), len(motions), heights)},
+        fields={"vector": observation.observation_fields(joints, motions, heights)},
+        device_types=("cpu",) if config.physics == "mujoco" or heights else ("cpu", "cuda"),
         mirror=mirror,
     )
 
@@ -44,6 +45,11 @@ def make_spec(config: MimicConfig, joints: tuple[Joint, ...], parts: Sequence[Pa
 def observed_motions(parts: Sequence[Part]) -> tuple[str, ...]:
     """Return the names of the motions that an observation tells apart; a single one is not told."""
     return tuple(part.name for part in parts) if len(parts) > 1 else ()
+
+
+def observed_heights(reference: Reference) -> int:
+    """Return how many heights of the ground an observation has; none where it is level."""
+    return 0 if reference.stairs is None else len(observation.AHEAD_M)
 
 
 def check_settings(config: MimicConfig) -> None:

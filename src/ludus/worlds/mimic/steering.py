@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ludus.core.errors import UnsupportedError
 from ludus.envs.base import EnvRequest, Observations, StepResult
 from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.physics import Push
@@ -35,6 +36,11 @@ class SteeredEnv(MimicEnv):
 
     def __init__(self, request: EnvRequest) -> None:
         super().__init__(replace(request, device="cpu", config={**(request.config or {}), **_STEERED}))
+        if self.reference.stairs is not None:
+            raise UnsupportedError(
+                f"motion {self.config.motion} has stairs; walkers are steered, and their gait is analysed, on level "
+                "ground: use `ludus demo` or `ludus eval`"
+            )
         self.headings = torch.zeros(self.num_envs, dtype=torch.float64)
         self._turns = torch.zeros_like(self.headings)
         self._directions, self._newtons = torch.zeros_like(self.headings), torch.zeros_like(self.headings)

@@ -26,6 +26,7 @@ from ludus.worlds.mimic.reference import (
     Stride,
     make_stride,
     reference_of_strides,
+    stairs_of,
     stride_of_advance,
     stride_of_poses,
 )
@@ -107,7 +108,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
         "turn-right": Entry(
             "walking in a curve to the right", 0.8, replace(_TURN, turn_deg_s=-35.0), needs_rotation=True
         ),
-        "stairs-up": Entry("climbing stairs of 17 cm", 0.48, _STAIRS, obstacle="the ground has no stairs yet"),
+        "stairs-up": Entry("climbing stairs of 17 cm", 0.48, _STAIRS),
         "stand": Entry("standing", 0.0, _STAND, shares=(1.0, 1.0, 1)),
         "stop": Entry(
             "walking that comes to a stop", 1.0, _STOP, strides=5,
@@ -193,9 +194,10 @@ def _make_reference(name: str, walker: Walker) -> tuple[Reference, tuple[float, 
         if entry.gait is None:
             stride, period_s = normal_stride(walker, share * entry.speed_m_s)
         else:
-            # Steps a minute grow as the square root of the speed, as in the normal gait.
-            gait = replace(entry.gait, speed_m_s=share * entry.speed_m_s, period_s=entry.gait.period_s / share**0.5)
-            clip = plan_gait(gait, walker, name, 1)
+            # Steps a minute grow as the square root of the speed, as in the normal gait; on stairs as the speed itself.
+            power = 0.5 if entry.gait.stairs_m is None else 1.0
+            gait = replace(entry.gait, speed_m_s=share * entry.speed_m_s, period_s=entry.gait.period_s / share**power)
+            clip = _levelled(plan_gait(gait, walker, name, 1), gait)
             of_clip = _turning_stride if gait.turn_deg_s else stride_of_clip
             stride, period_s = of_clip(walker, clip), clip.frames / clip.rate_hz
         strides.append(stride)
@@ -204,8 +206,25 @@ def _make_reference(name: str, walker: Walker) -> tuple[Reference, tuple[float, 
     limits = (speeds[0], speeds[-1])
     way, turn = (0.0, 0.0) if entry.gait is None else (entry.gait.heading_deg, entry.gait.turn_deg_s)
     pace = 1.0 if walker.body is None else (walker.height_m / normal.NORMAL_HEIGHT_M) ** 0.5
-    own = {"way_rad": math.radians(way), "turn_rad_s": math.radians(turn) / pace}
-    return reference_of_strides(walker, strides, periods, limits, **own), limits
+    stairs = None
+    if entry.gait is not None and entry.gait.stairs_m is not None:
+        scale = walker.height_m / normal.NORMAL_HEIGHT_M
+        depth, height = (scale * size for size in entry.gait.stairs_m)
+        stairs = stairs_of(walker, strides[len(strides) // 2], depth, height)
+    turning = math.radians(turn) / pace
+    reference = reference_of_strides(
+        walker, strides, periods, limits, way_rad=math.radians(way), turn_rad_s=turning, stairs=stairs
+    )
+    return reference, limits
+
+
+def _levelled(clip: Clip, gait: Gait) -> Clip:
+    """Return a clip of one stride whose hips are as high as they are over the line of its stairs; see `Stairs`."""
+    if gait.stairs_m is None:
+        return clip
+    depth, height = gait.stairs_m
+    over = clip.root[:, 2] - height / depth * clip.root[:, 0]
+    return replace(clip, root=np.concatenate((clip.root[:, :2], over[:, None]), axis=1))
 
 
 def _turning_stride(walker: Walker, clip: Clip) -> Stride:

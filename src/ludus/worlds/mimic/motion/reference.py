@@ -204,6 +204,9 @@ def follow_motions(config: MimicConfig, walker: Walker) -> tuple[Reference, tupl
     """Return one reference with all of a world's `motions`, its range of speeds, and warnings; see `follow_motion`."""
     alone = config.model_copy(update={"speed_range": MimicConfig.model_fields["speed_range"].default})
     followed = [follow_motion(path, alone, walker) for path in config.motions]
+    climbing = [str(path) for path, found in zip(config.motions, followed, strict=True) if found[0].stairs is not None]
+    if climbing:
+        raise ConfigError(f"motion {climbing[0]} has stairs, which others have not: set it alone, motion={climbing[0]}")
     joined = Reference.join([reference for reference, *_ in followed], [str(path) for path in config.motions])
     return joined, joined.speeds, tuple(warning for *_, warnings in followed for warning in warnings)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ludus.worlds.mimic.body import SIDES, Body
 from ludus.worlds.mimic.gait import Floats
-from ludus.worlds.mimic.model import Walker
+from ludus.worlds.mimic.model import STEP, Walker
 from ludus.worlds.mimic.reference import Frame, quaternions
 
 Color: TypeAlias = tuple[float, float, float]
@@ -103,6 +103,9 @@ def _set_scene(spec: mujoco.MjSpec) -> None:
     """Set the colours of ground and sky."""
     ground = spec.geom("ground")
     ground.group, ground.material, ground.rgba = _GROUND, "", [*_MEADOW, 1.0]
+    for geom in spec.geoms:
+        if geom.name.startswith(STEP):
+            geom.group = _GROUND
     for looks in (*spec.materials, *spec.textures):  # of the physics model, which need not have any
         spec.delete(looks)
     _add_sky(spec)
