@@ -1,5 +1,7 @@
 """Canonical policies: mirrored views are turned and actions turned back: in torch, compiled, stacked and exported."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +174,18 @@ def test_onnx_files_turn_views_too(spec: EnvSpec, tmp_path: Path) -> None:
 def test_worlds_that_do_not_tell_the_side_are_refused(world: str, word: str) -> None:
     with make_env(world) as env, pytest.raises(ConfigError, match=word):
         Policy(env.spec, PolicyConfig(canonical=True))
+
+
+def test_a_policy_without_memory_is_made_without_torch_s_compiler() -> None:
+    code = (
+        "import sys, torch, ludus.training.resolve\n"
+        "from ludus import make_env\n"
+        "from ludus.policies.config import PolicyConfig\n"
+        "from ludus.policies.policy import Policy\n"
+        "config = PolicyConfig.model_validate({'canonical': True, 'recurrent': {'size': 32}})\n"
+        "with torch.device('meta'):\n"
+        "    Policy(make_env('brawl').spec, config, 'meta')\n"
+        "print([name for name in ('sympy', 'triton', 'torch._dynamo', 'torch._inductor') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"  # they take seconds, and every run makes such a policy for its checks
