@@ -26,6 +26,9 @@ test: $(READY)
 pytest: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --durations 60
 
+# What mypy knows of libraries is kept for all clones of a user: it goes by the content of files, and not by their paths.
+export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ludus-mypy
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -42,7 +45,7 @@ FOR_TESTS := $(filter test lint pytest docs,$(MAKECMDGOALS))
 $(CORE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --no-compile --editable ".$(if $(FOR_TESTS),[dev])"
+	$(BIN)/python -m pip install --quiet --no-compile --editable $(if $(FOR_TESTS),".[dev]",.)
 	touch $@
 	$(if $(FOR_TESTS),touch $(READY))
 
