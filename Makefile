@@ -26,6 +26,9 @@ test: $(READY)
 pytest: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --durations 60
 
+# What mypy knows of libraries is kept for all clones of a user: it goes by the content of files, and not by their paths.
+export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ludus-mypy
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -35,13 +38,16 @@ lint: $(READY)
 docs: $(READY)
 	$(BIN)/mkdocs build --strict
 
-# What training needs. Files are compiled when they are first imported: most of them never are, and compiling all of them
-# takes more than half of the installation.
+# What training needs, and in the same call of pip what tests need if they are asked for: every call builds Ludus again,
+# eight seconds. Files are compiled when they are first imported: most of them never are, and compiling all of them takes
+# more than half of the installation.
+FOR_TESTS := $(filter test lint pytest docs,$(MAKECMDGOALS))
 $(CORE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --no-compile --editable .
+	$(BIN)/python -m pip install --quiet --no-compile --editable $(if $(FOR_TESTS),".[dev]",.)
 	touch $@
+	$(if $(FOR_TESTS),touch $(READY))
 
 # And what a window needs.
 $(WINDOW): $(CORE)
@@ -50,7 +56,7 @@ $(WINDOW): $(CORE)
 
 # And what the tests need, windows included. After the core, so that `make -j train test` never runs two pips at once.
 $(READY): $(CORE)
-	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev]"
+	test $@ -nt $(CORE) || $(BIN)/python -m pip install --quiet --no-compile --editable ".[dev]"
 	touch $(WINDOW) $@
 
 include benchmarks/results.mk

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+import tests.turns  # before torch, which takes long
 import torch
 from gymnasium import spaces
 from hypothesis import HealthCheck, settings
@@ -253,6 +254,11 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
+    tests.turns.end_turn()
+
+
+def pytest_sessionfinish() -> None:
+    tests.turns.forget_turns()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

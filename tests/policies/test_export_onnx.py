@@ -1,6 +1,8 @@
 """ONNX files: onnxruntime takes the same actions as the agent, over many steps with episode starts among them."""
 
 import builtins
+import functools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,17 @@ from ludus.policies.export import write_onnx
 from ludus.policies.policy import Policy
 
 STEPS, ROWS = 100, 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_registry() -> Iterator[None]:
+    """Let torch build its table of ONNX functions once; it builds one per export, a quarter of the time."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry  # which takes long to import
+
+    build = functools.cache(ONNXRegistry.from_torchlib)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ONNXRegistry, "from_torchlib", lambda *_, **options: build(**options))
+        yield
 
 
 def make_policy(spec: EnvSpec, settings: PolicyConfig) -> Policy:

@@ -160,8 +160,9 @@ def test_a_name_works_in_every_function_that_takes_a_path(here: Path) -> None:
 
 
 def test_agents_play_a_match_by_name() -> None:
-    named = ludus.play_match("champion", "rookie", world="brawl", seed=2)
-    loaded = ludus.play_match(ludus.load_agent("champion"), "rookie", seed=2)
+    short = {"step_limit": 120}
+    named = ludus.play_match("champion", "rookie", world="brawl", seed=2, config=short)
+    loaded = ludus.play_match(ludus.load_agent("champion"), "rookie", seed=2, config=short)
     assert named.players == ("champion", "rookie")
     assert (named.winner_index, named.steps, named.statistics) == (loaded.winner_index, loaded.steps, loaded.statistics)
 

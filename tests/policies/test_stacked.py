@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from ludus.core.errors import ConfigError, StateError, UnsupportedError
 from ludus.envs.base import EnvSpec
 from ludus.policies.config import NormalizationConfig, PolicyConfig
 from ludus.policies.grouping import BlockGrouping, Grouping, HostGrouping, OffsetGrouping
-from ludus.policies.policy import Policy
+from ludus.policies.policy import Policy, Step
 from ludus.policies.stacked import StackedPolicy
 
 ROWS, SLOTS, STEPS = 14, 5, 20
@@ -49,42 +50,73 @@ def _snapshots(spec: EnvSpec, config: PolicyConfig) -> dict[int, Policy]:
     return policies
 
 
-def _check(spec: EnvSpec, config: PolicyConfig, grouping: Grouping | None) -> None:
+class Moment(NamedTuple):
+    """One step of a game."""
+
+    slots: Tensor
+    episode_starts: Tensor
+    frames: dict[str, Tensor]
+    noise: Tensor
+    own: dict[int, Step]
+
+
+class Game(NamedTuple):
+    """Frames, who is in each row, and what three snapshots do there, each with a memory of its own."""
+
+    policies: dict[int, Policy]
+    steps: list[Moment]
+    last: dict[str, torch.Size]
+
+
+def _play(spec: EnvSpec, config: PolicyConfig) -> Game:
     policies = _snapshots(spec, config)
-    stacked = StackedPolicy(policies[0], SLOTS, grouping=grouping)
-    for slot, policy in policies.items():
-        stacked.load(slot, policy.state())
     generator = torch.Generator().manual_seed(9)
-    memories, memory = {slot: policy.initial(ROWS) for slot, policy in policies.items()}, stacked.initial(ROWS)
+    memories = {slot: policy.initial(ROWS) for slot, policy in policies.items()}
     choices = torch.tensor([0, 2, 4, -1])
     slots = choices[torch.randint(0, 4, (ROWS,), generator=generator)]
-    stacked.choose(slots)
+    steps = []
     for t in range(STEPS):
         episode_starts = torch.rand(ROWS, generator=generator) < (1.0 if t == 0 else 0.15)
         fresh = choices[torch.randint(0, 4, (ROWS,), generator=generator)]
         slots = torch.where(episode_starts, torch.full_like(fresh, 2) if t == 7 else fresh, slots)
+        frames, noise = _frames(spec, generator), policies[0].draw_noise(1, ROWS, generator)[0]
+        own = {slot: policy.step(frames, memories[slot], episode_starts, noise) for slot, policy in policies.items()}
+        memories = {slot: step.memory for slot, step in own.items()}
+        steps.append(Moment(slots, episode_starts, frames, noise, own))
+    return Game(policies, steps, {name: tensor.shape for name, tensor in memories[0].items()})
+
+
+def _check(game: Game, grouping: Grouping | None) -> None:
+    stacked = StackedPolicy(game.policies[0], SLOTS, grouping=grouping)
+    for slot, policy in game.policies.items():
+        stacked.load(slot, policy.state())
+    memory = stacked.initial(ROWS)
+    for slots, episode_starts, frames, noise, own in game.steps:
         stacked.choose(slots)
-        frames, noise = _frames(spec, generator), stacked.draw_noise(1, ROWS, generator)[0]
         step = stacked.step(frames, memory, episode_starts, noise)
         memory = step.memory
         assert all(tensor.isfinite().all() for tensor in (*memory.values(), step.log_probs))
-        for slot, policy in policies.items():
-            own = policy.step(frames, memories[slot], episode_starts, noise)
-            memories[slot] = own.memory
+        for slot, expected in own.items():
             rows = slots == slot
-            for ours, theirs in zip(step[:3], own[:3], strict=True):
+            for ours, theirs in zip(step[:3], expected[:3], strict=True):
                 torch.testing.assert_close(ours[rows], theirs[rows], atol=1e-5, rtol=1e-5)
-    assert {name: tensor.shape for name, tensor in memory.items()} == {
-        name: tensor.shape for name, tensor in memories[0].items()
-    }
+    assert {name: tensor.shape for name, tensor in memory.items()} == game.last
+
+
+@pytest.fixture(scope="module")
+def games() -> dict[str, Game]:
+    """The games of the kinds of policies so far: the snapshots play them once for all groupings."""
+    return {}
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_a_stacked_step_equals_each_snapshots_own(
-    policy_kind: tuple[str, PolicyConfig], make_arena: type, grouping: str
+    policy_kind: tuple[str, PolicyConfig], make_arena: type, grouping: str, games: dict[str, Game]
 ) -> None:
     name, config = policy_kind
-    _check(make_arena(1, picture=name.startswith("cnn")).spec, config, GROUPINGS[grouping]())
+    if name not in games:
+        games[name] = _play(make_arena(1, picture=name.startswith("cnn")).spec, config)
+    _check(games[name], GROUPINGS[grouping]())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +129,7 @@ def test_a_stacked_step_equals_each_snapshots_own(
     ],
 )
 def test_every_action_head_can_be_stacked(space: spaces.Space[object], config: PolicyConfig, make_arena: type) -> None:
-    _check(replace(make_arena(1).spec, action_space=space), config, None)
+    _check(_play(replace(make_arena(1).spec, action_space=space), config), None)
 
 
 def test_without_values_the_actions_are_the_same(make_arena: type) -> None:

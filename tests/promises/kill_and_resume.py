@@ -54,19 +54,19 @@ PLAIN: dict[str, dict[str, Any]] = {
         "policy": {"recurrent": {"size": 8}, "normalize": {"observations": True, "returns": True}},
         "ppo": PPO,
         "curriculum": [
-            {"name": "1v1", "opponents": {"random": 1, "self": 1}, "promotion": {"after_env_steps": 9 * 32}},
+            {"name": "1v1", "opponents": {"random": 1, "self": 1}, "promotion": {"after_env_steps": 4 * 32}},
             {
                 "name": "1v2",
                 "opponents": {"mirror": 1, "self": 1},
                 "world": {"num_envs": 2, "settings": {"orange": 2}},
-                "promotion": {"after_env_steps": 9 * 32},
+                "promotion": {"after_env_steps": 4 * 32},
             },
             {
                 "name": "2v2",
                 "opponents": {"random": 1, "self": 1},
                 "rewards": {"weights": {"reward": 1.0}, "team_spirit": 0.5},
                 "world": {"num_envs": 2, "settings": {"blue": 2, "orange": 2}},
-                "promotion": {"rating": 0.0, "after_env_steps": 9 * 32},
+                "promotion": {"rating": 0.0, "after_env_steps": 4 * 32},
             },
             {
                 "name": "1v1 again",
@@ -75,7 +75,7 @@ PLAIN: dict[str, dict[str, Any]] = {
             },
         ],
         "league": {"snapshot_every_env_steps": 3 * 32, "keep": 3, "sampler": "pfsp"},
-        "evaluation": {"every_env_steps": 6 * 32, "matches": 2},
+        "evaluation": {"every_env_steps": 5 * 32, "matches": 2},
     },
 }
 ALL_TABLES: dict[str, dict[str, Any]] = {
@@ -99,7 +99,8 @@ ALL_TABLES: dict[str, dict[str, Any]] = {
         "evaluation": {"every_env_steps": 3 * 32, "matches": 4},
     },
 }
-RUNS = {"plain": (PLAIN, 36), "tables": (ALL_TABLES, 20)}  # and how many iterations each has
+# And how many iterations each has. A life that is killed gets on by one or two of them.
+RUNS = {"plain": (PLAIN, 20), "tables": (ALL_TABLES, 20)}
 
 
 class Teller(BaseCallback):
@@ -168,7 +169,7 @@ def kill_once(config: TrainConfig, folder: Path, kind: str, chance: random.Rando
     if kind == "saving":
         give_up = time.perf_counter() + 1.0
         while not is_saving(folder, process) and time.perf_counter() < give_up:
-            pass
+            time.sleep(0.0005)
         time.sleep(chance.choice([0.0, chance.uniform(0.0, 0.004)]))  # a save in memory takes some 5 ms
     else:
         time.sleep(chance.uniform(0.0, 0.15 if kind == "early" else iteration_s))

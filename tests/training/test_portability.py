@@ -14,7 +14,8 @@ from ludus.training.run_folder import RunLock
 
 # What Windows lacks. Libraries are imported before it is hidden, since theirs decide by the system that they run on.
 PROGRAM = """
-import importlib, json, os, pkgutil, signal, socket, sys
+import gc, importlib, json, os, pkgutil, signal, socket, sys
+gc.disable()  # modules are no garbage, and it would visit all of them again and again
 LIBRARIES = ("torch", "torch.utils.tensorboard", "torch.distributed", "warp", "psutil", "typer", "subprocess",
              "multiprocessing.pool", "concurrent.futures.process", "asyncio", "pty", "getpass", "sb3_contrib",
              "ray.tune")

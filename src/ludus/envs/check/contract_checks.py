@@ -208,7 +208,7 @@ def check_restart(probe: Probe) -> Iterator[str]:
             raise NotApplicableError(_no_end(probe))
     with probe.open() as env:
         env.reset()
-        probe.record(env, 0, last_step)
+        probe.advance(env, 0, last_step)
         started = observation_frame(env.reset(torch.as_tensor(ended, device=env.device)))
     difference = frame_difference(after, started, np.flatnonzero(ended).tolist())
     yield from named("after an end, the step does not return the next episode's first observation", difference)
@@ -251,23 +251,20 @@ def check_partial_reset(probe: Probe) -> Iterator[str]:
     probe.need_repeatable()
     if probe.num_envs < 2:
         raise NotApplicableError("the world has only one game")
-    half = max(probe.options.steps // 2, 1)
-    with probe.open() as env:
-        before = observation_frame(env.reset())
-        for frame in probe.record(env, 0, half):
-            before = {name: frame[name] for name in before}
-        undisturbed = probe.record(env, half, half)
+    half = probe.options.steps // 2
+    before = {name: probe.usual[half][name] for name in probe.usual[0]}
+    undisturbed = probe.usual[1 + half :]
     mask = np.arange(probe.num_envs) % 2 == 0
     others = np.flatnonzero(~mask).tolist()
     with probe.open() as env:
         env.reset()
-        probe.record(env, 0, half)
+        probe.advance(env, 0, half)
         none = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
         difference = frame_difference(before, observation_frame(env.reset(none)))
         yield from named("reset with a mask of no games changes something", difference)
         after = observation_frame(env.reset(torch.as_tensor(mask, device=env.device)))
         yield from named("reset of other games changes an observation", frame_difference(before, after, others))
-        difference = record_difference(undisturbed, probe.record(env, half, half), others)
+        difference = record_difference(undisturbed, probe.record(env, half, probe.options.steps - half), others)
         yield from named("reset of other games changes a game's future", difference)
 
 
@@ -293,8 +290,9 @@ def check_snapshot(probe: Probe) -> Iterator[str]:
     for bots in (False, True) if probe.spec.bots else (False,):
         with probe.open() as env:
             seen = observation_frame(env.reset())
-            for frame in probe.record(env, 0, count, bots=bots):
-                seen = {name: frame[name] for name in seen}
+            last = probe.advance(env, 0, count, bots=bots)
+            if last is not None:
+                seen = observation_frame(last.observations)
             taken = env.snapshot()
             copied = {name: tensor.clone() for name, tensor in taken.items()}
             known = _Known(copied, seen, probe.record(env, count, count, bots=bots), bots)
@@ -355,7 +353,7 @@ def _refusal_faults(env: BatchedEnv, snapshot: Mapping[str, Tensor], kind: str) 
 
 
 def _whole_record(probe: Probe, seed: int | None = None) -> list[Frame]:
-    """Return first observations and steps of a new batch."""
+    """Return first observations and steps of a new batch, of the usual seed unless told otherwise."""
     with probe.open(seed=seed) as env:
         first = observation_frame(env.reset())
         return [first, *probe.record(env, 0, probe.options.steps)]
@@ -364,8 +362,7 @@ def _whole_record(probe: Probe, seed: int | None = None) -> list[Frame]:
 def check_equal_seeds(probe: Probe) -> Iterator[str]:
     """Equal seeds and actions give equal games, from the start or through `reset(seed=...)`."""
     probe.need_repeatable()
-    record = _whole_record(probe)
-    yield from named("two batches of the same seed", record_difference(record, _whole_record(probe)))
+    yield from named("two batches of the same seed", record_difference(probe.usual, _whole_record(probe)))
     new, used = _seeded_record(probe, used=False), _seeded_record(probe, used=True)
     yield from named("reset(seed=...) after some play is not the same as in a new batch", record_difference(new, used))
 
@@ -376,7 +373,7 @@ def _seeded_record(probe: Probe, *, used: bool) -> list[Frame]:
         if used:
             for _ in range(2):
                 env.reset()
-                probe.record(env, 0, 7)
+                probe.advance(env, 0, 7)
         first = observation_frame(env.reset(seed=probe.options.seed))
         if env.seed != probe.options.seed:
             raise ConformanceError(f"env.seed is {env.seed} after reset(seed={probe.options.seed})")
@@ -388,9 +385,8 @@ def check_different_seeds(probe: Probe) -> Iterator[str]:
     probe.need_repeatable()
     if not probe.options.random:
         raise NotApplicableError("the world was declared to have no randomness (CheckOptions.random)")
-    record = _whole_record(probe)
     others = range(probe.options.seed + 1, probe.options.seed + 1 + _TRIES)
-    if all(record_difference(record, _whole_record(probe, seed)) is None for seed in others):
+    if all(record_difference(probe.usual, _whole_record(probe, seed)) is None for seed in others):
         yield f"seeds {probe.options.seed} ... {others[-1]} all give the same games"
     if probe.num_envs > 1 and all(_games_alike(probe, seed) for seed in others):
         yield "all games of a batch are alike: randomness must depend on the game index (first_game + i)"
@@ -415,8 +411,7 @@ def check_batch(probe: Probe) -> Iterator[str]:
     if probe.num_envs < 2:
         raise NotApplicableError("the world has only one game")
     for bots in (False, True) if probe.spec.bots else (False,):
-        with probe.open() as env:
-            together = [observation_frame(env.reset()), *probe.record(env, 0, probe.options.steps, bots=bots)]
+        together = _together(probe, bots)
         for game in range(probe.num_envs):
             with probe.open(games=1, first_game=game) as env:
                 first = observation_frame(env.reset())
@@ -425,6 +420,13 @@ def check_batch(probe: Probe) -> Iterator[str]:
             if found is not None:
                 yield f"with {_PLAYERS[bots]}, a game alone is not the game in a batch of {probe.num_envs}: {found}"
                 break
+
+
+def _together(probe: Probe, bots: bool) -> list[Frame]:
+    if not bots:
+        return probe.usual
+    with probe.open() as env:
+        return [observation_frame(env.reset()), *probe.record(env, 0, probe.options.steps, bots=True)]
 
 
 def check_inputs(probe: Probe) -> Iterator[str]:

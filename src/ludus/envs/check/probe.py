@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -110,6 +111,20 @@ class Probe:
         """Play steps and keep a copy of everything that came back."""
         return [frame_of(result) for _, result in self.play(env, first, count, row=row, bots=bots)]
 
+    def advance(self, env: BatchedEnv, first: int, count: int, *, bots: bool = False) -> StepResult | None:
+        """Play steps of which nothing is kept; return the last result, which the next step may overwrite."""
+        last = None
+        for _, result in self.play(env, first, count, bots=bots):
+            last = result
+        return last
+
+    @cached_property
+    def usual(self) -> list[Frame]:
+        """First observations and all steps of the tape in a new batch; played once, since many checks need them."""
+        with self.open() as env:
+            first = observation_frame(env.reset())
+            return [first, *self.record(env, 0, self.options.steps)]
+
     def need_repeatable(self) -> None:
         """Leave the check if the world runs by the wall clock."""
         if self.spec.realtime:
@@ -166,6 +181,8 @@ def frame_difference(left: Frame, right: Frame, games: Sequence[int] | None = No
     if set(left) != set(right):
         return f"names differ: {', '.join(sorted(set(left) ^ set(right)))}"
     for name, values in left.items():
+        if games is None and values.tobytes() == right[name].tobytes():
+            continue
         rows = range(len(values)) if games is None else games
         for game in rows:
             if values[game].tobytes() != right[name][game - shift].tobytes():
