@@ -129,6 +129,17 @@ def test_a_walker_depends_on_neither_batch_nor_history() -> None:
         assert torch.equal(again, seen)
 
 
+def test_a_view_tells_how_high_the_stairs_are(env: MimicEnv) -> None:
+    env.reset(seed=1)
+    view = env.view(0)
+    assert view.stairs_m is not None
+    # Step 4 is the fifth; at phase 0 the line is at the height of the foot below it.
+    expected = 4 * HEIGHT + HEIGHT / DEPTH * view.positions[0]
+    assert view.stairs_m == pytest.approx(expected, abs=1e-5)
+    assert view.ghost is not None
+    assert view.ghost[2] == pytest.approx(view.positions[2], abs=1e-5)
+
+
 def test_what_knows_level_ground_alone_says_so() -> None:
     with pytest.raises(UnsupportedError, match="level ground"):
         SteeredEnv(EnvRequest(1, "cpu", 0, 0, SETTINGS))

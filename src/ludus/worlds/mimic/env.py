@@ -261,11 +261,13 @@ class MimicEnv(BatchedEnv):
         push, _ = self._pushes()
         force = np.zeros(2) if push is None else push_forces(Push(*(part[game : game + 1] for part in push)))[0]
         time_s = float(self._counters["frame"][game]) / self.spec.rate_hz
-        ghost = reference_positions(Frame(*(part[game : game + 1].cpu() for part in self._frame)), 0)
+        ghost, line = reference_positions(Frame(*(part[game : game + 1].cpu() for part in self._frame)), 0), None
         if self._stairs is not None:
-            ghost[2] += float(self._stairs.line(torch.tensor(self.positions(game)[0])))
+            line = float(self._stairs.line(torch.tensor(self.positions(game)[0])))
+            ghost[2] += line
         desired = float(self._state["desired"][game])
-        return WalkerView(self.positions(game), ghost, time_s, desired, (float(force[0]), float(force[1])))
+        push_n = float(force[0]), float(force[1])
+        return WalkerView(self.positions(game), ghost, time_s, desired, push_n, stairs_m=line)
 
     def render(self, game: int = 0) -> NDArray[np.uint8]:
         """Draw one walker and the reference beside it as an RGB picture; see `rendering.gl` for what it needs."""

@@ -284,9 +284,8 @@ def stairs_of(walker: Walker, stride: Stride, depth_m: float, height_m: float) -
     world, _ = _points(walker, stride.angles[:1], stride.root[:1, 1:])
     middle = float(world[0, : len(POINTS), 0].mean())  # of the right foot, from the hips
     way = np.concatenate((np.zeros(1), stride.advance_m[:-1, 0].cumsum())) / PHASES
-    first_m = 1.0
-    place = first_m + (_FIRST_STEP + _FOOT_AT) * depth_m
-    return Stairs(depth_m, height_m, first_m, place - middle, _FIRST_STEP * height_m, tuple(way.tolist()))
+    first_m = middle - (_FIRST_STEP + _FOOT_AT) * depth_m
+    return Stairs(depth_m, height_m, first_m, 0.0, _FIRST_STEP * height_m, tuple(way.tolist()))
 
 
 def stride_of_poses(walker: Walker, angles: Floats, root: Floats, sway: Floats, way_m: Floats) -> Stride:

@@ -28,6 +28,7 @@ _SOCK: Color = (0.95, 0.95, 0.93)
 _LEFT_SHADE = 0.68  # brightness of the left leg and arm, so that the sides can be told apart
 _MEADOW: Color = (0.62, 0.67, 0.66)
 _SKY: tuple[Color, Color] = ((0.74, 0.83, 0.92), (0.90, 0.94, 0.97))
+_STAIR_AT_M = (0.45, 1.15)  # where stairs are across the way, and half their width, as they are drawn
 _DRAWN_HEIGHT_M = 1.75  # of the body that the sizes below are of, in m
 
 
@@ -42,6 +43,7 @@ class WalkerView:
     desired_m_s: float  # the speed that is asked for; NaN where none is
     push_n: tuple[float, float] = (0.0, 0.0)  # `(2,)` force at the hips, forward and to the left
     bones: Floats | None = None  # `(lines, 2, 3)` ends of lines to draw beside it, in the world
+    stairs_m: float | None = None  # height of the line of the stairs that it climbs; None on level ground
 
 
 def reference_positions(frame: Frame, game: int) -> Floats:
@@ -106,6 +108,7 @@ def _set_scene(spec: mujoco.MjSpec) -> None:
     for geom in spec.geoms:
         if geom.name.startswith(STEP):
             geom.group = _GROUND
+            geom.pos[1], geom.size[1] = _STAIR_AT_M  # narrower than they are, so that the camera looks past them
     for looks in (*spec.materials, *spec.textures):  # of the physics model, which need not have any
         spec.delete(looks)
     _add_sky(spec)

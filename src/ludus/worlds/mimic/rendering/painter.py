@@ -34,6 +34,7 @@ _BONE, _BONE_RADIUS_M = (0.98, 0.72, 0.20, 1.0), 0.018
 _HIPS_M = 0.15  # from their middle to where a push is felt
 # The camera looks from the right, from a little ahead and from above, and moves along with the walker.
 _AZIMUTH_DEG, _ELEVATION_DEG, _DISTANCE_HEIGHTS = 122.0, -8.0, 2.05
+_STAIRS_AZIMUTH_DEG = 68.0  # from behind, where stairs are lower
 _LOOKS_AT = (0.10, 0.30, 0.47)  # from the walker's place on the ground, in body heights
 _MOST_GEOMS = 400
 _SPEED_OVER_S = 1.0  # the speed that is shown is the mean of this time
@@ -108,9 +109,10 @@ class WalkerPainter:
         scene, (walker, ghost) = self._scene, self._bodies
         x, y = float(view.positions[0]), float(view.positions[1])
         ahead, aside, up = (self._walker.height_m * part for part in _LOOKS_AT)
-        self._camera.lookat[:] = (x + ahead, y + aside, up)
+        climbs = view.stairs_m is not None
+        self._camera.lookat[:] = (x + ahead, y + aside, up + (view.stairs_m or 0.0))
         self._camera.distance = _DISTANCE_HEIGHTS * self._walker.height_m
-        self._camera.azimuth, self._camera.elevation = _AZIMUTH_DEG, _ELEVATION_DEG
+        self._camera.azimuth, self._camera.elevation = _STAIRS_AZIMUTH_DEG if climbs else _AZIMUTH_DEG, _ELEVATION_DEG
         self._pose(walker, view.positions)
         everything = mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(self._model, walker, self._option, None, self._camera, everything, scene)
