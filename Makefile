@@ -41,7 +41,7 @@ docs: $(READY)
 # What training needs, and in the same call of pip what tests need if they are asked for: every call builds Ludus again,
 # eight seconds. Files are compiled when they are first imported: most of them never are, and compiling all of them takes
 # more than half of the installation.
-FOR_TESTS := $(filter test lint pytest docs,$(MAKECMDGOALS))
+FOR_TESTS := $(filter test lint pytest docs $(READY),$(MAKECMDGOALS))
 $(CORE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
