@@ -229,12 +229,15 @@ class ReadingField(Section):
     prefix: str = ""  # words before the value
     least: Number | None = None  # smallest plausible value
     most: Number | None = None  # largest plausible value
+    thousands: Annotated[str, Field(max_length=1)] = ","  # what may stand between groups of three digits
+    short_years: bool = False  # whether a date such as `15. Jan 0` is of a year with less than four digits
 
 
 class ToolButton(Section):
     """A tool that is selected by a click and used by a click on the map."""
 
     at: Place  # where its button is
+    group: Place | None = None  # where the group of tools that holds its button is opened first
     cost: Annotated[Number, Field(ge=0)]  # what one use costs
     # Highest cost of one use, on difficult ground; `cost` by default.
     most: Annotated[Number, Field(ge=0)] | None = None
@@ -352,6 +355,7 @@ class Reset(Section):
     expect: dict[Annotated[Name, Reference("readings")], Number | str] = Field(default_factory=dict)
     truth: tuple[Truth, ...] = ()  # what the prompt must answer then
     terrain: RegionName  # the region that shows the land: the same for equal seeds
+    same_land: bool = False  # whether every city has the same land, whatever its seed
     tries: Annotated[int, Field(strict=True, ge=1, le=10)] = 3  # number of attempts
 
 
@@ -420,6 +424,7 @@ class GameProfile(Section):
     wait_s: Annotated[Seconds, Field(gt=0)] = 0.1  # how long the game runs after a decision by default
     # How often money comes and goes by itself; in between, placements are judged by the funds.
     accounts: Accounts = "month"
+    credit: Annotated[Number, Field(ge=0)] = 0.0  # how far the funds may fall below zero by building
     reset: Reset  # how a new city is started
     _name: str = PrivateAttr("")
     _fingerprint: str = PrivateAttr("")

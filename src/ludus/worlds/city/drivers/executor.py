@@ -41,7 +41,9 @@ class GestureExecutor:
         self.window, self.prompt, self.frozen = window, prompt, False
         self._session, self._profile, self._pictures = session, profile, pictures
         self._toggle = operations(profile.pause.steps)
-        self._openers = frozenset(menu.at for menu in profile.menus.values())
+        self._openers = frozenset(
+            (*(menu.at for menu in profile.menus.values()), *(tool.group for tool in profile.tools.values()))
+        )
         self._turn, self._lag_s = 0, profile.settle.lag_s / clock_speed
         self._missed = 0  # changes that were due in a row and did not come
 

@@ -180,7 +180,7 @@ class X11Driver:
         """Check by its picture that a city has just started, on the land of its seed."""
         land = self.profile.regions[self.profile.reset.terrain].cut(frame).copy()
         checks.check_fresh(self.profile, self.pictures, frame)
-        checks.check_terrain(seed, land, self._terrains)
+        checks.check_terrain(seed, land, self._terrains, same_land=self.profile.reset.same_land)
         self._terrains[seed], self.seed = land, seed
         self.connect()
 

@@ -22,7 +22,7 @@ from ludus.worlds.city.drivers.driver import Frame
 from ludus.worlds.city.perception.glyph_learning import learn
 from ludus.worlds.city.perception.glyphs import GlyphBank, known_glyphs, save_glyphs
 from ludus.worlds.city.perception.opencv import opencv
-from ludus.worlds.city.perception.reading import Field, Reading, unreadable
+from ludus.worlds.city.perception.reading import Field, Notation, Reading, unreadable
 from ludus.worlds.city.profile_schema import GameProfile
 
 _SCALES = (2.0, 3.0)  # crops are read at both: letters of screens are smaller than those that engines were taught on
@@ -342,7 +342,15 @@ STABLE_READS = 2  # a game draws while it is captured
 def profile_fields(profile: GameProfile) -> tuple[Field, ...]:
     """Return the fields that a profile names."""
     return tuple(
-        Field(name, spec.kind, profile.regions[spec.region], prefix=spec.prefix, least=spec.least, most=spec.most)
+        Field(
+            name,
+            spec.kind,
+            profile.regions[spec.region],
+            Notation(thousands=spec.thousands, short_years=spec.short_years),
+            spec.prefix,
+            spec.least,
+            spec.most,
+        )
         for name, spec in profile.readings.items()
     )
 

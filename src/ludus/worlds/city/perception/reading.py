@@ -66,6 +66,7 @@ _MAX_LENGTH = 64
 _WORD_DATE = re.compile(
     r"(?:(?P<day1>\d{1,2})\.? ?)?(?P<month>[A-Za-z]{3,9})\.?(?: ?(?P<day2>\d{1,2}),)? ?(?P<year>\d{4})"
 )
+_SHORT_DATE = re.compile(r"(?P<day>\d{1,2})\.? ?(?P<month>[A-Za-z]{3,9})\.? ?(?P<year>0|[1-9]\d{0,3})")
 _DOTTED_DATE = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
 _ISO_DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})")
 
@@ -80,6 +81,7 @@ class Notation:
     grouped: bool = False
     # Signs of money, each before or after the number.
     currencies: tuple[str, ...] = ("$", "\u20ac", "\u00a3", "\u00a5", "cr", "\u00a7")
+    short_years: bool = False  # whether a date such as `15. Jan 0` counts: day, month and a year of any length
 
 
 PLAIN = Notation()
@@ -93,7 +95,7 @@ def parse(text: str, kind: Kind, notation: Notation = PLAIN) -> Value | None:
     if kind == "text":
         return words or None
     if kind == "date":
-        return parse_date(words)
+        return parse_date(words, short_years=notation.short_years)
     if kind == "percent":
         return parse_number(words[:-1].rstrip(" "), notation, units=False) if words.endswith("%") else None
     return parse_money(words, notation) if kind == "money" else parse_number(words, notation)
@@ -127,10 +129,13 @@ def parse_money(text: str, notation: Notation = PLAIN) -> float | None:
     return None if size is None else sign * size
 
 
-def parse_date(text: str) -> Date | None:
+def parse_date(text: str, *, short_years: bool = False) -> Date | None:
     """Return the date of a text such as `Mar 12, 1901`, `12.03.1901`, `1901-03-12`, `12 March 1901` or `Mar 1901`."""
     if not text.isascii():
         return None
+    if short_years and (match := _SHORT_DATE.fullmatch(text)):
+        month = _MONTH_OF.get(match["month"].lower())
+        return _checked(match["year"], month, match["day"], least_year=0) if month is not None else None
     if match := _WORD_DATE.fullmatch(text):
         month = _MONTH_OF.get(match["month"].lower())
         if month is None or (match["day1"] and match["day2"]):
@@ -141,9 +146,9 @@ def parse_date(text: str) -> Date | None:
     return None
 
 
-def _checked(year: str, month: int, day: str) -> Date | None:
+def _checked(year: str, month: int, day: str, *, least_year: int = 1) -> Date | None:
     """Calendars of games may have months of 30 or 31 days throughout, so only what no calendar has is refused."""
-    if int(year) == 0 or not 1 <= month <= 12 or not 1 <= int(day) <= 31:
+    if int(year) < least_year or not 1 <= month <= 12 or not 1 <= int(day) <= 31:
         return None
     return Date(int(year), month, int(day))
 
