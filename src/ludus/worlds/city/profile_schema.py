@@ -66,7 +66,14 @@ class Ask:
     command: str
 
 
-Operation: TypeAlias = Gesture | Ask  # what steps consist of
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Do nothing, whether the game runs or not."""
+
+    seconds: float
+
+
+Operation: TypeAlias = Gesture | Ask | Rest  # what steps consist of
 
 
 # --- sections ---
@@ -79,7 +86,7 @@ class Section(BaseModel):
 
 
 class Step(Section):
-    """One operation: exactly one of `click`, `move`, `drag`, `key`, `scroll`, `wait_s` and `prompt`."""
+    """One operation: exactly one of `click`, `move`, `drag`, `key`, `scroll`, `wait_s`, `rest_s` and `prompt`."""
 
     click: Place | None = None  # where to click
     move: Place | None = None  # where to move the pointer
@@ -88,6 +95,7 @@ class Step(Section):
     # Notches of the wheel at `at`; positive is up.
     scroll: Annotated[int, Field(strict=True, ge=-100, le=100)] | None = None
     wait_s: Seconds | None = None  # how long the game runs
+    rest_s: Seconds | None = None  # how long nothing is done, such as while a menu comes up
     prompt: Annotated[Line, NEEDS_PROMPT] | None = None  # see `Ask`
     at: Place | None = None  # where the wheel is turned
     button: Button = "left"  # mouse button of `click` and `drag`
@@ -95,7 +103,7 @@ class Step(Section):
 
     @model_validator(mode="after")
     def _is_one_operation(self) -> Self:
-        names = ("click", "move", "drag", "key", "scroll", "wait_s", "prompt")
+        names = ("click", "move", "drag", "key", "scroll", "wait_s", "rest_s", "prompt")
         given = [name for name in names if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"should have exactly one of {', '.join(names)}; it has {', '.join(given) or 'none'}")
@@ -116,6 +124,8 @@ class Step(Section):
             return Key(self.key)
         if self.scroll is not None and self.at is not None:
             return Scroll(self.at, self.scroll)
+        if self.rest_s is not None:
+            return Rest(self.rest_s)
         return Wait(self.wait_s) if self.wait_s is not None else Ask(self.prompt or "")
 
 
@@ -300,9 +310,10 @@ class Ticks(Section):
 
 
 class Pause(Section):
-    """How the game is paused and resumed: by the same steps, or by stopping its process."""
+    """How the game is paused and resumed: by steps, or by stopping its process."""
 
-    steps: Steps = ()  # toggle the pause; without them the process is stopped
+    steps: Steps = ()  # pause the game, or toggle the pause; without them the process is stopped
+    resume: Steps = ()  # run it again, where that takes other steps
     region: RegionName | None = None  # looks the same whenever the game is paused, and different while it runs
     # The game's own clock; without it the steps are done once to run the game and once more to pause it.
     ticks: Ticks | None = None
@@ -340,6 +351,7 @@ class Input(Section):
     hold_s: Seconds = 0.0  # how long a button or key is held
     between_s: Seconds = 0.0  # delay between two gestures
     drag_s: Seconds = 0.02  # delay between the parts of a drag
+    after: Steps = ()  # done after the gestures of every operation, such as to bring back what shows the figures
     # Where the pointer is left, for games that draw it themselves; where it happens to be by default.
     park: Place | None = None
 

@@ -26,7 +26,7 @@ from ludus.worlds.city.perception.opencv import opencv
 from ludus.worlds.city.perception.reader import STABLE_READS, ProfileReader, ScreenReader
 from ludus.worlds.city.perception.reading import Date, Reading
 from ludus.worlds.city.profile import load_profile
-from ludus.worlds.city.profile_schema import Accounts, Ask, GameProfile, Operation
+from ludus.worlds.city.profile_schema import Accounts, Ask, GameProfile, Operation, Rest
 
 _MOST_READS = 4  # pictures in a row; two equal ones make a value count, and the game stands still
 _READ_POLL_S = 0.01
@@ -157,7 +157,7 @@ class ScreenGame:
     ) -> Sequence[Sequence[Operation]]:
         """Return the operations of a decision, part by part, and note the gestures."""
         parts = self.gestures.of(kind, cell, tax, target)
-        self.done = tuple(step for part in parts for step in part if not isinstance(step, Ask))
+        self.done = tuple(step for part in parts for step in part if not isinstance(step, Ask | Rest))
         return parts
 
     def _explore(self, kind: int, cell: int, outcome: Outcome) -> None:

@@ -47,7 +47,7 @@ class LearnedPictures(dict[str, Frame]):
         self.folder = folder
         if folder.is_dir():
             for file in sorted(folder.glob("*.png")):
-                picture = _read_picture(file)
+                picture = read_picture(file)
                 if picture is not None:
                     self[file.stem] = picture
 
@@ -67,7 +67,8 @@ class LearnedPictures(dict[str, Frame]):
             )
 
 
-def _read_picture(file: Path) -> Frame | None:
+def read_picture(file: Path) -> Frame | None:
+    """Return the picture `(height, width, 3)` in a file; None if it holds none."""
     cv2 = opencv("keeping pictures of a game")
     content = np.frombuffer(read_if_possible(file, limit=_MAX_BYTES) or b"", np.uint8)
     picture = cv2.imdecode(content, cv2.IMREAD_COLOR) if content.size else None

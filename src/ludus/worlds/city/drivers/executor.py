@@ -12,7 +12,7 @@ from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers.checks import ENOUGH, LearnedPictures, likeness
 from ludus.worlds.city.drivers.driver import Click, Drag, Key, Move, Point, Region, Scroll, Wait
 from ludus.worlds.city.drivers.launch import GamePrompt
-from ludus.worlds.city.profile_schema import Ask, GameProfile, Operation, Ticks, operations
+from ludus.worlds.city.profile_schema import Ask, GameProfile, Operation, Rest, Ticks, operations
 from ludus.worlds.city.screen.capture import Box, wait_for_change, wait_until_still
 from ludus.worlds.city.screen.session import ScreenSession
 from ludus.worlds.city.screen.windows import Window
@@ -58,6 +58,9 @@ class GestureExecutor:
                 time.sleep(self._profile.input.between_s)
             if not isinstance(step, Wait):
                 times.append(time.monotonic())
+            self._do_one(step, seed)
+        for step in operations(self._profile.input.after) if steps else ():
+            time.sleep(self._profile.input.between_s)
             self._do_one(step, seed)
         if self._profile.input.park is not None:
             self._do_one(Move(self._profile.input.park), seed)
@@ -115,6 +118,8 @@ class GestureExecutor:
                 hands.scroll(*self._pixel(step.at), step.notches)
             case Wait():
                 self._run_for(step.seconds)
+            case Rest():
+                time.sleep(step.seconds)
             case Ask():
                 if self.prompt is None:
                     raise GameLostError(f"there is no prompt to ask {step.command!r}; the game does not run")
@@ -126,8 +131,8 @@ class GestureExecutor:
             self._run_ticks(self._profile.pause.ticks, seconds)
             return
         paused = self.is_paused
-        for toggle in self._toggle if paused else ():
-            self._do_one(toggle)
+        for step in operations(self._profile.pause.resume) or self._toggle if paused else ():
+            self._do_one(step)
         time.sleep(seconds)
         for toggle in self._toggle:
             self._do_one(toggle)

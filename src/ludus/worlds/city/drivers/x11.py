@@ -59,6 +59,18 @@ class X11Driver:
             self.close()
             raise
 
+    def open(self, seed: int = 1) -> Frame:
+        """Start the screen, the game and a city, and check none of its looks, which may not be known yet."""
+        check_installed(self.profile)
+        self.close()
+        self._session = ScreenSession(*self.profile.screen)
+        try:
+            self._start(seed)
+            return self._begin(seed)
+        except BaseException:
+            self.close()
+            raise
+
     def capture(self) -> Frame:
         """Return a capture of the game's window."""
         hands = self._checked_executor()
