@@ -104,7 +104,7 @@ class _Audit:
         self.states += 1
         for name, reading in readings.items():
             if name in truth:
-                crop = reader.fields[name].region.cut(frame)
+                crop = reader.fields[name].cut(frame)
                 start = time.perf_counter()
                 reader.bank.read(crop, reader.fields[name].alphabet)
                 self.note(reading, truth[name], time.perf_counter() - start)
@@ -174,7 +174,7 @@ def _audit_typed(audit: "_Audit", profile: GameProfile, pictures: Path, folder: 
         for number, (frame, typed) in enumerate(typed_figures(pictures, fields)):
             audit.states += 1
             for name, (value, text) in typed.items():
-                crop = fields[name].region.cut(frame).copy()
+                crop = fields[name].cut(frame).copy()
                 labels.append((number, fields[name], value, Label(crop, f"{fields[name].prefix} {text}".strip())))
         for number in range(audit.states):
             bank = GlyphBank()

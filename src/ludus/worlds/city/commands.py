@@ -1,4 +1,4 @@
-"""City's own commands: `ludus audit city`, `audit guide`, `bench vision` and `city new-profile`."""
+"""City's own commands: `ludus audit city`, `audit guide`, `bench vision`, `city new-profile` and `city explore`."""
 
 import math
 from pathlib import Path
@@ -91,13 +91,12 @@ def new_profile(
     into figures.csv what the pictures say, then call again without --command: readings are audited, letters learned.
     """
     from ludus.worlds.city.audit import FIGURES, audit_city
-    from ludus.worlds.city.new_profile import PROFILE, PROPOSAL, base_of, live_readings, make_profile, read_base
+    from ludus.worlds.city.new_profile import PROFILE, PROPOSAL, known_parts, live_readings, make_profile
     from ludus.worlds.city.profile import load_profile
 
     file = folder / PROFILE
     if command is not None or base is not None:
-        known = base_of(command, size, package or ()) if command is not None else {}
-        known |= read_base(base) if base is not None else {}
+        known = known_parts(command, base, size, package or ())
         profile = make_profile(folder, known, pictures=pictures, every_s=every, say=echo)
         echo(f"[OK] {file}: {len(profile.readings)} figures, {len(profile.tools)} buttons; see {folder / PROPOSAL}")
         echo(
@@ -111,6 +110,28 @@ def new_profile(
         measured: dict[str, Any] = audit_city(str(file))
         _print_audit(measured)
         echo(f"Letters are learned. Train with: ludus train city --game {file} --preset quick")
+
+
+def explore(
+    folder: Annotated[Path, typer.Argument(help="Folder for interface.png and interface.yaml.")],
+    command: Annotated[str | None, typer.Option(help="Command that starts the game, with its arguments.")] = None,
+    base: Annotated[Path | None, typer.Option(help="YAML file with the parts of the profile that are known.")] = None,
+    size: Annotated[str, typer.Option(help="Width and height of the virtual screen.")] = "1024x768",
+    clicks: Annotated[int, typer.Option(min=1, max=10_000, help="Controls to try.")] = 60,
+) -> None:
+    """Explore the interface of a game without a profile: try its controls and draw a map of screens and effects."""
+    from collections import Counter
+
+    from ludus.worlds.city.drivers.x11 import X11Driver
+    from ludus.worlds.city.interface_map import explore as explore_interface
+    from ludus.worlds.city.new_profile import bare_profile, known_parts
+
+    with X11Driver(bare_profile(folder, known_parts(command, base, size, ()), echo)) as driver:
+        found = explore_interface(driver, clicks)
+    found.save(folder)
+    counts = Counter(effect.kind for effect in found.effects)
+    print_table(("effect", "clicks"), [(kind, str(count)) for kind, count in counts.most_common()])
+    echo(f"[OK] {len(found.pictures)} screens, {found.starts} starts of the game; see {folder / 'interface.png'}")
 
 
 def _ends(interval: "Interval") -> dict[str, float | None]:

@@ -74,16 +74,23 @@ def make_profile(folder: Path, base: Mapping[str, Any], *, pictures: int, every_
     return profile
 
 
-def base_of(command: str, size: str, packages: Sequence[str]) -> dict[str, Any]:
-    """Return what is known of a game by the command that starts it, on a screen of a size such as `1024x768`."""
-    words = shlex.split(command)
+def known_parts(command: str | None, base: Path | None, size: str, packages: Sequence[str]) -> dict[str, Any]:
+    """Return what is known of a game: by the command that starts it, and by a YAML file with parts of a profile.
+
+    Raises:
+        ConfigError: Neither is given or one is empty, or `size` is not like `1024x768`.
+        ConfigFileError: The file cannot be read.
+    """
+    words = shlex.split(command or "")
     sides = [int(side) for side in size.split("x") if side.isdecimal()]
+    parts = read_yaml(base, "profile", MAX_CONFIG_BYTES) if base is not None else {}
     if len(sides) != 2:
         raise ConfigError(f"{size!r} is no size of a screen; valid: WIDTHxHEIGHT, such as 1024x768")
-    if not words:
-        raise ConfigError("the command is empty; give the program with its arguments, as in: lincity-ng -w")
-    name = Path(words[0]).name
-    return {"title": name, "packages": list(packages or [name]), "launch": {"command": words}, "screen": sides}
+    if not isinstance(parts, dict) or not (words or "launch" in parts):
+        raise ConfigError('nothing says how the game is started; use --command "lincity-ng -w", or a section launch')
+    launch: dict[str, Any] = {"command": words} if words else {}
+    name = Path(words[0]).name if words else "game"
+    return {"title": name, "packages": list(packages or [name]), "launch": launch, "screen": sides, **parts}
 
 
 def live_readings(profile: GameProfile, count: int) -> Iterator[dict[str, Reading]]:
@@ -97,14 +104,6 @@ def live_readings(profile: GameProfile, count: int) -> Iterator[dict[str, Readin
                 yield perception.reader.settle(driver.capture, _READ_S)
     finally:
         perception.close()
-
-
-def read_base(file: Path) -> dict[str, Any]:
-    """Return what a YAML file says of a profile; raise ConfigError if it is no mapping."""
-    known = read_yaml(file, "profile", MAX_CONFIG_BYTES)
-    if not isinstance(known, dict):
-        raise ConfigError(f"{file} has no parts of a profile; write, for example, a section launch")
-    return known
 
 
 # --- starting ---
@@ -129,12 +128,19 @@ def _with_window(folder: Path, document: dict[str, Any], say: Say) -> dict[str, 
         session.close()
     say(f"[OK] its window is {window.title!r}, {window.width}x{window.height}")
     words = window.title.split(" ")
-    title = re.escape(words[0]) + (" .*" if len(words) > 1 else "")  # what follows is often a version or the name of a city
+    title = re.escape(words[0]) + (
+        " .*" if len(words) > 1 else ""
+    )  # what follows is often a version or the name of a city
     return {**document, "window": {"title": title, "size": [window.width, window.height]}}
 
 
 def _area(window: Window) -> int:
     return window.width * window.height
+
+
+def bare_profile(folder: Path, base: Mapping[str, Any], say: Say) -> GameProfile:
+    """Return a profile of a game of which nothing is known but how it is started, with its window."""
+    return _draft(folder, _with_window(folder, dict(base), say))
 
 
 def _draft(folder: Path, document: Mapping[str, Any]) -> GameProfile:

@@ -56,6 +56,7 @@ Place = Annotated[Point, Position(tuple[Number, Number], lambda values: Point(*v
 Extent = Annotated[Point, Position(tuple[Positive, Positive], lambda values: Point(*values))]  # width and height
 Box = Annotated[Region, Position(tuple[Number, Number, Number, Number], lambda values: Region(*values))]
 Seconds = Annotated[float, Field(strict=True, ge=0.0, le=600.0)]
+Shade = Annotated[int, Field(strict=True, ge=0, le=255)]
 Pixels = Annotated[int, Field(strict=True, ge=64, le=8192)]
 
 
@@ -240,6 +241,8 @@ class ReadingField(Section):
     least: Number | None = None  # smallest plausible value
     most: Number | None = None  # largest plausible value
     thousands: Annotated[str, Field(max_length=1)] = ","  # what may stand between groups of three digits
+    # Colour of the letters (red, green, blue), where they stand on a picture instead of plain ground.
+    ink: tuple[Shade, Shade, Shade] | None = None
     short_years: bool = False  # whether a date such as `15. Jan 0` is of a year with less than four digits
 
 

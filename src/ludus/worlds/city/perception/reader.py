@@ -278,7 +278,7 @@ class ScreenReader:
         """Return what one field of a picture says by itself, without regard to other pictures."""
         if name not in self.fields:
             raise UnknownNameError("field", name, self.fields)
-        crop = self.fields[name].region.cut(frame)
+        crop = self.fields[name].cut(frame)
         return self._recognise(self.fields[name], crop, crop.tobytes())
 
     def settle(self, capture: Callable[[], Frame], timeout_s: float) -> dict[str, Reading]:
@@ -297,7 +297,7 @@ class ScreenReader:
     def _follow(self, field: Field, frame: Frame, now_s: float) -> Reading:
         start_s = time.perf_counter()
         track = self._tracks[field.name]
-        crop = field.region.cut(frame)
+        crop = field.cut(frame)
         raw = crop.tobytes()
         changed = raw != track.raw
         self.stage_s["compare"] += time.perf_counter() - start_s
@@ -362,6 +362,7 @@ def profile_fields(profile: GameProfile) -> tuple[Field, ...]:
             spec.prefix,
             spec.least,
             spec.most,
+            spec.ink,
         )
         for name, spec in profile.readings.items()
     )

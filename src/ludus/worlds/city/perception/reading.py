@@ -9,7 +9,9 @@ import string
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ludus.worlds.city.drivers.driver import Region
+import numpy as np
+
+from ludus.worlds.city.drivers.driver import Frame, Region
 
 Kind: TypeAlias = Literal["number", "money", "percent", "date", "text"]
 
@@ -201,6 +203,7 @@ class Field:
     prefix: str = ""  # words before the value, such as `Funds:`; without them the field is unreadable
     least: float | None = None  # values below are unreadable
     most: float | None = None  # values above are unreadable
+    ink: tuple[int, int, int] | None = None  # colour of the letters, where they stand on a picture
 
     @property
     def alphabet(self) -> frozenset[str] | None:
@@ -211,6 +214,14 @@ class Field:
         letters = _NUMBER + self.notation.thousands + self.prefix
         letters += extra.get(self.kind, "kKM()" + "".join(self.notation.currencies))
         return frozenset(letters)
+
+    def cut(self, frame: Frame) -> Frame:
+        """Return its part of a picture `(height, width, 3)`: dark letters on white if their colour is known."""
+        crop = self.region.cut(frame)
+        if self.ink is None:
+            return crop
+        apart = np.abs(crop.astype(np.int16) - np.array(self.ink, np.int16)).max(axis=2)
+        return np.repeat(np.minimum(apart * 3 // 2, 255).astype(np.uint8)[:, :, None], 3, axis=2)
 
     def understood(self, text: str, confidence: float, engine: str) -> Reading:
         """Return what a text says of this field: a value within its limits, or unreadable."""
