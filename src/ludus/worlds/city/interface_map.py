@@ -1,9 +1,10 @@
 """Explore the interface of a game that no profile describes: try controls, record their effects, draw a map of screens.
 
 Nothing is known but how the game is started. Elements are found by their outlines; each is clicked once per screen,
-those that a click has brought up first. What changes by itself is ignored. A click that ends the game is recorded, too.
+those of rare sizes first. What changes by itself is ignored. A click that ends the game is recorded, too.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -29,8 +30,9 @@ COLORS: dict[EffectKind, tuple[int, int, int]] = {
     "leaves": (220, 120, 0),  # another screen
     "ends": (220, 0, 0),  # the end of the game
 }
-_OPENS, _LEAVES = 0.004, 0.35  # shares of the pixels that change
+_OPENS, _LEAVES = 0.012, 0.35  # shares of the pixels that change
 _SETTLED_S, _LOOKS = 0.3, 4  # how often, and how long, the game is watched to see what changes by itself
+_ALIKE = 3  # pixels by which the sides of elements of one size may differ
 _BACK = 2  # keys pressed to get back, before the game is started again
 _COLUMNS = 4
 
@@ -111,7 +113,7 @@ def explore(driver: X11Driver, clicks: int) -> InterfaceMap:
             fresh = found.graph.unexplored(screen)
         if not fresh:
             break
-        element = fresh[-1]  # the newest: what the last click brought up
+        element = _rarest(fresh, before)
         try:
             driver.act([Click(element.at)])
             after = driver.capture().copy()
@@ -166,6 +168,13 @@ def _effect(before: Frame, after: Frame, busy: NDArray[np.bool_]) -> tuple[Effec
         return "nothing", (0, 0, 0, 0)
     box = (int(columns[0]), int(rows[0]), int(np.ptp(columns)) + 1, int(np.ptp(rows)) + 1)
     return ("leaves" if share >= _LEAVES else "opens" if share >= _OPENS else "marks"), box
+
+
+def _rarest(elements: list[UiElement], frame: Frame) -> UiElement:
+    """Return the newest of the elements of the rarest size: buttons are rarer than the tiles and trees of a map."""
+    sizes = [tuple(side // _ALIKE for side in _box(element, frame)[2:]) for element in elements]
+    counts = Counter(sizes)
+    return min(zip(elements, sizes, range(len(sizes)), strict=True), key=lambda one: (counts[one[1]], -one[2]))[0]
 
 
 def _share(mask: NDArray[np.bool_], box: PixelBox) -> float:
