@@ -29,6 +29,7 @@ _READ = 5  # pictures that are read by OCR
 _LEAST_SURE = 0.8  # confidence of OCR in a line
 _LEVEL = 10  # how much the colours of neighbours in a row may differ where a figure may grow
 _MOST_APART = 200  # pixels between a figure and the words that name it
+_WORD_GAP, _COLON_GAP = 1.5, 4.0  # of the height: the widest gap between a value and words that belong to it
 _MOST_GROWTH = 90  # pixels that the region of a figure grows by on each side
 _BLOCK = 8  # pixels: side of the blocks that the map is made of
 _BUSY = 4.0  # standard deviation of the gray of a block of the map
@@ -94,7 +95,7 @@ def propose(pictures: Sequence[Frame], engine: RapidOcr) -> Proposal:
 def _figures(pictures: Sequence[Frame], lines: Sequence[Sequence[TextLine]]) -> list[Figure]:
     candidates: list[_Candidate] = []
     for seen in lines:
-        for line in seen:
+        for line in (_joined(line, seen) for line in seen):
             prefix, value = _split(line.text)
             if not value:
                 continue
@@ -107,6 +108,23 @@ def _figures(pictures: Sequence[Frame], lines: Sequence[Sequence[TextLine]]) -> 
             known.texts.append(value)
     found = [figure for candidate in candidates if (figure := _figure(candidate, pictures)) is not None]
     return [figure._replace(name=name) for figure, name in zip(found, _unique(found), strict=True)]
+
+
+def _joined(line: TextLine, seen: Sequence[TextLine]) -> TextLine:
+    """Return a value with the words close before it: what is centred moves sideways as numbers get longer."""
+    words = _before(line, seen)
+    if words is None or not _understood(line.text):
+        return line
+    gap, height = line.box[0] - words.box[0] - words.box[2], line.box[3]
+    is_close = gap <= (_COLON_GAP if words.text.endswith((":", ";")) else _WORD_GAP) * height
+    return TextLine(f"{words.text} {line.text}", around(words.box, line.box)) if is_close else line
+
+
+def _before(line: TextLine, seen: Sequence[TextLine]) -> TextLine | None:
+    """Return the nearest line to the left in the same row, if it says words."""
+    left = [other for other in seen if other.box[0] < line.box[0] and _same_height(other.box, line.box)]
+    nearest = max(left, key=lambda other: other.box[0], default=None)
+    return None if nearest is None or any(map(str.isdigit, nearest.text)) else nearest
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -151,11 +169,8 @@ PLAIN_CURRENCIES = Notation().currencies
 
 def _label(line: TextLine, seen: Sequence[TextLine]) -> str:
     """Return the words to the left of a value in its row, of the nearest line that says no value."""
-    left = [other for other in seen if other.box[0] < line.box[0] and _same_height(other.box, line.box)]
-    nearest = max(left, key=lambda other: other.box[0], default=None)
-    if nearest is None or line.box[0] - nearest.box[0] - nearest.box[2] > _MOST_APART:
-        return ""
-    return "" if any(map(str.isdigit, nearest.text)) else nearest.text
+    words = _before(line, seen)
+    return "" if words is None or line.box[0] - words.box[0] - words.box[2] > _MOST_APART else words.text
 
 
 def _grown(box: PixelBox, pictures: Sequence[Frame]) -> PixelBox:
@@ -174,15 +189,17 @@ def _grown(box: PixelBox, pictures: Sequence[Frame]) -> PixelBox:
 
 
 def _tight(box: PixelBox, pictures: Sequence[Frame]) -> PixelBox:
-    """Return a box whose rows end two pixels beyond the letters in any of the pictures; OCR has wide margins."""
+    """Return a box whose rows end beyond the letters in any of the pictures; OCR has margins as wide as other lines."""
     left, top, width, height = box
     inked = np.zeros(height, np.bool_)
     for picture in pictures:
         ink = ink_of(picture[top : top + height, left : left + width])
         inked |= True if ink is None else ink.any(axis=1)
-    rows = np.flatnonzero(inked)
-    first, last = max(top + int(rows[0]) - 2, 0), min(top + int(rows[-1]) + 3, pictures[0].shape[0])
-    return left, first, width, last - first
+    gaps = np.flatnonzero(~inked)
+    above, below = gaps[gaps < height // 2], gaps[gaps > height // 2]
+    first = top + (int(above[-1]) if len(above) else 0)
+    last = top + (int(below[0]) if len(below) else height - 1)
+    return left, max(first - 1, 0), width, min(last + 2, pictures[0].shape[0]) - max(first - 1, 0)
 
 
 def _slug(words: str) -> str:

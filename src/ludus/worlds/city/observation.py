@@ -153,7 +153,7 @@ class Observer:
         ends = np.cumsum(list(sizes.values())).tolist()
         return {
             "readings": {name: (i * count, (i + 1) * count) for i, name in enumerate(names)},
-            "menu": {name: (end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)},
+            "menu": {name: (end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True) if size},
         }
 
     def _make_fields(self) -> Mapping[str, tuple[str, ...]]:
