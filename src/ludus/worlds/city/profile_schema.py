@@ -432,6 +432,7 @@ class GameProfile(Section):
     camera: dict[Name, Steps] = Field(default_factory=dict)  # steps that move the view, by name
     dialogs: dict[Name, Dialog] = Field(default_factory=dict)  # windows that may appear, and how they are closed
     landmarks: Annotated[dict[Name, Landmark], Field(min_length=1)]  # what must be visible for the game to be there
+    likeness: Annotated[Number, Field(gt=0, le=1)] = 0.99  # share of equal pixels from which a part looks as learned
     templates: tuple[RegionName, ...] = ()  # further regions whose pictures are learned
     pause: Pause = Pause()  # how it is paused between decisions
     settle: Settle = Settle()  # when its picture can be trusted

@@ -279,7 +279,9 @@ class ScreenBackend(CityBackend):
         self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, Pictures.wanted_by(config))
         self._cv2 = opencv("seeing the map")
         folder = Path(config.learned) if config.learned is not None else None
-        self._perception = ProfileReader(self.profile, folder, use_ocr=config.ocr, names=self._names)
+        self._perception = ProfileReader(
+            self.profile, folder, use_ocr=config.ocr, names=self._names, least_confidence=config.ocr_confidence
+        )
         self._menus = SharedMenus(self.profile, folder)
         self._pool = ThreadPoolExecutor(self.num_envs, thread_name_prefix="ludus-game")
         self._seed, self._episode = request.seed, np.full(self.num_envs, -1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.core.errors import GameLostError
-from ludus.worlds.city.drivers.checks import ENOUGH, LearnedPictures, likeness
+from ludus.worlds.city.drivers.checks import LearnedPictures, likeness
 from ludus.worlds.city.drivers.driver import Click, Drag, Key, Move, Point, Region, Scroll, Wait
 from ludus.worlds.city.drivers.launch import GamePrompt
 from ludus.worlds.city.profile_schema import Ask, GameProfile, Operation, Rest, Ticks, operations
@@ -98,7 +98,7 @@ class GestureExecutor:
         if name is None:
             return self._session.is_stopped
         learned = self._pictures.get(name)
-        return learned is None or likeness(learned, self.see(self._profile.regions[name])) >= ENOUGH
+        return learned is None or likeness(learned, self.see(self._profile.regions[name])) >= self._profile.likeness
 
     def _do_one(self, step: Operation, seed: int = 0, ticks: int = 0) -> None:
         hands, slow = self._session.input, self._profile.input

@@ -10,7 +10,7 @@ from typing import Self
 
 from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers import checks
-from ludus.worlds.city.drivers.checks import ENOUGH, LearnedPictures, cache_folder, likeness
+from ludus.worlds.city.drivers.checks import LearnedPictures, cache_folder, likeness
 from ludus.worlds.city.drivers.driver import Frame, Gesture, Incident, Trouble
 from ludus.worlds.city.drivers.executor import GestureExecutor
 from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, clock_speed, start_game
@@ -205,7 +205,7 @@ class X11Driver:
             seen = {name: regions[name].cut(frame).copy() for name in self.profile.learned_regions}
             for landmark in self.profile.landmarks.values():
                 checks.check_picture(seen[landmark.region], f"the landmark {landmark.region}")
-            if last and all(likeness(last[name], seen[name]) >= ENOUGH for name in seen):
+            if last and all(likeness(last[name], seen[name]) >= self.profile.likeness for name in seen):
                 self.pictures.learn(seen)
                 return frame
             last = seen
@@ -287,7 +287,7 @@ class X11Driver:
         return next(fitting, None)
 
     def _is_seen(self, region: str, frame: Frame) -> bool:
-        return likeness(self.pictures[region], self.profile.regions[region].cut(frame)) >= ENOUGH
+        return likeness(self.pictures[region], self.profile.regions[region].cut(frame)) >= self.profile.likeness
 
     def _running_session(self) -> ScreenSession:
         if self._session is None:

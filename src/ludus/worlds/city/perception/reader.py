@@ -119,7 +119,7 @@ def _enlarged(crop: Frame, scale: float) -> Frame:
     return enlarged
 
 
-LEAST_CONFIDENCE = 0.6
+LEAST_CONFIDENCE = 0.6  # by default
 _AGREED = 2  # opinions that must be equal before letters are learned
 
 
@@ -134,10 +134,10 @@ class OcrWorker:
         engines: Those that give opinions.
     """
 
-    def __init__(self, engines: Sequence[Engine], bank: GlyphBank) -> None:
-        """Prepare the worker; its thread starts with the first question."""
+    def __init__(self, engines: Sequence[Engine], bank: GlyphBank, least_confidence: float = LEAST_CONFIDENCE) -> None:
+        """Prepare the worker; its thread starts with the first question. Less sure opinions do not count."""
         self.learned, self.reads = 0, 0
-        self.engines, self._bank = tuple(engines), bank
+        self.engines, self._bank, self._least_confidence = tuple(engines), bank, least_confidence
         self._waiting: dict[str, tuple[Field, Frame, bytes]] = {}
         self._answers: dict[str, tuple[bytes, Reading]] = {}
         self._busy_with: dict[str, bytes] = {}
@@ -185,7 +185,7 @@ class OcrWorker:
             (field.understood(text, confidence, engine.name), text)
             for engine in self.engines
             for text, confidence in engine.opinions(crop)
-            if confidence >= LEAST_CONFIDENCE
+            if confidence >= self._least_confidence
         ]
         self.reads += 1
         sure = [(reading, text) for reading, text in opinions if reading.is_readable]
@@ -384,15 +384,16 @@ class ProfileReader:
         *,
         use_ocr: bool = True,
         names: Sequence[str] | None = None,
+        least_confidence: float = LEAST_CONFIDENCE,
     ) -> None:
         """Load the letters that were learned before, from the user's cache if `folder` is None.
 
         With `use_ocr`, OCR reads in the background what the letters do not tell. `names` are the fields to read; None
-        reads all of the profile.
+        reads all of the profile. Opinions of OCR below `least_confidence` do not count.
         """
         self._file = (folder or cache_folder()) / f"glyphs-{profile.name}-{profile.fingerprint}.json"
         self.bank: GlyphBank = known_glyphs(self._file)
-        self.worker = OcrWorker(available_engines() if use_ocr else [], self.bank)
+        self.worker = OcrWorker(available_engines() if use_ocr else [], self.bank, least_confidence)
         fallback = self.worker if use_ocr else None
         fields = [field for field in profile_fields(profile) if names is None or field.name in names]
         self.reader = ScreenReader(fields, self.bank, fallback, stable_reads=STABLE_READS)
