@@ -1,10 +1,11 @@
-"""A profile for a new game: what pictures show, figures that people type, and a map of an interface that nobody knows."""
+"""A profile for a new game: what pictures show, figures that people type, and a map of an unknown interface."""
 
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -38,8 +39,12 @@ def lines(*entries: tuple[str, int, int]) -> list[TextLine]:
 
 def test_figures_are_found_by_what_their_lines_say_in_most_pictures() -> None:
     seen = [
-        lines(("Funds: $200", 10, 4), ("Population", 10, 30), ("191", 180, 30), ("15. Jan 0", 300, 4), ("Help", 300, 30)),
-        lines(("Funds: $1,250", 10, 4), ("Population", 10, 30), ("88", 188, 30), ("30. Feb 3", 300, 4), ("Help", 300, 30)),
+        lines(
+            ("Funds: $200", 10, 4), ("Population", 10, 30), ("191", 180, 30), ("15. Jan 0", 300, 4), ("Help", 300, 30)
+        ),
+        lines(
+            ("Funds: $1,250", 10, 4), ("Population", 10, 30), ("88", 188, 30), ("30. Feb 3", 300, 4), ("Help", 300, 30)
+        ),
     ]
     figures = {figure.name: figure for figure in discovery._figures([GRAY, GRAY], seen)}
     assert {name: (figure.kind, figure.prefix) for name, figure in figures.items()} == {
@@ -60,7 +65,9 @@ def test_a_line_is_split_into_words_and_the_value_at_its_end() -> None:
 
 def test_the_map_is_the_largest_rectangle_of_busy_ground_and_its_cells_repeat() -> None:
     picture = np.full((160, 240, 3), 128, np.uint8)
-    picture[32:160, 80:240] = np.where(np.indices((128, 160))[1][:, :, None] % 16 < 2, 0, 255)  # a line every 16 columns
+    picture[32:160, 80:240] = np.where(
+        np.indices((128, 160))[1][:, :, None] % 16 < 2, 0, 255
+    )  # a line every 16 columns
     picture[32:160:20, 80:240] = 90  # and every 20 rows
     assert discovery._map([picture], [(80, 32, 160, 16)]) == (80, 48, 160, 112)
     assert discovery._cell(picture, (80, 32, 160, 128)) == (16, 20)
@@ -78,7 +85,7 @@ def test_letters_of_a_colour_are_read_on_any_ground() -> None:
     assert (int(crop[1, 1, 0]), int(crop[2, 2, 0]), int(crop[0, 0, 0])) == (0, 60, 180)
 
 
-def test_what_is_known_must_say_how_the_game_is_started(tmp_path: Path) -> None:
+def test_what_is_known_must_say_how_the_game_is_started() -> None:
     assert known_parts("lincity-ng -w", None, "640x480", ())["launch"] == {"command": ["lincity-ng", "-w"]}
     with pytest.raises(ConfigError, match="--command"):
         known_parts(None, None, "640x480", ())
@@ -93,7 +100,11 @@ def test_what_is_known_must_say_how_the_game_is_started(tmp_path: Path) -> None:
 def typed_folder(tmp_path: Path) -> Path:
     """A profile of the embedded game's picture, twelve pictures, and what they say, as if a person had typed it."""
     games = CityGames(1)
-    fields = {field.name: field for field in embedded_fields(games.layout(0), games.interfaces[0].theme) if field.name in TYPED}
+    fields = {
+        field.name: field
+        for field in embedded_fields(games.layout(0), games.interfaces[0].theme)
+        if field.name in TYPED
+    }
     size = (games.display.width, games.display.height)
     random, rows = np.random.default_rng(3), ["picture," + ",".join(TYPED)]
     for number in range(1, 13):
@@ -124,10 +135,10 @@ def typed_folder(tmp_path: Path) -> Path:
 
 def test_typed_figures_teach_letters_and_audit_every_picture_by_the_others(typed_folder: Path) -> None:
     pytest.importorskip("rapidocr")
-    measured = audit_city(str(typed_folder / "profile.yaml"), folder=typed_folder / "letters")
-    fields = {field["field"]: field for field in measured["fields"]}  # type: ignore[union-attr,index,call-overload]
-    assert {name: field["states"] for name, field in fields.items()} == dict.fromkeys(TYPED, 12)  # type: ignore[index]
-    assert all(field["wrong"] == 0.0 and field["accuracy"] >= 0.8 for field in fields.values())  # type: ignore[index,call-overload,operator]
+    measured: dict[str, Any] = audit_city(str(typed_folder / "profile.yaml"), folder=typed_folder / "letters")
+    fields = {field["field"]: field for field in measured["fields"]}
+    assert {name: field["states"] for name, field in fields.items()} == dict.fromkeys(TYPED, 12)
+    assert all(field["wrong"] == 0.0 and field["accuracy"] >= 0.8 for field in fields.values())
     assert list((typed_folder / "letters").glob("glyphs-profile-*.json"))
 
 
@@ -165,7 +176,8 @@ def test_controls_are_tried_and_their_effects_recorded(toy_profile: GameProfile,
     assert (tmp_path / "interface.yaml").read_text().count("effect:") == 14
 
 
-def test_nothing_is_left_of_a_game_that_was_explored_when_its_parent_is_killed(toy_path: Path, xvfb: None) -> None:
+@pytest.mark.usefixtures("xvfb")
+def test_nothing_is_left_of_a_game_that_was_explored_when_its_parent_is_killed(toy_path: Path) -> None:
     base = toy_path.parent / "base.yaml"
     base.write_text(toy_path.read_text())
     command = [sys.executable, "-m", "ludus", "city", "explore", str(toy_path.parent / "map"), "--base", str(base)]

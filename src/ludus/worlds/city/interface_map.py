@@ -33,8 +33,9 @@ COLORS: dict[EffectKind, tuple[int, int, int]] = {
 _OPENS, _LEAVES = 0.012, 0.35  # shares of the pixels that change
 _SETTLED_S, _LOOKS = 0.3, 4  # how often, and how long, the game is watched to see what changes by itself
 _ALIKE = 3  # pixels by which the sides of elements of one size may differ
+_MOST_CLICKS = 15  # on a screen other than the first: lists are long and their entries alike
 _BACK = 2  # keys pressed to get back, before the game is started again
-_COLUMNS = 4
+_COLUMNS = 2
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ class InterfaceMap:
             done = [effect for effect in self.effects if effect.screen == name]
             seen = self.pictures[name]
             boxes = [(_label(effect, names), _box(effect.element, seen), COLORS[effect.kind]) for effect in done]
-            tiles.append(_titled(draw_boxes(seen, boxes), f"screen {index}: {len(done)} clicks"))
+            tiles.append(_titled(draw_boxes(seen, boxes), f"screen {index}, clicks: {len(done)}"))
         home, *others = tiles
         rows = [_shrunk(others[start : start + _COLUMNS], home.shape[1]) for start in range(0, len(others), _COLUMNS)]
         return np.concatenate((_legend(self, home.shape[1]), home, *rows))
@@ -106,7 +107,8 @@ def explore(driver: X11Driver, clicks: int) -> InterfaceMap:
         before = driver.capture().copy()
         screen, home = _visit(found, before, busy), home or next(iter(found.pictures), "")
         fresh = found.graph.unexplored(screen)
-        if not fresh:
+        tried = sum(effect.screen == screen for effect in found.effects)
+        if not fresh or (screen != home and tried >= _MOST_CLICKS):
             busy = _go_back(driver, found, busy, home)
             before = driver.capture().copy()
             screen = _visit(found, before, busy)

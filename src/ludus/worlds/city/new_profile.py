@@ -235,6 +235,8 @@ def draw_boxes(picture: Frame, boxes: Sequence[tuple[str, PixelBox, tuple[int, i
     """Return a copy of a picture with named frames of several colours."""
     cv2, drawn = opencv("drawing pictures"), np.ascontiguousarray(picture).copy()
     for name, (left, top, width, height), color in boxes:
-        cv2.rectangle(drawn, (left, top), (left + width, top + height), color, 1)
-        cv2.putText(drawn, name, (left, max(top - 2, 9)), cv2.FONT_HERSHEY_SIMPLEX, 0.35, color, 1, cv2.LINE_AA)
+        cv2.rectangle(drawn, (left, top), (left + width, top + height), color, 2)
+        words = (name, (left, max(top - 3, 10)), cv2.FONT_HERSHEY_SIMPLEX, 0.4)
+        cv2.putText(drawn, *words, (255, 255, 255), 3, cv2.LINE_AA)  # letters of a colour stand out from every ground
+        cv2.putText(drawn, *words, color, 1, cv2.LINE_AA)
     return drawn
