@@ -12,7 +12,7 @@ from ludus.worlds.city.perception.glyphs import GlyphBank
 from ludus.worlds.city.perception.reader import OcrWorker, RapidOcr, profile_fields
 from ludus.worlds.city.profile_schema import GameProfile
 
-GOOD = (4, 3)  # a cell beside the houses
+GOOD = (8, 6)  # a cell beside the houses
 
 
 @pytest.fixture(scope="module")
