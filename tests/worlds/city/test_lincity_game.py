@@ -12,7 +12,7 @@ from ludus.worlds.city.perception.glyphs import GlyphBank
 from ludus.worlds.city.perception.reader import OcrWorker, RapidOcr, profile_fields
 from ludus.worlds.city.profile_schema import GameProfile
 
-GOOD = (8, 6)  # a cell beside the houses
+GOOD = (4, 3)  # a lot beside the houses
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,8 @@ def test_a_well_is_built_and_paid_for_and_time_passes_only_while_waiting(game: X
     fields = {field.name: field for field in profile_fields(profile)}
     tool = profile.tools["well"]
     assert tool.group is not None
-    game.act([Click(tool.group), Click(tool.at), Click(profile.grid.cell(*GOOD))])
+    assert profile.lot_grid is not None
+    game.act([Click(tool.group), Click(tool.at), Click(profile.lot_grid.cell(*GOOD))])
     built = game.capture().copy()
     assert np.array_equal(fields["date"].region.cut(built), fields["date"].region.cut(start))
     assert not np.array_equal(fields["funds"].cut(built), fields["funds"].cut(start))
