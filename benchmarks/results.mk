@@ -249,6 +249,10 @@ results-city-guided: $(READY) ## docs/research/city.md: Micropolis with its plan
 	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --minutes 24 --cities 24 --folder runs/city-guided --out $(DATA)/city_guided.json
 	$(TABLES) city-guided
 
+results-city-lincity: $(READY) ## docs/research/city.md: LinCity-NG learned through its screen; needs lincity-ng and xvfb
+	PYTHONPATH=. $(BIN)/python benchmarks/city_lincity.py --folder runs/city-lincity --out $(DATA)/city_lincity.json
+	$(TABLES) city-lincity
+
 results-city-strategies: $(READY) ## docs/worlds/city.md: scripted strategies in the embedded game
 	PYTHONPATH=. $(BIN)/python benchmarks/city_strategies.py --csv $(DATA)/city_strategies.csv
 	$(TABLES) city-strategies

@@ -143,6 +143,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "city-micropolis:faults": city_micropolis.faults,
     "city-guided:players": partial(city_micropolis.players, "city_guided.json"),
     "city-guided:learning": partial(city_micropolis.learning, "city_guided.json"),
+    "city-lincity": city.lincity,
     "city-vision:accuracy": city_vision.accuracy,
     "city-vision:speed": city_vision.speed,
     "city-strategies": city.strategies,

@@ -36,6 +36,17 @@ def quick() -> str:
     return table(["player", *_OUTCOMES, "training in s"], rows)
 
 
+def lincity() -> str:
+    """Returns how the villages of LinCity-NG end under every player, means with 95 % intervals."""
+    players = read_json("city_lincity.json")["players"]
+    rows = [
+        [name, str(len(played["cities"])), *(shown_mean([city[key] for city in played["cities"]]) for key in _VILLAGE)]
+        for name, played in players.items()
+    ]
+    return table(["player", "cities", *_VILLAGE], rows)
+
+
+_VILLAGE = ("population", "funds")
 _MODE_COLUMNS = ("population", "funds", "happiness", "bankrupt in %", "discovered", "new_menus")
 _GOALS = {"population": 400.0, "happiness": 60.0, "funds": 3_000.0}  # of the preset `goal`
 

@@ -43,6 +43,11 @@ def openttd() -> GameProfile:
     return installed("openttd")
 
 
+@pytest.fixture(scope="session")
+def lincity() -> GameProfile:
+    return installed("lincity")
+
+
 @pytest.fixture
 def toy_path(tmp_path: Path) -> Path:
     """The file of the toy game's profile; the game itself is not needed to read it."""

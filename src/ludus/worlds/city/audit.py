@@ -1,24 +1,29 @@
 """The audit of perception: every reading is compared with the hidden truth, over states drawn at random."""
 
+import csv
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from ludus.core.errors import ConfigError, UnknownNameError
-from ludus.core.files import JSON
+from ludus.core.errors import ConfigError, FormatError, UnknownNameError
+from ludus.core.files import JSON, read_regular_text
 from ludus.core.intervals import wilson_interval
+from ludus.worlds.city.drivers.checks import read_picture
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Click, Frame, Point, Wait
 from ludus.worlds.city.drivers.micropolis import MicropolisTruth, made_up_evaluation, teach_letters
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 from ludus.worlds.city.perception.embedded import DemandReader, embedded_reader, make_up_figures
-from ludus.worlds.city.perception.reader import ProfileReader, ScreenReader
-from ludus.worlds.city.perception.reading import Date, Reading, Value
+from ludus.worlds.city.perception.glyph_learning import Label, learn_all
+from ludus.worlds.city.perception.glyphs import GlyphBank
+from ludus.worlds.city.perception.reader import OcrWorker, ProfileReader, ScreenReader
+from ludus.worlds.city.perception.reading import Date, Field, Reading, Value, parse
 from ludus.worlds.city.profile import load_profile
+from ludus.worlds.city.profile_schema import GameProfile
 
 FIELDS = (
     "date", "funds", "tax", "population", "migration", "assessed", "score", "score_change", "approval", "category",
@@ -28,11 +33,12 @@ _SETTLE_S = 3.0
 _MAX_DIGITS = 7
 _SEEDS = 50  # of states on the land of one city
 GAMES = ("embedded", "micropolis")
+FIGURES, PICTURES = "figures.csv", "pictures"  # beside a new profile: what people typed, and what they saw
+_MAX_BYTES = 1_000_000
 
 
-def _audit_micropolis(audit: "_Audit", states: int, seed: int, folder: Path | None) -> None:
+def _audit_micropolis(audit: "_Audit", profile: GameProfile, states: int, seed: int, folder: Path | None) -> None:
     """Compare readings with what the game's prompt says; letters are learned from states before those that count."""
-    profile = load_profile("micropolis")
     perception = ProfileReader(profile, folder, use_ocr=False, names=FIELDS)
     random = np.random.default_rng([seed, 2])
     try:
@@ -98,7 +104,7 @@ class _Audit:
         self.states += 1
         for name, reading in readings.items():
             if name in truth:
-                crop = reader.fields[name].region.cut(frame)
+                crop = reader.fields[name].cut(frame)
                 start = time.perf_counter()
                 reader.bank.read(crop, reader.fields[name].alphabet)
                 self.note(reading, truth[name], time.perf_counter() - start)
@@ -140,13 +146,76 @@ def audit_city(game: str, states: int = 300, seed: int = 0, folder: Path | None 
         UnknownNameError: There is no such game.
         GameNotFoundError: It is not installed.
     """
-    if game not in GAMES:
-        raise UnknownNameError("game to audit", game, GAMES)
+    is_file = game.endswith((".yaml", ".yml"))
+    if game not in GAMES and not is_file:
+        raise UnknownNameError("game to audit", game, (*GAMES, "the path of a profile beside typed figures"))
     if states < 1:
         raise ConfigError(f"{states} states cannot be compared; valid: at least 1")
     audit = _Audit()
-    (_audit_embedded if game == "embedded" else _audit_micropolis)(audit, states, seed, folder)
+    if game == "embedded":
+        _audit_embedded(audit, states, seed, folder)
+        return audit.document(game)
+    profile = load_profile(game)
+    if is_file and profile.launch.prompt is None:
+        _audit_typed(audit, profile, Path(game).parent, folder)
+    else:
+        _audit_micropolis(audit, profile, states, seed, folder)
     return audit.document(game)
+
+
+def _audit_typed(audit: "_Audit", profile: GameProfile, pictures: Path, folder: Path | None) -> None:
+    """Compare readings of pictures with figures that people typed, and keep the letters that all of them teach.
+
+    Each picture is read with the letters that the other pictures teach, and by OCR where those are not enough.
+    """
+    perception = ProfileReader(profile, folder)
+    fields, labels = perception.reader.fields, list[tuple[int, Field, Value, Label]]()
+    try:
+        for number, (frame, typed) in enumerate(typed_figures(pictures, fields)):
+            audit.states += 1
+            for name, (value, text) in typed.items():
+                crop = fields[name].cut(frame).copy()
+                labels.append((number, fields[name], value, Label(crop, f"{fields[name].prefix} {text}".strip())))
+        for number in range(audit.states):
+            bank = GlyphBank()
+            learn_all(bank, [label for other, _, _, label in labels if other != number])
+            worker = OcrWorker(perception.worker.engines, bank)
+            for _, field, value, label in (entry for entry in labels if entry[0] == number):
+                start = time.perf_counter()
+                reading = field.understood(*bank.read(label.crop, field.alphabet), "glyphs")
+                taken_s = time.perf_counter() - start
+                audit.note(reading if reading.is_readable else worker.read(field, label.crop), value, taken_s)
+        learn_all(perception.bank, [label for _, _, _, label in labels])
+    finally:
+        perception.close()
+
+
+def typed_figures(folder: Path, fields: Mapping[str, Field]) -> Iterator[tuple[Frame, dict[str, tuple[Value, str]]]]:
+    """Yield every picture for which figures were typed, and by field what they mean and how they are written.
+
+    Raises:
+        FormatError: The file or a picture is missing or damaged, or a figure is not of the kind of its field.
+        UnknownNameError: A column is not the name of a field.
+    """
+    text = read_regular_text(folder / FIGURES, limit=_MAX_BYTES)
+    for line, row in enumerate(csv.DictReader(text.splitlines()), start=2):
+        number, typed = row.pop("picture", ""), dict[str, tuple[Value, str]]()
+        for name, words in ((name, (words or "").strip()) for name, words in row.items()):
+            if name not in fields:
+                raise UnknownNameError(f"field in {folder / FIGURES}", str(name), fields)
+            value = parse(words, fields[name].kind, fields[name].notation)
+            if words and value is None:
+                kind = fields[name].kind
+                raise FormatError(
+                    f"{folder / FIGURES}:{line}: {words!r} is no {kind}; type {name} as the picture has it"
+                )
+            if value is not None:
+                typed[name] = (value, words)
+        frame = read_picture(folder / PICTURES / f"{number}.png") if typed else None
+        if frame is not None:
+            yield frame, typed
+        elif typed:
+            raise FormatError(f"{folder / PICTURES / str(number)}.png is missing or no picture; remove line {line}")
 
 
 def _audit_embedded(audit: _Audit, states: int, seed: int, folder: Path | None) -> None:

@@ -56,10 +56,11 @@ class Catalogue:
         kinds: In the order of their numbers; number 0 waits.
         is_placement: `(kinds,)` bool, kinds that are judged by the funds; other arrays are as in `ActionKind`.
         group: `(kinds,)` number of the group in `KIND_GROUPS`.
+        credit: How far the funds may fall below zero by building.
     """
 
-    def __init__(self, kinds: Sequence[ActionKind], columns: int, rows: int) -> None:
-        self.kinds = tuple(kinds)
+    def __init__(self, kinds: Sequence[ActionKind], columns: int, rows: int, credit: float = 0.0) -> None:
+        self.kinds, self.credit = tuple(kinds), credit
         self.columns, self.rows = columns, rows
         self.least_cost: NDArray[np.float64] = np.array([kind.least_cost for kind in self.kinds])
         self.most_cost: NDArray[np.float64] = np.array([kind.most_cost for kind in self.kinds])
@@ -114,12 +115,14 @@ def embedded_catalogue(rules: CityRules, view: View, groups: Sequence[Group]) ->
     return _with_waiting(kinds, groups, view.columns, view.rows)
 
 
-def _with_waiting(kinds: list[ActionKind], groups: Sequence[Group], columns: int, rows: int) -> Catalogue:
+def _with_waiting(
+    kinds: list[ActionKind], groups: Sequence[Group], columns: int, rows: int, credit: float = 0.0
+) -> Catalogue:
     if not kinds:
         raise ConfigError(
             f"actions {', '.join(groups)} leave no kinds of action in this game; valid: {', '.join(GROUPS)}"
         )
-    return Catalogue([ActionKind("wait", "wait"), *kinds], columns, rows)
+    return Catalogue([ActionKind("wait", "wait"), *kinds], columns, rows, credit)
 
 
 def _all_embedded(rules: CityRules, view: View) -> Iterator[ActionKind]:
@@ -179,7 +182,7 @@ def profile_catalogue(
         raise UnknownNameError(f"kind of action of {profile.title}", unknown[0], [kind.name for kind in kinds])
     kinds = [kind for kind in kinds if names is None or kind.name in names]
     grid = profile.lot_grid if cells == "lots" and profile.lot_grid is not None else profile.grid
-    return _with_waiting(kinds, groups, grid.columns, grid.rows)
+    return _with_waiting(kinds, groups, grid.columns, grid.rows, profile.credit)
 
 
 def funded_sliders(profile: GameProfile) -> dict[str, Slider]:

@@ -1,4 +1,4 @@
-"""City's own commands: `ludus audit city`, `ludus audit guide` and `ludus bench vision`."""
+"""City's own commands: `ludus audit city`, `audit guide`, `bench vision`, `city new-profile` and `city explore`."""
 
 import math
 from pathlib import Path
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def audit(
-    game: Annotated[str, typer.Option(help="Game to audit: embedded or micropolis.")] = "embedded",
+    game: Annotated[
+        str, typer.Option(help="Game to audit: embedded, micropolis, or a profile beside typed figures.")
+    ] = "embedded",
     states: Annotated[int, typer.Option(min=1, help="States to compare, drawn at random.")] = 300,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the states.")] = 0,
     letters: Annotated[
@@ -29,7 +31,11 @@ def audit(
     measured: dict[str, Any] = audit_city(game, states, seed, letters)
     if json:
         print_json(measured)
-        return
+    else:
+        _print_audit(measured)
+
+
+def _print_audit(measured: dict[str, Any]) -> None:
     rows = [
         (
             str(field["field"]),
@@ -67,6 +73,65 @@ def audit_guide(run: RunFolder = None, json: AsJson = False) -> None:
     ]
     print_table(("estimate", "value", "95 % interval"), rows)
     echo("A correlation: the agent chose when to follow, so other things than the advice may explain the difference.")
+
+
+def new_profile(
+    folder: Annotated[Path, typer.Argument(help="Folder of the profile, its pictures and typed figures.")],
+    command: Annotated[str | None, typer.Option(help="Command that starts the game, with its arguments.")] = None,
+    base: Annotated[Path | None, typer.Option(help="YAML file with the parts of the profile that are known.")] = None,
+    size: Annotated[str, typer.Option(help="Width and height of the virtual screen.")] = "1024x768",
+    package: Annotated[list[str] | None, typer.Option(help="Debian package of the game; may be repeated.")] = None,
+    pictures: Annotated[int, typer.Option(min=2, max=99, help="Pictures to take.")] = 12,
+    every: Annotated[float, typer.Option(min=0.1, max=60.0, help="Seconds that the game runs between them.")] = 2.0,
+    live: Annotated[int, typer.Option(min=0, help="Live readings to print.")] = 0,
+) -> None:
+    """Make a profile for a new game, step by step: propose it, show live readings, audit it by figures that you type.
+
+    The first call starts the game and proposes regions, figures, palette and map grid. Correct profile.yaml and type
+    into figures.csv what the pictures say, then call again without --command: readings are audited, letters learned.
+    """
+    from ludus.worlds.city.audit import FIGURES, audit_city
+    from ludus.worlds.city.new_profile import PROFILE, PROPOSAL, known_parts, live_readings, make_profile
+    from ludus.worlds.city.profile import load_profile
+
+    file = folder / PROFILE
+    if command is not None or base is not None:
+        known = known_parts(command, base, size, package or ())
+        profile = make_profile(folder, known, pictures=pictures, every_s=every, say=echo)
+        echo(f"[OK] {file}: {len(profile.readings)} figures, {len(profile.tools)} buttons; see {folder / PROPOSAL}")
+        echo(
+            f"Correct {file}, type what the pictures say into {folder / FIGURES}, then run: "
+            f"ludus city new-profile {folder}"
+        )
+        return
+    for readings in live_readings(load_profile(str(file)), live):
+        echo("  ".join(f"{name} {reading.value} ({reading.confidence:.0%})" for name, reading in readings.items()))
+    if not live:
+        measured: dict[str, Any] = audit_city(str(file))
+        _print_audit(measured)
+        echo(f"Letters are learned. Train with: ludus train city --game {file} --preset quick")
+
+
+def explore(
+    folder: Annotated[Path, typer.Argument(help="Folder for interface.png and interface.yaml.")],
+    command: Annotated[str | None, typer.Option(help="Command that starts the game, with its arguments.")] = None,
+    base: Annotated[Path | None, typer.Option(help="YAML file with the parts of the profile that are known.")] = None,
+    size: Annotated[str, typer.Option(help="Width and height of the virtual screen.")] = "1024x768",
+    clicks: Annotated[int, typer.Option(min=1, max=10_000, help="Controls to try.")] = 60,
+) -> None:
+    """Explore the interface of a game without a profile: try its controls and draw a map of screens and effects."""
+    from collections import Counter
+
+    from ludus.worlds.city.drivers.x11 import X11Driver
+    from ludus.worlds.city.interface_map import explore as explore_interface
+    from ludus.worlds.city.new_profile import bare_profile, known_parts
+
+    with X11Driver(bare_profile(folder, known_parts(command, base, size, ()), echo)) as driver:
+        found = explore_interface(driver, clicks)
+    found.save(folder)
+    counts = Counter(effect.kind for effect in found.effects)
+    print_table(("effect", "clicks"), [(kind, str(count)) for kind, count in counts.most_common()])
+    echo(f"[OK] {len(found.pictures)} screens, {found.starts} starts of the game; see {folder / 'interface.png'}")
 
 
 def _ends(interval: "Interval") -> dict[str, float | None]:

@@ -110,6 +110,7 @@ class CityConfig(EnvSettings):
         learned: Folder for learned letters; None relearns those of the embedded game in every process,
             and keeps those of real games in the user's cache.
         ocr: Whether OCR reads, in the background, what the known letters of a real game do not cover.
+        ocr_confidence: Least confidence of OCR in a text that counts, from 0 to 1.
         workers: Processes that draw and read the embedded games; 0 does it in this one, None uses one per core where
             there are enough games. The games do not depend on it.
     """
@@ -138,6 +139,7 @@ class CityConfig(EnvSettings):
     guide: GuideSettings | None = None
     learned: str | None = None
     ocr: bool = True
+    ocr_confidence: Annotated[float, Field(ge=0.0, le=1.0, strict=False)] = 0.6
     workers: Annotated[int, Field(ge=0, le=1024)] | None = None
 
     @field_validator("actions", "observe")

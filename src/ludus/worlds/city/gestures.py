@@ -1,7 +1,7 @@
 """From decisions to gestures: what is clicked and pressed for a kind of action at a cell."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ludus.worlds.city.catalogue import BULLDOZER, CLOSED_MENUS, ROAD, STREETS, TAX, Catalogue, funded_sliders
 from ludus.worlds.city.config import CellGrid
@@ -29,6 +29,11 @@ class ScreenPlaces:
     after: Mapping[str, tuple[Gesture, ...]]  # what follows the click of a kind on a cell
     headings: tuple[Point, ...]  # where menus are opened
     forbidden: tuple[Region, ...]  # where no exploring click ever goes
+    groups: Mapping[str, Point] = field(default_factory=dict)  # where the group of a kind's tool is opened, if in one
+
+    def choose(self, name: str) -> tuple[Gesture, ...]:
+        """Return the clicks that choose the tool of a kind."""
+        return (*([Click(self.groups[name])] if name in self.groups else []), Click(self.tools[name]))
 
     def is_forbidden(self, point: Point) -> bool:
         """Whether no exploring click may go there."""
@@ -53,10 +58,9 @@ class Gestures:
             return fixed
         if name in STREETS:
             end = places.cells[self.catalogue.street_end(name, cell)]
-            return (Click(places.tools[name]), Drag(places.cells[cell], end))
-        tool = places.tools.get(name)
-        if tool is not None:
-            return (Click(tool), Click(places.cells[cell]), *places.after.get(name, ()))
+            return (*places.choose(name), Drag(places.cells[cell], end))
+        if name in places.tools:
+            return (*places.choose(name), Click(places.cells[cell]), *places.after.get(name, ()))
         if name == "random_click":
             target = self.catalogue.window_point(cell)
         return () if target is None or places.is_forbidden(target) else (Click(target),)
@@ -188,8 +192,8 @@ class ProfileGestures:
         if group == "funding":
             return self._fund(*name.rsplit("_", 1))
         if self._lots is not None and name in self._lots.blocks:
-            steps, tools = self._lots.blocks[name], self._profile.tools
-            each = ((Click(tools[step.tool].at), step.gesture(self._corners[cell])) for step in steps)
+            steps, corner = self._lots.blocks[name], self._corners[cell]
+            each = ((*self.places.choose(step.tool), step.gesture(corner)) for step in steps)
             return ([gesture for gestures in each for gesture in gestures],)
         return (self._plain.of(kind, cell, target),)
 
@@ -209,12 +213,15 @@ class ProfileGestures:
 
 def _profile_places(profile: GameProfile, cells: tuple[Point, ...]) -> ScreenPlaces:
     tools = {name: tool.at for name, tool in profile.tools.items()}
-    tools |= {"bulldoze": tools[BULLDOZER]} if BULLDOZER in tools else {}
-    tools |= dict.fromkeys(STREETS, tools[ROAD]) if ROAD in tools else {}
+    groups = {name: tool.group for name, tool in profile.tools.items() if tool.group is not None}
+    for places in (tools, groups):
+        places |= {"bulldoze": places[BULLDOZER]} if BULLDOZER in places else {}
+        places |= dict.fromkeys(STREETS, places[ROAD]) if ROAD in places else {}
     (wide, high), menus = _HEADING, profile.menus.values()
     closed = [menu.at for menu in menus if menu.closed]
     forbidden = tuple(Region(at.x - wide, at.y - high, at.x + wide, at.y + high) for at in closed)
-    return ScreenPlaces(tools, cells, {}, {}, tuple(menu.at for menu in menus if not menu.closed), forbidden)
+    headings = tuple(menu.at for menu in menus if not menu.closed)
+    return ScreenPlaces(tools, cells, {}, {}, headings, forbidden, groups)
 
 
 def _profile_fixed(profile: GameProfile, middle: Point) -> Mapping[str, tuple[Operation, ...]]:

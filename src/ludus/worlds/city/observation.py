@@ -123,7 +123,7 @@ class Observer:
     def _mask(self, sight: Sight, tracker: Tracker, rows: NDArray[np.bool_] | slice) -> NDArray[np.bool_]:
         """Mask what the funds do not allow, what needs the map while it is covered, and sites that are taken."""
         funds, is_readable = tracker.read(sight, "funds")
-        too_dear = self._catalogue.least_cost > funds[rows][:, None]
+        too_dear = self._catalogue.least_cost > funds[rows][:, None] + self._catalogue.credit
         allowed = ~(too_dear & is_readable[rows][:, None])
         if not self._config.closes:
             covered = sight.dialog[rows] | (sight.menu[rows] >= 0) | sight.window[rows]
@@ -153,7 +153,7 @@ class Observer:
         ends = np.cumsum(list(sizes.values())).tolist()
         return {
             "readings": {name: (i * count, (i + 1) * count) for i, name in enumerate(names)},
-            "menu": {name: (end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)},
+            "menu": {name: (end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True) if size},
         }
 
     def _make_fields(self) -> Mapping[str, tuple[str, ...]]:

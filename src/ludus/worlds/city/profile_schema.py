@@ -56,6 +56,7 @@ Place = Annotated[Point, Position(tuple[Number, Number], lambda values: Point(*v
 Extent = Annotated[Point, Position(tuple[Positive, Positive], lambda values: Point(*values))]  # width and height
 Box = Annotated[Region, Position(tuple[Number, Number, Number, Number], lambda values: Region(*values))]
 Seconds = Annotated[float, Field(strict=True, ge=0.0, le=600.0)]
+Shade = Annotated[int, Field(strict=True, ge=0, le=255)]
 Pixels = Annotated[int, Field(strict=True, ge=64, le=8192)]
 
 
@@ -66,7 +67,14 @@ class Ask:
     command: str
 
 
-Operation: TypeAlias = Gesture | Ask  # what steps consist of
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Do nothing, whether the game runs or not."""
+
+    seconds: float
+
+
+Operation: TypeAlias = Gesture | Ask | Rest  # what steps consist of
 
 
 # --- sections ---
@@ -79,7 +87,7 @@ class Section(BaseModel):
 
 
 class Step(Section):
-    """One operation: exactly one of `click`, `move`, `drag`, `key`, `scroll`, `wait_s` and `prompt`."""
+    """One operation: exactly one of `click`, `move`, `drag`, `key`, `scroll`, `wait_s`, `rest_s` and `prompt`."""
 
     click: Place | None = None  # where to click
     move: Place | None = None  # where to move the pointer
@@ -88,6 +96,7 @@ class Step(Section):
     # Notches of the wheel at `at`; positive is up.
     scroll: Annotated[int, Field(strict=True, ge=-100, le=100)] | None = None
     wait_s: Seconds | None = None  # how long the game runs
+    rest_s: Seconds | None = None  # how long nothing is done, such as while a menu comes up
     prompt: Annotated[Line, NEEDS_PROMPT] | None = None  # see `Ask`
     at: Place | None = None  # where the wheel is turned
     button: Button = "left"  # mouse button of `click` and `drag`
@@ -95,7 +104,7 @@ class Step(Section):
 
     @model_validator(mode="after")
     def _is_one_operation(self) -> Self:
-        names = ("click", "move", "drag", "key", "scroll", "wait_s", "prompt")
+        names = ("click", "move", "drag", "key", "scroll", "wait_s", "rest_s", "prompt")
         given = [name for name in names if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"should have exactly one of {', '.join(names)}; it has {', '.join(given) or 'none'}")
@@ -116,6 +125,8 @@ class Step(Section):
             return Key(self.key)
         if self.scroll is not None and self.at is not None:
             return Scroll(self.at, self.scroll)
+        if self.rest_s is not None:
+            return Rest(self.rest_s)
         return Wait(self.wait_s) if self.wait_s is not None else Ask(self.prompt or "")
 
 
@@ -229,12 +240,17 @@ class ReadingField(Section):
     prefix: str = ""  # words before the value
     least: Number | None = None  # smallest plausible value
     most: Number | None = None  # largest plausible value
+    thousands: Annotated[str, Field(max_length=1)] = ","  # what may stand between groups of three digits
+    # Colour of the letters (red, green, blue), where they stand on a picture instead of plain ground.
+    ink: tuple[Shade, Shade, Shade] | None = None
+    short_years: bool = False  # whether a date such as `15. Jan 0` is of a year with less than four digits
 
 
 class ToolButton(Section):
     """A tool that is selected by a click and used by a click on the map."""
 
     at: Place  # where its button is
+    group: Place | None = None  # where the group of tools that holds its button is opened first
     cost: Annotated[Number, Field(ge=0)]  # what one use costs
     # Highest cost of one use, on difficult ground; `cost` by default.
     most: Annotated[Number, Field(ge=0)] | None = None
@@ -297,9 +313,10 @@ class Ticks(Section):
 
 
 class Pause(Section):
-    """How the game is paused and resumed: by the same steps, or by stopping its process."""
+    """How the game is paused and resumed: by steps, or by stopping its process."""
 
-    steps: Steps = ()  # toggle the pause; without them the process is stopped
+    steps: Steps = ()  # pause the game, or toggle the pause; without them the process is stopped
+    resume: Steps = ()  # run it again, where that takes other steps
     region: RegionName | None = None  # looks the same whenever the game is paused, and different while it runs
     # The game's own clock; without it the steps are done once to run the game and once more to pause it.
     ticks: Ticks | None = None
@@ -337,6 +354,7 @@ class Input(Section):
     hold_s: Seconds = 0.0  # how long a button or key is held
     between_s: Seconds = 0.0  # delay between two gestures
     drag_s: Seconds = 0.02  # delay between the parts of a drag
+    after: Steps = ()  # done after the gestures of every operation, such as to bring back what shows the figures
     # Where the pointer is left, for games that draw it themselves; where it happens to be by default.
     park: Place | None = None
 
@@ -352,6 +370,7 @@ class Reset(Section):
     expect: dict[Annotated[Name, Reference("readings")], Number | str] = Field(default_factory=dict)
     truth: tuple[Truth, ...] = ()  # what the prompt must answer then
     terrain: RegionName  # the region that shows the land: the same for equal seeds
+    same_land: bool = False  # whether every city has the same land, whatever its seed
     tries: Annotated[int, Field(strict=True, ge=1, le=10)] = 3  # number of attempts
 
 
@@ -413,6 +432,7 @@ class GameProfile(Section):
     camera: dict[Name, Steps] = Field(default_factory=dict)  # steps that move the view, by name
     dialogs: dict[Name, Dialog] = Field(default_factory=dict)  # windows that may appear, and how they are closed
     landmarks: Annotated[dict[Name, Landmark], Field(min_length=1)]  # what must be visible for the game to be there
+    likeness: Annotated[Number, Field(gt=0, le=1)] = 0.99  # share of equal pixels from which a part looks as learned
     templates: tuple[RegionName, ...] = ()  # further regions whose pictures are learned
     pause: Pause = Pause()  # how it is paused between decisions
     settle: Settle = Settle()  # when its picture can be trusted
@@ -420,6 +440,7 @@ class GameProfile(Section):
     wait_s: Annotated[Seconds, Field(gt=0)] = 0.1  # how long the game runs after a decision by default
     # How often money comes and goes by itself; in between, placements are judged by the funds.
     accounts: Accounts = "month"
+    credit: Annotated[Number, Field(ge=0)] = 0.0  # how far the funds may fall below zero by building
     reset: Reset  # how a new city is started
     _name: str = PrivateAttr("")
     _fingerprint: str = PrivateAttr("")

@@ -26,7 +26,7 @@ from ludus.worlds.city.perception.opencv import opencv
 from ludus.worlds.city.perception.reader import STABLE_READS, ProfileReader, ScreenReader
 from ludus.worlds.city.perception.reading import Date, Reading
 from ludus.worlds.city.profile import load_profile
-from ludus.worlds.city.profile_schema import Accounts, Ask, GameProfile, Operation
+from ludus.worlds.city.profile_schema import Accounts, Ask, GameProfile, Operation, Rest
 
 _MOST_READS = 4  # pictures in a row; two equal ones make a value count, and the game stands still
 _READ_POLL_S = 0.01
@@ -157,7 +157,7 @@ class ScreenGame:
     ) -> Sequence[Sequence[Operation]]:
         """Return the operations of a decision, part by part, and note the gestures."""
         parts = self.gestures.of(kind, cell, tax, target)
-        self.done = tuple(step for part in parts for step in part if not isinstance(step, Ask))
+        self.done = tuple(step for part in parts for step in part if not isinstance(step, Ask | Rest))
         return parts
 
     def _explore(self, kind: int, cell: int, outcome: Outcome) -> None:
@@ -279,7 +279,9 @@ class ScreenBackend(CityBackend):
         self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, Pictures.wanted_by(config))
         self._cv2 = opencv("seeing the map")
         folder = Path(config.learned) if config.learned is not None else None
-        self._perception = ProfileReader(self.profile, folder, use_ocr=config.ocr, names=self._names)
+        self._perception = ProfileReader(
+            self.profile, folder, use_ocr=config.ocr, names=self._names, least_confidence=config.ocr_confidence
+        )
         self._menus = SharedMenus(self.profile, folder)
         self._pool = ThreadPoolExecutor(self.num_envs, thread_name_prefix="ludus-game")
         self._seed, self._episode = request.seed, np.full(self.num_envs, -1)

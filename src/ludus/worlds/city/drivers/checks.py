@@ -17,7 +17,7 @@ from ludus.worlds.city.drivers.launch import GamePrompt
 from ludus.worlds.city.perception.opencv import opencv, png
 from ludus.worlds.city.profile_schema import GameProfile
 
-ENOUGH = 0.99  # share of equal pixels from which two pictures are the same
+ENOUGH = 0.99  # share of equal pixels from which two pictures of land are the same
 _MAX_BYTES = 4_000_000
 
 
@@ -47,7 +47,7 @@ class LearnedPictures(dict[str, Frame]):
         self.folder = folder
         if folder.is_dir():
             for file in sorted(folder.glob("*.png")):
-                picture = _read_picture(file)
+                picture = read_picture(file)
                 if picture is not None:
                     self[file.stem] = picture
 
@@ -57,17 +57,18 @@ class LearnedPictures(dict[str, Frame]):
             self[name] = picture.copy()
             write_atomic(self.folder / f"{name}.png", png(picture))
 
-    def check(self, name: str, seen: Frame) -> None:
-        """Raise GameLostError if a part of the screen does not look as it was learned."""
+    def check(self, name: str, seen: Frame, enough: float) -> None:
+        """Raise GameLostError if less than a share `enough` of a part of the screen looks as it was learned."""
         alike = likeness(self[name], seen)
-        if alike < ENOUGH:
+        if alike < enough:
             raise GameLostError(
                 f"{name} does not look as expected: {alike:.1%} of its pixels match {self.folder / name}.png "
-                f"({ENOUGH:.0%} are required); if the game itself has changed, remove that folder to relearn it"
+                f"({enough:.0%} are required); if the game itself has changed, remove that folder to relearn it"
             )
 
 
-def _read_picture(file: Path) -> Frame | None:
+def read_picture(file: Path) -> Frame | None:
+    """Return the picture `(height, width, 3)` in a file; None if it holds none."""
     cv2 = opencv("keeping pictures of a game")
     content = np.frombuffer(read_if_possible(file, limit=_MAX_BYTES) or b"", np.uint8)
     picture = cv2.imdecode(content, cv2.IMREAD_COLOR) if content.size else None
@@ -87,7 +88,7 @@ def check_picture(frame: Frame, what: str) -> None:
 def check_landmarks(profile: GameProfile, pictures: LearnedPictures, frame: Frame) -> None:
     """Raise if a landmark is not visible."""
     for landmark in profile.landmarks.values():
-        pictures.check(landmark.region, profile.regions[landmark.region].cut(frame))
+        pictures.check(landmark.region, profile.regions[landmark.region].cut(frame), profile.likeness)
 
 
 def check_truth(profile: GameProfile, prompt: GamePrompt | None) -> None:
@@ -101,14 +102,14 @@ def check_truth(profile: GameProfile, prompt: GamePrompt | None) -> None:
 def check_fresh(profile: GameProfile, pictures: LearnedPictures, frame: Frame) -> None:
     """Raise if the picture is not that of a new city."""
     for name in (*profile.reset.fresh, *([profile.pause.region] if profile.pause.region else [])):
-        pictures.check(name, profile.regions[name].cut(frame))
+        pictures.check(name, profile.regions[name].cut(frame), profile.likeness)
 
 
-def check_terrain(seed: int, terrain: Frame, known: Mapping[int, Frame]) -> None:
-    """Raise if the land differs from that of the same seed, or equals that of another seed."""
+def check_terrain(seed: int, terrain: Frame, known: Mapping[int, Frame], *, same_land: bool = False) -> None:
+    """Raise if the land differs from that of the same seed, or equals that of another seed unless it always does."""
     check_picture(terrain, "the land of a new city")
     if seed in known and likeness(known[seed], terrain) < ENOUGH:
         raise GameLostError(f"the land of seed {seed} differs from before")
     for other, land in known.items():
-        if other != seed and np.array_equal(land, terrain):
+        if other != seed and not same_land and np.array_equal(land, terrain):
             raise GameLostError(f"the land of seed {seed} is that of seed {other}: no new city was started")

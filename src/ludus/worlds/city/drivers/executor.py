@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.core.errors import GameLostError
-from ludus.worlds.city.drivers.checks import ENOUGH, LearnedPictures, likeness
+from ludus.worlds.city.drivers.checks import LearnedPictures, likeness
 from ludus.worlds.city.drivers.driver import Click, Drag, Key, Move, Point, Region, Scroll, Wait
 from ludus.worlds.city.drivers.launch import GamePrompt
-from ludus.worlds.city.profile_schema import Ask, GameProfile, Operation, Ticks, operations
+from ludus.worlds.city.profile_schema import Ask, GameProfile, Operation, Rest, Ticks, operations
 from ludus.worlds.city.screen.capture import Box, wait_for_change, wait_until_still
 from ludus.worlds.city.screen.session import ScreenSession
 from ludus.worlds.city.screen.windows import Window
@@ -41,7 +41,9 @@ class GestureExecutor:
         self.window, self.prompt, self.frozen = window, prompt, False
         self._session, self._profile, self._pictures = session, profile, pictures
         self._toggle = operations(profile.pause.steps)
-        self._openers = frozenset(menu.at for menu in profile.menus.values())
+        self._openers = frozenset(
+            (*(menu.at for menu in profile.menus.values()), *(tool.group for tool in profile.tools.values()))
+        )
         self._turn, self._lag_s = 0, profile.settle.lag_s / clock_speed
         self._missed = 0  # changes that were due in a row and did not come
 
@@ -56,6 +58,9 @@ class GestureExecutor:
                 time.sleep(self._profile.input.between_s)
             if not isinstance(step, Wait):
                 times.append(time.monotonic())
+            self._do_one(step, seed)
+        for step in operations(self._profile.input.after) if steps else ():
+            time.sleep(self._profile.input.between_s)
             self._do_one(step, seed)
         if self._profile.input.park is not None:
             self._do_one(Move(self._profile.input.park), seed)
@@ -93,7 +98,7 @@ class GestureExecutor:
         if name is None:
             return self._session.is_stopped
         learned = self._pictures.get(name)
-        return learned is None or likeness(learned, self.see(self._profile.regions[name])) >= ENOUGH
+        return learned is None or likeness(learned, self.see(self._profile.regions[name])) >= self._profile.likeness
 
     def _do_one(self, step: Operation, seed: int = 0, ticks: int = 0) -> None:
         hands, slow = self._session.input, self._profile.input
@@ -113,6 +118,8 @@ class GestureExecutor:
                 hands.scroll(*self._pixel(step.at), step.notches)
             case Wait():
                 self._run_for(step.seconds)
+            case Rest():
+                time.sleep(step.seconds)
             case Ask():
                 if self.prompt is None:
                     raise GameLostError(f"there is no prompt to ask {step.command!r}; the game does not run")
@@ -124,8 +131,8 @@ class GestureExecutor:
             self._run_ticks(self._profile.pause.ticks, seconds)
             return
         paused = self.is_paused
-        for toggle in self._toggle if paused else ():
-            self._do_one(toggle)
+        for step in operations(self._profile.pause.resume) or self._toggle if paused else ():
+            self._do_one(step)
         time.sleep(seconds)
         for toggle in self._toggle:
             self._do_one(toggle)

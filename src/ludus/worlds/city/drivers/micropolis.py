@@ -82,7 +82,7 @@ def teach_letters(driver: X11Driver, perception: ProfileReader) -> int:
         driver.act([Wait(MONTH_S)])
         frame = driver.capture()
         texts = shown_texts(truth, reader.fields)
-        labels += [Label(reader.fields[name].region.cut(frame).copy(), text) for name, text in texts.items()]
+        labels += [Label(reader.fields[name].cut(frame).copy(), text) for name, text in texts.items()]
     learn_all(perception.bank, labels)
     unread = [label.text for label in labels if not _is_read(perception, label)]
     if unread:

@@ -10,7 +10,7 @@ from typing import Self
 
 from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers import checks
-from ludus.worlds.city.drivers.checks import ENOUGH, LearnedPictures, cache_folder, likeness
+from ludus.worlds.city.drivers.checks import LearnedPictures, cache_folder, likeness
 from ludus.worlds.city.drivers.driver import Frame, Gesture, Incident, Trouble
 from ludus.worlds.city.drivers.executor import GestureExecutor
 from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, clock_speed, start_game
@@ -55,6 +55,18 @@ class X11Driver:
                 self.reset(self.seed)
             else:
                 self._check_new(self.seed, self._learn())
+        except BaseException:
+            self.close()
+            raise
+
+    def open(self, seed: int = 1) -> Frame:
+        """Start the screen, the game and a city, and check none of its looks, which may not be known yet."""
+        check_installed(self.profile)
+        self.close()
+        self._session = ScreenSession(*self.profile.screen)
+        try:
+            self._start(seed)
+            return self._begin(seed)
         except BaseException:
             self.close()
             raise
@@ -180,7 +192,7 @@ class X11Driver:
         """Check by its picture that a city has just started, on the land of its seed."""
         land = self.profile.regions[self.profile.reset.terrain].cut(frame).copy()
         checks.check_fresh(self.profile, self.pictures, frame)
-        checks.check_terrain(seed, land, self._terrains)
+        checks.check_terrain(seed, land, self._terrains, same_land=self.profile.reset.same_land)
         self._terrains[seed], self.seed = land, seed
         self.connect()
 
@@ -193,7 +205,7 @@ class X11Driver:
             seen = {name: regions[name].cut(frame).copy() for name in self.profile.learned_regions}
             for landmark in self.profile.landmarks.values():
                 checks.check_picture(seen[landmark.region], f"the landmark {landmark.region}")
-            if last and all(likeness(last[name], seen[name]) >= ENOUGH for name in seen):
+            if last and all(likeness(last[name], seen[name]) >= self.profile.likeness for name in seen):
                 self.pictures.learn(seen)
                 return frame
             last = seen
@@ -275,7 +287,7 @@ class X11Driver:
         return next(fitting, None)
 
     def _is_seen(self, region: str, frame: Frame) -> bool:
-        return likeness(self.pictures[region], self.profile.regions[region].cut(frame)) >= ENOUGH
+        return likeness(self.pictures[region], self.profile.regions[region].cut(frame)) >= self.profile.likeness
 
     def _running_session(self) -> ScreenSession:
         if self._session is None:

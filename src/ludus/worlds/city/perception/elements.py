@@ -142,7 +142,7 @@ def _words(pieces: list[PixelBox]) -> list[PixelBox]:
             near.append((word, last))
             if (best < 0 or gap < least) and _belong(word, piece, gap, last):
                 best, least = len(near) - 1, gap
-        joined = piece if best < 0 else _around(near.pop(best)[0], piece)
+        joined = piece if best < 0 else around(near.pop(best)[0], piece)
         growing = [*near, (joined, piece[2])]
     done += [word for word, _ in growing]
     return [word for word in done if word[2] >= _LEAST_WORD_WIDTH]
@@ -157,7 +157,8 @@ def _belong(word: PixelBox, piece: PixelBox, gap: int, last_width: int) -> bool:
     return gap <= (_LETTER_GAP if is_letter else _WORD_GAP) * high
 
 
-def _around(first: PixelBox, second: PixelBox) -> PixelBox:
+def around(first: PixelBox, second: PixelBox) -> PixelBox:
+    """Return the box around two boxes."""
     left, top = min(first[0], second[0]), min(first[1], second[1])
     right, bottom = (max(first[side] + first[side + 2], second[side] + second[side + 2]) for side in (0, 1))
     return left, top, right - left, bottom - top

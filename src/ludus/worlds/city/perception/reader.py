@@ -19,10 +19,11 @@ import numpy as np
 from ludus.core.errors import MissingDependencyError, UnknownNameError
 from ludus.worlds.city.drivers.checks import cache_folder
 from ludus.worlds.city.drivers.driver import Frame
+from ludus.worlds.city.perception.elements import PixelBox
 from ludus.worlds.city.perception.glyph_learning import learn
 from ludus.worlds.city.perception.glyphs import GlyphBank, known_glyphs, save_glyphs
 from ludus.worlds.city.perception.opencv import opencv
-from ludus.worlds.city.perception.reading import Field, Reading, unreadable
+from ludus.worlds.city.perception.reading import Field, Notation, Reading, unreadable
 from ludus.worlds.city.profile_schema import GameProfile
 
 _SCALES = (2.0, 3.0)  # crops are read at both: letters of screens are smaller than those that engines were taught on
@@ -57,6 +58,16 @@ class RapidOcr:
         modes = {"use_det": False, "use_cls": False, "use_rec": True}
         results = [self._engine(_enlarged(crop, scale), **modes) for scale in _SCALES]
         return [(str(result.txts[0]), float(result.scores[0])) for result in results if result.txts]
+
+    def lines(self, frame: Frame) -> list[tuple[str, PixelBox, float]]:
+        """Return all lines of a picture `(height, width, 3)` with their boxes and confidences; seconds per picture."""
+        enlarged = opencv("reading by OCR").resize(np.ascontiguousarray(frame[:, :, ::-1]), None, fx=2.0, fy=2.0)
+        result = self._engine(enlarged, use_det=True, use_cls=False, use_rec=True)
+        if result.boxes is None:
+            return []
+        corners = [(np.asarray(box).min(axis=0) / 2.0, np.asarray(box).max(axis=0) / 2.0) for box in result.boxes]
+        boxes = [tuple(map(int, (*low, *np.ceil(high - low)))) for low, high in corners]
+        return list(zip(map(str, result.txts), boxes, map(float, result.scores), strict=True))  # type: ignore[arg-type]
 
 
 class TesserOcr:
@@ -108,7 +119,7 @@ def _enlarged(crop: Frame, scale: float) -> Frame:
     return enlarged
 
 
-LEAST_CONFIDENCE = 0.6
+LEAST_CONFIDENCE = 0.6  # by default
 _AGREED = 2  # opinions that must be equal before letters are learned
 
 
@@ -120,12 +131,13 @@ class OcrWorker:
     Attributes:
         learned: Crops that the bank has learned from.
         reads: Crops that were read.
+        engines: Those that give opinions.
     """
 
-    def __init__(self, engines: Sequence[Engine], bank: GlyphBank) -> None:
-        """Prepare the worker; its thread starts with the first question."""
+    def __init__(self, engines: Sequence[Engine], bank: GlyphBank, least_confidence: float = LEAST_CONFIDENCE) -> None:
+        """Prepare the worker; its thread starts with the first question. Less sure opinions do not count."""
         self.learned, self.reads = 0, 0
-        self._engines, self._bank = tuple(engines), bank
+        self.engines, self._bank, self._least_confidence = tuple(engines), bank, least_confidence
         self._waiting: dict[str, tuple[Field, Frame, bytes]] = {}
         self._answers: dict[str, tuple[bytes, Reading]] = {}
         self._busy_with: dict[str, bytes] = {}
@@ -171,9 +183,9 @@ class OcrWorker:
         """Read a crop now, in the caller's thread, and learn from it if two opinions agree."""
         opinions = [
             (field.understood(text, confidence, engine.name), text)
-            for engine in self._engines
+            for engine in self.engines
             for text, confidence in engine.opinions(crop)
-            if confidence >= LEAST_CONFIDENCE
+            if confidence >= self._least_confidence
         ]
         self.reads += 1
         sure = [(reading, text) for reading, text in opinions if reading.is_readable]
@@ -266,7 +278,7 @@ class ScreenReader:
         """Return what one field of a picture says by itself, without regard to other pictures."""
         if name not in self.fields:
             raise UnknownNameError("field", name, self.fields)
-        crop = self.fields[name].region.cut(frame)
+        crop = self.fields[name].cut(frame)
         return self._recognise(self.fields[name], crop, crop.tobytes())
 
     def settle(self, capture: Callable[[], Frame], timeout_s: float) -> dict[str, Reading]:
@@ -285,7 +297,7 @@ class ScreenReader:
     def _follow(self, field: Field, frame: Frame, now_s: float) -> Reading:
         start_s = time.perf_counter()
         track = self._tracks[field.name]
-        crop = field.region.cut(frame)
+        crop = field.cut(frame)
         raw = crop.tobytes()
         changed = raw != track.raw
         self.stage_s["compare"] += time.perf_counter() - start_s
@@ -342,7 +354,16 @@ STABLE_READS = 2  # a game draws while it is captured
 def profile_fields(profile: GameProfile) -> tuple[Field, ...]:
     """Return the fields that a profile names."""
     return tuple(
-        Field(name, spec.kind, profile.regions[spec.region], prefix=spec.prefix, least=spec.least, most=spec.most)
+        Field(
+            name,
+            spec.kind,
+            profile.regions[spec.region],
+            Notation(thousands=spec.thousands, short_years=spec.short_years),
+            spec.prefix,
+            spec.least,
+            spec.most,
+            spec.ink,
+        )
         for name, spec in profile.readings.items()
     )
 
@@ -363,15 +384,16 @@ class ProfileReader:
         *,
         use_ocr: bool = True,
         names: Sequence[str] | None = None,
+        least_confidence: float = LEAST_CONFIDENCE,
     ) -> None:
         """Load the letters that were learned before, from the user's cache if `folder` is None.
 
         With `use_ocr`, OCR reads in the background what the letters do not tell. `names` are the fields to read; None
-        reads all of the profile.
+        reads all of the profile. Opinions of OCR below `least_confidence` do not count.
         """
         self._file = (folder or cache_folder()) / f"glyphs-{profile.name}-{profile.fingerprint}.json"
         self.bank: GlyphBank = known_glyphs(self._file)
-        self.worker = OcrWorker(available_engines() if use_ocr else [], self.bank)
+        self.worker = OcrWorker(available_engines() if use_ocr else [], self.bank, least_confidence)
         fallback = self.worker if use_ocr else None
         fields = [field for field in profile_fields(profile) if names is None or field.name in names]
         self.reader = ScreenReader(fields, self.bank, fallback, stable_reads=STABLE_READS)

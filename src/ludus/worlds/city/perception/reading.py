@@ -9,7 +9,9 @@ import string
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ludus.worlds.city.drivers.driver import Region
+import numpy as np
+
+from ludus.worlds.city.drivers.driver import Frame, Region
 
 Kind: TypeAlias = Literal["number", "money", "percent", "date", "text"]
 
@@ -66,6 +68,7 @@ _MAX_LENGTH = 64
 _WORD_DATE = re.compile(
     r"(?:(?P<day1>\d{1,2})\.? ?)?(?P<month>[A-Za-z]{3,9})\.?(?: ?(?P<day2>\d{1,2}),)? ?(?P<year>\d{4})"
 )
+_SHORT_DATE = re.compile(r"(?P<day>\d{1,2})\.? ?(?P<month>[A-Za-z]{3,9})\.? ?(?P<year>0|[1-9]\d{0,3})")
 _DOTTED_DATE = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
 _ISO_DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})")
 
@@ -80,6 +83,7 @@ class Notation:
     grouped: bool = False
     # Signs of money, each before or after the number.
     currencies: tuple[str, ...] = ("$", "\u20ac", "\u00a3", "\u00a5", "cr", "\u00a7")
+    short_years: bool = False  # whether a date such as `15. Jan 0` counts: day, month and a year of any length
 
 
 PLAIN = Notation()
@@ -93,7 +97,7 @@ def parse(text: str, kind: Kind, notation: Notation = PLAIN) -> Value | None:
     if kind == "text":
         return words or None
     if kind == "date":
-        return parse_date(words)
+        return parse_date(words, short_years=notation.short_years)
     if kind == "percent":
         return parse_number(words[:-1].rstrip(" "), notation, units=False) if words.endswith("%") else None
     return parse_money(words, notation) if kind == "money" else parse_number(words, notation)
@@ -127,10 +131,13 @@ def parse_money(text: str, notation: Notation = PLAIN) -> float | None:
     return None if size is None else sign * size
 
 
-def parse_date(text: str) -> Date | None:
+def parse_date(text: str, *, short_years: bool = False) -> Date | None:
     """Return the date of a text such as `Mar 12, 1901`, `12.03.1901`, `1901-03-12`, `12 March 1901` or `Mar 1901`."""
     if not text.isascii():
         return None
+    if short_years and (match := _SHORT_DATE.fullmatch(text)):
+        month = _MONTH_OF.get(match["month"].lower())
+        return _checked(match["year"], month, match["day"], least_year=0) if month is not None else None
     if match := _WORD_DATE.fullmatch(text):
         month = _MONTH_OF.get(match["month"].lower())
         if month is None or (match["day1"] and match["day2"]):
@@ -141,9 +148,9 @@ def parse_date(text: str) -> Date | None:
     return None
 
 
-def _checked(year: str, month: int, day: str) -> Date | None:
+def _checked(year: str, month: int, day: str, *, least_year: int = 1) -> Date | None:
     """Calendars of games may have months of 30 or 31 days throughout, so only what no calendar has is refused."""
-    if int(year) == 0 or not 1 <= month <= 12 or not 1 <= int(day) <= 31:
+    if int(year) < least_year or not 1 <= month <= 12 or not 1 <= int(day) <= 31:
         return None
     return Date(int(year), month, int(day))
 
@@ -196,6 +203,7 @@ class Field:
     prefix: str = ""  # words before the value, such as `Funds:`; without them the field is unreadable
     least: float | None = None  # values below are unreadable
     most: float | None = None  # values above are unreadable
+    ink: tuple[int, int, int] | None = None  # colour of the letters, where they stand on a picture
 
     @property
     def alphabet(self) -> frozenset[str] | None:
@@ -206,6 +214,14 @@ class Field:
         letters = _NUMBER + self.notation.thousands + self.prefix
         letters += extra.get(self.kind, "kKM()" + "".join(self.notation.currencies))
         return frozenset(letters)
+
+    def cut(self, frame: Frame) -> Frame:
+        """Return its part of a picture `(height, width, 3)`: dark letters on white if their colour is known."""
+        crop = self.region.cut(frame)
+        if self.ink is None:
+            return crop
+        apart = np.abs(crop.astype(np.int16) - np.array(self.ink, np.int16)).max(axis=2)
+        return np.repeat(np.minimum(apart * 3 // 2, 255).astype(np.uint8)[:, :, None], 3, axis=2)
 
     def understood(self, text: str, confidence: float, engine: str) -> Reading:
         """Return what a text says of this field: a value within its limits, or unreadable."""

@@ -88,7 +88,8 @@ class Windows:
             while self._connection.pending_events():
                 self._connection.next_event()
                 self._shown = None
-            if self._shown is None:
+            # A window may get its title after it has come up, of which the server does not tell.
+            if self._shown is None or any(not window.title and not window.popup for window in self._shown):
                 children = self._root.query_tree().children
                 self._shown = [window for child in children if (window := self._look(child)) is not None]
         return self._shown
