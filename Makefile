@@ -4,7 +4,7 @@ BIN := .venv/bin
 CORE := .venv/.core
 WINDOW := .venv/.window
 READY := .venv/.ready
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 # Tests start many processes: each would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -22,7 +22,7 @@ play: $(WINDOW)
 test: $(READY)
 	$(MAKE) --no-print-directory --jobs=2 lint pytest
 
-# One process more than there are cores: a fifth of the time tests wait for processes, screens and disks.
+# Two processes more than there are cores: a fifth of the time tests wait for processes, screens and disks.
 pytest: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --durations 60
 
