@@ -2,7 +2,7 @@
 
 It judges differences, as in ADD (Zhang et al. 2025, arXiv 2505.04961): its inputs are state metrics of the world that
 are 0 where the agent is like the reference. The one positive sample is 0, negative ones are the differences of the last
-rollout. So nobody has to weigh the differences against each other: whatever still tells the agent apart counts. With
+rollout. So the differences need no weights of their own: whatever still gives the agent away counts. With
 d(x) the logit of the probability D(x) that x is the reference,
 
     loss = -log D(0) - mean log(1 - D(x)) + gradient_penalty * mean |grad d(x)|^2
