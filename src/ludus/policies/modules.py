@@ -108,7 +108,8 @@ class ObservationEncoder(nn.Module):
             if name in self._counts:
                 flat[name] = functional.one_hot(tensor.long(), self._counts[name]).float()
             elif name in self.sizes:
-                vector = tensor.float() if self._axes[name] == 1 else tensor.flatten(-self._axes[name]).float()
+                vector = tensor if self._axes[name] == 1 else tensor.flatten(-self._axes[name])
+                vector = vector if vector.dtype == torch.bfloat16 else vector.float()
                 flat[name] = self.normalisers[name](vector) if name in self.normalisers else vector
             else:
                 flat[name] = tensor

@@ -351,6 +351,11 @@ class Policy(nn.Module):
         """Whether its products are done in bfloat16: where the config asks for it, on a CUDA device."""
         return self.config.bfloat16 and self.device.type == "cuda"
 
+    def reads_bfloat16(self, entry: str) -> bool:
+        """Whether an observation entry may come in bfloat16: nothing reads it but layers that round it to that."""
+        is_plain = not self.has_memory and self.network is None and self.canonical is None
+        return self.uses_bfloat16 and is_plain and entry not in self.observations.normalisers
+
     @property
     def has_memory(self) -> bool:
         """Whether anything is remembered from step to step."""

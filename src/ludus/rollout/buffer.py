@@ -102,7 +102,7 @@ class RolloutBuffer:
         self.steps, self.rows = steps, rows
         self.sequence_length = sequence_length
         self.observations = {
-            name: torch.zeros((steps, rows, *(space.shape or ())), dtype=_tensor_dtype(space.dtype), device=device)
+            name: torch.zeros((steps, rows, *(space.shape or ())), dtype=_stored_dtype(policy, name), device=device)
             for name, space in policy.spec.observation_space.items()
         }
         self.memory: RecurrentState = {
@@ -183,7 +183,13 @@ class RolloutBuffer:
         )
 
 
-def _tensor_dtype(dtype: object) -> torch.dtype:
-    """Return the tensor type of a NumPy type; double precision observations are kept as float32."""
-    name = str(dtype)
-    return torch.float32 if name.startswith("float") else getattr(torch, name)
+def _stored_dtype(policy: Policy, name: str) -> torch.dtype:
+    """Return the type in which an entry is kept: that of its space, double precision as float32.
+
+    A policy whose first layers read bfloat16 gets numbers in that type at once: half of what every minibatch gathers.
+    """
+    dtype = str(policy.spec.observation_space[name].dtype)
+    if not dtype.startswith("float"):
+        found: torch.dtype = getattr(torch, dtype)
+        return found
+    return torch.bfloat16 if policy.reads_bfloat16(name) else torch.float32
