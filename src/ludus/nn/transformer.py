@@ -18,6 +18,7 @@ _SLOWEST_TURNS = 4  # a turn in 1,024 frames, far beyond any window
 # Longer segments are cut into blocks of queries, each against its own keys and the look-back before them: the dense
 # square of scores would grow with the square of the length.
 _BLOCK = 32
+_MULTIPLE = 8  # of keys on a GPU
 
 
 class Rotary(nn.Module):
@@ -106,14 +107,18 @@ class Band:
         rows, steps = episode_starts.shape
         self.look_back = look_back
         self.block = _BLOCK if steps % _BLOCK == 0 else steps
+        # Keys that nobody looks at come before all others, so that their number suits the tensor cores of a GPU: with an
+        # odd one, products take several times as long.
+        self._filling = -(look_back + self.block) % _MULTIPLE if episode_starts.is_cuda else 0
+        reach = look_back + self._filling
         # Episode numbers within the segment: 0 continues from the cache, -1 is a cached frame of an earlier episode.
         query_episodes = episode_starts.long().cumsum(1)
         ages = torch.arange(look_back, 0, -1, device=episode_starts.device)
         cached = torch.where(ages <= seen.unsqueeze(1), 0, -1)
         key_episodes = self._blocks_of_keys(torch.cat((cached, query_episodes), dim=1))
         query_episodes = query_episodes.reshape(-1, self.block)
-        distance = torch.arange(self.block, device=episode_starts.device).unsqueeze(1) + look_back
-        distance = distance - torch.arange(self.block + look_back, device=episode_starts.device)
+        distance = torch.arange(self.block, device=episode_starts.device).unsqueeze(1) + reach
+        distance = distance - torch.arange(self.block + reach, device=episode_starts.device)
         inside = (distance >= 0) & (distance <= look_back)
         self.mask = inside & (query_episodes.unsqueeze(2) == key_episodes.unsqueeze(1))
         self.rows, self.steps = rows, steps
@@ -124,7 +129,7 @@ class Band:
         heads, size = queries.shape[1], queries.shape[3]
         if blocks > 1:
             queries = queries.reshape(self.rows, heads, blocks, self.block, size).transpose(1, 2).flatten(0, 1)
-            keys, values = (self._blocks_of_vectors(tensor) for tensor in (keys, values))
+        keys, values = (self._blocks_of_vectors(tensor) for tensor in (keys, values))
         # Written out: for bands this narrow the fused kernels are slower (on an H200, with `torch.compile`, 236,000
         # against 280,000 steps/s of training for the full encoder).
         scores = (queries @ keys.transpose(-1, -2)) * size**-0.5
@@ -141,8 +146,7 @@ class Band:
 
     def pool(self, scores: Tensor, outputs: Tensor) -> Tensor:
         """Average outputs `(rows, look_back + steps, width)` to `(rows, steps, width)` by softmax of their scores."""
-        scores, vectors = self._blocks_of_keys(scores), outputs.unsqueeze(1)
-        vectors = self._blocks_of_vectors(vectors) if self.steps > self.block else vectors
+        scores, vectors = self._blocks_of_keys(scores), self._blocks_of_vectors(outputs.unsqueeze(1))
         weights = torch.softmax(scores.unsqueeze(1).masked_fill(~self.mask, -torch.inf), dim=-1)
         pooled = weights.to(outputs.dtype) @ vectors.squeeze(1)
         return pooled.reshape(self.rows, self.steps, -1)
@@ -153,12 +157,16 @@ class Band:
         return torch.softmax(by_age.masked_fill(~self._allowed_by_age(), -torch.inf), dim=-1)
 
     def _blocks_of_keys(self, numbers: Tensor) -> Tensor:
-        """Cut `(rows, look_back + steps)` into overlapping `(rows * blocks, look_back + block)`."""
-        return numbers.unfold(1, self.look_back + self.block, self.block).flatten(0, 1)
+        """Cut `(rows, look_back + steps)` into overlapping `(rows * blocks, keys)`: a block's own and those before."""
+        numbers = functional.pad(numbers, (self._filling, 0)) if self._filling else numbers
+        return numbers.unfold(1, self._filling + self.look_back + self.block, self.block).flatten(0, 1)
 
     def _blocks_of_vectors(self, vectors: Tensor) -> Tensor:
-        """Cut `(rows, heads, look_back + steps, size)` into `(rows * blocks, heads, look_back + block, size)`."""
-        blocks = vectors.unfold(2, self.look_back + self.block, self.block)
+        """Cut `(rows, heads, look_back + steps, size)` into `(rows * blocks, heads, keys, size)`."""
+        vectors = functional.pad(vectors, (0, 0, self._filling, 0)) if self._filling else vectors
+        if self.steps == self.block:
+            return vectors
+        blocks = vectors.unfold(2, self._filling + self.look_back + self.block, self.block)
         return blocks.permute(0, 2, 1, 4, 3).flatten(0, 1)
 
     def _by_age(self, square: Tensor) -> Tensor:
@@ -169,6 +177,6 @@ class Band:
 
     def _allowed_by_age(self) -> Tensor:
         ages = torch.arange(self.look_back + 1, device=self.mask.device)
-        index = torch.arange(self.block, device=self.mask.device).unsqueeze(1) + self.look_back - ages
+        index = torch.arange(self.block, device=self.mask.device).unsqueeze(1) + self._filling + self.look_back - ages
         allowed = self.mask.gather(-1, index.expand(self.mask.shape[0], -1, -1))
         return allowed.reshape(self.rows, self.steps, self.look_back + 1)
