@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.nn.cnn import Cnn, CnnConfig
-from ludus.nn.mlp import ACTIVATION_NAMES, Mlp, ProductLinear, activation_function, make_linear
+from ludus.nn.mlp import ACTIVATION_NAMES, Mlp, ProductLinear, activation_function, aligned, linear, make_linear
 
 
 def test_mlp_by_hand() -> None:
@@ -79,6 +79,20 @@ def test_a_linear_layer_by_products_has_the_gradients_of_torch() -> None:
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other)
     assert torch.autograd.gradcheck(ProductLinear.apply, (inputs, weight, bias))
+
+
+def test_inputs_may_end_with_zeros_up_to_their_aligned_width() -> None:
+    assert [aligned(size) for size in (1, 8, 9, 156)] == [8, 8, 16, 160]
+    layer, inputs = make_linear(6, 3, 1.0), torch.randn(5, 6)
+    linear(functional.pad(inputs, (0, 2)), layer.weight, layer.bias).sum().backward()
+    gradient = layer.weight.grad
+    layer.zero_grad()
+    expected = layer(inputs)
+    expected.sum().backward()
+    torch.testing.assert_close(linear(functional.pad(inputs, (0, 2)), layer.weight, layer.bias), expected)
+    torch.testing.assert_close(gradient, layer.weight.grad)
+    with pytest.raises(RuntimeError, match="shapes"):
+        linear(functional.pad(inputs, (0, 3)), layer.weight, layer.bias)
 
 
 @pytest.mark.cuda

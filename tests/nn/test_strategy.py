@@ -68,6 +68,22 @@ def test_step_equals_unroll_from_any_memory(kind: Kind, steps: int) -> None:
     torch.testing.assert_close(unrolled, torch.stack(latents[before:]), atol=1e-12, rtol=1e-9)
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("steps", [5, 32, 64])
+def test_cuda_gives_the_same_latents_and_attention(steps: int) -> None:
+    encoder = _make("streaming")
+    frames, episode_starts = torch.randn(steps, 4, INPUTS, dtype=torch.float64), torch.rand(steps, 4) < 0.1
+    memory = {name: torch.rand_like(tensor) for name, tensor in encoder.initial(4, CPU).items() if tensor.dim() > 1}
+    memory = encoder.initial(4, CPU) | memory
+    on_cpu = encoder.unroll(frames, memory, episode_starts)
+    weights = encoder.attention(frames, memory, episode_starts)
+    on_gpu = {name: tensor.cuda() for name, tensor in memory.items()}
+    encoder.cuda()
+    torch.testing.assert_close(encoder.unroll(frames.cuda(), on_gpu, episode_starts.cuda()).cpu(), on_cpu)
+    for name, tensor in encoder.attention(frames.cuda(), on_gpu, episode_starts.cuda()).items():
+        torch.testing.assert_close(tensor.cpu(), weights[name])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_passes_an_episode_start(kind: Kind) -> None:
     encoder = _make(kind)

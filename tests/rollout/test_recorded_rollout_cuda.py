@@ -86,3 +86,29 @@ def test_the_times_of_a_recording_are_told_apart() -> None:
         assert {"simulation", "inference", "opponents"} <= set(times)
         assert min(times.values()) >= 0.0
         assert times["simulation"] > 0.0
+
+
+@pytest.mark.parametrize("policy", ["mlp", "lstm"])
+def test_bfloat16_policies_read_what_the_buffer_holds(policy: str) -> None:
+    config = make_config("brawl", POLICIES[policy] | {"bfloat16": True}, cuda_graphs=True)
+    with Components(config) as components:
+        learner = components.learner
+        assert isinstance(learner, PpoLearner)
+        for _ in range(3):
+            learner.iterate()
+        learner.collect()
+        buffer = learner.collector.buffer
+        size = components.env.spec.observation_space["vector"].shape[-1]
+        batch = buffer.minibatch(torch.arange(buffer.segments, device="cuda"))
+        inputs = batch.observations["vector"]
+        assert inputs.dtype == torch.bfloat16
+        assert inputs.shape[-1] % 8 == 0
+        assert inputs[..., size:].abs().max() == 0.0
+        seen = {"vector": inputs[..., :size].float()}
+        with torch.no_grad():
+            wide, narrow = (
+                components.policy.unroll(entries, batch.memory, batch.forgets, batch.actions)
+                for entries in (batch.observations, seen)
+            )
+        torch.testing.assert_close(wide.values, narrow.values, atol=0.02, rtol=0.02)
+        torch.testing.assert_close(wide.log_probs, batch.targets.log_probs, atol=0.05, rtol=0.05)

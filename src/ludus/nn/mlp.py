@@ -24,6 +24,7 @@ _ACTIVATIONS: dict[str, Activation] = {
 ACTIVATION_NAMES: tuple[str, ...] = get_args(ActivationName)
 
 HIDDEN_GAIN = math.sqrt(2.0)
+_ALIGNMENT = 8  # numbers: 16 bytes
 
 
 def activation_function(name: str) -> Activation:
@@ -63,8 +64,18 @@ class ProductLinear(Function):
         return to_inputs, to_weight, torch.mv(rows.t(), rows.new_ones(rows.shape[0]))
 
 
+def aligned(size: int) -> int:
+    """Return the next width at which a GPU's tensor cores read bfloat16 rows at full speed."""
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Do what `torch.nn.functional.linear` does, also under autocast, by `ProductLinear` where a GPU learns."""
+    """Do what `torch.nn.functional.linear` does, also under autocast, by `ProductLinear` where a GPU learns.
+
+    Inputs may end with zeros up to their `aligned` width.
+    """
+    if inputs.shape[-1] == aligned(weight.shape[-1]) > weight.shape[-1]:
+        weight = functional.pad(weight, (0, inputs.shape[-1] - weight.shape[-1]))
     if not inputs.is_cuda or not torch.is_grad_enabled() or torch.compiler.is_compiling():
         return functional.linear(inputs, weight, bias)
     if torch.is_autocast_enabled("cuda"):

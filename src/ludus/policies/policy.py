@@ -352,9 +352,14 @@ class Policy(nn.Module):
         return self.config.bfloat16 and self.device.type == "cuda"
 
     def reads_bfloat16(self, entry: str) -> bool:
-        """Whether an observation entry may come in bfloat16: nothing reads it but layers that round it to that."""
-        is_plain = not self.has_memory and self.network is None and self.canonical is None
-        return self.uses_bfloat16 and is_plain and entry not in self.observations.normalisers
+        """Whether an entry may come in bfloat16, ending with zeros up to its `aligned` width.
+
+        So it is where nothing reads it but the first layers, which round it to that anyway.
+        """
+        seen = self.observations
+        is_alone = tuple(seen.sizes) == (entry,) and not seen.normalisers and len(self.spec.observation_space) == 1
+        is_plain = self.network is None and self.strategy is None and self.canonical is None
+        return self.uses_bfloat16 and is_alone and is_plain and len(self.spec.observation_space[entry].shape or ()) == 1
 
     @property
     def has_memory(self) -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ludus.envs.base import action_dtypes
+from ludus.nn.mlp import aligned
 from ludus.policies.policy import Policy, RecurrentState
 
 
@@ -45,6 +46,7 @@ class Frame(NamedTuple):
     """Views of one step of the buffer, `(rows, ...)`, made once: with few rows, making them costs as much as using."""
 
     observations: dict[str, Tensor]
+    inputs: dict[str, Tensor]  # the same as the policy reads them
     actions: Tensor
     log_probs: Tensor
     values: Tensor
@@ -101,8 +103,9 @@ class RolloutBuffer:
         device = policy.device
         self.steps, self.rows = steps, rows
         self.sequence_length = sequence_length
+        self._stored = {name: _storage(policy, name, steps, rows) for name in policy.spec.observation_space}
         self.observations = {
-            name: torch.zeros((steps, rows, *(space.shape or ())), dtype=_stored_dtype(policy, name), device=device)
+            name: self._stored[name][..., : space.shape[-1]] if space.shape else self._stored[name]
             for name, space in policy.spec.observation_space.items()
         }
         self.memory: RecurrentState = {
@@ -130,10 +133,7 @@ class RolloutBuffer:
         labels = (self.bots, self.opponent_actions, self.demonstrations)
         others = ([None] * steps if tensor is None else tensor for tensor in labels)
         views = zip(self.actions, self.log_probs, self.values, self.dones, self.bootstraps, *others, strict=True)
-        self.frames = [
-            Frame({name: tensor[t] for name, tensor in self.observations.items()}, *step)
-            for t, step in enumerate(views)
-        ]
+        self.frames = [Frame(_at(t, self.observations), _at(t, self._stored), *step) for t, step in enumerate(views)]
         self._offsets = torch.arange(self.sequence_length, device=device).unsqueeze(1) * rows
 
     def recorded_bytes(self) -> int:
@@ -170,7 +170,7 @@ class RolloutBuffer:
         frames = self.frames_of(segments)
         _, _, *learned = self._floats.flatten(1)[:, frames]
         return Minibatch(
-            observations={name: tensor.flatten(0, 1)[frames] for name, tensor in self.observations.items()},
+            observations={name: tensor.flatten(0, 1)[frames] for name, tensor in self._stored.items()},
             memory={name: tensor.flatten(0, 1)[segments] for name, tensor in self.memory.items()},
             episode_starts=self.episode_starts.flatten()[frames],
             actions=self.actions.flatten(0, 1)[frames],
@@ -183,13 +183,19 @@ class RolloutBuffer:
         )
 
 
-def _stored_dtype(policy: Policy, name: str) -> torch.dtype:
-    """Return the type in which an entry is kept: that of its space, double precision as float32.
+def _at(step: int, entries: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor[step] for name, tensor in entries.items()}
 
-    A policy whose first layers read bfloat16 gets numbers in that type at once: half of what every minibatch gathers.
+
+def _storage(policy: Policy, name: str, steps: int, rows: int) -> Tensor:
+    """Make the tensor in which an entry is kept: in the type of its space, double precision as float32.
+
+    A policy whose first layers read bfloat16 gets its numbers in that type at once, at a width that suits them: every
+    minibatch then gathers half as much, and nothing has to be converted.
     """
-    dtype = str(policy.spec.observation_space[name].dtype)
-    if not dtype.startswith("float"):
-        found: torch.dtype = getattr(torch, dtype)
-        return found
-    return torch.bfloat16 if policy.reads_bfloat16(name) else torch.float32
+    space = policy.spec.observation_space[name]
+    shape, dtype = (steps, rows, *(space.shape or ())), str(space.dtype)
+    if dtype.startswith("float") and policy.reads_bfloat16(name):
+        return torch.zeros((*shape[:-1], aligned(shape[-1])), dtype=torch.bfloat16, device=policy.device)
+    kind = torch.float32 if dtype.startswith("float") else getattr(torch, dtype)
+    return torch.zeros(shape, dtype=kind, device=policy.device)

@@ -184,7 +184,7 @@ class Collector:
         if self._demonstrator is not None and frame.demonstrations is not None:
             self._demonstrator.act(self._demonstrated, self._demonstrations)
             frame.demonstrations.copy_(self.rows.take(self._demonstrations))
-        step = self._inference.step(frame.observations, self._memory, self._memory_starts, noise)
+        step = self._inference.step(frame.inputs, self._memory, self._memory_starts, noise)
         self._memory = step.memory
         frame.actions.copy_(step.actions)
         frame.log_probs.copy_(step.log_probs)

@@ -77,8 +77,9 @@ class CudaGraphInference:
     def _fill(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> None:
         for name, tensor in observations.items():
             if name not in self._observations:
-                self._observations[name] = torch.empty_like(tensor)
-            self._observations[name].copy_(tensor)
+                self._observations[name] = torch.zeros_like(tensor)
+            # Those of a buffer may be wider than those of the games: then they end with zeros.
+            self._observations[name][..., : tensor.shape[-1]].copy_(tensor)
         self._episode_starts.copy_(episode_starts)
         for name, tensor in memory.items():
             if tensor is not self._memory[name]:
