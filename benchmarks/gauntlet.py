@@ -150,7 +150,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "encoder": {"strategy": ENCODER},
     "full": {"strategy": ENCODER, "recurrent": LSTM},
     "contrast": {"strategy": {**ENCODER, "contrast": 0.1, "contrast_gap": 8}, "recurrent": LSTM},
+    "slow": {"strategy": ENCODER, "recurrent": LSTM},
 }
+PPO_OF_KINDS = {"slow": {"memory_lr_scale": 0.1}}  # what else a kind has
 
 
 class Restriction(BaseCallback):
@@ -420,6 +422,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
             "batch_size": 16_384,
             "learning_rate": {"kind": "linear", "start": rate, "end": 1e-4},
             "ent_coef": 0.002,
+            **(PPO_OF_KINDS.get(job.name, {}) if job.step == "ceiling" else {}),
         },
         league=league,
         checkpoints={"every_env_steps": total},

@@ -166,7 +166,7 @@ results-gauntlet-rounds: $(READY) ## the same with five rounds, sets of three ma
 	$(GAUNTLET) $(FIVE_ROUNDS) --steps base exploiters exploiters exploiters exploiters exploiters --member-steps 40_000_000 --response-steps 60_000_000
 	$(GAUNTLET) $(FIVE_ROUNDS) --steps select --keep-below 0.8 --response-steps 80_000_000
 	$(GAUNTLET) $(FIVE_ROUNDS) --steps ship
-	$(GAUNTLET) $(FIVE_ROUNDS) --steps ceiling specialists --kinds blind told lstm encoder full contrast --best-of 3 --seeds 1 \
+	$(GAUNTLET) $(FIVE_ROUNDS) --steps ceiling specialists --kinds blind told lstm encoder full slow --best-of 3 --seeds 3 \
 	  --ceiling-steps 80_000_000 --response-steps 30_000_000
 	$(TABLES) gauntlet-rounds
 	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py

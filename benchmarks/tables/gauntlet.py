@@ -18,6 +18,7 @@ _KINDS = {
     "encoder": "reads the opponent with a strategy encoder",
     "full": "has both",
     "contrast": "has both, and a contrastive loss",
+    "slow": "has both, which learn at a tenth of the rate",
 }
 _GROUPS = {"known": "known bots", "sharp": "without delay and noise"}
 
