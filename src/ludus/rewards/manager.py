@@ -21,6 +21,7 @@ from ludus.rewards.terms import RewardTerm, find_terms
 from ludus.rewards.weights import RewardConfig, WeightPath
 
 GRID = 2.0**-16
+_OWN = "ludus."  # modules of the package
 
 
 class SharingState(StateModel):
@@ -158,6 +159,15 @@ class RewardManager:
         if len(self.names) > 1:
             parts.div_(GRID).round_().mul_(GRID)
         return parts
+
+    @property
+    def recording_key(self) -> object | None:
+        """What a CUDA graph of `contributions` would depend on: the weights. None where there can be none.
+
+        Terms of users may do what cannot be recorded, and a discriminator learns meanwhile.
+        """
+        is_own = all(term.__module__.startswith(_OWN) for term in self._terms.values())
+        return (tuple(self.weights.items()), self.sharing) if is_own and self.discriminator is None else None
 
     def learn(self, info: StepInfo) -> None:
         """Let the discriminator, if there is one, learn from a rollout whose rewards were weighed."""

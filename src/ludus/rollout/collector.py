@@ -35,7 +35,11 @@ class RolloutConfig(Protocol):
 
 
 class Collector:
-    """Holds the running games: observations, memory, and what the next step needs; `collect` fills `buffer`."""
+    """Holds the running games: observations, memory, and what the next step needs; `collect` fills `buffer`.
+
+    Attributes:
+        explained_variance: `()`, share of the returns' variance in the last rollout that the critic had foreseen.
+    """
 
     def __init__(
         self,
@@ -104,6 +108,10 @@ class Collector:
         self._marks: Marks = []
         self._played_with: _RecordingKey | None = None
         self._noise = torch.empty(0, device=policy.device)
+        # So does what follows the last step.
+        self._end_graph: torch.cuda.CUDAGraph | None = None
+        self._ended_with: object | None = None
+        self.explained_variance = torch.zeros((), device=policy.device)
         # Steps after which the running episode is cut off, 0 for not at all; and after which the last one is.
         self._cuts = self._spread_cuts() if stagger_episodes else None
         self._cuts_left = 0 if self._cuts is None else int(self._cuts.max())
@@ -128,10 +136,7 @@ class Collector:
         else:
             self._graph, self._played_with = None, key
             self._play(noise, generator)
-        observations = {name: self.rows.take(tensor) for name, tensor in self._observations.items()}
-        buffer.rewards.copy_(self._reward.rewards())
-        buffer.last_values.copy_(self._inference.value(observations, self._memory, self._memory_starts))
-        self._finish()
+        self._end()
         self.stopwatch.lap("other")
 
     def _play(self, noise: Tensor, generator: torch.Generator | None) -> None:
@@ -158,6 +163,7 @@ class Collector:
             generators = self._opponents.generators() if isinstance(self._opponents, RecordableOpponents) else ()
             self._graph = record(lambda: self._play(self._noise, None), generators)
             self._marks = self.stopwatch.take_recorded()
+            self._end_graph = None  # it reads the observations after the last step, which lie elsewhere now
         else:
             self._noise.copy_(noise)
         self._graph.replay()
@@ -249,9 +255,23 @@ class Collector:
         values = self._inference.value(final, self._memory, torch.zeros_like(truncated))
         frame.bootstraps.copy_(torch.where(truncated, values, 0.0))
 
+    def _end(self) -> None:
+        """Finish the rollout, by a CUDA graph where it was finished alike before."""
+        key = self._reward.recording_key if self._graph is not None and self.policy.returns is None else None
+        if key is None or key != self._ended_with:
+            self._end_graph, self._ended_with = None, key
+            self._finish()
+            return
+        if self._end_graph is None:
+            self._end_graph = record(self._finish)
+        self._end_graph.replay()
+
     def _finish(self) -> None:
-        """Add up episodes, normalise rewards and compute advantages and returns."""
+        """Weigh all steps, add up episodes, normalise rewards and compute advantages and returns."""
         buffer, gamma, normaliser = self.buffer, self.config.gamma, self.policy.returns
+        observations = {name: self.rows.take(tensor) for name, tensor in self._observations.items()}
+        buffer.rewards.copy_(self._reward.rewards())
+        buffer.last_values.copy_(self._inference.value(observations, self._memory, self._memory_starts))
         discounted = self._episodes.add(
             buffer.rewards, buffer.episode_starts, buffer.dones, None if normaliser is None else gamma
         )
@@ -265,6 +285,7 @@ class Collector:
         )
         buffer.advantages.copy_(advantages)
         buffer.returns.copy_(returns)
+        self.explained_variance = 1.0 - (returns - buffer.values).var() / returns.var()
 
     def device_metrics(self) -> Tensor:
         """Return `EpisodeStatistics.METRICS` of the last rollout on the device; NaN where no episode ended."""
@@ -297,7 +318,7 @@ class Collector:
             self._cuts_left = int(self._cuts.max())
         self._memory = {name: tensor.to(device, copy=True) for name, tensor in part_of(state, "memory").items()}
         self._observations = observations
-        self._graph = self._played_with = None
+        self._graph = self._played_with = self._end_graph = self._ended_with = None
         if games_restarted:
             self._episode_starts.fill_(True)
             self._memory_starts.fill_(True)

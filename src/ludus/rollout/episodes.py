@@ -179,12 +179,17 @@ class EpisodeRecorder(RolloutReward):
         self._ones = torch.ones(steps, dtype=torch.float64, device=device)
         self._weigh()
         self._running = torch.zeros_like(self._sums)
-        self._lengths = torch.zeros(rows.count, dtype=torch.int64, device=device)
+        self._lengths = torch.zeros(rows.count, dtype=torch.int64)  # on the host, where alone they are needed
 
     @property
     def can_be_recorded(self) -> bool:
         """Whether a CUDA graph can hold `record`: there is no callback for every step."""
         return self.on_step is None
+
+    @property
+    def recording_key(self) -> object | None:
+        """What a CUDA graph of `rewards` would depend on: the weights of the terms."""
+        return self._manager.recording_key
 
     def record(self, step: int, result: StepResult) -> None:
         """Keep what happened in a step."""
@@ -264,23 +269,24 @@ class EpisodeRecorder(RolloutReward):
     def read(self) -> Episodes:
         """Return the episodes that ended in the rollout, and keep what the others have gathered so far."""
         found = find_ends(self.dones.cpu().numpy())
-        carried, lengths = self._running + self._sums, self._lengths.cpu().numpy() + len(self.dones)
+        carried, lengths = self._running + self._sums, self._lengths.numpy() + len(self.dones)
         episodes = replace(NO_EPISODES, names=self._names(), side_names=self._side_names)
         if len(found.step):
-            device = self.dones.device
-            rows = torch.from_numpy(found.rows).to(device)
+            # What goes to the device and what comes back is one transfer each: they cost more than what is computed.
+            numbers = (found.rows, found.finished, found.step + 1, found.before + 1, found.column, found.row)
+            moved = torch.from_numpy(np.concatenate(numbers)).to(self.dones.device)
+            rows, finished, end, before, column, row = torch.split(moved, [len(each) for each in numbers])
             # Only the few rows that have an end must be added up step by step. First comes what they brought along, as
             # if it were to be taken off: an episode's part is then the sum at its end less that at the end before.
             sums = self._quantities.index_select(2, rows).cumsum(1, dtype=torch.float64)
             sums = torch.cat((-self._running.index_select(1, rows).unsqueeze(1), sums), dim=1)
-            places = np.stack((found.step + 1, found.before + 1, found.column, found.row))
-            end, before, column, row = torch.from_numpy(places).to(device)
-            gathered = (sums[:, end, column] - sums[:, before, column]).cpu().numpy()
-            episodes = self._episodes(found, gathered, self.opponents[end - 1, row].cpu().numpy())
-            finished, columns = torch.from_numpy(found.finished).to(device), torch.arange(len(rows), device=device)
+            against = self.opponents[end - 1, row].double().unsqueeze(0)
+            gathered = torch.cat((sums[:, end, column] - sums[:, before, column], against)).cpu().numpy()
+            episodes = self._episodes(found, gathered[:-1], gathered[-1].astype(np.int64))
+            columns = torch.arange(len(rows), device=rows.device)
             carried[:, rows] = sums[:, -1] - sums[:, finished, columns]
             lengths[found.rows] = len(self.dones) - found.finished
-        self._running, self._lengths = carried, torch.from_numpy(lengths).to(self.dones.device)
+        self._running, self._lengths = carried, torch.from_numpy(lengths)
         return episodes
 
     def _names(self) -> tuple[str, ...]:
@@ -288,7 +294,7 @@ class EpisodeRecorder(RolloutReward):
 
     def _episodes(self, found: "Ends", gathered: NDArray[np.float64], against: NDArray[np.int64]) -> Episodes:
         """Return the episodes that ended, from sums `gathered` `(quantities, episodes)` and opponents `against`."""
-        brought = np.where(found.before < 0, self._lengths.cpu().numpy()[found.row], 0)
+        brought = np.where(found.before < 0, self._lengths.numpy()[found.row], 0)
         lengths = found.step - found.before + brought
         by_name = dict(zip(self._quantity_names, gathered, strict=True))
         terms = {name: by_name[f"reward.{name}"] for name in self._manager.names}

@@ -30,6 +30,11 @@ class RolloutReward(ABC):
         """Whether a CUDA graph can hold `record` now: it changes tensors in place and never waits for the device."""
         return False
 
+    @property
+    def recording_key(self) -> object | None:
+        """What a CUDA graph of `rewards` would depend on beside the values of tensors; None where there can be none."""
+        return None
+
     @abstractmethod
     def begin(self, steps: int, rows: LearnerBatch) -> None:
         """Prepare for rollouts of `steps` steps over these rows; called once."""

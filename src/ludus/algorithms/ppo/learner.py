@@ -106,9 +106,8 @@ class PpoLearner(Learner):
 
     def metrics(self) -> dict[str, float]:
         """Read the metrics of the last iteration: the one synchronisation with the device."""
-        buffer = self.collector.buffer
-        explained = 1.0 - (buffer.returns - buffer.values).var() / buffer.returns.var()
-        parts = [self.collector.device_metrics(), self.updater.device_metrics(), explained.reshape(1)]
+        explained = self.collector.explained_variance.reshape(1)
+        parts = [self.collector.device_metrics(), self.updater.device_metrics(), explained]
         names = [*EpisodeStatistics.METRICS, *self.updater.metric_names, "explained_variance"]
         if self.policy.mixture is not None:
             parts.append(self.policy.mixture.rates[:1])

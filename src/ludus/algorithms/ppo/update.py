@@ -65,6 +65,7 @@ class Updater:
         is_alone = not distributed.is_initialized()
         self._graphable = config.cuda_graphs and device.type == "cuda" and is_alone and policy.allows_cuda_graphs
         self._graph: GraphedCall | None = None
+        self._measured: Tensor | None = None  # by the graph of the last update; None where no graph held all of it
 
     def _can_be_native(self) -> bool:
         if not self.config.native or not supports(self.policy):
@@ -124,7 +125,7 @@ class Updater:
         return ""
 
     def _epochs(self, buffer: RolloutBuffer, generator: torch.Generator) -> None:
-        minibatches = buffer.size // self.config.batch_size
+        minibatches, self._measured = buffer.size // self.config.batch_size, None
         if self._graphable and self.config.n_epochs * minibatches <= _MOST_IN_A_GRAPH and not self.policy.is_compiled:
             self._replay(buffer, torch.stack([self._order(buffer, generator) for _ in range(self.config.n_epochs)]))
             return
@@ -151,11 +152,17 @@ class Updater:
                 self._minibatch_step(buffer, segments)
                 if number == 0:
                     self._first_ratio_error.copy_(self._sums[_RATIO_ERROR])
+            self._means.copy_(self._measure())
+
+        def warm_up() -> None:
+            self._minibatch_step(buffer, orders[0].chunk(minibatches)[0])
+            self._measure()
 
         if self._graph is None:
-            first = orders[0].chunk(minibatches)[0]
-            self._graph = GraphedCall(run, orders, self._changed(), lambda: self._minibatch_step(buffer, first))
+            self._means = self._measure()
+            self._graph = GraphedCall(run, orders, self._changed(), warm_up)
         self._graph(orders)
+        self._measured = self._means
 
     def _native_epochs(self, native: NativeMlp, buffer: RolloutBuffer, generator: torch.Generator) -> None:
         coefficients, target_kl = self._coefficients, self.config.target_kl
@@ -260,6 +267,9 @@ class Updater:
 
     def device_metrics(self) -> Tensor:
         """Return the means over minibatches and ranks, the counts and the learning rate, on the device."""
+        return self._measure() if self._measured is None else self._measured
+
+    def _measure(self) -> Tensor:
         count = self._sums[len(METRICS) + 1] + self._sums[len(METRICS) + 2]
         means = self._sums / count.clamp(min=1.0)
         means[-2:] = self._sums[-2:]
