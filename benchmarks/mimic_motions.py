@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--motions", nargs="+", default=[*IMITATED, ALL], choices=[*IMITATED, ALL])
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--steps", type=int, help="env steps of each run instead of those of its preset")
+    parser.add_argument("--steps", type=int, help="env steps of each run of one motion instead of its preset's")
     parser.add_argument("--jobs", type=int, default=1, help="runs that are trained side by side")
     parser.add_argument("--folder", type=Path, default=Path("runs/motions"))
     parser.add_argument("--runs", type=Path, help="evaluate the runs of this folder instead of training")
@@ -68,7 +68,8 @@ def command(name: str, run: Path, device: str, steps: int | None, overrides: Seq
         words += [f"world.settings.motion={name}"]
         words += ["world.settings.walker=walker-13"] if entry.needs_rotation else []
         words += [] if entry.is_symmetric else ["world.settings.mirror=false"]
-    return [*LUDUS, *words, *([] if steps is None else [f"total_env_steps={steps}"]), *overrides]
+    budget = [] if steps is None or name == ALL else [f"total_env_steps={steps}"]
+    return [*LUDUS, *words, *budget, *overrides]
 
 
 def train(words: list[str]) -> None:

@@ -283,7 +283,7 @@ results-mimic-walk-gpu: $(READY) ## the same of the preset walk-gpu, on a GPU
 	$(TABLES) mimic-walk-gpu
 
 results-mimic-motions: $(READY) ## docs/research/mimic.md: every motion of the package, and one policy for all; DEVICE=cuda on a GPU, else hours
-	$(BIN)/python benchmarks/mimic_motions.py --device $(or $(DEVICE),cpu) --out $(DATA)/mimic_motions.json
+	$(BIN)/python benchmarks/mimic_motions.py --device $(or $(DEVICE),cpu) $(if $(filter cuda,$(DEVICE)),--steps 30_000_000) --out $(DATA)/mimic_motions.json
 	$(TABLES) mimic-motions
 
 results-mimic-slow: $(READY) ## docs/research/mimic.md: slow walking with schedules over a short and the usual number of env steps; long
