@@ -17,7 +17,13 @@ _BRAWL = {
     "competition": ("brawl_competition.json", _H200, "120 M"),
     "armed": ("brawl_armed.json", _SHARED, "10 M"),
 }
-_MIMIC = {"walk": ("mimic_walk.json", "4 M"), "walk-3d": ("mimic_walk_3d.json", "3 M")}
+_MIMIC = {
+    "walk": ("mimic_walk.json", _ARM),
+    "walk-3d": ("mimic_walk_3d.json", _ARM),
+    "walk-gpu": ("mimic_walk_gpu.json", _H200),
+    "walk-3d-gpu": ("mimic_walk_3d_gpu.json", _H200),
+}
+_WALK_3D_STEPS = "3 M"  # its file does not say
 _PUBLISHED = {"openspiel:greenberg": "284", "openspiel:iocainebot": "250"}  # aggregates of arXiv 2303.03196
 _CITY_PLAYERS = ("random", "greedy", "balanced")
 _HEADER = (
@@ -102,14 +108,14 @@ def _won(runs: Sequence[dict[str, Any]]) -> list[str]:
 def mimic() -> str:
     """Returns how the walkers of the presets walk."""
     lines = []
-    for preset, (file, steps) in _MIMIC.items():
+    for preset, (file, device) in _MIMIC.items():
         runs = read_json(file)
         first = [run["trials"][0] for run in runs]
         pushed = [next(row for row in run["trials"] if row["trial"] == "pushes")["survived"] for run in runs]
         columns = [
             f"`{preset}`",
-            _ARM,
-            f"{runs[0]['env_steps'] / 1e6:.1f} M" if "env_steps" in runs[0] else steps,
+            device,
+            f"{runs[0]['env_steps'] / 1e6:.1f} M" if "env_steps" in runs[0] else _WALK_3D_STEPS,
             _span([run["training_s"] for run in runs]),
             str(len(runs)),
             over_seeds([row["imitation"] for row in first], "{:.2f}".format, most=1.0),
