@@ -200,6 +200,7 @@ def test_an_environment_follows_a_motion_by_name() -> None:
         ({"motion": "stairs-up", "physics": "warp"}, "has stairs, which MuJoCo Warp cannot do; set physics: mujoco"),
         ({"motion": "turn-left"}, "which walker-8 cannot; use walker-13"),
         ({"motion": "side-left"}, "set mirror: false"),
+        ({"motion": "stand"}, "set mirror: false"),
         ({"motion": "march", "speed_range": (0.1, 0.2)}, "does not fit the motion march; valid: from 0.72 to 1.08"),
     ],
 )

@@ -343,7 +343,7 @@ def test_other_walkers_are_steered_too(body: str) -> None:
 
 
 def test_a_policy_of_several_motions_is_told_which_one_to_do() -> None:
-    settings: dict[str, Any] = {"threads": 1, "starts": "fixed", "motions": ["walk", "stand", "march"]}
+    settings: dict[str, Any] = {"threads": 1, "starts": "fixed", "motions": ["walk", "stand", "march"], "mirror": False}
     with SteeredEnv(EnvRequest(1, "cpu", 0, 0, settings)) as env, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         agent = Agent(Policy(env.spec, PolicyConfig()), settings=settings)

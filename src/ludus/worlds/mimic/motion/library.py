@@ -50,8 +50,12 @@ class Entry:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether left steps are mirror images of right ones."""
-        return self.gait is None or (self.gait.heading_deg % 180.0 == 0.0 and self.gait.turn_deg_s == 0.0)
+        """Whether it has left steps that are mirror images of right ones.
+
+        Who stands has no steps: exchanging left and right with the phase would make it sway, and it never learns to stand.
+        """
+        gait = self.gait
+        return gait is None or (gait.speed_m_s > 0.0 and gait.heading_deg % 180.0 == 0.0 and gait.turn_deg_s == 0.0)
 
 
 _STAND = Gait(0.0, period_s=1.0, half_width_m=0.09, land_deg=0.0, leave_deg=0.0, straight=0.994, slows_s=0.0)
@@ -112,7 +116,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
         "stand": Entry("standing", 0.0, _STAND, shares=(1.0, 1.0, 1)),
         "stop": Entry(
             "walking that comes to a stop", 1.0, _STOP, strides=5,
-            obstacle="a motion that ends is a change of motion: motions=[walk,stand]",
+            obstacle="a motion that ends is a change of motion: motions=[walk,stand], mirror=false",
         ),
     }
 )  # fmt: skip
@@ -180,7 +184,7 @@ def library_reference(name: str, walker: Walker, *, mirror: bool) -> tuple[Refer
         able = ", ".join(name for name, other in ENTRIES.items() if not other.obstacle)
         raise ConfigError(f"motion {name} can be shown, but not imitated: {entry.obstacle}; valid: {able}")
     if mirror and not entry.is_symmetric:
-        raise ConfigError(f"motion {name} has left steps that are no mirror images of right ones; set mirror: false")
+        raise ConfigError(f"motion {name} has no left steps that are mirror images of right ones; set mirror: false")
     made = _REFERENCES.get((name, walker.text))
     if made is None:
         made = _REFERENCES[name, walker.text] = _make_reference(name, walker)
