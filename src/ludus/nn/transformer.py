@@ -107,8 +107,8 @@ class Band:
         rows, steps = episode_starts.shape
         self.look_back = look_back
         self.block = _BLOCK if steps % _BLOCK == 0 else steps
-        # Keys that nobody looks at come before all others, so that their number suits a GPU's tensor cores: with an odd
-        # one, products take several times as long.
+        # Masked padding keys come first and make the number of keys a multiple of 8: with an odd number, products on
+        # tensor cores take several times as long.
         self._filling = -(look_back + self.block) % _MULTIPLE if episode_starts.is_cuda else 0
         reach = look_back + self._filling
         # Episode numbers within the segment: 0 continues from the cache, -1 is a cached frame of an earlier episode.

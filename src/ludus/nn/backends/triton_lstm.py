@@ -30,7 +30,7 @@ class Blocks(NamedTuple):
         return -(-rows // self.rows), size // self.units
 
     def options(self) -> dict[str, int]:
-        """Return what a launch is told of it."""
+        """Return the keyword arguments of a launch."""
         shape = {"block_rows": self.rows, "block_units": self.units, "inner_size": self.inner}
         return {**shape, "num_warps": self.warps, "num_stages": self.stages}
 
