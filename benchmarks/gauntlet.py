@@ -17,8 +17,11 @@ a family, which is either seen in training or kept for tests. Steps:
    meets, an LSTM, and a strategy encoder; each against all members, seen and unseen;
 6. `specialists`: go on with the blind agent of the first seed against one seen member alone, once for each member, and
    as a yardstick against all of them, by equal env steps. Whoever is told the opponent can choose its specialist, so
-   what specialists gain is a ceiling that does not depend on how well an oracle learns to use what it is told.
+   what specialists gain is a ceiling that does not depend on how well an oracle learns to use what it is told;
 7. `ship`: put the hardest member of each of the hardest families into the package, by what `select` found.
+
+With `--duelists` the members are scripted: brawl's bots `duelist`, which differ in what they do at close range and in
+nothing else. The steps are then `base`, which trains against the seen ones, `ceiling` and `specialists`.
 
 Steps that are done are not done again, so a benchmark that was cut off can be started again.
 """
@@ -52,6 +55,7 @@ from ludus.policies.shipped import GAUNTLET, ShippedAgent
 from ludus.store import Checkpoint, write_single_file
 from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.run_folder import changed_config, fork_run, read_run_config
+from ludus.worlds.brawl.kernels.bot_styles import DUELS
 
 DATA = Path(__file__).parents[1] / "docs" / "data" / "gauntlet.json"
 KEYS = ("up", "left", "down", "right", "jump", "pick", "dodge", "light", "heavy", "taunt")
@@ -88,11 +92,15 @@ HABITS = {
     "undodging": Habit(never=("dodge",), seen=False),
     "combo": Habit(rewards={"combo": 0.5}, seen=False),
 }
+# A favourite guess after success and one after being hit; unseen ones combine what seen ones have, so that each guess
+# is met in both places.
+DUELISTS = {f"duelist:family={family},delay=2": family not in (1, 5, 6) for family in range(DUELS)}
 SPARRING = {"self": 10, "constant": 1, "based": 1, "aggressive": 1, "defensive": 1}
 STEPS = ("base", "members", "exploiters", "select", "responses", "table", "ceiling", "specialists", "ship")
 SHIPPED = 8  # families in the package
 RARELY = 1e-9  # weight of opponents that a specialist does not meet
 TOWERS = ("actor", "critic")
+SCRIPTED = "scripted.txt"  # names of scripted members, and whether they are seen
 EVERYONE = "everyone"  # in place of a member: the yardstick of specialists
 
 
@@ -228,6 +236,8 @@ def main() -> None:
     """Do the steps that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", nargs="*", choices=STEPS, default=["members", "responses", "table", "ceiling"])
+    parser.add_argument("--duelists", action="store_true", help="scripted members instead of trained ones")
+    parser.add_argument("--width", type=int, default=192, help="of the layers of whoever starts from the base")
     parser.add_argument("--rules", default="standard", help="of brawl, for all")
     parser.add_argument("--reaction-frames", type=int, default=0, help="of everyone")
     parser.add_argument("--best-of", type=int, default=1, help="matches of a set, for agents of the ceiling")
@@ -249,6 +259,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=DATA)
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
+    if options.duelists:
+        (options.work / SCRIPTED).write_text(json.dumps(DUELISTS))
     seeds = range(options.per_family)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.lanes, mp_context=context) as pool:
@@ -283,6 +295,8 @@ def main() -> None:
 
 def members(work: Path) -> list[str]:
     """Return the names of all members that there are."""
+    if (work / SCRIPTED).exists():
+        return list(DUELISTS)
     others = ("base-", "response-", "target-")
     return sorted(file.stem for file in (work / "agents").glob("*.ludus") if not file.stem.startswith(others))
 
@@ -292,9 +306,19 @@ def habit_of(member: str) -> Habit:
     return HABITS[member.removeprefix("exploiter_").rpartition("-")[0]]
 
 
+def is_seen(member: str) -> bool:
+    """Return whether agents may meet a member in training."""
+    return DUELISTS[member] if member in DUELISTS else habit_of(member).seen
+
+
+def player(work: Path, member: str) -> str:
+    """Return what plays as a member: a bot's name, or an agent's file."""
+    return member if member in DUELISTS else str(work / "agents" / f"{member}.ludus")
+
+
 def seen_members(work: Path) -> list[str]:
     """Return the members that agents may meet in training."""
-    return [name for name in members(work) if habit_of(name).seen]
+    return [name for name in members(work) if is_seen(name)]
 
 
 def hardest_first(work: Path) -> list[str]:
@@ -380,16 +404,17 @@ def specialise(job: Job, options: dict[str, Any]) -> dict[str, Any]:
 def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """Train one agent, and export or evaluate it."""
     work: Path = options["work"]
-    files = {name: str(work / "agents" / f"{name}.ludus") for name in members(work)}
+    files = {name: player(work, name) for name in members(work)}
     rewards: dict[str, Any] = {"base": "dense", "weights": {"draw": 0.0}}
     sections: dict[str, Any] = {"rewards": rewards, "evaluation": None, "monitoring": {"console": "off"}}
-    opponents = {files[name]: 1 for name in seen_members(work)}
+    opponents: dict[str, float] = {files[name]: 1 for name in seen_members(work)}
     callbacks: list[BaseCallback] = []
     policy: dict[str, Any] = {}
     start = start_of(job, work)
-    total, width, rate = options["response_steps"], 128 if start is None else 192, 1e-3
+    total, width, rate = options["response_steps"], 128 if start is None else options["width"], 1e-3
     if job.step == "base":
-        opponents, total, width, rate = dict(SPARRING), options["base_steps"], 192, 2e-3
+        total, width, rate = options["base_steps"], options["width"], 2e-3
+        opponents = opponents or dict(SPARRING)
     elif job.step in ("member", "exploiter"):
         habit = HABITS[job.name]
         callbacks = [Restriction(habit.never)]
@@ -399,7 +424,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     elif job.step == "response":
         opponents = {files[job.name]: 1}
     elif job.step == "ceiling":
-        total, width, policy = options["ceiling_steps"], 192, KINDS[job.name]
+        total, width, policy = options["ceiling_steps"], options["width"], KINDS[job.name]
     if start is not None:
         callbacks.insert(0, Start(start))
     league: dict[str, Any] = {"snapshot_every_env_steps": max(total // 20, 1), "keep": 20, "sampler": "recent"}
@@ -538,7 +563,7 @@ def evaluated(
     """Return what evaluations against each member give."""
     rows = ludus.evaluate(
         agent,
-        [options["work"] / "agents" / f"{name}.ludus" for name in names],
+        [player(options["work"], name) for name in names],
         matches=options["matches"],
         best_of=best_of,
         config=settings(options),
@@ -556,7 +581,7 @@ def by_member(rows: Mapping[str, Mapping[str, Any]], score: str = "win_rate") ->
 def write(options: argparse.Namespace) -> None:
     """Put all results into one file."""
     results = {file.stem: json.loads(file.read_text()) for file in sorted(options.work.glob("*.json"))}
-    seen = {name.rpartition("-")[0]: habit_of(name).seen for name in members(options.work)}
+    seen = {name if name in DUELISTS else name.rpartition("-")[0]: is_seen(name) for name in members(options.work)}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     found = {**settings(vars(options)), "best_of": options.best_of, "seen": seen, "results": results}
     options.out.write_text(json.dumps(found, indent=1) + "\n")

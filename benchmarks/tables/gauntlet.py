@@ -121,7 +121,8 @@ def _title(contender: str) -> str:
 
 def _means(wins: dict[str, float], seen: dict[str, bool]) -> tuple[float, float]:
     """Returns the mean win rates against seen and against unseen members."""
-    rates = [[rate for name, rate in wins.items() if seen[name.rpartition("-")[0]] is kind] for kind in (True, False)]
+    known = {name: seen[name if name in seen else name.rpartition("-")[0]] for name in wins}
+    rates = [[rate for name, rate in wins.items() if known[name] is kind] for kind in (True, False)]
     return _mean(rates[0]), _mean(rates[1])
 
 

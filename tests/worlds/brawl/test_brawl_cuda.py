@@ -23,7 +23,7 @@ def brawl(device: str, reaction_frames: int = 0) -> BrawlEnv:
 @pytest.mark.parametrize("with_bots", [False, True])
 def test_a_gpu_computes_the_same_bits_as_the_cpu(with_bots: bool, reaction_frames: int) -> None:
     envs = [brawl("cpu", reaction_frames), brawl("cuda", reaction_frames)]
-    names = (*BOT_NAMES, "habits")
+    names = (*BOT_NAMES, "habits", "duelist")
     rosters = [env.bots(names) for env in envs]
     seats = torch.arange(GAMES * 2, dtype=torch.int32).view(GAMES, 2)
     assignment = (seats * 5 + seats // 13) % len(names)

@@ -12,7 +12,14 @@ from ludus.worlds.brawl.bots import BOT_NAMES
 if TYPE_CHECKING:
     from tests.worlds.brawl.conftest import MakeStage, Stage
 
-ROSTER = (*BOT_NAMES, "habits", "habits:family=6", "aggressive:delay=0,noise=0.3", "defensive:delay=9,noise=0.05")
+ROSTER = (
+    *BOT_NAMES,
+    "habits",
+    "habits:family=6",
+    "duelist",
+    "aggressive:delay=0,noise=0.3",
+    "defensive:delay=9,noise=0.05",
+)
 
 
 def assert_swapped(one: "Stage", other: "Stage", frame: int) -> None:

@@ -18,7 +18,7 @@ from ludus.envs.base import Columns, EnvRequest, EnvSpec, StepResult, packed, re
 from ludus.envs.kernel_env import KernelEnv
 from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import TiledKernel, struct_array, struct_views, struct_words
-from ludus.worlds.brawl.bots import BOT_NAMES, HABITS_FAMILY, MEMO_WORDS, BrawlBots
+from ludus.worlds.brawl.bots import BOT_NAMES, FAMILY_STYLES, MEMO_WORDS, BrawlBots
 from ludus.worlds.brawl.config import BrawlConfig
 from ludus.worlds.brawl.kernels import bots as bot_kernels
 from ludus.worlds.brawl.kernels import match as match_kernels
@@ -302,7 +302,7 @@ def brawl_spec(config: BrawlConfig) -> EnvSpec:
         events=EVENTS,
         state_metrics=MEASURES,
         bots=BOT_NAMES,
-        bot_families=(HABITS_FAMILY,),
+        bot_families=tuple(FAMILY_STYLES),
         blocks={"vector": BLOCKS},
         fields={"vector": tuple(field.name for field in FIELDS)},
         truncates=False,
