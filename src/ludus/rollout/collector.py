@@ -128,7 +128,6 @@ class Collector:
         """Fill the buffer with one rollout and compute its advantages."""
         buffer, head = self.buffer, self.policy.head
         self.stopwatch.start()
-        buffer.bootstraps.zero_()
         noise = self.policy.draw_noise(1 if head.hold_noise else buffer.steps, buffer.rows, generator, explore=True)
         key = self._recording_key()
         if key is not None and self._played_with is not None and key.equals(self._played_with):
@@ -143,6 +142,7 @@ class Collector:
         """Play all steps; noise that is held is drawn again from the generator."""
         buffer, hold = self.buffer, self.policy.head.hold_noise
         held = self.config.sde_sample_freq or buffer.steps
+        buffer.bootstraps.zero_()
         buffer.episode_starts[0].copy_(self._episode_starts)
         for t, frame in enumerate(buffer.frames):
             if hold and t > 0 and t % held == 0 and generator is not None:
