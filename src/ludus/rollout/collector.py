@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ludus.core.errors import ConfigError
-from ludus.core.state import check_tensors
+from ludus.core.state import check_tensors, clone_tensors
 from ludus.core.stopwatch import Marks, Stopwatch
 from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, action_dtypes
 from ludus.policies.policy import Policy, RecurrentState, memory_ranges, part_of, with_prefix
@@ -296,7 +296,7 @@ class Collector:
         fixed = {"starts": self._episode_starts, "running": self._episodes.running, "rows": self.rows.index}
         fixed |= {} if self._sets is None else {"memory_starts": self._memory_starts}
         fixed |= {} if self._cuts is None else {"cuts": self._cuts}
-        return {name: tensor.clone() for name, tensor in (fixed | with_prefix("memory", self._memory)).items()}
+        return clone_tensors(fixed | with_prefix("memory", self._memory))
 
     def load_state(
         self, state: Mapping[str, Tensor], observations: Observations, *, games_restarted: bool = False

@@ -282,7 +282,8 @@ class EpisodeRecorder(RolloutReward):
             # if it were to be taken off: an episode's part is then the sum at its end less that at the end before.
             sums = self._quantities.index_select(2, rows).cumsum(1, dtype=torch.float64)
             sums = torch.cat((-self._running.index_select(1, rows).unsqueeze(1), sums), dim=1)
-            at_end, before, finished = sums.flatten(1).index_select(1, places).split((ended, ended, count), dim=1)
+            picked = sums.flatten(1).index_select(1, places)
+            at_end, before, finished = picked.split_with_sizes((ended, ended, count), 1)
             against = self.opponents.flatten().index_select(0, meetings).unsqueeze(0)
             gathered = torch.cat((at_end - before, against)).cpu().numpy()
             episodes = self._episodes(found, gathered[:-1], gathered[-1].astype(np.int64))
