@@ -150,11 +150,11 @@ def measure_rate(case: str, words: Sequence[str], learners: int, iterations: int
     }
 
 
-class Operations(TorchDispatchMode):
+class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts calls of torch operations outside of recorded functions, by the line of the package that calls them."""
 
     def __init__(self, host: "HostWork") -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.lines: Counter[str] = Counter()
         self._host, self._package = host, str(Path(ludus.__file__).parent)
 
