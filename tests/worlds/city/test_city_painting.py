@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from ludus.envs.pygame_tools import pygame
 from ludus.worlds.city.drivers.city_games import CityGames
-from ludus.worlds.city.drivers.driver import Click, Key, Move, Point, Scroll, Wait
+from ludus.worlds.city.drivers.driver import Box, Click, Key, Move, Point, Scroll, Wait
 from ludus.worlds.city.game.rules import CityRules, Kind, Tool
-from ludus.worlds.city.interface.boxes import Box
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 from ludus.worlds.city.painting.painter import Painter
 from ludus.worlds.city.painting.sprites import tool_icon

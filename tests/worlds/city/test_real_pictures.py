@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from city_clicks import elements_of  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
-from ludus.worlds.city.drivers.checks import LearnedPictures
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Frame, Wait
 from ludus.worlds.city.drivers.micropolis import MicropolisTruth
+from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 from ludus.worlds.city.perception.elements import UiElement, find_elements
@@ -77,7 +77,7 @@ def test_ocr_reads_micropolis_untaught_and_teaches_the_letters(game: X11Driver, 
     for funds, year in ((12_345, 1967), (6_789, 1980)):
         truth.set_number("Funds", funds)
         truth.set_number("Year", year)
-        game.act([Wait(0.04)])
+        game.do([Wait(0.04)])
         frame = game.capture().copy()
         perception.reader.read(frame)
         assert perception.worker.wait(120.0)

@@ -11,10 +11,10 @@ import numpy as np
 from ludus.core.errors import ConfigError, FormatError, UnknownNameError
 from ludus.core.files import JSON, read_regular_text
 from ludus.core.intervals import wilson_interval
-from ludus.worlds.city.drivers.checks import read_picture
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Click, Frame, Point, Wait
 from ludus.worlds.city.drivers.micropolis import MicropolisTruth, made_up_evaluation, teach_letters
+from ludus.worlds.city.drivers.pictures import read_picture
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 from ludus.worlds.city.perception.embedded import DemandReader, embedded_reader, make_up_figures
@@ -62,7 +62,7 @@ def _change(driver: X11Driver, truth: MicropolisTruth, random: np.random.Generat
     truth.set_number("Year", int(random.integers(1900, 2100)))
     truth.set_number("TaxRate", int(random.integers(0, 21)))
     truth.set_evaluation(made_up_evaluation(int(random.integers(10**_MAX_DIGITS)), int(random.integers(100))))
-    driver.act([Wait(float(random.uniform(*_RUN_S)))])
+    driver.do([Wait(float(random.uniform(*_RUN_S)))])
 
 
 def _values(truth: MicropolisTruth) -> dict[str, Value]:

@@ -195,8 +195,7 @@ class Marks:
         for seen in shown.seen:
             region = self._regions.get(seen.name)
             if region is not None:
-                left, top, right, bottom = region.pixels(*self._size)
-                grown = pygame.Rect(left, top, right - left, bottom - top).inflate(4, 2)
+                grown = region.box(*self._size).inset(-2, -1)
                 pygame.draw.rect(layer, field_color(seen), grown, max(round(2 * self._unit), 1), border_radius=2)
 
     def _trail(self, layer: pygame.Surface, track: Track, share: float) -> None:

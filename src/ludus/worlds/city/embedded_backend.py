@@ -17,11 +17,10 @@ from ludus.worlds.city.backend import CityBackend, FieldKind, Pictures, Sight
 from ludus.worlds.city.catalogue import Catalogue, embedded_catalogue
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.city_games import CityGames
-from ludus.worlds.city.drivers.driver import Frame, Gesture, Point, Wait
+from ludus.worlds.city.drivers.driver import Box, Frame, Gesture, Point, Wait
 from ludus.worlds.city.explorer import Explorer
 from ludus.worlds.city.game.rules import FUNDED, MONTH_DAYS, Over
 from ludus.worlds.city.gestures import CLEAR, FUNDING_LEVELS, Gestures, embedded_places, funding_kind
-from ludus.worlds.city.interface.boxes import Box
 from ludus.worlds.city.interface.layout import BARS, Layout, View
 from ludus.worlds.city.interface.menus import MENUS
 from ludus.worlds.city.interface.theme import FIELDS
@@ -37,7 +36,7 @@ from ludus.worlds.city.perception.embedded import (
     embedded_fields,
 )
 from ludus.worlds.city.perception.opencv import opencv
-from ludus.worlds.city.strategies import Advice, Advisers, Question
+from ludus.worlds.city.strategies import Advice, Question, advise
 
 _HALVES = 4.0  # from this factor on pictures are halved first: nearly the same picture in a third of the time
 
@@ -79,7 +78,7 @@ class ThemeView:
         blank = words.copy()
         self._blank_map(blank, before)
         for box in self._figures:
-            blank[box.top : box.bottom, box.left : box.right] = 0
+            blank[box.area] = 0
         part = np.ascontiguousarray(blank[top:bottom, left:right])
         key = (*span, hashlib.blake2b(part.tobytes(), digest_size=16).digest())
         known = self._scanned.get(key)
@@ -97,13 +96,11 @@ class ThemeView:
 
     def _blank_map(self, words: NDArray[np.uint32], before: NDArray[np.uint32] | None) -> None:
         """Blacken the map where nothing covers it, so that no building is taken for a button."""
-        box = self.view.box
-        area = (slice(box.top, box.bottom), slice(box.left, box.right))
-        pane = self.covers.pane(words)
+        area, pane = self.view.box.area, self.covers.pane(words)
         if self.covers.look(words).menu >= 0 and before is not None:
             words[area] *= words[area] != before[area]
             return
-        kept = (slice(0), slice(0)) if pane is None else (slice(pane.top, pane.bottom), slice(pane.left, pane.right))
+        kept = (slice(0), slice(0)) if pane is None else pane.area
         shown = words[kept].copy()
         words[area] = 0
         words[kept] = shown
@@ -170,7 +167,6 @@ class EmbeddedBackend(CityBackend):
         )
         self.fields, self.menus = EMBEDDED_FIELDS, tuple(menu.name for menu in MENUS)
         self.catalogue = backend_catalogue(config, tuple(self.games.layouts.values()))
-        self._advisers = Advisers(self.games, self.catalogue)
         self._views = self._make_views(Path(config.learned) if config.learned is not None else None)
         self._wait = (Wait(config.wait_s or WAIT_S),)
         self._reads = config.metrics == "screen"
@@ -233,7 +229,7 @@ class EmbeddedBackend(CityBackend):
 
     def advise(self, questions: Sequence[Question]) -> list[Advice]:
         """Ask strategies, which see the truth, what they would do now."""
-        return [self._advisers.advise(question) for question in questions]
+        return [advise(self.games, self.catalogue, question) for question in questions]
 
     def done(self, game: int) -> Sequence[Gesture]:
         """Return the gestures of a game's last decision."""

@@ -21,8 +21,8 @@ from ludus.core.errors import FormatError, UnknownNameError
 from ludus.core.files import read_regular, write_atomic
 from ludus.core.random import stream_hash
 from ludus.store.documents import Limits, decode_document, encode_document
-from ludus.worlds.city.drivers.checks import cache_folder
 from ludus.worlds.city.drivers.driver import Frame, Point, Region
+from ludus.worlds.city.drivers.pictures import cache_folder
 from ludus.worlds.city.gestures import ProfileGestures
 from ludus.worlds.city.perception.elements import SAME_PIXELS, UiElement, find_elements, is_same
 from ludus.worlds.city.profile_schema import GameProfile
@@ -301,8 +301,7 @@ class ScreenExplorer:
     def _counts(self, element: UiElement, differs: NDArray[np.bool_] | None) -> bool:
         if differs is None:
             return not self._gestures.region.holds(element.at)
-        left, top, right, bottom = element.region.pixels(*self._size)
-        return bool(differs[top:bottom, left:right].mean() >= _ELEMENT_SHARE)
+        return bool(differs[element.region.box(*self._size).area].mean() >= _ELEMENT_SHARE)
 
     def _may_click(self, point: Point) -> bool:
         """Whether exploring may click here: not on figures, and not on closed menus."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from ludus.worlds.city.catalogue import BULLDOZER, CLOSED_MENUS, ROAD, STREETS, TAX, Catalogue, funded_sliders
 from ludus.worlds.city.config import CellGrid
-from ludus.worlds.city.drivers.driver import Click, Drag, Gesture, Key, Point, Region, Scroll
+from ludus.worlds.city.drivers.driver import Box, Click, Drag, Gesture, Key, Point, Region, Scroll
 from ludus.worlds.city.game.rules import Department, Tool
-from ludus.worlds.city.interface.boxes import Box, point_in
+from ludus.worlds.city.interface.boxes import point_in
 from ludus.worlds.city.interface.layout import Layout
 from ludus.worlds.city.interface.menus import MENUS, all_entries
 from ludus.worlds.city.interface.panes import place_lists

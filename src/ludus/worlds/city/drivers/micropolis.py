@@ -79,7 +79,7 @@ def teach_letters(driver: X11Driver, perception: ProfileReader) -> int:
         truth.set_number("Year", 1900 + number % 200)
         truth.set_number("TaxRate", number % 21)
         truth.set_evaluation(made_up_evaluation(number, month))
-        driver.act([Wait(MONTH_S)])
+        driver.do([Wait(MONTH_S)])
         frame = driver.capture()
         texts = shown_texts(truth, reader.fields)
         labels += [Label(reader.fields[name].cut(frame).copy(), text) for name, text in texts.items()]

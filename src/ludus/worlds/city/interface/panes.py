@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game import rules as const
 from ludus.worlds.city.game.placement import ZONES, CityEditor
 from ludus.worlds.city.game.rules import Flag, Kind, Notice, Terrain, Tool
 from ludus.worlds.city.game.simulation import CitySimulation
-from ludus.worlds.city.interface.boxes import Box, Element, find_at
+from ludus.worlds.city.interface.boxes import Element, find_at
 from ludus.worlds.city.interface.figures import Figures
 from ludus.worlds.city.interface.layout import Layout
 from ludus.worlds.city.interface.menus import MENUS, Dialog, Entry, Window

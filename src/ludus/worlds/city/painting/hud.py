@@ -2,8 +2,9 @@
 
 from ludus.envs.colors import Color, mixed
 from ludus.envs.pygame_tools import new_surface, pygame
+from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game.rules import Tool
-from ludus.worlds.city.interface.boxes import Box, Element
+from ludus.worlds.city.interface.boxes import Element
 from ludus.worlds.city.interface.layout import Layout, demand_places
 from ludus.worlds.city.interface.panes import Hint, MenuList, PlacedPane, Row
 from ludus.worlds.city.interface.theme import FIELDS, Theme
@@ -52,6 +53,17 @@ def draw_well(target: pygame.Surface, theme: Theme, box: Box) -> None:
         pygame.draw.rect(target, mixed(palette.field, palette.frame, 0.5), box, 1)
 
 
+def write(target: pygame.Surface, face: Typeface, text: str, box: Box, color: Color, side: str = "middle") -> None:
+    """Write a line of text in a box, cut off at its end."""
+    line = face.write(text, color)
+    left = box.left + _PAD
+    if side == "middle":
+        left = box.left + (box.width - line.get_width()) // 2
+    elif side == "right":
+        left = box.right - line.get_width() - _PAD
+    target.blit(line, (left, box.top + (box.height - line.get_height() + 1) // 2), (0, 0, box.width, box.height))
+
+
 def _draw_edges(target: pygame.Surface, box: Box, upper: Color, lower: Color) -> None:
     target.fill(upper, (box.left, box.top, box.width, 1))
     target.fill(upper, (box.left, box.top, 1, box.height))
@@ -79,12 +91,12 @@ class Hud:
         for box in (layout.menu_bar, *layout.panels):
             draw_panel(target, theme, box)
         for element in layout.menus:
-            self._write(target, element.label, element.box, theme.palette.ink, "middle")
+            write(target, self._face, element.label, element.box, theme.palette.ink)
         for name in FIELDS:
             self._draw_label(target, name, layout.fields[name].label)
         for element in layout.tax_buttons:
             draw_button(target, theme, element.box)
-            self._write(target, element.label, element.box, theme.palette.ink, "middle")
+            write(target, self._face, element.label, element.box, theme.palette.ink)
         for element in layout.view.scrolls:
             draw_button(target, theme, element.box)
             self._draw_arrow(target, element.box, element.name.removeprefix("scroll."))
@@ -97,14 +109,14 @@ class Hud:
         if name in self._line_boxes:
             box = self._line_boxes[name]
             draw_panel(target, theme, box)
-            self._write(target, text, box, theme.palette.ink, "left")
+            write(target, self._face, text, box, theme.palette.ink, "left")
             return box
         box = self._layout.fields[name].value
         draw_well(target, theme, box)
         color = theme.palette.field_ink
         if name in ("funds", "balance") and text[0] in "+-":
             color = theme.palette.loss if text[0] == "-" else theme.palette.gain
-        self._write(target, text, box, color, "right" if theme.right_aligned else "left")
+        write(target, self._face, text, box, color, "right" if theme.right_aligned else "left")
         return box
 
     def draw_tool(self, target: pygame.Surface, tool: Tool, *, selected: bool) -> Box:
@@ -150,7 +162,7 @@ class Hud:
 
     def _draw_label(self, target: pygame.Surface, name: str, box: Box) -> None:
         if self._theme.words:
-            self._write(target, self._theme.words[name], box, self._theme.palette.ink, "left")
+            write(target, self._face, self._theme.words[name], box, self._theme.palette.ink, "left")
         else:
             icon = field_icon(name, box.height, self._theme.palette.ink)
             target.blit(icon, (box.left, box.top))
@@ -165,15 +177,6 @@ class Hud:
             "down": ((x, y + size), (x - size, y - size), (x + size, y - size)),
         }
         pygame.draw.polygon(target, self._theme.palette.ink, corners[way])
-
-    def _write(self, target: pygame.Surface, text: str, box: Box, color: Color, side: str) -> None:
-        line = self._face.write(text, color)
-        left = box.left + _PAD
-        if side == "middle":
-            left = box.left + (box.width - line.get_width()) // 2
-        elif side == "right":
-            left = box.right - line.get_width() - _PAD
-        target.blit(line, (left, box.top + (box.height - line.get_height() + 1) // 2), (0, 0, box.width, box.height))
 
 
 _HINT_GROUND: Color = (255, 250, 205)
@@ -222,9 +225,7 @@ class Covers:
             if element.kind == "button":
                 box = _moved(element.box, origin)
                 draw_button(picture, theme, box, hot=hovered == element.name)
-                line = face.write(element.label, theme.palette.ink)
-                place = (box.left + (box.width - line.get_width()) // 2, box.top + (box.height - face.height + 1) // 2)
-                picture.blit(line, place)
+                write(picture, face, element.label, box, theme.palette.ink)
         return picture
 
     def heading(self, element: Element) -> pygame.Surface:
@@ -232,9 +233,7 @@ class Covers:
         palette, box = self._theme.palette, element.box
         picture = new_surface((box.width, box.height))
         picture.fill(palette.accent)
-        line = self._face.write(element.label, palette.accent_ink)
-        place = ((box.width - line.get_width()) // 2, (box.height - line.get_height() + 1) // 2)
-        picture.blit(line, place)
+        write(picture, self._face, element.label, _moved(box, box), palette.accent_ink)
         return picture
 
     def mark(self, box: Box) -> pygame.Surface:

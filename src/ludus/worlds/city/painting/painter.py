@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.envs.pygame_tools import new_surface, pygame
+from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game.placement import ZONES
 from ludus.worlds.city.game.rules import ROAD_CAPACITY, Flag, Kind, Tool
 from ludus.worlds.city.game.simulation import CitySimulation
-from ludus.worlds.city.interface.boxes import Box
 from ludus.worlds.city.interface.layout import Layout
 from ludus.worlds.city.interface.machine import Interface
 from ludus.worlds.city.interface.menus import Overlay

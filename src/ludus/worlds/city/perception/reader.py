@@ -17,9 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ludus.core.errors import MissingDependencyError, UnknownNameError
-from ludus.worlds.city.drivers.checks import cache_folder
-from ludus.worlds.city.drivers.driver import Frame
-from ludus.worlds.city.perception.elements import PixelBox
+from ludus.worlds.city.drivers.driver import Box, Frame
+from ludus.worlds.city.drivers.pictures import cache_folder
 from ludus.worlds.city.perception.glyph_learning import learn
 from ludus.worlds.city.perception.glyphs import GlyphBank, known_glyphs, save_glyphs
 from ludus.worlds.city.perception.opencv import opencv
@@ -59,15 +58,15 @@ class RapidOcr:
         results = [self._engine(_enlarged(crop, scale), **modes) for scale in _SCALES]
         return [(str(result.txts[0]), float(result.scores[0])) for result in results if result.txts]
 
-    def lines(self, frame: Frame) -> list[tuple[str, PixelBox, float]]:
+    def lines(self, frame: Frame) -> list[tuple[str, Box, float]]:
         """Return all lines of a picture `(height, width, 3)` with their boxes and confidences; seconds per picture."""
         enlarged = opencv("reading by OCR").resize(np.ascontiguousarray(frame[:, :, ::-1]), None, fx=2.0, fy=2.0)
         result = self._engine(enlarged, use_det=True, use_cls=False, use_rec=True)
         if result.boxes is None:
             return []
         corners = [(np.asarray(box).min(axis=0) / 2.0, np.asarray(box).max(axis=0) / 2.0) for box in result.boxes]
-        boxes = [tuple(map(int, (*low, *np.ceil(high - low)))) for low, high in corners]
-        return list(zip(map(str, result.txts), boxes, map(float, result.scores), strict=True))  # type: ignore[arg-type]
+        boxes = [Box(*map(int, (*low, *np.ceil(high - low)))) for low, high in corners]
+        return list(zip(map(str, result.txts), boxes, map(float, result.scores), strict=True))
 
 
 class TesserOcr:

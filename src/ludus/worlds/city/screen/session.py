@@ -21,7 +21,7 @@ import psutil
 
 from ludus.core.errors import GameLostError, GameNotFoundError, UnsupportedError
 from ludus.core.files import wrap_disk_errors
-from ludus.worlds.city.screen.capture import ScreenCapture
+from ludus.worlds.city.screen.capture import ScreenCapture, wait_until
 from ludus.worlds.city.screen.input import GuardedInput
 from ludus.worlds.city.screen.windows import Window, Windows, open_display, screen_errors
 
@@ -244,17 +244,15 @@ class ScreenSession:
         was waiting for an answer of the server; so a game that slept all the while had nothing left to do but to wait
         for its clock.
         """
-        give_up = time.monotonic() + timeout_s
-        while True:
+
+        def is_idle() -> bool:
             before = sleeps(self.pid)
             with screen_errors(self.screen.display):
                 self._connection.sync()
                 self._connection.sync()
-            if before is not None and sleeps(self.pid) == before:
-                return True
-            if time.monotonic() >= give_up:
-                return False
-            time.sleep(_IDLE_POLL_S)
+            return before is not None and sleeps(self.pid) == before
+
+        return wait_until(is_idle, timeout_s, _IDLE_POLL_S)
 
     def owns(self, window_id: int) -> bool:
         """Return whether a window belongs to the game, by the process that the server knows it from."""

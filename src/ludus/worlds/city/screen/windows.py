@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ludus.core.errors import GameLostError, MissingDependencyError
+from ludus.worlds.city.drivers.driver import Box
 
 _LOCAL_NAME = re.compile(r":\d+")
 
@@ -58,9 +59,9 @@ class Window:
     pid: int  # the process that made it, as the server says; 0 if the server does not know
 
     @property
-    def box(self) -> tuple[int, int, int, int]:
-        """Left, top, right and bottom of its inside."""
-        return self.left, self.top, self.left + self.width, self.top + self.height
+    def box(self) -> Box:
+        """Its inside."""
+        return Box(self.left, self.top, self.width, self.height)
 
 
 class Windows:
