@@ -72,7 +72,7 @@ def test_outlines_find_all_tools_and_menus_of_micropolis(game: X11Driver) -> Non
 def test_ocr_reads_micropolis_untaught_and_teaches_the_letters(game: X11Driver, tmp_path: Path) -> None:
     pytest.importorskip("rapidocr", reason="needs rapidocr, of the extra city")
     game.reset(1)
-    truth = MicropolisTruth(lambda: game.prompt)
+    truth = MicropolisTruth(game)
     perception = ProfileReader(PROFILE, tmp_path, names=READ)
     for funds, year in ((12_345, 1967), (6_789, 1980)):
         truth.set_number("Funds", funds)

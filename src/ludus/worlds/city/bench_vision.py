@@ -93,7 +93,7 @@ def _bench_embedded(games: CityGames, seconds: float) -> dict[str, float | str]:
         games.advance()
 
     read_s = _times_s(seconds / 6, lambda: reader.read(frame))[0]
-    truth_s = sum(_times_s(seconds / 6, act, lambda: games.truth(0)))
+    truth_s = sum(_times_s(seconds / 6, act, games.interfaces[0].figures.numbers))
     reader.stage_s.clear()
     frames = reader.frames
     times_s = _times_s(seconds / 6, act, lambda: games.capture(0), lambda: reader.read(frame))  # it is a view

@@ -122,18 +122,12 @@ class CityGames:
         """Return the static layout."""
         return self.interfaces[self._checked(game)].layout
 
-    def truth(self, game: int) -> dict[str, Value]:
-        """Return the exact value of every field: numbers, the date, demands, and the texts of speed, tool, message."""
-        interface = self.interfaces[self._checked(game)]
-        demands: dict[str, Value] = dict(zip(BARS, map(float, interface.figures.demands()), strict=True))
-        return {**interface.figures.values(), **demands, **_lines(interface)}
-
     def said(self, game: int) -> dict[str, Value]:
-        """Return the values as displayed: less exact than the truth where k or M is written, and in bars."""
+        """Return all values as displayed: less exact than the truth where k or M is written, and in bars."""
         interface = self.interfaces[self._checked(game)]
         places = demand_places(interface.layout.demand)
         demands: dict[str, Value] = dict(zip(BARS, map(places.shown, interface.figures.demands()), strict=True))
-        return {**interface.figures.said(), **demands, **_lines(interface)}
+        return {**interface.figures.said(), **demands}
 
     def texts(self, game: int) -> dict[str, str]:
         """Return the text of every field as it is drawn."""
@@ -216,8 +210,3 @@ def embedded_layout(theme_name: str, display: CityDisplay, rules: CityRules) -> 
     theme = theme_of(theme_name)
     face = typeface_of(theme.family, theme.size_for(display.height))
     return make_layout(theme, (display.width, display.height), (rules.columns, rules.rows), face)
-
-
-def _lines(interface: Interface) -> dict[str, str]:
-    texts = interface.texts()
-    return {name: texts[name] for name in ("speed", "tool", "message")}

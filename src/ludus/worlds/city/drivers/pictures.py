@@ -40,13 +40,9 @@ class LearnedPictures(dict[str, Frame]):
 
     def __init__(self, folder: Path) -> None:
         """Read what has been learned; invalid files are ignored."""
-        super().__init__()
+        found = {file.stem: read_picture(file) for file in sorted(folder.glob("*.png"))}
+        super().__init__({name: picture for name, picture in found.items() if picture is not None})
         self.folder = folder
-        if folder.is_dir():
-            for file in sorted(folder.glob("*.png")):
-                picture = read_picture(file)
-                if picture is not None:
-                    self[file.stem] = picture
 
     def learn(self, pictures: Mapping[str, Frame]) -> None:
         """Save pictures, replacing those of the same names."""

@@ -1,5 +1,7 @@
 """The interface of one game: a state machine fed with clicks, keys, wheel and time; it does not draw."""
 
+import functools
+
 from ludus.worlds.city.drivers.driver import Button
 from ludus.worlds.city.game.placement import CityEditor
 from ludus.worlds.city.game.rules import FUNDED, Over, Tool
@@ -49,7 +51,7 @@ class Interface:
         self._placed: PlacedPane | None = None
         self._stamp = (-1, -1)
         self._lines: tuple[tuple[int, ...], dict[str, str]] = ((), {})
-        self._lists: tuple[tuple[int, ...], tuple[MenuList, ...]] = ((), ())
+        self._place_lists = functools.cache(functools.partial(place_lists, layout=layout, face=face))
 
     # --- input ---
 
@@ -151,9 +153,7 @@ class Interface:
 
     def lists(self) -> tuple[MenuList, ...]:
         """Return the lists of the open menus."""
-        if self._lists[0] != self.state.path:
-            self._lists = self.state.path, place_lists(self.state.path, self.layout, self._face)
-        return self._lists[1]
+        return self._place_lists(self.state.path)
 
     def pane(self) -> PlacedPane | None:
         """Return the dialog that is shown, else the window, else None."""

@@ -1,5 +1,7 @@
 """The HUD, and what covers the map: open menus, dialogs, windows and tooltips."""
 
+from functools import cache
+
 from ludus.envs.colors import Color, mixed
 from ludus.envs.pygame_tools import new_surface, pygame
 from ludus.worlds.city.drivers.driver import Box
@@ -188,7 +190,6 @@ class Covers:
 
     def __init__(self, theme: Theme, face: Typeface) -> None:
         self._theme, self._face = theme, face
-        self._marks: dict[tuple[int, int], pygame.Surface] = {}
 
     def menu(self, menu: MenuList, hovered: str, marked: frozenset[str]) -> pygame.Surface:
         """Draw an open list; `hovered` names the entry at the pointer, `marked` those that hold at present."""
@@ -225,7 +226,9 @@ class Covers:
             if element.kind == "button":
                 box = _moved(element.box, origin)
                 draw_button(picture, theme, box, hot=hovered == element.name)
-                write(picture, face, element.label, box, theme.palette.ink)
+                line = face.write(element.label, theme.palette.ink)
+                place = (box.left + (box.width - line.get_width()) // 2, box.top + (box.height - face.height + 1) // 2)
+                picture.blit(line, place)
         return picture
 
     def heading(self, element: Element) -> pygame.Surface:
@@ -234,16 +237,6 @@ class Covers:
         picture = new_surface((box.width, box.height))
         picture.fill(palette.accent)
         write(picture, self._face, element.label, _moved(box, box), palette.accent_ink)
-        return picture
-
-    def mark(self, box: Box) -> pygame.Surface:
-        """Draw the mark around the cells at the pointer."""
-        size = (box.width, box.height)
-        picture = self._marks.get(size)
-        if picture is None:
-            picture = self._marks[size] = new_surface(size, alpha=True)
-            pygame.draw.rect(picture, (0, 0, 0, 255), picture.get_rect(), 2)
-            pygame.draw.rect(picture, (255, 255, 255, 255), picture.get_rect(), 1)
         return picture
 
     def hint(self, hint: Hint) -> pygame.Surface:
@@ -282,6 +275,15 @@ class Covers:
         ]
         if len(points) > 1:
             pygame.draw.lines(picture, palette.gain, False, points, 2)
+
+
+@cache
+def draw_mark(size: tuple[int, int]) -> pygame.Surface:
+    """Draw the mark around the cells at the pointer."""
+    picture = new_surface(size, alpha=True)
+    pygame.draw.rect(picture, (0, 0, 0, 255), picture.get_rect(), 2)
+    pygame.draw.rect(picture, (255, 255, 255, 255), picture.get_rect(), 1)
+    return picture
 
 
 def _moved(box: Box, origin: Box) -> Box:

@@ -17,7 +17,7 @@ from ludus.worlds.city.interface.layout import Layout
 from ludus.worlds.city.interface.machine import Interface
 from ludus.worlds.city.interface.menus import Overlay
 from ludus.worlds.city.interface.theme import Theme
-from ludus.worlds.city.painting.hud import Covers, Hud
+from ludus.worlds.city.painting.hud import Covers, Hud, draw_mark
 from ludus.worlds.city.painting.sprites import LEVELS, Sprites, sprites_of
 from ludus.worlds.city.painting.typefaces import Typeface
 
@@ -200,7 +200,7 @@ class Painter:
         place = None if state.dialogs or state.path else interface.cell_at(state.pointer_x, state.pointer_y)
         if place is not None and (pane is None or not pane.box.holds(state.pointer_x, state.pointer_y)):
             box = self._mark_box(place)
-            found.append(("mark", box, partial(covers.mark, box)))
+            found.append(("mark", box, partial(draw_mark, (box.width, box.height))))
         if pane is not None:
             found.append(((pane.pane, name), pane.box, partial(covers.pane, pane, name)))
         if state.path and not state.dialogs:

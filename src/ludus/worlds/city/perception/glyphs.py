@@ -198,10 +198,8 @@ class GlyphBank:
         The text has a mark there. `alphabet` are the letters that can be meant, to tell equal bitmaps apart.
         """
         line = line_of(crop)
-        return self.read_line(line, alphabet) if line is not None else ("", 0.0)
-
-    def read_line(self, line: Line, alphabet: frozenset[str] | None = None) -> tuple[str, float]:
-        """Do the same for a line that is split already."""
+        if line is None:
+            return "", 0.0
         words: list[str] = []
         sure, index, end = 1.0, 0, -1
         space = self.space_width(line)

@@ -139,9 +139,7 @@ class Windows:
             return None
 
     def _title(self, window: Any) -> str:  # noqa: ANN401
+        title: str | None = None
         with contextlib.suppress(UnicodeDecodeError):
-            named = window.get_full_property(self._utf8_name, self._utf8)
-            if named is not None:
-                return bytes(named.value).decode("utf-8")[:_MAX_TITLE]
-        title = window.get_wm_name()
-        return (title.decode("latin-1") if isinstance(title, bytes) else title or "")[:_MAX_TITLE]
+            title = window.get_full_text_property(self._utf8_name, self._utf8)
+        return (title if title is not None else window.get_wm_name() or "")[:_MAX_TITLE]
