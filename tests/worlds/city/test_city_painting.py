@@ -24,7 +24,7 @@ def changed(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> Box:
 
 def fresh(games: CityGames) -> NDArray[np.uint8]:
     """The picture of game 0 as somebody paints it who has never seen it."""
-    painter = Painter(games._assets_of[0], games.simulation, games.interfaces[0])
+    painter = Painter(games._huds[0], games.simulation, games.interfaces[0])
     games.simulation.write_sprites()
     painter.paint()
     return painter.pixels[..., :3].copy()

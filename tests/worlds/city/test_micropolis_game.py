@@ -48,7 +48,7 @@ def game(running: X11Driver) -> X11Driver:
 
 @pytest.fixture
 def truth(game: X11Driver) -> MicropolisMap:
-    return MicropolisMap(lambda: game.prompt)
+    return MicropolisMap(game)
 
 
 def state(truth: MicropolisMap) -> tuple[int, int, int, int]:

@@ -20,9 +20,9 @@ from ludus.worlds.city.perception.elements import Outlines, share_rows
 from ludus.worlds.city.perception.glyphs import ink_of
 from ludus.worlds.city.perception.opencv import opencv
 from ludus.worlds.city.perception.reader import RapidOcr
-from ludus.worlds.city.perception.reading import Kind, Notation, Value, parse
+from ludus.worlds.city.perception.reading import PLAIN, Kind, Notation, Value, parse
 
-_NOTATIONS = (Notation(), Notation(thousands=" ", short_years=True))
+_NOTATIONS = (PLAIN, Notation(thousands=" ", short_years=True))
 _KINDS: tuple[Kind, ...] = ("date", "percent", "money", "number")
 _LEAST_SHARE = 0.6  # of the pictures that show a figure in which it must be understood
 _READ = 5  # pictures that are read by OCR
@@ -158,7 +158,7 @@ def _figure(candidate: _Candidate, pictures: Sequence[Frame]) -> Figure | None:
     likely = [way for way, count in counts.items() if count >= _LEAST_SHARE * len(said)]
     if not likely:
         return None
-    has_sign = any(sign in text for text in candidate.texts for sign in PLAIN_CURRENCIES)
+    has_sign = any(sign in text for text in candidate.texts for sign in PLAIN.currencies)
     likely = [way for way in likely if way[0] != "money" or has_sign] or likely
     kind, notation = min(likely, key=lambda way: (_KINDS.index(way[0]), -counts[way]))
     changes = len({str(ways.get((kind, notation))) for ways in said}) > 1
@@ -166,9 +166,6 @@ def _figure(candidate: _Candidate, pictures: Sequence[Frame]) -> Figure | None:
         return None
     name = candidate.prefix or candidate.label or {"money": "funds"}.get(kind, kind)
     return Figure(_slug(name), kind, _grown(candidate.box, pictures), candidate.prefix, notation)
-
-
-PLAIN_CURRENCIES = Notation().currencies
 
 
 def _label(line: TextLine, seen: Sequence[TextLine]) -> str:

@@ -20,7 +20,7 @@ from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Box, Frame, Gesture, Point, Wait
 from ludus.worlds.city.explorer import Explorer
 from ludus.worlds.city.game.rules import FUNDED, MONTH_DAYS, Over
-from ludus.worlds.city.gestures import CLEAR, FUNDING_LEVELS, Gestures, embedded_places, funding_kind
+from ludus.worlds.city.gestures import CLEAR, FUNDING_LEVELS, embedded_gestures, funding_kind
 from ludus.worlds.city.interface.layout import BARS, Layout, View
 from ludus.worlds.city.interface.menus import MENUS
 from ludus.worlds.city.interface.theme import FIELDS
@@ -53,7 +53,7 @@ class ThemeView:
         face = typeface_of(theme.family, theme.size_for(display.height))
         size = (display.width, display.height)
         bank = embedded_bank(theme.name, *size, folder)
-        self.gestures = Gestures(catalogue, embedded_places(layout, face))
+        self.gestures = embedded_gestures(catalogue, layout, face)
         self.reader = ThemeReader(embedded_fields(layout, theme), bank, DemandReader(layout.demand, theme), size)
         self.covers = CoverDetector(layout, theme, face)
         self.view: View = layout.view
@@ -88,7 +88,7 @@ class ThemeView:
             points = [
                 Point((left + at.x * (right - left)) / width, (top + at.y * (bottom - top)) / height) for at in found
             ]
-            known = tuple(point for point in points if not self.gestures.places.is_forbidden(point))
+            known = tuple(point for point in points if not self.gestures.is_forbidden(point))
             self._scanned[key] = known
             if len(self._scanned) > _SCANS_KEPT:
                 self._scanned.popitem(last=False)
@@ -284,7 +284,7 @@ class EmbeddedBackend(CityBackend):
         number, department, step = self._funding_kinds[kind]
         level = min(max(int(self._funding[game, number]) + step, 0), len(FUNDING_LEVELS) - 1)
         self._funding[game, number] = level
-        return self._views[game].gestures.places.fixed[funding_kind(department, level)]
+        return self._views[game].gestures.fixed[funding_kind(department, level)]
 
     def _explore(self, game: int, kind: int, cell: int) -> None:
         """Do an exploring action and note what it has shown."""
@@ -292,9 +292,7 @@ class EmbeddedBackend(CityBackend):
         before = self._paint(game)[1].copy()
         target = None
         if name == "explore_menu":
-            target = self._explorer.next_in_menus(
-                game, look.gestures.places.headings, is_open=bool(sight.menu[game] >= 0)
-            )
+            target = self._explorer.next_in_menus(game, look.gestures.headings, is_open=bool(sight.menu[game] >= 0))
         elif name == "click_element":
             simulation = self.games.simulation
             keys = simulation.seed, simulation.first_game + game, int(simulation.city["episode"][game])

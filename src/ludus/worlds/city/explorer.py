@@ -266,7 +266,7 @@ class ScreenExplorer:
 
     def next_in_menus(self, *, is_open: bool) -> Point | None:
         """Return what to click to see more of the menus."""
-        return self._newest.next_in_menus(0, self._gestures.places.headings, is_open=is_open)
+        return self._newest.next_in_menus(0, self._gestures.plain.headings, is_open=is_open)
 
     def next_element(self, *keys: int) -> Point | None:
         """Return an element to click: one not yet tried on this screen, else any remembered one."""
@@ -305,6 +305,4 @@ class ScreenExplorer:
 
     def _may_click(self, point: Point) -> bool:
         """Whether exploring may click here: not on figures, and not on closed menus."""
-        return not self._gestures.places.is_forbidden(point) and not any(
-            region.holds(point) for region in self._figures
-        )
+        return not self._gestures.plain.is_forbidden(point) and not any(region.holds(point) for region in self._figures)

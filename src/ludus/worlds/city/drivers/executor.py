@@ -78,10 +78,6 @@ class GestureExecutor:
         if self.prompt is not None:
             self.prompt.drain()
 
-    def see(self, region: Region) -> NDArray[np.uint8]:
-        """Return a part of the picture, RGB."""
-        return self._session.capture.grab(self._box(region))
-
     @property
     def is_covered(self) -> bool:
         """Whether another window of the game covers its picture: a dialog or an open menu."""
@@ -97,8 +93,10 @@ class GestureExecutor:
         name = self._profile.pause.region
         if name is None:
             return self._session.is_stopped
-        learned = self._pictures.get(name)
-        return learned is None or likeness(learned, self.see(self._profile.regions[name])) >= self._profile.likeness
+        if name not in self._pictures:
+            return True
+        seen = self._session.capture.grab(self._box(self._profile.regions[name]))
+        return likeness(self._pictures[name], seen) >= self._profile.likeness
 
     def _do_one(self, step: Operation, seed: int = 0, ticks: int = 0) -> None:
         hands, slow = self._session.input, self._profile.input

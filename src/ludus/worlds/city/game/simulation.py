@@ -40,7 +40,10 @@ def check_state(snapshot: Mapping[str, Tensor], cells: int) -> None:
     check_state_range(serving, 0, cells - 1, "the city simulation: network of a road that serves")
 
 
-_SCRATCH = ("order", "mark", "next", "people", "jobs")  # arrays of `Grid` that no snapshot has
+_CELLS_WHOLE = ("terrain", "shore", "kind", "amount", "flags", "road", "network", "circuit")
+_CELLS_REAL = ("load", "air", "value", "scenery")
+_SCRATCH_WHOLE = ("order", "mark", "people", "jobs")
+_SCRATCH_REAL = ("next",)
 _MIN_SLICE = 8  # cities that are worth a separate thread: a step of one takes about 50 microseconds
 
 Whole = NDArray[np.int32]
@@ -82,9 +85,10 @@ class CitySimulation:
         self._launcher = Launcher(self._device, rules.threads)
         self._cities = torch.zeros((num_envs, struct_words(City)), dtype=torch.int32)
         shape = (num_envs, rules.cells)
-        types = {name: wp.dtype_to_torch(member.type.dtype) for name, member in Grid.vars.items()}
-        self._grid = {name: torch.zeros(shape, dtype=dtype) for name, dtype in types.items()}
-        self._tensors = {name: tensor for name, tensor in self._grid.items() if name not in _SCRATCH}
+        self._tensors = {name: torch.zeros(shape, dtype=torch.int32) for name in _CELLS_WHOLE}
+        self._tensors |= {name: torch.zeros(shape) for name in _CELLS_REAL}
+        self._scratch = {name: torch.zeros(shape, dtype=torch.int32) for name in _SCRATCH_WHOLE}
+        self._scratch |= {name: torch.zeros(shape) for name in _SCRATCH_REAL}
         self._sprite_codes = torch.zeros(shape, dtype=torch.int32)
         self._history = torch.zeros((num_envs, HISTORY_MONTHS), dtype=torch.int32)
         self._chosen = torch.zeros(num_envs, dtype=torch.bool)
@@ -151,7 +155,7 @@ class CitySimulation:
         same = ("columns", "rows", "cells", "funds", "tax", "events", "hamlet")
         values = {name: int(getattr(self.rules, name)) for name in same} | {"report": int(self.rules.yearly_report)}
         fill_struct(rules, values | {"seed_hash": stream_hash(self.seed), "first_game": self.first_game})
-        for name, tensor in self._grid.items():
+        for name, tensor in (self._tensors | self._scratch).items():
             setattr(grid, name, wp.from_torch(tensor))
         cities, history = struct_array(self._cities, City), wp.from_torch(self._history)
         table = wp.from_torch(self._table)
