@@ -1,6 +1,7 @@
 """Perception on real pictures: what is found and read without anything taught before, by outlines and by rapidocr."""
 
 from collections.abc import Iterator
+from concurrent.futures import wait
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +81,7 @@ def test_ocr_reads_micropolis_untaught_and_teaches_the_letters(game: X11Driver, 
         game.do([Wait(0.04)])
         frame = game.capture().copy()
         perception.reader.read(frame)
-        assert perception.worker.wait(120.0)
+        assert not wait(perception.worker._asked.values(), 120.0).not_done
         perception.reader.read(frame)
         readings = perception.reader.read(frame)
         assert readings["funds"].value == funds

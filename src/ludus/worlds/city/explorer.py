@@ -201,9 +201,8 @@ class _File(BaseModel):
 
 
 def _cell(element: UiElement) -> int:
-    across, down = _CELLS
-    column, row = min(int(element.at.x * across), across - 1), min(int(element.at.y * down), down - 1)
-    return row * across + column
+    column, row = element.at.pixel(*_CELLS)
+    return row * _CELLS[0] + column
 
 
 def _likeness(first: frozenset[int], second: frozenset[int]) -> float:

@@ -173,11 +173,6 @@ class Trouble:
     kind: TroubleKind
     what: str  # in words, for people
 
-    @property
-    def loses_city(self) -> bool:
-        """Whether the city is lost, so that a new one must be started."""
-        return self.kind not in ("dialog", "layout")
-
 
 @dataclass(frozen=True, slots=True)
 class Incident:

@@ -46,7 +46,7 @@ class CityWindow(Window):
         if games.over()[0] and not games.interfaces[0].state.dialogs:
             games.restart(torch.arange(games.num_envs) == 0)
         games.pixels(0)
-        self._surface.blit(games.painter(0).surface(), (0, 0))
+        self._surface.blit(games.painter(0).canvas, (0, 0))
         pygame.display.flip()
         return True
 

@@ -62,8 +62,8 @@ MONTH_S = 0.04  # of the game's clock
 _DIGITS = 1_234_567_890
 
 
-def teach_letters(driver: X11Driver, perception: ProfileReader) -> int:
-    """Learn and save the letters of all fields from a year of generated figures; return the number of lines.
+def teach_letters(driver: X11Driver, perception: ProfileReader) -> None:
+    """Learn and save the letters of all fields from a year of generated figures.
 
     This changes the city: start a new one afterwards. Raise GameLostError if the figures are not read back.
     """
@@ -84,7 +84,6 @@ def teach_letters(driver: X11Driver, perception: ProfileReader) -> int:
     if unread:
         raise GameLostError(f"{len(unread)} of {len(labels)} lines of Micropolis were not read back: {unread[:3]}")
     perception.save()
-    return len(labels)
 
 
 def _is_read(perception: ProfileReader, label: Label) -> bool:

@@ -132,7 +132,7 @@ class X11Driver:
         trouble, started = self.trouble(), time.monotonic()
         if trouble is None:
             return True
-        goes_on = not trouble.loses_city and self._mend()
+        goes_on = trouble.kind in ("dialog", "layout") and self._mend()  # of the others the city is lost
         if not goes_on:
             if self._session is None or not self._session.screen.is_alive:
                 self.launch()

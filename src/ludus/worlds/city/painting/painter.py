@@ -50,6 +50,7 @@ class Painter:
 
     Attributes:
         pixels: `(height, width, 4)` the picture; red, green, blue, and a byte without meaning.
+        canvas: The same memory as a surface.
     """
 
     def __init__(self, hud: Hud, simulation: CitySimulation, interface: Interface) -> None:
@@ -57,7 +58,7 @@ class Painter:
         layout = hud.layout
         size = (layout.width, layout.height)
         self.pixels: NDArray[np.uint8] = np.zeros((layout.height, layout.width, 4), np.uint8)
-        self._canvas = pygame.image.frombuffer(self.pixels.data, size, "RGBX")  # shares the memory of the array
+        self.canvas = pygame.image.frombuffer(self.pixels.data, size, "RGBX")  # shares the memory of the array
         self._scene = new_surface(size)
         view = layout.view
         self._places = [
@@ -91,7 +92,7 @@ class Painter:
             self._is_new = False
         self._damage += boxes
         if boxes:
-            self._canvas.blits([(self._scene, (box[0], box[1]), box) for box in boxes], False)
+            self.canvas.blits([(self._scene, (box[0], box[1]), box) for box in boxes], False)
         self._paint_covers(is_fresh=bool(boxes) or cells)
         if len(self._damage) > _MOST_DAMAGE:  # not consumed
             self._damage = [Box(0, 0, self._hud.layout.width, self._hud.layout.height)]
@@ -100,10 +101,6 @@ class Painter:
         """Return the parts of the picture that may have changed since the last call."""
         damage, self._damage = self._damage, []
         return damage
-
-    def surface(self) -> pygame.Surface:
-        """Return the picture as a surface that shares the memory of `pixels`."""
-        return self._canvas
 
     def _paint_cells(self) -> bool:
         """Draw the cells that look different from before, and return whether there were any."""
@@ -125,7 +122,7 @@ class Painter:
         else:
             pairs = [(sprites.of(int(keys[c])), places[c]) for c in changed]
         self._scene.fblits(pairs)
-        self._canvas.fblits(pairs)
+        self.canvas.fblits(pairs)
         tile = self._hud.layout.view.tile
         self._damage += [Box(*places[c], tile, tile) for c in changed]
         self._drawn[:] = keys
@@ -164,11 +161,11 @@ class Painter:
                 self._damage += [box for _, box in self._shown]
                 self._damage += [box for _, box, _ in covers]
                 for _, box in self._shown:
-                    self._canvas.blit(self._scene, (box[0], box[1]), box)
+                    self.canvas.blit(self._scene, (box[0], box[1]), box)
                 self._keys, self._shown, is_fresh = keys, [(draw(), box) for _, box, draw in covers], True
         if is_fresh:
             for picture, box in self._shown:
-                self._canvas.blit(picture, (box[0], box[1]))
+                self.canvas.blit(picture, (box[0], box[1]))
 
     def _covers(self) -> list[_Cover]:
         """Return what covers the scene, lowest first."""

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -130,13 +130,11 @@ class OcrWorker:
     Every engine gives an opinion at each of its scales. Opinions must say the same value; two that do teach the bank.
 
     Attributes:
-        learned: Crops that the bank has learned from.
         engines: Those that give opinions.
     """
 
     def __init__(self, engines: Sequence[Engine], bank: GlyphBank, least_confidence: float = LEAST_CONFIDENCE) -> None:
         """Prepare the worker; its thread starts with the first question. Less sure opinions do not count."""
-        self.learned = 0
         self.engines, self._bank, self._least_confidence = tuple(engines), bank, least_confidence
         self._asked: dict[tuple[str, bytes], Future[Reading]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="ludus-ocr")
@@ -161,10 +159,6 @@ class OcrWorker:
             return None
         return asked.result() if asked.exception() is None else unreadable(field.name, engine="ocr")
 
-    def wait(self, timeout_s: float) -> bool:
-        """Wait until no question is open; return whether that was in time."""
-        return not wait(self._asked.values(), timeout_s).not_done
-
     def close(self) -> None:
         """End the thread after the crop it is at; may be called twice."""
         with self._lock:
@@ -185,7 +179,7 @@ class OcrWorker:
         texts = [f"{field.prefix} {field.value_text(text)}" for _, text in sure]
         label = max(set(texts), key=texts.count)
         if len(sure) >= _AGREED and texts.count(label) >= _AGREED:
-            self.learned += learn(self._bank, crop, label, spaces=False)
+            learn(self._bank, crop, label, spaces=False)
         return max((reading for reading, _ in sure), key=lambda reading: reading.confidence)
 
 
