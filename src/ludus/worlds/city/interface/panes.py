@@ -1,5 +1,6 @@
 """What covers the picture: dialogs, windows, open menus and tooltips; what they say, and where their parts are."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -162,24 +163,19 @@ class PaneWriter:
 
     def window(self, window: Window, cell: int) -> Pane:
         """Return what a window says; `cell` is what a query asks about."""
-        writers = {
+        if window == Window.GRAPH:
+            graph, now = self._history(), self._figures.number("population")
+            rows = Row("Most", self._form.number(max(graph))), Row("Now", self._form.number(now))
+            return Pane("window", "Population", rows, graph=graph)
+        writers: dict[Window, Callable[[], tuple[Row, ...]]] = {
             Window.BUDGET: self._budget,
             Window.CITY: self._city,
             Window.DEMAND: self._demand,
             Window.MILESTONES: self._milestones,
             Window.LEGEND: self._legend,
+            Window.QUERY: functools.partial(self._query, cell),
         }
-        graph: tuple[int, ...] = ()
-        if window == Window.GRAPH:
-            graph = self._history()
-            rows: tuple[Row, ...] = (
-                Row("Most", self._form.number(max(graph))),
-                Row("Now", self._form.number(self._figures.number("population"))),
-            )
-        else:
-            rows = self._query(cell) if window == Window.QUERY else writers[window]()
-        title = "Population" if window == Window.GRAPH else window.name.capitalize()
-        return Pane("window", title, rows, graph=graph)
+        return Pane("window", window.name.capitalize(), writers[window]())
 
     def _history(self) -> tuple[int, ...]:
         """Population of the last ten years, the oldest month first."""
