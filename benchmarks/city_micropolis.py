@@ -170,7 +170,7 @@ def final(env: city.CityEnv, game: int, result: StepResult) -> dict[str, float]:
     if not isinstance(backend, ScreenBackend):
         raise TypeError("games on real screens are judged here")
     driver = backend.games[game].driver
-    tiles = MicropolisMap(lambda: driver.prompt).tiles()
+    tiles = MicropolisMap(driver).tiles()
     kinds = tiles & TILE_MASK
     is_zone = ((tiles & ZONE_MIDDLE) > 0) & (kinds >= ZONES[0]) & (kinds < ZONES[1])
     rows, columns = np.nonzero(is_zone)

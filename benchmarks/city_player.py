@@ -3,12 +3,15 @@
 `ludus` itself only asks them which decision they would take; benchmarks and tests let them play without an environment.
 """
 
+import numpy as np
+
+from ludus.core.random import stream_hash
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Click, Gesture, Key, Point, Wait
 from ludus.worlds.city.game.rules import Tool
 from ludus.worlds.city.interface.boxes import point_in
 from ludus.worlds.city.interface.commands import SCROLL_CELLS
-from ludus.worlds.city.strategies import Strategy, TaxChange
+from ludus.worlds.city.strategies import STRATEGIES, TownPlan
 
 DECISION_S = 1.0  # of the game's clock, after every decision
 
@@ -17,17 +20,21 @@ class StrategyPlayer:
     """Plays one game of a batch as a strategy wants to, by gestures alone."""
 
     def __init__(self, name: str, games: CityGames, game: int, seed: int = 0) -> None:
-        self._strategy = Strategy(name, games, game, seed)
+        self._wish, self._plan = STRATEGIES[name], TownPlan(games, game, np.random.default_rng(stream_hash(seed, game)))
+        self._days, self._game, self._day = games.simulation.city["day"], game, 0
         self._interface = games.interfaces[game]
         self._view = self._interface.layout.view
         self._rules = games.simulation.rules
 
     def decide(self) -> list[Gesture]:
         """Return the gestures of the next decision, with the time that passes after it."""
-        wish = self._strategy.wish()
+        if self._days[self._game] < self._day:  # a new city
+            self._plan.middle = None
+        self._day = int(self._days[self._game])
+        wish = self._wish(self._plan)
         if wish is None:
             return [*self.clear(), Wait(DECISION_S)]
-        gestures = self.change_tax(wish.step) if isinstance(wish, TaxChange) else self.use(*wish)
+        gestures = self.change_tax(wish) if isinstance(wish, int) else self.use(*wish)
         return [*self.clear(), *gestures, Wait(DECISION_S)]
 
     def clear(self) -> list[Gesture]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from ludus.worlds.city.drivers.driver import Click, Gesture, Wait
+from ludus.worlds.city.drivers.driver import Box, Click, Gesture, Wait
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.screen.capture import ScreenCapture
@@ -50,7 +50,7 @@ def pictures(seconds: float) -> list[Row]:
     rows: list[Row] = []
     with VirtualScreen(1280, 720) as screen:
         capture = ScreenCapture(screen.display)
-        whole, line = (0, 0, 1280, 720), (230, 28, 370, 44)
+        whole, line = Box(0, 0, 1280, 720), Box(230, 28, 140, 16)
         rows.append(row("pictures of 1280x720", rate(lambda: capture.grab(whole), seconds), "per second"))
         rows.append(row("pictures of 140x16", rate(lambda: capture.raw(line), seconds), "per second"))
         capture.close()
@@ -65,7 +65,7 @@ def decisions(driver: X11Driver, *, run: bool) -> Callable[[], None]:
         nonlocal count
         column, line = count % profile.grid.columns, (count // profile.grid.columns) % profile.grid.rows
         gestures: list[Gesture] = [Click(profile.tools["road"].at), Click(profile.grid.cell(column, line))]
-        driver.act([*gestures, Wait(RUN_S)] if run else gestures)
+        driver.do([*gestures, Wait(RUN_S)] if run else gestures)
         driver.capture()
         count += 1
 

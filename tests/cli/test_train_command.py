@@ -2,16 +2,15 @@
 
 import csv
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import Commands
 
 from ludus.config import read_document
 from ludus.store import verify_checkpoint
@@ -20,7 +19,6 @@ from ludus.training.loggers.progress import duration
 
 Run = Callable[..., tuple[int, str, str]]
 
-LUDUS = Path(sys.executable).with_name("ludus")
 TINY = (
     "world.num_envs=4", "total_env_steps=64", "ppo.n_steps=8", "ppo.sequence_length=8", "ppo.batch_size=16",
     "ppo.n_epochs=1", "policy.net_arch={pi: [4], vf: [4]}", "opponents={random: 1}", "monitoring.tensorboard=false",
@@ -206,7 +204,7 @@ class Finished:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+def finished(tmp_path_factory: pytest.TempPathFactory, command_server: Commands) -> Finished:
     """A run of brawl with everything switched on and a reward term of the user's own."""
     base = tmp_path_factory.mktemp("finished")
     plugin = base / "mine.py"
@@ -218,14 +216,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
         *("league.snapshot_every_env_steps=512", "evaluation.every_env_steps=1024", "checkpoints.every_env_steps=512"),
         "rewards.weights={presence: 0.25}",
     ]
-    environment = os.environ | {"XDG_CONFIG_HOME": str(base / "nobody"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [LUDUS, *words], cwd=base, env=environment, capture_output=True, check=False, timeout=120
-    )  # fmt: skip
-    said = (done.stdout + done.stderr).decode()
-    assert done.returncode == 0, said
+    command = command_server.start(*words, folder=base, environment={"XDG_CONFIG_HOME": str(base / "nobody")})
+    assert command.wait(120.0) == 0, command.said
     plugin.write_text(PLUGIN + NOTE)  # whoever executes it from now on leaves a trace
-    return Finished(base / "run", plugin, said)
+    return Finished(base / "run", plugin, command.said)
 
 
 def test_everything_is_in_the_run_folder_with_rows(finished: Finished) -> None:

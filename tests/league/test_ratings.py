@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openskill.models import PlackettLuce
 
 from ludus.core.errors import ConfigError, StateError
 from ludus.league.payoffs import Payoffs
-from ludus.league.ratings import LiveRatings, RatingsTable, bradley_terry, expected_score
+from ludus.league.ratings import LiveRatings, RatingsTable, bradley_terry, expected_score, rate_match
 
 
 def test_two_players_stand_apart_by_their_odds() -> None:
@@ -173,3 +174,25 @@ def test_a_table_gives_the_same_and_old_ones_are_of_one_against_one() -> None:
     assert old.ratings("1v1").elo == LiveRatings.from_rows(rows).elo
     with pytest.raises(StateError, match="matches of 2v2: row 1"):
         RatingsTable.from_rows([*rows[:1], rows[1] | {"matches": 9}])
+
+
+_SKILLS = st.tuples(st.floats(-20.0, 70.0), st.floats(0.01, 10.0))
+
+
+@given(_SKILLS, _SKILLS, st.lists(st.integers(0, 2), min_size=1, max_size=10))
+def test_skills_are_those_of_openskill_bit_by_bit(
+    ours: tuple[float, float], theirs: tuple[float, float], results: list[int]
+) -> None:
+    model = PlackettLuce()
+    one, other = model.rating(*ours), model.rating(*theirs)
+    for result in results:
+        [[one], [other]] = model.rate([[one], [other]], ranks=[result, 1])
+        ours, theirs = rate_match(ours, theirs, result)
+        assert (ours, theirs) == ((one.mu, one.sigma), (other.mu, other.sigma))
+
+
+def test_a_new_player_begins_as_in_openskill() -> None:
+    ratings, model = LiveRatings(), PlackettLuce()
+    ratings.record("learner", "bot", 0, 1, 0)
+    [[one], [other]] = model.rate([[model.rating()], [model.rating()]], ranks=[1, 1])
+    assert ratings.skill == {"learner": (one.mu, one.sigma), "bot": (other.mu, other.sigma)}

@@ -84,7 +84,7 @@ def test_a_linear_layer_by_products_has_the_gradients_of_torch() -> None:
 def test_inputs_may_end_with_zeros_up_to_their_aligned_width() -> None:
     assert [aligned(size) for size in (1, 8, 9, 156)] == [8, 8, 16, 160]
     layer, inputs = make_linear(6, 3, 1.0), torch.randn(5, 6)
-    linear(functional.pad(inputs, (0, 2)), layer.weight, layer.bias).sum().backward()
+    linear(functional.pad(inputs, (0, 2)), layer.weight, layer.bias).sum().backward()  # type: ignore[no-untyped-call]
     gradient = layer.weight.grad
     layer.zero_grad()
     expected = layer(inputs)

@@ -25,6 +25,10 @@ import sys
 import torch
 import torch._inductor.compile_fx
 from ludus.policies.modules import compiled
+from torch._inductor import cpu_vec_isa
+
+# Each is tried by compiling a library of its own, which takes four seconds.
+del cpu_vec_isa.supported_vec_isa_list[:-1]
 
 def curve(x):
     return x.sin() * 2.0 + x.exp()
@@ -38,7 +42,12 @@ for line in sys.stdin:
     print(os.waitpid(process, 0)[1], flush=True)
 """
 # Without its cache of graphs the compiler always asks what the processor can do; with it, not on every processor.
-COMPILER = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
+# Headers compiled in advance are no part of the cache that is torn, and take thirteen seconds of a core.
+COMPILER = {
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+}
 Compile = Callable[[Path], None]
 
 

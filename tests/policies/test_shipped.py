@@ -224,7 +224,7 @@ def test_an_agent_of_another_world_is_refused_with_those_that_fit() -> None:
 def test_a_run_trains_against_shipped_agents_and_keeps_copies(here: Path) -> None:
     settings: dict[str, Any] = {
         "total_env_steps": 512,
-        "world": {"num_envs": 8},
+        "world": {"num_envs": 8, "settings": {"step_limit": 120}},
         "ppo": {"n_steps": 32, "batch_size": 128, "n_epochs": 1},
         "monitoring": {"console": "off", "tensorboard": False, "curves": False},
         "evaluation": {"opponents": ["rookie"], "matches": 2, "every_env_steps": 512},

@@ -1,13 +1,12 @@
 """Promise 5: on a full disk the previous checkpoint stays intact, the error is typed, and saving again works."""
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.commands import Commands
 
 from ludus.core.errors import StoreFullError
 from ludus.store import Checkpoint, CheckpointStore
@@ -50,13 +49,12 @@ LIMITED = """
 """
 
 
-def test_a_limit_on_file_sizes_is_survived_and_the_next_save_works(tmp_path: Path) -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(LIMITED), str(tmp_path / "store")],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == "", "nothing had to be reported"
+def test_a_limit_on_file_sizes_is_survived_and_the_next_save_works(tmp_path: Path, commands: Commands) -> None:
+    program = tmp_path / "limited.py"
+    program.write_text(textwrap.dedent(LIMITED))
+    code, said = commands.run(program, tmp_path / "store")
+    assert code == 0, said
+    assert said == "", "nothing had to be reported"
 
 
 def test_a_disk_that_is_really_full_is_survived_and_the_next_save_works(small_disk: Any) -> None:

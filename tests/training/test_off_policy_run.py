@@ -3,7 +3,6 @@
 import csv
 import json
 import logging
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import gymnasium as gym
 import pytest
 import torch
 from pydantic import ValidationError
+from tests.commands import Commands
 from torch import Tensor
 
 from ludus.core.errors import ConfigError, MissingDependencyError, NotFiniteError
@@ -208,7 +208,7 @@ def test_a_run_that_cannot_stay_finite_ends_with_its_last_finite_state(tmp_path:
     assert all(bool(tensor.isfinite().all()) for tensor in tensors.values())
 
 
-def test_an_agent_plays_without_the_library(tmp_path: Path) -> None:
+def test_an_agent_plays_without_the_library(tmp_path: Path, commands: Commands) -> None:
     train(make_config(), tmp_path / "run")
     script = (
         "import sys, numpy as np\n"
@@ -218,12 +218,12 @@ def test_an_agent_plays_without_the_library(tmp_path: Path) -> None:
         "assert 'stable_baselines3' not in sys.modules\n"
         "print(actions.tolist())\n"
     )
-    command = [sys.executable, "-c", script, str(tmp_path / "run" / "checkpoints" / "final")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    (tmp_path / "script.py").write_text(script)
+    code, said = commands.run(tmp_path / "script.py", tmp_path / "run" / "checkpoints" / "final")
+    assert code == 0, said
     agent = Agent.load(tmp_path / "run" / "checkpoints" / "final")
     expected, _ = agent.predict(torch.ones(3, 6), deterministic=True)
-    assert torch.allclose(torch.tensor(json.loads(done.stdout)), expected)
+    assert torch.allclose(torch.tensor(json.loads(said)), expected)
     assert (agent.policy.config.squash, agent.policy.config.net_arch.vf) == ("stochastic", ())
 
 

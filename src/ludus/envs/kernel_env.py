@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ludus.core.errors import ActionError, ConfigError
+from ludus.core.state import clone_tensors
 from ludus.envs.base import BatchedEnv, Columns, EnvSpec, Observations, StepResult, action_dtypes, check_snapshot
 from ludus.envs.warp_tools import Launcher, Prepared, copy_quietly
 
@@ -119,7 +120,7 @@ class KernelEnv(BatchedEnv):
 
     def snapshot(self) -> dict[str, Tensor]:
         """Return the whole state as tensors that later steps do not touch."""
-        return {name: tensor.clone() for name, tensor in self._state().items()}
+        return clone_tensors(self._state())
 
     def restore(self, snapshot: Mapping[str, Tensor]) -> Observations:
         """Take the state of `snapshot`; see `BatchedEnv.restore`."""

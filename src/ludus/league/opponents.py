@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.random import uniform
-from ludus.core.state import MAX_COUNT, check_tensors
+from ludus.core.state import MAX_COUNT, check_tensors, clone_tensors
 from ludus.envs.base import BatchedEnv, Observations, StepResult
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.revealed import RevealedEnv
@@ -402,7 +402,7 @@ class LeagueOpponents:
             tensors |= with_prefix("agents", self._agents.state())
         if self._selves is not None:
             tensors |= with_prefix("selves", self._selves.state())
-        return {name: tensor.clone() for name, tensor in tensors.items()}
+        return clone_tensors(tensors)
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore the state returned by `state()`; games against a snapshot that is not here get other opponents.

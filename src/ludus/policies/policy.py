@@ -14,7 +14,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from ludus.core.errors import ConfigError, NetworkError, UnsupportedError
-from ludus.core.state import MAX_COUNT, Range, check_tensors
+from ludus.core.state import MAX_COUNT, Range, check_tensors, clone_tensors
 from ludus.envs.base import ActionGrid, EnvSpec
 from ludus.envs.spaces import ActionFactors
 from ludus.nn.distributions import bounded
@@ -524,10 +524,10 @@ class Policy(nn.Module):
 
     def state(self) -> dict[str, Tensor]:
         """Return all parameters and statistics, by name, as copies."""
-        tensors = {f"parameter.{name}": tensor.detach().clone() for name, tensor in self.named_parameters()}
+        tensors: dict[str, Tensor] = {f"parameter.{name}": tensor for name, tensor in self.named_parameters()}
         for name, normaliser in self._normalisers().items():
-            tensors |= {f"normaliser.{name}.{key}": value for key, value in normaliser.state().items()}
-        return tensors | {f"buffer.{name}": tensor.clone() for name, tensor in self.network_buffers().items()}
+            tensors |= {f"normaliser.{name}.{key}": value for key, value in normaliser.moments.items()}
+        return clone_tensors(tensors | {f"buffer.{name}": tensor for name, tensor in self.network_buffers().items()})
 
     def network_buffers(self) -> dict[str, Tensor]:
         """Return what a user's own network keeps besides its parameters, such as running statistics, by name."""

@@ -90,6 +90,8 @@ class RewardManager:
         self.discriminator = discriminator
         learned: dict[str, RewardTerm] = {} if discriminator is None else {STYLE: discriminator}
         self._terms = learned | find_terms(world, tuple(name for name in self.names if name not in learned), events)
+        is_own = all(term.__module__.startswith(_OWN) for term in self._terms.values())
+        self._can_be_recorded = is_own and discriminator is None
         self._phase, self._since, self._from = 0, 0, dict.fromkeys(self.names, 0.0)
         self._glide = 0
         self._teams, self._shared_from, self.sharing = teams, Sharing(), Sharing()
@@ -166,8 +168,7 @@ class RewardManager:
 
         Terms of users may do what cannot be recorded, and a discriminator learns meanwhile.
         """
-        is_own = all(term.__module__.startswith(_OWN) for term in self._terms.values())
-        return (tuple(self.weights.items()), self.sharing) if is_own and self.discriminator is None else None
+        return (tuple(self.weights.items()), self.sharing) if self._can_be_recorded else None
 
     def learn(self, info: StepInfo) -> None:
         """Let the discriminator, if there is one, learn from a rollout whose rewards were weighed."""

@@ -41,6 +41,8 @@ class WeightPath(BaseModel):
 
     def value(self, env_steps: int) -> float:
         """Return the weight after so many env steps."""
+        if len(self.points) == 1:
+            return self.points[0][1]
         place = bisect_right([step for step, _ in self.points], env_steps)
         if place in (0, len(self.points)):
             return self.points[max(place - 1, 0)][1]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ludus.core.errors import ConfigError
-from ludus.core.state import check_tensors
+from ludus.core.state import check_tensors, clone_tensors
 from ludus.core.stopwatch import Marks, Stopwatch
 from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, action_dtypes
 from ludus.policies.policy import Policy, RecurrentState, memory_ranges, part_of, with_prefix
@@ -128,7 +128,6 @@ class Collector:
         """Fill the buffer with one rollout and compute its advantages."""
         buffer, head = self.buffer, self.policy.head
         self.stopwatch.start()
-        buffer.bootstraps.zero_()
         noise = self.policy.draw_noise(1 if head.hold_noise else buffer.steps, buffer.rows, generator, explore=True)
         key = self._recording_key()
         if key is not None and self._played_with is not None and key.equals(self._played_with):
@@ -143,6 +142,7 @@ class Collector:
         """Play all steps; noise that is held is drawn again from the generator."""
         buffer, hold = self.buffer, self.policy.head.hold_noise
         held = self.config.sde_sample_freq or buffer.steps
+        buffer.bootstraps.zero_()
         buffer.episode_starts[0].copy_(self._episode_starts)
         for t, frame in enumerate(buffer.frames):
             if hold and t > 0 and t % held == 0 and generator is not None:
@@ -296,7 +296,7 @@ class Collector:
         fixed = {"starts": self._episode_starts, "running": self._episodes.running, "rows": self.rows.index}
         fixed |= {} if self._sets is None else {"memory_starts": self._memory_starts}
         fixed |= {} if self._cuts is None else {"cuts": self._cuts}
-        return {name: tensor.clone() for name, tensor in (fixed | with_prefix("memory", self._memory)).items()}
+        return clone_tensors(fixed | with_prefix("memory", self._memory))
 
     def load_state(
         self, state: Mapping[str, Tensor], observations: Observations, *, games_restarted: bool = False

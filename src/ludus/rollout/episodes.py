@@ -263,8 +263,7 @@ class EpisodeRecorder(RolloutReward):
 
     def totals(self) -> dict[str, float]:
         """Return each term's sum over the rollout; they add up to its reward exactly."""
-        sums = self._sums[: len(self._manager.names)].sum(1).tolist()
-        return dict(zip(self._manager.names, sums, strict=True))
+        return dict(zip(self._manager.names, self._totals.tolist(), strict=True))
 
     def read(self) -> Episodes:
         """Return the episodes that ended in the rollout, and keep what the others have gathered so far."""
@@ -273,18 +272,22 @@ class EpisodeRecorder(RolloutReward):
         episodes = replace(NO_EPISODES, names=self._names(), side_names=self._side_names)
         if len(found.step):
             # What goes to the device and what comes back is one transfer each: they cost more than what is computed.
-            numbers = (found.rows, found.finished, found.step + 1, found.before + 1, found.column, found.row)
+            count, ended = len(found.rows), len(found.step)
+            sought = (found.step + 1) * count + found.column, found.before * count + count + found.column
+            left = found.finished * count + np.arange(count)
+            numbers = (found.rows, np.concatenate((*sought, left)), found.step * self._rows.count + found.row)
             moved = torch.from_numpy(np.concatenate(numbers)).to(self.dones.device)
-            rows, finished, end, before, column, row = torch.split(moved, [len(each) for each in numbers])
+            rows, places, meetings = torch.split(moved, [len(each) for each in numbers])
             # Only the few rows that have an end must be added up step by step. First comes what they brought along, as
             # if it were to be taken off: an episode's part is then the sum at its end less that at the end before.
             sums = self._quantities.index_select(2, rows).cumsum(1, dtype=torch.float64)
             sums = torch.cat((-self._running.index_select(1, rows).unsqueeze(1), sums), dim=1)
-            against = self.opponents[end - 1, row].double().unsqueeze(0)
-            gathered = torch.cat((sums[:, end, column] - sums[:, before, column], against)).cpu().numpy()
+            picked = sums.flatten(1).index_select(1, places)
+            at_end, before, finished = picked.split_with_sizes((ended, ended, count), 1)
+            against = self.opponents.flatten().index_select(0, meetings).unsqueeze(0)
+            gathered = torch.cat((at_end - before, against)).cpu().numpy()
             episodes = self._episodes(found, gathered[:-1], gathered[-1].astype(np.int64))
-            columns = torch.arange(len(rows), device=rows.device)
-            carried[:, rows] = sums[:, -1] - sums[:, finished, columns]
+            carried.index_copy_(1, rows, sums[:, -1] - finished)
             lengths[found.rows] = len(self.dones) - found.finished
         self._running, self._lengths = carried, torch.from_numpy(lengths)
         return episodes
@@ -355,6 +358,7 @@ class EpisodeRecorder(RolloutReward):
         self._quantity_names = (*(f"reward.{name}" for name in self._manager.names), *others)
         self._quantities = torch.cat((parts, *(value.unsqueeze(0) for value in others.values())))
         self._sums = self._ones @ self._quantities.double()  # less than half the time of a sum in float64
+        self._totals = self._sums[: len(self._manager.names)].sum(1)
         return info
 
     def _choose(self, block: Tensor) -> Tensor:
@@ -386,7 +390,7 @@ class Ends(NamedTuple):
 def find_ends(ends: NDArray[np.bool_]) -> Ends:
     """Find the ends in `(steps, rows)`."""
     step, row = ends.nonzero()
-    order = np.lexsort((step, row))  # row by row
+    order = np.argsort(row, kind="stable")  # row by row, and by step in each
     follows = row[order[1:]] == row[order[:-1]]
     before = np.full_like(step, -1)
     before[order[1:]] = np.where(follows, step[order[:-1]], -1)

@@ -1,9 +1,7 @@
 """TensorBoard: every number at its env step; across a resume no step is doubled or goes back; readable after a kill."""
 
-import os
 import signal
-import subprocess
-import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +9,7 @@ from typing import Any
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
+from tests.commands import Commands
 
 from ludus.training.callbacks import Counters, Evaluated, Iteration
 from ludus.training.loggers.progress import ScalarNames
@@ -114,7 +113,8 @@ def test_a_run_that_starts_anew_in_its_folder_leaves_nothing_of_the_old_one(
     assert read(tmp_path)["train/entropy"] == [(1000, 2.0)]
 
 
-def test_it_can_be_read_after_a_kill(tmp_path: Path) -> None:
+def test_it_can_be_read_after_a_kill(tmp_path: Path, commands: Commands) -> None:
+    program = tmp_path / "program.py"
     child = """
         import sys, time
         from pathlib import Path
@@ -130,14 +130,11 @@ def test_it_can_be_read_after_a_kill(tmp_path: Path) -> None:
                 print("ready", flush=True)
             time.sleep(0.01)
     """
-    code = "\n".join(line[8:] for line in child.splitlines())
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+    program.write_text(textwrap.dedent(child))
+    command = commands.start(program, tmp_path)
+    command.wait_until_it_says("ready")
+    command.send(signal.SIGKILL)
+    assert command.wait() == -signal.SIGKILL, command.said
     steps = [step for step, _ in read(tmp_path)["train/entropy"]]
     assert steps == list(range(1, len(steps) + 1))
     assert len(steps) >= 10

@@ -1,12 +1,12 @@
 """W&B: offline it works without a network, in the run folder; a run keeps its identity; a missing library is told."""
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import Commands
 
 from ludus.core.errors import MissingDependencyError
 from ludus.training.callbacks import Counters, Evaluated, Iteration
@@ -90,7 +90,7 @@ def test_an_identity_that_is_damaged_is_replaced(tmp_path: Path) -> None:
     assert module._run_id(folder) == second
 
 
-def test_nothing_is_imported_before_it_starts() -> None:
-    code = "import ludus.training.loggers.wandb, sys; print('wandb' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "False"
+def test_nothing_is_imported_before_it_starts(tmp_path: Path, commands: Commands) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import ludus.training.loggers.wandb, sys; print('wandb' in sys.modules)")
+    assert commands.run(program) == (0, "False\n")

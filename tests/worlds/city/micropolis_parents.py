@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from ludus.worlds.city.drivers.checks import LearnedPictures
+from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.profile import load_profile
 

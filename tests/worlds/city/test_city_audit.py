@@ -1,13 +1,14 @@
 """The audit and the benchmark of perception, and both commands, on a few states."""
 
 import json
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from ludus.cli.main import app
 from ludus.core.errors import UnknownNameError
-from ludus.worlds.city.audit import _Tally, audit_city
+from ludus.worlds.city.audit import Audit, audit_city
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.interface.layout import BARS
 from ludus.worlds.city.interface.theme import FIELDS
@@ -28,13 +29,16 @@ def test_every_theme_is_read_right_and_nothing_is_read_wrong() -> None:
 
 
 def test_the_audit_tells_wrong_from_unreadable_and_old() -> None:
-    tally = _Tally()
-    tally.count(Reading("funds", 5.0, 1.0), 5.0)
-    tally.count(Reading("funds", 6.0, 1.0, text="$6"), 5.0)
-    tally.count(unreadable("funds", "?"), 5.0)
-    tally.count(Reading("funds", 5.0, 0.5, age_s=1.0), 5.0)
-    assert (tally.right, tally.wrong, tally.unreadable) == (1, 1, 2)
-    assert tally.examples[0] == "5.0 read as '$6'"
+    audit = Audit()
+    audit.note(Reading("funds", 5.0, 1.0), 5.0, 0.001)
+    audit.note(Reading("funds", 6.0, 1.0, text="$6"), 5.0, 0.001)
+    audit.note(unreadable("funds", "?"), 5.0, 0.003)
+    audit.note(Reading("funds", 5.0, 0.5, age_s=1.0), 5.0, 0.005)
+    measured: Any = audit.document("embedded")["fields"]
+    (field,) = measured
+    assert [field[name] for name in ("accuracy", "wrong", "unreadable", "states")] == [0.25, 0.25, 0.5, 4]
+    assert field["examples"][0] == "5.0 read as '$6'"
+    assert field["latency_ms"] == 2.0
 
 
 def test_a_covered_field_is_unreadable_not_zero() -> None:

@@ -7,12 +7,13 @@ from city_clicks import elements_of  # type: ignore[import-not-found,unused-igno
 from city_world import World  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
 from ludus.core.errors import UnknownNameError
-from ludus.worlds.city.catalogue import CLOSED_MENUS, EXPLORATORY
+from ludus.worlds.city.catalogue import CLOSED_MENUS, EXPLORATORY, embedded_catalogue
+from ludus.worlds.city.config import GROUPS
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Click, Point
 from ludus.worlds.city.game.placement import ZONES
 from ludus.worlds.city.game.rules import Kind, Terrain, Tool
-from ludus.worlds.city.gestures import embedded_places
+from ludus.worlds.city.gestures import embedded_gestures
 from ludus.worlds.city.interface.boxes import find_at, point_in
 from ludus.worlds.city.interface.menus import Overlay, Window, all_entries
 from ludus.worlds.city.interface.theme import THEMES, CityDisplay
@@ -107,14 +108,15 @@ def test_menu_commands_do_what_they_are_called(world: World) -> None:
 def test_every_click_of_a_menu_command_hits_its_entry(theme: str) -> None:
     games = CityGames(1, display=CityDisplay(themes=(theme,)))
     look = games.interfaces[0].theme
-    places = embedded_places(games.layout(0), typeface_of(look.family, look.size_for(400)))
+    catalogue = embedded_catalogue(games.simulation.rules, games.layout(0).view, GROUPS)
+    gestures = embedded_gestures(catalogue, games.layout(0), typeface_of(look.family, look.size_for(400)))
     commands = {path: entry for path, entry in all_entries() if not entry.children}
     for path, entry in commands.items():
         if path.split(".")[1] in CLOSED_MENUS:
-            assert path not in places.fixed
+            assert path not in gestures.fixed
             continue
         games.interfaces[0].restart()
-        for depth, gesture in enumerate(places.fixed[path], start=2):
+        for depth, gesture in enumerate(gestures.fixed[path], start=2):
             assert isinstance(gesture, Click)
             at = find_at(elements_of(games.interfaces[0]), int(gesture.at.x * 640), int(gesture.at.y * 400))
             assert at is not None
@@ -150,7 +152,7 @@ def test_no_exploring_click_goes_where_a_city_is_ended_or_time_is_changed(world:
     for cell in range(0, 280, 7):  # of the whole window
         (click,) = gestures.of(world.backend.catalogue.number("random_click"), cell) or (Click(Point(0.5, 0.5)),)
         assert isinstance(click, Click)
-        assert not gestures.places.is_forbidden(click.at)
+        assert not gestures.is_forbidden(click.at)
 
 
 def test_the_catalogue_names_its_kinds(world: World) -> None:

@@ -36,7 +36,7 @@ def test_a_click_on_the_map_builds_in_that_cell(player: Player) -> None:
     player.click("tool.road")
     player.click_cell(7, 4)
     assert player.kind(7, 4) == Kind.ROAD
-    assert player.games.truth(0)["funds"] == 9_990.0
+    assert player.games.simulation.city["funds"][0] == 9_990.0
     assert player.games.texts(0)["message"] == "Road built for $10"
     player.click_cell(7, 4)
     assert player.games.texts(0)["message"] == "Something stands there already"
@@ -184,7 +184,7 @@ def test_button_line_and_bill_name_the_same_price(player: Player) -> None:
     assert shown() == ("", "Industrial $245"), "one of them has trees"
     player.click_cell(6, 6)
     assert player.games.texts(0)["message"] == "Industrial built for $245"
-    assert player.games.truth(0)["funds"] == 10_000.0 - 245.0
+    assert player.games.simulation.city["funds"][0] == 10_000.0 - 245.0
     assert shown() == ("", "Industrial"), "nothing can be built there any more"
     player.games.act(0, [Move(player.at_cell(7, 7))])
     assert shown() == ("", "Industrial $180"), "one cell is taken"

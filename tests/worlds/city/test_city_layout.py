@@ -6,7 +6,7 @@ import pytest
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.envs.settings import read_settings
-from ludus.worlds.city.interface.boxes import Box
+from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.interface.layout import Layout, make_layout
 from ludus.worlds.city.interface.theme import FIELDS, RESOLUTIONS, THEMES, CityDisplay, Format, Theme, theme_of, whole
 from ludus.worlds.city.painting.typefaces import Typeface, typeface_of
@@ -144,4 +144,4 @@ def test_figures_are_rounded_half_up() -> None:
 
 def test_boxes_are_moved_into_their_area() -> None:
     assert Box(90, -5, 20, 10).within(Box(0, 0, 100, 100)) == Box(80, 0, 20, 10)
-    assert Box(10, 20, 30, 40).region(100, 200).pixels(100, 200) == (10, 20, 40, 60)
+    assert Box(10, 20, 30, 40).region(100, 200).box(100, 200) == (10, 20, 30, 40)

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from ludus.envs.pygame_tools import pygame
 from ludus.worlds.city.drivers.city_games import CityGames
-from ludus.worlds.city.drivers.driver import Click, Key, Move, Point, Scroll, Wait
+from ludus.worlds.city.drivers.driver import Box, Click, Key, Move, Point, Scroll, Wait
 from ludus.worlds.city.game.rules import CityRules, Kind, Tool
-from ludus.worlds.city.interface.boxes import Box
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 from ludus.worlds.city.painting.painter import Painter
 from ludus.worlds.city.painting.sprites import tool_icon
@@ -25,7 +24,7 @@ def changed(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> Box:
 
 def fresh(games: CityGames) -> NDArray[np.uint8]:
     """The picture of game 0 as somebody paints it who has never seen it."""
-    painter = Painter(games._assets_of[0], games.simulation, games.interfaces[0])
+    painter = Painter(games._huds[0], games.simulation, games.interfaces[0])
     games.simulation.write_sprites()
     painter.paint()
     return painter.pixels[..., :3].copy()

@@ -3,8 +3,6 @@
 import gc
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.commands import Commands
 from torch import Tensor
 
 from ludus.core.errors import ConfigError, SnapshotError, WorkerError
@@ -216,21 +215,23 @@ def test_no_worker_survives_a_forgotten_batch(learned: str) -> None:
     wait_for_end(pids)
 
 
-def test_no_worker_survives_a_parent_that_is_killed(learned: str) -> None:
-    script = f"""
+def test_no_worker_survives_a_parent_that_is_killed(learned: str, tmp_path: Path, commands: Commands) -> None:
+    program = tmp_path / "parent.py"
+    program.write_text(f"""
 import time
 from ludus.envs.registry import make_env
 config = {{"workers": 2, "learned": {learned!r}, "metrics": "truth", "observe": ["readings"]}}
 env = make_env("city-v1", 2, config=config)
 print(*env.backend.worker_pids, flush=True)
 time.sleep(600)
-"""
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        pids = [int(word) for word in parent.stdout.readline().split()]
-        assert len(pids) == 2
-        assert all(is_running(pid) for pid in pids)
-        parent.kill()
+""")
+    parent = commands.start(program)
+    parent.wait_until_it_says(r"\d+ \d+\n")
+    pids = [int(word) for word in parent.said.split()]
+    assert len(pids) == 2
+    assert all(is_running(pid) for pid in pids)
+    parent.send(signal.SIGKILL)
+    parent.wait()
     wait_for_end(pids)
 
 

@@ -29,7 +29,7 @@ def test_places_are_fractions_of_the_picture() -> None:
     profile = load_profile(str(TOY))
     assert profile.name == "toy_city"
     assert profile.tools["first"].at == Point(12 / 320, 40 / 240)
-    assert profile.regions["cells"].pixels(640, 480) == (80, 80, 600, 400)
+    assert profile.regions["cells"].box(640, 480) == (80, 80, 520, 320)
     assert (profile.grid.columns, profile.grid.rows) == (13, 8)
     first, last = profile.grid.cell(0, 0), profile.grid.cell(12, 7)
     assert (first.x, first.y) == pytest.approx((50 / 320, 50 / 240))

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ludus.worlds.city.drivers.checks import LearnedPictures
 from ludus.worlds.city.drivers.driver import Click, Wait
+from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.perception.glyphs import GlyphBank
 from ludus.worlds.city.perception.reader import OcrWorker, RapidOcr, profile_fields
@@ -28,11 +28,11 @@ def test_a_well_is_built_and_paid_for_and_time_passes_only_while_waiting(game: X
     tool = profile.tools["well"]
     assert tool.group is not None
     assert profile.lot_grid is not None
-    game.act([Click(tool.group), Click(tool.at), Click(profile.lot_grid.cell(*GOOD))])
+    game.do([Click(tool.group), Click(tool.at), Click(profile.lot_grid.cell(*GOOD))])
     built = game.capture().copy()
     assert np.array_equal(fields["date"].region.cut(built), fields["date"].region.cut(start))
     assert not np.array_equal(fields["funds"].cut(built), fields["funds"].cut(start))
-    game.act([Wait(1.5)])
+    game.do([Wait(1.5)])
     later = game.capture().copy()
     assert not np.array_equal(fields["date"].region.cut(later), fields["date"].region.cut(built))
     assert game.trouble() is None

@@ -13,8 +13,8 @@ from benchmarks.micropolis_map import POWERED, TILE_MASK, MicropolisMap
 from screen_leftovers import resource_use, wait_until  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
 from ludus.core.errors import GameLostError
-from ludus.worlds.city.drivers.checks import LearnedPictures
 from ludus.worlds.city.drivers.driver import Click, Point, Wait
+from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile, operations
@@ -48,7 +48,7 @@ def game(running: X11Driver) -> X11Driver:
 
 @pytest.fixture
 def truth(game: X11Driver) -> MicropolisMap:
-    return MicropolisMap(lambda: game.prompt)
+    return MicropolisMap(game)
 
 
 def state(truth: MicropolisMap) -> tuple[int, int, int, int]:
@@ -56,7 +56,7 @@ def state(truth: MicropolisMap) -> tuple[int, int, int, int]:
 
 
 def place(game: X11Driver, tool: str, *cells: tuple[int, int]) -> None:
-    game.act([Click(PROFILE.tools[tool].at), *(Click(PROFILE.grid.cell(*cell)) for cell in cells)])
+    game.do([Click(PROFILE.tools[tool].at), *(Click(PROFILE.grid.cell(*cell)) for cell in cells)])
 
 
 def bare_place(truth: MicropolisMap, cells: int) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def test_a_reset_is_the_same_city_again(game: X11Driver, truth: MicropolisMap) -
     assert state(truth) == FRESH
     land, picture = truth.tiles(), game.capture().copy()
     place(game, "road", (10, 20))
-    game.act([Click(PROFILE.slider_point("tax", 12)), Wait(0.4)])
+    game.do([Click(PROFILE.slider_point("tax", 12)), Wait(0.4)])
     truth.set_number("Funds", 77)
     assert state(truth) == (77, truth.number("Year"), 12, 0)
     game.reset(2)
@@ -115,7 +115,7 @@ def test_the_bulldozer_takes_away_what_was_built(game: X11Driver, truth: Micropo
 
 def test_the_tax_slider_sets_every_rate(game: X11Driver, truth: MicropolisMap) -> None:
     for rate in (0, 1, 9, 13, 20):
-        game.act([Click(PROFILE.slider_point("tax", rate))])
+        game.do([Click(PROFILE.slider_point("tax", rate))])
         assert truth.number("TaxRate") == rate
 
 
@@ -136,7 +136,7 @@ def test_the_camera_moves_by_whole_cells_and_back(game: X11Driver) -> None:
 def test_the_game_stands_still_between_decisions(game: X11Driver, truth: MicropolisMap) -> None:
     for seconds in (1.5, 0.1, 0.2, 0.3, 0.5):  # the date is drawn every 200 ms, and may be in the middle of that
         months = truth.number("Year") * 12 + truth.month()
-        game.act([Wait(seconds)])
+        game.do([Wait(seconds)])
         after = truth.number("Year") * 12 + truth.month()
         assert after > months
         seen = game.capture().copy()
@@ -173,7 +173,7 @@ def test_zones_with_power_and_roads_grow(game: X11Driver, truth: MicropolisMap) 
     population = PROFILE.regions["population"]
     empty = population.cut(game.capture()).copy()
     for _ in range(20):
-        game.act([Wait(0.5)])
+        game.do([Wait(0.5)])
         if truth.evaluation()["population"] != "0":
             break
     left, top = FIRST_TILE
@@ -190,7 +190,7 @@ def test_long_numbers_move_the_evaluation_and_are_no_trouble(game: X11Driver, tr
     words = {"population": "1,234,567", "migration": "-23,456", "assessed": "$1,234,567,000", "approval": "100%"}
     words |= {"category": "MEGALOPOLIS", "score": "1000", "score_change": "-100"}
     truth.set_evaluation(words)
-    game.act([Click(PROFILE.tools["road"].at)])
+    game.do([Click(PROFILE.tools["road"].at)])
     assert truth.evaluation() == words
     frame = game.capture()
     assert game.trouble() is None
@@ -207,7 +207,7 @@ def test_long_numbers_move_the_evaluation_and_are_no_trouble(game: X11Driver, tr
 def test_dialogs_are_told_and_closed(game: X11Driver, truth: MicropolisMap, menu: str, item: str, dialog: str) -> None:
     column, row = bare_place(truth, 1)
     place(game, "road", (column, row))
-    game.act([Click(PROFILE.menus[menu].at), Click(PROFILE.menus[menu].items[item])])
+    game.do([Click(PROFILE.menus[menu].at), Click(PROFILE.menus[menu].items[item])])
     assert game.open_dialogs() == (dialog,)
     assert game.recover()
     assert game.trouble() is None
@@ -216,12 +216,12 @@ def test_dialogs_are_told_and_closed(game: X11Driver, truth: MicropolisMap, menu
 
 
 def test_panels_that_were_closed_or_opened_are_put_right(game: X11Driver, truth: MicropolisMap) -> None:
-    game.act([Click(Point(780 / 1200, 709 / 720))])  # dismisses the evaluation
+    game.do([Click(Point(780 / 1200, 709 / 720))])  # dismisses the evaluation
     found = game.trouble()
     assert found is not None
     assert found.kind == "layout"
     assert game.recover()
-    game.act([Click(PROFILE.menus["windows"].at), Click(PROFILE.menus["windows"].items["graph"])])
+    game.do([Click(PROFILE.menus["windows"].at), Click(PROFILE.menus["windows"].items["graph"])])
     assert game.recover()
     assert game.trouble() is None
     column, row = bare_place(truth, 1)
@@ -233,7 +233,7 @@ def test_the_end_of_a_city_is_told_and_another_one_begun(game: X11Driver, truth:
     game.prompt.ask("UILoseGame")
     wait_until(lambda: game.open_dialogs() == ("question",))
     with pytest.raises(GameLostError):
-        game.act([Click(Point(337 / 1200, 187 / 720))])  # its only button leads out of the city
+        game.do([Click(Point(337 / 1200, 187 / 720))])  # its only button leads out of the city
     wait_until(lambda: (found := game.trouble()) is not None and found.kind == "over")  # the window goes first
     assert not game.recover()
     assert state(truth) == FRESH
@@ -251,7 +251,7 @@ def test_a_lost_game_is_begun_anew(game: X11Driver, truth: MicropolisMap, fault:
         os.kill(session.pid, signal.SIGSTOP if fault == "stopped" else signal.SIGKILL)
     wait_until(lambda: game.trouble() is not None)
     with pytest.raises(GameLostError):
-        game.act([Wait(0.1)])
+        game.do([Wait(0.1)])
     assert not game.recover()
     assert state(truth) == FRESH
     place(game, "road", bare_place(truth, 1))
@@ -264,7 +264,7 @@ def test_several_games_run_side_by_side_and_leave_nothing(game: X11Driver, pictu
         with ThreadPoolExecutor(2) as threads:
             list(threads.map(X11Driver.launch, others))
             list(threads.map(lambda driver: driver.reset(WIDE_LAND), others))
-            list(threads.map(lambda driver: driver.act([Click(PROFILE.tools["road"].at), Wait(0.2)]), others))
+            list(threads.map(lambda driver: driver.do([Click(PROFILE.tools["road"].at), Wait(0.2)]), others))
         sessions = [driver._session for driver in (game, *others)]
         displays = {session.screen.display for session in sessions if session is not None}
         assert len(displays) == 3

@@ -41,7 +41,7 @@ def decide(env: CityEnv, name: str, column: int = 0, row: int = 0) -> dict[str, 
 def test_a_city_grows_and_is_read_as_the_game_knows_it(env: CityEnv) -> None:
     assert isinstance(env.backend, ScreenBackend)
     driver = env.backend.games[0].driver
-    truth = MicropolisTruth(lambda: driver.prompt)
+    truth = MicropolisTruth(driver)
     env.reset()
     assert env.backend.sight.readable.all()
     first = decide(env, "coal", 6, 3)

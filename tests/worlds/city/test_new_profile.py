@@ -19,7 +19,7 @@ from ludus.worlds.city import discovery
 from ludus.worlds.city.audit import FIGURES, PICTURES, audit_city
 from ludus.worlds.city.discovery import TextLine
 from ludus.worlds.city.drivers.city_games import CityGames
-from ludus.worlds.city.drivers.driver import Region
+from ludus.worlds.city.drivers.driver import Box, Region
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.interface_map import explore
 from ludus.worlds.city.new_profile import known_parts
@@ -34,7 +34,7 @@ GRAY = np.full((60, 400, 3), 200, np.uint8)
 
 def lines(*entries: tuple[str, int, int]) -> list[TextLine]:
     """Lines of text, by what they say and where they begin; a letter is 8 pixels wide and 12 high."""
-    return [TextLine(text, (left, top, 8 * len(text), 12)) for text, left, top in entries]
+    return [TextLine(text, Box(left, top, 8 * len(text), 12)) for text, left, top in entries]
 
 
 def test_figures_are_found_by_what_their_lines_say_in_most_pictures() -> None:
@@ -69,8 +69,8 @@ def test_the_map_is_the_largest_rectangle_of_busy_ground_and_its_cells_repeat() 
         np.indices((128, 160))[1][:, :, None] % 16 < 2, 0, 255
     )  # a line every 16 columns
     picture[32:160:20, 80:240] = 90  # and every 20 rows
-    assert discovery._map([picture], [(80, 32, 160, 16)]) == (80, 48, 160, 112)
-    assert discovery._cell(picture, (80, 32, 160, 128)) == (16, 20)
+    assert discovery._map([picture], [Box(80, 32, 160, 16)]) == (80, 48, 160, 112)
+    assert discovery._cell(picture, Box(80, 32, 160, 128)) == (16, 20)
 
 
 def test_the_largest_rectangle_of_a_mask() -> None:
@@ -115,7 +115,8 @@ def typed_folder(tmp_path: Path) -> Path:
         write_atomic(tmp_path / PICTURES / f"{number:02}.png", png(games.capture(0)))
     games.close()
     (tmp_path / FIGURES).write_text("\n".join(rows) + "\n")
-    regions = {name: [*field.region.pixels(*size)] for name, field in fields.items()}
+    boxes = {name: field.region.box(*size) for name, field in fields.items()}
+    regions = {name: [box.left, box.top, box.right, box.bottom] for name, box in boxes.items()}
     document = {
         "title": "Copy",
         "packages": ["none"],

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from screen_leftovers import wait_until  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
-from ludus.worlds.city.drivers.checks import LearnedPictures
 from ludus.worlds.city.drivers.driver import Click, Wait
+from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile
@@ -31,13 +31,13 @@ def test_it_is_launched_seen_clicked_and_reset(game: X11Driver) -> None:
 
     def a_day_has_passed() -> bool:
         nonlocal later
-        game.act([Wait(1.0)])  # a day takes two seconds or more
+        game.do([Wait(1.0)])  # a day takes two seconds or more
         later = game.capture().copy()
         return not np.array_equal(regions["date"].cut(later), regions["date"].cut(start))
 
     wait_until(a_day_has_passed)
     assert game.trouble() is None
-    game.act([Click(PROFILE.menus["finances"].at)])
+    game.do([Click(PROFILE.menus["finances"].at)])
     # A window inside the window; this profile has no sign that everything is drawn, and a busy machine draws late.
     wait_until(lambda: bool(np.mean(game.capture() != later) > 0.01))
     game.reset(game.seed)

@@ -42,8 +42,8 @@ def test_tiles_have_tools_streets_taxes_and_menus() -> None:
 def test_no_action_opens_menus_that_end_cities_or_change_their_time() -> None:
     for menu in ("micropolis", "disasters", "priority"):
         assert not [name for name in TILES.names if name.startswith(f"menu.{menu}.")]
-        assert gestures().places.is_forbidden(PROFILE.menus[menu].at)
-    assert gestures().places.headings == (PROFILE.menus["options"].at, PROFILE.menus["windows"].at)
+        assert gestures().plain.is_forbidden(PROFILE.menus[menu].at)
+    assert gestures().plain.headings == (PROFILE.menus["options"].at, PROFILE.menus["windows"].at)
 
 
 def test_lots_have_blocks_and_large_tools() -> None:

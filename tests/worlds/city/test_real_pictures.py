@@ -1,16 +1,17 @@
 """Perception on real pictures: what is found and read without anything taught before, by outlines and by rapidocr."""
 
 from collections.abc import Iterator
+from concurrent.futures import wait
 from pathlib import Path
 
 import numpy as np
 import pytest
 from city_clicks import elements_of  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
-from ludus.worlds.city.drivers.checks import LearnedPictures
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Frame, Wait
 from ludus.worlds.city.drivers.micropolis import MicropolisTruth
+from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 from ludus.worlds.city.perception.elements import UiElement, find_elements
@@ -72,15 +73,15 @@ def test_outlines_find_all_tools_and_menus_of_micropolis(game: X11Driver) -> Non
 def test_ocr_reads_micropolis_untaught_and_teaches_the_letters(game: X11Driver, tmp_path: Path) -> None:
     pytest.importorskip("rapidocr", reason="needs rapidocr, of the extra city")
     game.reset(1)
-    truth = MicropolisTruth(lambda: game.prompt)
+    truth = MicropolisTruth(game)
     perception = ProfileReader(PROFILE, tmp_path, names=READ)
     for funds, year in ((12_345, 1967), (6_789, 1980)):
         truth.set_number("Funds", funds)
         truth.set_number("Year", year)
-        game.act([Wait(0.04)])
+        game.do([Wait(0.04)])
         frame = game.capture().copy()
         perception.reader.read(frame)
-        assert perception.worker.wait(120.0)
+        assert not wait(perception.worker._asked.values(), 120.0).not_done
         perception.reader.read(frame)
         readings = perception.reader.read(frame)
         assert readings["funds"].value == funds

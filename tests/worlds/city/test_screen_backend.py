@@ -16,7 +16,7 @@ from ludus.core.errors import ConfigError, GameLostError, GameNotFoundError, Uns
 from ludus.envs.base import EnvRequest
 from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED, profile_catalogue
 from ludus.worlds.city.config import CityConfig
-from ludus.worlds.city.drivers.checks import LearnedPictures
+from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.env import CityEnv
 from ludus.worlds.city.explorer import MenuGraph, SharedMenus

@@ -11,8 +11,8 @@ import pytest
 from screen_leftovers import resource_use  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
 from ludus.core.errors import GameLostError, GameNotFoundError
-from ludus.worlds.city.drivers.checks import LearnedPictures
 from ludus.worlds.city.drivers.driver import Click, Key, Wait
+from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile
@@ -21,7 +21,7 @@ from ludus.worlds.city.screen.windows import Window
 
 def bits(driver: X11Driver, region: str) -> int:
     """The number that the toy game shows as eight boxes."""
-    left, top, _, _ = driver.profile.regions[region].pixels(driver.width, driver.height)
+    left, top, _, _ = driver.profile.regions[region].box(driver.width, driver.height)
     row = driver.capture()[top + 5, left + 2 :: 6, 0][:8]
     return sum(1 << bit for bit, value in enumerate(row) if value > 128)
 
@@ -47,7 +47,7 @@ def test_a_game_is_played_by_a_profile_alone(toy: X11Driver) -> None:
     assert toy.trouble() is None
     toy.connect()
     first = toy.profile.tools["first"]
-    toy.act([Click(first.at), Click(toy.profile.grid.cell(3, 2))])
+    toy.do([Click(first.at), Click(toy.profile.grid.cell(3, 2))])
     assert color(toy, 3, 2) == (0xFF, 0x00, 0xFF)
     assert bits(toy, "funds") == 190 == int(toy.prompt.ask("funds"))
     assert bits(toy, "date") == 0
@@ -55,7 +55,7 @@ def test_a_game_is_played_by_a_profile_alone(toy: X11Driver) -> None:
 
 
 def test_time_passes_only_where_a_gesture_waits(toy: X11Driver) -> None:
-    toy.act([Wait(0.3)])
+    toy.do([Wait(0.3)])
     after = bits(toy, "date")
     assert 3 <= after <= 20  # a day is 20 ms
     time.sleep(0.2)
@@ -63,7 +63,7 @@ def test_time_passes_only_where_a_gesture_waits(toy: X11Driver) -> None:
 
 
 def test_a_game_that_an_agent_set_going_is_paused_again(toy: X11Driver) -> None:
-    toy.act([Click(toy.profile.regions["pause"].middle)])
+    toy.do([Click(toy.profile.regions["pause"].middle)])
     assert toy.prompt.ask("paused") == "1"
     day = bits(toy, "date")
     assert day > 0
@@ -74,7 +74,7 @@ def test_what_was_done_is_drawn_when_act_returns(toy: X11Driver) -> None:
     # The toy draws a choice of tool 100 ms late; whatever was chosen, the picture must be that of the last sign.
     seen = []
     for tool in ("first", "second", "second", "first", "first", "second"):
-        toy.act([Click(toy.profile.tools[tool].at)])
+        toy.do([Click(toy.profile.tools[tool].at)])
         before = toy.capture().copy()
         time.sleep(0.15)
         seen.append(np.array_equal(before, toy.capture()))
@@ -87,7 +87,7 @@ def test_equal_seeds_have_equal_land(toy: X11Driver) -> None:
     fifth = cells.cut(toy.capture()).copy()
     toy.reset(6)
     assert not np.array_equal(cells.cut(toy.capture()), fifth)
-    toy.act([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(0, 0)), Wait(0.1)])
+    toy.do([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(0, 0)), Wait(0.1)])
     toy.reset(5)
     assert np.array_equal(cells.cut(toy.capture()), fifth)
     assert (bits(toy, "date"), bits(toy, "funds"), toy.seed) == (0, 200, 5)
@@ -164,9 +164,9 @@ def test_before_launch_and_after_close_there_is_no_game(others: set[int], toy: X
 
 
 def test_a_dialog_is_told_and_closed_and_the_city_goes_on(toy: X11Driver) -> None:
-    toy.act([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(1, 1))])
+    toy.do([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(1, 1))])
     menu = toy.profile.menus["games"]
-    toy.act([Click(menu.at), Click(menu.items["dialog"])])
+    toy.do([Click(menu.at), Click(menu.items["dialog"])])
     assert toy.open_dialogs() == ("toy",)
     trouble = toy.trouble()
     assert trouble is not None
@@ -190,11 +190,11 @@ def test_an_unexpected_window_is_told_and_asked_to_close(toy: X11Driver) -> None
 @pytest.mark.parametrize(("fault", "kinds"), [("kill", "process"), ("stop", "frozen"), ("quit", "process window")])
 def test_a_lost_game_is_told_and_begun_anew(toy: X11Driver, fault: str, kinds: str) -> None:
     toy.reset(4)
-    toy.act([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(1, 1))])
+    toy.do([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(1, 1))])
     before = process(toy)
     if fault == "quit":
         with pytest.raises(GameLostError):
-            toy.act([Key("q")])
+            toy.do([Key("q")])
     else:
         os.kill(before, signal.SIGKILL if fault == "kill" else signal.SIGSTOP)
         while toy.trouble() is None:
@@ -203,7 +203,7 @@ def test_a_lost_game_is_told_and_begun_anew(toy: X11Driver, fault: str, kinds: s
     assert trouble is not None
     assert trouble.kind in kinds.split()  # a game that quits closes its window and takes its time to end
     with pytest.raises(GameLostError):
-        toy.act([Click(toy.profile.tools["first"].at)])
+        toy.do([Click(toy.profile.tools["first"].at)])
     assert not toy.recover()
     assert process(toy) != before
     assert toy.trouble() is None
@@ -264,7 +264,7 @@ def test_games_side_by_side_do_not_disturb_each_other(toy: X11Driver) -> None:
         other.launch()
         toy.reset(2)
         other.reset(3)
-        toy.act([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(2, 2))])
+        toy.do([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(2, 2))])
         assert toy._session is not None
         assert other._session is not None
         assert toy._session.screen.display != other._session.screen.display

@@ -1,30 +1,47 @@
 """Tests of how GL is opened: what is tried, what the errors say, and the software fallback in a process of its own."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.commands import Commands
 
 from ludus.core.errors import VideoError
 from ludus.worlds.mimic.rendering import gl
 
-DRAW = """
+# Begins as if nobody had chosen a library or had a screen.
+BARE = """
+import os
 import sys
+
+for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL"):
+    os.environ.pop(name, None)
+"""
+DRAW = """
+_, os.environ["MUJOCO_GL"], *words = sys.argv
+if not os.environ["MUJOCO_GL"]:
+    del os.environ["MUJOCO_GL"]
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.model import make_walker
 from ludus.worlds.mimic.rendering import gl
 from ludus.worlds.mimic.rendering.painter import WalkerPainter
 from ludus.worlds.mimic.rendering.figure import WalkerView
 
-if "no-egl" in sys.argv:
+if "no-egl" in words:
     gl._MODULES = {"egl": "mujoco.no_such_module"}
 walker = make_walker(MimicConfig())
 with WalkerPainter(walker, (160, 90)) as painter:
     print(type(painter._context).__name__, painter.paint(WalkerView(walker.model.qpos0.copy(), None, 0.0, 1.0)).std())
 """
+
+
+def draw(commands: Commands, folder: Path, setting: str, *words: str) -> tuple[int, str]:
+    """Draw a walker in a process of its own with `MUJOCO_GL`, or without it; return the exit code and what it said."""
+    program = folder / "draw.py"
+    program.write_text(BARE + DRAW)
+    command = commands.start(program, setting, *words)
+    return command.wait(120.0), command.said
 
 
 def failing(tried: list[str]) -> Callable[[str, int, int], gl.Context]:
@@ -77,18 +94,10 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         gl.open_context(64, 48)
 
 
-def test_glfw_without_a_screen_is_an_error_and_no_warning() -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
-    done = subprocess.run(
-        [sys.executable, "-c", DRAW],
-        env={**environment, gl.SETTING: "glfw"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert "VideoError: walkers cannot be drawn without OpenGL (glfw: GLFW finds no screen)" in done.stderr
-    assert "GLFWError" not in done.stderr
+def test_glfw_without_a_screen_is_an_error_and_no_warning(commands: Commands, tmp_path: Path) -> None:
+    _, said = draw(commands, tmp_path, "glfw")
+    assert "VideoError: walkers cannot be drawn without OpenGL (glfw: GLFW finds no screen)" in said
+    assert "GLFWError" not in said
 
 
 def test_a_context_that_cannot_be_used_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,42 +119,37 @@ def test_a_context_that_cannot_be_used_is_released(monkeypatch: pytest.MonkeyPat
     assert freed == [True]
 
 
-@pytest.mark.parametrize(("words", "setting"), [((), "osmesa"), (("no-egl",), None)])
-def test_software_rendering_draws_where_egl_does_not(words: tuple[str, ...], setting: str | None) -> None:
+@pytest.mark.parametrize(("setting", "words"), [("osmesa", ()), ("", ("no-egl",))])
+def test_software_rendering_draws_where_egl_does_not(
+    setting: str, words: tuple[str, ...], commands: Commands, tmp_path: Path
+) -> None:
     try:
         gl._osmesa_library()
     except OSError:
         pytest.skip("needs libOSMesa, from the Debian package libosmesa6")
-    environment = {name: value for name, value in os.environ.items() if name != gl.SETTING}
-    if setting is not None:
-        environment[gl.SETTING] = setting
-    command = [sys.executable, "-c", DRAW, *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
-    name, spread = done.stdout.split()
+    code, said = draw(commands, tmp_path, setting, *words)
+    assert code == 0, said
+    name, spread = said.split()
     assert name == "OsmesaContext"
     assert float(spread) > 20.0
 
 
-def test_without_egl_and_without_osmesa_the_command_says_what_to_install(tmp_path: Path) -> None:
+def test_without_egl_and_without_osmesa_the_command_says_what_to_install(commands: Commands, tmp_path: Path) -> None:
     """The whole command, in a process of its own in which neither library can be found."""
-    code = (
-        "import sys; from ludus.worlds.mimic.rendering import gl; gl._MODULES = {'egl': 'mujoco.no_such_module'}\n"
-        "gl._OSMESA_LIBRARIES = ('libNoSuchThing.so',)\n"
-        "sys.argv = ['ludus', 'demo', 'mimic', '--video', 'never.mp4', '--frames', '2']\n"
-        "from ludus.cli.main import main; main()"
-    )
-    environment = {name: value for name, value in os.environ.items() if name != gl.SETTING}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 2
-    assert list(tmp_path.iterdir()) == []
-    assert "[ERROR] walkers cannot be drawn without OpenGL" in done.stderr
-    assert "libosmesa6" in done.stderr
-    assert "Traceback" not in done.stderr
+    program, folder = tmp_path / "program.py", tmp_path / "empty"
+    folder.mkdir()
+    program.write_text(f"""{BARE}
+from ludus.worlds.mimic.rendering import gl
+
+gl._MODULES = {{'egl': 'mujoco.no_such_module'}}
+gl._OSMESA_LIBRARIES = ('libNoSuchThing.so',)
+sys.argv = ['ludus', 'demo', 'mimic', '--video', 'never.mp4', '--frames', '2']
+from ludus.cli.main import main
+
+main()
+""")
+    command = commands.start(program, folder=folder)
+    assert command.wait(120.0) == 2, command.said
+    assert list(folder.iterdir()) == []
+    assert "[ERROR] walkers cannot be drawn without OpenGL" in command.said
+    assert "libosmesa6" in command.said

@@ -1,5 +1,6 @@
 """A bot's folder for RLBot: complete, safe, tested by itself in a process of its own, and loud if anything differs."""
 
+import importlib.util
 import json
 import runpy
 import shutil
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.commands import Commands
 
 from ludus.core.errors import (
     CheckpointError,
@@ -96,13 +98,13 @@ def test_it_tests_itself_in_a_process_of_its_own(copied: Path) -> None:
     assert done.stdout.startswith("[OK] 1220 packets replayed: 156 observations equal")
 
 
-def test_without_rlbot_the_way_to_it_is_told(copied: Path) -> None:
-    if subprocess.run([sys.executable, "-c", "import rlbot.flat"], capture_output=True, check=False).returncode == 0:
+def test_without_rlbot_the_way_to_it_is_told(copied: Path, commands: Commands) -> None:
+    if importlib.util.find_spec("rlbot") is not None:
         pytest.skip("the package rlbot is installed")
-    done = run(copied)
-    assert done.returncode == 1
-    assert "[ERROR] playing in RLBot needs rlbot 2; install it with: pip install -e " in done.stderr
-    assert '[rlbot]"' in done.stderr
+    bot = commands.start(copied / "bot.py", folder=copied.parent)
+    assert bot.wait(120.0) == 1, bot.said
+    assert "[ERROR] playing in RLBot needs rlbot 2; install it with: pip install -e " in bot.said
+    assert '[rlbot]"' in bot.said
 
 
 def test_a_damaged_agent_is_found(copied: Path) -> None:

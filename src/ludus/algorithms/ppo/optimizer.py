@@ -8,7 +8,7 @@ from torch import Tensor, distributed, nn
 from torch.optim.adamw import adamw
 
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.core.state import load_tensors
+from ludus.core.state import clone_tensors, load_tensors
 from ludus.nn.mlp import Film
 from ludus.policies.policy import MEMORY_PARTS
 
@@ -114,7 +114,7 @@ class FlatAdam:
 
     def state(self) -> dict[str, Tensor]:
         """Return copies of Adam's averages and its step count."""
-        return {name: tensor.clone() for name, tensor in self._state.items()}
+        return clone_tensors(self._state)
 
     @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor]) -> None:

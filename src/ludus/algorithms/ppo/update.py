@@ -50,6 +50,7 @@ class Updater:
         self._coefficients = Coefficients(
             self.optimiser.learning_rate, torch.zeros((), device=device), torch.zeros((), device=device), value_clip
         )
+        self._filled: dict[Tensor, float] = {}  # the values of coefficients, which hash by identity
         self._sums = torch.zeros(len(UPDATE_METRICS), device=device)
         self._first_ratio_error = torch.zeros((), device=device)
         self._stopped = torch.zeros((), device=device)
@@ -112,7 +113,6 @@ class Updater:
 
         It returns instead of raising because an exception keeps the tensors of the failed minibatch alive.
         """
-        self._clear()
         try:
             with self.policy.updating(generator):
                 self._epochs(buffer, generator)
@@ -129,6 +129,7 @@ class Updater:
         if self._graphable and self.config.n_epochs * minibatches <= _MOST_IN_A_GRAPH and not self.policy.is_compiled:
             self._replay(buffer, torch.stack([self._order(buffer, generator) for _ in range(self.config.n_epochs)]))
             return
+        self._clear()
         first = True
         for _ in range(self.config.n_epochs):
             for segments in self._order(buffer, generator).chunk(minibatches):
@@ -148,6 +149,7 @@ class Updater:
         minibatches = buffer.size // self.config.batch_size
 
         def run(orders: Tensor) -> None:
+            self._clear()
             for number, segments in enumerate(part for order in orders for part in order.chunk(minibatches)):
                 self._minibatch_step(buffer, segments)
                 if number == 0:
@@ -252,13 +254,19 @@ class Updater:
     def _set_coefficients(self, progress: float) -> None:
         rate = self.config.learning_rate
         level = rate.value(progress) if self._adaptive is None and not isinstance(rate, KlAdaptiveConfig) else None
-        self._coefficients.learning_rate.fill_(self._adaptive.rate if self._adaptive else level or 0.0)
-        self._coefficients.clip.fill_(self.config.clip_range.value(progress))
-        self._coefficients.entropy.fill_(self.config.ent_coef.value(progress))
+        self._fill(self._coefficients.learning_rate, self._adaptive.rate if self._adaptive else level or 0.0)
+        self._fill(self._coefficients.clip, self.config.clip_range.value(progress))
+        self._fill(self._coefficients.entropy, self.config.ent_coef.value(progress))
         if self.config.imitation is not None:
-            self.auxiliary.imitation.fill_(self.config.imitation.coef.value(progress))
+            self._fill(self.auxiliary.imitation, self.config.imitation.coef.value(progress))
         if self._coefficients.value_clip is not None and self.config.clip_range_vf is not None:
-            self._coefficients.value_clip.fill_(self.config.clip_range_vf.value(progress))
+            self._fill(self._coefficients.value_clip, self.config.clip_range_vf.value(progress))
+
+    def _fill(self, coefficient: Tensor, value: float) -> None:
+        """Set a coefficient unless it has the value: most are constant, and a kernel takes the host microseconds."""
+        if self._filled.get(coefficient) != value:
+            coefficient.fill_(value)
+            self._filled[coefficient] = value
 
     @property
     def metric_names(self) -> tuple[str, ...]:

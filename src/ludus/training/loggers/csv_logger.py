@@ -295,7 +295,10 @@ def parse_table(text: str) -> list[dict[str, str]]:
 
 def _text(cell: Cell) -> str:
     """Return a cell as CSV: numbers so that reading them gives the same bits, text in quotes where it needs them."""
+    if isinstance(cell, float):  # most cells are, and none of them needs quotes
+        return repr(cell)
     if cell is None:
         return ""
-    text = repr(cell) if isinstance(cell, float) else str(cell)
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n') else text
+    text = str(cell)
+    is_plain = "," not in text and '"' not in text and "\n" not in text
+    return text if is_plain else '"' + text.replace('"', '""') + '"'

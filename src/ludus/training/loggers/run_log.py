@@ -59,11 +59,11 @@ class RunLog(BaseCallback):
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Leave out the warnings of other runs of this process while it is their turn."""
-        logging.getLogger(_PACKAGE).removeHandler(self._handler)
+        self._handler.is_paused = True
         try:
             yield
         finally:
-            logging.getLogger(_PACKAGE).addHandler(self._handler)
+            self._handler.is_paused = False
 
     def end(self, reason: str, *, is_finished: bool) -> None:
         """Write why the session ended; it is a warning unless the run is finished."""
@@ -95,10 +95,12 @@ class _Forward(logging.Handler):
 
     def __init__(self, write: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
-        self._write = write
+        self._write, self.is_paused = write, False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Pass on the message of a record, which begins with its own mark."""
+        if self.is_paused:
+            return
         try:
             self._write(record.getMessage())
         except Exception:  # as every handler of logging: what cannot be logged must not end a run

@@ -3,7 +3,6 @@
 import csv
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,10 @@ import numpy as np
 from ludus.core.errors import ConfigError, FormatError, UnknownNameError
 from ludus.core.files import JSON, read_regular_text
 from ludus.core.intervals import wilson_interval
-from ludus.worlds.city.drivers.checks import read_picture
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Click, Frame, Point, Wait
 from ludus.worlds.city.drivers.micropolis import MicropolisTruth, made_up_evaluation, teach_letters
+from ludus.worlds.city.drivers.pictures import read_picture
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 from ludus.worlds.city.perception.embedded import DemandReader, embedded_reader, make_up_figures
@@ -37,14 +36,14 @@ FIGURES, PICTURES = "figures.csv", "pictures"  # beside a new profile: what peop
 _MAX_BYTES = 1_000_000
 
 
-def _audit_micropolis(audit: "_Audit", profile: GameProfile, states: int, seed: int, folder: Path | None) -> None:
+def _audit_micropolis(audit: "Audit", profile: GameProfile, states: int, seed: int, folder: Path | None) -> None:
     """Compare readings with what the game's prompt says; letters are learned from states before those that count."""
     perception = ProfileReader(profile, folder, use_ocr=False, names=FIELDS)
     random = np.random.default_rng([seed, 2])
     try:
         with X11Driver(profile) as driver:
             driver.launch()
-            truth = MicropolisTruth(lambda: driver.prompt)
+            truth = MicropolisTruth(driver)
             teach_letters(driver, perception)
             for state in range(states):
                 if state % _SEEDS == 0:
@@ -62,7 +61,7 @@ def _change(driver: X11Driver, truth: MicropolisTruth, random: np.random.Generat
     truth.set_number("Year", int(random.integers(1900, 2100)))
     truth.set_number("TaxRate", int(random.integers(0, 21)))
     truth.set_evaluation(made_up_evaluation(int(random.integers(10**_MAX_DIGITS)), int(random.integers(100))))
-    driver.act([Wait(float(random.uniform(*_RUN_S)))])
+    driver.do([Wait(float(random.uniform(*_RUN_S)))])
 
 
 def _values(truth: MicropolisTruth) -> dict[str, Value]:
@@ -72,35 +71,15 @@ def _values(truth: MicropolisTruth) -> dict[str, Value]:
     return {"date": Date(truth.number("Year"), truth.month()), "category": said["category"], **figures, **numbers}
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Counts of one field."""
+class Audit:
+    """All readings of an audit, by field: what was read, the truth, and how long it took."""
 
-    right: int = 0
-    wrong: int = 0
-    unreadable: int = 0
-    times_s: list[float] = field(default_factory=list)
-    examples: list[str] = field(default_factory=list)
-
-    def count(self, reading: Reading, truth: Value) -> None:
-        """Count a reading; what is old was not read now."""
-        if not reading.is_readable or reading.age_s > 0.0:
-            self.unreadable += 1
-        elif reading.value == truth:
-            self.right += 1
-            return
-        else:
-            self.wrong += 1
-        if len(self.examples) < 3:
-            self.examples.append(f"{truth} read as {reading.text!r}")
-
-
-class _Audit:
     def __init__(self) -> None:
-        self.tallies: dict[str, _Tally] = {}
+        self.notes: dict[str, list[tuple[Reading, Value, float]]] = {}
         self.states = 0
 
     def count(self, reader: ScreenReader, frame: Frame, readings: dict[str, Reading], truth: dict[str, Value]) -> None:
+        """Note the readings of a state."""
         self.states += 1
         for name, reading in readings.items():
             if name in truth:
@@ -110,27 +89,30 @@ class _Audit:
                 self.note(reading, truth[name], time.perf_counter() - start)
 
     def note(self, reading: Reading, truth: Value, taken_s: float) -> None:
-        """Count one reading, and how long it takes."""
-        tally = self.tallies.setdefault(reading.field, _Tally())
-        tally.count(reading, truth)
-        tally.times_s.append(taken_s)
+        """Note one reading."""
+        self.notes.setdefault(reading.field, []).append((reading, truth, taken_s))
 
     def document(self, game: str) -> dict[str, JSON]:
+        """Return the accuracy of every field; what is old was not read now."""
         fields: list[JSON] = []
-        for name, tally in self.tallies.items():
-            total = tally.right + tally.wrong + tally.unreadable
-            share = wilson_interval(tally.right, total)
-            examples: list[JSON] = [*tally.examples]
+        for name, notes in self.notes.items():
+            read = [reading.is_readable and reading.age_s == 0.0 for reading, _, _ in notes]
+            missed = [
+                note for note, is_read in zip(notes, read, strict=True) if not is_read or note[0].value != note[1]
+            ]
+            unreadable = read.count(False)
+            examples: list[JSON] = [f"{truth} read as {reading.text!r}" for reading, truth, _ in missed[:3]]
+            share = wilson_interval(len(notes) - len(missed), len(notes))
             fields.append(
                 {
                     "field": name,
                     "accuracy": share.estimate,
                     "low": share.low,
                     "high": share.high,
-                    "unreadable": tally.unreadable / total,
-                    "wrong": tally.wrong / total,
-                    "latency_ms": float(np.median(tally.times_s)) * 1e3,
-                    "states": total,
+                    "unreadable": unreadable / len(notes),
+                    "wrong": (len(missed) - unreadable) / len(notes),
+                    "latency_ms": float(np.median([taken_s for _, _, taken_s in notes])) * 1e3,
+                    "states": len(notes),
                     "examples": examples,
                 }
             )
@@ -151,7 +133,7 @@ def audit_city(game: str, states: int = 300, seed: int = 0, folder: Path | None 
         raise UnknownNameError("game to audit", game, (*GAMES, "the path of a profile beside typed figures"))
     if states < 1:
         raise ConfigError(f"{states} states cannot be compared; valid: at least 1")
-    audit = _Audit()
+    audit = Audit()
     if game == "embedded":
         _audit_embedded(audit, states, seed, folder)
         return audit.document(game)
@@ -163,7 +145,7 @@ def audit_city(game: str, states: int = 300, seed: int = 0, folder: Path | None 
     return audit.document(game)
 
 
-def _audit_typed(audit: "_Audit", profile: GameProfile, pictures: Path, folder: Path | None) -> None:
+def _audit_typed(audit: Audit, profile: GameProfile, pictures: Path, folder: Path | None) -> None:
     """Compare readings of pictures with figures that people typed, and keep the letters that all of them teach.
 
     Each picture is read with the letters that the other pictures teach, and by OCR where those are not enough.
@@ -218,7 +200,7 @@ def typed_figures(folder: Path, fields: Mapping[str, Field]) -> Iterator[tuple[F
             raise FormatError(f"{folder / PICTURES / str(number)}.png is missing or no picture; remove line {line}")
 
 
-def _audit_embedded(audit: _Audit, states: int, seed: int, folder: Path | None) -> None:
+def _audit_embedded(audit: Audit, states: int, seed: int, folder: Path | None) -> None:
     random = np.random.default_rng([seed, 1])  # other figures than those that letters are learned from
     looks = [(theme, size) for theme in THEMES for size in RESOLUTIONS]
     for number, (theme, (width, height)) in enumerate(looks):

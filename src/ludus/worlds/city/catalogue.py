@@ -130,9 +130,7 @@ def _all_embedded(rules: CityRules, view: View) -> Iterator[ActionKind]:
         if tool not in (Tool.QUERY, Tool.BULLDOZER):
             cells = rules.zone_brush**2 if tool in ZONES else 1
             yield _placement(tool.name.lower(), "build", tool, cells)
-    yield ActionKind(
-        "bulldoze", "bulldoze", uses_cell=True, least_cost=const.BULLDOZE_COST, most_cost=const.BULLDOZE_COST
-    )
+    yield _on_cell("bulldoze", "bulldoze", const.BULLDOZE_COST, const.BULLDOZE_COST)
     for name in STREETS:
         yield _placement(name, "street", Tool.ROAD, STREET_CELLS)
     yield from _up_and_down("tax", "tax")
@@ -154,12 +152,16 @@ def _exploring() -> Iterator[ActionKind]:
     return (ActionKind(name, "explore", uses_cell=name == "random_click") for name in EXPLORATORY)
 
 
+def _on_cell(name: str, group: Group, least_cost: float, most_cost: float, columns: int = 1) -> ActionKind:
+    return ActionKind(name, group, uses_cell=True, least_cost=least_cost, most_cost=most_cost, columns=columns)
+
+
 def _placement(name: str, group: Literal["build", "street"], tool: Tool, cells: int) -> ActionKind:
     """Return a kind that builds up to `cells` cells: cheapest on plain land, most expensive on hills or over water."""
     cost = const.BUILDINGS[tool].cost
     over_water = {Tool.ROAD: const.BRIDGE_COST, Tool.LINE: const.WATER_LINE_COST}.get(tool, 0)
     most = max(const.HILL_FACTOR * cost, cost + const.TREE_COST, over_water)
-    return ActionKind(name, group, uses_cell=True, least_cost=cost, most_cost=most * cells)
+    return _on_cell(name, group, cost, most * cells)
 
 
 BULLDOZER, ROAD, TAX = "bulldozer", "road", "tax"  # names in a profile that mean the same in every game
@@ -198,24 +200,17 @@ def funded_sliders(profile: GameProfile) -> dict[str, Slider]:
 def _all_kinds(profile: GameProfile, cells: CellGrid) -> Iterator[ActionKind]:
     if cells == "lots" and profile.lots is not None:
         yield from _block_kinds(profile, profile.lots)
-    for name, tool in profile.tools.items():
+    tools = profile.tools
+    for name, tool in tools.items():
         # A tool for a single cell does nothing for a lot; there are blocks for what it builds.
         if tool.cost > 0 and name != BULLDOZER and (cells == "tiles" or tool.cells > 1):
-            width = (
-                -(-tool.cells * profile.map.cell.x // profile.lots.size.x) if cells == "lots" and profile.lots else 1
-            )
-            yield ActionKind(
-                name, "build", uses_cell=True, least_cost=tool.cost, most_cost=tool.most_cost, columns=int(width)
-            )
-    if BULLDOZER in profile.tools:
-        tool = profile.tools[BULLDOZER]
-        yield ActionKind("bulldoze", "bulldoze", uses_cell=True, least_cost=tool.cost, most_cost=tool.most_cost)
-    if ROAD in profile.tools and cells == "tiles":
-        tool = profile.tools[ROAD]
+            wide = -(-tool.cells * profile.map.cell.x // profile.lots.size.x) if cells == "lots" and profile.lots else 1
+            yield _on_cell(name, "build", tool.cost, tool.most_cost, int(wide))
+    if BULLDOZER in tools:
+        yield _on_cell("bulldoze", "bulldoze", tools[BULLDOZER].cost, tools[BULLDOZER].most_cost)
+    if ROAD in tools and cells == "tiles":
         for name in STREETS:
-            yield ActionKind(
-                name, "street", uses_cell=True, least_cost=tool.cost, most_cost=tool.most_cost * STREET_CELLS
-            )
+            yield _on_cell(name, "street", tools[ROAD].cost, tools[ROAD].most_cost * STREET_CELLS)
     if TAX in profile.sliders and TAX in profile.readings and profile.sliders[TAX].dialog is None:
         yield from _up_and_down("tax", "tax")
     for name in funded_sliders(profile):
@@ -231,4 +226,4 @@ def _block_kinds(profile: GameProfile, lots: Lots) -> Iterator[ActionKind]:
     """Blocks cost what all their parts do on plain ground, and a little for clearing it, no less and no more."""
     for name, steps in lots.blocks.items():
         cost = sum(profile.tools[step.tool].cost * profile.cells_of(step) for step in steps)
-        yield ActionKind(name, "build", uses_cell=True, least_cost=cost, most_cost=cost + lots.extra)
+        yield _on_cell(name, "build", cost, cost + lots.extra)

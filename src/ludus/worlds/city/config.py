@@ -1,6 +1,6 @@
 """Settings of City's environment."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -27,7 +27,7 @@ def goal_fault(name: str, target: float) -> str | None:
 EMBEDDED = "embedded"
 Entry = Literal["frame", "map", "readings", "menu"]
 Group = Literal["build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore"]
-GROUPS: tuple[Group, ...] = ("build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore")
+GROUPS: tuple[Group, ...] = get_args(Group)
 CellGrid = Literal["tiles", "lots"]
 Sites = Literal["all", "free", "beside"]
 Side = Annotated[int, Field(ge=8, le=512)]

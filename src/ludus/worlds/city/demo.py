@@ -1,5 +1,6 @@
 """Draw City for people: the enlarged screen with the pointer's way on it, and a panel with readings and decisions."""
 
+import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,16 +52,22 @@ class Track:
         """Where the pointer is afterwards."""
         return self.stops[-1].at if self.stops else self.start
 
+    def way(self, share: float) -> list[tuple[Point, bool]]:
+        """Return where the pointer has been and is, and whether a button was held on the way to each place."""
+        way, since = [(self.start, False)], 0.0
+        for stop in self.stops:
+            if share <= stop.share:
+                part, before = (share - since) / (stop.share - since), way[-1][0]
+                part = part * part * (3.0 - 2.0 * part)  # it sets off and arrives gently
+                x, y = before.x + (stop.at.x - before.x) * part, before.y + (stop.at.y - before.y) * part
+                return [*way, (Point(x, y), stop.drags)]
+            way.append((stop.at, stop.drags))
+            since = stop.share
+        return way
+
     def at(self, share: float) -> Point:
         """Return where the pointer is."""
-        before, since = self.start, 0.0
-        for stop in self.stops:
-            if share < stop.share:
-                part = (share - since) / (stop.share - since)
-                part = part * part * (3.0 - 2.0 * part)  # it sets off and arrives gently
-                return Point(before.x + (stop.at.x - before.x) * part, before.y + (stop.at.y - before.y) * part)
-            before, since = stop.at, stop.share
-        return self.end
+        return self.way(share)[-1][0]
 
     def passed(self, share: float) -> tuple[Stop, ...]:
         """Return the stops that the pointer has been at."""
@@ -195,23 +202,14 @@ class Marks:
         for seen in shown.seen:
             region = self._regions.get(seen.name)
             if region is not None:
-                left, top, right, bottom = region.pixels(*self._size)
-                grown = pygame.Rect(left, top, right - left, bottom - top).inflate(4, 2)
+                grown = region.box(*self._size).inset(-2, -1)
                 pygame.draw.rect(layer, field_color(seen), grown, max(round(2 * self._unit), 1), border_radius=2)
 
     def _trail(self, layer: pygame.Surface, track: Track, share: float) -> None:
         """A line along the way, thicker where a button is held."""
-        before = track.start
-        for stop in track.stops:
-            if share <= stop.share:
-                self._line(layer, before, track.at(share), held=stop.drags)
-                return
-            self._line(layer, before, stop.at, held=stop.drags)
-            before = stop.at
-
-    def _line(self, layer: pygame.Surface, start: Point, end: Point, *, held: bool) -> None:
-        width = max(round((_TRAIL_HELD if held else _TRAIL) * self._unit), 1)
-        pygame.draw.line(layer, (*POINTER, 150), self._place(start), self._place(end), width)
+        for (start, _), (end, is_held) in itertools.pairwise(track.way(share)):
+            width = max(round((_TRAIL_HELD if is_held else _TRAIL) * self._unit), 1)
+            pygame.draw.line(layer, (*POINTER, 150), self._place(start), self._place(end), width)
 
     def _ring(self, layer: pygame.Surface, stop: Stop, share: float) -> None:
         """A ring that grows and fades, and a dot that stays."""

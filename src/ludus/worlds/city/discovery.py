@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ludus.worlds.city.drivers.driver import Frame
-from ludus.worlds.city.perception.elements import Outlines, PixelBox, around
+from ludus.worlds.city.drivers.driver import Box, Frame
+from ludus.worlds.city.perception.elements import Outlines, share_rows
 from ludus.worlds.city.perception.glyphs import ink_of
 from ludus.worlds.city.perception.opencv import opencv
 from ludus.worlds.city.perception.reader import RapidOcr
-from ludus.worlds.city.perception.reading import Kind, Notation, Value, parse
+from ludus.worlds.city.perception.reading import PLAIN, Kind, Notation, Value, parse
 
-_NOTATIONS = (Notation(), Notation(thousands=" ", short_years=True))
+_NOTATIONS = (PLAIN, Notation(thousands=" ", short_years=True))
 _KINDS: tuple[Kind, ...] = ("date", "percent", "money", "number")
 _LEAST_SHARE = 0.6  # of the pictures that show a figure in which it must be understood
 _READ = 5  # pictures that are read by OCR
@@ -43,7 +43,7 @@ class TextLine(NamedTuple):
     """A line of text in a picture."""
 
     text: str
-    box: PixelBox
+    box: Box
 
 
 class Figure(NamedTuple):
@@ -51,7 +51,7 @@ class Figure(NamedTuple):
 
     name: str  # of its words, or of its kind
     kind: Kind
-    box: PixelBox  # where it stands, with room to grow
+    box: Box  # where it stands, with room to grow
     prefix: str  # words before the value
     notation: Notation  # how its numbers are written
 
@@ -61,7 +61,7 @@ class _Candidate:
     """Lines of several pictures at the same place that may be a figure."""
 
     prefix: str
-    box: PixelBox
+    box: Box
     label: str  # words to the left of a value that stands alone
     texts: list[str] = field(default_factory=list)  # of the value, one per picture
 
@@ -70,10 +70,10 @@ class Proposal(NamedTuple):
     """What was found in pictures of one size."""
 
     figures: list[Figure]
-    map: PixelBox
+    map: Box
     cell: tuple[int, int]  # width and height
-    buttons: list[PixelBox]  # of the palette
-    landmark: PixelBox  # a part that is the same in all pictures
+    buttons: list[Box]  # of the palette
+    landmark: Box  # a part that is the same in all pictures
 
 
 def propose(pictures: Sequence[Frame], engine: RapidOcr) -> Proposal:
@@ -85,7 +85,7 @@ def propose(pictures: Sequence[Frame], engine: RapidOcr) -> Proposal:
     still = np.all([np.all(picture == pictures[0], axis=2) for picture in pictures], axis=0)
     buttons = _palette(pictures[0], still)
     board = _map(pictures, [*buttons, *_steady_boxes(lines)])
-    outside = [[line for line in seen if not _overlap(line.box, board)] for seen in lines]
+    outside = [[line for line in seen if not line.box.meets(board)] for seen in lines]
     return Proposal(_figures(chosen, outside), board, _cell(pictures[-1], board), buttons, _landmark(still, buttons))
 
 
@@ -99,12 +99,16 @@ def _figures(pictures: Sequence[Frame], lines: Sequence[Sequence[TextLine]]) -> 
             prefix, value = _split(line.text)
             if not value:
                 continue
-            same = (known for known in candidates if known.prefix == prefix and _same_row(known.box, line.box))
+            same = (
+                known
+                for known in candidates
+                if known.prefix == prefix and known.box.meets(line.box) and share_rows(known.box, line.box)
+            )
             known = next(same, None)
             if known is None:
                 known = _Candidate(prefix, line.box, _label(line, seen))
                 candidates.append(known)
-            known.box = around(known.box, line.box)
+            known.box = known.box.around(line.box)
             known.texts.append(value)
     found = [figure for candidate in candidates if (figure := _figure(candidate, pictures)) is not None]
     return [figure._replace(name=name) for figure, name in zip(found, _unique(found), strict=True)]
@@ -115,15 +119,15 @@ def _joined(line: TextLine, seen: Sequence[TextLine]) -> TextLine:
     words = _before(line, seen)
     if words is None or not _understood(line.text):
         return line
-    gap, height = line.box[0] - words.box[0] - words.box[2], line.box[3]
-    is_close = gap <= (_COLON_GAP if words.text.endswith((":", ";")) else _WORD_GAP) * height
-    return TextLine(f"{words.text} {line.text}", around(words.box, line.box)) if is_close else line
+    most = (_COLON_GAP if words.text.endswith((":", ";")) else _WORD_GAP) * line.box.height
+    is_close = line.box.left - words.box.right <= most
+    return TextLine(f"{words.text} {line.text}", words.box.around(line.box)) if is_close else line
 
 
 def _before(line: TextLine, seen: Sequence[TextLine]) -> TextLine | None:
     """Return the nearest line to the left in the same row, if it says words."""
-    left = [other for other in seen if other.box[0] < line.box[0] and _same_height(other.box, line.box)]
-    nearest = max(left, key=lambda other: other.box[0], default=None)
+    left = [other for other in seen if other.box.left < line.box.left and share_rows(other.box, line.box)]
+    nearest = max(left, key=lambda other: other.box.left, default=None)
     return None if nearest is None or any(map(str.isdigit, nearest.text)) else nearest
 
 
@@ -154,7 +158,7 @@ def _figure(candidate: _Candidate, pictures: Sequence[Frame]) -> Figure | None:
     likely = [way for way, count in counts.items() if count >= _LEAST_SHARE * len(said)]
     if not likely:
         return None
-    has_sign = any(sign in text for text in candidate.texts for sign in PLAIN_CURRENCIES)
+    has_sign = any(sign in text for text in candidate.texts for sign in PLAIN.currencies)
     likely = [way for way in likely if way[0] != "money" or has_sign] or likely
     kind, notation = min(likely, key=lambda way: (_KINDS.index(way[0]), -counts[way]))
     changes = len({str(ways.get((kind, notation))) for ways in said}) > 1
@@ -164,42 +168,37 @@ def _figure(candidate: _Candidate, pictures: Sequence[Frame]) -> Figure | None:
     return Figure(_slug(name), kind, _grown(candidate.box, pictures), candidate.prefix, notation)
 
 
-PLAIN_CURRENCIES = Notation().currencies
-
-
 def _label(line: TextLine, seen: Sequence[TextLine]) -> str:
     """Return the words to the left of a value in its row, of the nearest line that says no value."""
     words = _before(line, seen)
-    return "" if words is None or line.box[0] - words.box[0] - words.box[2] > _MOST_APART else words.text
+    return "" if words is None or line.box.left - words.box.right > _MOST_APART else words.text
 
 
-def _grown(box: PixelBox, pictures: Sequence[Frame]) -> PixelBox:
+def _grown(box: Box, pictures: Sequence[Frame]) -> Box:
     """Return a box with room to grow: to both sides as far as its rows are level in all pictures."""
-    left, top, width, height = _tight(box, pictures)
-    bottom = top + height
-    steps = [np.abs(np.diff(picture[top:bottom].astype(np.int16), axis=1)).max(axis=(0, 2)) for picture in pictures]
+    box = _tight(box, pictures)
+    rows, left, right = slice(box.top, box.bottom), box.left, box.right
+    steps = [np.abs(np.diff(picture[rows].astype(np.int16), axis=1)).max(axis=(0, 2)) for picture in pictures]
     level = np.max(steps, axis=0) <= _LEVEL  # between a column and the next
-    right, end = left + width, pictures[0].shape[1]
-    low, high = max(left - _MOST_GROWTH, 1), min(right + _MOST_GROWTH, end - 1)
+    low, high = max(left - _MOST_GROWTH, 1), min(right + _MOST_GROWTH, pictures[0].shape[1] - 1)
     while left > low and level[left - 1]:
         left -= 1
     while right < high and level[right - 1]:
         right += 1
-    return left, top, right - left, bottom - top
+    return box._replace(left=left, width=right - left)
 
 
-def _tight(box: PixelBox, pictures: Sequence[Frame]) -> PixelBox:
+def _tight(box: Box, pictures: Sequence[Frame]) -> Box:
     """Return a box whose rows end beyond the letters in any of the pictures; OCR has margins as wide as other lines."""
-    left, top, width, height = box
-    inked = np.zeros(height, np.bool_)
+    inked = np.zeros(box.height, np.bool_)
     for picture in pictures:
-        ink = ink_of(picture[top : top + height, left : left + width])
+        ink = ink_of(picture[box.area])
         inked |= True if ink is None else ink.any(axis=1)
-    gaps = np.flatnonzero(~inked)
-    above, below = gaps[gaps < height // 2], gaps[gaps > height // 2]
-    first = top + (int(above[-1]) if len(above) else 0)
-    last = top + (int(below[0]) if len(below) else height - 1)
-    return left, max(first - 1, 0), width, min(last + 2, pictures[0].shape[0]) - max(first - 1, 0)
+    gaps, middle = np.flatnonzero(~inked), box.height // 2
+    first = box.top + int(gaps[gaps < middle].max(initial=0))
+    last = box.top + int(gaps[gaps > middle].min(initial=box.height - 1))
+    top, bottom = max(first - 1, 0), min(last + 2, pictures[0].shape[0])
+    return box._replace(top=top, height=bottom - top)
 
 
 def _slug(words: str) -> str:
@@ -218,7 +217,7 @@ def _unique(figures: Sequence[Figure]) -> Iterator[str]:
 # --- map ---
 
 
-def _map(pictures: Sequence[Frame], taken: Sequence[PixelBox]) -> PixelBox:
+def _map(pictures: Sequence[Frame], taken: Sequence[Box]) -> Box:
     """Return the largest rectangle of busy blocks without what is taken."""
     cv2 = opencv("finding the map")
     grays = [cv2.cvtColor(np.ascontiguousarray(picture), cv2.COLOR_RGB2GRAY) for picture in pictures]
@@ -226,15 +225,14 @@ def _map(pictures: Sequence[Frame], taken: Sequence[PixelBox]) -> PixelBox:
     cut = [gray[: rows * _BLOCK, : columns * _BLOCK].reshape(rows, _BLOCK, columns, _BLOCK) for gray in grays]
     busy = np.median([block.std(axis=(1, 3)) for block in cut], axis=0) >= _BUSY
     closed = cv2.morphologyEx(busy.astype(np.uint8), cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8)) > 0
-    for left, top, width, height in taken:
-        closed[top // _BLOCK : -(-(top + height) // _BLOCK), left // _BLOCK : -(-(left + width) // _BLOCK)] = False
-    left, top, width, height = (side * _BLOCK for side in _largest(closed))
-    return left, top, width, height
+    for box in taken:
+        closed[box.top // _BLOCK : -(-box.bottom // _BLOCK), box.left // _BLOCK : -(-box.right // _BLOCK)] = False
+    return Box(*(side * _BLOCK for side in _largest(closed)))
 
 
-def _largest(mask: NDArray[np.bool_]) -> PixelBox:
+def _largest(mask: NDArray[np.bool_]) -> Box:
     """Return the largest rectangle of true values, by the heights of the columns that end in each row."""
-    heights, best = np.zeros(mask.shape[1] + 1, np.int64), (0, 0, 0, 0)
+    heights, best = np.zeros(mask.shape[1] + 1, np.int64), Box(0, 0, 0, 0)
     for row, values in enumerate(mask):
         heights[:-1] = np.where(values, heights[:-1] + 1, 0)
         open_columns: list[tuple[int, int]] = []  # where rectangles begin, with their heights
@@ -242,16 +240,15 @@ def _largest(mask: NDArray[np.bool_]) -> PixelBox:
             start = column
             while open_columns and open_columns[-1][1] >= height:
                 start, tall = open_columns.pop()
-                if tall * (column - start) > best[2] * best[3]:
-                    best = (start, row + 1 - tall, column - start, tall)
+                if tall * (column - start) > best.width * best.height:
+                    best = Box(start, row + 1 - tall, column - start, tall)
             open_columns.append((start, height))
     return best
 
 
-def _cell(picture: Frame, board: PixelBox) -> tuple[int, int]:
+def _cell(picture: Frame, board: Box) -> tuple[int, int]:
     """Return width and height of a cell of the map: where the picture, moved by as much, is most like itself."""
-    left, top, width, height = board
-    gray = picture[top : top + height, left : left + width].mean(axis=2)
+    gray = picture[board.area].mean(axis=2)
     return _period(np.abs(np.diff(gray, axis=1)).mean(axis=0)), _period(np.abs(np.diff(gray, axis=0)).mean(axis=1))
 
 
@@ -260,13 +257,8 @@ def _period(values: NDArray[np.float64]) -> int:
     values = values - values.mean()
     lags = range(_CELLS[0], min(_CELLS[1], len(values) // 3) + 1)
     alike = [float(np.mean(values[lag:] * values[:-lag])) for lag in lags]
-    peaks = [
-        (lag, here)
-        for lag, (before, here, after) in enumerate(
-            zip(alike, alike[1:], alike[2:], strict=False), start=lags.start + 1
-        )
-        if here >= max(before, after)
-    ]
+    around = zip(lags[1:], alike, alike[1:], alike[2:], strict=False)
+    peaks = [(lag, here) for lag, before, here, after in around if here >= max(before, after)]
     strongest = max((here for _, here in peaks), default=0.0)
     return next((lag for lag, here in peaks if here >= 0.8 * strongest), 2 * _CELLS[0])
 
@@ -274,79 +266,48 @@ def _period(values: NDArray[np.float64]) -> int:
 # --- palette and landmark ---
 
 
-def _palette(picture: Frame, still: NDArray[np.bool_]) -> list[PixelBox]:
+def _palette(picture: Frame, still: NDArray[np.bool_]) -> list[Box]:
     """Return buttons that always look the same and have neighbours, without those inside another."""
-    small, large = _BUTTON_SIDES
-    boxes = sorted(set(Outlines(picture).buttons), key=lambda box: -box[2] * box[3])
-    kept: list[PixelBox] = []
-    for box in boxes:
-        left, top, width, height = box
-        fits = (
-            small <= min(width, height) and max(width, height) <= large and max(width, height) <= 2 * min(width, height)
-        )
-        if (
-            fits
-            and still[top : top + height, left : left + width].mean() > 0.95
-            and not any(_overlap(box, b) for b in kept)
-        ):
+    least, most = _BUTTON_SIDES
+    kept: list[Box] = []
+    for box in sorted(set(Outlines(picture).buttons), key=lambda box: -box.width * box.height):
+        short, long = sorted((box.width, box.height))
+        fits = least <= short and long <= min(most, 2 * short) and still[box.area].mean() > 0.95
+        if fits and not any(map(box.meets, kept)):
             kept.append(box)
     groups = [group for group in _clusters(kept) if len(group) >= _LEAST_BUTTONS and _breadth(group) <= _MOST_BREADTH]
-    return sorted((box for group in groups for box in group), key=lambda box: (box[1] // 8, box[0]))
+    return sorted((box for group in groups for box in group), key=lambda box: (box.top // 8, box.left))
 
 
-def _breadth(boxes: Sequence[PixelBox]) -> int:
+def _breadth(boxes: Sequence[Box]) -> int:
     """Return the shorter side of the box around boxes."""
-    return min(functools.reduce(around, boxes)[2:])
+    whole = functools.reduce(Box.around, boxes)
+    return min(whole.width, whole.height)
 
 
-def _clusters(boxes: Sequence[PixelBox]) -> list[list[PixelBox]]:
+def _clusters(boxes: Sequence[Box]) -> list[list[Box]]:
     """Return groups of boxes that are near each other."""
-    rest, groups = list(boxes), list[list[PixelBox]]()
+    rest, groups = list(boxes), list[list[Box]]()
     while rest:
         group = [rest.pop()]
         for member in group:  # grows while it is read
-            near = [box for box in rest if _overlap(_widened(member, _NEAR), box)]
+            near = [box for box in rest if member.inset(-_NEAR, -_NEAR).meets(box)]
             rest = [box for box in rest if box not in near]
             group += near
         groups.append(group)
     return groups
 
 
-def _landmark(still: NDArray[np.bool_], buttons: Sequence[PixelBox]) -> PixelBox:
+def _landmark(still: NDArray[np.bool_], buttons: Sequence[Box]) -> Box:
     """Return a part that never changes: the palette, or else the largest one."""
     for count in range(len(buttons), 1, -1):
-        left, top, width, height = functools.reduce(around, buttons[:count])
-        if still[top : top + height, left : left + width].all():
-            return left, top, width, height
+        whole = functools.reduce(Box.around, buttons[:count])
+        if still[whole.area].all():
+            return whole
     return _largest(still)
 
 
-# --- boxes ---
-
-
-def _steady_boxes(lines: Sequence[Sequence[TextLine]]) -> list[PixelBox]:
+def _steady_boxes(lines: Sequence[Sequence[TextLine]]) -> list[Box]:
     """Return the boxes of lines that are in every picture, wherever they differ in what they say."""
     first, *others = lines
-    return [line.box for line in first if all(any(_overlap(line.box, other.box) for other in seen) for seen in others)]
-
-
-def _same_row(first: PixelBox, second: PixelBox) -> bool:
-    """Whether two boxes are equally high in the picture and overlap."""
-    return _same_height(first, second) and first[0] < second[0] + second[2] and second[0] < first[0] + first[2]
-
-
-def _same_height(first: PixelBox, second: PixelBox) -> bool:
-    overlap = min(first[1] + first[3], second[1] + second[3]) - max(first[1], second[1])
-    return overlap >= 0.6 * min(first[3], second[3])
-
-
-def _overlap(first: PixelBox, second: PixelBox) -> bool:
-    return all(
-        first[side] < second[side] + second[side + 2] and second[side] < first[side] + first[side + 2]
-        for side in (0, 1)
-    )
-
-
-def _widened(box: PixelBox, by: int) -> PixelBox:
-    left, top, width, height = box
-    return left - by, top - by, width + 2 * by, height + 2 * by
+    return [line.box for line in first if all(any(line.box.meets(other.box) for other in seen) for seen in others)]

@@ -17,11 +17,10 @@ from ludus.worlds.city.backend import CityBackend, FieldKind, Pictures, Sight
 from ludus.worlds.city.catalogue import Catalogue, embedded_catalogue
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.city_games import CityGames
-from ludus.worlds.city.drivers.driver import Frame, Gesture, Point, Wait
+from ludus.worlds.city.drivers.driver import Box, Frame, Gesture, Point, Wait
 from ludus.worlds.city.explorer import Explorer
 from ludus.worlds.city.game.rules import FUNDED, MONTH_DAYS, Over
-from ludus.worlds.city.gestures import CLEAR, FUNDING_LEVELS, Gestures, embedded_places, funding_kind
-from ludus.worlds.city.interface.boxes import Box
+from ludus.worlds.city.gestures import CLEAR, FUNDING_LEVELS, embedded_gestures, funding_kind
 from ludus.worlds.city.interface.layout import BARS, Layout, View
 from ludus.worlds.city.interface.menus import MENUS
 from ludus.worlds.city.interface.theme import FIELDS
@@ -37,7 +36,7 @@ from ludus.worlds.city.perception.embedded import (
     embedded_fields,
 )
 from ludus.worlds.city.perception.opencv import opencv
-from ludus.worlds.city.strategies import Advice, Advisers, Question
+from ludus.worlds.city.strategies import Advice, Question, advise
 
 _HALVES = 4.0  # from this factor on pictures are halved first: nearly the same picture in a third of the time
 
@@ -54,7 +53,7 @@ class ThemeView:
         face = typeface_of(theme.family, theme.size_for(display.height))
         size = (display.width, display.height)
         bank = embedded_bank(theme.name, *size, folder)
-        self.gestures = Gestures(catalogue, embedded_places(layout, face))
+        self.gestures = embedded_gestures(catalogue, layout, face)
         self.reader = ThemeReader(embedded_fields(layout, theme), bank, DemandReader(layout.demand, theme), size)
         self.covers = CoverDetector(layout, theme, face)
         self.view: View = layout.view
@@ -79,7 +78,7 @@ class ThemeView:
         blank = words.copy()
         self._blank_map(blank, before)
         for box in self._figures:
-            blank[box.top : box.bottom, box.left : box.right] = 0
+            blank[box.area] = 0
         part = np.ascontiguousarray(blank[top:bottom, left:right])
         key = (*span, hashlib.blake2b(part.tobytes(), digest_size=16).digest())
         known = self._scanned.get(key)
@@ -89,7 +88,7 @@ class ThemeView:
             points = [
                 Point((left + at.x * (right - left)) / width, (top + at.y * (bottom - top)) / height) for at in found
             ]
-            known = tuple(point for point in points if not self.gestures.places.is_forbidden(point))
+            known = tuple(point for point in points if not self.gestures.is_forbidden(point))
             self._scanned[key] = known
             if len(self._scanned) > _SCANS_KEPT:
                 self._scanned.popitem(last=False)
@@ -97,13 +96,11 @@ class ThemeView:
 
     def _blank_map(self, words: NDArray[np.uint32], before: NDArray[np.uint32] | None) -> None:
         """Blacken the map where nothing covers it, so that no building is taken for a button."""
-        box = self.view.box
-        area = (slice(box.top, box.bottom), slice(box.left, box.right))
-        pane = self.covers.pane(words)
+        area, pane = self.view.box.area, self.covers.pane(words)
         if self.covers.look(words).menu >= 0 and before is not None:
             words[area] *= words[area] != before[area]
             return
-        kept = (slice(0), slice(0)) if pane is None else (slice(pane.top, pane.bottom), slice(pane.left, pane.right))
+        kept = (slice(0), slice(0)) if pane is None else pane.area
         shown = words[kept].copy()
         words[area] = 0
         words[kept] = shown
@@ -170,7 +167,6 @@ class EmbeddedBackend(CityBackend):
         )
         self.fields, self.menus = EMBEDDED_FIELDS, tuple(menu.name for menu in MENUS)
         self.catalogue = backend_catalogue(config, tuple(self.games.layouts.values()))
-        self._advisers = Advisers(self.games, self.catalogue)
         self._views = self._make_views(Path(config.learned) if config.learned is not None else None)
         self._wait = (Wait(config.wait_s or WAIT_S),)
         self._reads = config.metrics == "screen"
@@ -233,7 +229,7 @@ class EmbeddedBackend(CityBackend):
 
     def advise(self, questions: Sequence[Question]) -> list[Advice]:
         """Ask strategies, which see the truth, what they would do now."""
-        return [self._advisers.advise(question) for question in questions]
+        return [advise(self.games, self.catalogue, question) for question in questions]
 
     def done(self, game: int) -> Sequence[Gesture]:
         """Return the gestures of a game's last decision."""
@@ -288,7 +284,7 @@ class EmbeddedBackend(CityBackend):
         number, department, step = self._funding_kinds[kind]
         level = min(max(int(self._funding[game, number]) + step, 0), len(FUNDING_LEVELS) - 1)
         self._funding[game, number] = level
-        return self._views[game].gestures.places.fixed[funding_kind(department, level)]
+        return self._views[game].gestures.fixed[funding_kind(department, level)]
 
     def _explore(self, game: int, kind: int, cell: int) -> None:
         """Do an exploring action and note what it has shown."""
@@ -296,9 +292,7 @@ class EmbeddedBackend(CityBackend):
         before = self._paint(game)[1].copy()
         target = None
         if name == "explore_menu":
-            target = self._explorer.next_in_menus(
-                game, look.gestures.places.headings, is_open=bool(sight.menu[game] >= 0)
-            )
+            target = self._explorer.next_in_menus(game, look.gestures.headings, is_open=bool(sight.menu[game] >= 0))
         elif name == "click_element":
             simulation = self.games.simulation
             keys = simulation.seed, simulation.first_game + game, int(simulation.city["episode"][game])

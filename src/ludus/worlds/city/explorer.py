@@ -21,8 +21,8 @@ from ludus.core.errors import FormatError, UnknownNameError
 from ludus.core.files import read_regular, write_atomic
 from ludus.core.random import stream_hash
 from ludus.store.documents import Limits, decode_document, encode_document
-from ludus.worlds.city.drivers.checks import cache_folder
 from ludus.worlds.city.drivers.driver import Frame, Point, Region
+from ludus.worlds.city.drivers.pictures import cache_folder
 from ludus.worlds.city.gestures import ProfileGestures
 from ludus.worlds.city.perception.elements import SAME_PIXELS, UiElement, find_elements, is_same
 from ludus.worlds.city.profile_schema import GameProfile
@@ -201,9 +201,8 @@ class _File(BaseModel):
 
 
 def _cell(element: UiElement) -> int:
-    across, down = _CELLS
-    column, row = min(int(element.at.x * across), across - 1), min(int(element.at.y * down), down - 1)
-    return row * across + column
+    column, row = element.at.pixel(*_CELLS)
+    return row * _CELLS[0] + column
 
 
 def _likeness(first: frozenset[int], second: frozenset[int]) -> float:
@@ -266,7 +265,7 @@ class ScreenExplorer:
 
     def next_in_menus(self, *, is_open: bool) -> Point | None:
         """Return what to click to see more of the menus."""
-        return self._newest.next_in_menus(0, self._gestures.places.headings, is_open=is_open)
+        return self._newest.next_in_menus(0, self._gestures.plain.headings, is_open=is_open)
 
     def next_element(self, *keys: int) -> Point | None:
         """Return an element to click: one not yet tried on this screen, else any remembered one."""
@@ -301,11 +300,8 @@ class ScreenExplorer:
     def _counts(self, element: UiElement, differs: NDArray[np.bool_] | None) -> bool:
         if differs is None:
             return not self._gestures.region.holds(element.at)
-        left, top, right, bottom = element.region.pixels(*self._size)
-        return bool(differs[top:bottom, left:right].mean() >= _ELEMENT_SHARE)
+        return bool(differs[element.region.box(*self._size).area].mean() >= _ELEMENT_SHARE)
 
     def _may_click(self, point: Point) -> bool:
         """Whether exploring may click here: not on figures, and not on closed menus."""
-        return not self._gestures.places.is_forbidden(point) and not any(
-            region.holds(point) for region in self._figures
-        )
+        return not self._gestures.plain.is_forbidden(point) and not any(region.holds(point) for region in self._figures)

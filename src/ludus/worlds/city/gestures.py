@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from ludus.worlds.city.catalogue import BULLDOZER, CLOSED_MENUS, ROAD, STREETS, TAX, Catalogue, funded_sliders
 from ludus.worlds.city.config import CellGrid
-from ludus.worlds.city.drivers.driver import Click, Drag, Gesture, Key, Point, Region, Scroll
+from ludus.worlds.city.drivers.driver import Box, Click, Drag, Gesture, Key, Point, Region, Scroll
 from ludus.worlds.city.game.rules import Department, Tool
-from ludus.worlds.city.interface.boxes import Box, point_in
+from ludus.worlds.city.interface.boxes import point_in
 from ludus.worlds.city.interface.layout import Layout
 from ludus.worlds.city.interface.menus import MENUS, all_entries
 from ludus.worlds.city.interface.panes import place_lists
@@ -20,15 +20,16 @@ CLEAR: tuple[Gesture, ...] = (Key("Escape"), Key("Escape"), Key("Escape"))
 
 
 @dataclass(frozen=True, slots=True)
-class ScreenPlaces:
-    """Positions that actions need, on a screen where they never move."""
+class Gestures:
+    """Converts decisions to gestures on one kind of screen, where places never move; holds no state of a game."""
 
+    catalogue: Catalogue  # what can be done
     tools: Mapping[str, Point]  # where the tool of a kind is chosen
     cells: tuple[Point, ...]  # middles of the cells that are seen, row by row
-    fixed: Mapping[str, tuple[Gesture, ...]]  # kinds that are always the same gestures
-    after: Mapping[str, tuple[Gesture, ...]]  # what follows the click of a kind on a cell
     headings: tuple[Point, ...]  # where menus are opened
     forbidden: tuple[Region, ...]  # where no exploring click ever goes
+    fixed: Mapping[str, tuple[Gesture, ...]] = field(default_factory=dict)  # kinds that are always the same gestures
+    after: Mapping[str, tuple[Gesture, ...]] = field(default_factory=dict)  # what follows a kind's click on a cell
     groups: Mapping[str, Point] = field(default_factory=dict)  # where the group of a kind's tool is opened, if in one
 
     def choose(self, name: str) -> tuple[Gesture, ...]:
@@ -39,35 +40,26 @@ class ScreenPlaces:
         """Whether no exploring click may go there."""
         return any(region.holds(point) for region in self.forbidden)
 
-
-class Gestures:
-    """Converts decisions to gestures on one kind of screen; holds no state of a game."""
-
-    def __init__(self, catalogue: Catalogue, places: ScreenPlaces) -> None:
-        self.catalogue, self.places = catalogue, places
-        self._names = catalogue.names
-
     def of(self, kind: int, cell: int, target: Point | None = None) -> Sequence[Gesture]:
         """Return the gestures of a decision: a kind of the catalogue, and a cell for kinds that need one.
 
         Kinds that choose an element of the interface click on `target`; None clicks nowhere.
         """
-        name, places = self._names[kind], self.places
-        fixed = places.fixed.get(name)
-        if fixed is not None:
-            return fixed
+        name = self.catalogue.kinds[kind].name
+        if name in self.fixed:
+            return self.fixed[name]
         if name in STREETS:
-            end = places.cells[self.catalogue.street_end(name, cell)]
-            return (*places.choose(name), Drag(places.cells[cell], end))
-        if name in places.tools:
-            return (*places.choose(name), Click(places.cells[cell]), *places.after.get(name, ()))
+            end = self.cells[self.catalogue.street_end(name, cell)]
+            return (*self.choose(name), Drag(self.cells[cell], end))
+        if name in self.tools:
+            return (*self.choose(name), Click(self.cells[cell]), *self.after.get(name, ()))
         if name == "random_click":
             target = self.catalogue.window_point(cell)
-        return () if target is None or places.is_forbidden(target) else (Click(target),)
+        return () if target is None or self.is_forbidden(target) else (Click(target),)
 
 
-def embedded_places(layout: Layout, face: TextMeasure) -> ScreenPlaces:
-    """Return the places of the embedded game in a layout."""
+def embedded_gestures(catalogue: Catalogue, layout: Layout, face: TextMeasure) -> Gestures:
+    """Return the gestures of the embedded game in a layout."""
     size = (layout.width, layout.height)
     view = layout.view
     tools = {tool.name.lower(): point_in(*layout.tools[tool].box.middle, *size) for tool in Tool}
@@ -89,7 +81,8 @@ def embedded_places(layout: Layout, face: TextMeasure) -> ScreenPlaces:
         **{f"camera_{key.lower()}": (Key(key),) for key in ("Left", "Right", "Up", "Down")},
         **_menu_clicks(layout, face),
     }
-    return ScreenPlaces(
+    return Gestures(
+        catalogue,
         tools=tools,
         cells=cells,
         fixed=fixed,
@@ -151,7 +144,7 @@ class ProfileGestures:
     """Converts decisions to operations in one game, and remembers the levels of funding.
 
     Attributes:
-        places: Where things are clicked.
+        plain: The gestures of kinds that need no more than places.
         region: The part of the picture that the cells cover.
     """
 
@@ -166,8 +159,7 @@ class ProfileGestures:
             grid.cell(*place) if anchor is None else Point(corner.x + anchor.x, corner.y + anchor.y)
             for place, corner in zip(numbers, self._corners, strict=True)
         )
-        self.places = _profile_places(profile, middles)
-        self._plain = Gestures(catalogue, self.places)
+        self.plain = _plain_gestures(profile, catalogue, middles)
         self._fixed = _profile_fixed(profile, self.region.middle)
         self._funded = funded_sliders(profile)
         self._levels: dict[str, int] = {}
@@ -193,9 +185,9 @@ class ProfileGestures:
             return self._fund(*name.rsplit("_", 1))
         if self._lots is not None and name in self._lots.blocks:
             steps, corner = self._lots.blocks[name], self._corners[cell]
-            each = ((*self.places.choose(step.tool), step.gesture(corner)) for step in steps)
+            each = ((*self.plain.choose(step.tool), step.gesture(corner)) for step in steps)
             return ([gesture for gestures in each for gesture in gestures],)
-        return (self._plain.of(kind, cell, target),)
+        return (self.plain.of(kind, cell, target),)
 
     def _fund(self, name: str, way: str) -> Sequence[Sequence[Operation]]:
         """Open the dialog by its menu, click on the slider of a department, and close the dialog."""
@@ -211,7 +203,7 @@ class ProfileGestures:
         return (opens, (Click(self._profile.slider_point(name, FUNDING_LEVELS[level])),), close)
 
 
-def _profile_places(profile: GameProfile, cells: tuple[Point, ...]) -> ScreenPlaces:
+def _plain_gestures(profile: GameProfile, catalogue: Catalogue, cells: tuple[Point, ...]) -> Gestures:
     tools = {name: tool.at for name, tool in profile.tools.items()}
     groups = {name: tool.group for name, tool in profile.tools.items() if tool.group is not None}
     for places in (tools, groups):
@@ -221,7 +213,7 @@ def _profile_places(profile: GameProfile, cells: tuple[Point, ...]) -> ScreenPla
     closed = [menu.at for menu in menus if menu.closed]
     forbidden = tuple(Region(at.x - wide, at.y - high, at.x + wide, at.y + high) for at in closed)
     headings = tuple(menu.at for menu in menus if not menu.closed)
-    return ScreenPlaces(tools, cells, {}, {}, headings, forbidden, groups)
+    return Gestures(catalogue, tools, cells, headings, forbidden, groups=groups)
 
 
 def _profile_fixed(profile: GameProfile, middle: Point) -> Mapping[str, tuple[Operation, ...]]:

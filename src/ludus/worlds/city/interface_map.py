@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from ludus.config import dump_yaml
 from ludus.core.errors import GameLostError
 from ludus.core.files import write_atomic, write_text_atomic
-from ludus.worlds.city.drivers.driver import Click, Frame, Key, Wait
+from ludus.worlds.city.drivers.driver import Box, Click, Frame, Key, Wait
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.explorer import CHANGED_SHARE, MenuGraph
 from ludus.worlds.city.new_profile import draw_boxes
-from ludus.worlds.city.perception.elements import PixelBox, UiElement, find_elements
+from ludus.worlds.city.perception.elements import UiElement, find_elements
 from ludus.worlds.city.perception.opencv import opencv, png
 
 EffectKind: TypeAlias = Literal["nothing", "marks", "opens", "leaves", "ends"]
@@ -35,6 +35,7 @@ _SETTLED_S, _LOOKS = 0.3, 4  # how often, and how long, the game is watched to s
 _ALIKE = 3  # pixels by which the sides of elements of one size may differ
 _MOST_CLICKS = 15  # on a screen other than the first: lists are long and their entries alike
 _BACK = 2  # keys pressed to get back, before the game is started again
+_EMPTY = Box(0, 0, 0, 0)
 _COLUMNS = 2
 
 
@@ -46,7 +47,7 @@ class Effect:
     screen: str  # where the element was
     element: UiElement
     kind: EffectKind
-    changed: PixelBox  # around what changed; empty if nothing did
+    changed: Box  # around what changed; empty if nothing did
     led_to: str  # screen that was seen afterwards
 
 
@@ -117,10 +118,10 @@ def explore(driver: X11Driver, clicks: int) -> InterfaceMap:
             break
         element = _rarest(fresh, before)
         try:
-            driver.act([Click(element.at)])
+            driver.do([Click(element.at)])
             after = driver.capture().copy()
         except GameLostError:
-            found.effects.append(Effect(number, screen, element, "ends", (0, 0, 0, 0), screen))
+            found.effects.append(Effect(number, screen, element, "ends", _EMPTY, screen))
             found.graph.clicked(screen, element, screen)
             busy = _start(driver, found)
             continue
@@ -137,14 +138,14 @@ def _start(driver: X11Driver, found: InterfaceMap) -> NDArray[np.bool_]:
     found.starts += 1
     busy = np.zeros(first.shape[:2], np.bool_)
     for _ in range(_LOOKS):
-        driver.act([Wait(_SETTLED_S)])
+        driver.do([Wait(_SETTLED_S)])
         busy |= np.any(driver.capture() != first, axis=2)
     return busy
 
 
 def _visit(found: InterfaceMap, frame: Frame, busy: NDArray[np.bool_]) -> str:
     """Note the elements of a picture that do not move by themselves; return the name of its screen."""
-    elements = [element for element in find_elements(frame) if not _share(busy, _box(element, frame)) > 0.5]
+    elements = [element for element in find_elements(frame) if not busy[_box(element, frame).area].mean() > 0.5]
     name = found.graph.visit(elements)
     found.pictures.setdefault(name, frame)
     return name
@@ -154,7 +155,7 @@ def _go_back(driver: X11Driver, found: InterfaceMap, busy: NDArray[np.bool_], ho
     """Go back to the first screen by Escape, or start the game again; return what changes by itself."""
     for _ in range(_BACK):
         try:
-            driver.act([Key("Escape")])
+            driver.do([Key("Escape")])
         except GameLostError:
             break
         if _visit(found, driver.capture().copy(), busy) == home and found.graph.unexplored(home):
@@ -162,13 +163,13 @@ def _go_back(driver: X11Driver, found: InterfaceMap, busy: NDArray[np.bool_], ho
     return _start(driver, found)
 
 
-def _effect(before: Frame, after: Frame, busy: NDArray[np.bool_]) -> tuple[EffectKind, PixelBox]:
+def _effect(before: Frame, after: Frame, busy: NDArray[np.bool_]) -> tuple[EffectKind, Box]:
     differs = np.any(before != after, axis=2) & ~busy
     share = float(differs.mean())
     rows, columns = np.flatnonzero(differs.any(axis=1)), np.flatnonzero(differs.any(axis=0))
     if not len(rows) or share < CHANGED_SHARE / 20:
-        return "nothing", (0, 0, 0, 0)
-    box = (int(columns[0]), int(rows[0]), int(np.ptp(columns)) + 1, int(np.ptp(rows)) + 1)
+        return "nothing", _EMPTY
+    box = Box(int(columns[0]), int(rows[0]), int(np.ptp(columns)) + 1, int(np.ptp(rows)) + 1)
     return ("leaves" if share >= _LEAVES else "opens" if share >= _OPENS else "marks"), box
 
 
@@ -179,14 +180,8 @@ def _rarest(elements: list[UiElement], frame: Frame) -> UiElement:
     return min(zip(elements, sizes, range(len(sizes)), strict=True), key=lambda one: (counts[one[1]], -one[2]))[0]
 
 
-def _share(mask: NDArray[np.bool_], box: PixelBox) -> float:
-    left, top, width, height = box
-    return float(mask[top : top + height, left : left + width].mean())
-
-
-def _box(element: UiElement, frame: Frame) -> PixelBox:
-    left, top, right, bottom = element.region.pixels(frame.shape[1], frame.shape[0])
-    return left, top, right - left, bottom - top
+def _box(element: UiElement, frame: Frame) -> Box:
+    return element.region.box(frame.shape[1], frame.shape[0])
 
 
 # --- drawing ---

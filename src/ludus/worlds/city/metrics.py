@@ -1,7 +1,6 @@
 """Episode metrics of City: sums over an episode, and the numbers computed from them."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +11,18 @@ from ludus.rewards.step_info import StepInfo
 from ludus.worlds.city.guide import BUDGET, CAUSES
 from ludus.worlds.city.tracker import GROUP_EVENTS
 
-RATIOS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "placed_share": ("placements", "placement_tries"),
-        # With a guide: how often its advice was followed, and people who came until the next question.
-        "guide_followed_share": ("guide_followed", "guide_advised"),
-        "guide_gain_followed": ("guide_people_followed", "guide_followed"),
-        "guide_gain_ignored": ("guide_people_ignored", "guide_ignored"),
-    }
-)
-EXTREMES: Mapping[str, tuple[str, Extreme]] = MappingProxyType(
-    {"population_min": ("population", "min"), "population_max": ("population", "max"), "funds_min": ("funds", "min")}
-)
+RATIOS: Mapping[str, tuple[str, str]] = {
+    "placed_share": ("placements", "placement_tries"),
+    # With a guide: how often its advice was followed, and people who came until the next question.
+    "guide_followed_share": ("guide_followed", "guide_advised"),
+    "guide_gain_followed": ("guide_people_followed", "guide_followed"),
+    "guide_gain_ignored": ("guide_people_ignored", "guide_ignored"),
+}
+EXTREMES: Mapping[str, tuple[str, Extreme]] = {
+    "population_min": ("population", "min"),
+    "population_max": ("population", "max"),
+    "funds_min": ("funds", "min"),
+}
 _EVENTS = (
     *("final_population", "final_funds", "peak_gain", "milestone", "placed", "refused"),
     *("unreadable", "discovered", "changed", "bankrupt", "trouble", "recovered"),

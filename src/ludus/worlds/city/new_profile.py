@@ -19,10 +19,9 @@ from ludus.core.errors import ConfigError, GameLostError
 from ludus.core.files import write_atomic, write_text_atomic
 from ludus.worlds.city.audit import FIGURES, PICTURES
 from ludus.worlds.city.discovery import Proposal, propose
-from ludus.worlds.city.drivers.driver import Click, Frame, Point, Region, Wait
+from ludus.worlds.city.drivers.driver import Box, Click, Frame, Point, Wait
 from ludus.worlds.city.drivers.launch import start_game
 from ludus.worlds.city.drivers.x11 import X11Driver
-from ludus.worlds.city.perception.elements import PixelBox
 from ludus.worlds.city.perception.glyphs import GlyphBank
 from ludus.worlds.city.perception.opencv import opencv, png
 from ludus.worlds.city.perception.reader import OcrWorker, ProfileReader, RapidOcr, available_engines
@@ -30,7 +29,6 @@ from ludus.worlds.city.perception.reading import Field, Reading
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile
 from ludus.worlds.city.screen.session import ScreenSession
-from ludus.worlds.city.screen.windows import Window
 
 PROFILE, PROPOSAL = "profile.yaml", "proposal.png"
 _DRAFT = "draft.yaml"
@@ -56,7 +54,7 @@ def make_profile(folder: Path, base: Mapping[str, Any], *, pictures: int, every_
         say(f"[OK] starting {document['title']}")
         taken = [driver.open().copy()]
         for _ in range(pictures - 1):
-            driver.act([Wait(every_s)])
+            driver.do([Wait(every_s)])
             taken.append(driver.capture().copy())
         for number, picture in enumerate(taken, start=1):
             write_atomic(folder / PICTURES / f"{number:02}.png", png(picture))
@@ -100,7 +98,7 @@ def live_readings(profile: GameProfile, count: int) -> Iterator[dict[str, Readin
         with X11Driver(profile) as driver:
             driver.open()
             for _ in range(count):
-                driver.act([Wait(profile.wait_s)])
+                driver.do([Wait(profile.wait_s)])
                 yield perception.reader.settle(driver.capture, _READ_S)
     finally:
         perception.close()
@@ -123,19 +121,13 @@ def _with_window(folder: Path, document: dict[str, Any], say: Say) -> dict[str, 
         shown = [window for window in session.shown() if not window.popup]
         if not shown:
             raise GameLostError(f"the game has closed its window; it said: {session.said()}")
-        window = max(shown, key=_area)
+        window = max(shown, key=lambda window: window.width * window.height)
     finally:
         session.close()
     say(f"[OK] its window is {window.title!r}, {window.width}x{window.height}")
-    words = window.title.split(" ")
-    title = re.escape(words[0]) + (
-        " .*" if len(words) > 1 else ""
-    )  # what follows is often a version or the name of a city
+    word, space, _ = window.title.partition(" ")  # what follows is often a version or the name of a city
+    title = re.escape(word) + (" .*" if space else "")
     return {**document, "window": {"title": title, "size": [window.width, window.height]}}
-
-
-def _area(window: Window) -> int:
-    return window.width * window.height
 
 
 def bare_profile(folder: Path, base: Mapping[str, Any], say: Say) -> GameProfile:
@@ -164,17 +156,16 @@ def _try_buttons(driver: X11Driver, proposal: Proposal) -> dict[int, float]:
     if funds is None:
         return {}
     width, height = driver.width, driver.height
-    place = _region(funds.box, width, height)
+    place = funds.box.region(width, height)
     field = Field("funds", "money", place, funds.notation, funds.prefix)
     worker, costs = OcrWorker(available_engines(), GlyphBank()), dict[int, float]()
     random = np.random.default_rng(0)
     for number, button in enumerate(proposal.buttons[:_TRIES]):
         before = worker.read(field, place.cut(driver.capture()).copy())
-        left, top, wide, high = proposal.map
-        across, down = random.uniform(0.2, 0.8, 2)
+        (left, top, wide, high), (across, down) = proposal.map, random.uniform(0.2, 0.8, 2)
         target = Point((left + across * wide) / width, (top + down * high) / height)
         try:
-            driver.act([Click(_region(button, width, height).middle), Click(target)])
+            driver.do([Click(button.region(width, height).middle), Click(target)])
             after = worker.read(field, place.cut(driver.capture()).copy())
         except GameLostError:  # the button has ended the game
             driver.open()
@@ -199,8 +190,8 @@ def _document(base: Mapping[str, Any], proposal: Proposal, costs: Mapping[int, f
         spec |= {"short_years": True} if figure.notation.short_years and figure.kind == "date" else {}
         readings[figure.name] = spec
     tools = {
-        f"tool_{number + 1}": {"at": [left + width // 2, top + height // 2], "cost": costs.get(number, 0.0)}
-        for number, (left, top, width, height) in enumerate(proposal.buttons)
+        f"tool_{number + 1}": {"at": list(box.middle), "cost": costs.get(number, 0.0)}
+        for number, box in enumerate(proposal.buttons)
     }
     proposed = {
         "measured_on": base["window"]["size"],
@@ -213,14 +204,8 @@ def _document(base: Mapping[str, Any], proposal: Proposal, costs: Mapping[int, f
     return {**proposed, **base, "regions": {**regions, **base.get("regions", {})}, "reset": reset}
 
 
-def _corners(box: PixelBox) -> list[int]:
-    left, top, width, height = box
-    return [left, top, left + width, top + height]
-
-
-def _region(box: PixelBox, width: int, height: int) -> Region:
-    left, top, right, bottom = _corners(box)
-    return Region(left / width, top / height, right / width, bottom / height)
+def _corners(box: Box) -> list[int]:
+    return [box.left, box.top, box.right, box.bottom]
 
 
 def _drawn(picture: Frame, proposal: Proposal) -> Frame:
@@ -231,12 +216,12 @@ def _drawn(picture: Frame, proposal: Proposal) -> Frame:
     return draw_boxes(picture, [(name, box, _COLORS[kind]) for kind, name, box in boxes])
 
 
-def draw_boxes(picture: Frame, boxes: Sequence[tuple[str, PixelBox, tuple[int, int, int]]]) -> Frame:
+def draw_boxes(picture: Frame, boxes: Sequence[tuple[str, Box, tuple[int, int, int]]]) -> Frame:
     """Return a copy of a picture with named frames of several colours."""
     cv2, drawn = opencv("drawing pictures"), np.ascontiguousarray(picture).copy()
-    for name, (left, top, width, height), color in boxes:
-        cv2.rectangle(drawn, (left, top), (left + width, top + height), color, 2)
-        words = (name, (left, max(top - 3, 10)), cv2.FONT_HERSHEY_SIMPLEX, 0.4)
+    for name, box, color in boxes:
+        cv2.rectangle(drawn, (box.left, box.top), (box.right, box.bottom), color, 2)
+        words = (name, (box.left, max(box.top - 3, 10)), cv2.FONT_HERSHEY_SIMPLEX, 0.4)
         cv2.putText(drawn, *words, (255, 255, 255), 3, cv2.LINE_AA)  # letters of a colour stand out from every ground
         cv2.putText(drawn, *words, color, 1, cv2.LINE_AA)
     return drawn

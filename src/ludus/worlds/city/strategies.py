@@ -5,18 +5,17 @@ baselines for the rules of the game and for agents that learn it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ludus.core.random import stream_hash
 from ludus.worlds.city.catalogue import Catalogue
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.game.placement import ZONES
 from ludus.worlds.city.game.rules import BUILDINGS, MAX_TAX, ROAD_REACH, Flag, Kind, Terrain, Tool
 from ludus.worlds.city.interface.figures import DEMANDS
+from ludus.worlds.city.interface.state import InterfaceState
 
 Order: TypeAlias = tuple[Tool, int, int]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -36,27 +35,23 @@ _SERVICES = (
 
 
 class TownPlan:
-    """Streets in rows of five around a middle, joined by one street that crosses them; plots of 2 x 2 along them."""
+    """Streets in rows of five around a middle, joined by one street that crosses them; plots of 2 x 2 along them.
 
-    def __init__(self, games: CityGames, game: int) -> None:
-        self._game, self._simulation, self._editor = game, games.simulation, games.editor
+    Attributes:
+        random: Decides what is left to chance.
+        middle: Column and row of the crossing; None until it is chosen.
+    """
+
+    def __init__(
+        self, games: CityGames, game: int, random: np.random.Generator, middle: tuple[int, int] | None = None
+    ) -> None:
+        """Plan a town of a batch; `random` decides what is left to chance, `middle` is what it was before."""
+        self._game, self._city, self.random, self.middle = game, games.simulation.city, random, middle
         self._columns, self._rows = games.simulation.rules.columns, games.simulation.rules.rows
-        self._city = games.simulation.city
         cells = games.simulation.cells
         shape = (self._rows, self._columns)
         self._kind, self._terrain = cells.kind[game].reshape(shape), cells.terrain[game].reshape(shape)
         self._flags, self._amount = cells.flags[game].reshape(shape), cells.amount[game].reshape(shape)
-        self._day, self._chosen = -1, (0, 0)
-
-    @property
-    def middle(self) -> tuple[int, int] | None:
-        """Column and row of the crossing, once it was chosen; it can be set to what it was before."""
-        return self._chosen if self._day >= 0 else None
-
-    @middle.setter
-    def middle(self, middle: tuple[int, int] | None) -> None:
-        self._day = -1 if middle is None else self._number("day")
-        self._chosen = middle or (0, 0)
 
     @property
     def tax(self) -> int:
@@ -119,15 +114,19 @@ class TownPlan:
             return -1
         return 0
 
+    def anywhere(self, tools: Sequence[Tool]) -> Order:
+        """Use one of some tools at a random cell."""
+        tool = tools[int(self.random.integers(len(tools)))]
+        return tool, int(self.random.integers(self._columns)), int(self.random.integers(self._rows))
+
     def _number(self, name: str) -> int:
         return int(self._city[name][self._game])
 
     def _middle(self) -> tuple[int, int]:
         """Column and row of the crossing: the middle of the first street, else where the most land lies around."""
-        if self._day < 0 or self._number("day") < self._day:
-            self._chosen = self._choose_middle()
-        self._day = self._number("day")
-        return self._chosen
+        if self.middle is None:
+            self.middle = self._choose_middle()
+        return self.middle
 
     def _choose_middle(self) -> tuple[int, int]:
         ys, xs = np.nonzero(self._kind == Kind.ROAD)
@@ -218,68 +217,34 @@ class TownPlan:
 _BUILDING = tuple(tool for tool in Tool if tool != Tool.QUERY)
 
 
-@dataclass(frozen=True, slots=True)
-class TaxChange:
-    """The wish to raise (1) or to lower (-1) the tax."""
-
-    step: int
+Wish: TypeAlias = Order | int | None  # a step of the tax up (1) or down (-1), or nothing
 
 
-Wish: TypeAlias = Order | TaxChange | None  # None does nothing
-
-
-class Strategy:
-    """Plays one game of a batch.
-
-    Attributes:
-        plan: Where things would go in this game.
-        random: Decides what is left to chance.
-    """
-
-    def __init__(self, name: str, games: CityGames, game: int, seed: int = 0) -> None:
-        self.games, self._wish = games, STRATEGIES[name]
-        self.plan = TownPlan(games, game)
-        self.random = np.random.default_rng(stream_hash(seed, game))
-
-    def wish(self) -> Wish:
-        """Return what it wants to do next."""
-        return self._wish(self)
-
-    def anywhere(self, tools: Sequence[Tool]) -> Order:
-        """Use one of some tools at a random cell."""
-        rules, tool = self.games.simulation.rules, tools[int(self.random.integers(len(tools)))]
-        return tool, int(self.random.integers(rules.columns)), int(self.random.integers(rules.rows))
-
-
-def _play_randomly(strategy: Strategy) -> Wish:
+def _play_randomly(plan: TownPlan) -> Wish:
     """Use random tools at random cells, and change the tax now and then."""
-    if strategy.random.random() < 0.1:
-        return TaxChange(1 if strategy.random.random() < 0.5 else -1)
-    return strategy.anywhere(_BUILDING)
+    if plan.random.random() < 0.1:
+        return 1 if plan.random.random() < 0.5 else -1
+    return plan.anywhere(_BUILDING)
 
 
-def _be_greedy(strategy: Strategy) -> Wish:
+def _be_greedy(plan: TownPlan) -> Wish:
     """Zone what is most wanted along a road that grows, with power but without water, services or thrift."""
-    return strategy.plan.power(spare=0.0) or strategy.plan.most_wanted(apart=False)
+    return plan.power(spare=0.0) or plan.most_wanted(apart=False)
 
 
-def _tax_highly(strategy: Strategy) -> Wish:
+def _tax_highly(plan: TownPlan) -> Wish:
     """Raise the tax as far as it goes, then be greedy."""
-    return TaxChange(1) if strategy.plan.tax < MAX_TAX else _be_greedy(strategy)
+    return 1 if plan.tax < MAX_TAX else _be_greedy(plan)
 
 
-def _balance(strategy: Strategy) -> Wish:
+def _balance(plan: TownPlan) -> Wish:
     """Zone by demand with industry apart, bring water and services, keep reserves and adjust the tax."""
-    plan = strategy.plan
-    change = plan.tax_change()
-    if change:
-        return TaxChange(change)
-    return plan.power(spare=0.15) or plan.repair() or plan.service() or plan.thrifty_zone()
+    return plan.tax_change() or plan.power(spare=0.15) or plan.repair() or plan.service() or plan.thrifty_zone()
 
 
-STRATEGIES: dict[str, Callable[[Strategy], Wish]] = {
+STRATEGIES: dict[str, Callable[[TownPlan], Wish]] = {
     "never-build": lambda _: None,
-    "always-zone": lambda strategy: strategy.anywhere(ZONES),
+    "always-zone": lambda plan: plan.anywhere(ZONES),
     "random": _play_randomly,
     "high-tax": _tax_highly,
     "greedy": _be_greedy,
@@ -307,36 +272,25 @@ class Advice(NamedTuple):
     middle: tuple[int, int]  # what is to be remembered of the town for the next question
 
 
-class Advisers:
-    """The strategies of a batch of games; all that they remember is in the questions."""
+def advise(games: CityGames, catalogue: Catalogue, question: Question) -> Advice:
+    """Answer a question; all that a strategy remembers is in it."""
+    random, middle = np.random.default_rng(question.seed), question.middle
+    plan = TownPlan(games, question.game, random, None if middle == NOWHERE else middle)
+    wish = STRATEGIES[question.strategy](plan)
+    kind, cell = _decision(catalogue, games.interfaces[question.game].state, wish)
+    return Advice(kind, cell, plan.middle or NOWHERE)
 
-    def __init__(self, games: CityGames, catalogue: Catalogue) -> None:
-        self._games, self._catalogue = games, catalogue
-        self._strategies: dict[tuple[str, int], Strategy] = {}
 
-    def advise(self, question: Question) -> Advice:
-        """Answer a question."""
-        key = question.strategy, question.game
-        if key not in self._strategies:
-            self._strategies[key] = Strategy(question.strategy, self._games, question.game)
-        strategy = self._strategies[key]
-        strategy.random = np.random.default_rng(question.seed)
-        strategy.plan.middle = question.middle if question.middle[0] >= 0 else None
-        kind, cell = self._decision(question.game, strategy.wish())
-        column, row = strategy.plan.middle or NOWHERE
-        return Advice(kind, cell, (int(column), int(row)))
-
-    def _decision(self, game: int, wish: Wish) -> tuple[str, int]:
-        """Return kind and cell of a wish; a cell that is not in view is moved toward first."""
-        if wish is None:
-            return "wait", 0
-        if isinstance(wish, TaxChange):
-            return ("tax_up" if wish.step > 0 else "tax_down"), 0
-        tool, column, row = wish
-        catalogue, state = self._catalogue, self._games.interfaces[game].state
-        across, down = int(column) - state.column, int(row) - state.row
-        if not 0 <= across < catalogue.columns:
-            return ("camera_left" if across < 0 else "camera_right"), 0
-        if not 0 <= down < catalogue.rows:
-            return ("camera_up" if down < 0 else "camera_down"), 0
-        return ("bulldoze" if tool == Tool.BULLDOZER else tool.name.lower()), down * catalogue.columns + across
+def _decision(catalogue: Catalogue, state: InterfaceState, wish: Wish) -> tuple[str, int]:
+    """Return kind and cell of a wish; a cell that is not in view is moved toward first."""
+    if wish is None:
+        return "wait", 0
+    if isinstance(wish, int):
+        return ("tax_up" if wish > 0 else "tax_down"), 0
+    tool, column, row = wish
+    across, down = column - state.column, row - state.row
+    if not 0 <= across < catalogue.columns:
+        return ("camera_left" if across < 0 else "camera_right"), 0
+    if not 0 <= down < catalogue.rows:
+        return ("camera_up" if down < 0 else "camera_down"), 0
+    return ("bulldoze" if tool == Tool.BULLDOZER else tool.name.lower()), down * catalogue.columns + across

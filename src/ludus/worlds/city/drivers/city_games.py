@@ -16,7 +16,8 @@ from ludus.worlds.city.interface.layout import BARS, Layout, demand_places, make
 from ludus.worlds.city.interface.machine import Interface
 from ludus.worlds.city.interface.state import STATE_WORDS, InterfaceState
 from ludus.worlds.city.interface.theme import CityDisplay, theme_of
-from ludus.worlds.city.painting.painter import Painter, RenderAssets, make_assets
+from ludus.worlds.city.painting.hud import Hud
+from ludus.worlds.city.painting.painter import Painter
 from ludus.worlds.city.painting.typefaces import typeface_of
 from ludus.worlds.city.perception.reading import Value
 
@@ -46,13 +47,13 @@ class CityGames:
         self.num_envs, self.display = num_envs, display or CityDisplay()
         self.simulation = CitySimulation(rules or CityRules(), num_envs, seed=seed, first_game=first_game)
         self.editor = CityEditor(self.simulation)
-        assets_by_theme = {name: self._make_assets(name) for name in self.display.themes}
-        self.layouts = {name: assets.layout for name, assets in assets_by_theme.items()}
+        huds = {name: self._make_hud(name) for name in self.display.themes}
+        self.layouts = {name: hud.layout for name, hud in huds.items()}
         names = [self.display.themes[(first_game + game) % len(self.display.themes)] for game in range(num_envs)]
-        self._assets_of = [assets_by_theme[name] for name in names]
+        self._huds = [huds[name] for name in names]
         self.interfaces = [
-            Interface(self.simulation, self.editor, game, assets.theme, assets.layout, assets.face)
-            for game, assets in enumerate(self._assets_of)
+            Interface(self.simulation, self.editor, game, hud.theme, hud.layout, hud.face)
+            for game, hud in enumerate(self._huds)
         ]
         self._painters: list[Painter | None] = [None] * num_envs
         self._days: NDArray[np.int32] = np.zeros(num_envs, np.int32)
@@ -114,7 +115,7 @@ class CityGames:
         """Return the painter of a game."""
         painter = self._painters[self._checked(game)]
         if painter is None:
-            painter = Painter(self._assets_of[game], self.simulation, self.interfaces[game])
+            painter = Painter(self._huds[game], self.simulation, self.interfaces[game])
             self._painters[game] = painter
         return painter
 
@@ -122,18 +123,12 @@ class CityGames:
         """Return the static layout."""
         return self.interfaces[self._checked(game)].layout
 
-    def truth(self, game: int) -> dict[str, Value]:
-        """Return the exact value of every field: numbers, the date, demands, and the texts of speed, tool, message."""
-        interface = self.interfaces[self._checked(game)]
-        demands: dict[str, Value] = dict(zip(BARS, map(float, interface.figures.demands()), strict=True))
-        return {**interface.figures.values(), **demands, **_lines(interface)}
-
     def said(self, game: int) -> dict[str, Value]:
-        """Return the values as displayed: less exact than the truth where k or M is written, and in bars."""
+        """Return all values as displayed: less exact than the truth where k or M is written, and in bars."""
         interface = self.interfaces[self._checked(game)]
         places = demand_places(interface.layout.demand)
         demands: dict[str, Value] = dict(zip(BARS, map(places.shown, interface.figures.demands()), strict=True))
-        return {**interface.figures.said(), **demands, **_lines(interface)}
+        return {**interface.figures.said(), **demands}
 
     def texts(self, game: int) -> dict[str, str]:
         """Return the text of every field as it is drawn."""
@@ -171,10 +166,10 @@ class CityGames:
         """End the simulation's threads; may be called twice."""
         self.simulation.close()
 
-    def _make_assets(self, name: str) -> RenderAssets:
+    def _make_hud(self, name: str) -> Hud:
         theme = theme_of(name)
         face = typeface_of(theme.family, theme.size_for(self.display.height))
-        return make_assets(theme, embedded_layout(name, self.display, self.simulation.rules), face)
+        return Hud(theme, embedded_layout(name, self.display, self.simulation.rules), face)
 
     def _begin(self, game: int) -> None:
         self.interfaces[game].restart()
@@ -216,8 +211,3 @@ def embedded_layout(theme_name: str, display: CityDisplay, rules: CityRules) -> 
     theme = theme_of(theme_name)
     face = typeface_of(theme.family, theme.size_for(display.height))
     return make_layout(theme, (display.width, display.height), (rules.columns, rules.rows), face)
-
-
-def _lines(interface: Interface) -> dict[str, str]:
-    texts = interface.texts()
-    return {name: texts[name] for name in ("speed", "tool", "message")}

@@ -5,7 +5,7 @@ a profile holds at every size. Only pictures come back from a game; perception r
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,64 @@ class Point:
         return min(max(int(self.x * width), 0), width - 1), min(max(int(self.y * height), 0), height - 1)
 
 
+class Box(NamedTuple):
+    """A rectangle in pixels of a picture or of the screen."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    @property
+    def right(self) -> int:
+        """First column to the right of it."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        """First row below it."""
+        return self.top + self.height
+
+    @property
+    def middle(self) -> tuple[int, int]:
+        """The pixel in the middle of it."""
+        return self.left + self.width // 2, self.top + self.height // 2
+
+    @property
+    def area(self) -> tuple[slice, slice]:
+        """Its rows and columns, as the index of a picture."""
+        return slice(self.top, self.bottom), slice(self.left, self.right)
+
+    def holds(self, x: int, y: int) -> bool:
+        """Whether a pixel lies in it."""
+        return self.left <= x < self.left + self.width and self.top <= y < self.top + self.height
+
+    def meets(self, other: "Box") -> bool:
+        """Whether it shares a pixel with another."""
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
+
+    def around(self, other: "Box") -> "Box":
+        """Return the box around it and another."""
+        left, top = min(self.left, other.left), min(self.top, other.top)
+        return Box(left, top, max(self.right, other.right) - left, max(self.bottom, other.bottom) - top)
+
+    def inset(self, across: int, down: int) -> "Box":
+        """Return the box without a margin on each side."""
+        return Box(self.left + across, self.top + down, self.width - 2 * across, self.height - 2 * down)
+
+    def within(self, outer: "Box") -> "Box":
+        """Return the box moved, as little as possible, so that it does not stick out of another."""
+        left = max(min(self.left, outer.right - self.width), outer.left)
+        top = max(min(self.top, outer.bottom - self.height), outer.top)
+        return Box(left, top, self.width, self.height)
+
+    def region(self, width: int, height: int) -> "Region":
+        """Return it as fractions of a picture of this size."""
+        return Region(self.left / width, self.top / height, self.right / width, self.bottom / height)
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     """A rectangle of the picture, as fractions of its width and height."""
@@ -44,15 +102,14 @@ class Region:
         """Whether a place lies in it."""
         return self.left <= point.x <= self.right and self.top <= point.y <= self.bottom
 
-    def pixels(self, width: int, height: int) -> tuple[int, int, int, int]:
-        """Return left, top, right and bottom in pixels of a picture of this size, at least one pixel each way."""
+    def box(self, width: int, height: int) -> Box:
+        """Return it in pixels of a picture of this size, at least one pixel each way."""
         left, top = round(self.left * width), round(self.top * height)
-        return left, top, max(left + 1, round(self.right * width)), max(top + 1, round(self.bottom * height))
+        return Box(left, top, max(round(self.right * width) - left, 1), max(round(self.bottom * height) - top, 1))
 
     def cut(self, frame: Frame) -> Frame:
         """Return this part of a picture, as a view of it."""
-        left, top, right, bottom = self.pixels(frame.shape[1], frame.shape[0])
-        return frame[top:bottom, left:right]
+        return frame[self.box(frame.shape[1], frame.shape[0]).area]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +172,6 @@ class Trouble:
     # `dialog` if a window covers the picture, `layout` if a landmark is not visible.
     kind: TroubleKind
     what: str  # in words, for people
-
-    @property
-    def loses_city(self) -> bool:
-        """Whether the city is lost, so that a new one must be started."""
-        return self.kind not in ("dialog", "layout")
 
 
 @dataclass(frozen=True, slots=True)

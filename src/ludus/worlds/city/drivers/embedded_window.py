@@ -1,7 +1,5 @@
 """The embedded game in a real window: a person plays it with mouse and keys, in real time."""
 
-from dataclasses import dataclass, field
-
 import torch
 
 from ludus.envs.pygame_tools import pygame
@@ -23,7 +21,8 @@ class CityWindow(Window):
         """Open the window; raise DeviceError if there is no screen."""
         size = (games.display.width, games.display.height)
         super().__init__("Ludus: city", size, is_resizable=False)
-        self._games, self._hand = games, _Mouse(*size)
+        self._games, self._size = games, size
+        self._pressed: dict[int, tuple[int, int]] = {}
 
     def run(self, rate_hz: float = 30.0, frames: int | None = None) -> int:
         """Play until the window is closed, or for a number of frames; return how many were shown."""
@@ -40,28 +39,19 @@ class CityWindow(Window):
         for event in pygame.event.get():
             if event.type == pygame.QUIT:
                 return False
-            gestures += self._hand.gestures(event)
+            gestures += self._gestures(event)
         games = self._games
         games.act(0, [*gestures, Wait(seconds)])
         games.advance()
         if games.over()[0] and not games.interfaces[0].state.dialogs:
             games.restart(torch.arange(games.num_envs) == 0)
         games.pixels(0)
-        self._surface.blit(games.painter(0).surface(), (0, 0))
+        self._surface.blit(games.painter(0).canvas, (0, 0))
         pygame.display.flip()
         return True
 
-
-@dataclass(slots=True)
-class _Mouse:
-    """Converts pygame events to gestures; a button that goes down and up at different places is a drag."""
-
-    width: int
-    height: int
-    _pressed: dict[int, tuple[int, int]] = field(default_factory=dict)
-
-    def gestures(self, event: pygame.event.Event) -> list[Gesture]:
-        """Return what an event means."""
+    def _gestures(self, event: pygame.event.Event) -> list[Gesture]:
+        """Return what an event means; a button that goes down and up at different places is a drag."""
         if event.type == pygame.MOUSEMOTION:
             return [Move(self._point(event.pos))]
         if event.type == pygame.MOUSEBUTTONDOWN and event.button in _BUTTONS:
@@ -79,4 +69,4 @@ class _Mouse:
         return []
 
     def _point(self, pixel: tuple[int, int]) -> Point:
-        return point_in(pixel[0], pixel[1], self.width, self.height)
+        return point_in(*pixel, *self._size)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.core.errors import GameLostError
-from ludus.worlds.city.drivers.checks import LearnedPictures, likeness
-from ludus.worlds.city.drivers.driver import Click, Drag, Key, Move, Point, Region, Scroll, Wait
+from ludus.worlds.city.drivers.driver import Box, Click, Drag, Key, Move, Point, Region, Scroll, Wait
 from ludus.worlds.city.drivers.launch import GamePrompt
+from ludus.worlds.city.drivers.pictures import LearnedPictures, likeness
 from ludus.worlds.city.profile_schema import Ask, GameProfile, Operation, Rest, Ticks, operations
-from ludus.worlds.city.screen.capture import Box, wait_for_change, wait_until_still
+from ludus.worlds.city.screen.capture import wait_for_change, wait_until, wait_until_still
 from ludus.worlds.city.screen.session import ScreenSession
 from ludus.worlds.city.screen.windows import Window
 
@@ -78,10 +78,6 @@ class GestureExecutor:
         if self.prompt is not None:
             self.prompt.drain()
 
-    def see(self, region: Region) -> NDArray[np.uint8]:
-        """Return a part of the picture, RGB."""
-        return self._session.capture.grab(self._box(region))
-
     @property
     def is_covered(self) -> bool:
         """Whether another window of the game covers its picture: a dialog or an open menu."""
@@ -97,8 +93,10 @@ class GestureExecutor:
         name = self._profile.pause.region
         if name is None:
             return self._session.is_stopped
-        learned = self._pictures.get(name)
-        return learned is None or likeness(learned, self.see(self._profile.regions[name])) >= self._profile.likeness
+        if name not in self._pictures:
+            return True
+        seen = self._session.capture.grab(self._box(self._profile.regions[name]))
+        return likeness(self._pictures[name], seen) >= self._profile.likeness
 
     def _do_one(self, step: Operation, seed: int = 0, ticks: int = 0) -> None:
         hands, slow = self._session.input, self._profile.input
@@ -139,20 +137,17 @@ class GestureExecutor:
 
     def _run_ticks(self, clock: Ticks, seconds: float) -> None:
         """Let the game run until it pauses itself; it does not run while a dialog is open."""
-        give_up = time.monotonic() + (
-            seconds if self.dialogs() else self._profile.settle.timeout_s + _SLOWEST * seconds
-        )
+        settle, prompt = self._profile.settle, self.prompt
+        most_s = seconds if self.dialogs() else settle.timeout_s + _SLOWEST * seconds
         for step in operations(clock.run):
             self._do_one(step, ticks=max(1, round(seconds / clock.tick_s)))
-        while self.prompt is not None and self.prompt.ask(clock.ended.ask).strip() != clock.ended.answer:
-            if time.monotonic() < give_up:
-                time.sleep(self._profile.settle.poll_s)
-            elif self.dialogs():
-                for step in operations(clock.run):
-                    self._do_one(step)
-                return
-            else:
-                raise self._freeze(f"it did not run for {seconds:g} s of its clock")
+        ask, answer = clock.ended.ask, clock.ended.answer
+        if prompt is None or wait_until(lambda: prompt.ask(ask).strip() == answer, most_s, settle.poll_s):
+            return
+        if not self.dialogs():
+            raise self._freeze(f"it did not run for {seconds:g} s of its clock")
+        for step in operations(clock.run):
+            self._do_one(step)
 
     def _make_paused(self) -> None:
         """Pause a game that an operation has started."""
@@ -228,8 +223,8 @@ class GestureExecutor:
         return np.concatenate([raw(self._box(region)).reshape(-1) for region in regions])
 
     def _box(self, region: Region) -> Box:
-        left, top, right, bottom = region.pixels(self.window.width, self.window.height)
-        return left + self.window.left, top + self.window.top, right + self.window.left, bottom + self.window.top
+        box = region.box(self.window.width, self.window.height)
+        return box._replace(left=box.left + self.window.left, top=box.top + self.window.top)
 
     def _pixel(self, point: Point) -> tuple[int, int]:
         x, y = point.pixel(self.window.width, self.window.height)

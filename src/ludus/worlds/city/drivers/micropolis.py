@@ -1,10 +1,9 @@
 """The true figures of Micropolis through its prompt, and the letters of its screen learned from them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers.driver import Wait
-from ludus.worlds.city.drivers.launch import GamePrompt
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.perception.glyph_learning import Label, learn_all
 from ludus.worlds.city.perception.reader import ProfileReader
@@ -19,13 +18,10 @@ _EVALUATION = {
 
 
 class MicropolisTruth:
-    """Asks the game itself, about 0.1 ms per question.
+    """Asks the game itself, about 0.1 ms per question."""
 
-    It takes a function that returns the prompt, because a restarted game has a new one.
-    """
-
-    def __init__(self, prompt: Callable[[], GamePrompt]) -> None:
-        self._prompt = prompt
+    def __init__(self, driver: X11Driver) -> None:
+        self._driver = driver
 
     def number(self, name: str) -> int:
         """Return a number of the game by its own name: `Funds` in dollars, `Year`, or `TaxRate` in percent."""
@@ -58,7 +54,7 @@ class MicropolisTruth:
 
     def ask(self, command: str) -> str:
         """Return the answer to a command."""
-        return self._prompt().ask(command)
+        return self._driver.prompt.ask(command)
 
 
 CATEGORIES = ("VILLAGE", "TOWN", "CITY", "CAPITAL", "METROPOLIS", "MEGALOPOLIS")
@@ -66,12 +62,12 @@ MONTH_S = 0.04  # of the game's clock
 _DIGITS = 1_234_567_890
 
 
-def teach_letters(driver: X11Driver, perception: ProfileReader) -> int:
-    """Learn and save the letters of all fields from a year of generated figures; return the number of lines.
+def teach_letters(driver: X11Driver, perception: ProfileReader) -> None:
+    """Learn and save the letters of all fields from a year of generated figures.
 
     This changes the city: start a new one afterwards. Raise GameLostError if the figures are not read back.
     """
-    truth, reader = MicropolisTruth(lambda: driver.prompt), perception.reader
+    truth, reader = MicropolisTruth(driver), perception.reader
     labels: list[Label] = []
     for month in range(len(MONTHS)):
         number = int(str(_DIGITS)[month % 10 :] + str(_DIGITS)[: month % 10])  # each digit is each place's in turn
@@ -79,7 +75,7 @@ def teach_letters(driver: X11Driver, perception: ProfileReader) -> int:
         truth.set_number("Year", 1900 + number % 200)
         truth.set_number("TaxRate", number % 21)
         truth.set_evaluation(made_up_evaluation(number, month))
-        driver.act([Wait(MONTH_S)])
+        driver.do([Wait(MONTH_S)])
         frame = driver.capture()
         texts = shown_texts(truth, reader.fields)
         labels += [Label(reader.fields[name].cut(frame).copy(), text) for name, text in texts.items()]
@@ -88,7 +84,6 @@ def teach_letters(driver: X11Driver, perception: ProfileReader) -> int:
     if unread:
         raise GameLostError(f"{len(unread)} of {len(labels)} lines of Micropolis were not read back: {unread[:3]}")
     perception.save()
-    return len(labels)
 
 
 def _is_read(perception: ProfileReader, label: Label) -> bool:

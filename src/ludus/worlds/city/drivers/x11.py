@@ -4,18 +4,20 @@ Several drivers run side by side, and evaluation never shares a screen with trai
 time; different drivers can be used by different threads.
 """
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
+import numpy as np
+
 from ludus.core.errors import GameLostError
-from ludus.worlds.city.drivers import checks
-from ludus.worlds.city.drivers.checks import LearnedPictures, cache_folder, likeness
-from ludus.worlds.city.drivers.driver import Frame, Gesture, Incident, Trouble
+from ludus.worlds.city.drivers.driver import Frame, Incident, Trouble, TroubleKind
 from ludus.worlds.city.drivers.executor import GestureExecutor
 from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, clock_speed, start_game
+from ludus.worlds.city.drivers.pictures import LearnedPictures, cache_folder, likeness
 from ludus.worlds.city.profile_schema import GameProfile, Operation, operations
-from ludus.worlds.city.screen.capture import wait_until_still
+from ludus.worlds.city.screen.capture import wait_until, wait_until_still
 from ludus.worlds.city.screen.session import ScreenSession
 from ludus.worlds.city.screen.windows import Window
 
@@ -23,6 +25,8 @@ _STILL_S = 2.0  # how long a window may take to draw itself when it has come up;
 _UP_POLL_S = 0.05
 _DYING_S = 5.0  # from the loss of a window to the end of its process
 _LEARN_ROUNDS = 5
+_SAME_LAND = 0.99  # share of equal pixels from which two pictures of land are the same
+_LEAST_CONTRAST = 3.0  # standard deviation of a picture's values; an empty window has 0
 
 
 class X11Driver:
@@ -47,26 +51,26 @@ class X11Driver:
 
     def launch(self) -> None:
         """Start the screen and the game, learn its pictures if they are not known, and start a city."""
-        check_installed(self.profile)
-        self.close()
-        self._session = ScreenSession(*self.profile.screen)
-        try:
+        with self._new_screen():
             if set(self.profile.learned_regions) <= set(self.pictures):
                 self.reset(self.seed)
             else:
                 self._check_new(self.seed, self._learn())
-        except BaseException:
-            self.close()
-            raise
 
     def open(self, seed: int = 1) -> Frame:
         """Start the screen, the game and a city, and check none of its looks, which may not be known yet."""
+        with self._new_screen():
+            self._start(seed)
+            return self._begin(seed)
+
+    @contextlib.contextmanager
+    def _new_screen(self) -> Iterator[None]:
+        """Start a screen, which is closed again if what is done on it fails."""
         check_installed(self.profile)
         self.close()
         self._session = ScreenSession(*self.profile.screen)
         try:
-            self._start(seed)
-            return self._begin(seed)
+            yield
         except BaseException:
             self.close()
             raise
@@ -75,10 +79,6 @@ class X11Driver:
         """Return a capture of the game's window."""
         hands = self._checked_executor()
         return self._running_session().capture.grab(hands.window.box)
-
-    def act(self, gestures: Sequence[Gesture]) -> None:
-        """Do the gestures, let the game run where they wait, and return when everything has been drawn."""
-        self.do(gestures)
 
     def reset(self, seed: int) -> None:
         """Start a new city and verify it by the prompt, the date, the funds and the land."""
@@ -96,11 +96,10 @@ class X11Driver:
 
     def close(self) -> None:
         """End the game, the screen and everything started for them; may be called twice."""
-        if self._executor is not None and self._executor.prompt is not None:
-            self._executor.prompt.close()
+        self._forget_game()
         if self._session is not None:
             self._session.close()
-        self._executor = self._session = None
+        self._session = None
 
     def __enter__(self) -> Self:
         return self
@@ -118,8 +117,8 @@ class X11Driver:
     def connect(self) -> None:
         """Check the process, the window, the picture and the landmarks; raise GameLostError if a check fails."""
         frame = self.capture()
-        checks.check_picture(frame, f"the window of {self.profile.title}")
-        checks.check_landmarks(self.profile, self.pictures, frame)
+        _check_contrast(frame, f"the window of {self.profile.title}")
+        self._check_looks((landmark.region for landmark in self.profile.landmarks.values()), frame)
 
     def trouble(self) -> Trouble | None:
         """Return the worst present failure, or None; does not act."""
@@ -133,7 +132,7 @@ class X11Driver:
         trouble, started = self.trouble(), time.monotonic()
         if trouble is None:
             return True
-        goes_on = not trouble.loses_city and self._mend()
+        goes_on = trouble.kind in ("dialog", "layout") and self._mend()  # of the others the city is lost
         if not goes_on:
             if self._session is None or not self._session.screen.is_alive:
                 self.launch()
@@ -152,16 +151,14 @@ class X11Driver:
         return self._executor is not None and any(window.popup for window in self._running_session().shown())
 
     def do(self, steps: Sequence[Operation]) -> None:
-        """Do steps of the profile, such as those of `profile.camera["left"]`, like `act`."""
+        """Do gestures or steps of the profile, let the game run where they wait; return when everything is drawn."""
         self._checked_executor().do(steps, self.seed)
         self._checked_executor()  # a click can end the game
 
     def _start(self, seed: int) -> None:
         """Start the game's process and wait for its window."""
         session, profile = self._running_session(), self.profile
-        if self._executor is not None and self._executor.prompt is not None:
-            self._executor.prompt.close()
-        self._executor = None
+        self._forget_game()
         prompt = start_game(session, profile, seed)
         try:
             window = session.wait_for(self._is_main, f"the window of {profile.title}", profile.launch.timeout_s)
@@ -172,12 +169,16 @@ class X11Driver:
             raise
         self._executor = GestureExecutor(session, profile, self.pictures, window, prompt, clock_speed(profile))
 
+    def _forget_game(self) -> None:
+        if self._executor is not None and self._executor.prompt is not None:
+            self._executor.prompt.close()
+        self._executor = None
+
     def _wait_until_up(self, session: ScreenSession, window: Window) -> None:
         """Wait until a window shows something and stays still, or for a while if the game is animated."""
         launch, poll_s = self.profile.launch, self.profile.settle.poll_s
-        give_up = time.monotonic() + launch.timeout_s
-        while session.capture.grab(window.box).std() < checks.LEAST_CONTRAST and time.monotonic() < give_up:
-            time.sleep(_UP_POLL_S)
+        see, box = session.capture.grab, window.box
+        wait_until(lambda: bool(see(box).std() >= _LEAST_CONTRAST), launch.timeout_s, _UP_POLL_S)
         captures = max(2, round(launch.still_s / poll_s))
         wait_until_still(lambda: session.capture.raw(window.box), captures, _STILL_S + launch.still_s, poll_s)
 
@@ -185,16 +186,32 @@ class X11Driver:
         """Do the reset steps, check the prompt's truth and return the picture of the new city."""
         hands = self._checked_executor()
         hands.do(operations(self.profile.reset.steps), seed)
-        checks.check_truth(self.profile, hands.prompt)
+        for truth in self.profile.reset.truth:
+            answer = hands.prompt.ask(truth.ask).strip() if hands.prompt is not None else "nothing"
+            if answer != truth.answer:
+                raise GameLostError(
+                    f"the prompt answers {answer!r} to {truth.ask!r} in a new city, not {truth.answer!r}"
+                )
         return self.capture()
 
     def _check_new(self, seed: int, frame: Frame) -> None:
         """Check by its picture that a city has just started, on the land of its seed."""
-        land = self.profile.regions[self.profile.reset.terrain].cut(frame).copy()
-        checks.check_fresh(self.profile, self.pictures, frame)
-        checks.check_terrain(seed, land, self._terrains, same_land=self.profile.reset.same_land)
+        reset, pause = self.profile.reset, self.profile.pause
+        self._check_looks((*reset.fresh, *([pause.region] if pause.region else [])), frame)
+        land = self.profile.regions[reset.terrain].cut(frame).copy()
+        _check_contrast(land, "the land of a new city")
+        if seed in self._terrains and likeness(self._terrains[seed], land) < _SAME_LAND:
+            raise GameLostError(f"the land of seed {seed} differs from before")
+        for other, known in self._terrains.items():
+            if other != seed and not reset.same_land and np.array_equal(known, land):
+                raise GameLostError(f"the land of seed {seed} is that of seed {other}: no new city was started")
         self._terrains[seed], self.seed = land, seed
         self.connect()
+
+    def _check_looks(self, regions: Iterable[str], frame: Frame) -> None:
+        """Raise GameLostError if a region does not look as it was learned."""
+        for name in regions:
+            self.pictures.check(name, self.profile.regions[name].cut(frame), self.profile.likeness)
 
     def _learn(self) -> Frame:
         """Learn the pictures of a fresh game, whose starts must look the same; return that of the new city."""
@@ -204,7 +221,7 @@ class X11Driver:
             frame = self._begin(self.seed)
             seen = {name: regions[name].cut(frame).copy() for name in self.profile.learned_regions}
             for landmark in self.profile.landmarks.values():
-                checks.check_picture(seen[landmark.region], f"the landmark {landmark.region}")
+                _check_contrast(seen[landmark.region], f"the landmark {landmark.region}")
             if last and all(likeness(last[name], seen[name]) >= self.profile.likeness for name in seen):
                 self.pictures.learn(seen)
                 return frame
@@ -268,12 +285,9 @@ class X11Driver:
 
     def _why_window_is_gone(self, session: ScreenSession) -> Trouble:
         """Return the loss of the process if it ended too: the screen drops the windows of a dying process first."""
-        give_up = time.monotonic() + _DYING_S
-        while session.is_running and time.monotonic() < give_up:
-            time.sleep(_UP_POLL_S)
-        if session.is_running:
-            return Trouble("window", f"the window of {self.profile.title} is gone")
-        return Trouble("process", f"the process of {self.profile.title} is gone")
+        ended = wait_until(lambda: not session.is_running, _DYING_S, _UP_POLL_S)
+        what: TroubleKind = "process" if ended else "window"
+        return Trouble(what, f"the {what} of {self.profile.title} is gone")
 
     def _is_main(self, window: Window) -> bool:
         fits = (window.width, window.height) == (self.profile.width, self.profile.height)
@@ -300,3 +314,12 @@ class X11Driver:
         if lost is not None or self._executor is None:
             raise GameLostError(lost.what if lost is not None else f"{self.profile.title} does not run; call launch()")
         return self._executor
+
+
+def _check_contrast(frame: Frame, what: str) -> None:
+    """Raise GameLostError if a picture is empty or black."""
+    contrast = float(frame.std())
+    if contrast < _LEAST_CONTRAST:
+        raise GameLostError(
+            f"{what} is empty: the contrast is {contrast:.1f}, at least {_LEAST_CONTRAST:g} is required"
+        )

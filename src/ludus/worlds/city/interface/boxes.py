@@ -1,59 +1,10 @@
-"""Rectangles in pixels, and cutting strips off them."""
+"""Elements of the interface with their places, and cutting a picture into strips for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from ludus.worlds.city.drivers.driver import Point, Region
-
-
-class Box(NamedTuple):
-    """A rectangle in pixels of the game's picture."""
-
-    left: int
-    top: int
-    width: int
-    height: int
-
-    @property
-    def right(self) -> int:
-        """First column to the right of it."""
-        return self.left + self.width
-
-    @property
-    def bottom(self) -> int:
-        """First row below it."""
-        return self.top + self.height
-
-    @property
-    def middle(self) -> tuple[int, int]:
-        """The pixel in the middle of it."""
-        return self.left + self.width // 2, self.top + self.height // 2
-
-    def holds(self, x: int, y: int) -> bool:
-        """Whether a pixel lies in it."""
-        return self.left <= x < self.left + self.width and self.top <= y < self.top + self.height
-
-    def meets(self, other: "Box") -> bool:
-        """Whether it shares a pixel with another."""
-        return (
-            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
-        )
-
-    def inset(self, across: int, down: int) -> "Box":
-        """Return the box without a margin on each side."""
-        return Box(self.left + across, self.top + down, self.width - 2 * across, self.height - 2 * down)
-
-    def within(self, outer: "Box") -> "Box":
-        """Return the box moved, as little as possible, so that it does not stick out of another."""
-        left = max(min(self.left, outer.right - self.width), outer.left)
-        top = max(min(self.top, outer.bottom - self.height), outer.top)
-        return Box(left, top, self.width, self.height)
-
-    def region(self, width: int, height: int) -> Region:
-        """Return it as fractions of a picture of this size."""
-        return Region(self.left / width, self.top / height, self.right / width, self.bottom / height)
-
+from ludus.worlds.city.drivers.driver import Box, Point
 
 Side = Literal["top", "bottom", "left", "right"]
 

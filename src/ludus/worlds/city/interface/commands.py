@@ -15,12 +15,85 @@ _LINES = (Tool.ROAD, Tool.LINE)
 _AREAS = (*ZONES, Tool.PARK, Tool.BULLDOZER)
 
 
-class MapTools:
-    """Uses tools on the map of one game."""
+SCROLL_CELLS = 4  # by which a click on an arrow, a notch of the wheel or a key moves the camera
+_DEPARTMENTS = {Command[f"FUND_{department.name}"]: department for department in FUNDED}
+_CHANGES = {Command[f"CHANGE_{department.name}"]: department for department in FUNDED}
+# What the two buttons beside a line of the budget change, up or down by one step.
+ADJUSTERS = {"tax": Command.CHANGE_TAX, **{_CHANGES[command].name.lower(): command for command in _CHANGES}}
+TOOL_KEYS = dict(zip("qdlrcigwutofhspb", Tool, strict=True))
+KEYS: dict[str, tuple[Command, int]] = {
+    "Left": (Command.SCROLL_ACROSS, -1),
+    "Right": (Command.SCROLL_ACROSS, 1),
+    "Up": (Command.SCROLL_DOWN, -1),
+    "Down": (Command.SCROLL_DOWN, 1),
+    "space": (Command.TOGGLE_PAUSE, 0),
+    **{str(int(speed)): (Command.SET_SPEED, speed) for speed in (Speed.SLOW, Speed.NORMAL, Speed.FAST)},
+    **dict.fromkeys(("plus", "equal"), (Command.CHANGE_TAX, 1)),
+    "minus": (Command.CHANGE_TAX, -1),
+    **{f"F{int(window)}": (Command.OPEN_WINDOW, window) for window in (Window.BUDGET, Window.CITY, Window.DEMAND)},
+    **{key: (Command.SELECT_TOOL, int(tool)) for key, tool in TOOL_KEYS.items()},
+}
+
+
+class CommandHandler:
+    """Carries out commands in one game, and uses tools on its map."""
 
     def __init__(self, simulation: CitySimulation, editor: CityEditor, game: int, layout: Layout) -> None:
         self._simulation, self._editor, self._game, self._view = simulation, editor, game, layout.view
         self._columns = simulation.rules.columns
+        self._last_column = simulation.rules.columns - layout.view.columns
+        self._last_row = simulation.rules.rows - layout.view.rows
+
+    def do(self, state: InterfaceState, command: Command, number: int) -> None:
+        """Carry out a command with its number."""
+        if command in (Command.SCROLL_ACROSS, Command.SCROLL_DOWN):
+            self._scroll(state, command, number)
+        elif command in (Command.SET_SPEED, Command.TOGGLE_PAUSE):
+            self._set_speed(state, command, number)
+        elif command in (Command.CHANGE_TAX, Command.SET_TAX):
+            base = int(self._simulation.city["tax"][self._game]) if command == Command.CHANGE_TAX else 0
+            state.say(Message.TAX, self._editor.set_tax(self._game, base + number))
+        elif command in _CHANGES:
+            now = self._editor.funding(self._game, _CHANGES[command])
+            wanted = now + number * FUNDING_STEP
+            state.say(Message.FUNDED, self._editor.set_funding(self._game, _CHANGES[command], wanted))
+        elif command in _DEPARTMENTS:
+            state.say(Message.FUNDED, self._editor.set_funding(self._game, _DEPARTMENTS[command], number))
+        elif command == Command.SELECT_TOOL:
+            state.tool = number
+            state.say(Message.SELECTED, number)
+        else:
+            self._show(state, command, number)
+
+    def _show(self, state: InterfaceState, command: Command, number: int) -> None:
+        if command == Command.SET_OVERLAY:
+            state.overlay = Overlay(number)
+        elif command == Command.OPEN_WINDOW:
+            state.window = Window(number)
+        elif command in (Command.ASK_ABANDON, Command.SHOW_ABOUT):
+            state.dialogs.append((Dialog.ABANDON if command == Command.ASK_ABANDON else Dialog.ABOUT, 0, -1))
+        elif command == Command.TOGGLE_HINTS:
+            state.hints = 1 - state.hints
+        elif command == Command.TOGGLE_REPORT:
+            self._simulation.city["report"][self._game] = 1 - self._simulation.city["report"][self._game]
+
+    def _scroll(self, state: InterfaceState, command: Command, number: int) -> None:
+        step = number * SCROLL_CELLS
+        if command == Command.SCROLL_ACROSS:
+            state.column = min(max(state.column + step, 0), self._last_column)
+        else:
+            state.row = min(max(state.row + step, 0), self._last_row)
+
+    def _set_speed(self, state: InterfaceState, command: Command, number: int) -> None:
+        wanted = number
+        if command == Command.TOGGLE_PAUSE:
+            wanted = state.speed_before if state.speed == Speed.PAUSE else int(Speed.PAUSE)
+        if wanted == Speed.PAUSE and state.speed != Speed.PAUSE:
+            state.speed_before = state.speed
+        state.speed = wanted
+        state.say(Message.PAUSED if wanted == Speed.PAUSE else Message.RUNS)
+
+    # --- tools on the map ---
 
     def price(self, state: InterfaceState) -> int:
         """Return what a click at the pointer would cost, 0 if it would do nothing; off the map as on plain land."""
@@ -102,81 +175,3 @@ def _over(first: tuple[int, int], last: tuple[int, int]) -> Iterator[tuple[int, 
     """Cells of the rectangle between two."""
     (left, right), (top, bottom) = (sorted(ends) for ends in zip(first, last, strict=True))
     return ((column, row) for row in range(top, bottom + 1) for column in range(left, right + 1))
-
-
-SCROLL_CELLS = 4  # by which a click on an arrow, a notch of the wheel or a key moves the camera
-_DEPARTMENTS = {Command[f"FUND_{department.name}"]: department for department in FUNDED}
-_CHANGES = {Command[f"CHANGE_{department.name}"]: department for department in FUNDED}
-# What the two buttons beside a line of the budget change, up or down by one step.
-ADJUSTERS = {"tax": Command.CHANGE_TAX, **{_CHANGES[command].name.lower(): command for command in _CHANGES}}
-TOOL_KEYS = dict(zip("qdlrcigwutofhspb", Tool, strict=True))
-KEYS: dict[str, tuple[Command, int]] = {
-    "Left": (Command.SCROLL_ACROSS, -1),
-    "Right": (Command.SCROLL_ACROSS, 1),
-    "Up": (Command.SCROLL_DOWN, -1),
-    "Down": (Command.SCROLL_DOWN, 1),
-    "space": (Command.TOGGLE_PAUSE, 0),
-    **{str(int(speed)): (Command.SET_SPEED, speed) for speed in (Speed.SLOW, Speed.NORMAL, Speed.FAST)},
-    **dict.fromkeys(("plus", "equal"), (Command.CHANGE_TAX, 1)),
-    "minus": (Command.CHANGE_TAX, -1),
-    **{f"F{int(window)}": (Command.OPEN_WINDOW, window) for window in (Window.BUDGET, Window.CITY, Window.DEMAND)},
-    **{key: (Command.SELECT_TOOL, int(tool)) for key, tool in TOOL_KEYS.items()},
-}
-
-
-class CommandHandler:
-    """Carries out commands in one game."""
-
-    def __init__(self, simulation: CitySimulation, editor: CityEditor, game: int, layout: Layout) -> None:
-        self._city, self._editor, self._game = simulation.city, editor, game
-        self._last_column = simulation.rules.columns - layout.view.columns
-        self._last_row = simulation.rules.rows - layout.view.rows
-
-    def do(self, state: InterfaceState, command: Command, number: int) -> None:
-        """Carry out a command with its number."""
-        if command in (Command.SCROLL_ACROSS, Command.SCROLL_DOWN):
-            self._scroll(state, command, number)
-        elif command in (Command.SET_SPEED, Command.TOGGLE_PAUSE):
-            self._set_speed(state, command, number)
-        elif command in (Command.CHANGE_TAX, Command.SET_TAX):
-            base = int(self._city["tax"][self._game]) if command == Command.CHANGE_TAX else 0
-            state.say(Message.TAX, self._editor.set_tax(self._game, base + number))
-        elif command in _CHANGES:
-            now = self._editor.funding(self._game, _CHANGES[command])
-            wanted = now + number * FUNDING_STEP
-            state.say(Message.FUNDED, self._editor.set_funding(self._game, _CHANGES[command], wanted))
-        elif command in _DEPARTMENTS:
-            state.say(Message.FUNDED, self._editor.set_funding(self._game, _DEPARTMENTS[command], number))
-        elif command == Command.SELECT_TOOL:
-            state.tool = number
-            state.say(Message.SELECTED, number)
-        else:
-            self._show(state, command, number)
-
-    def _show(self, state: InterfaceState, command: Command, number: int) -> None:
-        if command == Command.SET_OVERLAY:
-            state.overlay = Overlay(number)
-        elif command == Command.OPEN_WINDOW:
-            state.window = Window(number)
-        elif command in (Command.ASK_ABANDON, Command.SHOW_ABOUT):
-            state.dialogs.append((Dialog.ABANDON if command == Command.ASK_ABANDON else Dialog.ABOUT, 0, -1))
-        elif command == Command.TOGGLE_HINTS:
-            state.hints = 1 - state.hints
-        elif command == Command.TOGGLE_REPORT:
-            self._city["report"][self._game] = 1 - self._city["report"][self._game]
-
-    def _scroll(self, state: InterfaceState, command: Command, number: int) -> None:
-        step = number * SCROLL_CELLS
-        if command == Command.SCROLL_ACROSS:
-            state.column = min(max(state.column + step, 0), self._last_column)
-        else:
-            state.row = min(max(state.row + step, 0), self._last_row)
-
-    def _set_speed(self, state: InterfaceState, command: Command, number: int) -> None:
-        wanted = number
-        if command == Command.TOGGLE_PAUSE:
-            wanted = state.speed_before if state.speed == Speed.PAUSE else int(Speed.PAUSE)
-        if wanted == Speed.PAUSE and state.speed != Speed.PAUSE:
-            state.speed_before = state.speed
-        state.speed = wanted
-        state.say(Message.PAUSED if wanted == Speed.PAUSE else Message.RUNS)

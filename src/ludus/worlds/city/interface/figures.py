@@ -22,7 +22,9 @@ class Figures:
 
     def date(self) -> Date:
         """Return the date of the city; it is founded on the first day of its first year."""
-        return date_of(int(self._city["day"][self._game]))
+        months, day = divmod(int(self._city["day"][self._game]), MONTH_DAYS)
+        years, month = divmod(months, YEAR_MONTHS)
+        return Date(FIRST_YEAR + years, month + 1, day + 1)
 
     def values(self) -> dict[str, Value]:
         """Return the exact value of every field of the HUD, as it is shown: shares in whole percent."""
@@ -49,7 +51,7 @@ class Figures:
         """Return the text of every field of the HUD."""
         city, game, form = self._city, self._game, self.form
         return {
-            "date": form.day(date_of(int(city["day"][game]))),
+            "date": form.day(self.date()),
             "funds": form.money(int(city["funds"][game])),
             "balance": form.money(int(city["balance"][game]), signed=True),
             "population": form.number(int(city["population"][game])),
@@ -61,10 +63,3 @@ class Figures:
         """Return the demand for homes, shops and industry, from -100 to 100."""
         first, second, third = (self.number(name) for name in DEMANDS)
         return first, second, third
-
-
-def date_of(day: int) -> Date:
-    """Return the date of a day since a city was founded."""
-    months, day_of_month = divmod(day, MONTH_DAYS)
-    years, month = divmod(months, YEAR_MONTHS)
-    return Date(FIRST_YEAR + years, month + 1, day_of_month + 1)

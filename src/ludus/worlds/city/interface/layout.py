@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from ludus.core.errors import ConfigError
+from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game.placement import ZONES
 from ludus.worlds.city.game.rules import BUILDINGS, HILL_FACTOR, MOST_BRUSH, Tool
-from ludus.worlds.city.interface.boxes import Box, Element, Sheet
+from ludus.worlds.city.interface.boxes import Element, Sheet
 from ludus.worlds.city.interface.menus import MENUS
 from ludus.worlds.city.interface.state import tool_name
 from ludus.worlds.city.interface.theme import FIELDS, MIN_SIZE, TextMeasure, Theme

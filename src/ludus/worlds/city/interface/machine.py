@@ -1,11 +1,13 @@
 """The interface of one game: a state machine fed with clicks, keys, wheel and time; it does not draw."""
 
+import functools
+
 from ludus.worlds.city.drivers.driver import Button
 from ludus.worlds.city.game.placement import CityEditor
 from ludus.worlds.city.game.rules import FUNDED, Over, Tool
 from ludus.worlds.city.game.simulation import CitySimulation
 from ludus.worlds.city.interface.boxes import Element, find_at
-from ludus.worlds.city.interface.commands import ADJUSTERS, KEYS, CommandHandler, MapTools
+from ludus.worlds.city.interface.commands import ADJUSTERS, KEYS, CommandHandler
 from ludus.worlds.city.interface.figures import Figures
 from ludus.worlds.city.interface.layout import Layout
 from ludus.worlds.city.interface.menus import MENUS, SPEED_PERCENT, Command, Dialog, Overlay, Speed, Window, all_entries
@@ -44,13 +46,12 @@ class Interface:
         self._face, self._simulation = face, simulation
         self._notice, self._over = simulation.city["notice"], simulation.city["over"]
         self._commands = CommandHandler(simulation, editor, game, layout)
-        self._tools_on_map = MapTools(simulation, editor, game, layout)
         self._writer = PaneWriter(simulation, editor, self.figures, game)
         self._day = simulation.city["day"]
         self._placed: PlacedPane | None = None
         self._stamp = (-1, -1)
         self._lines: tuple[tuple[int, ...], dict[str, str]] = ((), {})
-        self._lists: tuple[tuple[int, ...], tuple[MenuList, ...]] = ((), ())
+        self._place_lists = functools.cache(functools.partial(place_lists, layout=layout, face=face))
 
     # --- input ---
 
@@ -78,7 +79,7 @@ class Interface:
         elif state.window != Window.NONE and self._click_window(x, y):
             return
         elif self.layout.view.box.holds(x, y):
-            self._tools_on_map.click(state, x, y, button)
+            self._commands.click(state, x, y, button)
         else:
             element = find_at(self.layout.elements, x, y)
             if element is not None:
@@ -91,7 +92,7 @@ class Interface:
         if covered or not (view.holds(*start) and view.holds(*end)):
             self.click(*end, button)
             return
-        self._tools_on_map.drag(self._point(*end), start, end)
+        self._commands.drag(self._point(*end), start, end)
 
     def scroll(self, x: int, y: int, notches: int) -> None:
         """Turn the wheel: over the map the camera moves, up for positive notches."""
@@ -143,7 +144,7 @@ class Interface:
         key: tuple[int, ...] = (state.tool, state.message, state.message_first, state.message_second, state.speed)
         key += (self.serial, int(self._day[self.game]))  # without a gesture or a day no price at the pointer changes
         if self._lines[0] != key:
-            cost = self._tools_on_map.price(state)
+            cost = self._commands.price(state)
             tool = f"{tool_name(state.tool)} {form.money(cost)}" if cost else tool_name(state.tool)
             message = message_text(state.message, state.message_first, state.message_second, form)
             lines = {"speed": Speed(state.speed).name.capitalize(), "tool": tool, "message": message}
@@ -152,9 +153,7 @@ class Interface:
 
     def lists(self) -> tuple[MenuList, ...]:
         """Return the lists of the open menus."""
-        if self._lists[0] != self.state.path:
-            self._lists = self.state.path, place_lists(self.state.path, self.layout, self._face)
-        return self._lists[1]
+        return self._place_lists(self.state.path)
 
     def pane(self) -> PlacedPane | None:
         """Return the dialog that is shown, else the window, else None."""
@@ -207,11 +206,11 @@ class Interface:
         state = self.state
         if not state.hints or state.dialogs or state.path or self._pane_holds(state.pointer_x, state.pointer_y):
             return None
-        return hint_at(state, self.layout, self.theme, self._face, self._tools_on_map.cost)
+        return hint_at(state, self.layout, self.theme, self._face, self._commands.cost)
 
     def cell_at(self, x: int, y: int) -> tuple[int, int] | None:
         """Return column and row of the map's cell at a pixel, or None off the map."""
-        return self._tools_on_map.cell_at(self.state, x, y)
+        return self._commands.cell_at(self.state, x, y)
 
     # --- handling clicks ---
 
@@ -244,7 +243,7 @@ class Interface:
         if choice == "yes" and dialog == Dialog.ABANDON:
             self._over[self.game] = Over.ABANDONED
         elif choice == "yes" and dialog == Dialog.DEMOLISH:
-            self._tools_on_map.demolish(self.state, cell)
+            self._commands.demolish(self.state, cell)
 
     def _click_window(self, x: int, y: int) -> bool:
         """Handle a click on the window and return whether it was one."""

@@ -1,13 +1,15 @@
 """What covers the picture: dialogs, windows, open menus and tooltips; what they say, and where their parts are."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game import rules as const
 from ludus.worlds.city.game.placement import ZONES, CityEditor
 from ludus.worlds.city.game.rules import Flag, Kind, Notice, Terrain, Tool
 from ludus.worlds.city.game.simulation import CitySimulation
-from ludus.worlds.city.interface.boxes import Box, Element, find_at
+from ludus.worlds.city.interface.boxes import Element, find_at
 from ludus.worlds.city.interface.figures import Figures
 from ludus.worlds.city.interface.layout import Layout
 from ludus.worlds.city.interface.menus import MENUS, Dialog, Entry, Window
@@ -161,24 +163,19 @@ class PaneWriter:
 
     def window(self, window: Window, cell: int) -> Pane:
         """Return what a window says; `cell` is what a query asks about."""
-        writers = {
+        if window == Window.GRAPH:
+            graph, now = self._history(), self._figures.number("population")
+            rows = Row("Most", self._form.number(max(graph))), Row("Now", self._form.number(now))
+            return Pane("window", "Population", rows, graph=graph)
+        writers: dict[Window, Callable[[], tuple[Row, ...]]] = {
             Window.BUDGET: self._budget,
             Window.CITY: self._city,
             Window.DEMAND: self._demand,
             Window.MILESTONES: self._milestones,
             Window.LEGEND: self._legend,
+            Window.QUERY: functools.partial(self._query, cell),
         }
-        graph: tuple[int, ...] = ()
-        if window == Window.GRAPH:
-            graph = self._history()
-            rows: tuple[Row, ...] = (
-                Row("Most", self._form.number(max(graph))),
-                Row("Now", self._form.number(self._figures.number("population"))),
-            )
-        else:
-            rows = self._query(cell) if window == Window.QUERY else writers[window]()
-        title = "Population" if window == Window.GRAPH else window.name.capitalize()
-        return Pane("window", title, rows, graph=graph)
+        return Pane("window", window.name.capitalize(), writers[window]())
 
     def _history(self) -> tuple[int, ...]:
         """Population of the last ten years, the oldest month first."""

@@ -1,72 +1,29 @@
 """The HUD, and what covers the map: open menus, dialogs, windows and tooltips."""
 
+from functools import cache
+
 from ludus.envs.colors import Color, mixed
 from ludus.envs.pygame_tools import new_surface, pygame
+from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game.rules import Tool
-from ludus.worlds.city.interface.boxes import Box, Element
+from ludus.worlds.city.interface.boxes import Element
 from ludus.worlds.city.interface.layout import Layout, demand_places
 from ludus.worlds.city.interface.panes import Hint, MenuList, PlacedPane, Row
 from ludus.worlds.city.interface.theme import FIELDS, Theme
-from ludus.worlds.city.painting.sprites import field_icon, tool_icon
+from ludus.worlds.city.painting.sprites import field_icon, sprites_of, tool_icon
 from ludus.worlds.city.painting.typefaces import Typeface
 
-
-def draw_panel(target: pygame.Surface, theme: Theme, box: Box) -> None:
-    """Draw the background of a panel."""
-    palette = theme.palette
-    target.fill(palette.panel, box)
-    if theme.style == "bevel":
-        _draw_edges(target, box, palette.light, palette.dark)
-    elif theme.style in ("line", "round"):
-        pygame.draw.rect(target, palette.frame, box, 1)
-
-
-def draw_button(target: pygame.Surface, theme: Theme, box: Box, *, pressed: bool = False, hot: bool = False) -> None:
-    """Draw a button; `hot` is under the pointer."""
-    palette = theme.palette
-    face = palette.accent if pressed else mixed(palette.panel, palette.light, 0.6) if hot else palette.panel
-    inner = box.inset(1, 1)
-    if theme.style == "bevel":
-        target.fill(mixed(palette.panel, palette.dark, 0.35) if pressed else face, box)
-        light, dark = (palette.dark, palette.light) if pressed else (palette.light, palette.dark)
-        _draw_edges(target, inner, light, dark)
-    elif theme.style == "flat":
-        target.fill(palette.panel, box)
-        target.fill(face if pressed or hot else palette.light, inner)
-    elif theme.style == "round":
-        target.fill(palette.panel, box)
-        pygame.draw.rect(target, face if pressed else palette.light, inner, border_radius=max(box.height // 5, 2))
-        pygame.draw.rect(target, palette.dark, inner, 1, border_radius=max(box.height // 5, 2))
-    else:
-        target.fill(face, box)
-        pygame.draw.rect(target, palette.accent if pressed or hot else palette.frame, inner, 1)
-
-
-def draw_well(target: pygame.Surface, theme: Theme, box: Box) -> None:
-    """Draw the sunken place of a value."""
-    palette = theme.palette
-    target.fill(palette.field, box)
-    if theme.style == "bevel":
-        _draw_edges(target, box, palette.dark, palette.light)
-    elif theme.style == "line":
-        pygame.draw.rect(target, mixed(palette.field, palette.frame, 0.5), box, 1)
-
-
-def _draw_edges(target: pygame.Surface, box: Box, upper: Color, lower: Color) -> None:
-    target.fill(upper, (box.left, box.top, box.width, 1))
-    target.fill(upper, (box.left, box.top, 1, box.height))
-    target.fill(lower, (box.left, box.bottom - 1, box.width, 1))
-    target.fill(lower, (box.right - 1, box.top, 1, box.height))
-
-
 _PAD = 3
+_HINT_GROUND: Color = (255, 250, 205)
+_HINT_INK: Color = (40, 34, 10)
 
 
 class Hud:
-    """Draws the HUD of one layout in one theme; holds no state of a game."""
+    """Draws the HUD of one layout in one theme, and what covers its map; shared by games, holds no state of one."""
 
     def __init__(self, theme: Theme, layout: Layout, face: Typeface) -> None:
-        self._theme, self._layout, self._face = theme, layout, face
+        self.theme, self.layout, self.face = theme, layout, face
+        self.sprites = sprites_of(theme.map_colors, layout.view.tile)
         self._line_boxes = {"speed": layout.speed, "tool": layout.tool_label, "message": layout.message}
         map_colors = theme.map_colors
         self._demand_places = demand_places(layout.demand)
@@ -74,33 +31,33 @@ class Hud:
 
     def draw_frame(self, target: pygame.Surface) -> None:
         """Draw all that never changes."""
-        theme, layout = self._theme, self._layout
+        theme, layout = self.theme, self.layout
         target.fill(theme.palette.frame)
         for box in (layout.menu_bar, *layout.panels):
-            draw_panel(target, theme, box)
+            self._draw_panel(target, box)
         for element in layout.menus:
-            self._write(target, element.label, element.box, theme.palette.ink, "middle")
+            self._write(target, element.label, element.box, theme.palette.ink)
         for name in FIELDS:
             self._draw_label(target, name, layout.fields[name].label)
         for element in layout.tax_buttons:
-            draw_button(target, theme, element.box)
-            self._write(target, element.label, element.box, theme.palette.ink, "middle")
+            self._draw_button(target, element.box)
+            self._write(target, element.label, element.box, theme.palette.ink)
         for element in layout.view.scrolls:
-            draw_button(target, theme, element.box)
+            self._draw_button(target, element.box)
             self._draw_arrow(target, element.box, element.name.removeprefix("scroll."))
         for tool in Tool:
             self.draw_tool(target, tool, selected=False)
 
     def draw_text(self, target: pygame.Surface, name: str, text: str) -> Box:
         """Draw the value of a field and return where."""
-        theme = self._theme
+        theme = self.theme
         if name in self._line_boxes:
             box = self._line_boxes[name]
-            draw_panel(target, theme, box)
+            self._draw_panel(target, box)
             self._write(target, text, box, theme.palette.ink, "left")
             return box
-        box = self._layout.fields[name].value
-        draw_well(target, theme, box)
+        box = self.layout.fields[name].value
+        self._draw_well(target, box)
         color = theme.palette.field_ink
         if name in ("funds", "balance") and text[0] in "+-":
             color = theme.palette.loss if text[0] == "-" else theme.palette.gain
@@ -109,30 +66,30 @@ class Hud:
 
     def draw_tool(self, target: pygame.Surface, tool: Tool, *, selected: bool) -> Box:
         """Draw the button of a tool and return where."""
-        box = self._layout.tools[tool].box
-        draw_button(target, self._theme, box, pressed=selected)
+        box = self.layout.tools[tool].box
+        self._draw_button(target, box, pressed=selected)
         side = box.width - 6
-        target.blit(tool_icon(self._theme.map_colors, tool, side), (box.left + 3, box.top + 3))
+        target.blit(tool_icon(self.theme.map_colors, tool, side), (box.left + 3, box.top + 3))
         if selected:
-            pygame.draw.rect(target, self._theme.palette.accent, box.inset(1, 1), 2)
+            pygame.draw.rect(target, self.theme.palette.accent, box.inset(1, 1), 2)
         return box
 
     def draw_demand(self, target: pygame.Surface, demands: tuple[int, int, int]) -> Box:
         """Draw the three bars of demand, to the right for more and to the left for less, and return where."""
-        box, places = self._layout.demand, self._demand_places
-        draw_well(target, self._theme, box)
+        box, places = self.layout.demand, self._demand_places
+        self._draw_well(target, box)
         for index, demand in enumerate(demands):
             length = places.length(demand)
             left = places.middle if demand >= 0 else places.middle - length
             target.fill(self._demand_colors[index], (left, places.tops[index], length, places.height))
-        target.fill(self._theme.palette.dim, (places.middle, box.top + 1, 1, box.height - 2))
+        target.fill(self.theme.palette.dim, (places.middle, box.top + 1, 1, box.height - 2))
         return box
 
     def draw_thumbs(self, target: pygame.Surface, column: int, row: int, map_size: tuple[int, int]) -> list[Box]:
         """Draw between the arrows which part of the map is in view; return where."""
         boxes: list[tuple[Box, Box]] = []
-        arrows = {element.name.removeprefix("scroll."): element.box for element in self._layout.view.scrolls}
-        view, palette = self._layout.view, self._theme.palette
+        arrows = {element.name.removeprefix("scroll."): element.box for element in self.layout.view.scrolls}
+        view, palette = self.layout.view, self.theme.palette
         if "up" in arrows:
             up, total = arrows["up"], map_size[1]
             track = Box(up.left, up.bottom, up.width, arrows["down"].top - up.bottom)
@@ -149,10 +106,10 @@ class Hud:
         return [track for track, _ in boxes]
 
     def _draw_label(self, target: pygame.Surface, name: str, box: Box) -> None:
-        if self._theme.words:
-            self._write(target, self._theme.words[name], box, self._theme.palette.ink, "left")
+        if self.theme.words:
+            self._write(target, self.theme.words[name], box, self.theme.palette.ink, "left")
         else:
-            icon = field_icon(name, box.height, self._theme.palette.ink)
+            icon = field_icon(name, box.height, self.theme.palette.ink)
             target.blit(icon, (box.left, box.top))
 
     def _draw_arrow(self, target: pygame.Surface, box: Box, way: str) -> None:
@@ -164,32 +121,11 @@ class Hud:
             "up": ((x, y - size), (x - size, y + size), (x + size, y + size)),
             "down": ((x, y + size), (x - size, y - size), (x + size, y - size)),
         }
-        pygame.draw.polygon(target, self._theme.palette.ink, corners[way])
-
-    def _write(self, target: pygame.Surface, text: str, box: Box, color: Color, side: str) -> None:
-        line = self._face.write(text, color)
-        left = box.left + _PAD
-        if side == "middle":
-            left = box.left + (box.width - line.get_width()) // 2
-        elif side == "right":
-            left = box.right - line.get_width() - _PAD
-        target.blit(line, (left, box.top + (box.height - line.get_height() + 1) // 2), (0, 0, box.width, box.height))
-
-
-_HINT_GROUND: Color = (255, 250, 205)
-_HINT_INK: Color = (40, 34, 10)
-
-
-class Covers:
-    """Draws covers in one theme; holds no state of a game."""
-
-    def __init__(self, theme: Theme, face: Typeface) -> None:
-        self._theme, self._face = theme, face
-        self._marks: dict[tuple[int, int], pygame.Surface] = {}
+        pygame.draw.polygon(target, self.theme.palette.ink, corners[way])
 
     def menu(self, menu: MenuList, hovered: str, marked: frozenset[str]) -> pygame.Surface:
         """Draw an open list; `hovered` names the entry at the pointer, `marked` those that hold at present."""
-        palette, face = self._theme.palette, self._face
+        palette, face = self.theme.palette, self.face
         picture, origin = self._picture(menu.box), menu.box
         for entry, element in zip(menu.entries, menu.elements, strict=True):
             box = _moved(element.box, origin)
@@ -209,7 +145,7 @@ class Covers:
 
     def pane(self, placed: PlacedPane, hovered: str) -> pygame.Surface:
         """Draw a dialog or a window; `hovered` names the button at the pointer."""
-        theme, palette, face = self._theme, self._theme.palette, self._face
+        theme, palette, face = self.theme, self.theme.palette, self.face
         picture, origin = self._picture(placed.box), placed.box
         title = _moved(placed.title, origin)
         picture.fill(palette.accent, title)
@@ -221,7 +157,7 @@ class Covers:
         for element in placed.elements:
             if element.kind == "button":
                 box = _moved(element.box, origin)
-                draw_button(picture, theme, box, hot=hovered == element.name)
+                self._draw_button(picture, box, hot=hovered == element.name)
                 line = face.write(element.label, theme.palette.ink)
                 place = (box.left + (box.width - line.get_width()) // 2, box.top + (box.height - face.height + 1) // 2)
                 picture.blit(line, place)
@@ -229,22 +165,10 @@ class Covers:
 
     def heading(self, element: Element) -> pygame.Surface:
         """Draw the heading of an open menu."""
-        palette, box = self._theme.palette, element.box
+        palette, box = self.theme.palette, element.box
         picture = new_surface((box.width, box.height))
         picture.fill(palette.accent)
-        line = self._face.write(element.label, palette.accent_ink)
-        place = ((box.width - line.get_width()) // 2, (box.height - line.get_height() + 1) // 2)
-        picture.blit(line, place)
-        return picture
-
-    def mark(self, box: Box) -> pygame.Surface:
-        """Draw the mark around the cells at the pointer."""
-        size = (box.width, box.height)
-        picture = self._marks.get(size)
-        if picture is None:
-            picture = self._marks[size] = new_surface(size, alpha=True)
-            pygame.draw.rect(picture, (0, 0, 0, 255), picture.get_rect(), 2)
-            pygame.draw.rect(picture, (255, 255, 255, 255), picture.get_rect(), 1)
+        self._write(picture, element.label, _moved(box, box), palette.accent_ink)
         return picture
 
     def hint(self, hint: Hint) -> pygame.Surface:
@@ -252,20 +176,20 @@ class Covers:
         picture = new_surface((hint.box.width, hint.box.height))
         picture.fill(_HINT_GROUND)
         pygame.draw.rect(picture, _HINT_INK, picture.get_rect(), 1)
-        picture.blit(self._face.write(hint.text, _HINT_INK), (4, 3))
+        picture.blit(self.face.write(hint.text, _HINT_INK), (4, 3))
         return picture
 
     def _picture(self, box: Box) -> pygame.Surface:
         picture = new_surface((box.width, box.height))
-        draw_panel(picture, self._theme, Box(0, 0, box.width, box.height))
-        pygame.draw.rect(picture, self._theme.palette.frame, picture.get_rect(), 1)
+        self._draw_panel(picture, Box(0, 0, box.width, box.height))
+        pygame.draw.rect(picture, self.theme.palette.frame, picture.get_rect(), 1)
         return picture
 
     def _draw_row(self, picture: pygame.Surface, box: Box, row: Row) -> None:
-        face, ink = self._face, self._theme.palette.ink
+        face, ink = self.face, self.theme.palette.ink
         left = box.left
         if row.swatch >= 0:
-            picture.blit(tool_icon(self._theme.map_colors, row.swatch, face.height), (left, box.top + 1))
+            picture.blit(tool_icon(self.theme.map_colors, row.swatch, face.height), (left, box.top + 1))
             left += face.height + 4
         picture.blit(face.write(row.label, ink), (left, box.top + 2))
         if row.value:
@@ -273,7 +197,7 @@ class Covers:
             picture.blit(face.write(row.value, ink), (right - face.width(row.value), box.top + 2))
 
     def _draw_graph(self, picture: pygame.Surface, box: Box, numbers: tuple[int, ...]) -> None:
-        palette = self._theme.palette
+        palette = self.theme.palette
         area = Box(box.left, box.top, box.width, box.height - 4)
         picture.fill(palette.field, area)
         most, last = max(*numbers, 1), max(len(numbers) - 1, 1)
@@ -283,6 +207,72 @@ class Covers:
         ]
         if len(points) > 1:
             pygame.draw.lines(picture, palette.gain, False, points, 2)
+
+    # --- parts ---
+
+    def _draw_panel(self, target: pygame.Surface, box: Box) -> None:
+        """Draw the background of a panel."""
+        palette, style = self.theme.palette, self.theme.style
+        target.fill(palette.panel, box)
+        if style == "bevel":
+            _draw_edges(target, box, palette.light, palette.dark)
+        elif style in ("line", "round"):
+            pygame.draw.rect(target, palette.frame, box, 1)
+
+    def _draw_button(self, target: pygame.Surface, box: Box, *, pressed: bool = False, hot: bool = False) -> None:
+        """Draw a button; `hot` is under the pointer."""
+        palette, style = self.theme.palette, self.theme.style
+        face = palette.accent if pressed else mixed(palette.panel, palette.light, 0.6) if hot else palette.panel
+        inner = box.inset(1, 1)
+        if style == "bevel":
+            target.fill(mixed(palette.panel, palette.dark, 0.35) if pressed else face, box)
+            light, dark = (palette.dark, palette.light) if pressed else (palette.light, palette.dark)
+            _draw_edges(target, inner, light, dark)
+        elif style == "flat":
+            target.fill(palette.panel, box)
+            target.fill(face if pressed or hot else palette.light, inner)
+        elif style == "round":
+            target.fill(palette.panel, box)
+            pygame.draw.rect(target, face if pressed else palette.light, inner, border_radius=max(box.height // 5, 2))
+            pygame.draw.rect(target, palette.dark, inner, 1, border_radius=max(box.height // 5, 2))
+        else:
+            target.fill(face, box)
+            pygame.draw.rect(target, palette.accent if pressed or hot else palette.frame, inner, 1)
+
+    def _draw_well(self, target: pygame.Surface, box: Box) -> None:
+        """Draw the sunken place of a value."""
+        palette, style = self.theme.palette, self.theme.style
+        target.fill(palette.field, box)
+        if style == "bevel":
+            _draw_edges(target, box, palette.dark, palette.light)
+        elif style == "line":
+            pygame.draw.rect(target, mixed(palette.field, palette.frame, 0.5), box, 1)
+
+    def _write(self, target: pygame.Surface, text: str, box: Box, color: Color, side: str = "middle") -> None:
+        """Write a line of text in a box, cut off at its end."""
+        line = self.face.write(text, color)
+        left = box.left + _PAD
+        if side == "middle":
+            left = box.left + (box.width - line.get_width()) // 2
+        elif side == "right":
+            left = box.right - line.get_width() - _PAD
+        target.blit(line, (left, box.top + (box.height - line.get_height() + 1) // 2), (0, 0, box.width, box.height))
+
+
+def _draw_edges(target: pygame.Surface, box: Box, upper: Color, lower: Color) -> None:
+    target.fill(upper, (box.left, box.top, box.width, 1))
+    target.fill(upper, (box.left, box.top, 1, box.height))
+    target.fill(lower, (box.left, box.bottom - 1, box.width, 1))
+    target.fill(lower, (box.right - 1, box.top, 1, box.height))
+
+
+@cache
+def draw_mark(size: tuple[int, int]) -> pygame.Surface:
+    """Draw the mark around the cells at the pointer."""
+    picture = new_surface(size, alpha=True)
+    pygame.draw.rect(picture, (0, 0, 0, 255), picture.get_rect(), 2)
+    pygame.draw.rect(picture, (255, 255, 255, 255), picture.get_rect(), 1)
+    return picture
 
 
 def _moved(box: Box, origin: Box) -> Box:

@@ -1,7 +1,6 @@
 """The painter of one game: keeps its picture and redraws only what has changed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -9,17 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.envs.pygame_tools import new_surface, pygame
+from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game.placement import ZONES
 from ludus.worlds.city.game.rules import ROAD_CAPACITY, Flag, Kind, Tool
 from ludus.worlds.city.game.simulation import CitySimulation
-from ludus.worlds.city.interface.boxes import Box
-from ludus.worlds.city.interface.layout import Layout
 from ludus.worlds.city.interface.machine import Interface
 from ludus.worlds.city.interface.menus import Overlay
-from ludus.worlds.city.interface.theme import Theme
-from ludus.worlds.city.painting.hud import Covers, Hud
-from ludus.worlds.city.painting.sprites import LEVELS, Sprites, sprites_of
-from ludus.worlds.city.painting.typefaces import Typeface
+from ludus.worlds.city.painting.hud import Hud, draw_mark
+from ludus.worlds.city.painting.sprites import LEVELS
 
 _FLAGS = {Overlay[flag.name]: flag for flag in Flag if flag not in (Flag.ROAD, Flag.PARK)}  # they have no overlay
 
@@ -46,24 +42,6 @@ _TINTED = 1 << 20  # added to the key of a cell that is drawn with an overlay
 _Cover: TypeAlias = tuple[object, Box, Callable[[], pygame.Surface]]  # what tells it apart, where it is, its picture
 
 
-@dataclass(frozen=True, slots=True)
-class RenderAssets:
-    """What painters of games with the same theme share: letters, sprites, HUD and cover drawing."""
-
-    theme: Theme
-    layout: Layout
-    face: Typeface
-    hud: Hud
-    covers: Covers
-    sprites: Sprites
-
-
-def make_assets(theme: Theme, layout: Layout, face: Typeface) -> RenderAssets:
-    """Prepare painting in a theme and a layout."""
-    hud, covers = Hud(theme, layout, face), Covers(theme, face)
-    return RenderAssets(theme, layout, face, hud, covers, sprites_of(theme.map_colors, layout.view.tile))
-
-
 class Painter:
     """Paints one game.
 
@@ -72,14 +50,15 @@ class Painter:
 
     Attributes:
         pixels: `(height, width, 4)` the picture; red, green, blue, and a byte without meaning.
+        canvas: The same memory as a surface.
     """
 
-    def __init__(self, assets: RenderAssets, simulation: CitySimulation, interface: Interface) -> None:
-        self._assets, self._simulation, self._interface = assets, simulation, interface
-        layout = assets.layout
+    def __init__(self, hud: Hud, simulation: CitySimulation, interface: Interface) -> None:
+        self._hud, self._simulation, self._interface = hud, simulation, interface
+        layout = hud.layout
         size = (layout.width, layout.height)
         self.pixels: NDArray[np.uint8] = np.zeros((layout.height, layout.width, 4), np.uint8)
-        self._canvas = pygame.image.frombuffer(self.pixels.data, size, "RGBX")  # shares the memory of the array
+        self.canvas = pygame.image.frombuffer(self.pixels.data, size, "RGBX")  # shares the memory of the array
         self._scene = new_surface(size)
         view = layout.view
         self._places = [
@@ -105,31 +84,27 @@ class Painter:
         """Bring the picture up to date; call `CitySimulation.write_sprites` first."""
         boxes: list[Box] = []
         if self._is_new:
-            self._assets.hud.draw_frame(self._scene)
+            self._hud.draw_frame(self._scene)
         cells = self._paint_cells()
         self._paint_hud(boxes)
         if self._is_new:
-            boxes = [Box(0, 0, self._assets.layout.width, self._assets.layout.height)]
+            boxes = [Box(0, 0, self._hud.layout.width, self._hud.layout.height)]
             self._is_new = False
         self._damage += boxes
         if boxes:
-            self._canvas.blits([(self._scene, (box[0], box[1]), box) for box in boxes], False)
+            self.canvas.blits([(self._scene, (box[0], box[1]), box) for box in boxes], False)
         self._paint_covers(is_fresh=bool(boxes) or cells)
         if len(self._damage) > _MOST_DAMAGE:  # not consumed
-            self._damage = [Box(0, 0, self._assets.layout.width, self._assets.layout.height)]
+            self._damage = [Box(0, 0, self._hud.layout.width, self._hud.layout.height)]
 
     def take_damage(self) -> list[Box]:
         """Return the parts of the picture that may have changed since the last call."""
         damage, self._damage = self._damage, []
         return damage
 
-    def surface(self) -> pygame.Surface:
-        """Return the picture as a surface that shares the memory of `pixels`."""
-        return self._canvas
-
     def _paint_cells(self) -> bool:
         """Draw the cells that look different from before, and return whether there were any."""
-        interface, view = self._interface, self._assets.layout.view
+        interface, view = self._interface, self._hud.layout.view
         state, columns = interface.state, self._map_size[0]
         keys = self._simulation.sprite_codes[interface.game]
         if state.overlay != Overlay.NONE:
@@ -141,20 +116,20 @@ class Painter:
         changed = np.flatnonzero(keys != self._drawn).tolist()
         if not changed:
             return False
-        sprites, places = self._assets.sprites, self._places
+        sprites, places = self._hud.sprites, self._places
         if state.overlay != Overlay.NONE:
             pairs = [(sprites.tinted(*divmod(int(keys[c]) - _TINTED, LEVELS)), places[c]) for c in changed]
         else:
             pairs = [(sprites.of(int(keys[c])), places[c]) for c in changed]
         self._scene.fblits(pairs)
-        self._canvas.fblits(pairs)
-        tile = self._assets.layout.view.tile
+        self.canvas.fblits(pairs)
+        tile = self._hud.layout.view.tile
         self._damage += [Box(*places[c], tile, tile) for c in changed]
         self._drawn[:] = keys
         return True
 
     def _paint_hud(self, boxes: list[Box]) -> None:
-        interface, hud, scene = self._interface, self._assets.hud, self._scene
+        interface, hud, scene = self._interface, self._hud, self._scene
         state = interface.state
         texts = interface.texts()
         if texts != self._texts:
@@ -186,37 +161,37 @@ class Painter:
                 self._damage += [box for _, box in self._shown]
                 self._damage += [box for _, box, _ in covers]
                 for _, box in self._shown:
-                    self._canvas.blit(self._scene, (box[0], box[1]), box)
+                    self.canvas.blit(self._scene, (box[0], box[1]), box)
                 self._keys, self._shown, is_fresh = keys, [(draw(), box) for _, box, draw in covers], True
         if is_fresh:
             for picture, box in self._shown:
-                self._canvas.blit(picture, (box[0], box[1]))
+                self.canvas.blit(picture, (box[0], box[1]))
 
     def _covers(self) -> list[_Cover]:
         """Return what covers the scene, lowest first."""
-        interface, covers, state = self._interface, self._assets.covers, self._interface.state
+        interface, hud, state = self._interface, self._hud, self._interface.state
         pane, name, hint = interface.pane(), interface.hovered(), interface.hint()
         found: list[_Cover] = []
         place = None if state.dialogs or state.path else interface.cell_at(state.pointer_x, state.pointer_y)
         if place is not None and (pane is None or not pane.box.holds(state.pointer_x, state.pointer_y)):
             box = self._mark_box(place)
-            found.append(("mark", box, partial(covers.mark, box)))
+            found.append(("mark", box, partial(draw_mark, (box.width, box.height))))
         if pane is not None:
-            found.append(((pane.pane, name), pane.box, partial(covers.pane, pane, name)))
+            found.append(((pane.pane, name), pane.box, partial(hud.pane, pane, name)))
         if state.path and not state.dialogs:
-            heading, marked = self._assets.layout.menus[state.path[0]], interface.marks()
-            found.append(("heading", heading.box, partial(covers.heading, heading)))
+            heading, marked = self._hud.layout.menus[state.path[0]], interface.marks()
+            found.append(("heading", heading.box, partial(hud.heading, heading)))
             found += [
-                ((menu.elements, name, marked), menu.box, partial(covers.menu, menu, name, marked))
+                ((menu.elements, name, marked), menu.box, partial(hud.menu, menu, name, marked))
                 for menu in interface.lists()
             ]
         if hint is not None:
-            found.append((hint.text, hint.box, partial(covers.hint, hint)))
+            found.append((hint.text, hint.box, partial(hud.hint, hint)))
         return found
 
     def _mark_box(self, place: tuple[int, int]) -> Box:
         """Where the mark at the pointer is: as large as what one click would build, cut off at the end of the view."""
-        view, state = self._assets.layout.view, self._interface.state
+        view, state = self._hud.layout.view, self._interface.state
         brush = self._simulation.rules.zone_brush if state.tool in ZONES else 1
         column, row = place[0] - state.column, place[1] - state.row
         across, down = min(brush, view.columns - column), min(brush, view.rows - row)

@@ -1,7 +1,7 @@
 """Sprites: the picture of every sprite code, drawn on first use and cached; and icons."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ludus.envs.colors import Color, mixed
 from ludus.envs.pygame_tools import pygame
@@ -22,29 +22,19 @@ class Sprites:
 
     def __init__(self, colors: MapColors, tile: int) -> None:
         self._colors, self._tile = colors, tile
-        self._kept: dict[int, pygame.Surface] = {}
+        self.of, self.tinted = cache(self._draw), cache(self._tint)
 
-    def of(self, look: int) -> pygame.Surface:
-        """Return the picture of a sprite code."""
-        sprite = self._kept.get(look)
-        if sprite is None:
-            sprite = self._kept[look] = self._draw(look)
-        return sprite
-
-    def tinted(self, look: int, level: int) -> pygame.Surface:
+    def _tint(self, look: int, level: int) -> pygame.Surface:
         """Return the picture of a sprite code in an overlay; `level` is a step from 0 to 7."""
-        key = -1 - (look * LEVELS + level)
-        sprite = self._kept.get(key)
-        if sprite is None:
-            sprite = self.of(look).copy()
-            tint = sprite.copy()
-            tint.fill(heat(level))
-            tint.set_alpha(150)
-            sprite.blit(tint, (0, 0))
-            self._kept[key] = sprite
+        sprite = self.of(look).copy()
+        tint = sprite.copy()
+        tint.fill(heat(level))
+        tint.set_alpha(150)
+        sprite.blit(tint, (0, 0))
         return sprite
 
     def _draw(self, look: int) -> pygame.Surface:
+        """Return the picture of a sprite code."""
         colors = self._colors
         kind, detail = Kind(look // rules.SPRITE_KIND), look % rules.SPRITE_KIND
         on_hill, detail = divmod(detail, rules.SPRITE_HILL)

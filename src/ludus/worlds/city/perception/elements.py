@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PlainSerializer
 
-from ludus.worlds.city.drivers.driver import Frame, Point, Region
+from ludus.worlds.city.drivers.driver import Box, Frame, Point, Region
 from ludus.worlds.city.perception.opencv import opencv
 from ludus.worlds.city.profile_schema import Position
-
-PixelBox: TypeAlias = tuple[int, int, int, int]  # left, top, width, height
 
 _FLAT = 8  # how much the colours of neighbours may differ on flat ground
 _PANEL_AREA = 150  # pixels of flat ground from which on something can stand on it
@@ -87,16 +85,16 @@ class Outlines:
         lines: NDArray[np.uint8] = across | down
         return lines
 
-    def _framed(self, frame: Frame) -> Iterator[PixelBox]:
+    def _framed(self, frame: Frame) -> Iterator[Box]:
         """Return boxes whose sides are dark nearly throughout."""
         dark = self._cv2.threshold(self._cv2.cvtColor(frame, self._cv2.COLOR_RGB2GRAY), _DARK, 1, 1)[1]
         labels, marks = self._components(dark)
         for number in np.flatnonzero(_fit(marks, _BUTTON_SIDES)).tolist():
-            left, top, width, height = marks[number, :4].tolist()
-            inside = labels[top : top + height, left : left + width] == number
+            box = Box(*marks[number, :4].tolist())
+            inside = labels[box.area] == number
             sides = (inside[0], inside[-1], inside[:, 0], inside[:, -1])
             if min(np.count_nonzero(side) / side.size for side in sides) >= _LEAST_SIDE:
-                yield left, top, width, height
+                yield box
 
     def _components(self, mask: NDArray[np.uint8]) -> tuple[Any, NDArray[np.int32]]:
         """Return the number of each pixel's component, and left, top, width, height and area of all; 0 is none."""
@@ -113,12 +111,11 @@ def _fit(boxes: NDArray[np.int32], sides: tuple[int, int]) -> NDArray[np.bool_]:
     return fitting
 
 
-def _boxes(boxes: NDArray[np.int32]) -> Iterator[PixelBox]:
-    for left, top, width, height, *_ in boxes.tolist():
-        yield left, top, width, height
+def _boxes(boxes: NDArray[np.int32]) -> list[Box]:
+    return [Box(*sides) for sides in boxes[:, :4].tolist()]
 
 
-def _pieces(marks: NDArray[np.int32], most_width: int) -> list[PixelBox]:
+def _pieces(marks: NDArray[np.int32], most_width: int) -> list[Box]:
     """Return the boxes of letters and of words whose letters touch, from left to right."""
     width, height, area = marks[:, 2], marks[:, 3], marks[:, 4]
     kept = (height >= _PIECE_HEIGHTS[0]) & (height <= _PIECE_HEIGHTS[1])
@@ -127,41 +124,39 @@ def _pieces(marks: NDArray[np.int32], most_width: int) -> list[PixelBox]:
     return sorted(_boxes(marks[kept]))
 
 
-def _words(pieces: list[PixelBox]) -> list[PixelBox]:
+def _words(pieces: list[Box]) -> list[Box]:
     """Join letters to words: what is beside each other, equally high and close together."""
-    done: list[PixelBox] = []
-    growing: list[tuple[PixelBox, int]] = []  # words with the widths of their last pieces
+    done: list[Box] = []
+    growing: list[tuple[Box, int]] = []  # words with the widths of their last pieces
     for piece in pieces:
-        near: list[tuple[PixelBox, int]] = []
+        near: list[tuple[Box, int]] = []
         best, least = -1, 0.0
         for word, last in growing:
-            gap = piece[0] - word[0] - word[2]
+            gap = piece.left - word.right
             if gap > _LETTER_GAP * _PIECE_HEIGHTS[1]:
                 done.append(word)
                 continue
             near.append((word, last))
             if (best < 0 or gap < least) and _belong(word, piece, gap, last):
                 best, least = len(near) - 1, gap
-        joined = piece if best < 0 else around(near.pop(best)[0], piece)
-        growing = [*near, (joined, piece[2])]
+        joined = piece if best < 0 else near.pop(best)[0].around(piece)
+        growing = [*near, (joined, piece.width)]
     done += [word for word, _ in growing]
-    return [word for word in done if word[2] >= _LEAST_WORD_WIDTH]
+    return [word for word in done if word.width >= _LEAST_WORD_WIDTH]
 
 
-def _belong(word: PixelBox, piece: PixelBox, gap: int, last_width: int) -> bool:
-    low, high = sorted((word[3], piece[3]))
-    overlap = min(word[1] + word[3], piece[1] + piece[3]) - max(word[1], piece[1])
-    if overlap < 0.6 * low or high > 2.2 * low or gap < -high:
+def _belong(word: Box, piece: Box, gap: int, last_width: int) -> bool:
+    low, high = sorted((word.height, piece.height))
+    if not share_rows(word, piece) or high > 2.2 * low or gap < -high:
         return False
-    is_letter = min(last_width, piece[2]) <= _LETTER_WIDTH * high
+    is_letter = min(last_width, piece.width) <= _LETTER_WIDTH * high
     return gap <= (_LETTER_GAP if is_letter else _WORD_GAP) * high
 
 
-def around(first: PixelBox, second: PixelBox) -> PixelBox:
-    """Return the box around two boxes."""
-    left, top = min(first[0], second[0]), min(first[1], second[1])
-    right, bottom = (max(first[side] + first[side + 2], second[side] + second[side + 2]) for side in (0, 1))
-    return left, top, right - left, bottom - top
+def share_rows(first: Box, second: Box) -> bool:
+    """Return whether two boxes are equally high in the picture: most rows of the lower one are rows of both."""
+    overlap = min(first.bottom, second.bottom) - max(first.top, second.top)
+    return overlap >= 0.6 * min(first.height, second.height)
 
 
 ElementKind: TypeAlias = Literal["text", "button"]
@@ -178,7 +173,6 @@ class UiElement:
     kind: ElementKind  # what it looks like
     region: Annotated[Region, _CORNERS, PlainSerializer(astuple)]  # where it is
     confidence: float  # from 0 to 1
-    step: int = 0  # when it was seen last
 
     @property
     def at(self) -> Point:
@@ -189,10 +183,9 @@ class UiElement:
 def find_elements(frame: Frame) -> list[UiElement]:
     """Return the words and buttons of a picture `(height, width, 3)`, by their outlines; milliseconds."""
     outlines = Outlines(frame)
-    height, width = frame.shape[:2]
     found = [_element(frame, "text", box, _WORD_CONFIDENCE) for box in outlines.words]
     found += [_element(frame, "button", box, _BUTTON_CONFIDENCE) for box in outlines.buttons]
-    return unique(found, width, height)
+    return unique(found, frame.shape[1], frame.shape[0])
 
 
 def unique(elements: Sequence[UiElement], width: int, height: int) -> list[UiElement]:
@@ -212,9 +205,6 @@ def is_same(first: UiElement, second: UiElement, width: int, height: int) -> boo
     return across * across + down * down <= SAME_PIXELS * SAME_PIXELS
 
 
-def _element(frame: Frame, kind: ElementKind, box: PixelBox, confidence: float) -> UiElement:
-    x, y, w, h = box
-    height, width = frame.shape[:2]
-    looks = hashlib.sha256(frame[y : y + h, x : x + w].tobytes()).hexdigest()[:8]
-    region = Region(x / width, y / height, (x + w) / width, (y + h) / height)
-    return UiElement(f"{kind}-{looks}", kind, region, confidence)
+def _element(frame: Frame, kind: ElementKind, box: Box, confidence: float) -> UiElement:
+    looks = hashlib.sha256(frame[box.area].tobytes()).hexdigest()[:8]
+    return UiElement(f"{kind}-{looks}", kind, box.region(frame.shape[1], frame.shape[0]), confidence)

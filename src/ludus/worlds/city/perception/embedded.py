@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from ludus.envs.colors import Color
 from ludus.worlds.city.drivers.city_games import CityGames
-from ludus.worlds.city.drivers.driver import Frame
+from ludus.worlds.city.drivers.driver import Box, Frame
 from ludus.worlds.city.game.rules import MONTH_DAYS
-from ludus.worlds.city.interface.boxes import Box
 from ludus.worlds.city.interface.figures import DEMANDS
 from ludus.worlds.city.interface.layout import BARS, Layout, demand_places
 from ludus.worlds.city.interface.theme import FIELDS, CityDisplay, TextMeasure, Theme
@@ -147,7 +146,7 @@ class Said(NamedTuple):
 
 
 _Memory: TypeAlias = "OrderedDict[bytes, tuple[Said, ...]]"
-_Part: TypeAlias = tuple[int, int, int, int, _Memory, Callable[[Frame], Sequence[Reading]]]
+_Part: TypeAlias = tuple[Box, _Memory, Callable[[Frame], Sequence[Reading]]]
 
 
 class ThemeReader:
@@ -156,12 +155,10 @@ class ThemeReader:
     def __init__(self, fields: Sequence[Field], bank: GlyphBank, demand: DemandReader, size: tuple[int, int]) -> None:
         """Make a reader of pictures of a width and height."""
         self._bank = bank
-        self._parts: list[_Part] = []
-        for field in fields:
-            left, top, right, bottom = field.region.pixels(*size)
-            self._parts.append((left, top, right, bottom, OrderedDict(), self._words_of(field)))
-        box: Box = demand.box
-        self._parts.append((box.left, box.top, box.right, box.bottom, OrderedDict(), demand.read))
+        self._parts: list[_Part] = [
+            *((field.region.box(*size), OrderedDict(), self._words_of(field)) for field in fields),
+            (demand.box, OrderedDict(), demand.read),
+        ]
         self._number = {field.name: number for number, field in enumerate(fields)}
 
     def read(self, pixels: NDArray[np.uint8], words: NDArray[np.uint32]) -> list[Said]:
@@ -173,8 +170,8 @@ class ThemeReader:
         return self._read(self._parts[self._number[name]], pixels, words)[0]
 
     def _read(self, part: _Part, pixels: NDArray[np.uint8], words: NDArray[np.uint32]) -> tuple[Said, ...]:
-        left, top, right, bottom, memory, look = part
-        key = hashlib.sha256(words[top:bottom, left:right].tobytes()).digest()
+        box, memory, look = part
+        key = hashlib.sha256(words[box.area].tobytes()).digest()
         known = memory.get(key)
         if known is None:
             known = memory[key] = tuple(map(_said, look(pixels[..., :3])))

@@ -33,20 +33,15 @@ class _Way:
     letters: int = 0
 
 
-def learn_all(bank: GlyphBank, labels: Iterable[Label]) -> int:
-    """Learn from labelled crops, those that are clear first; return how many were understood.
-
-    What is read right already teaches nothing new and is passed over.
-    """
-    waiting, understood = list(labels), 0
+def learn_all(bank: GlyphBank, labels: Iterable[Label]) -> None:
+    """Learn from labelled crops, those that are clear first; what is read right already teaches nothing new."""
+    waiting = list(labels)
     for _ in range(_MAX_PASSES):
         unread = (label for label in waiting if bank.read(label.crop) != (label.text, 1.0))
         rest = [label for label in unread if not learn(bank, label.crop, label.text)]
-        understood += len(waiting) - len(rest)
         if not rest or len(rest) == len(waiting):
-            break
+            return
         waiting = rest
-    return understood
 
 
 def learn(bank: GlyphBank, crop: Frame, text: str, *, spaces: bool = True) -> bool:

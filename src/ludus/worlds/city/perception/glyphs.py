@@ -7,16 +7,16 @@ tuples: equal glyphs are equal keys, and how far two are apart is a count of bit
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from ludus.core.errors import FormatError
-from ludus.core.files import JSON, read_regular, write_atomic
+from ludus.core.files import read_regular, write_atomic
 from ludus.store.documents import Limits, decode_document, encode_document
 from ludus.worlds.city.drivers.driver import Frame
 
@@ -131,14 +131,27 @@ _DOUBLED = re.compile(r"[.,][.,]")  # what no number has, but overlaps of parts 
 _SPACE_SHARE = 0.35  # of the height of a line: a gap that is a space before one was learned
 
 
+def _inked(columns: Columns) -> Columns:
+    if not columns[0]:
+        raise ValueError("the first column is empty")
+    return columns
+
+
+_Column = Annotated[int, Field(strict=True, ge=0, lt=1 << MAX_ROWS)]
+_Rise = Annotated[int, Field(strict=True, ge=-MAX_ROWS, le=MAX_ROWS)]
+_Letters = Annotated[str, Field(min_length=1, max_length=4)]
+_Count = Annotated[int, Field(strict=True, ge=1)]
+
+
 @dataclass(slots=True)
 class Glyph:
-    """A bitmap and its labels."""
+    """A bitmap and its labels; bounds are for those that are read from a file."""
 
-    columns: Columns  # its columns, moved up to the first row of ink
+    # Its columns, moved up to the first row of ink.
+    columns: Annotated[tuple[_Column, ...], Field(min_length=1, max_length=256), AfterValidator(_inked)]
     place: Place  # whether it is above or below the middle of the line, or reaches over it
-    rise: int  # rows from its upper end to the baseline
-    votes: dict[str, int] = field(default_factory=dict)  # how often it was called what
+    rise: _Rise  # rows from its upper end to the baseline
+    votes: Annotated[dict[_Letters, _Count], Field(min_length=1)]  # how often it was called what
 
     @property
     def ink(self) -> int:
@@ -185,10 +198,8 @@ class GlyphBank:
         The text has a mark there. `alphabet` are the letters that can be meant, to tell equal bitmaps apart.
         """
         line = line_of(crop)
-        return self.read_line(line, alphabet) if line is not None else ("", 0.0)
-
-    def read_line(self, line: Line, alphabet: frozenset[str] | None = None) -> tuple[str, float]:
-        """Do the same for a line that is split already."""
+        if line is None:
+            return "", 0.0
         words: list[str] = []
         sure, index, end = 1.0, 0, -1
         space = self.space_width(line)
@@ -348,51 +359,24 @@ def _place(top: int, bottom: int, line: Line) -> Place:
     return "low" if (top - line.top) * 10 >= height * 7 else "full"
 
 
-def _inked(columns: list[int]) -> list[int]:
-    if not columns[0]:
-        raise ValueError("the first column is empty")
-    return columns
-
-
-VERSION = 1
-_FORMAT = "ludus glyphs"
 _LIMITS = Limits(document_bytes=4 << 20, document_values=400_000, document_depth=6)
-_Column = Annotated[int, Field(ge=0, lt=1 << MAX_ROWS)]
-_Letters = Annotated[str, Field(min_length=1, max_length=4)]
-
-
-class _Entry(BaseModel):
-    """A glyph in a file; the first column has ink."""
-
-    model_config = ConfigDict(strict=True)
-
-    columns: Annotated[list[_Column], Field(min_length=1, max_length=256), AfterValidator(_inked)]
-    place: Place
-    rise: Annotated[int, Field(ge=-MAX_ROWS, le=MAX_ROWS)]
-    votes: Annotated[dict[_Letters, Annotated[int, Field(ge=1)]], Field(min_length=1)]
 
 
 class _File(BaseModel):
     """A file of glyphs."""
 
-    model_config = ConfigDict(strict=True)
-
     format: Literal["ludus glyphs"]
     version: Literal[1]
-    inner_gap: Annotated[int, Field(ge=-1, le=1000)]
-    space_gap: Annotated[int, Field(ge=0, le=1000)]
-    glyphs: list[_Entry]
+    inner_gap: Annotated[int, Field(strict=True, ge=-1, le=1000)]
+    space_gap: Annotated[int, Field(strict=True, ge=0, le=1000)]
+    glyphs: list[Glyph]
 
 
 def save_glyphs(bank: GlyphBank, file: Path) -> None:
     """Write all that a bank knows, replacing the file as a whole."""
-    glyphs: list[Any] = [
-        {"columns": list(glyph.columns), "place": glyph.place, "rise": glyph.rise, "votes": dict(glyph.votes)}
-        for glyph in list(bank.glyphs.values())
-    ]
-    gaps: dict[str, JSON] = {"inner_gap": bank.inner_gap, "space_gap": bank.space_gap}
-    document: JSON = {"format": _FORMAT, "version": VERSION, **gaps, "glyphs": glyphs}
-    write_atomic(file, encode_document(document, _LIMITS))
+    gaps = {"inner_gap": bank.inner_gap, "space_gap": bank.space_gap}
+    content = _File(format="ludus glyphs", version=1, glyphs=list(bank.glyphs.values()), **gaps)
+    write_atomic(file, encode_document(content.model_dump(mode="json"), _LIMITS))
 
 
 def load_glyphs(file: Path) -> GlyphBank:
@@ -400,11 +384,11 @@ def load_glyphs(file: Path) -> GlyphBank:
     try:
         content = _File.model_validate(decode_document(read_regular(file, limit=_LIMITS.document_bytes), _LIMITS))
     except (FormatError, ValidationError) as error:
-        raise FormatError(f"{file} holds no glyphs of version {VERSION}: {error}; remove it to relearn them") from None
+        raise FormatError(f"{file} holds no glyphs of version 1: {error}; remove it to relearn them") from None
     bank = GlyphBank()
     bank.inner_gap, bank.space_gap = content.inner_gap, content.space_gap
-    for entry in content.glyphs:
-        bank.insert(Glyph(tuple(entry.columns), entry.place, entry.rise, entry.votes))
+    for glyph in content.glyphs:
+        bank.insert(glyph)
     return bank
 
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -17,9 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ludus.core.errors import MissingDependencyError, UnknownNameError
-from ludus.worlds.city.drivers.checks import cache_folder
-from ludus.worlds.city.drivers.driver import Frame
-from ludus.worlds.city.perception.elements import PixelBox
+from ludus.worlds.city.drivers.driver import Box, Frame
+from ludus.worlds.city.drivers.pictures import cache_folder
 from ludus.worlds.city.perception.glyph_learning import learn
 from ludus.worlds.city.perception.glyphs import GlyphBank, known_glyphs, save_glyphs
 from ludus.worlds.city.perception.opencv import opencv
@@ -59,15 +59,15 @@ class RapidOcr:
         results = [self._engine(_enlarged(crop, scale), **modes) for scale in _SCALES]
         return [(str(result.txts[0]), float(result.scores[0])) for result in results if result.txts]
 
-    def lines(self, frame: Frame) -> list[tuple[str, PixelBox, float]]:
+    def lines(self, frame: Frame) -> list[tuple[str, Box, float]]:
         """Return all lines of a picture `(height, width, 3)` with their boxes and confidences; seconds per picture."""
         enlarged = opencv("reading by OCR").resize(np.ascontiguousarray(frame[:, :, ::-1]), None, fx=2.0, fy=2.0)
         result = self._engine(enlarged, use_det=True, use_cls=False, use_rec=True)
         if result.boxes is None:
             return []
         corners = [(np.asarray(box).min(axis=0) / 2.0, np.asarray(box).max(axis=0) / 2.0) for box in result.boxes]
-        boxes = [tuple(map(int, (*low, *np.ceil(high - low)))) for low, high in corners]
-        return list(zip(map(str, result.txts), boxes, map(float, result.scores), strict=True))  # type: ignore[arg-type]
+        boxes = [Box(*map(int, (*low, *np.ceil(high - low)))) for low, high in corners]
+        return list(zip(map(str, result.txts), boxes, map(float, result.scores), strict=True))
 
 
 class TesserOcr:
@@ -121,6 +121,7 @@ def _enlarged(crop: Frame, scale: float) -> Frame:
 
 LEAST_CONFIDENCE = 0.6  # by default
 _AGREED = 2  # opinions that must be equal before letters are learned
+_KEPT = 512  # crops whose readings are remembered
 
 
 class OcrWorker:
@@ -129,20 +130,15 @@ class OcrWorker:
     Every engine gives an opinion at each of its scales. Opinions must say the same value; two that do teach the bank.
 
     Attributes:
-        learned: Crops that the bank has learned from.
-        reads: Crops that were read.
         engines: Those that give opinions.
     """
 
     def __init__(self, engines: Sequence[Engine], bank: GlyphBank, least_confidence: float = LEAST_CONFIDENCE) -> None:
         """Prepare the worker; its thread starts with the first question. Less sure opinions do not count."""
-        self.learned, self.reads = 0, 0
         self.engines, self._bank, self._least_confidence = tuple(engines), bank, least_confidence
-        self._waiting: dict[str, tuple[Field, Frame, bytes]] = {}
-        self._answers: dict[str, tuple[bytes, Reading]] = {}
-        self._busy_with: dict[str, bytes] = {}
-        self._condition = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._asked: dict[tuple[str, bytes], Future[Reading]] = {}
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="ludus-ocr")
+        self._lock = threading.Lock()  # games in several threads may share a worker
         self._is_closed = False
 
     def answer(self, field: Field, crop: Frame, raw: bytes) -> Reading | None:
@@ -150,34 +146,24 @@ class OcrWorker:
 
         A question replaces an older one about the same field.
         """
-        with self._condition:
-            known = self._answers.get(field.name)
-            if known is not None and known[0] == raw:
-                return known[1]
-            if self._is_closed or self._busy_with.get(field.name) == raw:
-                return None
-            waiting = self._waiting.get(field.name)
-            if waiting is None or waiting[2] != raw:
-                self._waiting[field.name] = (field, crop.copy(), raw)
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._work, name="ludus-ocr", daemon=True)
-                    self._thread.start()
-                self._condition.notify_all()
-        return None
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait until no question is open; return whether that was in time."""
-        with self._condition:
-            return self._condition.wait_for(lambda: not self._waiting and not self._busy_with, timeout_s)
+        with self._lock:
+            asked = self._asked.get((field.name, raw))
+            if asked is None and not self._is_closed:
+                for key in [key for key in self._asked if key[0] == field.name]:
+                    if self._asked[key].cancel():  # it still waited
+                        del self._asked[key]
+                if len(self._asked) >= _KEPT:
+                    del self._asked[next(iter(self._asked))]
+                self._asked[field.name, raw] = self._pool.submit(self.read, field, crop.copy())
+        if asked is None or not asked.done() or asked.cancelled():
+            return None
+        return asked.result() if asked.exception() is None else unreadable(field.name, engine="ocr")
 
     def close(self) -> None:
         """End the thread after the crop it is at; may be called twice."""
-        with self._condition:
+        with self._lock:
             self._is_closed = True
-            self._waiting.clear()
-            self._condition.notify_all()
-        if self._thread is not None:
-            self._thread.join()
+        self._pool.shutdown(cancel_futures=True)
 
     def read(self, field: Field, crop: Frame) -> Reading:
         """Read a crop now, in the caller's thread, and learn from it if two opinions agree."""
@@ -187,37 +173,17 @@ class OcrWorker:
             for text, confidence in engine.opinions(crop)
             if confidence >= self._least_confidence
         ]
-        self.reads += 1
         sure = [(reading, text) for reading, text in opinions if reading.is_readable]
         if not sure or len({reading.value for reading, _ in sure}) > 1:
             return unreadable(field.name, opinions[0][1] if opinions else "", "ocr")
         texts = [f"{field.prefix} {field.value_text(text)}" for _, text in sure]
         label = max(set(texts), key=texts.count)
         if len(sure) >= _AGREED and texts.count(label) >= _AGREED:
-            self.learned += learn(self._bank, crop, label, spaces=False)
+            learn(self._bank, crop, label, spaces=False)
         return max((reading for reading, _ in sure), key=lambda reading: reading.confidence)
-
-    def _work(self) -> None:
-        while True:
-            with self._condition:
-                self._condition.wait_for(lambda: self._is_closed or bool(self._waiting))
-                if self._is_closed:
-                    return
-                name = next(iter(self._waiting))
-                field, crop, raw = self._waiting.pop(name)
-                self._busy_with[name] = raw
-            reading = unreadable(name, engine="ocr")
-            try:
-                reading = self.read(field, crop)
-            finally:
-                with self._condition:
-                    self._answers[name] = (raw, reading)
-                    del self._busy_with[name]
-                    self._condition.notify_all()
 
 
 HELD_SHARE = 0.5  # of its confidence that a reading keeps while its field cannot be read
-_KEPT = 512  # crops of a field whose readings are remembered
 _POLL_S = 0.01
 
 

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.core.errors import GameLostError, MissingDependencyError
-from ludus.worlds.city.drivers.driver import Frame
+from ludus.worlds.city.drivers.driver import Box, Frame
 from ludus.worlds.city.perception.opencv import opencv
-
-Box: TypeAlias = tuple[int, int, int, int]  # left, top, right, bottom in pixels of the screen
 
 
 class ScreenCapture:
@@ -46,10 +44,8 @@ class ScreenCapture:
 
     def raw(self, box: Box) -> NDArray[np.uint8]:
         """Return what is in a box as `(height, width, 4)`, blue first: quicker than `grab`, to compare pictures."""
-        left, top, right, bottom = box
-        area = {"left": left, "top": top, "width": right - left, "height": bottom - top}
         try:
-            shot = self._eye.grab(area)
+            shot = self._eye.grab(box._asdict())
         except self._failures as error:
             raise GameLostError(f"the screen {self.display} cannot be seen at {box}: {error!s:.200}") from error
         return np.frombuffer(shot.raw, np.uint8).reshape(shot.height, shot.width, 4)
@@ -63,14 +59,19 @@ class ScreenCapture:
 Look: TypeAlias = Callable[[], NDArray[np.uint8]]
 
 
-def wait_for_change(look: Look, before: NDArray[np.uint8], timeout_s: float, poll_s: float) -> bool:
-    """Wait until a picture differs from an earlier one; return whether it did in time."""
+def wait_until(is_met: Callable[[], bool], timeout_s: float, poll_s: float) -> bool:
+    """Wait until a condition is met; return whether it was in time."""
     give_up = time.monotonic() + timeout_s
-    while np.array_equal(look(), before):
+    while not is_met():
         if time.monotonic() >= give_up:
             return False
         time.sleep(poll_s)
     return True
+
+
+def wait_for_change(look: Look, before: NDArray[np.uint8], timeout_s: float, poll_s: float) -> bool:
+    """Wait until a picture differs from an earlier one; return whether it did in time."""
+    return wait_until(lambda: not np.array_equal(look(), before), timeout_s, poll_s)
 
 
 def wait_until_still(look: Look, captures: int, timeout_s: float, poll_s: float) -> bool:

@@ -4,6 +4,7 @@ The server does nothing else between the check and the event (it is grabbed), so
 """
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,7 +32,6 @@ class GuardedInput:
         self._size = (connection.screen().width_in_pixels, connection.screen().height_in_pixels)
         pointer = self._root.query_pointer()
         self._place = (int(pointer.root_x), int(pointer.root_y))
-        self.refused = 0
 
     def move(self, x: int, y: int) -> None:
         """Move the pointer to a pixel of the screen; raise GameLostError if what is there is not the game."""
@@ -67,33 +67,27 @@ class GuardedInput:
     def key(self, name: str, hold_s: float = 0.0) -> None:
         """Press and release a key by its X11 name; raise ActionError if there is no such key."""
         codes = self._codes(name)
-        with self._alone():
-            self._check_focus()
-            for code in codes:
-                self._send(self._x.KeyPress, code)
-            if not hold_s:
-                self._release_keys(codes)
-        if hold_s:
-            time.sleep(hold_s)
-            with self._alone():
-                self._release_keys(codes)
+        self._hold(self._check_focus, self._x.KeyPress, self._x.KeyRelease, codes, hold_s)
 
     def _press(self, x: int, y: int, number: int, hold_s: float) -> None:
+        check = functools.partial(self._move_checked, x, y)
+        self._hold(check, self._x.ButtonPress, self._x.ButtonRelease, [number], hold_s)
+
+    def _hold(self, check: Callable[[], None], press: int, release: int, details: list[int], hold_s: float) -> None:
+        """Press buttons or keys and release them, at once or after some time."""
         with self._alone():
-            self._move_checked(x, y)
-            self._send(self._x.ButtonPress, number)
-            if not hold_s:
-                self._send(self._x.ButtonRelease, number)
+            check()
+            for detail in details:
+                self._send(press, detail)
+            for detail in [] if hold_s else details[::-1]:
+                self._send(release, detail)
         if hold_s:  # the window that got the press also gets the release, even if another appears in between
             try:
                 time.sleep(hold_s)
             finally:
                 with self._alone():
-                    self._send(self._x.ButtonRelease, number)
-
-    def _release_keys(self, codes: list[int]) -> None:
-        for code in reversed(codes):
-            self._send(self._x.KeyRelease, code)
+                    for detail in details[::-1]:
+                        self._send(release, detail)
 
     def _codes(self, name: str) -> list[int]:
         """Return the keys to press: the named one, with shift before it where its sign needs that."""
@@ -113,32 +107,25 @@ class GuardedInput:
         """Move the pointer if, and only if, the game is what is there; it goes back otherwise."""
         width, height = self._size
         if not (0 <= x < width and 0 <= y < height):
-            raise self._refusal(f"({x}, {y}) is outside the screen of {width}x{height}")
+            raise _refusal(f"({x}, {y}) is outside the screen of {width}x{height}")
         self._send(self._x.MotionNotify, 0, x, y)
-        below = self._root.query_pointer().child
-        found = int(below.id) if below else 0
+        found = self._below_pointer()
         if not found or not self._owns(found):
             self._send(self._x.MotionNotify, 0, *self._place)
-            raise self._refusal(f"at ({x}, {y}) there is {self._describe(found)}, not the game")
+            raise _refusal(f"at ({x}, {y}) there is {_described(found)}, not the game")
         self._place = (x, y)
+
+    def _below_pointer(self) -> int:
+        """Return the window at the pointer; 0 if there is none."""
+        below = self._root.query_pointer().child
+        return int(below.id) if below else 0
 
     def _check_focus(self) -> None:
         """Raise if keys would not go to the game."""
         focus = self._connection.get_input_focus().focus
-        if focus == _FOCUS_FOLLOWS_POINTER:
-            below = self._root.query_pointer().child
-            found = int(below.id) if below else 0
-        else:
-            found = int(focus.id) if hasattr(focus, "id") else 0
+        found = self._below_pointer() if focus == _FOCUS_FOLLOWS_POINTER else int(getattr(focus, "id", 0))
         if not found or not self._owns(found):
-            raise self._refusal(f"keys would go to {self._describe(found)}, not to the game")
-
-    def _describe(self, window_id: int) -> str:
-        return f"the window {window_id:#x} of another program" if window_id else "no window"
-
-    def _refusal(self, why: str) -> GameLostError:
-        self.refused += 1
-        return GameLostError(f"input was not sent: {why}")
+            raise _refusal(f"keys would go to {_described(found)}, not to the game")
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -153,3 +140,11 @@ class GuardedInput:
 
     def _send(self, kind: int, detail: int, x: int = 0, y: int = 0) -> None:
         self._connection.xtest_fake_input(kind, detail, x=x, y=y)
+
+
+def _described(window_id: int) -> str:
+    return f"the window {window_id:#x} of another program" if window_id else "no window"
+
+
+def _refusal(why: str) -> GameLostError:
+    return GameLostError(f"input was not sent: {why}")

@@ -21,7 +21,8 @@ import psutil
 
 from ludus.core.errors import GameLostError, GameNotFoundError, UnsupportedError
 from ludus.core.files import wrap_disk_errors
-from ludus.worlds.city.screen.capture import ScreenCapture
+from ludus.worlds.city.screen import supervisor
+from ludus.worlds.city.screen.capture import ScreenCapture, wait_until
 from ludus.worlds.city.screen.input import GuardedInput
 from ludus.worlds.city.screen.windows import Window, Windows, open_display, screen_errors
 
@@ -31,10 +32,7 @@ def process_state(pid: int) -> str:
 
     Read from /proc directly: this is asked before every gesture, and psutil takes 20 times as long.
     """
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
+    state, _ = supervisor.status(pid)
     return "" if state in ("Z", "X") else state
 
 
@@ -61,11 +59,9 @@ def end_of_log(file: Path) -> str:
     return text[-_SHOWN_LOG:].strip() or "nothing"
 
 
-SUPERVISOR_FILE = Path(__file__).with_name("supervisor.py")
 _START_S = 60.0
 _ANSWER_S = 30.0
 _END_S = 30.0
-_MESSAGE_BYTES = 1 << 20
 _SUPERVISOR_LOG = "supervisor.log"
 _SHOWN_LOG = 500
 
@@ -84,12 +80,11 @@ class VirtualScreen:
             raise UnsupportedError("a virtual screen needs Linux with Xvfb; the embedded city game runs everywhere")
         if shutil.which("Xvfb") is None:
             raise GameNotFoundError("a virtual screen needs Xvfb; install it with: apt-get install xvfb")
-        self.width, self.height = width, height
         with wrap_disk_errors("the folder of a virtual screen"):
             self.folder = Path(tempfile.mkdtemp(prefix="ludus-screen-"))
             log = (self.folder / _SUPERVISOR_LOG).open("wb")  # who reads our output must not wait for the supervisor
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-I", "-S", str(SUPERVISOR_FILE), str(theirs.fileno())]
+        command = [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno())]
         with theirs, log:
             self._supervisor = subprocess.Popen(  # noqa: S603 - the command is ours
                 [*command, str(self.folder), f"{width}x{height}"],
@@ -179,7 +174,7 @@ class VirtualScreen:
     def _receive(self, timeout_s: float) -> dict[str, Any]:
         self._control.settimeout(timeout_s)
         try:
-            answer = self._control.recv(_MESSAGE_BYTES)
+            answer = self._control.recv(supervisor.MESSAGE_BYTES)
         except OSError as error:
             raise GameLostError(f"the supervisor of a screen did not answer within {timeout_s:g} s") from error
         if not answer:
@@ -244,17 +239,15 @@ class ScreenSession:
         was waiting for an answer of the server; so a game that slept all the while had nothing left to do but to wait
         for its clock.
         """
-        give_up = time.monotonic() + timeout_s
-        while True:
+
+        def is_idle() -> bool:
             before = sleeps(self.pid)
             with screen_errors(self.screen.display):
                 self._connection.sync()
                 self._connection.sync()
-            if before is not None and sleeps(self.pid) == before:
-                return True
-            if time.monotonic() >= give_up:
-                return False
-            time.sleep(_IDLE_POLL_S)
+            return before is not None and sleeps(self.pid) == before
+
+        return wait_until(is_idle, timeout_s, _IDLE_POLL_S)
 
     def owns(self, window_id: int) -> bool:
         """Return whether a window belongs to the game, by the process that the server knows it from."""

@@ -26,13 +26,12 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_MESSAGE_BYTES = 1 << 20
+MESSAGE_BYTES = 1 << 20
 _SCREEN_TRIES = 5  # two screens that start at once can want the same number; one of them ends
 _SCREEN_START_S = 45.0  # less than the process that asked for it waits
 _TERMINATE_S = 2.0  # what a program gets to end by itself; Xvfb needs 10 ms
 _CLEAR_ROUNDS = 3
 _POLL_S = 0.005
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class ScreenSupervisor:
@@ -104,7 +103,7 @@ class ScreenSupervisor:
     def _serve(self) -> bool:
         """Do what the next message asks; return whether there was one."""
         try:
-            message, descriptors, _, _ = socket.recv_fds(self._control, _MESSAGE_BYTES, 3)
+            message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, 3)
         except OSError:
             return False
         if not message:
@@ -152,8 +151,12 @@ class ScreenSupervisor:
         self._control.send(json.dumps(answer).encode())
 
 
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
 def _die_with_parent(number: int) -> None:
-    _libc.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    _prctl(_PR_SET_PDEATHSIG, int(number))
     for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(name, signal.SIG_DFL)  # what the supervisor ignores a child would inherit
 
@@ -177,7 +180,7 @@ def _read_line(descriptor: int, timeout_s: float) -> str:
     return text.decode().strip()
 
 
-def _status(pid: int) -> tuple[str, int]:
+def status(pid: int) -> tuple[str, int]:
     """Return the kernel's letter for what a process does, and its parent; empty and 0 if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
@@ -191,7 +194,7 @@ def _below(pid: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            children.setdefault(_status(int(entry.name))[1], []).append(int(entry.name))
+            children.setdefault(status(int(entry.name))[1], []).append(int(entry.name))
     found = list(children.get(pid, ()))
     for child in found:  # grows while it is read
         found += children.get(child, ())
@@ -209,7 +212,7 @@ def _is_listening(file: Path) -> bool:
 
 
 def _is_running(pid: int) -> bool:
-    return _status(pid)[0] not in ("", "Z", "X")
+    return status(pid)[0] not in ("", "Z", "X")
 
 
 def _end(pids: list[int]) -> None:
@@ -230,7 +233,7 @@ def main() -> None:
     for name in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(name, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     descriptor, folder, size = sys.argv[1:]
     with socket.socket(fileno=int(descriptor)) as control:
         ScreenSupervisor(control, Path(folder), size).keep()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ludus.core.errors import GameLostError, MissingDependencyError
+from ludus.worlds.city.drivers.driver import Box
 
 _LOCAL_NAME = re.compile(r":\d+")
 
@@ -58,9 +59,9 @@ class Window:
     pid: int  # the process that made it, as the server says; 0 if the server does not know
 
     @property
-    def box(self) -> tuple[int, int, int, int]:
-        """Left, top, right and bottom of its inside."""
-        return self.left, self.top, self.left + self.width, self.top + self.height
+    def box(self) -> Box:
+        """Its inside."""
+        return Box(self.left, self.top, self.width, self.height)
 
 
 class Windows:
@@ -138,9 +139,7 @@ class Windows:
             return None
 
     def _title(self, window: Any) -> str:  # noqa: ANN401
+        title: str | None = None
         with contextlib.suppress(UnicodeDecodeError):
-            named = window.get_full_property(self._utf8_name, self._utf8)
-            if named is not None:
-                return bytes(named.value).decode("utf-8")[:_MAX_TITLE]
-        title = window.get_wm_name()
-        return (title.decode("latin-1") if isinstance(title, bytes) else title or "")[:_MAX_TITLE]
+            title = window.get_full_text_property(self._utf8_name, self._utf8)
+        return (title if title is not None else window.get_wm_name() or "")[:_MAX_TITLE]

@@ -52,7 +52,8 @@ class Entry:
     def is_symmetric(self) -> bool:
         """Whether it has left steps that are mirror images of right ones.
 
-        Who stands has no steps: exchanging left and right with the phase would make it sway, and it never learns to stand.
+        Standing has no steps: a mirror that exchanges left and right with the phase makes the walker sway, and it never
+        learns to stand.
         """
         gait = self.gait
         return gait is None or (gait.speed_m_s > 0.0 and gait.heading_deg % 180.0 == 0.0 and gait.turn_deg_s == 0.0)

@@ -1,4 +1,4 @@
-"""Learned pictures of a game, and checks that it is what it should be; each check raises `GameLostError`.
+"""Learned pictures of a game, by which it is recognised.
 
 No game art ships with Ludus. What a landmark, a date or a tool looks like is captured on the first launch, after the
 window, the process and the prompt have been checked, and must look the same from then on.
@@ -13,11 +13,8 @@ import numpy as np
 from ludus.core.errors import GameLostError
 from ludus.core.files import read_if_possible, write_atomic
 from ludus.worlds.city.drivers.driver import Frame
-from ludus.worlds.city.drivers.launch import GamePrompt
 from ludus.worlds.city.perception.opencv import opencv, png
-from ludus.worlds.city.profile_schema import GameProfile
 
-ENOUGH = 0.99  # share of equal pixels from which two pictures of land are the same
 _MAX_BYTES = 4_000_000
 
 
@@ -43,13 +40,9 @@ class LearnedPictures(dict[str, Frame]):
 
     def __init__(self, folder: Path) -> None:
         """Read what has been learned; invalid files are ignored."""
-        super().__init__()
+        found = {file.stem: read_picture(file) for file in sorted(folder.glob("*.png"))}
+        super().__init__({name: picture for name, picture in found.items() if picture is not None})
         self.folder = folder
-        if folder.is_dir():
-            for file in sorted(folder.glob("*.png")):
-                picture = read_picture(file)
-                if picture is not None:
-                    self[file.stem] = picture
 
     def learn(self, pictures: Mapping[str, Frame]) -> None:
         """Save pictures, replacing those of the same names."""
@@ -73,43 +66,3 @@ def read_picture(file: Path) -> Frame | None:
     content = np.frombuffer(read_if_possible(file, limit=_MAX_BYTES) or b"", np.uint8)
     picture = cv2.imdecode(content, cv2.IMREAD_COLOR) if content.size else None
     return None if picture is None else np.asarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB), np.uint8)
-
-
-LEAST_CONTRAST = 3.0  # standard deviation of a picture's values; an empty window has 0
-
-
-def check_picture(frame: Frame, what: str) -> None:
-    """Raise if a picture is empty or black."""
-    contrast = float(frame.std())
-    if contrast < LEAST_CONTRAST:
-        raise GameLostError(f"{what} is empty: the contrast is {contrast:.1f}, at least {LEAST_CONTRAST:g} is required")
-
-
-def check_landmarks(profile: GameProfile, pictures: LearnedPictures, frame: Frame) -> None:
-    """Raise if a landmark is not visible."""
-    for landmark in profile.landmarks.values():
-        pictures.check(landmark.region, profile.regions[landmark.region].cut(frame), profile.likeness)
-
-
-def check_truth(profile: GameProfile, prompt: GamePrompt | None) -> None:
-    """Raise if the prompt gives a wrong answer in a new city."""
-    for truth in profile.reset.truth:
-        answer = prompt.ask(truth.ask).strip() if prompt is not None else "nothing"
-        if answer != truth.answer:
-            raise GameLostError(f"the prompt answers {answer!r} to {truth.ask!r} in a new city, not {truth.answer!r}")
-
-
-def check_fresh(profile: GameProfile, pictures: LearnedPictures, frame: Frame) -> None:
-    """Raise if the picture is not that of a new city."""
-    for name in (*profile.reset.fresh, *([profile.pause.region] if profile.pause.region else [])):
-        pictures.check(name, profile.regions[name].cut(frame), profile.likeness)
-
-
-def check_terrain(seed: int, terrain: Frame, known: Mapping[int, Frame], *, same_land: bool = False) -> None:
-    """Raise if the land differs from that of the same seed, or equals that of another seed unless it always does."""
-    check_picture(terrain, "the land of a new city")
-    if seed in known and likeness(known[seed], terrain) < ENOUGH:
-        raise GameLostError(f"the land of seed {seed} differs from before")
-    for other, land in known.items():
-        if other != seed and not same_land and np.array_equal(land, terrain):
-            raise GameLostError(f"the land of seed {seed} is that of seed {other}: no new city was started")
