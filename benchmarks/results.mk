@@ -171,6 +171,14 @@ results-gauntlet-rounds: $(READY) ## the same with five rounds, sets of three ma
 	$(TABLES) gauntlet-rounds
 	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
 
+DUELISTS := PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cpu --duelists --rules triangle --reaction-frames 10 --num-envs 512 --width 64 \
+	  --best-of 3 --matches 200 --set policy.canonical=true policy.activation=relu ppo.n_steps=16 ppo.batch_size=1024 \
+	  --work runs/gauntlet-duelists --out $(DATA)/gauntlet_duelists.json
+results-gauntlet-duelists: $(READY) ## the same with scripted members that differ in their guesses alone; long
+	$(DUELISTS) --steps base ceiling --kinds blind lstm --base-steps 12_000_000 --ceiling-steps 4_000_000 --seeds 1 --lanes 2
+	$(DUELISTS) --steps specialists --response-steps 3_000_000 --lanes 2
+	$(TABLES) gauntlet-duelists
+
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv
 	$(BIN)/python benchmarks/gymnasium_presets.py --seeds 3

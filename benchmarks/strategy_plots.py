@@ -25,6 +25,7 @@ POPULATIONS = {
     "gauntlet_predictable.json": "predictable\nmembers",
     "gauntlet_exploiters.json": "exploiters of\nstrong agents",
     "gauntlet_rounds.json": "five rounds\nof them",
+    "gauntlet_duelists.json": "bots that\nguess",
 }
 
 
@@ -105,7 +106,8 @@ def _seeds(runs: dict[str, Any], kind: str) -> list[Any]:
 
 
 def _seen(wins: dict[str, float], seen: dict[str, bool]) -> float:
-    return 100 * statistics.fmean(rate for name, rate in wins.items() if seen[name.rpartition("-")[0]])
+    family = {name: name if name in seen else name.rpartition("-")[0] for name in wins}
+    return 100 * statistics.fmean(rate for name, rate in wins.items() if seen[family[name]])
 
 
 def _draw(name: str, draw: Callable[[Axes], None], size: tuple[float, float]) -> None:
