@@ -147,7 +147,8 @@ def _without(cells: list[tuple[int, int]], row: int, column: int) -> list[tuple[
 def play(settings: Mapping[str, Any], cities: int, player: Player) -> dict[str, Any]:
     """Founds cities with a player, on the same lands, and returns how they end."""
     steps, finals, started_s = int(settings["steps"]), list[dict[str, float]](), time.monotonic()
-    with city.CityEnv(EnvRequest(GAMES, seed=SEED, config={**settings, "steps": 10 * steps})) as env:
+    # One more than are played: at the end of an episode the games would be gone before they are judged.
+    with city.CityEnv(EnvRequest(GAMES, seed=SEED, config={**settings, "steps": steps + 1})) as env:
         kinds, placed = np.zeros(len(env.backend.catalogue), np.int64), 0
         for _ in range(-(-cities // GAMES)):
             observations = env.reset()

@@ -10,7 +10,7 @@ from tests.worlds.city.city_world import World
 
 from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
 from ludus.worlds.city.backend import Sight
-from ludus.worlds.city.catalogue import ActionKind, Catalogue, profile_catalogue
+from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED, ActionKind, Catalogue, profile_catalogue
 from ludus.worlds.city.profile import PROFILES, load_profile
 from ludus.worlds.city.tracker import Held, Sites, Turn
 
@@ -30,11 +30,14 @@ def sites() -> Sites:
     return made
 
 
-def turn(kinds: tuple[int, int], cells: tuple[int, int], funds: float) -> Turn:
-    """Decisions of two games after which both read the same funds."""
+def turn(
+    kinds: tuple[int, int], cells: tuple[int, int], funds: float, placed: tuple[int, int] = (CONFIRMED, CONFIRMED)
+) -> Turn:
+    """Decisions of two games after which both read the same funds, and their outcomes."""
     held = Held(np.full(2, funds), ALL)
-    empty = Sight.__new__(Sight)
-    return Turn(empty, lambda _: held, np.array(kinds), np.zeros(2, np.int64), np.array(cells))
+    sight = Sight.__new__(Sight)
+    sight.placed = np.array(placed)
+    return Turn(sight, lambda _: held, np.array(kinds), np.zeros(2, np.int64), np.array(cells))
 
 
 def follow(made: Sites, *turns: Turn) -> None:
@@ -63,6 +66,15 @@ def test_a_kind_is_done_when_the_funds_have_fallen_by_its_cost() -> None:
     made = sites()
     follow(made, turn((PLANT, PLANT), (5, 5), 20_000))  # refused
     assert not made.done.any()
+
+
+def test_all_placements_count_but_those_that_were_refused_and_bulldozing() -> None:
+    made = sites()
+    follow(made, turn((PLANT, HOMES), (5, 5), 17_000), turn((HOMES, HOMES), (8, 8), 17_000, (REFUSED, NOT_JUDGED)))
+    follow(made, turn((0, BULLDOZE), (8, 8), 17_000))
+    assert made.built.tolist() == [[0, 1, 0, 0], [0, 0, 2, 0]]
+    made.begin(turn((0, 0), (0, 0), 20_000), np.array([False, True]))
+    assert made.built.tolist() == [[0, 1, 0, 0], [0, 0, 0, 0]]
 
 
 def test_what_the_rules_allow() -> None:

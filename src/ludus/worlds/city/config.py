@@ -25,7 +25,7 @@ def goal_fault(name: str, target: float) -> str | None:
 
 
 EMBEDDED = "embedded"
-Entry = Literal["frame", "map", "readings", "menu"]
+Entry = Literal["frame", "map", "readings", "menu", "built"]
 Group = Literal["build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore"]
 GROUPS: tuple[Group, ...] = ("build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore")
 CellGrid = Literal["tiles", "lots"]
