@@ -22,11 +22,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from benchmarks.city_faults import FaultyBackend
 from benchmarks.micropolis_map import POWERED, TILE_MASK, ZONE_MIDDLE, MicropolisMap
 from torch import Tensor
 
 import ludus
-from city_faults import FaultyBackend  # type: ignore[import-not-found]  # beside this file
 from ludus.envs.base import EnvRequest, Observations, StepResult
 from ludus.policies.agent import Agent
 from ludus.worlds.city import env as city
