@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--every-s", type=float, default=180.0, help="seconds between faults")
     parser.add_argument("--cities", type=int, default=12, help="of every player in the comparison")
     parser.add_argument("--folder", type=Path, default=Path("runs/city-micropolis"))
+    parser.add_argument("--same-kinds", action="store_true", help="leave out the random player with every tool")
     parser.add_argument("--judge", action="store_true", help="compare players of a run that is there")
     parser.add_argument("--out", type=Path)
     parser.add_argument("overrides", nargs="*", help="settings as key=value, after --")
@@ -56,13 +57,15 @@ def main() -> None:
     agent = Agent.load(asked.folder / "run", seed=SEED)
     # Random players and the plan do without the masks of sites, which the agent has.
     as_before = {**agent.settings, "sites": "all", "once": ()}
+    every_tool = {} if asked.same_kinds else {"random, every tool on every lot": {"kinds": None, "lots": None}}
     players = {
         "agent": play(agent.settings, asked.cities, AgentPlayer(agent)),
         "agent, most likely actions": play(agent.settings, asked.cities, AgentPlayer(agent, deterministic=True)),
         "random, the same kinds of action": play(as_before, asked.cities, BotPlayer("random")),
-        "random, every tool on every lot": play(
-            {**as_before, "kinds": None, "lots": None}, asked.cities, BotPlayer("random")
-        ),
+        **{
+            name: play({**as_before, **changed}, asked.cities, BotPlayer("random"))
+            for name, changed in every_tool.items()
+        },
         "scripted: a plant, then blocks around it": play(as_before, asked.cities, ScriptedPlayer()),
         "bot plan: the same, works apart from homes": play(as_before, asked.cities, BotPlayer("plan")),
     }

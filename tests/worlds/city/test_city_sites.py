@@ -12,6 +12,7 @@ from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
 from ludus.worlds.city.backend import Sight
 from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED, ActionKind, Catalogue, profile_catalogue
 from ludus.worlds.city.profile import PROFILES, load_profile
+from ludus.worlds.city.profile_schema import Plan
 from ludus.worlds.city.tracker import Held, Sites, Turn
 
 PLANT, HOMES, BULLDOZE = 1, 2, 3
@@ -117,6 +118,33 @@ def test_the_mask_of_the_world_forbids_taken_cells_and_what_is_needed_once() -> 
     world.env.close()
 
 
+def test_a_plan_goes_on_with_what_was_built_and_repeats_what_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(actions=["build"], closes=True, sites="beside", workers=0)
+    steps = {"first": ["coal"], "then": ["park", "residential", "park", "police"]}
+    plan = {part: [{"build": name, "toward": (0.5, 0.5)} for name in names] for part, names in steps.items()}
+    monkeypatch.setattr(world.backend, "plan", Plan.model_validate(plan))
+    monkeypatch.setattr(world.backend, "advises", False)
+    world.city["funds"][:] = 50_000
+    world.do("wait")
+    bot, seat = world.env.bots(("plan",)), torch.zeros((1, 1), dtype=torch.int32)
+
+    def planned() -> str:
+        actions = torch.zeros((1, 1, 2), dtype=torch.int64)
+        bot.act(seat, actions)
+        return world.backend.catalogue.names[int(actions[0, 0, 0])]
+
+    assert planned() == "coal"
+    world.do("coal", 4, 3)
+    assert planned() == "park"
+    world.do("park", 4, 3)  # refused: the plant is there
+    assert planned() == "park"
+    world.do("park", 5, 3)
+    assert planned() == "residential"
+    world.do("police", 6, 3)  # what is built counts, also if it was not planned
+    assert planned() == "park"
+    world.env.close()
+
+
 def test_settings_that_fit_no_game_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="coaal"):
         World(actions=["build"], closes=True, once=["coaal"], workers=0)
@@ -135,6 +163,6 @@ def test_a_plant_covers_two_lots() -> None:
 def test_a_plan_names_places_in_the_grid(tmp_path: Path) -> None:
     text = PROFILES.file("micropolis").read_text()
     file = tmp_path / "mine.yaml"
-    file.write_text(text.replace("{build: works, toward: [0.0, 0.5]}", "{build: works, toward: [-1.0, 0.5]}"))
+    file.write_text(text.replace("{build: works, toward: [0.28, 0.5]}", "{build: works, toward: [-1.0, 0.5]}"))
     with pytest.raises(ConfigFileError, match="toward"):
         load_profile(str(file))
