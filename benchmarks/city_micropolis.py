@@ -22,11 +22,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from benchmarks.city_faults import FaultyBackend
 from benchmarks.micropolis_map import POWERED, TILE_MASK, ZONE_MIDDLE, MicropolisMap
 from torch import Tensor
 
 import ludus
-from city_faults import FaultyBackend  # type: ignore[import-not-found]  # beside this file
 from ludus.envs.base import EnvRequest, Observations, StepResult
 from ludus.policies.agent import Agent
 from ludus.worlds.city import env as city
@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--every-s", type=float, default=180.0, help="seconds between faults")
     parser.add_argument("--cities", type=int, default=12, help="of every player in the comparison")
     parser.add_argument("--folder", type=Path, default=Path("runs/city-micropolis"))
+    parser.add_argument("--same-kinds", action="store_true", help="leave out the random player with every tool")
     parser.add_argument("--judge", action="store_true", help="compare players of a run that is there")
     parser.add_argument("--out", type=Path)
     parser.add_argument("overrides", nargs="*", help="settings as key=value, after --")
@@ -56,13 +57,15 @@ def main() -> None:
     agent = Agent.load(asked.folder / "run", seed=SEED)
     # Random players and the plan do without the masks of sites, which the agent has.
     as_before = {**agent.settings, "sites": "all", "once": ()}
+    every_tool = {} if asked.same_kinds else {"random, every tool on every lot": {"kinds": None, "lots": None}}
     players = {
         "agent": play(agent.settings, asked.cities, AgentPlayer(agent)),
         "agent, most likely actions": play(agent.settings, asked.cities, AgentPlayer(agent, deterministic=True)),
         "random, the same kinds of action": play(as_before, asked.cities, BotPlayer("random")),
-        "random, every tool on every lot": play(
-            {**as_before, "kinds": None, "lots": None}, asked.cities, BotPlayer("random")
-        ),
+        **{
+            name: play({**as_before, **changed}, asked.cities, BotPlayer("random"))
+            for name, changed in every_tool.items()
+        },
         "scripted: a plant, then blocks around it": play(as_before, asked.cities, ScriptedPlayer()),
         "bot plan: the same, works apart from homes": play(as_before, asked.cities, BotPlayer("plan")),
     }
@@ -147,7 +150,8 @@ def _without(cells: list[tuple[int, int]], row: int, column: int) -> list[tuple[
 def play(settings: Mapping[str, Any], cities: int, player: Player) -> dict[str, Any]:
     """Founds cities with a player, on the same lands, and returns how they end."""
     steps, finals, started_s = int(settings["steps"]), list[dict[str, float]](), time.monotonic()
-    with city.CityEnv(EnvRequest(GAMES, seed=SEED, config={**settings, "steps": 10 * steps})) as env:
+    # One more than are played: at the end of an episode the games would be gone before they are judged.
+    with city.CityEnv(EnvRequest(GAMES, seed=SEED, config={**settings, "steps": steps + 1})) as env:
         kinds, placed = np.zeros(len(env.backend.catalogue), np.int64), 0
         for _ in range(-(-cities // GAMES)):
             observations = env.reset()

@@ -254,7 +254,7 @@ results-city-micropolis: $(READY) ## docs/research/city.md: an hour of Micropoli
 	$(TABLES) city-micropolis
 
 results-city-guided: $(READY) ## docs/research/city.md: Micropolis with its plan as a guide; needs micropolis and xvfb
-	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --minutes 24 --cities 24 --folder runs/city-guided --out $(DATA)/city_guided.json
+	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --minutes 60 --cities 24 --same-kinds --folder runs/city-guided --out $(DATA)/city_guided.json
 	$(TABLES) city-guided
 
 results-city-lincity: $(READY) ## docs/research/city.md: LinCity-NG learned through its screen; needs lincity-ng and xvfb

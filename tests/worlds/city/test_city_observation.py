@@ -13,6 +13,7 @@ from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES
 from ludus.worlds.city.perception.embedded import Said, ThemeReader
 from ludus.worlds.city.perception.opencv import opencv
 
+SHARES = {"turn": 0.7, "share.all": 0.5, "share.road": 0.4, "share.residential": 0.1}
 OPEN_KINDS = {"wait", "explore_menu", "click_element", "random_click", "observe", "escape"}
 
 
@@ -133,6 +134,52 @@ def test_the_menu_entry_tells_what_is_open_and_what_was_done() -> None:
     assert part("none") == [0.0]
     assert sum(part("open")) == 1.0
     assert part("elements")[0] == pytest.approx(int(world.backend.sight.elements[0]) / 50)
+    world.env.close()
+
+
+def built(world: World) -> dict[str, float]:
+    """Return what the entry `built` of game 0 says, without zeros."""
+    names, numbers = world.env.spec.fields["built"], world.seen["built"][0, 0].tolist()
+    return {name: number for name, number in zip(names, numbers, strict=True) if number}
+
+
+def test_the_built_entry_counts_what_was_placed_in_this_city() -> None:
+    world = World(observe=["readings", "built"], actions=["build", "tax"], closes=True, steps=10, workers=0)
+    kinds = world.env.spec.kind_names
+    builds = [name for name in kinds if name not in ("wait", "tax_up", "tax_down")]
+    first = {f"by_{cycle}.{name}.r0": 1.0 for cycle in (3, 4) for name in ("all", *builds)}
+    assert built(world) == first
+    world.do("road", 3, 3)
+    world.do("road", 3, 3)  # refused: there is one
+    world.do("tax_up")
+    for column in (4, 5, 6):
+        world.do("road", column, 3)
+    world.do("residential", 3, 4)
+    told = built(world)
+    ones = {name for name, number in told.items() if number == 1.0}
+    shares = {name: number for name, number in told.items() if name not in ones}
+    assert shares == {name: pytest.approx(number) for name, number in SHARES.items()}  # of ten decisions
+    others = {f"by_{cycle}.{name}.r0" for cycle in (3, 4) for name in builds if name not in ("road", "residential")}
+    assert ones == others | {
+        *("by_3.all.r2", "by_3.road.r1", "by_3.residential.r1"),  # 5, 4 and 1
+        *("by_4.all.r1", "by_4.road.r0", "by_4.residential.r1"),
+    }
+    seen = ObservationView({name: tensor[:, 0] for name, tensor in world.seen.items()}, field_tree(world.env.spec))
+    assert float(seen.by_4.all.r1) == 1.0
+    before = world.env.snapshot()
+    world.do("road", 7, 3)
+    assert built(world) != told
+    world.seen = world.env.restore(before)
+    assert built(world) == told
+    for _ in range(3):
+        world.do("wait")  # the tenth decision ends the episode
+    assert built(world) == first
+    world.env.close()
+
+
+def test_what_was_built_is_not_seen_unless_it_is_asked_for() -> None:
+    world = World()
+    assert set(world.env.spec.observation_space.spaces) == {"map", "readings", "menu", "mask"}
     world.env.close()
 
 

@@ -10,8 +10,9 @@ from tests.worlds.city.city_world import World
 
 from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
 from ludus.worlds.city.backend import Sight
-from ludus.worlds.city.catalogue import ActionKind, Catalogue, profile_catalogue
+from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED, ActionKind, Catalogue, profile_catalogue
 from ludus.worlds.city.profile import PROFILES, load_profile
+from ludus.worlds.city.profile_schema import Plan
 from ludus.worlds.city.tracker import Held, Sites, Turn
 
 PLANT, HOMES, BULLDOZE = 1, 2, 3
@@ -30,11 +31,14 @@ def sites() -> Sites:
     return made
 
 
-def turn(kinds: tuple[int, int], cells: tuple[int, int], funds: float) -> Turn:
-    """Decisions of two games after which both read the same funds."""
+def turn(
+    kinds: tuple[int, int], cells: tuple[int, int], funds: float, placed: tuple[int, int] = (CONFIRMED, CONFIRMED)
+) -> Turn:
+    """Decisions of two games after which both read the same funds, and their outcomes."""
     held = Held(np.full(2, funds), ALL)
-    empty = Sight.__new__(Sight)
-    return Turn(empty, lambda _: held, np.array(kinds), np.zeros(2, np.int64), np.array(cells))
+    sight = Sight.__new__(Sight)
+    sight.placed = np.array(placed)
+    return Turn(sight, lambda _: held, np.array(kinds), np.zeros(2, np.int64), np.array(cells))
 
 
 def follow(made: Sites, *turns: Turn) -> None:
@@ -63,6 +67,15 @@ def test_a_kind_is_done_when_the_funds_have_fallen_by_its_cost() -> None:
     made = sites()
     follow(made, turn((PLANT, PLANT), (5, 5), 20_000))  # refused
     assert not made.done.any()
+
+
+def test_all_placements_count_but_those_that_were_refused_and_bulldozing() -> None:
+    made = sites()
+    follow(made, turn((PLANT, HOMES), (5, 5), 17_000), turn((HOMES, HOMES), (8, 8), 17_000, (REFUSED, NOT_JUDGED)))
+    follow(made, turn((0, BULLDOZE), (8, 8), 17_000))
+    assert made.built.tolist() == [[0, 1, 0, 0], [0, 0, 2, 0]]
+    made.begin(turn((0, 0), (0, 0), 20_000), np.array([False, True]))
+    assert made.built.tolist() == [[0, 1, 0, 0], [0, 0, 0, 0]]
 
 
 def test_what_the_rules_allow() -> None:
@@ -105,6 +118,33 @@ def test_the_mask_of_the_world_forbids_taken_cells_and_what_is_needed_once() -> 
     world.env.close()
 
 
+def test_a_plan_goes_on_with_what_was_built_and_repeats_what_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(actions=["build"], closes=True, sites="beside", workers=0)
+    steps = {"first": ["coal"], "then": ["park", "residential", "park", "police"]}
+    plan = {part: [{"build": name, "toward": (0.5, 0.5)} for name in names] for part, names in steps.items()}
+    monkeypatch.setattr(world.backend, "plan", Plan.model_validate(plan))
+    monkeypatch.setattr(world.backend, "advises", False)
+    world.city["funds"][:] = 50_000
+    world.do("wait")
+    bot, seat = world.env.bots(("plan",)), torch.zeros((1, 1), dtype=torch.int32)
+
+    def planned() -> str:
+        actions = torch.zeros((1, 1, 2), dtype=torch.int64)
+        bot.act(seat, actions)
+        return world.backend.catalogue.names[int(actions[0, 0, 0])]
+
+    assert planned() == "coal"
+    world.do("coal", 4, 3)
+    assert planned() == "park"
+    world.do("park", 4, 3)  # refused: the plant is there
+    assert planned() == "park"
+    world.do("park", 5, 3)
+    assert planned() == "residential"
+    world.do("police", 6, 3)  # what is built counts, also if it was not planned
+    assert planned() == "park"
+    world.env.close()
+
+
 def test_settings_that_fit_no_game_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="coaal"):
         World(actions=["build"], closes=True, once=["coaal"], workers=0)
@@ -123,6 +163,6 @@ def test_a_plant_covers_two_lots() -> None:
 def test_a_plan_names_places_in_the_grid(tmp_path: Path) -> None:
     text = PROFILES.file("micropolis").read_text()
     file = tmp_path / "mine.yaml"
-    file.write_text(text.replace("{build: works, toward: [0.0, 0.5]}", "{build: works, toward: [-1.0, 0.5]}"))
+    file.write_text(text.replace("{build: works, toward: [0.28, 0.5]}", "{build: works, toward: [-1.0, 0.5]}"))
     with pytest.raises(ConfigFileError, match="toward"):
         load_profile(str(file))

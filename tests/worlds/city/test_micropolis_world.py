@@ -77,5 +77,5 @@ def test_the_plan_of_the_profile_builds_outwards_from_a_plant(env: CityEnv) -> N
         env.step(actions)
         assert env.backend.sight.placed[0] in (1, -1)  # -1 where a year has passed meanwhile
     # 14 x 7 lots: the plant goes to column 0.42 * 13 = 5.46 of row 3 and takes the next one too; homes go to its right,
-    # toward column 7.41, works to its left.
+    # toward column 9.23, works to its left.
     assert done == [("coal", 3, 5), ("homes", 3, 7), ("works", 3, 4), ("homes", 3, 8)]

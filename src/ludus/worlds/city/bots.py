@@ -72,8 +72,9 @@ class CityBots:
             return _WAIT
         catalogue, tried = env.backend.catalogue, sites.tried[game]
         missing = [step for step in plan.first if not sites.done[game, catalogue.number(step.build)]]
-        once = sum(catalogue.kinds[catalogue.number(step.build)].columns for step in plan.first)
-        step = missing[0] if missing else plan.then[(int(tried.sum()) - once) % len(plan.then)]
+        first = {catalogue.number(step.build) for step in plan.first}
+        built = sum(int(count) for kind, count in enumerate(sites.built[game]) if kind not in first)
+        step = missing[0] if missing else plan.then[built % len(plan.then)]
         rows, columns = np.divmod(np.arange(catalogue.cells), catalogue.columns)
         across, down = step.toward[0] * (catalogue.columns - 1), step.toward[1] * (catalogue.rows - 1)
         far = np.abs(columns - across) + np.abs(rows - down)

@@ -25,7 +25,7 @@ def goal_fault(name: str, target: float) -> str | None:
 
 
 EMBEDDED = "embedded"
-Entry = Literal["frame", "map", "readings", "menu"]
+Entry = Literal["frame", "map", "readings", "menu", "built"]
 Group = Literal["build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 CellGrid = Literal["tiles", "lots"]
@@ -94,7 +94,8 @@ class CityConfig(EnvSettings):
             of them next to one where something was. All are allowed where none is left.
         once: Kinds of action that the mask forbids once the funds have fallen by their cost, such as a power plant.
         lands: Seeds of the lands of a real game, used in turn; by default every city has a new land.
-        observe: Entries of the observation.
+        observe: Entries of the observation; `built`, what the player has built in this city, lets a policy without
+            memory do things in turn.
         frame: Height and width that the whole window is downscaled to.
         stack: Pictures of the window that are stacked, the newest last.
         cell_pixels: Side of a cell in the picture of the map.

@@ -69,6 +69,7 @@ class CityEnv(BatchedEnv):
     | `frame` | `(height, width, 3 * stack)` uint8 | the whole window, downscaled |
     | `readings` | `(4 * fields,)` float32 | blocks `values`, `readable`, `confidence`, `age`, a number for each field |
     | `menu` | float32 from 0 to 1 | what is open, known elements, the outcome of the last decision |
+    | `built` | float32 from 0 to 1 | what the player has built in this city, see below |
     | `mask` | `(kinds + cells,)` bool | kinds that the funds that were read and open dialogs allow; all cells |
     | `advice` | `(kinds + 2,)` float32 | with a guide: how much each kind is advised, its confidence, its age |
 
@@ -76,6 +77,11 @@ class CityEnv(BatchedEnv):
     decades since the episode's first day. Unreadable values are 0, and 0 in the block `readable`. Bots read
     them by name: `observation.values.funds`, `observation.open.overlays`, `observation.advice.road`; dots in names
     become `_`.
+
+    `built` counts the player's own placements in this city that were not refused, of `all` kinds together and of every
+    kind that builds. Blocks: `turn`, the share of the decisions that is used; `share`, the counts as shares of the
+    decisions of an episode; `by_3` and `by_4`, their remainders modulo 3 and 4, one-hot, so that a policy without
+    memory can keep to a cycle: `observation.by_4.homes.r1`.
 
     ## Events and metrics
     Differences of readings from one decision to the next (people who came and left, funds, happiness, traffic),
@@ -206,6 +212,7 @@ class CityEnv(BatchedEnv):
         """Return the valid ranges of `_own_state`, apart from the towns' middles."""
         whole: dict[str, Range] = dict.fromkeys(("episode", "step", "milestones"), (0, MAX_COUNT))
         whole |= {"seed": (0, 2**32 - 1), "last_kind": (-1, len(self.backend.catalogue) - 1)}
+        whole |= {} if self.sites is None else {"sites_built": (0, MAX_COUNT)}
         floats = {name: FINITE for name, tensor in self._own_state().items() if tensor.is_floating_point()}
         return floats | {f"{_OWN}{name}": limits for name, limits in whole.items()}
 
@@ -239,7 +246,7 @@ def make_extras(config: CityConfig, backend: CityBackend, guide_tracker: GuideTr
     extras: list[Extra] = [Novelty(len(backend.menus), backend.num_envs)]
     if config.goals:
         extras.append(Goals(config.goals, backend.num_envs))
-    if config.sites != "all" or config.once or backend.plan is not None:
+    if config.sites != "all" or config.once or "built" in config.observe or backend.plan is not None:
         extras.append(Sites(backend.catalogue, backend.num_envs))
     return (*extras, guide_tracker) if guide_tracker is not None else tuple(extras)
 

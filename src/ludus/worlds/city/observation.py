@@ -1,4 +1,4 @@
-"""What an agent sees: pictures, readings with masks for what is unreadable, and the state of menus."""
+"""What an agent sees: pictures, readings with masks for what is unreadable, the state of menus, and what it built."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ludus.envs.base import Observations
 from ludus.worlds.city.backend import CityBackend, Sight
-from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED
+from ludus.worlds.city.catalogue import CONFIRMED, KIND_GROUPS, NOT_JUDGED, REFUSED
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.tracker import Sites, Tracker
 
@@ -20,6 +20,9 @@ _LOG_SCALE = 10.0  # of log(1 + $): 22,000 are 1
 _YEARS = 10.0  # that count 1
 _BOUND = 4.0  # of a value; more than a game can show
 _YEAR_DAYS = 360.0
+# Remainders of counts that are shown one-hot: in them the phase of a cycle of 2, 3 or 4 is linear. In the count itself,
+# which is a share of all decisions, a policy of a few thousand decisions does not learn to tell odd from even.
+_CYCLES = (3, 4)
 # Kinds that make sense while something covers the map; the rest needs it free.
 _COVERED_KINDS = frozenset({"wait", "explore_menu", "click_element", "random_click", "observe", "escape"})
 
@@ -29,8 +32,8 @@ class Observer:
 
     Attributes:
         spaces: The space of one seat.
-        blocks: Named ranges of the entries `readings` and `menu`.
-        fields: Names of all values of the entries `readings`, `menu` and `advice`.
+        blocks: Named ranges of the entries `readings`, `menu` and `built`.
+        fields: Names of all values of the entries `readings`, `menu`, `built` and `advice`.
         observations: One `(games, 1, ...)` tensor per entry.
     """
 
@@ -44,6 +47,7 @@ class Observer:
         """Make buffers; `others` are further entries `(games, ...)` from 0 to 1, written elsewhere."""
         self._sites, self._once = sites, [backend.catalogue.number(name) for name in config.once]
         self._config, self._catalogue, self._fields = config, backend.catalogue, backend.fields
+        self._builds = np.flatnonzero(backend.catalogue.group == KIND_GROUPS.index("build"))
         self._menus, games = backend.menus, backend.num_envs
         kinds = np.array([field.kind for field in backend.fields])
         self._is_log = np.isin(kinds, ("money", "number"))
@@ -79,6 +83,8 @@ class Observer:
             arrays["readings"][rows] = self._readings(sight, tracker, rows)
         if "menu" in arrays:
             arrays["menu"][rows] = self._menu(sight, tracker, rows)
+        if "built" in arrays and self._sites is not None:
+            arrays["built"][rows] = self._built(self._sites.built[rows], tracker.step[rows])
         arrays["mask"][rows] = self._mask(sight, tracker, rows)
         return self.observations
 
@@ -120,6 +126,14 @@ class Observer:
         )
         return np.concatenate(parts, axis=1, dtype=np.float64)
 
+    def _built(self, built: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what was built, from counts `(games, kinds)` and the decisions so far, `(games,)`."""
+        own = built[:, self._builds]
+        counts = np.concatenate((own.sum(axis=1, keepdims=True), own), axis=1)
+        shares = np.minimum(np.column_stack((step, counts)) / self._config.steps, 1.0)
+        phases = [(counts[..., None] % cycle == np.arange(cycle)).reshape(len(counts), -1) for cycle in _CYCLES]
+        return np.concatenate((shares, *phases), axis=1, dtype=np.float64)
+
     def _mask(self, sight: Sight, tracker: Tracker, rows: NDArray[np.bool_] | slice) -> NDArray[np.bool_]:
         """Mask what the funds do not allow, what needs the map while it is covered, and sites that are taken."""
         funds, is_readable = tracker.read(sight, "funds")
@@ -134,32 +148,30 @@ class Observer:
         return np.concatenate((allowed, self._sites.allowed(self._config.sites)[rows]), axis=1)
 
     def _shapes(self, sight: Sight) -> dict[str, tuple[int, ...]]:
-        menu = sum(stop - start for start, stop in self.blocks["menu"].values())
+        sizes = {entry: max(stop for _, stop in blocks.values()) for entry, blocks in self.blocks.items()}
         shapes: dict[str, tuple[int, ...]] = {
             "frame": (*sight.frame.shape[1:3], 3 * self._config.stack),
             "map": sight.map.shape[1:],
-            "readings": (4 * len(self._fields),),
-            "menu": (menu,),
+            **{name: (size,) for name, size in sizes.items()},
         }
         return {name: shapes[name] for name in shapes if name in self._config.observe} | {
             "mask": (len(self._catalogue) + self._catalogue.cells,)
         }
 
     def _make_blocks(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        count = len(self._fields)
-        names = ("values", "readable", "confidence", "age")
-        sizes = {"none": 1, "open": len(self._menus), "dialog": 1, "window": 1, "elements": 1, "placed": 3}
-        sizes["kind"] = len(self._catalogue)
-        ends = np.cumsum(list(sizes.values())).tolist()
+        count, counted = len(self._fields), 1 + len(self._builds)
+        menu = {"none": 1, "open": len(self._menus), "dialog": 1, "window": 1, "elements": 1, "placed": 3}
         return {
-            "readings": {name: (i * count, (i + 1) * count) for i, name in enumerate(names)},
-            "menu": {name: (end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True) if size},
+            "readings": _ranges(dict.fromkeys(("values", "readable", "confidence", "age"), count)),
+            "menu": _ranges({**menu, "kind": len(self._catalogue)}),
+            "built": _ranges({"turn": 1, "share": counted, **{f"by_{cycle}": cycle * counted for cycle in _CYCLES}}),
         }
 
     def _make_fields(self) -> Mapping[str, tuple[str, ...]]:
         kinds = [name.replace(".", "_") for name in self._catalogue.names]
         read = [field.name.replace(".", "_") for field in self._fields]
         placed = ("confirmed", "refused", "not_judged")
+        counted = ("all", *(kinds[number] for number in self._builds))
         return {
             "readings": tuple(f"{block}.{name}" for block in self.blocks["readings"] for name in read),
             "menu": (
@@ -169,8 +181,19 @@ class Observer:
                 *(f"placed.{name}" for name in placed),
                 *(f"kind.{name}" for name in kinds),
             ),
+            "built": (
+                "turn",
+                *(f"share.{name}" for name in counted),
+                *(f"by_{cycle}.{name}.r{rest}" for cycle in _CYCLES for name in counted for rest in range(cycle)),
+            ),
             "advice": tuple(f"advice.{name}" for name in (*kinds, "confidence", "age")),
         }
+
+
+def _ranges(sizes: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Return the first number of each block and the one behind its last, of blocks side by side; no empty ones."""
+    ends = np.cumsum(list(sizes.values())).tolist()
+    return {name: (end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True) if size}
 
 
 def _space(name: str, shape: tuple[int, ...]) -> spaces.Box:

@@ -152,13 +152,15 @@ class Novelty(Extra):
 
 
 class Sites(Extra):
-    """Tracks where something was tried, and which kinds were done, for the action mask and the bot `plan`.
+    """Tracks where something was tried, and what was built, for the action mask, the entry `built` and the bot `plan`.
 
     A cell where a placement was tried is built on, or the game has refused it there and would do so again.
 
     Attributes:
         tried: `(games, cells)` bool.
         done: `(games, kinds)` bool, kinds by whose cost the funds have fallen.
+        built: `(games, kinds)` placements of each kind that were not refused: those that are confirmed, and those that
+            the funds cannot tell about, as when a year's taxes come in meanwhile.
     """
 
     def __init__(self, catalogue: Catalogue, games: int) -> None:
@@ -166,11 +168,13 @@ class Sites(Extra):
         self._builds = catalogue.is_placement & (catalogue.group == KIND_GROUPS.index("build"))
         self.tried: NDArray[np.bool_] = np.zeros((games, catalogue.cells), np.bool_)
         self.done: NDArray[np.bool_] = np.zeros((games, len(catalogue)), np.bool_)
+        self.built: NDArray[np.int64] = np.zeros((games, len(catalogue)), np.int64)
         self._funds: NDArray[np.float64] = np.zeros(games)
 
     def begin(self, turn: Turn, games: LearnerBatch) -> None:
         """See `Extra`."""
         self.tried[games] = self.done[games] = False
+        self.built[games] = 0
         self._funds[games] = turn.held("funds").values[games]
 
     def follow(self, turn: Turn, events: NDArray[np.float32], state_metrics: NDArray[np.float32]) -> None:
@@ -183,6 +187,7 @@ class Sites(Extra):
             self.tried[game, cell:last] = True
             # Taxes may have come in meanwhile; a kind that is worth remembering costs more than they bring.
             self.done[game, kind] |= self._funds[game] - funds[game] >= 0.5 * catalogue.least_cost[kind]
+            self.built[game, kind] += turn.sight.placed[game] != REFUSED
         self._funds[:] = funds
 
     def allowed(self, rule: str) -> NDArray[np.bool_]:
@@ -198,8 +203,8 @@ class Sites(Extra):
 
     def state(self) -> dict[str, Tensor]:
         """See `Extra`."""
-        arrays = {"sites_tried": self.tried, "sites_done": self.done, "sites_funds": self._funds}
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        arrays = {"tried": self.tried, "done": self.done, "built": self.built, "funds": self._funds}
+        return {f"sites_{name}": torch.from_numpy(array) for name, array in arrays.items()}
 
 
 FIGURES = ("population", "happiness", "funds", "balance", "traffic", "pollution", "land_value", "tax")
