@@ -38,6 +38,6 @@ def test_a_well_is_built_and_paid_for_and_time_passes_only_while_waiting(game: X
     assert game.trouble() is None
     pytest.importorskip("rapidocr")
     worker = OcrWorker([RapidOcr()], GlyphBank())
-    # Of the picture after an action, which waits for the panel; right after the launch a busy machine may not have drawn it.
+    # After an action, which waits for the panel: right after the launch a busy machine may not have drawn it yet.
     assert worker.read(fields["population"], fields["population"].cut(built).copy()).value == 191.0
     assert worker.read(fields["funds"], fields["funds"].cut(built).copy()).value == -1.0
