@@ -47,7 +47,7 @@ def test_a_game_is_played_by_a_profile_alone(toy: X11Driver) -> None:
     assert toy.trouble() is None
     toy.connect()
     first = toy.profile.tools["first"]
-    toy.act([Click(first.at), Click(toy.profile.grid.cell(3, 2))])
+    toy.act([first.choice, Click(toy.profile.grid.cell(3, 2))])
     assert color(toy, 3, 2) == (0xFF, 0x00, 0xFF)
     assert bits(toy, "funds") == 190 == int(toy.prompt.ask("funds"))
     assert bits(toy, "date") == 0

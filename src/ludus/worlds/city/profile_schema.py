@@ -180,7 +180,7 @@ class MapGrid(Section):
 
 
 class BlockStep(Section):
-    """One use of a tool in a block: exactly one of `at`, `drag` and `area`, relative to the upper left corner of the lot."""
+    """One use of a tool in a block: exactly one of `at`, `drag` and `area`, from the lot's upper left corner."""
 
     tool: Annotated[Name, Reference("tools")]  # the tool
     at: Place | None = None  # where it is clicked
