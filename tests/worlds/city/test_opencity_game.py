@@ -64,8 +64,8 @@ def test_a_town_is_built_and_time_passes_only_while_waiting(game: X11Driver) -> 
     built = game.capture().copy()
     place = PROFILE.lot_grid
     assert place is not None
-    middle = place.cell(3, 2)
-    x, y = middle.pixel(PROFILE.width, PROFILE.height)
+    # The middle of a cell of the zone: the lot's own middle is on a line between cells.
+    x, y = place.corner(3.0 + 3.5 / 6.0, 2.0 + 3.5 / 6.0).pixel(PROFILE.width, PROFILE.height)
     assert np.abs(built[y, x].astype(int) - (53, 105, 43)).max() <= 3  # the green of a zone for homes
     assert not np.array_equal(fields["funds"].cut(built), fields["funds"].cut(start))
     assert np.array_equal(game.capture(), built)  # the process is stopped

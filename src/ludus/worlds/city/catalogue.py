@@ -1,5 +1,6 @@
 """The catalogue: the kinds of action of a game by name, with what each of them needs."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -15,7 +16,7 @@ from ludus.worlds.city.game.placement import ZONES
 from ludus.worlds.city.game.rules import CityRules, Tool
 from ludus.worlds.city.interface.layout import View
 from ludus.worlds.city.interface.menus import MENUS, all_entries
-from ludus.worlds.city.profile_schema import GameProfile, Lots, Slider
+from ludus.worlds.city.profile_schema import NEARLY, GameProfile, Lots, Slider
 
 CONFIRMED, REFUSED, NOT_JUDGED = 1, 0, -1  # the outcome of a placement
 KindGroup: TypeAlias = Literal["wait"] | Group
@@ -202,10 +203,12 @@ def _all_kinds(profile: GameProfile, cells: CellGrid) -> Iterator[ActionKind]:
         # A tool for a single cell does nothing for a lot; there are blocks for what it builds.
         if tool.cost > 0 and name != BULLDOZER and (cells == "tiles" or tool.cells > 1):
             width = (
-                -(-tool.cells * profile.map.cell.x // profile.lots.size.x) if cells == "lots" and profile.lots else 1
+                math.ceil(tool.cells * profile.map.cell.x / profile.lots.size.x - NEARLY)
+                if cells == "lots" and profile.lots
+                else 1
             )
             yield ActionKind(
-                name, "build", uses_cell=True, least_cost=tool.cost, most_cost=tool.most_cost, columns=int(width)
+                name, "build", uses_cell=True, least_cost=tool.cost, most_cost=tool.most_cost, columns=width
             )
     if BULLDOZER in profile.tools:
         tool = profile.tools[BULLDOZER]

@@ -19,7 +19,7 @@ from ludus.worlds.city.drivers.driver import Button, Click, Drag, Gesture, Key, 
 from ludus.worlds.city.perception.reading import Kind
 
 Accounts = Literal["year", "month", "day"]
-_NEARLY = 1e-6  # a region that is a whole number of cells wide is one, whatever the rounding
+NEARLY = 1e-6  # what is a whole number of cells or lots wide is so, whatever the rounding
 
 
 # --- types of values ---
@@ -413,8 +413,8 @@ class Grid:
     @classmethod
     def fill(cls, region: Region, cell: Point) -> Self:
         """Return a grid of as many whole cells as a region holds."""
-        columns = int((region.right - region.left) / cell.x + _NEARLY)
-        rows = int((region.bottom - region.top) / cell.y + _NEARLY)
+        columns = int((region.right - region.left) / cell.x + NEARLY)
+        rows = int((region.bottom - region.top) / cell.y + NEARLY)
         right, bottom = region.left + columns * cell.x, region.top + rows * cell.y
         return cls(Region(region.left, region.top, right, bottom), columns, rows, cell.x, cell.y)
 
