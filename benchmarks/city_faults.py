@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import cv2
@@ -22,7 +22,6 @@ from ludus.worlds.city.screen_backend import ScreenBackend
 
 SHOT_WIDTH = 600  # pixels of a kept picture
 SHOT_DECISIONS = 20  # of a game between two pictures
-QUIET_DECISIONS = 500  # of all games, before the first fault
 
 
 def _session(driver: X11Driver) -> ScreenSession:
@@ -84,10 +83,14 @@ class FaultyBackend(ScreenBackend):
     Attributes:
         folder: Where the record goes; set it before a table is made.
         every_s: Seconds between faults.
+        quiet_decisions: Decisions of all games before the first fault.
+        faults: What is done, by names of `FAULTS` in turn.
     """
 
     folder = Path()
     every_s = 150.0
+    quiet_decisions = 500
+    faults: Sequence[str] = tuple(FAULTS)
     _tables = 0
 
     def __init__(self, config: CityConfig, request: EnvRequest) -> None:
@@ -101,7 +104,7 @@ class FaultyBackend(ScreenBackend):
     def play(self, decisions: NDArray[np.int64]) -> Sight:
         """Disturbs a game if it is time to, and plays."""
         self._decisions += self.num_envs
-        is_due = self._decisions > QUIET_DECISIONS and time.monotonic() - self._last_s >= self.every_s
+        is_due = self._decisions > self.quiet_decisions and time.monotonic() - self._last_s >= self.every_s
         sight = self._play_disturbed(decisions) if is_due else super().play(decisions)
         self._length += 1
         if sight.trouble.any() and not is_due:
@@ -111,7 +114,7 @@ class FaultyBackend(ScreenBackend):
         return sight
 
     def _play_disturbed(self, decisions: NDArray[np.int64]) -> Sight:
-        name, game = list(FAULTS)[self._faults % len(FAULTS)], self._faults % self.num_envs
+        name, game = self.faults[self._faults % len(self.faults)], self._faults % self.num_envs
         self._faults, self._last_s = self._faults + 1, time.monotonic()
         driver = self.games[game].driver
         known = len(driver.incidents)

@@ -53,7 +53,7 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     if not asked.judge:
-        train(asked.folder, asked.minutes, asked.every_s, asked.overrides)
+        train("micropolis", asked.folder, asked.minutes, asked.every_s, asked.overrides)
     agent = Agent.load(asked.folder / "run", seed=SEED)
     # Random players and the plan do without the masks of sites, which the agent has.
     as_before = {**agent.settings, "sites": "all", "once": ()}
@@ -75,8 +75,8 @@ def main() -> None:
     print(json.dumps(players, indent=1))
 
 
-def train(folder: Path, minutes: float, every_s: float, overrides: list[str]) -> None:
-    """Trains on games that are disturbed, until the time is over."""
+def train(preset: str, folder: Path, minutes: float, every_s: float, overrides: list[str]) -> None:
+    """Trains by a preset on games that are disturbed, until the time is over."""
     folder.mkdir(parents=True)
     FaultyBackend.folder, FaultyBackend.every_s = folder, every_s
     setattr(city, "ScreenBackend", FaultyBackend)  # noqa: B010 - the name that the world uses
@@ -85,7 +85,7 @@ def train(folder: Path, minutes: float, every_s: float, overrides: list[str]) ->
     stop = threading.Timer(60.0 * minutes, os.kill, (os.getpid(), signal.SIGTERM))
     stop.daemon = True
     stop.start()
-    run = ludus.train("city", preset="micropolis", overrides=[*settings, *overrides], folder=folder / "run")
+    run = ludus.train("city", preset=preset, overrides=[*settings, *overrides], folder=folder / "run")
     outcome = {"wall_s": time.monotonic() - started_s, "env_steps": run.env_steps, "why": run.stop_reason}
     (folder / "wall.json").write_text(json.dumps(outcome))
     setattr(city, "ScreenBackend", ScreenBackend)  # noqa: B010 - players are compared without faults

@@ -64,7 +64,7 @@ def decisions(driver: X11Driver, *, run: bool) -> Callable[[], None]:
     def decide() -> None:
         nonlocal count
         column, line = count % profile.grid.columns, (count // profile.grid.columns) % profile.grid.rows
-        gestures: list[Gesture] = [Click(profile.tools["road"].at), Click(profile.grid.cell(column, line))]
+        gestures: list[Gesture] = [profile.tools["road"].choice, Click(profile.grid.cell(column, line))]
         driver.do([*gestures, Wait(RUN_S)] if run else gestures)
         driver.capture()
         count += 1

@@ -258,8 +258,12 @@ results-city-guided: $(READY) ## docs/research/city.md: Micropolis with its plan
 	$(TABLES) city-guided
 
 results-city-lincity: $(READY) ## docs/research/city.md: LinCity-NG learned through its screen; needs lincity-ng and xvfb
-	PYTHONPATH=. $(BIN)/python benchmarks/city_lincity.py --folder runs/city-lincity --out $(DATA)/city_lincity.json
+	PYTHONPATH=. $(BIN)/python benchmarks/city_game.py --game lincity --folder runs/city-lincity --out $(DATA)/city_lincity.json
 	$(TABLES) city-lincity
+
+results-city-opencity: $(READY) ## docs/research/city.md: OpenCity with faults; needs opencity, libfaketime and xvfb
+	PYTHONPATH=. $(BIN)/python benchmarks/city_game.py --game opencity --minutes 20 --folder runs/city-opencity --out $(DATA)/city_opencity.json
+	$(TABLES) city-opencity
 
 results-city-strategies: $(READY) ## docs/worlds/city.md: scripted strategies in the embedded game
 	PYTHONPATH=. $(BIN)/python benchmarks/city_strategies.py --csv $(DATA)/city_strategies.csv

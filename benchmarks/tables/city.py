@@ -36,17 +36,21 @@ def quick() -> str:
     return table(["player", *_OUTCOMES, "training in s"], rows)
 
 
-def lincity() -> str:
-    """Returns how the villages of LinCity-NG end under every player, means with 95 % intervals."""
-    players = read_json("city_lincity.json")["players"]
+def real_game(file: str) -> str:
+    """Returns how the cities of a real game end under every player, means with 95 % intervals."""
+    players = read_json(file)["players"]
     rows = [
-        [name, str(len(played["cities"])), *(shown_mean([city[key] for city in played["cities"]]) for key in _VILLAGE)]
+        [
+            name,
+            str(len(played["cities"])),
+            *(shown_mean([city[key] for city in played["cities"]]) for key in _REAL_GAME),
+        ]
         for name, played in players.items()
     ]
-    return table(["player", "cities", *_VILLAGE], rows)
+    return table(["player", "cities", *_REAL_GAME], rows)
 
 
-_VILLAGE = ("population", "funds")
+_REAL_GAME = ("population", "funds")
 _MODE_COLUMNS = ("population", "funds", "happiness", "bankrupt in %", "discovered", "new_menus")
 _GOALS = {"population": 400.0, "happiness": 60.0, "funds": 3_000.0}  # of the preset `goal`
 

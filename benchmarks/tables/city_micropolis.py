@@ -37,9 +37,9 @@ def learning(file: str = _FILE) -> str:
     return table(["minutes", "cities", "decisions so far", "population", "largest"], rows)
 
 
-def faults() -> str:
+def faults(file: str = _FILE) -> str:
     """Returns what was done to the games and how long it took to recover, a row a kind of fault."""
-    done = [fault for fault in _longest(read_json(_FILE)["run"]["faults"]) if "failed" not in fault]
+    done = [fault for fault in _longest(read_json(file)["run"]["faults"]) if "failed" not in fault]
     rows = []
     for name in dict.fromkeys(fault["fault"] for fault in done):
         mine = [fault for fault in done if fault["fault"] == name]

@@ -13,8 +13,8 @@ from ludus.training.presets import load_run_config
 from ludus.worlds.brawl.rewards import SETS
 
 BRAWL = PresetDirectory(find_world("brawl").package).names()
-# `lincity` and `micropolis` need a screen.
-CITY = [name for name in PresetDirectory(find_world("city").package).names() if name not in ("lincity", "micropolis")]
+ON_SCREENS = ("lincity", "micropolis", "opencity")
+CITY = [name for name in PresetDirectory(find_world("city").package).names() if name not in ON_SCREENS]
 MIMIC = PresetDirectory(find_world("mimic").package).names()
 ROCKET = PresetDirectory(find_world("rocket").package).names()
 ROSHAMBO = PresetDirectory(find_world("roshambo").package).names()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ludus.core.errors import GameNotFoundError
-from ludus.worlds.city.drivers.launch import check_installed
+from ludus.worlds.city.drivers.launch import check_installed, clock_library
 from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.profile import load_profile
@@ -46,6 +46,13 @@ def openttd() -> GameProfile:
 @pytest.fixture(scope="session")
 def lincity() -> GameProfile:
     return installed("lincity")
+
+
+@pytest.fixture(scope="session")
+def opencity() -> GameProfile:
+    if clock_library() is None:
+        pytest.skip("OpenCity needs a faster clock, from the Debian package libfaketime")
+    return installed("opencity")
 
 
 @pytest.fixture

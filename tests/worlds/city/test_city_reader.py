@@ -14,7 +14,7 @@ from ludus.worlds.city.drivers.driver import Frame, Region
 from ludus.worlds.city.perception.glyph_learning import Label, learn_all
 from ludus.worlds.city.perception.glyphs import GlyphBank, known_glyphs, load_glyphs, save_glyphs
 from ludus.worlds.city.perception.reader import HELD_SHARE, OcrWorker, ScreenReader
-from ludus.worlds.city.perception.reading import Field
+from ludus.worlds.city.perception.reading import Field, Notation
 
 FUNDS = Field("funds", "money", Region(0.0, 0.0, 1.0, 0.5), prefix="Funds:", most=1e6)
 DATE = Field("date", "date", Region(0.0, 0.5, 1.0, 1.0))
@@ -128,6 +128,19 @@ def test_the_fallback_reads_in_the_background_and_teaches_the_bank() -> None:
     reading = reader.read(frame)["funds"]
     assert (reading.value, reading.engine) == (500.0, "fake")
     assert ScreenReader([FUNDS], bank).read(frame)["funds"].engine == "glyphs"
+    worker.close()
+
+
+@pytest.mark.parametrize(("thousands", "value"), [("", 5838.0), (" ", None)])
+def test_digits_far_apart_are_one_number_where_spaces_cannot_stand(thousands: str, value: float | None) -> None:
+    bank, frame = GlyphBank(), np.full((24, 200, 3), 210, np.uint8)
+    for place, digit in enumerate("5838"):
+        letter = line(digit)[:, 4:16]
+        frame[:, 8 + 24 * place : 20 + 24 * place] = letter
+    people = Field("people", "number", Region(0.0, 0.0, 1.0, 1.0), Notation(thousands=thousands))
+    worker = OcrWorker([FakeEngine("5838", "5838")], bank)
+    assert worker.read(people, frame).value == 5838.0
+    assert people.understood(*bank.read(frame), "glyphs").value == value
     worker.close()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ludus.core.errors import ActionError, ConfigFileError, UnknownNameError
-from ludus.worlds.city.drivers.driver import Click, Key, Move, Point
+from ludus.worlds.city.drivers.driver import Click, Drag, Key, Move, Point
 from ludus.worlds.city.profile import PROFILES, load_profile
 from ludus.worlds.city.profile_schema import Ask, operations
 
@@ -144,3 +144,31 @@ def test_steps_keys_and_patterns_are_checked(tmp_path: Path) -> None:
     assert "click, key" in found[3]
     assert "'click'" in found[4]
     assert all("launch.prompt" in fault for fault in found[5:])
+
+
+def test_a_tool_is_chosen_by_a_click_or_by_a_key_and_not_by_both(tmp_path: Path) -> None:
+    found = faults_of(
+        tmp_path,
+        ("first: {at: [12, 40], cost: 10}", "first: {at: [12, 40], key: a, cost: 10}"),
+        ("second: {at: [12, 70], cost: 10}", "second: {key: b, group: [12, 70], cost: 10}"),
+    )
+    assert ["tools.first" in found[0], "tools.second" in found[1]] == [True, True]
+    assert "exactly one of at and key" in found[0]
+    assert "group needs at" in found[1]
+
+
+def test_an_area_costs_as_many_cells_as_it_covers(toy_path: Path) -> None:
+    lots = """
+lots:
+  region: cells
+  size: [60, 60]
+  anchor: [10, 10]
+  blocks:
+    both: [{tool: first, area: [10, 10, 50, 30]}, {tool: second, drag: [10, 50, 50, 50]}]
+"""
+    toy_path.write_text(toy_path.read_text() + lots)
+    profile = load_profile(str(toy_path))
+    assert profile.lots is not None
+    area, line = profile.lots.blocks["both"]
+    assert (profile.cells_of(area), profile.cells_of(line)) == (6, 3)
+    assert area.gesture(Point(0.0, 0.0)) == Drag(Point(10 / 320, 10 / 240), Point(50 / 320, 30 / 240))

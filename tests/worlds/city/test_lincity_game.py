@@ -28,7 +28,7 @@ def test_a_well_is_built_and_paid_for_and_time_passes_only_while_waiting(game: X
     tool = profile.tools["well"]
     assert tool.group is not None
     assert profile.lot_grid is not None
-    game.do([Click(tool.group), Click(tool.at), Click(profile.lot_grid.cell(*GOOD))])
+    game.do([Click(tool.group), tool.choice, Click(profile.lot_grid.cell(*GOOD))])
     built = game.capture().copy()
     assert np.array_equal(fields["date"].region.cut(built), fields["date"].region.cut(start))
     assert not np.array_equal(fields["funds"].cut(built), fields["funds"].cut(start))

@@ -56,7 +56,7 @@ def state(truth: MicropolisMap) -> tuple[int, int, int, int]:
 
 
 def place(game: X11Driver, tool: str, *cells: tuple[int, int]) -> None:
-    game.do([Click(PROFILE.tools[tool].at), *(Click(PROFILE.grid.cell(*cell)) for cell in cells)])
+    game.do([PROFILE.tools[tool].choice, *(Click(PROFILE.grid.cell(*cell)) for cell in cells)])
 
 
 def bare_place(truth: MicropolisMap, cells: int) -> tuple[int, int]:
@@ -190,7 +190,7 @@ def test_long_numbers_move_the_evaluation_and_are_no_trouble(game: X11Driver, tr
     words = {"population": "1,234,567", "migration": "-23,456", "assessed": "$1,234,567,000", "approval": "100%"}
     words |= {"category": "MEGALOPOLIS", "score": "1000", "score_change": "-100"}
     truth.set_evaluation(words)
-    game.do([Click(PROFILE.tools["road"].at)])
+    game.do([PROFILE.tools["road"].choice])
     assert truth.evaluation() == words
     frame = game.capture()
     assert game.trouble() is None
@@ -264,7 +264,7 @@ def test_several_games_run_side_by_side_and_leave_nothing(game: X11Driver, pictu
         with ThreadPoolExecutor(2) as threads:
             list(threads.map(X11Driver.launch, others))
             list(threads.map(lambda driver: driver.reset(WIDE_LAND), others))
-            list(threads.map(lambda driver: driver.do([Click(PROFILE.tools["road"].at), Wait(0.2)]), others))
+            list(threads.map(lambda driver: driver.do([PROFILE.tools["road"].choice, Wait(0.2)]), others))
         sessions = [driver._session for driver in (game, *others)]
         displays = {session.screen.display for session in sessions if session is not None}
         assert len(displays) == 3

@@ -160,6 +160,9 @@ def test_short_years_are_dates_only_where_a_game_has_them() -> None:
     assert parse_date("15. Jan 0", short_years=True) == Date(0, 1, 15)
     assert parse_date("30. Aug 12", short_years=True) == Date(12, 8, 30)
     assert parse_date("15. Jan 0") is None
+    assert parse_date("7/12/0", short_years=True) == Date(0, 12, 7)
+    assert parse_date("7/12/0") is None
+    assert parse_date("7/13/0", short_years=True) is None  # a day, then a month
     assert parse_date("15. Jan 012", short_years=True) is None
 
 

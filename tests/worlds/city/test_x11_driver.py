@@ -47,7 +47,7 @@ def test_a_game_is_played_by_a_profile_alone(toy: X11Driver) -> None:
     assert toy.trouble() is None
     toy.connect()
     first = toy.profile.tools["first"]
-    toy.do([Click(first.at), Click(toy.profile.grid.cell(3, 2))])
+    toy.do([first.choice, Click(toy.profile.grid.cell(3, 2))])
     assert color(toy, 3, 2) == (0xFF, 0x00, 0xFF)
     assert bits(toy, "funds") == 190 == int(toy.prompt.ask("funds"))
     assert bits(toy, "date") == 0
@@ -74,7 +74,7 @@ def test_what_was_done_is_drawn_when_act_returns(toy: X11Driver) -> None:
     # The toy draws a choice of tool 100 ms late; whatever was chosen, the picture must be that of the last sign.
     seen = []
     for tool in ("first", "second", "second", "first", "first", "second"):
-        toy.do([Click(toy.profile.tools[tool].at)])
+        toy.do([toy.profile.tools[tool].choice])
         before = toy.capture().copy()
         time.sleep(0.15)
         seen.append(np.array_equal(before, toy.capture()))
@@ -87,7 +87,7 @@ def test_equal_seeds_have_equal_land(toy: X11Driver) -> None:
     fifth = cells.cut(toy.capture()).copy()
     toy.reset(6)
     assert not np.array_equal(cells.cut(toy.capture()), fifth)
-    toy.do([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(0, 0)), Wait(0.1)])
+    toy.do([toy.profile.tools["first"].choice, Click(toy.profile.grid.cell(0, 0)), Wait(0.1)])
     toy.reset(5)
     assert np.array_equal(cells.cut(toy.capture()), fifth)
     assert (bits(toy, "date"), bits(toy, "funds"), toy.seed) == (0, 200, 5)
@@ -164,7 +164,7 @@ def test_before_launch_and_after_close_there_is_no_game(others: set[int], toy: X
 
 
 def test_a_dialog_is_told_and_closed_and_the_city_goes_on(toy: X11Driver) -> None:
-    toy.do([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(1, 1))])
+    toy.do([toy.profile.tools["first"].choice, Click(toy.profile.grid.cell(1, 1))])
     menu = toy.profile.menus["games"]
     toy.do([Click(menu.at), Click(menu.items["dialog"])])
     assert toy.open_dialogs() == ("toy",)
@@ -190,7 +190,7 @@ def test_an_unexpected_window_is_told_and_asked_to_close(toy: X11Driver) -> None
 @pytest.mark.parametrize(("fault", "kinds"), [("kill", "process"), ("stop", "frozen"), ("quit", "process window")])
 def test_a_lost_game_is_told_and_begun_anew(toy: X11Driver, fault: str, kinds: str) -> None:
     toy.reset(4)
-    toy.do([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(1, 1))])
+    toy.do([toy.profile.tools["first"].choice, Click(toy.profile.grid.cell(1, 1))])
     before = process(toy)
     if fault == "quit":
         with pytest.raises(GameLostError):
@@ -203,7 +203,7 @@ def test_a_lost_game_is_told_and_begun_anew(toy: X11Driver, fault: str, kinds: s
     assert trouble is not None
     assert trouble.kind in kinds.split()  # a game that quits closes its window and takes its time to end
     with pytest.raises(GameLostError):
-        toy.do([Click(toy.profile.tools["first"].at)])
+        toy.do([toy.profile.tools["first"].choice])
     assert not toy.recover()
     assert process(toy) != before
     assert toy.trouble() is None
@@ -241,7 +241,7 @@ def test_a_game_that_draws_nothing_is_found_frozen(toy: X11Driver) -> None:
     hands._profile = toy.profile.model_copy(update={"settle": settle})
     started = time.monotonic()
     with pytest.raises(GameLostError, match="frozen"):
-        hands.do([Click(toy.profile.tools["first"].at)])
+        hands.do([toy.profile.tools["first"].choice])
     assert time.monotonic() - started < 30.0
     assert hands.frozen
 
@@ -264,7 +264,7 @@ def test_games_side_by_side_do_not_disturb_each_other(toy: X11Driver) -> None:
         other.launch()
         toy.reset(2)
         other.reset(3)
-        toy.do([Click(toy.profile.tools["first"].at), Click(toy.profile.grid.cell(2, 2))])
+        toy.do([toy.profile.tools["first"].choice, Click(toy.profile.grid.cell(2, 2))])
         assert toy._session is not None
         assert other._session is not None
         assert toy._session.screen.display != other._session.screen.display

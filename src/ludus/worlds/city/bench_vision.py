@@ -65,7 +65,7 @@ def bench_micropolis(seconds: float, folder: Path | None = None) -> dict[str, fl
             def act() -> None:
                 row, column = divmod(len(verified), profile.grid.columns)
                 cell = profile.grid.cell(column, row % profile.grid.rows)
-                driver.do([Click(profile.tools["road"].at), Click(cell), Wait(MONTH_S)])
+                driver.do([profile.tools["road"].choice, Click(cell), Wait(MONTH_S)])
 
             def read() -> None:
                 readings = perception.reader.settle(driver.capture, _SETTLE_S).values()

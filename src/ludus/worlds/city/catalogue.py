@@ -1,5 +1,6 @@
 """The catalogue: the kinds of action of a game by name, with what each of them needs."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -15,7 +16,7 @@ from ludus.worlds.city.game.placement import ZONES
 from ludus.worlds.city.game.rules import CityRules, Tool
 from ludus.worlds.city.interface.layout import View
 from ludus.worlds.city.interface.menus import MENUS, all_entries
-from ludus.worlds.city.profile_schema import GameProfile, Lots, Slider
+from ludus.worlds.city.profile_schema import NEARLY, GameProfile, Lots, Slider
 
 CONFIRMED, REFUSED, NOT_JUDGED = 1, 0, -1  # the outcome of a placement
 KindGroup: TypeAlias = Literal["wait"] | Group
@@ -204,8 +205,10 @@ def _all_kinds(profile: GameProfile, cells: CellGrid) -> Iterator[ActionKind]:
     for name, tool in tools.items():
         # A tool for a single cell does nothing for a lot; there are blocks for what it builds.
         if tool.cost > 0 and name != BULLDOZER and (cells == "tiles" or tool.cells > 1):
-            wide = -(-tool.cells * profile.map.cell.x // profile.lots.size.x) if cells == "lots" and profile.lots else 1
-            yield _on_cell(name, "build", tool.cost, tool.most_cost, int(wide))
+            wide = 1
+            if cells == "lots" and profile.lots is not None:
+                wide = math.ceil(tool.cells * profile.map.cell.x / profile.lots.size.x - NEARLY)
+            yield _on_cell(name, "build", tool.cost, tool.most_cost, wide)
     if BULLDOZER in tools:
         yield _on_cell("bulldoze", "bulldoze", tools[BULLDOZER].cost, tools[BULLDOZER].most_cost)
     if ROAD in tools and cells == "tiles":

@@ -24,7 +24,7 @@ class Gestures:
     """Converts decisions to gestures on one kind of screen, where places never move; holds no state of a game."""
 
     catalogue: Catalogue  # what can be done
-    tools: Mapping[str, Point]  # where the tool of a kind is chosen
+    tools: Mapping[str, Click | Key]  # how the tool of a kind is chosen
     cells: tuple[Point, ...]  # middles of the cells that are seen, row by row
     headings: tuple[Point, ...]  # where menus are opened
     forbidden: tuple[Region, ...]  # where no exploring click ever goes
@@ -33,8 +33,8 @@ class Gestures:
     groups: Mapping[str, Point] = field(default_factory=dict)  # where the group of a kind's tool is opened, if in one
 
     def choose(self, name: str) -> tuple[Gesture, ...]:
-        """Return the clicks that choose the tool of a kind."""
-        return (*([Click(self.groups[name])] if name in self.groups else []), Click(self.tools[name]))
+        """Return the gestures that choose the tool of a kind."""
+        return (*([Click(self.groups[name])] if name in self.groups else []), self.tools[name])
 
     def is_forbidden(self, point: Point) -> bool:
         """Whether no exploring click may go there."""
@@ -62,7 +62,7 @@ def embedded_gestures(catalogue: Catalogue, layout: Layout, face: TextMeasure) -
     """Return the gestures of the embedded game in a layout."""
     size = (layout.width, layout.height)
     view = layout.view
-    tools = {tool.name.lower(): point_in(*layout.tools[tool].box.middle, *size) for tool in Tool}
+    tools = {tool.name.lower(): Click(point_in(*layout.tools[tool].box.middle, *size)) for tool in Tool}
     tools["bulldoze"] = tools.pop(Tool.BULLDOZER.name.lower())
     tools |= dict.fromkeys(STREETS, tools[Tool.ROAD.name.lower()])
     cells = tuple(
@@ -204,11 +204,11 @@ class ProfileGestures:
 
 
 def _plain_gestures(profile: GameProfile, catalogue: Catalogue, cells: tuple[Point, ...]) -> Gestures:
-    tools = {name: tool.at for name, tool in profile.tools.items()}
+    tools = {name: tool.choice for name, tool in profile.tools.items()}
     groups = {name: tool.group for name, tool in profile.tools.items() if tool.group is not None}
-    for places in (tools, groups):
-        places |= {"bulldoze": places[BULLDOZER]} if BULLDOZER in places else {}
-        places |= dict.fromkeys(STREETS, places[ROAD]) if ROAD in places else {}
+    same = {"bulldoze": BULLDOZER, **dict.fromkeys(STREETS, ROAD)}
+    tools |= {kind: tools[name] for kind, name in same.items() if name in tools}
+    groups |= {kind: groups[name] for kind, name in same.items() if name in groups}
     (wide, high), menus = _HEADING, profile.menus.values()
     closed = [menu.at for menu in menus if menu.closed]
     forbidden = tuple(Region(at.x - wide, at.y - high, at.x + wide, at.y + high) for at in closed)

@@ -19,7 +19,7 @@ from ludus.worlds.city.drivers.driver import Button, Click, Drag, Gesture, Key, 
 from ludus.worlds.city.perception.reading import Kind
 
 Accounts = Literal["year", "month", "day"]
-_NEARLY = 1e-6  # a region that is a whole number of cells wide is one, whatever the rounding
+NEARLY = 1e-6  # what is a whole number of cells or lots wide is so, whatever the rounding
 
 
 # --- types of values ---
@@ -180,16 +180,17 @@ class MapGrid(Section):
 
 
 class BlockStep(Section):
-    """One use of a tool in a block: exactly one of `at` and `drag`, relative to the upper left corner of the lot."""
+    """One use of a tool in a block: exactly one of `at`, `drag` and `area`, from the lot's upper left corner."""
 
     tool: Annotated[Name, Reference("tools")]  # the tool
     at: Place | None = None  # where it is clicked
     drag: Box | None = None  # start and end of a horizontal or vertical drag: x, y, x, y
+    area: Box | None = None  # corners of a rectangle that a drag fills: x, y, x, y
 
     @model_validator(mode="after")
     def _is_one_use(self) -> Self:
-        if (self.at is None) == (self.drag is None):
-            raise ValueError("should have exactly one of at and drag")
+        if sum(use is not None for use in (self.at, self.drag, self.area)) != 1:
+            raise ValueError("should have exactly one of at, drag and area")
         if self.drag is not None and self.drag.left != self.drag.right and self.drag.top != self.drag.bottom:
             raise ValueError("drag should be horizontal or vertical, not diagonal")
         return self
@@ -198,8 +199,15 @@ class BlockStep(Section):
         """Return the click or drag in the lot with this upper left corner."""
         if self.at is not None:
             return Click(_sum(corner, self.at))
-        start, end = _ends(self.drag) if self.drag is not None else (corner, corner)
+        start, end = self.ends
         return Drag(_sum(corner, start), _sum(corner, end))
+
+    @property
+    def ends(self) -> tuple[Point, Point]:
+        """Where its drag starts and ends; the same place twice for a click."""
+        if self.at is not None:
+            return self.at, self.at
+        return _ends(self.drag or self.area or Region(0.0, 0.0, 0.0, 0.0))
 
 
 class PlanStep(Section):
@@ -243,13 +251,15 @@ class ReadingField(Section):
     thousands: Annotated[str, Field(max_length=1)] = ","  # what may stand between groups of three digits
     # Colour of the letters (red, green, blue), where they stand on a picture instead of plain ground.
     ink: tuple[Shade, Shade, Shade] | None = None
-    short_years: bool = False  # whether a date such as `15. Jan 0` is of a year with less than four digits
+    # Whether a date is a day, a month and a year that may have less than four digits: `15. Jan 0`, `15/1/0`.
+    short_years: bool = False
 
 
 class ToolButton(Section):
-    """A tool that is selected by a click and used by a click on the map."""
+    """A tool that is selected by a click on its button or by a key, and used by a click on the map."""
 
-    at: Place  # where its button is
+    at: Place | None = None  # where its button is
+    key: Line | None = None  # the key that selects it, such as `r`, in games whose tools have no fixed buttons
     group: Place | None = None  # where the group of tools that holds its button is opened first
     cost: Annotated[Number, Field(ge=0)]  # what one use costs
     # Highest cost of one use, on difficult ground; `cost` by default.
@@ -257,6 +267,19 @@ class ToolButton(Section):
     # Width and height of what it builds, in cells of the map.
     cells: Annotated[int, Field(strict=True, ge=1, le=16)] = 1
     label: str = ""  # what the game displays when it is selected
+
+    @model_validator(mode="after")
+    def _is_selected_one_way(self) -> Self:
+        if (self.at is None) == (self.key is None):
+            raise ValueError("should have exactly one of at and key")
+        if self.group is not None and self.at is None:
+            raise ValueError("group needs at: the button in the group that is opened")
+        return self
+
+    @property
+    def choice(self) -> Click | Key:
+        """The gesture that selects it."""
+        return Click(self.at) if self.at is not None else Key(self.key or "")
 
     @property
     def most_cost(self) -> float:
@@ -390,8 +413,8 @@ class Grid:
     @classmethod
     def fill(cls, region: Region, cell: Point) -> Self:
         """Return a grid of as many whole cells as a region holds."""
-        columns = int((region.right - region.left) / cell.x + _NEARLY)
-        rows = int((region.bottom - region.top) / cell.y + _NEARLY)
+        columns = int((region.right - region.left) / cell.x + NEARLY)
+        rows = int((region.bottom - region.top) / cell.y + NEARLY)
         right, bottom = region.left + columns * cell.x, region.top + rows * cell.y
         return cls(Region(region.left, region.top, right, bottom), columns, rows, cell.x, cell.y)
 
@@ -495,9 +518,9 @@ class GameProfile(Section):
 
     def cells_of(self, step: BlockStep) -> int:
         """Return how many cells of the map a step of a block is used on."""
-        start, end = _ends(step.drag) if step.drag is not None else (Point(0.0, 0.0), Point(0.0, 0.0))
+        start, end = step.ends  # a line is a rectangle of one row or column
         cell = self.map.cell
-        return 1 + round(abs(end.x - start.x) / cell.x) + round(abs(end.y - start.y) / cell.y)
+        return (1 + round(abs(end.x - start.x) / cell.x)) * (1 + round(abs(end.y - start.y) / cell.y))
 
     def with_middle_lots(self, columns: int, rows: int) -> Self:
         """Return the profile with at most this many lots, those in the middle."""

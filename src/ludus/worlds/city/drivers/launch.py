@@ -157,7 +157,7 @@ def start_game(session: ScreenSession, profile: GameProfile, seed: int) -> GameP
         session.start(command, environment, folder, prompt.terminal)
         prompt.handed_over()
         prompt.wait_until_ready(launch.timeout_s)
-        _forget_clock(session.pid)
+        forget_clock(session.pid)
         for line in launch.prompt.first:
             prompt.ask(line)
     except BaseException:
@@ -166,7 +166,7 @@ def start_game(session: ScreenSession, profile: GameProfile, seed: int) -> GameP
     return prompt
 
 
-def _forget_clock(pid: int) -> None:
+def forget_clock(pid: int) -> None:
     """Remove the names of what libfaketime shares between programs; it would leave them if the game is killed."""
     for name in ("faketime_shm", "sem.faketime_sem"):
         (_SHARED_MEMORY / f"{name}_{pid}").unlink(missing_ok=True)

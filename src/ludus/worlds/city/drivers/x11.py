@@ -14,7 +14,7 @@ import numpy as np
 from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers.driver import Frame, Incident, Trouble, TroubleKind
 from ludus.worlds.city.drivers.executor import GestureExecutor
-from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, clock_speed, start_game
+from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, clock_speed, forget_clock, start_game
 from ludus.worlds.city.drivers.pictures import LearnedPictures, cache_folder, likeness
 from ludus.worlds.city.profile_schema import GameProfile, Operation, operations
 from ludus.worlds.city.screen.capture import wait_until, wait_until_still
@@ -163,6 +163,7 @@ class X11Driver:
         try:
             window = session.wait_for(self._is_main, f"the window of {profile.title}", profile.launch.timeout_s)
             self._wait_until_up(session, window)
+            forget_clock(session.pid)
         except BaseException:
             if prompt is not None:
                 prompt.close()
@@ -185,6 +186,8 @@ class X11Driver:
     def _begin(self, seed: int) -> Frame:
         """Do the reset steps, check the prompt's truth and return the picture of the new city."""
         hands = self._checked_executor()
+        if self.profile.reset.relaunch and self.profile.settle.sign is not None:
+            hands.do(())  # a game may lose input before its first pictures: its sign shows that it listens
         hands.do(operations(self.profile.reset.steps), seed)
         for truth in self.profile.reset.truth:
             answer = hands.prompt.ask(truth.ask).strip() if hands.prompt is not None else "nothing"

@@ -120,6 +120,7 @@ def _enlarged(crop: Frame, scale: float) -> Frame:
 
 
 LEAST_CONFIDENCE = 0.6  # by default
+_WITHOUT_SPACES = frozenset("0123456789/")  # signs of numbers and dates that are written in one word
 _AGREED = 2  # opinions that must be equal before letters are learned
 _KEPT = 512  # crops whose readings are remembered
 
@@ -179,7 +180,9 @@ class OcrWorker:
         texts = [f"{field.prefix} {field.value_text(text)}" for _, text in sure]
         label = max(set(texts), key=texts.count)
         if len(sure) >= _AGREED and texts.count(label) >= _AGREED:
-            learn(self._bank, crop, label, spaces=False)
+            # OCR leaves out spaces, but none can stand in these: wide gaps between digits belong to the typeface.
+            has_no_spaces = field.notation.thousands != " " and set(label.strip()) <= _WITHOUT_SPACES
+            learn(self._bank, crop, label.strip(), spaces=has_no_spaces)
         return max((reading for reading, _ in sure), key=lambda reading: reading.confidence)
 
 

@@ -70,6 +70,7 @@ _WORD_DATE = re.compile(
 )
 _SHORT_DATE = re.compile(r"(?P<day>\d{1,2})\.? ?(?P<month>[A-Za-z]{3,9})\.? ?(?P<year>0|[1-9]\d{0,3})")
 _DOTTED_DATE = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
+_SLASHED_DATE = re.compile(r"(?P<day>\d{1,2})/(?P<month>\d{1,2})/(?P<year>0|[1-9]\d{0,3})")
 _ISO_DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})")
 
 
@@ -83,7 +84,8 @@ class Notation:
     grouped: bool = False
     # Signs of money, each before or after the number.
     currencies: tuple[str, ...] = ("$", "\u20ac", "\u00a3", "\u00a5", "cr", "\u00a7")
-    short_years: bool = False  # whether a date such as `15. Jan 0` counts: day, month and a year of any length
+    # Whether a date such as `15. Jan 0` or `15/1/0` counts: day, month and a year of any length.
+    short_years: bool = False
 
 
 PLAIN = Notation()
@@ -138,6 +140,8 @@ def parse_date(text: str, *, short_years: bool = False) -> Date | None:
     if short_years and (match := _SHORT_DATE.fullmatch(text)):
         month = _MONTH_OF.get(match["month"].lower())
         return _checked(match["year"], month, match["day"], least_year=0) if month is not None else None
+    if short_years and (match := _SLASHED_DATE.fullmatch(text)):
+        return _checked(match["year"], int(match["month"]), match["day"], least_year=0)
     if match := _WORD_DATE.fullmatch(text):
         month = _MONTH_OF.get(match["month"].lower())
         if month is None or (match["day1"] and match["day2"]):
