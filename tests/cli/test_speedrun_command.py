@@ -170,4 +170,4 @@ def test_a_cuda_device_gets_the_recipe_for_it() -> None:
     assert speedrun_of("brawl", ["world.device=cpu"]).preset == "quick"
     assert speedrun_of("brawl", ["seed=3", "world.device=cuda:0"]).preset == "competition"
     assert speedrun_of("rocket", ["world.device=cuda"]).preset == "1v1-2v2"  # the same everywhere
-    assert speedrun_config("brawl", ["world.device=cuda"]).world.num_envs == 8192
+    assert speedrun_config("brawl", ["world.device=cuda"]).world.num_envs == 16384
