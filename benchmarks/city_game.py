@@ -1,8 +1,8 @@
 """A real game, learned through the screen: an agent is trained, then players found cities in turn, some at a time.
 
-    PYTHONPATH=.:benchmarks python benchmarks/city_game.py --game lincity --folder runs/city-lincity --out lincity.json
-    PYTHONPATH=.:benchmarks python benchmarks/city_game.py --game lincity --folder runs/city-lincity --judge
-    PYTHONPATH=.:benchmarks python benchmarks/city_game.py --game opencity --minutes 20 --every-s 60 --out opencity.json
+    PYTHONPATH=. python benchmarks/city_game.py --game lincity --folder runs/city-lincity --out lincity.json
+    PYTHONPATH=. python benchmarks/city_game.py --game lincity --folder runs/city-lincity --judge
+    PYTHONPATH=. python benchmarks/city_game.py --game opencity --minutes 20 --every-s 60 --out opencity.json
 
 With `--minutes`, training ends after that time, and faults are done to the games in turn while it lasts
 (`city_faults.py`). The games run by the wall clock, so a busy machine gives every city less time: players take turns,
@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 import torch
+from benchmarks.city_faults import FaultyBackend
 from benchmarks.city_micropolis import AgentPlayer, BotPlayer, Player, run_record, train
 
 import ludus
-from city_faults import FaultyBackend  # type: ignore[import-not-found]  # beside this file
 from ludus.envs.base import EnvRequest
 from ludus.policies.agent import Agent
 from ludus.worlds.city.env import CityEnv

@@ -100,7 +100,7 @@ STEPS = ("base", "members", "exploiters", "select", "responses", "table", "ceili
 SHIPPED = 8  # families in the package
 RARELY = 1e-9  # weight of opponents that a specialist does not meet
 TOWERS = ("actor", "critic")
-SCRIPTED = "scripted.txt"  # names of scripted members, and whether they are seen
+SCRIPTED = "scripted"  # an empty file that marks a folder of scripted members
 EVERYONE = "everyone"  # in place of a member: the yardstick of specialists
 
 
@@ -260,7 +260,7 @@ def main() -> None:
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     if options.duelists:
-        (options.work / SCRIPTED).write_text(json.dumps(DUELISTS))
+        (options.work / SCRIPTED).touch()
     seeds = range(options.per_family)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.lanes, mp_context=context) as pool:
@@ -425,6 +425,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         opponents = {files[job.name]: 1}
     elif job.step == "ceiling":
         total, width, policy = options["ceiling_steps"], options["width"], KINDS[job.name]
+        policy = policy | ({"module_kwargs": {"width": width}} if "module" in policy else {})
     if start is not None:
         callbacks.insert(0, Start(start))
     league: dict[str, Any] = {"snapshot_every_env_steps": max(total // 20, 1), "keep": 20, "sampler": "recent"}

@@ -178,6 +178,7 @@ results-gauntlet-duelists: $(READY) ## the same with scripted members that diffe
 	$(DUELISTS) --steps base ceiling --kinds blind lstm --base-steps 12_000_000 --ceiling-steps 4_000_000 --seeds 1 --lanes 2
 	$(DUELISTS) --steps specialists --response-steps 3_000_000 --lanes 2
 	$(TABLES) gauntlet-duelists
+	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
 
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv

@@ -161,7 +161,7 @@ def rate_match(ours: Skill, theirs: Skill, result: int) -> tuple[Skill, Skill]:
     """Return openskill's numbers of two players after a match that the first one won (0), drew (1) or lost (2).
 
     The numbers are those of `openskill.models.PlackettLuce` bit by bit. Its `rate` is made for teams and copies every
-    player, which takes 0.1 ms per match: with a dozen opponents, a large part of what the host does per iteration.
+    player, which takes nine times as long: with a dozen opponents, a large part of what the host does per iteration.
     """
     (mean, deviation), (other_mean, other_deviation) = ours, theirs
     deviation = math.sqrt(deviation * deviation + _TAU * _TAU)

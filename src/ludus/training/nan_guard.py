@@ -1,7 +1,7 @@
 """NaN guard: find NaN or Inf in the iteration in which it appears, and where it was first seen.
 
 Two passes. After every iteration the norm of every tensor is computed on the device, of all tensors by one call: one
-NaN or Inf makes it NaN or Inf, and a norm costs a fifth of an exact test. Only if a norm is bad are all tensors
+NaN or Inf makes it NaN or Inf, and a norm costs a fraction of an exact test. Only if a norm is bad are all tensors
 examined, in the order of cause and effect: parameters from before, observations, rewards, the policy's outputs, loss,
 gradient, parameters. Norms that merely overflowed are recognised there.
 """
