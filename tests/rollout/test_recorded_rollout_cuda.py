@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ludus.algorithms.ppo.learner import PpoLearner
+from ludus.rewards.weights import RewardConfig, WeightPath
 from ludus.training.components import Components
 from ludus.training.config import TrainConfig
 
@@ -69,6 +70,22 @@ def test_a_recorded_rollout_is_the_same(world: str, policy: str) -> None:
     for number, (one, other) in enumerate(zip(graphs, plain, strict=True)):
         for name, tensor in one.items():
             assert torch.equal(tensor.nan_to_num(), other[name].nan_to_num()), f"{name} of rollout {number}"
+
+
+def test_shared_rewards_are_recorded() -> None:
+    graphs, plain = (
+        rollouts(
+            make_config("rocket", {}, cuda_graphs=cuda_graphs).model_copy(
+                update={
+                    "rewards": RewardConfig(base="dense", team_spirit=WeightPath(points=((0, 0.3),)), zero_sum=True)
+                }
+            ),
+            5,
+        )
+        for cuda_graphs in (True, False)
+    )
+    assert all(torch.equal(one["rewards"], other["rewards"]) for one, other in zip(graphs, plain, strict=True))
+    assert any(one["rewards"].any() for one in graphs)
 
 
 def test_memory_is_kept_over_sets_in_a_recording() -> None:

@@ -65,7 +65,12 @@ def share_rewards(parts: Tensor, teams: Sequence[int], sharing: Sharing) -> Tens
             f"rewards are shared among all {len(teams)} seats of a game, got {parts.shape[-1]} rows; give every seat's"
         )
     seats = parts.view(*parts.shape[:-1], -1, len(teams))
-    sums = {team: seats[..., _seats_of(teams, team)].sum(-1) for team in dict.fromkeys(teams)}
+    # Not indexed by a list, which would have to be copied to a GPU: that cannot be recorded.
+    columns = seats.unbind(-1)
+    sums = {
+        team: torch.stack([columns[seat] for seat in _seats_of(teams, team)], -1).sum(-1)
+        for team in dict.fromkeys(teams)
+    }
     shared = torch.empty_like(seats)
     for seat, team in enumerate(teams):
         own = seats[..., seat] * (1.0 - sharing.team_spirit)
