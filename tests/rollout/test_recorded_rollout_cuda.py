@@ -80,7 +80,7 @@ def test_shared_rewards_are_recorded() -> None:
                     "rewards": RewardConfig(base="dense", team_spirit=WeightPath(points=((0, 0.3),)), zero_sum=True)
                 }
             ),
-            5,
+            8,
         )
         for cuda_graphs in (True, False)
     )
