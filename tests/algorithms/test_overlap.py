@@ -114,9 +114,10 @@ def test_where_nothing_is_learned_no_metric_says_that_it_was() -> None:
     rate = {"kind": "kl_adaptive", "start": 3e-3, "target": 0.01}
     with Components(make_config("lstm", ppo={"learning_rate": rate})) as components:
         learner = learner_of(components)
-        metrics = learner.iterate()
-        assert learner.loss_names == ()
-        assert learner.updater.adaptive_rate == metrics["learning_rate"] == pytest.approx(3e-3)
+        metrics, judged = learner.iterate(), learner.loss_names
+        assert judged == ()
+        assert learner.updater.adaptive_rate == 3e-3
+        assert metrics["learning_rate"] == pytest.approx(3e-3)
         for name in ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "ratio_error"):
             assert math.isnan(metrics[name])
         assert metrics["gradient_norm"] == metrics["updates"] == 0.0
@@ -124,7 +125,7 @@ def test_where_nothing_is_learned_no_metric_says_that_it_was() -> None:
         metrics = learner.iterate()
         assert set(learner.loss_names) == {"policy_loss", "value_loss", "entropy"}
         assert all(math.isfinite(metrics[name]) for name in learner.loss_names)
-        assert learner.updater.adaptive_rate != pytest.approx(3e-3)
+        assert learner.updater.adaptive_rate != 3e-3
 
 
 def test_images_have_the_probabilities_of_the_weights_that_played() -> None:
@@ -183,6 +184,48 @@ def test_a_copy_of_the_policy_plays_like_it(kind: str) -> None:
         assert_equal(before, dict(player.policy.named_parameters()))
         player.refresh()
         assert_equal(dict(original.named_parameters()), dict(player.policy.named_parameters()))
+
+
+def test_it_learns() -> None:
+    """The identity world of `test_learns.py` in as many iterations as without overlap."""
+    torch.manual_seed(0)
+    env = make_env("identity-v1", 32)
+    ppo = {"n_steps": 32, "batch_size": 256, "n_epochs": 4, "learning_rate": 2e-3, "ent_coef": 0.01, "overlap": True}
+    learner = PpoLearner(env, Policy(env.spec, PolicyConfig()), PpoConfig.model_validate(ppo))
+    assert max(learner.iterate(i / 40)["episode_return"] for i in range(40)) > 3.8
+
+
+@pytest.mark.parametrize("kind", ["lstm", "exploring"])
+def test_a_copy_plays_with_the_weights_from_before_the_update(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a CUDA device does at once, in the order in which the host gives it: first the update, then the rollout."""
+    settings = make_config(kind, ppo={"native": False})
+    with monkeypatch.context() as patched, Components(settings) as components:
+        del components.learner
+        patched.setattr(
+            "ludus.algorithms.ppo.learner.make_player", lambda policy, _: PlayingPolicy(policy, is_compiled=False)
+        )
+        components._make_players(None)
+        learner, seen = learner_of(components), []
+        for number in range(ITERATIONS):
+            assert learner.iterate(number / ITERATIONS)["updates"] == (4 if number else 0)
+            seen.append((components.policy.state(), learner.collector.buffer.log_probs.clone()))
+    with Components(make_config(kind, ppo={"native": False, "overlap": False})) as components:
+        del components.learner
+        components._make_players(None)
+        learner, policy = learner_of(components), components.policy
+        before = learner.collector.buffer.make_another(policy)
+        for number, (state, log_probs) in enumerate(seen):
+            policy.explore(learner.exploration, number / ITERATIONS)
+            old = policy.state()
+            if number:
+                learner.updater.update(before, number / ITERATIONS, learner._generator)
+            new = policy.state()
+            policy.load_state(old)
+            learner.collector.collect(learner._generator)
+            policy.load_state(new)
+            before.copy_(learner.collector.buffer)
+            assert torch.equal(before.log_probs, log_probs)
+            assert_equal(new, state)
 
 
 class Stop(BaseCallback):

@@ -101,8 +101,9 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         mirrored = ", learned from with their mirror images" if ppo.symmetry_augmentation else ""
         late = ", learned from while the next is collected" if ppo.overlap else ""
         return (
-            f"rollout {ppo.n_steps} steps x {rows:,} rows = {ppo.n_steps * rows:,} env steps{mirrored}{late}, minibatches of "
-            f"{ppo.batch_size:,}, {ppo.n_epochs} epochs, learning rate {describe_schedule(ppo.learning_rate)}"
+            f"rollout {ppo.n_steps} steps x {rows:,} rows = {ppo.n_steps * rows:,} env steps{mirrored}{late}, "
+            f"minibatches of {ppo.batch_size:,}, {ppo.n_epochs} epochs, "
+            f"learning rate {describe_schedule(ppo.learning_rate)}"
         )
 
     def shrink(
@@ -141,8 +142,8 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
             # Rollouts reduce statistics over the processes, and updates gradients: both at once would have to do so in
             # the same order everywhere.
             raise ConfigError(
-                f"ppo.overlap is true, but the run has {processes} processes; set it to false, or start the run without "
-                "torchrun"
+                f"ppo.overlap is true, but the run has {processes} processes; set it to false, or start the run "
+                "without torchrun"
             )
         if settings.n_minibatches is not None:  # the size of a minibatch follows from the rows of a process
             return settings

@@ -55,9 +55,7 @@ class PpoLearner(Learner):
         self.policy, self.config = policy, config
         self.exploration = policy.config.exploration
         self.updater = Updater(policy, config)
-        self._player: PlayingPolicy | None = None  # on a CPU nothing goes on at once, so the policy itself plays
-        if config.overlap and policy.device.type == "cuda":
-            self._player = PlayingPolicy(policy, is_compiled=config.compile)
+        self._player = make_player(policy, config)
         plays = policy if self._player is None else self._player.policy
         self.collector = Collector(
             env, plays, config, reward=reward, learner=learner, opponents=opponents, inference=self.updater.native,
@@ -257,6 +255,13 @@ class PpoLearner(Learner):
         load_generator(self._generator, groups["random"], "the learner", name="learner")
         self.updater.load_adaptive_rate(saved.adaptive_rate)
         self.iterations, self.env_steps = saved.iterations, saved.env_steps
+
+
+def make_player(policy: Policy, config: PpoConfig) -> PlayingPolicy | None:
+    """Return what plays while the policy learns; None where it plays itself, as on a CPU: nothing goes on at once."""
+    if not config.overlap or policy.device.type != "cuda":
+        return None
+    return PlayingPolicy(policy, is_compiled=config.compile)
 
 
 def _joined_variance(groups: list[tuple[float, float]], size: int) -> float:

@@ -117,7 +117,7 @@ class PlayingPolicy:
     def refresh(self) -> None:
         """Take the weights, statistics and rates of exploration that the original has now."""
         for dtype, copies in self._copies.items():
-            torch._foreach_copy_(copies, self._originals[dtype])  # noqa: SLF001 - torch has no public name for it
+            torch._foreach_copy_(copies, self._originals[dtype])
         if self._refreshed is not None:
             self._refreshed.record(torch.cuda.current_stream(self.policy.device))
 
