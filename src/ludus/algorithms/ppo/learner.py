@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ludus.algorithms.learner import Gather, Groups, Learner, LearnerCounters, Part
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.algorithms.ppo.overlap import PlayingPolicy, WaitingRollout
+from ludus.algorithms.ppo.overlap import NOTHING_WAITS, PlayingPolicy, WaitingRollout
 from ludus.algorithms.ppo.symmetry import SymmetryAugmentation, check_symmetry
 from ludus.algorithms.ppo.update import Updater
 from ludus.core.state import check_names, load_generator
@@ -74,7 +74,12 @@ class PpoLearner(Learner):
     def groups(self) -> tuple[str, ...]:
         """Names of the groups of tensors that `state` returns."""
         fixed = ("policy", "optimiser", "collector", "random")
-        return fixed if self._waiting is None else (*fixed, "waiting")
+        return fixed if self._waiting is None else (*fixed, *self.optional_groups)
+
+    @property
+    def optional_groups(self) -> tuple[str, ...]:
+        """The waiting rollout: without one, the next iteration learns nothing, like the first."""
+        return ("waiting",)
 
     @property
     def rows(self) -> LearnerBatch:
@@ -241,11 +246,12 @@ class PpoLearner(Learner):
         self, groups: Groups, counters: Mapping[str, Any], observations: Observations, *, games_restarted: bool = False
     ) -> None:
         """Restore the state returned by `state()`; see `Learner`."""
-        check_names(groups, self.groups, "the learner's state")
+        optional = {*self.optional_groups}
+        check_names(groups.keys() - optional, {*self.groups} - optional, "the learner's state")
         self.load_learned(groups, counters)
         self.collector.load_state(groups["collector"], observations, games_restarted=games_restarted)
         if self._waiting is not None:
-            self._waiting.load_state(groups["waiting"])
+            self._waiting.load_state(groups.get("waiting", NOTHING_WAITS))
 
     def load_learned(self, groups: Groups, counters: Mapping[str, Any]) -> None:
         """Restore all but the games; see `Learner`."""

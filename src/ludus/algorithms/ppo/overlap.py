@@ -11,6 +11,7 @@ is played by a copy of the policy. On a CPU one follows the other.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import torch
 from gymnasium import spaces
@@ -21,6 +22,7 @@ from ludus.policies.policy import Policy, memory_ranges
 from ludus.rollout.buffer import RolloutBuffer
 
 _FILLED = "filled"
+NOTHING_WAITS: Mapping[str, Tensor] = MappingProxyType({_FILLED: torch.tensor(False)})  # a state
 _WHAT = "the waiting rollout"
 _ADVICE = "use the same policy config, games and ppo settings"
 
