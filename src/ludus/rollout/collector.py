@@ -130,13 +130,21 @@ class Collector:
         self.stopwatch.start()
         noise = self.policy.draw_noise(1 if head.hold_noise else buffer.steps, buffer.rows, generator, explore=True)
         key = self._recording_key()
-        if key is not None and self._played_with is not None and key.equals(self._played_with):
+        if self._was_played_with(key):
             self._replay(noise)
         else:
             self._graph, self._played_with = None, key
             self._play(noise, generator)
         self._end()
         self.stopwatch.lap("other")
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the next rollout only replays a CUDA graph, which takes the host next to no time."""
+        return self._graph is not None and self._was_played_with(self._recording_key())
+
+    def _was_played_with(self, key: "_RecordingKey | None") -> bool:
+        return key is not None and self._played_with is not None and key.equals(self._played_with)
 
     def _play(self, noise: Tensor, generator: torch.Generator | None) -> None:
         """Play all steps; noise that is held is drawn again from the generator."""

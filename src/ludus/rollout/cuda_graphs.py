@@ -28,7 +28,7 @@ def capture(
             (warm_up or work)()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    with _without_garbage_collection(), torch.cuda.graph(graph):
+    with _without_garbage_collection(), torch.cuda.graph(graph, stream=_stream_to_record()):
         work()
     for tensor, value in zip(changed, kept, strict=True):
         tensor.copy_(value)
@@ -47,9 +47,20 @@ def record(work: Callable[[], None], generators: Sequence[torch.Generator] = ())
     graph = torch.cuda.CUDAGraph()
     for generator in generators:
         graph.register_generator_state(generator)
-    with _without_garbage_collection(), torch.cuda.graph(graph):
+    with _without_garbage_collection(), torch.cuda.graph(graph, stream=_stream_to_record()):
         work()
     return graph
+
+
+def _stream_to_record() -> "torch.cuda.Stream | None":
+    """Return the present stream; None, for one that torch keeps, if it is the default one, which cannot be recorded.
+
+    cuBLAS has one workspace per stream, and a recording uses that of the stream in which it was made. So recordings
+    that are replayed side by side, each in a stream of its own, must have been made in different ones; they also keep
+    that stream's priority.
+    """
+    current = torch.cuda.current_stream()
+    return None if current == torch.cuda.default_stream() else current
 
 
 @contextmanager

@@ -263,7 +263,8 @@ def train_exploiter(
         components.policy.load_state(learner)
         while components.env_steps < budget:
             metrics = components.learner.iterate(components.env_steps / budget)
-            if not math.isfinite(metrics["policy_loss"] + metrics["value_loss"] + metrics["gradient_norm"]):
+            judged = (*components.learner.loss_names, "gradient_norm")
+            if not math.isfinite(sum(metrics[name] for name in judged)):
                 logger.warning("[WARN] exploiter %d is dropped: NaN or Inf in its training", number)
                 return None
         return components.policy.state()

@@ -99,18 +99,25 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         """Describe rollout, minibatches and learning rate in a line."""
         ppo = settings.sized(rows)
         mirrored = ", learned from with their mirror images" if ppo.symmetry_augmentation else ""
+        late = ", learned from while the next is collected" if ppo.overlap else ""
         return (
-            f"rollout {ppo.n_steps} steps x {rows:,} rows = {ppo.n_steps * rows:,} env steps{mirrored}, minibatches of "
-            f"{ppo.batch_size:,}, {ppo.n_epochs} epochs, learning rate {describe_schedule(ppo.learning_rate)}"
+            f"rollout {ppo.n_steps} steps x {rows:,} rows = {ppo.n_steps * rows:,} env steps{mirrored}{late}, "
+            f"minibatches of {ppo.batch_size:,}, {ppo.n_epochs} epochs, "
+            f"learning rate {describe_schedule(ppo.learning_rate)}"
         )
 
     def shrink(
         self, settings: PpoConfig, policy: PolicyConfig, rows: int, steps: int
     ) -> tuple[PpoConfig, PolicyConfig]:
-        """Return the settings of a copy with one short minibatch; it is not compiled, which alone takes minutes."""
+        """Return the settings of a copy with one short minibatch, from which it learns at once.
+
+        It is not compiled, which alone takes minutes.
+        """
         length = min(steps, settings.sequence_length) if policy.has_memory else 1
         shorter = {"n_steps": min(steps // length * length, settings.n_steps), "sequence_length": length}
-        small = settings.model_copy(update=shorter | {"n_epochs": 1, "compile": False, "n_minibatches": None})
+        small = settings.model_copy(
+            update=shorter | {"n_epochs": 1, "compile": False, "n_minibatches": None, "overlap": False}
+        )
         if length < settings.sequence_length and policy.strategy is not None:
             # Nothing can be predicted further ahead, and no latents compared that are further apart, than a sequence
             # reaches.
@@ -130,7 +137,14 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         return settings.model_copy(update={"n_minibatches": count if count < total else 1})
 
     def share(self, settings: PpoConfig, processes: int) -> PpoConfig:
-        """Return the settings with one process's part of a minibatch; raise ConfigError if it is uneven."""
+        """Return the settings with one process's part of a minibatch; raise ConfigError if that is not possible."""
+        if settings.overlap:
+            # Rollouts reduce statistics over the processes, and updates gradients: both at once would have to do so in
+            # the same order everywhere.
+            raise ConfigError(
+                f"ppo.overlap is true, but the run has {processes} processes; set it to false, or start the run "
+                "without torchrun"
+            )
         if settings.n_minibatches is not None:  # the size of a minibatch follows from the rows of a process
             return settings
         if settings.batch_size % processes:
@@ -174,16 +188,20 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         optimiser = tensor_bytes(*learner.updater.optimiser.state().values())
         minibatch = -(-ppo.batch_size // ppo.n_accumulate)  # the part of it that is worked through at once
         activations = dry_run.activation_bytes * minibatch // small_frames
-        copies = 2 if policy.device.type == "cuda" else 1
+        is_cuda = policy.device.type == "cuda"
+        copies, finished = 2 if is_cuda else 1, 2 * rollout if ppo.symmetry_augmentation else rollout
+        waiting = finished if ppo.overlap else 0
         parts = {
             # One for the gradient; a GPU holds both once more, to go back to if it runs out of memory in an update.
             "parameters and optimiser": copies * (parameters + optimiser) + parameters,
             "rollout": rollout,
             "mirrored rollout": 2 * rollout if ppo.symmetry_augmentation else 0,  # once more, and its image
+            "waiting rollout": waiting,
+            "playing policy": parameters if ppo.overlap and is_cuda else 0,
             "memories": rows * memory,
             "minibatch": activations + rollout * minibatch // frames,
         }
-        return LearnerMemory(parts, parameters + optimiser + rows * memory)
+        return LearnerMemory(parts, parameters + optimiser + rows * memory + waiting)
 
     def seconds_per_env_step(self, settings: PpoConfig, timing: Timing) -> float:
         """Return the time per env step; the copy learns from its rollout once."""

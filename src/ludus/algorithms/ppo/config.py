@@ -74,6 +74,10 @@ class PpoConfig(BaseModel):
             env steps count only what was really played.
         stagger_episodes: Whether to cut off the first episodes at times spread over the world's step limit, so that
             rollouts hold all parts of episodes. Without it, games whose episodes are equally long stay in step.
+        overlap: Whether to collect the next rollout while the update learns from the one before, which is then one
+            update older than without. On a CUDA device both go on at once; on a CPU, one after the other, so that runs
+            mean the same on both. Takes the memory of a second rollout, which checkpoints hold too, and on a CUDA
+            device of a second policy. For runs of one process.
         sde_sample_freq: Steps for which state-dependent exploration keeps its noise; None keeps it for a rollout.
         compile: Whether to compile the strategy encoder with `torch.compile`.
         native: Whether to use the compiled functions for plain MLP policies on the CPU.
@@ -105,6 +109,7 @@ class PpoConfig(BaseModel):
     imitation: ImitationConfig | None = None
     symmetry_augmentation: bool = False
     stagger_episodes: bool = False
+    overlap: bool = False
     sde_sample_freq: int | None = Field(default=None, ge=1, le=MAX_STEPS)
     compile: bool = False
     native: bool = True

@@ -30,17 +30,20 @@ class SymmetryAugmentation:
     Images have the advantages and returns of their originals: what happens in a mirror is worth the same. Their old
     log probabilities and values are those that the policy of the rollout gives to them, so that every ratio is 1
     before the first step of an update.
+
+    Attributes:
+        buffer: What `fill` fills.
     """
 
     def __init__(self, mirror: Mirror, policy: Policy, rollout: RolloutBuffer) -> None:
         """Allocate buffers for rollouts like the given one; `check_symmetry` returns the mirror."""
         self._mirror, self._policy = mirror, policy
-        self._buffer = RolloutBuffer(policy, rollout.steps, 2 * rollout.rows, rollout.sequence_length)
+        self.buffer = RolloutBuffer(policy, rollout.steps, 2 * rollout.rows, rollout.sequence_length)
 
     @torch.no_grad()
     def fill(self, rollout: RolloutBuffer) -> RolloutBuffer:
         """Return a finished rollout with its mirror image; the next call overwrites what this one returned."""
-        buffer, rows, mirror = self._buffer, rollout.rows, self._mirror
+        buffer, rows, mirror = self.buffer, rollout.rows, self._mirror
         for name, seen in rollout.observations.items():
             buffer.observations[name][:, :rows].copy_(seen)
             buffer.observations[name][:, rows:].copy_(mirror.observations[name].apply(seen))
@@ -56,7 +59,7 @@ class SymmetryAugmentation:
         return buffer
 
     def _evaluate_images(self, rows: int) -> None:
-        buffer = self._buffer
+        buffer = self.buffer
         steps = max(1, _FRAMES_AT_ONCE // rows)
         for first in range(0, buffer.steps, steps):
             part = (slice(first, first + steps), slice(rows, None))
