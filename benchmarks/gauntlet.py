@@ -23,6 +23,9 @@ a family, which is either seen in training or kept for tests. Steps:
 With `--duelists` the members are scripted: brawl's bots `duelist`, which differ in what they do at close range and in
 nothing else. The steps are then `base`, which trains against the seen ones, `ceiling` and `specialists`.
 
+With `--biased` the members are copies of the agent of the step `base`, which the step `members` makes without training:
+each has weights of the same agent, and prefers some keys to others while the opponent is close.
+
 Steps that are done are not done again, so a benchmark that was cut off can be started again.
 """
 
@@ -96,6 +99,48 @@ HABITS = {
 # is met in both places.
 DUELISTS = {f"duelist:family={family},delay=2": family not in (1, 5, 6) for family in range(DUELS)}
 SPARRING = {"self": 10, "constant": 1, "based": 1, "aggressive": 1, "defensive": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """What a copy of the base prefers while its opponent is close, as signs of what is added to the logits of keys.
+
+    Attributes:
+        keys: Signs by key; `towards` and `away` are `left` or `right`, whichever leads to the opponent or from it.
+        seen: Whether agents may meet it in training.
+    """
+
+    keys: Mapping[str, float]
+    seen: bool = True
+
+
+GROUNDED = {"towards": 1, "away": -1, "jump": -1, "dodge": -1}  # face the opponent, and stay where a guess is made
+STRIKE = {**GROUNDED, "light": 1, "heavy": -1}
+GUARD = {**GROUNDED, "heavy": 1, "light": -1, "down": 1}
+THROW = {**GROUNDED, "heavy": 1, "light": -1, "down": -1}
+BIASES = {
+    "striker": Bias(STRIKE),
+    "guarder": Bias(GUARD),
+    "thrower": Bias(THROW),
+    "jumper": Bias({"jump": 1, "heavy": -1}),
+    "retreater": Bias({"away": 1, "towards": -1}),
+    "sweeper": Bias({**STRIKE, "down": 1}, seen=False),
+    "dodger": Bias({"dodge": 1, "light": -1, "heavy": -1}, seen=False),
+}
+# Of the observation: the opponent minus self, in units, and where a bias acts in full and where it has ended.
+SIDEWAYS, DOWNWARD, ON_GROUND, ON_PLATFORM, STUNNED = 110, 111, 12, 13, 86
+CLOSE, TOO_FAR = 1.4 / 14.0, 2.2 / 14.0
+LEVEL = 1.2 / 8.0
+GATES: tuple[tuple[tuple[int, ...], float, float], ...] = (  # added units: columns, weight of each, bias
+    ((SIDEWAYS,), 1.0, 0.0),  # the opponent is on the right
+    ((SIDEWAYS,), -1.0, 0.0),  # or on the left
+    ((ON_GROUND, ON_PLATFORM), -1.0, 1.0),  # in the air
+    ((DOWNWARD,), 1.0, -LEVEL),  # the opponent is lower
+    ((DOWNWARD,), -1.0, -LEVEL),  # or higher
+    ((STUNNED,), 1.0, 0.0),  # or stunned
+)
+OFF = -100.0  # weight of what ends a bias; of two units above a level by 0.02 already
+ADDED = 8  # hidden units of each layer of a copy; fewer are used, but tensor cores like multiples
 STEPS = ("base", "members", "exploiters", "select", "responses", "table", "ceiling", "specialists", "ship")
 SHIPPED = 8  # families in the package
 RARELY = 1e-9  # weight of opponents that a specialist does not meet
@@ -218,6 +263,47 @@ def fitted(weights: Tensor, parameter: Tensor, before: int | None) -> Tensor:
     return nn.functional.pad(weights, (left, missing - left))
 
 
+def copy_biased(agents: Path, strength: float) -> None:
+    """Make the members that are copies of the base, one of each bias."""
+    for name, bias in BIASES.items():
+        biased(agents / "base-0.ludus", agents / f"{name}-0.ludus", bias, strength)
+
+
+def biased(agent: Path, target: Path, bias: Bias, strength: float) -> None:
+    """Write a copy of an agent that prefers some keys while it stands on the ground and the opponent is close.
+
+    Hidden units are added, and none is changed. With x = relu(d) of the sideways distance d, two units of the second
+    layer give relu(TOO_FAR - x) - relu(CLOSE - x), in proportion: it is 1 up to CLOSE and 0 from TOO_FAR on. There are
+    two for either side, as the way to the opponent differs. Other units of the first layer switch them off: that of the
+    other side, one for the air, two for opponents that are higher or lower, and one for those that are stunned, so that
+    a copy can follow up a guess that it won.
+    """
+    checkpoint = find_checkpoint(agent).checkpoint
+    weights = dict(checkpoint.tensors[TENSORS])
+    described = json.loads(json.dumps(checkpoint.documents["agent"]))
+    if described["config"]["activation"] != "relu":
+        raise ValueError("only networks of ReLU can be biased; train the base with policy.activation=relu")
+    first, second, head = (f"parameter.{name}" for name in ("actor.layers.0", "actor.layers.1", "head.linear"))
+    before, width = weights[f"{first}.weight"].shape[0], weights[f"{second}.weight"].shape[0]
+    for name, rows, columns in ((first, ADDED, 0), (second, ADDED, ADDED), (head, 0, ADDED)):
+        weights[f"{name}.weight"] = nn.functional.pad(weights[f"{name}.weight"], (0, columns, 0, rows))
+        weights[f"{name}.bias"] = nn.functional.pad(weights[f"{name}.bias"], (0, rows))
+    for row, (inputs, sign, offset) in enumerate(GATES, before):
+        weights[f"{first}.weight"][row, list(inputs)] = sign
+        weights[f"{first}.bias"][row] = offset
+    for side, (towards, away) in enumerate((("right", "left"), ("left", "right"))):
+        for reach, sign in ((TOO_FAR, 1.0), (CLOSE, -1.0)):
+            unit = width + 2 * side + int(sign < 0.0)
+            weights[f"{second}.bias"][unit] = reach / (TOO_FAR - CLOSE)
+            weights[f"{second}.weight"][unit, before : before + len(GATES)] = OFF
+            weights[f"{second}.weight"][unit, before + side] = -1.0 / (TOO_FAR - CLOSE)
+            for key, preference in bias.keys.items():
+                pressed = KEYS.index({"towards": towards, "away": away}.get(key, key))
+                weights[f"{head}.weight"][pressed, unit] += sign * strength * preference
+    described["config"]["net_arch"]["pi"] = [before + ADDED, width + ADDED]
+    write_single_file(target, Checkpoint({TENSORS: weights}, {**checkpoint.documents, "agent": described}))
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One job: a step, of whom or of which kind, and its seed; of exploiters the seed is their round."""
@@ -237,6 +323,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", nargs="*", choices=STEPS, default=["members", "responses", "table", "ceiling"])
     parser.add_argument("--duelists", action="store_true", help="scripted members instead of trained ones")
+    parser.add_argument("--biased", action="store_true", help="members are copies of the base with biased keys")
+    parser.add_argument("--bias", type=float, default=2.0, help="of these keys' logits, while the opponent is close")
     parser.add_argument("--width", type=int, default=192, help="of the layers of whoever starts from the base")
     parser.add_argument("--rules", default="standard", help="of brawl, for all")
     parser.add_argument("--reaction-frames", type=int, default=0, help="of everyone")
@@ -268,6 +356,9 @@ def main() -> None:
             started_s = time.monotonic()
             if step == "base":
                 jobs = [Job("base", "blind", 0)]
+            elif step == "members" and options.biased:
+                copy_biased(options.work / "agents", options.bias)
+                jobs = []
             elif step == "members":
                 jobs = [Job("member", name, seed) for seed, name in itertools.product(seeds, HABITS)]
             elif step == "exploiters":
@@ -301,14 +392,15 @@ def members(work: Path) -> list[str]:
     return sorted(file.stem for file in (work / "agents").glob("*.ludus") if not file.stem.startswith(others))
 
 
-def habit_of(member: str) -> Habit:
-    """Return the habit of a member, by its name without the exploiters' mark and without the number."""
-    return HABITS[member.removeprefix("exploiter_").rpartition("-")[0]]
-
-
 def is_seen(member: str) -> bool:
-    """Return whether agents may meet a member in training."""
-    return DUELISTS[member] if member in DUELISTS else habit_of(member).seen
+    """Return whether agents may meet a member in training.
+
+    Its family is its name without the exploiters' mark and without the number.
+    """
+    if member in DUELISTS:
+        return DUELISTS[member]
+    family = member.removeprefix("exploiter_").rpartition("-")[0]
+    return BIASES[family].seen if family in BIASES else HABITS[family].seen
 
 
 def player(work: Path, member: str) -> str:
