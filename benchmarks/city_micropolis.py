@@ -86,6 +86,7 @@ def train(preset: str, folder: Path, minutes: float, every_s: float, overrides: 
     stop.daemon = True
     stop.start()
     run = ludus.train("city", preset=preset, overrides=[*settings, *overrides], folder=folder / "run")
+    stop.cancel()
     outcome = {"wall_s": time.monotonic() - started_s, "env_steps": run.env_steps, "why": run.stop_reason}
     (folder / "wall.json").write_text(json.dumps(outcome))
     setattr(city, "ScreenBackend", ScreenBackend)  # noqa: B010 - players are compared without faults
