@@ -25,7 +25,7 @@ from ludus.policies.agent import Agent
 from ludus.worlds.city.env import CityEnv
 
 SEED = 20
-GAMES = {"lincity": 2, "opencity": 4}  # that are played side by side
+GAMES = {"lincity": 2, "opencity": 2}  # that are played side by side
 PLANS = {"lincity": "bot plan: wells around the houses", "opencity": "bot plan: a power plant, then blocks around it"}
 QUIET_DECISIONS = 100
 FAULTS = ("game killed", "game stopped", "window destroyed", "screen killed")  # that every game can meet
