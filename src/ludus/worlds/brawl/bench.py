@@ -20,7 +20,7 @@ BENCH = SimBench(
             "mlp": LearnCase(32768, _MLP | _BF16, {"n_steps": 64, "batch_size": 524288, "n_epochs": 4}),
             "mlp_one_epoch": LearnCase(65536, _MLP | _BF16, {"n_steps": 64, "batch_size": 524288, "n_epochs": 1}),
             "lstm": LearnCase(
-                32768, _LSTM | _BF16, {"n_steps": 16, "batch_size": 131072, "n_epochs": 4, "sequence_length": 16}
+                65536, _LSTM | _BF16, {"n_steps": 16, "batch_size": 262144, "n_epochs": 4, "sequence_length": 16}
             ),
             "lstm_one_epoch": LearnCase(
                 32768, _LSTM | _BF16, {"n_steps": 16, "batch_size": 131072, "n_epochs": 1, "sequence_length": 16}
