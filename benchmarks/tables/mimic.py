@@ -1,5 +1,6 @@
 """Tables about mimic: how the walkers of a preset walk, integrators, speed of learning, algorithms."""
 
+import statistics
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -142,20 +143,28 @@ def one_policy() -> str:
 
 
 def _imitated(rows: list[dict[str, Any]]) -> str:
-    lines = [
-        [
-            f"`{row['motion']}`",
-            row["walker"],
-            f"{row['env_steps'] / 1e6:.1f} M",
-            f"{row['training_s']:.0f}",
-            f"{row['stable_walks']:.0f} of 20",
-            f"{row['duration_s']:.1f}",
-            f"{row['rmse_deg']:.1f}",
-            f"{row['speed_m_s']:.2f}",
-            f"{row['imitation']:.2f}",
-        ]
-        for row in rows
-    ]
+    """Returns one line per motion: stable walks of every seed, and means over the seeds of everything else."""
+    motions = defaultdict[str, list[dict[str, Any]]](list)
+    for row in sorted(rows, key=lambda row: int(row["seed"])):
+        motions[row["motion"]].append(row)
+    lines = []
+    for motion, seeds in motions.items():
+        names = ("env_steps", "training_s", "duration_s", "rmse_deg", "speed_m_s", "imitation")
+        mean = {name: statistics.mean(row[name] for row in seeds) for name in names}
+        stable = [f"{row['stable_walks']:.0f}" for row in seeds]
+        lines.append(
+            [
+                f"`{motion}`",
+                seeds[0]["walker"],
+                f"{mean['env_steps'] / 1e6:.1f} M",
+                f"{mean['training_s']:.0f}",
+                f"{', '.join(stable)} of 20",
+                f"{mean['duration_s']:.1f}",
+                f"{mean['rmse_deg']:.1f}",
+                f"{mean['speed_m_s']:.2f}",
+                f"{mean['imitation']:.2f}",
+            ]
+        )
     header = ["motion", "walker", "env steps", "training in s", "stable walks", "mean length, s"]
     return table([*header, "joint error, degrees", "speed, m/s", "imitation"], lines)
 
