@@ -272,7 +272,7 @@ def pack_moves(table: MoveTable) -> tuple[Tensor, Tensor]:
 def clash_rules(clash: ClashModel | None) -> dict[str, float]:
     """Return the fields of `structs.Rules` about clashes; `clash_frames` is 0 where there are none."""
     if clash is None:
-        return dict.fromkeys(_CLASH_FIELDS, 0.0)
+        return dict.fromkeys(_CLASH_FIELDS, 0)
     angle = math.radians(clash.angle)
     values = (
         *(clash.frames, clash.damage, clash.stun, math.cos(angle), -math.sin(angle)),

@@ -67,7 +67,8 @@ def is_in(observation: BotObservation, state: State, *, opponent: bool = False) 
     """Return whose fighter, or whose opponent, is in a state such as `State.STUN`."""
     fighter = observation.opponent if opponent else observation.self
     if state == State.CLASH:
-        return torch.eq(sum(getattr(fighter, f"state_{shown.name.lower()}") for shown in SHOWN_STATES), 0)
+        shown = [getattr(fighter, f"state_{other.name.lower()}") for other in SHOWN_STATES]
+        return torch.stack(shown).sum(0) == 0
     return torch.gt(getattr(fighter, f"state_{state.name.lower()}"), 0)
 
 
