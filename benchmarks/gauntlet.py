@@ -23,10 +23,10 @@ a family, which is either seen in training or kept for tests. Steps:
 With `--duelists` the members are scripted: brawl's bots `duelist`, which differ in what they do at close range and in
 nothing else. The steps are then `base`, which trains against the seen ones, `ceiling` and `specialists`.
 
-With `--guessers` the members are copies of the agent of the step `base`, which the step `members` makes without training:
-each has weights of the same agent, and differs from it in what it chooses in a clash (`--rules clash`) alone. The step
-`answers` lets copies that choose the best answers, and one that draws evenly, play against them: what knowing the
-opponent is worth where nothing else differs, without any training.
+With `--guessers` the members are copies of the agent of the step `base`, which the step `members` makes without
+training: they differ from it in what they choose in a clash (`--rules clash`) alone. The step `answers` lets copies
+that choose the best answers, and one that draws evenly, play against them: what knowing the opponent is worth where
+nothing else differs, without any training.
 
 Steps that are done are not done again, so a benchmark that was cut off can be started again.
 """
@@ -129,8 +129,8 @@ GUESSERS = {
     f"{ahead.name}_{otherwise.name}".lower(): Guesser(ahead, otherwise)
     for ahead, otherwise in itertools.product(Choice, repeat=2)
 }
-# Both among the seen and among the unseen ones each choice is as often a favourite as the others, ahead and otherwise: a
-# blind agent finds no answer that is better than the rest.
+# Both among the seen and among the unseen ones each choice is as often a favourite as the others, ahead and otherwise:
+# a blind agent finds no answer that is better than the rest.
 UNSEEN_GUESSERS = ("strike_guard", "guard_throw", "throw_strike")
 EVENLY = "evenly"  # in place of a member: the copy that draws evenly
 FIRST_STATE, STATES = 24, 13  # own state of the observation, which is all zeros in a clash
@@ -272,11 +272,11 @@ def copy_guessers(agents: Path, favoured: float) -> None:
 def guessing(agent: Path, target: Path, guesser: Guesser, favoured: float) -> None:
     """Write a copy of an agent that plays as it does, but chooses in a clash as a guesser.
 
-    Hidden units are added. In the first layer c = relu(1 - sum of the own state's entries) is 1 in a clash and 0 otherwise;
-    with the lead s, scaled, relu(s) - relu(s - 1) goes from 0 to 1 as the copy gets ahead. In the second layer
-    relu(relu(s) - relu(s - 1) + 100 c - 100) is 1 while it is ahead in a clash, another unit 1 while it is in a clash and
-    not ahead. c switches all units of the agent's own second layer off, so that in a clash the biases of the head and these
-    two units alone decide: the favourite gets a probability of `favoured`, the others share the rest.
+    Hidden units are added. In the first layer c = relu(1 - sum of the own state's entries) is 1 in a clash and 0
+    otherwise; with the lead s, scaled, relu(s) - relu(s - 1) goes from 0 to 1 as the copy gets ahead. In the second
+    layer relu(relu(s) - relu(s - 1) + 100 c - 100) is 1 while it is ahead in a clash, another unit while it is in a
+    clash and not ahead. c switches all units of the agent's own second layer off, so that in a clash the biases of the
+    head and these two units alone decide: the favourite gets a probability of `favoured`, the others share the rest.
     """
     checkpoint = find_checkpoint(agent).checkpoint
     weights = dict(checkpoint.tensors[TENSORS])
@@ -301,7 +301,9 @@ def guessing(agent: Path, target: Path, guesser: Guesser, favoured: float) -> No
         weights[f"{second}.bias"][unit] = OFF + (1.0 if sign < 0.0 else 0.0)
         for key, probability in key_probabilities(favourite, favoured).items():
             row = KEYS.index(key)
-            weights[f"{head}.weight"][row, unit] = math.log(probability / (1.0 - probability)) - weights[f"{head}.bias"][row]
+            weights[f"{head}.weight"][row, unit] = (
+                math.log(probability / (1.0 - probability)) - weights[f"{head}.bias"][row]
+            )
     described["config"]["net_arch"]["pi"] = [before + ADDED, width + ADDED]
     write_single_file(target, Checkpoint({TENSORS: weights}, {**checkpoint.documents, "agent": described}))
 

@@ -113,7 +113,7 @@ def specialists(file: str, env_steps: str) -> str:
 
 
 def answers(file: str) -> str:
-    """Returns what copies of one agent win against each member: one that draws evenly, and one that knows the answers."""
+    """Returns what copies of one agent win against members: one that draws evenly, and ones that know the answers."""
     results = read_json(file)["results"]
     evenly = results["answer-evenly-0"]["wins"]
     knowing = {name: results[f"answer-{name}-0"]["wins"][name] for name in evenly}

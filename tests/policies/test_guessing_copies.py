@@ -32,7 +32,9 @@ def shares(policy: Policy, views: Tensor) -> list[float]:
     return [float(light * (1 - heavy)), float((1 - light) * (1 - heavy)), float(heavy)]
 
 
-def seen(state: State = State.CLASH, *, stocks: tuple[int, int] = (3, 3), damage: tuple[float, float] = (0, 0)) -> Tensor:
+def seen(
+    state: State = State.CLASH, *, stocks: tuple[int, int] = (3, 3), damage: tuple[float, float] = (0, 0)
+) -> Tensor:
     views = torch.randn(1, 156, generator=torch.Generator().manual_seed(0))
     views[:, STATES] = 0.0
     if state != State.CLASH:

@@ -23,7 +23,7 @@ KEYS = {Choice.STRIKE: "light", Choice.GUARD: "", Choice.THROW: "heavy"}
 BEATS = {Choice.STRIKE: Choice.THROW, Choice.THROW: Choice.GUARD, Choice.GUARD: Choice.STRIKE}
 COLUMN = {field.name: index for index, field in enumerate(FIELDS)}
 HELD = slice(COLUMN["world.held_up"], COLUMN["world.held_taunt"] + 1)
-# The loser's launch at 20 damage: 10 + 7 * (20/70 + 400/12000) = 12.2333 units/s, and 6 + int(12.2333 / 4) frames of stun.
+# The loser's launch at 20 damage: 10 + 7 * (20/70 + 400/12000) = 12.2333 units/s; 6 + int(12.2333 / 4) frames of stun.
 SPEED, STUN = 10.0 + 7.0 * (20.0 / 70.0 + 400.0 / 12_000.0), 9
 
 
@@ -57,7 +57,16 @@ def test_a_blow_opens_a_clash_instead_of_hitting(stage: "Stage") -> None:
     stage.set(1, vx=-2.0)
     open_clash(stage)
     for seat, facing in ((0, 1), (1, -1)):
-        values = {"vx": 0, "vy": 0, "timer": FRAMES, "facing": facing, "move": -1, "charge": 0, "hit_mask": 0, "damage": 0}
+        values = {
+            "vx": 0,
+            "vy": 0,
+            "timer": FRAMES,
+            "facing": facing,
+            "move": -1,
+            "charge": 0,
+            "hit_mask": 0,
+            "damage": 0,
+        }
         assert {name: stage.get(seat, name) for name in values} == values
     places = stage.place(0), stage.place(1)
     stage.step("right light jump dodge pickup taunt", "up heavy", frames=FRAMES - 1)
@@ -110,7 +119,9 @@ def test_whoever_is_stunned_is_hit(stage: "Stage") -> None:
     assert result.events["stun_hits"][0].tolist() == [1.0, 0.0]
 
 
-@pytest.mark.parametrize("values", [{"state": State.DODGE, "timer": 5}, {"invincible": 20}, {"state": State.KO, "timer": 9}])
+@pytest.mark.parametrize(
+    "values", [{"state": State.DODGE, "timer": 5}, {"invincible": 20}, {"state": State.KO, "timer": 9}]
+)
 def test_whoever_cannot_be_hit_opens_no_clash(stage: "Stage", values: dict[str, int]) -> None:
     stage.set(1, **values)
     strike(stage)
@@ -291,7 +302,9 @@ def test_bots_choose_by_chance_and_duelists_by_their_favourite(make_stage: "Make
         assert found == pytest.approx(shares, abs=0.05), name
 
 
-@pytest.mark.parametrize(("own", "opponent", "mode"), [("STUN", "STANDING", 1), ("STUN", "STUN", 0), ("STANDING", "STUN", 0)])
+@pytest.mark.parametrize(
+    ("own", "opponent", "mode"), [("STUN", "STANDING", 1), ("STUN", "STUN", 0), ("STANDING", "STUN", 0)]
+)
 def test_duelists_notice_how_a_clash_ended(make_stage: "MakeStage", own: str, opponent: str, mode: int) -> None:
     """Family 2 strikes after success and throws after it was hit; equal choices change nothing."""
     stage = close(make_stage(300, rules="clash", move_table=None))

@@ -153,7 +153,9 @@ class MoveModel(_Model):
 class ClashModel(_Model):
     """What a blow opens that meets a fighter who is not stunned: both choose, and one of them takes a blow."""
 
-    frames: Annotated[int, Field(ge=1, le=60)]  # both are held this long; what a fighter holds in the last is its choice
+    frames: Annotated[
+        int, Field(ge=1, le=60)
+    ]  # both are held this long; what a fighter holds in the last is its choice
     damage: Annotated[float, Field(gt=0.0, le=60.0)]  # to whom the other's choice beats ...
     stun: Annotated[int, Field(ge=1, le=40)]  # ... with frames of stun at no launch speed
     angle: Annotated[float, Field(ge=-90.0, le=90.0)]  # launch direction in degrees above the way from the winner

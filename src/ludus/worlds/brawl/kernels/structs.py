@@ -180,7 +180,7 @@ class Rules:
 
 
 def check_state(snapshot: Mapping[str, Tensor], weapons: int, stocks: int, step_limit: int, *, clashes: bool) -> None:
-    """Raise SnapshotError unless a state is possible with these settings, this number of weapons, and with clashes or not.
+    """Raise SnapshotError unless a state is possible with these settings, this number of weapons, with clashes or not.
 
     Kernels use some of its numbers as indices without checking them, and a snapshot may come from an untrusted
     checkpoint: a wrong number would read or write beyond an array.
