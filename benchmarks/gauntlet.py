@@ -121,8 +121,11 @@ class Guesser:
     @property
     def answer(self) -> "Guesser":
         """What beats it: each choice is beaten by the next one."""
-        beats = {choice: Choice((choice + 1) % len(Choice)) for choice in Choice}
-        return Guesser(*(None if own is None else beats[own] for own in (self.ahead, self.otherwise)), of_opponent=True)
+
+        def beating(choice: Choice | None) -> Choice | None:
+            return None if choice is None else Choice((choice + 1) % len(Choice))
+
+        return Guesser(beating(self.ahead), beating(self.otherwise), of_opponent=True)
 
 
 GUESSERS = {

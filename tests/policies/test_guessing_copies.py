@@ -99,7 +99,7 @@ def test_an_answer_beats_the_favourite_of_either_situation(make_copy: MakeCopy) 
     for guesser in gauntlet.GUESSERS.values():
         answer = make_copy(guesser.answer)
         for damage, favourite in (((60, 0), guesser.ahead), ((0, 60), guesser.otherwise), ((0, 0), guesser.otherwise)):
-            chosen = Choice(torch.tensor(shares(answer, seen(damage=damage))).argmax().item())
+            chosen = Choice(int(torch.tensor(shares(answer, seen(damage=damage))).argmax()))
             assert favourite is not None
             assert (chosen - favourite) % 3 == 1  # guard beats strike, throw beats guard, strike beats throw
 

@@ -9,6 +9,7 @@ import torch
 
 from ludus.core.errors import ConfigError, SnapshotError
 from ludus.envs.registry import make_env
+from ludus.worlds.brawl.env import BrawlEnv
 from ludus.worlds.brawl.kernels.bot_styles import FAVOURED, GUESSES
 from ludus.worlds.brawl.moves import load_move_table
 from ludus.worlds.brawl.observation import BLOCKS, FIELDS, SHOWN_STATES, SIZE
@@ -329,6 +330,7 @@ def test_the_standard_rules_have_no_clashes() -> None:
     assert clash.clash is not None
     assert clash.weapons == standard.weapons
     with make_env("brawl", 1) as env:
+        assert isinstance(env, BrawlEnv)
         assert env.rules.clash_frames == 0
 
 
