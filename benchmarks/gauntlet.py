@@ -346,6 +346,7 @@ def main() -> None:
     parser.add_argument("--reaction-frames", type=int, default=0, help="of everyone")
     parser.add_argument("--best-of", type=int, default=1, help="matches of a set, for agents of the ceiling")
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=["blind", "oracle"], help="of the ceiling")
+    parser.add_argument("--window", type=int, default=65, help="frames that a strategy encoder sees at a time")
     parser.add_argument("--work", type=Path, default=Path("runs/gauntlet"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--lanes", type=int, default=6, help="trainings at a time")
@@ -544,6 +545,8 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     elif job.step == "ceiling":
         total, width, policy = options["ceiling_steps"], options["width"], KINDS[job.name]
         policy = policy | ({"module_kwargs": {"width": width}} if "module" in policy else {})
+        if "strategy" in policy:
+            policy = policy | {"strategy": {**policy["strategy"], "window": options["window"]}}
     if start is not None:
         callbacks.insert(0, Start(start))
     league: dict[str, Any] = {"snapshot_every_env_steps": max(total // 20, 1), "keep": 20, "sampler": "recent"}

@@ -350,3 +350,23 @@ def test_clashes_that_cannot_be_are_refused(tmp_path: Path, change: str, message
 
 def test_each_choice_beats_the_next_but_one() -> None:
     assert {choice: Choice((choice + 2) % GUESSES) for choice in Choice} == BEATS
+
+
+def test_favourites_decide_matches(make_stage: "MakeStage") -> None:
+    """Duelists that differ in their favourite alone: strike (0) beats throw (8), throw guard (4), guard strike."""
+    games, frames = 50, 1200
+    stage = make_stage(3 * games, rules="clash", move_table=None, step_limit=frames)
+    stage.env.reset(seed=2)
+    bots = stage.env.bots([f"duelist:family={family},delay=2,noise=0" for family in (0, 8, 4)])
+    first = torch.arange(3, dtype=torch.int32).repeat_interleave(games)
+    seats = torch.stack((first, (first + 1) % 3), 1)
+    actions = torch.zeros((3 * games, 2, 10), dtype=torch.int8)
+    won, is_over = torch.zeros(3 * games, 2), torch.zeros(3 * games, 1, dtype=torch.bool)
+    for _ in range(frames):
+        bots.act(seats, actions)
+        result = stage.env.step(actions)
+        won += result.events["wins"] * ~is_over
+        is_over |= result.terminated[:, None]
+    shares = won.view(3, games, 2).mean(1)
+    assert bool(is_over.all())
+    assert bool((shares[:, 0] > 0.65).all()), shares
