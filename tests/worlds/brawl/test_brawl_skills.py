@@ -55,7 +55,9 @@ def looked_at(frames: int, bots: list[str], rules: str = "standard") -> tuple[li
             watchers.act(observations, everyone, spare)
             players.act(observations, everyone, actions)
             result = env.step(actions)
-            metrics.append(torch.stack([result.state_metrics[name].flatten() for name in ("x", "y", "distance", "state")]))
+            metrics.append(
+                torch.stack([result.state_metrics[name].flatten() for name in ("x", "y", "distance", "state")])
+            )
             observations = result.observations
     return seen, metrics
 
