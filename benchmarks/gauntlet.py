@@ -23,8 +23,10 @@ a family, which is either seen in training or kept for tests. Steps:
 With `--duelists` the members are scripted: brawl's bots `duelist`, which differ in what they do at close range and in
 nothing else. The steps are then `base`, which trains against the seen ones, `ceiling` and `specialists`.
 
-With `--biased` the members are copies of the agent of the step `base`, which the step `members` makes without training:
-each has weights of the same agent, and prefers some keys to others while the opponent is close.
+With `--guessers` the members are copies of the agent of the step `base`, which the step `members` makes without
+training: they differ from it in what they choose in a clash (`--rules clash`) alone. The step `answers` lets copies
+that choose the best answers, and one that draws evenly, play against them: what knowing the opponent is worth where
+nothing else differs, without any training.
 
 Steps that are done are not done again, so a benchmark that was cut off can be started again.
 """
@@ -59,6 +61,7 @@ from ludus.store import Checkpoint, write_single_file
 from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.run_folder import changed_config, fork_run, read_run_config
 from ludus.worlds.brawl.kernels.bot_styles import DUELS
+from ludus.worlds.brawl.rules import Choice
 
 DATA = Path(__file__).parents[1] / "docs" / "data" / "gauntlet.json"
 KEYS = ("up", "left", "down", "right", "jump", "pick", "dodge", "light", "heavy", "taunt")
@@ -102,46 +105,44 @@ SPARRING = {"self": 10, "constant": 1, "based": 1, "aggressive": 1, "defensive":
 
 
 @dataclass(frozen=True, slots=True)
-class Bias:
-    """What a copy of the base prefers while its opponent is close, as signs of what is added to the logits of keys.
+class Guesser:
+    """What a copy of the base favours in a clash.
 
     Attributes:
-        keys: Signs by key; `towards` and `away` are `left` or `right`, whichever leads to the opponent or from it.
-        seen: Whether agents may meet it in training.
+        ahead: Its favourite while it is ahead by stocks and damage, None if it draws evenly.
+        otherwise: Its favourite while it is level or behind.
+        of_opponent: Whether both are about when the opponent is ahead, and otherwise, instead.
     """
 
-    keys: Mapping[str, float]
-    seen: bool = True
+    ahead: Choice | None = None
+    otherwise: Choice | None = None
+    of_opponent: bool = False
+
+    @property
+    def answer(self) -> "Guesser":
+        """What beats it: each choice is beaten by the next one."""
+
+        def beating(choice: Choice | None) -> Choice | None:
+            return None if choice is None else Choice((choice + 1) % len(Choice))
+
+        return Guesser(beating(self.ahead), beating(self.otherwise), of_opponent=True)
 
 
-GROUNDED = {"towards": 1, "away": -1, "jump": -1, "dodge": -1}  # face the opponent, and stay where a guess is made
-STRIKE = {**GROUNDED, "light": 1, "heavy": -1}
-GUARD = {**GROUNDED, "heavy": 1, "light": -1, "down": 1}
-THROW = {**GROUNDED, "heavy": 1, "light": -1, "down": -1}
-BIASES = {
-    "striker": Bias(STRIKE),
-    "guarder": Bias(GUARD),
-    "thrower": Bias(THROW),
-    "jumper": Bias({"jump": 1, "heavy": -1}),
-    "retreater": Bias({"away": 1, "towards": -1}),
-    "sweeper": Bias({**STRIKE, "down": 1}, seen=False),
-    "dodger": Bias({"dodge": 1, "light": -1, "heavy": -1}, seen=False),
+GUESSERS = {
+    f"{ahead.name}_{otherwise.name}".lower(): Guesser(ahead, otherwise)
+    for ahead, otherwise in itertools.product(Choice, repeat=2)
 }
-# Of the observation: the opponent minus self, in units, and where a bias acts in full and where it has ended.
-SIDEWAYS, DOWNWARD, ON_GROUND, ON_PLATFORM, STUNNED = 110, 111, 12, 13, 86
-CLOSE, TOO_FAR = 1.4 / 14.0, 2.2 / 14.0
-LEVEL = 1.2 / 8.0
-GATES: tuple[tuple[tuple[int, ...], float, float], ...] = (  # added units: columns, weight of each, bias
-    ((SIDEWAYS,), 1.0, 0.0),  # the opponent is on the right
-    ((SIDEWAYS,), -1.0, 0.0),  # or on the left
-    ((ON_GROUND, ON_PLATFORM), -1.0, 1.0),  # in the air
-    ((DOWNWARD,), 1.0, -LEVEL),  # the opponent is lower
-    ((DOWNWARD,), -1.0, -LEVEL),  # or higher
-    ((STUNNED,), 1.0, 0.0),  # or stunned
-)
-OFF = -100.0  # weight of what ends a bias; of two units above a level by 0.02 already
+# Both among the seen and among the unseen ones each choice is as often a favourite as the others, ahead and otherwise:
+# a blind agent finds no answer that is better than the rest.
+UNSEEN_GUESSERS = ("strike_guard", "guard_throw", "throw_strike")
+EVENLY = "evenly"  # in place of a member: the copy that draws evenly
+FIRST_STATE, STATES = 24, 13  # own state of the observation, which is all zeros in a clash
+# What of the observation says who is ahead: own stocks and damage, the opponent's; three stocks weigh 600 of damage.
+LEAD = {6: 3.0, 58: -3.0, 5: -1.0, 57: 1.0}
+LEAD_SCALE = 10.0  # a copy is wholly ahead with 20 damage less than the opponent, and not at all with as much
+OFF = -100.0  # weight that keeps a unit at 0
 ADDED = 8  # hidden units of each layer of a copy; fewer are used, but tensor cores like multiples
-STEPS = ("base", "members", "exploiters", "select", "responses", "table", "ceiling", "specialists", "ship")
+STEPS = ("base", "members", "exploiters", "select", "responses", "table", "ceiling", "specialists", "answers", "ship")
 SHIPPED = 8  # families in the package
 RARELY = 1e-9  # weight of opponents that a specialist does not meet
 TOWERS = ("actor", "critic")
@@ -263,45 +264,61 @@ def fitted(weights: Tensor, parameter: Tensor, before: int | None) -> Tensor:
     return nn.functional.pad(weights, (left, missing - left))
 
 
-def copy_biased(agents: Path, strength: float) -> None:
-    """Make the members that are copies of the base, one of each bias."""
-    for name, bias in BIASES.items():
-        biased(agents / "base-0.ludus", agents / f"{name}-0.ludus", bias, strength)
+def copy_guessers(agents: Path, favoured: float) -> None:
+    """Make the members that are copies of the base, one of each kind, and the players of the step `answers`."""
+    players = {f"{name}-0": guesser for name, guesser in GUESSERS.items()}
+    answers = {f"response-{name}": guesser.answer for name, guesser in players.items()}
+    for name, guesser in {**players, **answers, f"response-{EVENLY}": Guesser()}.items():
+        guessing(agents / "base-0.ludus", agents / f"{name}.ludus", guesser, favoured)
 
 
-def biased(agent: Path, target: Path, bias: Bias, strength: float) -> None:
-    """Write a copy of an agent that prefers some keys while it stands on the ground and the opponent is close.
+def guessing(agent: Path, target: Path, guesser: Guesser, favoured: float) -> None:
+    """Write a copy of an agent that plays as it does, but chooses in a clash as a guesser.
 
-    Hidden units are added, and none is changed. With x = relu(d) of the sideways distance d, two units of the second
-    layer give relu(TOO_FAR - x) - relu(CLOSE - x), in proportion: it is 1 up to CLOSE and 0 from TOO_FAR on. There are
-    two for either side, as the way to the opponent differs. Other units of the first layer switch them off: that of the
-    other side, one for the air, two for opponents that are higher or lower, and one for those that are stunned, so that
-    a copy can follow up a guess that it won.
+    Hidden units are added. In the first layer c = relu(1 - sum of the own state's entries) is 1 in a clash and 0
+    otherwise; with the lead s, scaled, relu(s) - relu(s - 1) goes from 0 to 1 as the copy gets ahead. In the second
+    layer relu(relu(s) - relu(s - 1) + 100 c - 100) is 1 while it is ahead in a clash, another unit while it is in a
+    clash and not ahead. c switches all units of the agent's own second layer off, so that in a clash the biases of the
+    head and these two units alone decide: the favourite gets a probability of `favoured`, the others share the rest.
     """
     checkpoint = find_checkpoint(agent).checkpoint
     weights = dict(checkpoint.tensors[TENSORS])
     described = json.loads(json.dumps(checkpoint.documents["agent"]))
     if described["config"]["activation"] != "relu":
-        raise ValueError("only networks of ReLU can be biased; train the base with policy.activation=relu")
+        raise ValueError("only networks of ReLU can be copied; train the base with policy.activation=relu")
     first, second, head = (f"parameter.{name}" for name in ("actor.layers.0", "actor.layers.1", "head.linear"))
     before, width = weights[f"{first}.weight"].shape[0], weights[f"{second}.weight"].shape[0]
     for name, rows, columns in ((first, ADDED, 0), (second, ADDED, ADDED), (head, 0, ADDED)):
         weights[f"{name}.weight"] = nn.functional.pad(weights[f"{name}.weight"], (0, columns, 0, rows))
         weights[f"{name}.bias"] = nn.functional.pad(weights[f"{name}.bias"], (0, rows))
-    for row, (inputs, sign, offset) in enumerate(GATES, before):
-        weights[f"{first}.weight"][row, list(inputs)] = sign
-        weights[f"{first}.bias"][row] = offset
-    for side, (towards, away) in enumerate((("right", "left"), ("left", "right"))):
-        for reach, sign in ((TOO_FAR, 1.0), (CLOSE, -1.0)):
-            unit = width + 2 * side + int(sign < 0.0)
-            weights[f"{second}.bias"][unit] = reach / (TOO_FAR - CLOSE)
-            weights[f"{second}.weight"][unit, before : before + len(GATES)] = OFF
-            weights[f"{second}.weight"][unit, before + side] = -1.0 / (TOO_FAR - CLOSE)
-            for key, preference in bias.keys.items():
-                pressed = KEYS.index({"towards": towards, "away": away}.get(key, key))
-                weights[f"{head}.weight"][pressed, unit] += sign * strength * preference
+    clash, lead, full_lead = before, before + 1, before + 2
+    weights[f"{first}.weight"][clash, FIRST_STATE : FIRST_STATE + STATES] = -1.0
+    weights[f"{first}.bias"][clash] = 1.0
+    for column, weight in LEAD.items():
+        sign = -1.0 if guesser.of_opponent else 1.0
+        weights[f"{first}.weight"][[lead, full_lead], column] = sign * weight * LEAD_SCALE
+    weights[f"{first}.bias"][full_lead] = -1.0
+    weights[f"{second}.weight"][:width, clash] = OFF
+    for unit, sign, favourite in ((width, 1.0, guesser.ahead), (width + 1, -1.0, guesser.otherwise)):
+        weights[f"{second}.weight"][unit, [clash, lead, full_lead]] = torch.tensor([-OFF, sign, -sign])
+        weights[f"{second}.bias"][unit] = OFF + (1.0 if sign < 0.0 else 0.0)
+        for key, probability in key_probabilities(favourite, favoured).items():
+            row = KEYS.index(key)
+            weights[f"{head}.weight"][row, unit] = (
+                math.log(probability / (1.0 - probability)) - weights[f"{head}.bias"][row]
+            )
     described["config"]["net_arch"]["pi"] = [before + ADDED, width + ADDED]
     write_single_file(target, Checkpoint({TENSORS: weights}, {**checkpoint.documents, "agent": described}))
+
+
+def key_probabilities(favourite: Choice | None, favoured: float) -> dict[str, float]:
+    """Return how often to hold light and heavy, each drawn alone: heavy throws, light without it strikes."""
+    rest = (1.0 - favoured) / (len(Choice) - 1)
+    strike, throw = (
+        1.0 / len(Choice) if favourite is None else favoured if choice == favourite else rest
+        for choice in (Choice.STRIKE, Choice.THROW)
+    )
+    return {"light": strike / (1.0 - throw), "heavy": throw}
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,18 +340,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", nargs="*", choices=STEPS, default=["members", "responses", "table", "ceiling"])
     parser.add_argument("--duelists", action="store_true", help="scripted members instead of trained ones")
-    parser.add_argument("--biased", action="store_true", help="members are copies of the base with biased keys")
-    parser.add_argument("--bias", type=float, default=2.0, help="of these keys' logits, while the opponent is close")
+    parser.add_argument("--guessers", action="store_true", help="members are copies of the base that favour choices")
     parser.add_argument("--width", type=int, default=192, help="of the layers of whoever starts from the base")
     parser.add_argument("--rules", default="standard", help="of brawl, for all")
     parser.add_argument("--reaction-frames", type=int, default=0, help="of everyone")
     parser.add_argument("--best-of", type=int, default=1, help="matches of a set, for agents of the ceiling")
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=["blind", "oracle"], help="of the ceiling")
+    parser.add_argument("--window", type=int, default=65, help="frames that a strategy encoder sees at a time")
     parser.add_argument("--work", type=Path, default=Path("runs/gauntlet"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--lanes", type=int, default=6, help="trainings at a time")
     parser.add_argument("--per-family", type=int, default=1, help="members with other seeds of each habit")
     parser.add_argument("--sharpness", type=float, default=1.0, help="of members: what their logits are multiplied by")
+    parser.add_argument("--favoured", type=float, default=0.9, help="share of the favourite of `--guessers`")
     parser.add_argument("--keep-below", type=float, default=0.88, help="win rate of whoever met all members")
     parser.add_argument("--num-envs", type=int, default=2048)
     parser.add_argument("--set", nargs="*", default=[], help="settings of all trainings, as KEY=VALUE")
@@ -356,8 +374,8 @@ def main() -> None:
             started_s = time.monotonic()
             if step == "base":
                 jobs = [Job("base", "blind", 0)]
-            elif step == "members" and options.biased:
-                copy_biased(options.work / "agents", options.bias)
+            elif step == "members" and options.guessers:
+                copy_guessers(options.work / "agents", options.favoured)
                 jobs = []
             elif step == "members":
                 jobs = [Job("member", name, seed) for seed, name in itertools.product(seeds, HABITS)]
@@ -371,6 +389,8 @@ def main() -> None:
                 jobs = [Job("response", name, 0) for name in seen_members(options.work)]
             elif step == "specialists":
                 jobs = [Job("specialist", name, 0) for name in (EVERYONE, *hardest_first(options.work))]
+            elif step == "answers":
+                jobs = [Job("answer", name, 0) for name in (EVENLY, *members(options.work))]
             elif step == "ship":
                 ship(options.work, settings(vars(options)))
                 jobs = []
@@ -400,7 +420,7 @@ def is_seen(member: str) -> bool:
     if member in DUELISTS:
         return DUELISTS[member]
     family = member.removeprefix("exploiter_").rpartition("-")[0]
-    return BIASES[family].seen if family in BIASES else HABITS[family].seen
+    return family not in UNSEEN_GUESSERS if family in GUESSERS else HABITS[family].seen
 
 
 def player(work: Path, member: str) -> str:
@@ -440,7 +460,7 @@ def run_job(job: Job, options: dict[str, Any]) -> str:
     result = work / f"{job.title}.json"
     if result.exists():
         return f"{job.title}: there already"
-    steps = {"table": evaluate, "specialist": specialise, "select": select}
+    steps = {"table": evaluate, "specialist": specialise, "select": select, "answer": answer}
     if job.step == "target" and not seen_members(work):  # the first exploiters meet the agent of the step `base` itself
         steps["target"] = copy_base
     numbers = steps.get(job.step, train)(job, options)
@@ -460,6 +480,13 @@ def evaluate(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """Play a contender of the table against every member."""
     work: Path = options["work"]
     return {"wins": win_rates(work / "agents" / f"{job.name}.ludus", members(work), options)}
+
+
+def answer(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+    """Play the copy that knows the answers to a member against it, or the one that draws evenly against all."""
+    work: Path = options["work"]
+    names = members(work) if job.name == EVENLY else [job.name]
+    return {"wins": win_rates(work / "agents" / f"response-{job.name}.ludus", names, options)}
 
 
 def select(job: Job, options: dict[str, Any]) -> dict[str, Any]:
@@ -518,6 +545,8 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     elif job.step == "ceiling":
         total, width, policy = options["ceiling_steps"], options["width"], KINDS[job.name]
         policy = policy | ({"module_kwargs": {"width": width}} if "module" in policy else {})
+        if "strategy" in policy:
+            policy = policy | {"strategy": {**policy["strategy"], "window": options["window"]}}
     if start is not None:
         callbacks.insert(0, Start(start))
     league: dict[str, Any] = {"snapshot_every_env_steps": max(total // 20, 1), "keep": 20, "sampler": "recent"}

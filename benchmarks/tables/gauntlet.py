@@ -112,6 +112,19 @@ def specialists(file: str, env_steps: str) -> str:
     return table(["member", "blind agent wins", *after, f"after {env_steps} env steps against it alone"], lines)
 
 
+def answers(file: str) -> str:
+    """Returns what copies of one agent win against members: one that draws evenly, and ones that know the answers."""
+    results = read_json(file)["results"]
+    evenly = results["answer-evenly-0"]["wins"]
+    knowing = {name: results[f"answer-{name}-0"]["wins"][name] for name in evenly}
+    lines = []
+    for name in sorted(evenly):
+        ahead, otherwise = name.rpartition("-")[0].split("_")
+        lines.append([ahead, otherwise, *(f"{100 * wins[name]:.0f}" for wins in (evenly, knowing))])
+    lines.append(["all", "", *(f"{100 * _mean(wins.values()):.1f}" for wins in (evenly, knowing))])
+    return table(["favours while ahead", "otherwise", "an even copy wins", "a copy that knows the answers wins"], lines)
+
+
 def _title(contender: str) -> str:
     """Returns a contender's name: of agents of the ceiling with the seed, of others as members are called."""
     if contender.startswith("table-"):

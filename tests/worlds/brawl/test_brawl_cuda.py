@@ -12,17 +12,19 @@ pytestmark = pytest.mark.cuda
 GAMES = 130
 
 
-def brawl(device: str, reaction_frames: int = 0) -> BrawlEnv:
-    settings = {"step_limit": 250, "reaction_frames": reaction_frames}
+def brawl(device: str, reaction_frames: int = 0, rules: str = "standard") -> BrawlEnv:
+    settings = {"step_limit": 250, "reaction_frames": reaction_frames, "rules": rules}
     env = make_env("brawl", GAMES, device, seed=12, config=settings)
     assert isinstance(env, BrawlEnv)
     return env
 
 
-@pytest.mark.parametrize("reaction_frames", [0, 1, 8])
+@pytest.mark.parametrize(
+    ("reaction_frames", "rules"), [(0, "standard"), (1, "standard"), (8, "standard"), (0, "clash"), (8, "clash")]
+)
 @pytest.mark.parametrize("with_bots", [False, True])
-def test_a_gpu_computes_the_same_bits_as_the_cpu(with_bots: bool, reaction_frames: int) -> None:
-    envs = [brawl("cpu", reaction_frames), brawl("cuda", reaction_frames)]
+def test_a_gpu_computes_the_same_bits_as_the_cpu(with_bots: bool, reaction_frames: int, rules: str) -> None:
+    envs = [brawl(device, reaction_frames, rules) for device in ("cpu", "cuda")]
     names = (*BOT_NAMES, "habits", "duelist")
     rosters = [env.bots(names) for env in envs]
     seats = torch.arange(GAMES * 2, dtype=torch.int32).view(GAMES, 2)

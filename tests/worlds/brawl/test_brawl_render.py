@@ -159,6 +159,19 @@ def test_every_state_looks_different(renderer: Renderer) -> None:
     assert len(seen) == len(State) - 1
 
 
+def test_a_clash_sparks_between_the_two(renderer: Renderer) -> None:
+    """The spark is halfway between them, and the picture does not depend on anything but the time that is left."""
+    first, second = replace(RESTING, x=4.0, facing=1), replace(RESTING, x=5.2, facing=-1)
+    apart = renderer.frame(match(replace(first, state=State.CLASH, timer=9), second))
+    locked = [
+        renderer.frame(match(*(replace(player, state=State.CLASH, timer=timer) for player in (first, second))))
+        for timer in (9, 2)
+    ]
+    assert amount(box(locked[0], 4.6, HIGH - 0.15, 0.3), (255, 236, 150)) > 50
+    assert amount(box(apart, 4.6, HIGH - 0.15, 0.3), (255, 236, 150)) == 0
+    assert changed(*locked)
+
+
 def test_invincibility_and_charge_are_seen(renderer: Renderer) -> None:
     plain = renderer.frame(match())
     assert changed(plain, renderer.frame(match(replace(RESTING, invincible=40))))

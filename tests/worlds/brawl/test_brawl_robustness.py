@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 GAMES, STEPS = 4096, 2450  # 10,035,200 steps
 EVERY = 23  # frames between two looks at all fields; prime to all cycles of the game
 GROUNDED = (State.STANDING, State.WALKING, State.SPRINTING, State.TURNAROUND, State.TAUNT)
-TIMED = (State.DASH, State.BACKDASH, State.DODGE, State.STUN, State.TAUNT, State.KO)
+TIMED = (State.DASH, State.BACKDASH, State.DODGE, State.STUN, State.TAUNT, State.KO, State.CLASH)
 
 
 def among(values: Tensor, states: tuple[State, ...]) -> Tensor:
@@ -41,7 +41,8 @@ def impossible(stage: "Stage", stocks: int = 3) -> list[str]:
         "damage": (f["damage"] >= 0) & (f["damage"] <= 700),
         "home": (f["home"].abs() == 1) & (f["home"].sum(1, keepdim=True) == 0),
         "facing": f["facing"].abs() == 1,
-        "state": (state >= 0) & (state <= 12),
+        "state": (state >= 0) & (state <= (State.CLASH if stage.env.table.clash else State.KO)),
+        "fighters in a clash rest": (state != State.CLASH) | (f["vx"] == 0) & (f["vy"] == 0),
         "ground": (ground >= 0) & (ground <= 2),
         "jumps": (f["jumps"] >= 0) & (f["jumps"] <= 2),
         "jump_cooldown": (f["jump_cooldown"] >= 0) & (f["jump_cooldown"] <= 6),
@@ -115,6 +116,26 @@ def test_bots_reach_no_impossible_state_either(make_stage: "MakeStage") -> None:
         stage.env.step(actions)
         if step % EVERY == 0:
             assert impossible(stage) == [], step
+
+
+def test_no_impossible_state_with_clashes(make_stage: "MakeStage") -> None:
+    games = 512
+    stage = make_stage(games, weapon_spawns=True, move_table=None, rules="clash", step_limit=600)
+    stage.env.reset(seed=3)
+    bots = stage.env.bots(["aggressive:delay=0,noise=0.3", "duelist", "aerial", "edge-guarder"])
+    assignment = torch.randint(-1, 4, (games, 2), generator=torch.Generator().manual_seed(5)).int()  # -1: random keys
+    draw = torch.Generator().manual_seed(6)
+    low, high = torch.tensor(LOW) - 1e-6, torch.tensor(HIGH) + 1e-6
+    states: set[int] = set()
+    for step in range(1400):
+        actions = torch.randint(0, 2, (games, 2, 10), generator=draw, dtype=torch.int8)
+        bots.act(assignment, actions)
+        rows = stage.env.step(actions).observations["vector"]
+        if step % 7 == 0:
+            assert impossible(stage) == [], step
+            assert bool(((rows >= low) & (rows <= high)).all()), step
+            states |= set(stage.fields["state"].flatten().tolist())
+    assert states == set(State)
 
 
 def test_the_check_itself_notices(stage: "Stage") -> None:

@@ -38,10 +38,10 @@ def played(bots: list[str | Bot], frames: int, games: int = GAMES) -> tuple[Tens
     return torch.stack(keys), sums
 
 
-def looked_at(frames: int, bots: list[str]) -> tuple[list[BotObservation], list[Tensor]]:
+def looked_at(frames: int, bots: list[str], rules: str = "standard") -> tuple[list[BotObservation], list[Tensor]]:
     """What a bot in Python sees while others play, and the world's own state metrics of the same moments."""
     seen: list[BotObservation] = []
-    with make_env("brawl", GAMES, seed=1) as env:
+    with make_env("brawl", GAMES, seed=1, config={"rules": rules}) as env:
 
         def watch(observation: BotObservation, state: None) -> tuple[Tensor, None]:
             seen.append(observation)
@@ -55,14 +55,16 @@ def looked_at(frames: int, bots: list[str]) -> tuple[list[BotObservation], list[
             watchers.act(observations, everyone, spare)
             players.act(observations, everyone, actions)
             result = env.step(actions)
-            metrics.append(torch.stack([result.state_metrics[name].flatten() for name in ("x", "y", "distance")]))
+            metrics.append(
+                torch.stack([result.state_metrics[name].flatten() for name in ("x", "y", "distance", "state")])
+            )
             observations = result.observations
     return seen, metrics
 
 
 def test_positions_and_offsets_are_in_units_of_the_game() -> None:
     seen, metrics = looked_at(30, ["aggressive"])
-    for observation, (x, y, _) in zip(seen[1:], metrics[:-1], strict=True):
+    for observation, (x, y, _, _) in zip(seen[1:], metrics[:-1], strict=True):
         own_x, own_y = skills.position(observation)
         assert torch.allclose(own_x.abs(), x.abs(), atol=1e-3)
         assert torch.allclose(own_y, y, atol=1e-3)
@@ -134,6 +136,18 @@ def test_recover_brings_fighters_back() -> None:
     lost = [float(played([bot, "aggressive"], 500, 256)[1]["knocked_out"][0]) for bot in (fights, gives_up)]
     assert lost[1] > 50.0
     assert lost[0] < 0.8 * lost[1]
+
+
+def test_every_state_is_told_from_the_others() -> None:
+    """A clash too, which observations show by zeros."""
+    seen, metrics = looked_at(200, ["aggressive:delay=0"], "clash")
+    found = torch.stack([values[3] for values in metrics[:-1]])
+    for state in State:
+        told = torch.stack([skills.is_in(observation, state) for observation in seen[1:]])
+        assert torch.equal(told, found == state), state
+    assert bool((found == State.CLASH).any())
+    opponents = torch.stack([skills.is_in(observation, State.CLASH, opponent=True) for observation in seen[1:]])
+    assert torch.equal(opponents, found == State.CLASH)  # both are in it
 
 
 def test_punish_and_threat_see_the_phases_of_an_attack() -> None:

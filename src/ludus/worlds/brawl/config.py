@@ -17,8 +17,9 @@ class BrawlConfig(EnvSettings):
         stocks: Lives a fighter starts with.
         weapon_spawns: Whether weapons appear on the stage.
         fixed_weapons: Weapon of each seat for the whole match, never dropped or lost; None for normal play.
-        rules: Which move table of the package is played: `standard`, or `triangle`, where a guard stops strikes, a
-            throw passes through a guard and a strike is faster than a throw.
+        rules: Which move table of the package is played: `standard`; `triangle`, where a guard stops strikes, a
+            throw passes through a guard and a strike is faster than a throw; or `clash`, where a blow against a fighter
+            who is not stunned lets both choose a strike, a guard or a throw at the same instant.
         move_table: Path of a move table of one's own; None for that of `rules`.
         swap_sides: Exchanges the sides that are drawn for the seats, to play the same match the other way round.
         reaction_frames: Frames until a seat sees what its opponent did: its observation shows the opponent of so many
@@ -31,7 +32,7 @@ class BrawlConfig(EnvSettings):
     stocks: Annotated[int, Field(ge=1, le=99)] = 3
     weapon_spawns: bool = True
     fixed_weapons: Annotated[tuple[str, str] | None, Field(strict=False)] = None
-    rules: Literal["standard", "triangle"] = "standard"
+    rules: Literal["standard", "triangle", "clash"] = "standard"
     move_table: Annotated[Path | None, Field(strict=False)] = None
     swap_sides: bool = False
     reaction_frames: Annotated[int, Field(ge=0, le=MAX_REACTION)] = 0

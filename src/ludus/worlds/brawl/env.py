@@ -26,7 +26,7 @@ from ludus.worlds.brawl.kernels import reaction as reaction_kernels
 from ludus.worlds.brawl.kernels.observe import Row
 from ludus.worlds.brawl.kernels.reaction import Past
 from ludus.worlds.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rules, check_state
-from ludus.worlds.brawl.moves import load_move_table, pack_moves
+from ludus.worlds.brawl.moves import clash_rules, load_move_table, pack_moves
 from ludus.worlds.brawl.observation import BLOCKS, FIELDS, HIGH, LOW, MIRROR, SIZE
 from ludus.worlds.brawl.rules import EVENTS, ITEM_SLOTS, KEYS, MAX_DELAY, MEASURES, RATE_HZ, SEATS
 from ludus.worlds.brawl.view import MatchView, match_view
@@ -79,7 +79,7 @@ class BrawlEnv(KernelEnv):
     | 21 | charge | 0 ... 1 | frames charged / most for this move |
     | 22 | connected | 0 ... 1 | 1 if the move has hit |
     | 23 | dropping | 0 ... 1 | frames left of falling through the platform / 8 |
-    | 24-36 | state_* | 0 ... 1 | one-hot, in the order of `rules.State` |
+    | 24-36 | state_* | 0 ... 1 | one-hot, in the order of `rules.State`; all 0 in a clash |
     | 37-47 | move_* | 0 ... 1 | one-hot while attacking, in the order of `rules.Slot` |
     | 48-51 | weapon_* | 0 ... 1 | one-hot, in the order of the move table |
 
@@ -181,7 +181,8 @@ class BrawlEnv(KernelEnv):
         }
 
     def _check_state(self, snapshot: Mapping[str, Tensor]) -> None:
-        check_state(snapshot, len(self.table.names), self.config.stocks, self.config.step_limit)
+        weapons, config = len(self.table.names), self.config
+        check_state(snapshot, weapons, config.stocks, config.step_limit, clashes=self.table.clash is not None)
         if self._past:
             reaction_kernels.check_history(snapshot)
 
@@ -210,6 +211,7 @@ class BrawlEnv(KernelEnv):
                 "seed_hash": stream_hash(self.seed),
                 "first_game": self.first_game,
                 "best_of": self.best_of,
+                **clash_rules(self.table.clash),
             },
         )
         return rules

@@ -13,7 +13,7 @@ const BRAWL = {
   damage: [[0, [246, 244, 236]], [50, [255, 226, 120]], [100, [255, 154, 60]], [150, [255, 78, 52]], [250, [190, 24, 60]]],
   state: {
     standing: 0, walking: 1, sprinting: 2, turnaround: 3, air: 4, airTurn: 5, dash: 6, backdash: 7, dodge: 8, attack: 9,
-    stun: 10, taunt: 11, ko: 12,
+    stun: 10, taunt: 11, ko: 12, clash: 13,
   },
   high: 0.85, low: 2.85, inner: 2, outer: 7, killY: 8, body: 0.435, hurt: 0.51, koFrames: 90, itemLock: 36, rate: 30,
   floor: 0.5, chest: [0, -0.12], arm: 0.21, leg: 0.205, trunk: 0.29, grip: 0.72, kickBelow: 0.22, outline: 0.04,
@@ -117,6 +117,13 @@ function brawlFreePose(f, frame) {
       return brawlPose({
         hip: [0, 0.14 - hop], lean: -0.16, frontHand: [0.16, -0.62 - 0.08 * beat], backHand: [-0.3, -0.46 - 0.1 * beat],
         frontFoot: [0.16, floor - hop], backFoot: [-0.16, floor - hop], weaponAngle: -1.57,
+      });
+    }
+    case s.clash: { // it shows nothing of the choice
+      const push = 0.03 * Math.sin(frame * 2.1), feet = f.grounded ? [[0.3, floor], [-0.34, floor]] : [[0.2, 0.42], [-0.3, 0.36]];
+      return brawlPose({
+        hip: [-0.04, 0.19], lean: 0.34 + push, frontHand: [0.36 + push, -0.26], backHand: [0.3 + push, -0.12],
+        frontFoot: feet[0], backFoot: feet[1], weaponAngle: -1.2 + push,
       });
     }
   }

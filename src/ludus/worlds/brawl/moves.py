@@ -2,7 +2,8 @@
 
 The table is data (`moves.yaml` beside this file, or a file of the user's own): changing a move or adding a weapon
 needs no change in a kernel. The schema below is its documentation; every field says its unit. A table with
-`extends: standard` names only the weapons and moves that differ from those of `moves.yaml`; `triangle.yaml` is one.
+`extends: standard` names only the weapons and moves that differ from those of `moves.yaml`; `triangle.yaml` is one, and
+`clash.yaml` adds clashes.
 """
 
 import math
@@ -21,7 +22,11 @@ from ludus.worlds.brawl.kernels.structs import Hit, Move
 from ludus.worlds.brawl.rules import HITS_PER_MOVE, MAX_WEAPONS, MOVES_PER_WEAPON, Slot
 
 DEFAULT_TABLE = Path(__file__).with_name("moves.yaml")
-OWN_TABLES = {"standard": DEFAULT_TABLE, "triangle": DEFAULT_TABLE.with_name("triangle.yaml")}  # by `BrawlConfig.rules`
+OWN_TABLES = {  # by `BrawlConfig.rules`
+    "standard": DEFAULT_TABLE,
+    "triangle": DEFAULT_TABLE.with_name("triangle.yaml"),
+    "clash": DEFAULT_TABLE.with_name("clash.yaml"),
+}
 SLOT_NAMES = tuple(slot.name.lower() for slot in Slot)
 MAX_TABLE_BYTES = 200_000  # four weapons take about 20,000; a file of this size takes 2 s to read
 
@@ -145,6 +150,21 @@ class MoveModel(_Model):
         return min(first for first, _ in frames), max(last for _, last in frames)
 
 
+class ClashModel(_Model):
+    """What a blow opens that meets a fighter who is not stunned: both choose, and one of them takes a blow."""
+
+    frames: Annotated[
+        int, Field(ge=1, le=60)
+    ]  # both are held this long; what a fighter holds in the last is its choice
+    damage: Annotated[float, Field(gt=0.0, le=60.0)]  # to whom the other's choice beats ...
+    stun: Annotated[int, Field(ge=1, le=40)]  # ... with frames of stun at no launch speed
+    angle: Annotated[float, Field(ge=-90.0, le=90.0)]  # launch direction in degrees above the way from the winner
+    # `[fixed, variable]` launch speed (units/s), as of a hit.
+    launch: tuple[Annotated[float, Field(ge=0.0, le=30.0)], Annotated[float, Field(ge=0.0, le=30.0)]]
+    push: Annotated[float, Field(ge=0.0, le=30.0)]  # speed at which equal choices push both apart (units/s) ...
+    recoil: Annotated[int, Field(ge=1, le=40)]  # ... with frames of stun for both
+
+
 class WeaponModel(_Model):
     """A weapon: its eleven moves and what picking it up is worth."""
 
@@ -171,6 +191,7 @@ class MoveTable(_Model):
     """All weapons; the first one is what a fighter has with empty hands."""
 
     weapons: Annotated[dict[str, WeaponModel], Field(min_length=1, max_length=MAX_WEAPONS)]
+    clash: ClashModel | None = None  # only for rules in which blows open clashes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -231,6 +252,10 @@ def _merged(base: Mapping[Any, Any], changes: Mapping[Any, Any], depth: int) -> 
     return merged
 
 
+_CLASH_FIELDS = (
+    *("clash_frames", "clash_damage", "clash_stun", "clash_launch_x", "clash_launch_y"),
+    *("clash_fixed", "clash_variable", "clash_push", "clash_recoil"),
+)
 _NO_HIT: dict[str, float] = dict.fromkeys(struct_fields(Hit), 0.0) | {"start": -1}
 
 
@@ -244,6 +269,18 @@ def pack_moves(table: MoveTable) -> tuple[Tensor, Tensor]:
             hits.extend(_hit_row(hit) for hit in move.hits)
             hits.extend(_NO_HIT for _ in range(HITS_PER_MOVE - len(move.hits)))
     return pack_struct(Move, moves), pack_struct(Hit, hits)
+
+
+def clash_rules(clash: ClashModel | None) -> dict[str, float]:
+    """Return the fields of `structs.Rules` about clashes; `clash_frames` is 0 where there are none."""
+    if clash is None:
+        return dict.fromkeys(_CLASH_FIELDS, 0)
+    angle = math.radians(clash.angle)
+    values = (
+        *(clash.frames, clash.damage, clash.stun, math.cos(angle), -math.sin(angle)),
+        *(*clash.launch, clash.push, clash.recoil),
+    )
+    return dict(zip(_CLASH_FIELDS, values, strict=True))
 
 
 def _move_row(move: MoveModel, first_move: int) -> dict[str, float]:

@@ -23,7 +23,11 @@ class Field:
     meaning: str
 
 
-_STATES = tuple(Field(f"state_{s.name.lower()}", 0, 1, f"1 while {s.name.lower().replace('_', ' ')}") for s in State)
+# A clash is shown by zeros alone: a fighter is in one of the others at any other time. Agents from before clashes fit.
+SHOWN_STATES = tuple(state for state in State if state != State.CLASH)
+_STATES = tuple(
+    Field(f"state_{s.name.lower()}", 0, 1, f"1 while {s.name.lower().replace('_', ' ')}") for s in SHOWN_STATES
+)
 _SLOTS = tuple(Field(f"move_{s.name.lower()}", 0, 1, "1 while in this move") for s in Slot)
 PLAYER_FIELDS = (
     Field("x", -1, 1, "position / 14, own start on the left"),

@@ -182,6 +182,20 @@ function brawlImpact(pen, attacker, victim) {
   }
 }
 
+// A spark between two fighters in a clash, with rays that shrink as its time runs out.
+function brawlClash(pen, [a, b], frame) {
+  if (a.state !== BRAWL.state.clash || b.state !== BRAWL.state.clash) return;
+  const place = [(a.x + b.x) / 2, (a.y + b.y) / 2 - 0.15], rays = brawlSketch(), star = brawlSketch(0.03), near = 0.3 + 0.04 * a.timer;
+  for (let k = 0; k < 8; k++) {
+    const angle = (k * Math.PI) / 4 + frame * 0.2, ux = Math.cos(angle), uy = Math.sin(angle);
+    rays.capsule([place[0] + near * ux, place[1] + near * uy], [place[0] + 0.28 * ux, place[1] + 0.28 * uy], 0.03, BRAWL.white, 0.005);
+  }
+  rays.paint(pen, 0.67);
+  star.polygon(brawlStar(place, 0.3 + 0.06 * (frame % 3), frame * 0.4, 7, 0.4), [255, 236, 150]);
+  star.polygon(brawlStar(place, 0.18, frame * 0.7, 7, 0.4), BRAWL.white, false);
+  star.paint(pen);
+}
+
 function brawlDizziness(pen, f, frame) {
   const sketch = brawlSketch(0.025);
   for (let k = 0; k < 3; k++) {
@@ -292,6 +306,7 @@ function paintBrawl(pen, scene, width, height) {
   const [first, second] = scene.fighters;
   brawlImpact(pen, first, second);
   brawlImpact(pen, second, first);
+  brawlClash(pen, scene.fighters, scene.frame);
   pen.restore();
   present.forEach((f) => brawlPointer(pen, f, BRAWL.teams[scene.fighters.indexOf(f)], scene.camera, width, height));
   brawlHud(pen, scene, width, height);

@@ -61,6 +61,7 @@ class Renderer(CanvasRenderer[MatchView]):
         first, second = view.players
         effects.paint_impact(canvas, camera, first, second)
         effects.paint_impact(canvas, camera, second, first)
+        effects.paint_clash(canvas, camera, view)
         self.hud.paint(canvas, view, self.names, self.table)
         if self.debug:
             paint_debug(canvas, camera, self.hud, view, self.table)

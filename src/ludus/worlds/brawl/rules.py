@@ -85,6 +85,7 @@ class State(IntEnum):
 
     STANDING, WALKING, SPRINTING, TURNAROUND, IN_AIR, AIR_TURNAROUND = range(6)
     DASH, BACKDASH, DODGE, ATTACK, STUN, TAUNT, KO = range(6, 13)
+    CLASH = 13  # observations show it as none of the others, so that their size did not change with it
 
 
 class Key(IntEnum):
@@ -103,6 +104,12 @@ class Ground(IntEnum):
     """What a fighter stands on."""
 
     NONE, SOLID, PLATFORM = range(3)
+
+
+class Choice(IntEnum):
+    """What a fighter does in a clash; each beats the next but one."""
+
+    STRIKE, GUARD, THROW = range(3)
 
 
 class Slot(IntEnum):

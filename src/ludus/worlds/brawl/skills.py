@@ -11,6 +11,7 @@ from torch import Tensor
 from ludus.core.errors import UnknownNameError
 from ludus.envs.bots import BotObservation
 from ludus.worlds.brawl import rules
+from ludus.worlds.brawl.observation import SHOWN_STATES
 from ludus.worlds.brawl.rules import KEYS, Key, State
 
 KEY_NAMES = tuple(key.name.lower() for key in Key)
@@ -65,6 +66,9 @@ def grounded(observation: BotObservation) -> Tensor:
 def is_in(observation: BotObservation, state: State, *, opponent: bool = False) -> Tensor:
     """Return whose fighter, or whose opponent, is in a state such as `State.STUN`."""
     fighter = observation.opponent if opponent else observation.self
+    if state == State.CLASH:
+        shown = [getattr(fighter, f"state_{other.name.lower()}") for other in SHOWN_STATES]
+        return torch.stack(shown).sum(0) == 0
     return torch.gt(getattr(fighter, f"state_{state.name.lower()}"), 0)
 
 

@@ -12,7 +12,7 @@ import warp as wp
 from ludus.envs.warp_functions import below, mix, uniform
 from ludus.worlds.brawl import rules as const
 from ludus.worlds.brawl.kernels.structs import Match, Memo, Move, Player
-from ludus.worlds.brawl.rules import Ground, Mask, State
+from ludus.worlds.brawl.rules import Choice, Ground, Mask, State
 
 LEDGE = 0.9  # a bot that wants to cross the gap jumps this far from the edge
 SAFE_OUTER = 6.6  # bots do not walk further out than this
@@ -540,15 +540,26 @@ def habits(s: Sight, memo: wp.ref[Memo], habit: wp.uint32, family: int) -> int:
     return keys
 
 
-class Guess(IntEnum):
-    """What a duelist does at close range; under the rules `triangle` each beats the next but one."""
-
-    STRIKE, GUARD, THROW = range(3)
-
-
-GUESSES = len(Guess)
+GUESSES = len(Choice)
 DUELS = GUESSES * GUESSES  # families of duelists: a favourite after success, and one after being hit
 FAVOURED = 0.9  # share of the guesses that are the favourite
+
+
+@wp.func
+def guess_of(s: Sight, memo: Memo, family: int) -> int:
+    """Return what a duelist does in this frame if it has to guess: mostly its favourite of the moment."""
+    guess = wp.where(memo.mode == 0, family / GUESSES, family % GUESSES)
+    if draw(s, 1) > FAVOURED:
+        guess = (guess + 1 + below(mix(s.chance, wp.uint32(2)), GUESSES - 1)) % GUESSES
+    return guess
+
+
+@wp.func
+def clash_keys(choice: int) -> int:
+    """Return the keys of a choice in a clash."""
+    if choice == Choice.STRIKE:
+        return int(Mask.LIGHT)
+    return wp.where(choice == Choice.THROW, int(Mask.HEAVY), 0)
 
 
 @wp.func
@@ -567,6 +578,8 @@ def duelist(s: Sight, memo: wp.ref[Memo], family: int) -> int:
         if s.opponent_state == State.STUN:
             memo.mode = 0
         return follow_through(s, memo)
+    if s.state == State.CLASH:
+        return clash_keys(guess_of(s, memo, family))
     rescue = recover(s, s.x + s.dx, memo.next_jump)
     if rescue >= 0:
         return rescue
@@ -586,11 +599,9 @@ def duelist(s: Sight, memo: wp.ref[Memo], family: int) -> int:
     if s.frame < memo.until:
         return 0
     memo.until = s.frame + 2 + below(mix(s.chance, wp.uint32(5)), 8)
-    guess = wp.where(memo.mode == 0, family / GUESSES, family % GUESSES)
-    if draw(s, 1) > FAVOURED:
-        guess = (guess + 1 + below(mix(s.chance, wp.uint32(2)), GUESSES - 1)) % GUESSES
-    if guess == Guess.STRIKE:
+    guess = guess_of(s, memo, family)
+    if guess == Choice.STRIKE:
         return toward(s, Mask.LIGHT)
-    if guess == Guess.GUARD:
+    if guess == Choice.GUARD:
         return Mask.HEAVY
     return sideways(s.towards) | Mask.HEAVY

@@ -197,6 +197,7 @@ def bot_kernel(
             memo.match = match.episode + 1
         if memo.decided != match.frame + 1 or memo.decided_style != bot.style:  # asked twice, it says the same
             p = players[game, seat]
+            beaten = rules.clash_frames > 0 and players[game, 1 - seat].state == State.STUN
             memo.keys = 0
             if p.state != State.KO and p.state != State.STUN:
                 style = bot.style
@@ -209,7 +210,11 @@ def bot_kernel(
                 item = nearest_item(p, items, game)
                 s.item_dx = item[0]
                 s.item_dy = item[1]
-                if style == HABITS:
+                if style == DUELIST and beaten:
+                    memo.mode = 0
+                if p.state == State.CLASH and style != DUELIST:
+                    memo.keys = styles.clash_keys(below(mix(chance, wp.uint32(4)), styles.GUESSES))
+                elif style == HABITS:
                     family = bot.family
                     if family < 0:
                         family = below(mix(habit, wp.uint32(2)), wp.static(styles.FAMILIES))
@@ -221,7 +226,7 @@ def bot_kernel(
                     memo.keys = styles.duelist(s, memo, family)
                 else:
                     memo.keys = styled_keys(style, s, memo)
-            elif bot.style == DUELIST:
+            elif bot.style == DUELIST and not beaten:  # in a clash, equal choices stun both
                 memo.mode = 1  # it was hit
             memo.decided = match.frame + 1
             memo.decided_style = bot.style

@@ -7,8 +7,8 @@ import warp as wp
 
 from ludus.worlds.brawl import rules as const
 from ludus.worlds.brawl.kernels.fighter import set_free
-from ludus.worlds.brawl.kernels.structs import Hit, Move, Player
-from ludus.worlds.brawl.rules import Ground, State
+from ludus.worlds.brawl.kernels.structs import Hit, Move, Player, Rules
+from ludus.worlds.brawl.rules import Choice, Ground, Mask, State
 
 
 @wp.struct
@@ -126,6 +126,94 @@ def parry(attacker: wp.ref[Player], guard: wp.ref[Player], stun: int):
     attacker.charge = 0
     attacker.hit_mask = 0
     set_free(guard)
+
+
+@wp.func
+def chosen(keys: int) -> int:
+    """Return what a fighter chooses in a clash by holding these keys."""
+    if (keys & Mask.HEAVY) != 0:  # before light, as in `fighter.chosen_slot`
+        return int(Choice.THROW)
+    return wp.where((keys & Mask.LIGHT) != 0, int(Choice.STRIKE), int(Choice.GUARD))
+
+
+@wp.func
+def enter_clash(p: wp.ref[Player], frames: int, facing: int):
+    """Hold a fighter for a clash, as if it had been hit, but in its place."""
+    p.state = State.CLASH
+    p.timer = frames
+    p.facing = facing
+    p.vx = 0.0
+    p.vy = 0.0
+    p.move = -1
+    p.move_frame = 0
+    p.charge = 0
+    p.hit_mask = 0
+    p.invincible = 0  # whoever strikes can be struck
+    p.recovery_used = 0
+    p.jumps = wp.max(p.jumps, 1)
+
+
+@wp.func
+def recoil(p: wp.ref[Player], rules: Rules):
+    """Push a fighter back from a clash in which both chose the same."""
+    p.state = State.STUN
+    p.timer = rules.clash_recoil
+    p.vx = -wp.float32(p.facing) * rules.clash_push
+
+
+@wp.func
+def clash_blow(winner: Player, rules: Rules) -> Blow:
+    """Return the blow for whoever loses a clash; it counts as the first hit of a move."""
+    blow = Blow()
+    blow.hit = 0
+    blow.damage = rules.clash_damage
+    blow.stun = rules.clash_stun
+    blow.launch_x = rules.clash_launch_x
+    blow.launch_y = rules.clash_launch_y
+    blow.fixed = rules.clash_fixed
+    blow.variable = rules.clash_variable
+    blow.side = winner.facing
+    blow.boost = 1.0
+    return blow
+
+
+@wp.func
+def clash(a: wp.ref[Player], b: wp.ref[Player], blow_a: wp.ref[Blow], blow_b: wp.ref[Blow], rules: Rules):
+    """Let blows open a clash instead of hitting, and end one that is over: then the winner's blow is the clash's.
+
+    Both choose by the keys of the last frame, which neither sees of the other. Strike beats throw, throw beats guard
+    and guard beats strike: in the order of `Choice` each beats the one before it, in a circle.
+    """
+    if a.state == State.CLASH or b.state == State.CLASH:
+        if a.state != b.state:  # the other has left the stage
+            if a.state == State.CLASH:
+                set_free(a)
+            else:
+                set_free(b)
+        elif a.timer == 0 and b.timer == 0:
+            lead = (chosen(a.keys) - chosen(b.keys) + 3) % 3
+            set_free(a)
+            set_free(b)
+            if lead == 1:
+                blow_a = clash_blow(a, rules)
+            elif lead == 2:
+                blow_b = clash_blow(b, rules)
+            else:
+                recoil(a, rules)
+                recoil(b, rules)
+        return
+    opens_a = (blow_a.hit >= 0 or blow_a.parried > 0) and b.state != State.STUN
+    opens_b = (blow_b.hit >= 0 or blow_b.parried > 0) and a.state != State.STUN
+    if opens_a or opens_b:
+        facing = -a.home  # in the same place each faces the other's start: no seat and no side has an edge
+        if a.x != b.x:
+            facing = wp.where(b.x > a.x, 1, -1)
+        enter_clash(a, rules.clash_frames, facing)
+        enter_clash(b, rules.clash_frames, -facing)
+        blow_a = Blow()
+        blow_b = Blow()
+        blow_a.hit = -1
+        blow_b.hit = -1
 
 
 @wp.func

@@ -267,6 +267,8 @@ def act(p: wp.ref[Player], move: Move, keys: int, respawn_weapon: int) -> float:
                 p.vy = 0.0
             return 0.0
         set_free(p)
+    if p.state == State.CLASH:  # `combat.clash` ends it
+        return 0.0
     return act_freely(p, keys, pressed, direction)
 
 
@@ -302,7 +304,8 @@ def travel(p: wp.ref[Player], move: Move, before: wp.vec2, after: wp.vec2):
         p.x += after[0] - before[0]
         p.y += after[1] - before[1]
     carried = p.state == State.ATTACK and p.move_frame >= move.motion_start and p.move_frame <= move.motion_end
-    if p.state != State.DODGE and not (carried and p.ground == Ground.NONE):
+    hovers = p.state == State.DODGE or p.state == State.CLASH
+    if not hovers and not (carried and p.ground == Ground.NONE):
         pull = const.GRAVITY * const.DT
         limit = const.MAX_FALL
         if p.state == State.STUN:

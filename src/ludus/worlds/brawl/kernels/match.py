@@ -5,7 +5,7 @@ import warp as wp
 from ludus.envs.warp_tools import EXACT
 from ludus.worlds.brawl import rules as const
 from ludus.worlds.brawl.kernels import observe, stage
-from ludus.worlds.brawl.kernels.combat import find_blow, parry, take_blow
+from ludus.worlds.brawl.kernels.combat import clash, find_blow, parry, take_blow
 from ludus.worlds.brawl.kernels.fighter import act, place_at_start, travel
 from ludus.worlds.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rules
 from ludus.worlds.brawl.observation import PLAYER_SIZE, SIZE
@@ -236,6 +236,8 @@ def step_kernel(
 
     blow_a = find_blow(a, b, move_a, move_b, hits)
     blow_b = find_blow(b, a, move_b, move_a, hits)
+    if rules.clash_frames > 0:
+        clash(a, b, blow_a, blow_b, rules)
     dealt_a = float(0.0)
     dealt_b = float(0.0)
     in_stun_a = float(0.0)  # a hit b while b was stunned
@@ -243,12 +245,12 @@ def step_kernel(
     stunned_a = a.state == State.STUN
     stunned_b = b.state == State.STUN
     if blow_a.hit >= 0:
-        a.hit_mask = a.hit_mask | (1 << blow_a.hit)
+        a.hit_mask = a.hit_mask | wp.where(a.state == State.ATTACK, 1 << blow_a.hit, 0)  # not after a clash
         dealt_a = take_blow(b, blow_a)
         in_stun_a = observe.flag(stunned_b)
     if blow_b.hit >= 0:
         if blow_a.hit < 0:
-            b.hit_mask = b.hit_mask | (1 << blow_b.hit)
+            b.hit_mask = b.hit_mask | wp.where(b.state == State.ATTACK, 1 << blow_b.hit, 0)
         dealt_b = take_blow(a, blow_b)
         in_stun_b = observe.flag(stunned_a)
 

@@ -5,7 +5,7 @@ import warp as wp
 from ludus.worlds.brawl import rules as const
 from ludus.worlds.brawl.kernels.stage import platform_at, support_below
 from ludus.worlds.brawl.kernels.structs import Item, Match, Move, Player, Rules
-from ludus.worlds.brawl.observation import ITEM_FIELDS, PLAYER_FIELDS, PLAYER_SIZE, SIZE, WORLD_FIELDS
+from ludus.worlds.brawl.observation import ITEM_FIELDS, PLAYER_FIELDS, PLAYER_SIZE, SHOWN_STATES, SIZE, WORLD_FIELDS
 from ludus.worlds.brawl.rules import Ground, Key, Slot, State
 
 WORLD_SIZE = SIZE - 2 * PLAYER_SIZE
@@ -32,7 +32,7 @@ _ITEMS_AT = len(WORLD_FIELDS)
 
 _ITEM_FIXED = len(ITEM_FIELDS)
 # Columns of a player block from which on its one-hot entries lie.
-STATE_AT = len(PLAYER_FIELDS) - len(Slot) - len(State)
+STATE_AT = len(PLAYER_FIELDS) - len(Slot) - len(SHOWN_STATES)
 SLOT_AT = len(PLAYER_FIELDS) - len(Slot)
 WEAPON_AT = len(PLAYER_FIELDS)
 _KEYS_AT = len(WORLD_FIELDS) - const.KEYS
@@ -83,6 +83,13 @@ def aspect_of(p: Player, moves: wp.array[Move], platform: wp.vec2) -> Aspect:
 
 
 @wp.func
+def write_state(block: wp.ref[PlayerBlock], state: int):
+    """Write the one-hot entries of a state into a block of zeros; those of a clash stay zeros."""
+    is_shown = state != State.CLASH
+    block[STATE_AT + wp.where(is_shown, state, 0)] = flag(is_shown)
+
+
+@wp.func
 def write_player(block: wp.ref[PlayerBlock], p: Player, aspect: Aspect, mirror: float, rules: Rules):
     """Fill a block of zeros; `mirror` is -1 if the viewer sees the stage mirrored."""
     block[0] = p.x * mirror * _PER_X
@@ -105,7 +112,7 @@ def write_player(block: wp.ref[PlayerBlock], p: Player, aspect: Aspect, mirror: 
     block[21] = aspect.charge
     block[22] = flag(p.hit_mask != 0)
     block[23] = wp.float32(p.drop_timer) * _PER_DROP
-    block[STATE_AT + p.state] = 1.0
+    write_state(block, p.state)
     block[WEAPON_AT + p.weapon] = 1.0
     if aspect.slot >= 0:
         block[17 + aspect.phase] = 1.0

@@ -93,7 +93,7 @@ def values_of(past: Past, sign: float) -> PlayerBlock:
 def write_hot(block: wp.ref[PlayerBlock], hot: int):
     """Add the one-hot entries; no value of `hot` leads beyond the block."""
     slot = ((hot >> 6) & 15) - 1
-    block[STATE_AT + (hot & 15)] = 1.0
+    observe.write_state(block, hot & 15)
     block[SLOT_AT + wp.max(slot, 0)] = observe.flag(slot >= 0)
     block[WEAPON_AT + ((hot >> 4) & 3)] = 1.0
 

@@ -209,6 +209,7 @@ def may_handle(p: Player) -> bool:
         and p.state != State.DODGE
         and p.state != State.KO
         and p.state != State.TAUNT
+        and p.state != State.CLASH
     )
 
 

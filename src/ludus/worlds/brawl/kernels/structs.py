@@ -49,7 +49,6 @@ def player_ranges(weapons: int, stocks: int) -> dict[str, Range]:
     return {
         **dict.fromkeys(("x", "y", "vx", "vy", "damage"), FINITE),
         **dict.fromkeys(("home", "facing"), (-1, 1)),
-        "state": (0, max(State)),
         "ground": (0, max(Ground)),
         "weapon": (0, weapons - 1),
         "stocks": (1, stocks),
@@ -169,15 +168,24 @@ class Rules:
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32
     best_of: wp.int32  # matches in a row of a game that are one set; bots keep their habits over it
+    clash_frames: wp.int32  # how long a clash lasts, 0 if blows open none
+    clash_damage: wp.float32  # the blow that the loser takes
+    clash_stun: wp.int32
+    clash_launch_x: wp.float32  # unit vector
+    clash_launch_y: wp.float32
+    clash_fixed: wp.float32  # launch speed at no damage
+    clash_variable: wp.float32  # and its growth
+    clash_push: wp.float32  # speed at which equal choices push both apart
+    clash_recoil: wp.int32  # and how long both are stunned then
 
 
-def check_state(snapshot: Mapping[str, Tensor], weapons: int, stocks: int, step_limit: int) -> None:
-    """Raise SnapshotError unless a state is possible with these settings and this number of weapons.
+def check_state(snapshot: Mapping[str, Tensor], weapons: int, stocks: int, step_limit: int, *, clashes: bool) -> None:
+    """Raise SnapshotError unless a state is possible with these settings, this number of weapons, with clashes or not.
 
     Kernels use some of its numbers as indices without checking them, and a snapshot may come from an untrusted
     checkpoint: a wrong number would read or write beyond an array.
     """
-    ranges = player_ranges(weapons, stocks)
+    ranges = player_ranges(weapons, stocks) | {"state": (0, State.CLASH if clashes else State.KO)}
     check_struct(snapshot["players"], Player, ranges, "brawl: player")
     check_struct(snapshot["matches"], Match, match_ranges(step_limit), "brawl: match")
     check_struct(snapshot["items"], Item, item_ranges(weapons), "brawl: item")

@@ -109,6 +109,25 @@ def paint_impact(target: pygame.Surface, camera: Camera, attacker: PlayerView, v
             return
 
 
+def paint_clash(target: pygame.Surface, camera: Camera, view: MatchView) -> None:
+    """Paint a flickering spark between two fighters in a clash, and rays that shrink as its time runs out."""
+    first, second = view.players
+    if first.state != State.CLASH or second.state != State.CLASH:
+        return
+    place = ((first.x + second.x) / 2.0, (first.y + second.y) / 2.0 - 0.15)
+    rays = Sketch()
+    for index in range(8):
+        angle = index * math.pi / 4.0 + view.frame * 0.2
+        ux, uy, near = math.cos(angle), math.sin(angle), 0.3 + 0.04 * first.timer
+        start, end = (place[0] + near * ux, place[1] + near * uy), (place[0] + 0.28 * ux, place[1] + 0.28 * uy)
+        rays.capsule(start, end, 0.03, WHITE, end_radius=0.005)
+    rays.paint(target, camera, 170)
+    star = Sketch(outline=0.03)
+    star.polygon(_star(place, 0.30 + 0.06 * (view.frame % 3), view.frame * 0.4, points=7, waist=0.4), (255, 236, 150))
+    star.polygon(_star(place, 0.18, view.frame * 0.7, points=7, waist=0.4), WHITE, outlined=False)
+    star.paint(target, camera)
+
+
 def paint_knockout(target: pygame.Surface, camera: Camera, player: PlayerView, exit_place: Point, team: Team) -> None:
     """Paint the burst where a fighter left the stage, for a short while."""
     age = rules.KO_FRAMES - player.timer

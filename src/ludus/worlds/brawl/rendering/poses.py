@@ -234,6 +234,8 @@ def _free_pose(player: PlayerView, frame: int) -> Pose:
             return replace(_flailing(frame), spin=-0.42 * player.timer)
         case State.TAUNT:
             return _taunting(player)
+        case State.CLASH:
+            return _clashing(player, frame)
     return breathing(STANCE, math.sin(frame * 0.16))
 
 
@@ -266,6 +268,21 @@ def _flailing(frame: int) -> Pose:
         front_foot=(0.32, 0.38 - wave),
         back_foot=(-0.26, 0.44 + wave),
         weapon_angle=-0.6 + 3.0 * wave,
+    )
+
+
+def _clashing(player: PlayerView, frame: int) -> Pose:
+    """Both hands and the weapon against the other's, trembling; it shows nothing of the choice."""
+    push = 0.03 * math.sin(frame * 2.1)
+    feet = ((0.30, FLOOR), (-0.34, FLOOR)) if player.ground != Ground.NONE else ((0.20, 0.42), (-0.30, 0.36))
+    return Pose(
+        hip=(-0.04, 0.19),
+        lean=0.34 + push,
+        front_hand=(0.36 + push, -0.26),
+        back_hand=(0.30 + push, -0.12),
+        front_foot=feet[0],
+        back_foot=feet[1],
+        weapon_angle=-1.2 + push,
     )
 
 
