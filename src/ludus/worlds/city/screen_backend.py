@@ -282,7 +282,7 @@ class ScreenBackend(CityBackend):
         self._perception = ProfileReader(
             self.profile, folder, use_ocr=config.ocr, names=self._names, least_confidence=config.ocr_confidence
         )
-        self._menus = SharedMenus(self.profile, folder)
+        self._menus = SharedMenus(self.profile)
         self._pool = ThreadPoolExecutor(self.num_envs, thread_name_prefix="ludus-game")
         self._seed, self._episode = request.seed, np.full(self.num_envs, -1)
         self.games: list[ScreenGame] = []
@@ -337,7 +337,6 @@ class ScreenBackend(CityBackend):
         for game in self.games:
             game.driver.close()
         self._perception.close()
-        self._menus.save()
 
     # --- starting ---
 

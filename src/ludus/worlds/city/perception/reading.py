@@ -42,7 +42,7 @@ class Reading:
     confidence: float  # from 0 to 1; 0 if it could not be read
     age_s: float = 0.0  # since it was last read well; the value is that old
     text: str = ""  # the characters as they were read, for people
-    engine: str = ""  # who read it: `glyphs`, `rapidocr`, `tesserocr` or `truth`
+    engine: str = ""  # who read it: `glyphs`, `rapidocr`, `bars` or `truth`
 
     @property
     def is_readable(self) -> bool:
