@@ -3,7 +3,7 @@
 import pytest
 from city_world import World  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
-from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED, ActionKind
+from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, REFUSED, ActionKind
 from ludus.worlds.city.perception.embedded import Said, ThemeReader
 
 ROAD = ActionKind("road", "build", uses_cell=True, least_cost=10, most_cost=60)

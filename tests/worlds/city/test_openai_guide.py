@@ -28,8 +28,8 @@ from ludus.rewards.step_info import StepInfo
 from ludus.training import train
 from ludus.training.presets import load_run_config
 from ludus.worlds.city import openai_guide
+from ludus.worlds.city.actions import ActionKind
 from ludus.worlds.city.backend import Seen
-from ludus.worlds.city.catalogue import ActionKind
 from ludus.worlds.city.guide import CAUSES, GuideTracker, Scene
 from ludus.worlds.city.guide_report import guide_report
 from ludus.worlds.city.openai_guide import HOUR_S, KEY_VARIABLE, URL_VARIABLE, Endpoint, OpenAIGuide

@@ -14,7 +14,7 @@ import torch
 
 from ludus.core.errors import ConfigError, GameLostError, GameNotFoundError, UnsupportedError
 from ludus.envs.base import EnvRequest
-from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED, profile_catalogue
+from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, REFUSED, profile_catalogue
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver

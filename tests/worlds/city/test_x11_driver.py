@@ -16,7 +16,7 @@ from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile
-from ludus.worlds.city.screen.windows import Window
+from ludus.worlds.city.screen.xserver import Window
 
 
 def bits(driver: X11Driver, region: str) -> int:

@@ -145,6 +145,6 @@ def bench_vision(
     json: AsJson = False,
 ) -> None:
     """Measure City's perception: pictures per second, milliseconds per stage, steps per second of one game."""
-    from ludus.worlds.city.bench_vision import run_vision_bench
+    from ludus.worlds.city.audit import run_vision_bench
 
     print_measured(run_vision_bench(game, seconds), json=json)

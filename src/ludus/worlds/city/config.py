@@ -86,7 +86,7 @@ class CityConfig(EnvSettings):
         wait_s: Game time that passes after the gestures of a decision; one second is ten days of the
             embedded game. None for 1 s in the embedded game, and for what a profile says in others.
         steps: Decisions per episode, after which it is truncated.
-        actions: Groups of kinds of action beside waiting; see `catalogue.Catalogue`.
+        actions: Groups of kinds of action beside waiting; see `actions.Catalogue`.
         kinds: Names of the kinds of action of those groups, beside waiting; None for all of them.
         cells: Whether a cell of an action is a tile of the map, or a lot where a profile has them.
         lots: Columns and rows of lots to use, in the middle of the visible map; None for all of them.

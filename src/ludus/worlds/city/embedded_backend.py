@@ -13,14 +13,20 @@ from torch import Tensor
 from ludus.core.errors import ConfigError
 from ludus.core.state import FINITE, MAX_COUNT, WORD
 from ludus.envs.base import EnvRequest, check_snapshot
+from ludus.worlds.city.actions import (
+    CLEAR,
+    FUNDING_LEVELS,
+    Catalogue,
+    embedded_catalogue,
+    embedded_gestures,
+    funding_kind,
+)
 from ludus.worlds.city.backend import CityBackend, FieldKind, Pictures, Sight
-from ludus.worlds.city.catalogue import Catalogue, embedded_catalogue
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Box, Frame, Gesture, Point, Wait
 from ludus.worlds.city.explorer import Explorer
 from ludus.worlds.city.game.rules import FUNDED, MONTH_DAYS, Over
-from ludus.worlds.city.gestures import CLEAR, FUNDING_LEVELS, embedded_gestures, funding_kind
 from ludus.worlds.city.interface.layout import BARS, Layout, View
 from ludus.worlds.city.interface.menus import MENUS
 from ludus.worlds.city.interface.theme import FIELDS

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from ludus.core.errors import UnknownNameError
 from ludus.core.random import stream_hash
+from ludus.worlds.city.actions import ProfileGestures
 from ludus.worlds.city.drivers.driver import Frame, Point, Region
-from ludus.worlds.city.gestures import ProfileGestures
 from ludus.worlds.city.perception.elements import SAME_PIXELS, UiElement, find_elements, is_same
 from ludus.worlds.city.profile_schema import GameProfile
 

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from ludus.core.errors import ConfigError, GameLostError
 from ludus.core.random import stream_hash
 from ludus.envs.base import EnvRequest
+from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, Catalogue, ProfileGestures, profile_catalogue
 from ludus.worlds.city.backend import CityBackend, FieldKind, Pictures, Sight
-from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, Catalogue, profile_catalogue
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.driver import Frame, Gesture, Key, Point, Trouble, Wait
 from ludus.worlds.city.drivers.launch import check_installed
 from ludus.worlds.city.drivers.micropolis import teach_letters
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.explorer import CHANGED_SHARE, ScreenExplorer, SharedMenus
-from ludus.worlds.city.gestures import ProfileGestures
 from ludus.worlds.city.perception.opencv import opencv
 from ludus.worlds.city.perception.reader import STABLE_READS, ProfileReader, ScreenReader
 from ludus.worlds.city.perception.reading import Date, Reading

@@ -6,8 +6,7 @@ from ludus.envs.colors import Color, mixed
 from ludus.envs.pygame_tools import new_surface, pygame
 from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game.rules import Tool
-from ludus.worlds.city.interface.boxes import Element
-from ludus.worlds.city.interface.layout import Layout, demand_places
+from ludus.worlds.city.interface.layout import Element, Layout, demand_places
 from ludus.worlds.city.interface.panes import Hint, MenuList, PlacedPane, Row
 from ludus.worlds.city.interface.theme import FIELDS, Theme
 from ludus.worlds.city.painting.sprites import field_icon, sprites_of, tool_icon
