@@ -86,7 +86,7 @@ class Interface:
         self._face, self._simulation = face, simulation
         self._notice, self._over = simulation.city["notice"], simulation.city["over"]
         self._editor = editor
-        self._writer = PaneWriter(simulation, editor, self.figures, game)
+        self._writer = PaneWriter(simulation, self.figures, game)
         self._day = simulation.city["day"]
         self._placed: PlacedPane | None = None
         self._stamp = (-1, -1)

@@ -1,7 +1,7 @@
 """Sprites: the picture of every sprite code, drawn on first use and cached; and icons."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,16 @@ from ludus.worlds.city.game import rules
 from ludus.worlds.city.game.rules import Kind, Terrain, Tool
 from ludus.worlds.city.interface.theme import Hue, MapColors
 
-_FILE = read_yaml(Path(__file__).with_name("pictures.yaml"), "pictures", 50_000)
-_COLORS = TypeAdapter(dict[str, Hue]).validate_python(_FILE["colors"])  # beside those of a theme
-_PICTURES = TypeAdapter(dict[str, list[list[Any]]]).validate_python(_FILE["pictures"])
+
+@dataclass(frozen=True, slots=True)
+class _Pictures:
+    """The content of `pictures.yaml`."""
+
+    colors: dict[str, Hue]  # beside those of a theme
+    pictures: dict[str, list[list[Any]]]  # strokes by name
+
+
+_FILE = TypeAdapter(_Pictures).validate_python(read_yaml(Path(__file__).with_name("pictures.yaml"), "pictures", 50_000))
 _UNITS = 16.0
 _OVERSAMPLING = 4
 
@@ -46,7 +53,7 @@ class Board:
 
     def draw(self, name: str, colors: dict[str, Color]) -> None:
         """Draw a picture in some colours, by their names."""
-        self._draw(_PICTURES[name], {**_COLORS, **colors})
+        self._draw(_FILE.pictures[name], {**_FILE.colors, **colors})
 
     def _draw(self, strokes: Sequence[Sequence[Any]], colors: dict[str, Color]) -> None:
         for stroke in strokes:
@@ -55,7 +62,7 @@ class Board:
                     colors.setdefault(name, _mixture(color, colors))
                 case ["use", name, *given]:
                     own = {part: _mixture(color, colors) for each in given for part, color in each.items()}
-                    self._draw(_PICTURES[name], colors | own)
+                    self._draw(_FILE.pictures[name], colors | own)
                 case ["at", places, inner]:
                     for left, top in places:
                         self._left, self._top = self._left + left, self._top + top
