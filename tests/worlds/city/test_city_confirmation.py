@@ -56,14 +56,6 @@ def test_a_month_that_ends_does_not_disturb_the_judgement() -> None:
     world.env.close()
 
 
-def test_over_a_whole_decision_months_that_end_are_not_judged() -> None:
-    world = World(confirm=False)
-    judged = [placed(world, "road", column) for column in range(6)]
-    assert judged == [CONFIRMED, CONFIRMED, NOT_JUDGED] * 2
-    assert placed(world, "road", 0) == REFUSED
-    world.env.close()
-
-
 def test_funds_that_cannot_be_read_judge_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     monkeypatch.setattr(ThemeReader, "read_one", lambda *_: Said(0.0, False, 0.0, 0.0))

@@ -101,7 +101,6 @@ class CityConfig(EnvSettings):
         cell_pixels: Side of a cell in the picture of the map.
         metrics: `screen` reads figures off the picture; `truth` takes them from the game's state, for comparisons of
             speed and for debugging, in the embedded game alone.
-        confirm: Whether a placement is judged by the funds before time passes; else over the whole decision.
         closes: Whether kinds that need the map close what covers it first; else they are not allowed while a menu, a
             dialog or a window is open, and the player has to close it.
         menu_buffer: Discovered elements of the interface that are remembered.
@@ -133,7 +132,6 @@ class CityConfig(EnvSettings):
     stack: Annotated[int, Field(ge=1, le=16)] = 1
     cell_pixels: Annotated[int, Field(ge=1, le=32)] = 4
     metrics: Literal["screen", "truth"] = "screen"
-    confirm: bool = True
     closes: bool = False
     menu_buffer: Annotated[int, Field(ge=1, le=1000)] = 50
     goals: dict[str, Annotated[float, Field(ge=0.0, le=1e12, strict=False)]] = Field(default_factory=dict)

@@ -26,7 +26,7 @@ from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Box, Frame, Gesture, Point, Wait
 from ludus.worlds.city.explorer import Explorer
-from ludus.worlds.city.game.rules import FUNDED, MONTH_DAYS, Over
+from ludus.worlds.city.game.rules import FUNDED, Over
 from ludus.worlds.city.interface.layout import BARS, Layout, View
 from ludus.worlds.city.interface.menus import MENUS
 from ludus.worlds.city.interface.theme import FIELDS
@@ -153,7 +153,7 @@ def _cells(view: View, box: Box) -> tuple[int, int, int, int]:
 
 WAIT_S = 1.0  # on the game's clock: ten days
 EMBEDDED_FIELDS = tuple(FieldKind(name, KINDS.get(name, "percent")) for name in (*FIELDS, *BARS))
-_DATE, _FUNDS = FIELDS.index("date"), FIELDS.index("funds")
+_FUNDS = FIELDS.index("funds")
 _CHANGED_SHARE = 0.002  # of the pixels; a pointer that moves over the map changes less
 
 
@@ -210,23 +210,18 @@ class EmbeddedBackend(CityBackend):
         """Carry out decisions; see `CityBackend.play`."""
         games, sight, kinds = self.games, self.sight, decisions[:, 0]
         sight.forget_outcome()
-        funds = sight.values[:, _FUNDS].copy(), sight.readable[:, _FUNDS].copy(), self._grain.copy()
-        month = sight.values[:, _DATE] // MONTH_DAYS
         for game, (kind, cell) in enumerate(decisions.tolist()):
             if self._is_exploring[kind]:
                 self._explore(game, kind, cell)
             else:
                 games.act(game, self._gestures(game, kind, cell))
-        if self._config.confirm:
-            self._confirm(kinds)
+        self._confirm(kinds)
         for game in range(self.num_envs):
             games.act(game, self._wait)
         games.advance()
         self._turn += 1
         self._see(range(self.num_envs))
         sight.grow_older()
-        if not self._config.confirm:
-            self._judge_later(kinds, *funds, sight.values[:, _DATE] // MONTH_DAYS == month)
         return sight
 
     def picture(self, game: int) -> Frame:
@@ -323,22 +318,6 @@ class EmbeddedBackend(CityBackend):
             if is_readable and sight.readable[game, _FUNDS]:
                 fall, grain = float(sight.values[game, _FUNDS]) - funds, max(grain, float(self._grain[game]))
                 sight.placed[game] = self.catalogue.kinds[int(kinds[game])].judge(fall, grain)
-
-    def _judge_later(
-        self,
-        kinds: NDArray[np.int64],
-        funds: NDArray[np.float64],
-        was_readable: NDArray[np.bool_],
-        grains: NDArray[np.float64],
-        same_month: NDArray[np.bool_],
-    ) -> None:
-        """Judge placements by the funds after time has passed; not over the end of a month, when taxes are paid."""
-        sight = self.sight
-        judged = self.catalogue.is_placement[kinds] & same_month & was_readable
-        judged &= sight.readable[:, _FUNDS] & sight.readable[:, _DATE]
-        for game in np.flatnonzero(judged).tolist():
-            fall, grain = float(funds[game] - sight.values[game, _FUNDS]), float(max(grains[game], self._grain[game]))
-            sight.placed[game] = self.catalogue.kinds[int(kinds[game])].judge(fall, grain)
 
     # --- observing ---
 

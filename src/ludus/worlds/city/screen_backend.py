@@ -88,7 +88,7 @@ class ScreenGame:
         self.done: tuple[Gesture, ...] = ()
         self._accounts: Accounts = profile.accounts
         self._wait = Wait(profile.wait_s if config.wait_s is None else config.wait_s)
-        self._closes, self._judges = config.closes, config.confirm
+        self._closes = config.closes
         self._menus = [menu.at for menu in profile.menus.values()]
         self._opened = 0  # menu that was opened last
         self._explorer = ScreenExplorer(profile, self.gestures, menus, config.menu_buffer)
@@ -195,7 +195,7 @@ class ScreenGame:
         """Judge a placement by the fall of the funds, unless money came or went by itself meanwhile."""
         what = self._catalogue.kinds[kind]
         funds, left = before.number("funds"), self.look.number("funds")
-        if self._judges and what.most_cost > 0.0 and funds is not None and left is not None:
+        if what.most_cost > 0.0 and funds is not None and left is not None:
             first, last = (_period(look.readings.get("date"), self._accounts) for look in (before, self.look))
             # Accounts may be settled on another day than the first: a fall that fits nothing tells nothing.
             if first is not None and first == last and (left == funds or what.judge(funds - left) == CONFIRMED):
