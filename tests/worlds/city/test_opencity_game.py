@@ -7,9 +7,9 @@ import pytest
 
 from ludus.worlds.city.actions import ProfileGestures, profile_catalogue
 from ludus.worlds.city.drivers.driver import Drag, Key, Point, Wait
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.perception.glyphs import GlyphBank
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.perception.reader import OcrWorker, RapidOcr, profile_fields
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile

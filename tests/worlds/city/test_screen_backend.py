@@ -16,11 +16,11 @@ from ludus.core.errors import ConfigError, GameLostError, GameNotFoundError, Uns
 from ludus.envs.base import EnvRequest
 from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, REFUSED, profile_catalogue
 from ludus.worlds.city.config import CityConfig
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.env import CityEnv
 from ludus.worlds.city.explorer import SharedMenus
 from ludus.worlds.city.perception.glyphs import GlyphBank
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.perception.reader import ScreenReader
 from ludus.worlds.city.perception.reading import Date, Reading, Value
 from ludus.worlds.city.profile import load_profile

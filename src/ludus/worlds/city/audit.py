@@ -15,13 +15,13 @@ from ludus.envs.base import EnvRequest
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Click, Frame, Point, Wait
 from ludus.worlds.city.drivers.micropolis import MONTH_S, MicropolisTruth, made_up_evaluation, teach_letters
-from ludus.worlds.city.drivers.pictures import read_picture
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.env import CityEnv
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 from ludus.worlds.city.perception.embedded import DemandReader, embedded_reader, make_up_figures
 from ludus.worlds.city.perception.glyph_learning import Label, learn_all
 from ludus.worlds.city.perception.glyphs import GlyphBank
+from ludus.worlds.city.perception.pictures import read_picture
 from ludus.worlds.city.perception.reader import OcrWorker, ProfileReader, ScreenReader
 from ludus.worlds.city.perception.reading import Date, Field, Reading, Value, parse
 from ludus.worlds.city.profile import load_profile

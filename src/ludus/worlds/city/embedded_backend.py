@@ -41,7 +41,7 @@ from ludus.worlds.city.perception.embedded import (
     embedded_bank,
     embedded_fields,
 )
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import opencv
 from ludus.worlds.city.strategies import Advice, Question, advise
 
 _HALVES = 4.0  # from this factor on pictures are halved first: nearly the same picture in a third of the time

@@ -33,7 +33,7 @@ from ludus.core.text import plain_text
 from ludus.store.documents import Limits, decode_document
 from ludus.worlds.city.config import GuideSettings
 from ludus.worlds.city.guide import BUDGET, Advice, Guide, Scene, check_advice
-from ludus.worlds.city.perception.opencv import png
+from ludus.worlds.city.perception.pictures import png
 
 URL_VARIABLE, KEY_VARIABLE = "LUDUS_GUIDE_URL", "LUDUS_GUIDE_KEY"
 HOUR_S = 3600.0

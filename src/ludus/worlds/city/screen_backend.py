@@ -21,7 +21,7 @@ from ludus.worlds.city.drivers.launch import check_installed
 from ludus.worlds.city.drivers.micropolis import teach_letters
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.explorer import CHANGED_SHARE, ScreenExplorer, SharedMenus
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import opencv
 from ludus.worlds.city.perception.reader import STABLE_READS, ProfileReader, ScreenReader
 from ludus.worlds.city.perception.reading import Date, Reading
 from ludus.worlds.city.profile import load_profile

@@ -15,7 +15,7 @@ from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers.driver import Frame, Incident, Trouble, TroubleKind
 from ludus.worlds.city.drivers.executor import GestureExecutor
 from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, clock_speed, forget_clock, start_game
-from ludus.worlds.city.drivers.pictures import LearnedPictures, cache_folder, likeness
+from ludus.worlds.city.perception.pictures import LearnedPictures, cache_folder, likeness
 from ludus.worlds.city.profile_schema import GameProfile, Operation, operations
 from ludus.worlds.city.screen.session import ScreenSession
 from ludus.worlds.city.screen.xserver import Window, wait_until, wait_until_still

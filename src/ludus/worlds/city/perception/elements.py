@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.worlds.city.drivers.driver import Box, Frame, Point, Region
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import opencv
 
 _FLAT = 8  # how much the colours of neighbours may differ on flat ground
 _PANEL_AREA = 150  # pixels of flat ground from which on something can stand on it

@@ -17,10 +17,9 @@ import numpy as np
 
 from ludus.core.errors import MissingDependencyError, UnknownNameError
 from ludus.worlds.city.drivers.driver import Box, Frame
-from ludus.worlds.city.drivers.pictures import cache_folder
 from ludus.worlds.city.perception.glyph_learning import learn
 from ludus.worlds.city.perception.glyphs import GlyphBank, known_glyphs, save_glyphs
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import cache_folder, opencv
 from ludus.worlds.city.perception.reading import Field, Notation, Reading, unreadable
 from ludus.worlds.city.profile_schema import GameProfile
 

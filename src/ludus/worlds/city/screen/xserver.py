@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import ActionError, GameLostError, MissingDependencyError
 from ludus.worlds.city.drivers.driver import Box, Button, Frame
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import opencv
 
 _LOCAL_NAME = re.compile(r":\d+")
 
