@@ -9,8 +9,8 @@ from ludus.core.random import stream_hash
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Click, Gesture, Key, Point, Wait
 from ludus.worlds.city.game.rules import Tool
-from ludus.worlds.city.interface.boxes import point_in
-from ludus.worlds.city.interface.commands import SCROLL_CELLS
+from ludus.worlds.city.interface.layout import point_in
+from ludus.worlds.city.interface.machine import SCROLL_CELLS
 from ludus.worlds.city.strategies import STRATEGIES, TownPlan
 
 DECISION_S = 1.0  # of the game's clock, after every decision

@@ -21,8 +21,8 @@ import psutil
 from ludus.worlds.city.drivers.driver import Box, Click, Gesture, Wait
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.profile import load_profile
-from ludus.worlds.city.screen.capture import ScreenCapture
 from ludus.worlds.city.screen.session import ScreenSession, VirtualScreen
+from ludus.worlds.city.screen.xserver import ScreenCapture
 
 WIDE_LAND = 47  # a seed of Micropolis with room to build
 RUN_S = 0.02

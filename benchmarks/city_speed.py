@@ -18,7 +18,7 @@ from torch import Tensor
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Click, Key, Point, Wait
 from ludus.worlds.city.game.rules import CityRules
-from ludus.worlds.city.interface.boxes import point_in
+from ludus.worlds.city.interface.layout import point_in
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 
 

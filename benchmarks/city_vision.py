@@ -10,8 +10,7 @@ import argparse
 import json
 from pathlib import Path
 
-from ludus.worlds.city.audit import audit_city
-from ludus.worlds.city.bench_vision import run_vision_bench
+from ludus.worlds.city.audit import audit_city, run_vision_bench
 
 
 def main() -> None:

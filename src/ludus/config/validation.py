@@ -124,8 +124,9 @@ def part_check(path: tuple[str, ...], model: type[BaseModel]) -> Check:
 
 
 def _validate(model: type[ModelT], root: Node, prefix: KeyPath = ()) -> tuple[ModelT | None, list[ConfigFault]]:
+    document = root.plain()
     try:
-        return model.model_validate(root.plain()), []
+        return model.model_validate(document, context=document), []  # so that a validator can see other sections
     except ValidationError as error:
         return None, explain(model, root, error.errors(include_url=False)[:_MAX_EXPLAINED], prefix)
 
@@ -174,12 +175,12 @@ class _Walk:
     def follow(self, location: Sequence[str | int]) -> None:
         for part in location:
             shape = shape_of(self.annotation)
-            if len(shape.members) > 1 and isinstance(part, str):
+            if part == _OF_KEY:
+                self.is_key, self.annotation = True, key_annotation(self.holder)
+            elif len(shape.members) > 1 and isinstance(part, str):
                 if shape.discriminator is None:
                     self.union = self.union or (self.path, part)
                 self.annotation = shape.labelled(part)
-            elif part == _OF_KEY:
-                self.is_key, self.annotation = True, key_annotation(self.holder)
             else:
                 self._enter(part)
 

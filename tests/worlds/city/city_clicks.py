@@ -5,7 +5,7 @@ from dataclasses import replace
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Button, Click, Key, Move, Point, Wait
 from ludus.worlds.city.game.rules import CityRules, Terrain
-from ludus.worlds.city.interface.boxes import Element, find_at, point_in
+from ludus.worlds.city.interface.layout import Element, find_at, point_in
 from ludus.worlds.city.interface.machine import Interface
 from ludus.worlds.city.interface.state import InterfaceState
 from ludus.worlds.city.interface.theme import CityDisplay

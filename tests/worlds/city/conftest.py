@@ -9,8 +9,8 @@ import pytest
 
 from ludus.core.errors import GameNotFoundError
 from ludus.worlds.city.drivers.launch import check_installed, clock_library
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile
 

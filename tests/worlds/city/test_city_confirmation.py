@@ -3,7 +3,7 @@
 import pytest
 from city_world import World  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
-from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED, ActionKind
+from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, REFUSED, ActionKind
 from ludus.worlds.city.perception.embedded import Said, ThemeReader
 
 ROAD = ActionKind("road", "build", uses_cell=True, least_cost=10, most_cost=60)
@@ -53,14 +53,6 @@ def test_a_month_that_ends_does_not_disturb_the_judgement() -> None:
     world = World()
     for column in range(6):  # days 10 to 60, with the upkeep of roads on days 30 and 60
         assert placed(world, "road", column) == CONFIRMED
-    world.env.close()
-
-
-def test_over_a_whole_decision_months_that_end_are_not_judged() -> None:
-    world = World(confirm=False)
-    judged = [placed(world, "road", column) for column in range(6)]
-    assert judged == [CONFIRMED, CONFIRMED, NOT_JUDGED] * 2
-    assert placed(world, "road", 0) == REFUSED
     world.env.close()
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Move, Point
-from ludus.worlds.city.interface.figures import DEMANDS
 from ludus.worlds.city.interface.layout import BARS, demand_places
 from ludus.worlds.city.interface.menus import MENUS, Dialog, Window
+from ludus.worlds.city.interface.panes import DEMANDS
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 from ludus.worlds.city.painting.typefaces import typeface_of
 from ludus.worlds.city.perception.embedded import CoverDetector, DemandReader

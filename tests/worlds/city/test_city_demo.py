@@ -17,8 +17,8 @@ from ludus.evaluation.playback import film_match
 from ludus.evaluation.players import AgentPlayer, one_seat
 from ludus.policies.config import NetArch, PolicyConfig
 from ludus.policies.policy import Policy
+from ludus.worlds.city.actions import CONFIRMED, REFUSED
 from ludus.worlds.city.backend import Seen, day_text
-from ludus.worlds.city.catalogue import CONFIRMED, REFUSED
 from ludus.worlds.city.demo import ACTING, BAD, GOOD, POINTER, CityPainter, Marks, Panel, Shown, Track
 from ludus.worlds.city.display import DISPLAY
 from ludus.worlds.city.drivers.driver import Click, Drag, Key, Point, Region, Wait

@@ -9,8 +9,7 @@ from ludus.core.errors import ConfigError, SnapshotError
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Click, Key, Point, Wait
 from ludus.worlds.city.game.rules import CityRules
-from ludus.worlds.city.interface.boxes import point_in
-from ludus.worlds.city.interface.layout import BARS
+from ludus.worlds.city.interface.layout import BARS, point_in
 from ludus.worlds.city.interface.theme import FIELDS, CityDisplay
 from ludus.worlds.city.perception.reading import Date
 from ludus.worlds.city.strategies import STRATEGIES

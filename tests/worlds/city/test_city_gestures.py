@@ -7,14 +7,13 @@ from city_clicks import elements_of  # type: ignore[import-not-found,unused-igno
 from city_world import World  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
 from ludus.core.errors import UnknownNameError
-from ludus.worlds.city.catalogue import CLOSED_MENUS, EXPLORATORY, embedded_catalogue
+from ludus.worlds.city.actions import CLOSED_MENUS, EXPLORATORY, embedded_catalogue, embedded_gestures
 from ludus.worlds.city.config import GROUPS
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Click, Point
 from ludus.worlds.city.game.placement import ZONES
 from ludus.worlds.city.game.rules import Kind, Terrain, Tool
-from ludus.worlds.city.gestures import embedded_gestures
-from ludus.worlds.city.interface.boxes import find_at, point_in
+from ludus.worlds.city.interface.layout import find_at, point_in
 from ludus.worlds.city.interface.menus import Overlay, Window, all_entries
 from ludus.worlds.city.interface.theme import THEMES, CityDisplay
 from ludus.worlds.city.painting.typefaces import typeface_of

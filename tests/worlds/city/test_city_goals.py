@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from ludus.worlds.city.actions import ActionKind, Catalogue
 from ludus.worlds.city.backend import Pictures, Sight
-from ludus.worlds.city.catalogue import ActionKind, Catalogue
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.tracker import Goals, Held, Novelty, Turn, progress
 

@@ -6,7 +6,7 @@ from city_clicks import PLAIN, Player, elements_of  # type: ignore[import-not-fo
 from ludus.core.errors import SnapshotError
 from ludus.worlds.city.drivers.driver import Drag, Move, Scroll
 from ludus.worlds.city.game.rules import CityRules, Kind, Notice, Over, Terrain, Tool
-from ludus.worlds.city.interface.commands import TOOL_KEYS
+from ludus.worlds.city.interface.machine import TOOL_KEYS
 from ludus.worlds.city.interface.menus import Dialog, Overlay, Speed, Window, all_entries
 from ludus.worlds.city.interface.state import InterfaceState
 from ludus.worlds.city.interface.theme import THEMES

@@ -11,7 +11,7 @@ from ludus.envs.bots import ObservationView, field_tree
 from ludus.worlds.city.interface.menus import Dialog
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES
 from ludus.worlds.city.perception.embedded import Said, ThemeReader
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import opencv
 
 SHARES = {"turn": 0.7, "share.all": 0.5, "share.road": 0.4, "share.residential": 0.1}
 OPEN_KINDS = {"wait", "explore_menu", "click_element", "random_click", "observe", "escape"}

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from tests.worlds.city.city_world import World
 
 from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
+from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, REFUSED, ActionKind, Catalogue, profile_catalogue
 from ludus.worlds.city.backend import Sight
-from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED, ActionKind, Catalogue, profile_catalogue
 from ludus.worlds.city.profile import PROFILES, load_profile
 from ludus.worlds.city.profile_schema import Plan
 from ludus.worlds.city.tracker import Held, Sites, Turn

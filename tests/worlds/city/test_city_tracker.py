@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ludus.rewards.step_info import StepInfo
+from ludus.worlds.city.actions import CONFIRMED, REFUSED, ActionKind, Catalogue
 from ludus.worlds.city.backend import CityBackend, FieldKind, Pictures, Sight
-from ludus.worlds.city.catalogue import CONFIRMED, REFUSED, ActionKind, Catalogue
 from ludus.worlds.city.drivers.driver import Frame
 from ludus.worlds.city.metrics import per_step
 from ludus.worlds.city.tracker import IDLE_AFTER, Tracker

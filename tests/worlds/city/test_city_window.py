@@ -10,18 +10,18 @@ import pytest
 
 from ludus.core.errors import DeviceError
 from ludus.envs.pygame_tools import pygame
+from ludus.worlds.city.display import CityWindow
 from ludus.worlds.city.drivers.city_games import CityGames
-from ludus.worlds.city.drivers.embedded_window import CityWindow
 from ludus.worlds.city.game.rules import CityRules, Kind, Over, Tool
 
 if TYPE_CHECKING:
     from ludus.worlds.city.screen.session import ScreenSession
-    from ludus.worlds.city.screen.windows import Window
+    from ludus.worlds.city.screen.xserver import Window
 
 RULES = CityRules(threads=1)
 GAME = """
 from ludus.worlds.city.drivers.city_games import CityGames
-from ludus.worlds.city.drivers.embedded_window import CityWindow
+from ludus.worlds.city.display import CityWindow
 from ludus.worlds.city.game.rules import CityRules
 with CityWindow(CityGames(1, rules=CityRules(threads=1, days_per_second=1), seed=3)) as window:
     window.run(30.0, 3000)

@@ -10,7 +10,7 @@ import pytest
 
 from ludus.core.errors import ActionError, GameLostError
 from ludus.worlds.city.screen.session import ScreenSession
-from ludus.worlds.city.screen.windows import open_display
+from ludus.worlds.city.screen.xserver import open_display
 
 TOY_GAME = Path(__file__).with_name("toy_game.py")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ludus.worlds.city.drivers.driver import Click, Wait
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.perception.glyphs import GlyphBank
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.perception.reader import OcrWorker, RapidOcr, profile_fields
 from ludus.worlds.city.profile_schema import GameProfile
 

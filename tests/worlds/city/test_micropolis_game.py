@@ -14,8 +14,8 @@ from screen_leftovers import resource_use, wait_until  # type: ignore[import-not
 
 from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers.driver import Click, Point, Wait
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile, operations
 

@@ -13,8 +13,8 @@ import psutil
 import pytest
 from screen_leftovers import leftovers, tree, wait_until  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.profile_schema import GameProfile
 
 PROGRAM = Path(__file__).with_name("micropolis_parents.py")

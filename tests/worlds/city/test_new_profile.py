@@ -24,7 +24,7 @@ from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.interface_map import explore
 from ludus.worlds.city.new_profile import known_parts
 from ludus.worlds.city.perception.embedded import embedded_fields, make_up_figures
-from ludus.worlds.city.perception.opencv import png
+from ludus.worlds.city.perception.pictures import png
 from ludus.worlds.city.perception.reading import Date, Field
 from ludus.worlds.city.profile_schema import GameProfile
 

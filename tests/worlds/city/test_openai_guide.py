@@ -28,12 +28,12 @@ from ludus.rewards.step_info import StepInfo
 from ludus.training import train
 from ludus.training.presets import load_run_config
 from ludus.worlds.city import openai_guide
+from ludus.worlds.city.actions import ActionKind
 from ludus.worlds.city.backend import Seen
-from ludus.worlds.city.catalogue import ActionKind
 from ludus.worlds.city.guide import CAUSES, GuideTracker, Scene
-from ludus.worlds.city.guide_report import guide_report
+from ludus.worlds.city.metrics import guide_report
 from ludus.worlds.city.openai_guide import HOUR_S, KEY_VARIABLE, URL_VARIABLE, Endpoint, OpenAIGuide
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import opencv
 from ludus.worlds.city.tracker import EVENTS
 
 KEY = "-".join(["nobody", "may", "read", "this"])

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ludus.worlds.city.catalogue import profile_catalogue
+from ludus.worlds.city.actions import ProfileGestures, profile_catalogue
 from ludus.worlds.city.drivers.driver import Drag, Key, Point, Wait
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
-from ludus.worlds.city.gestures import ProfileGestures
 from ludus.worlds.city.perception.glyphs import GlyphBank
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.perception.reader import OcrWorker, RapidOcr, profile_fields
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile

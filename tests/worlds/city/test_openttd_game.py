@@ -7,8 +7,8 @@ import pytest
 from screen_leftovers import wait_until  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
 from ludus.worlds.city.drivers.driver import Click, Wait
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile
 

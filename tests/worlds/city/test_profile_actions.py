@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from ludus.core.errors import ConfigError, ConfigFileError, UnknownNameError
-from ludus.worlds.city.catalogue import EXPLORATORY, profile_catalogue
+from ludus.worlds.city.actions import EXPLORATORY, ProfileGestures, profile_catalogue
 from ludus.worlds.city.config import GROUPS
 from ludus.worlds.city.drivers.driver import Click, Drag, Key, Point
-from ludus.worlds.city.gestures import ProfileGestures
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile, operations
 

@@ -11,10 +11,10 @@ from city_clicks import elements_of  # type: ignore[import-not-found,unused-igno
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Frame, Wait
 from ludus.worlds.city.drivers.micropolis import MicropolisTruth
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES, CityDisplay
 from ludus.worlds.city.perception.elements import UiElement, find_elements
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.perception.reader import ProfileReader
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile

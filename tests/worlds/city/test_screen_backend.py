@@ -14,13 +14,13 @@ import torch
 
 from ludus.core.errors import ConfigError, GameLostError, GameNotFoundError, UnsupportedError
 from ludus.envs.base import EnvRequest
-from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED, profile_catalogue
+from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, REFUSED, profile_catalogue
 from ludus.worlds.city.config import CityConfig
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.env import CityEnv
-from ludus.worlds.city.explorer import MenuGraph, SharedMenus
+from ludus.worlds.city.explorer import SharedMenus
 from ludus.worlds.city.perception.glyphs import GlyphBank
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.perception.reader import ScreenReader
 from ludus.worlds.city.perception.reading import Date, Reading, Value
 from ludus.worlds.city.profile import load_profile
@@ -131,8 +131,8 @@ def test_a_dialog_that_the_player_opened_is_no_trouble_and_is_closed_for_the_nex
     assert float(result.events["trouble"].sum()) == 0.0
 
 
-def test_exploring_finds_each_element_once_and_keeps_the_menus(settings: dict[str, object], tmp_path: Path) -> None:
-    settings |= {"actions": ["build", "explore"], "learned": str(tmp_path / "learned")}
+def test_exploring_finds_each_element_once(settings: dict[str, object]) -> None:
+    settings |= {"actions": ["build", "explore"]}
     with CityEnv(EnvRequest(2, config=settings)) as env:
         env.reset()
         opened = env.step(decide(env, "explore_menu"))
@@ -142,8 +142,6 @@ def test_exploring_finds_each_element_once_and_keeps_the_menus(settings: dict[st
         assert (found > 0.0).all()
         assert float(again.events["discovered"].sum()) == 0.0
         assert again.events["changed"][:, 0].tolist() == [0.0, 0.0]  # the signs of finished pictures do not count
-    (kept,) = (tmp_path / "learned").glob("menus-*.json")
-    assert MenuGraph.load(kept).screens
 
 
 def test_nothing_is_left_when_games_are_closed(settings: dict[str, object]) -> None:
@@ -197,7 +195,7 @@ def test_placements_are_judged_within_a_year(
     profile = load_profile(str(toy_path)).model_copy(update={"accounts": "year"})
     catalogue = profile_catalogue(profile, ("build",), "tiles", None)
     reader = ScreenReader((), GlyphBank())
-    driver, menus = X11Driver(profile, pictures=LearnedPictures(tmp_path)), SharedMenus(profile, tmp_path)
+    driver, menus = X11Driver(profile, pictures=LearnedPictures(tmp_path)), SharedMenus(profile)
     game = ScreenGame(driver, reader, catalogue, CityConfig(), menus, 0)
     game.look, outcome = look(*after), Outcome()
     game._judge(catalogue.number("first"), look(*before), outcome)

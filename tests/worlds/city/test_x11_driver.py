@@ -12,11 +12,11 @@ from screen_leftovers import resource_use  # type: ignore[import-not-found,unuse
 
 from ludus.core.errors import GameLostError, GameNotFoundError
 from ludus.worlds.city.drivers.driver import Click, Key, Wait
-from ludus.worlds.city.drivers.pictures import LearnedPictures
 from ludus.worlds.city.drivers.x11 import X11Driver
+from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile
-from ludus.worlds.city.screen.windows import Window
+from ludus.worlds.city.screen.xserver import Window
 
 
 def bits(driver: X11Driver, region: str) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import UnsupportedError
-from ludus.worlds.city.catalogue import NOT_JUDGED, Catalogue
+from ludus.worlds.city.actions import NOT_JUDGED, Catalogue
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.driver import Frame, Gesture
 from ludus.worlds.city.perception.reading import MONTHS, Kind

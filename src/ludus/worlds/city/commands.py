@@ -54,7 +54,7 @@ def audit_guide(run: RunFolder = None, json: AsJson = False) -> None:
     """Tell how often the guide of a run was asked, answered and followed, and whether following it paid."""
     from ludus.core.intervals import Interval
     from ludus.reports.run_data import read_run
-    from ludus.worlds.city.guide_report import guide_report
+    from ludus.worlds.city.metrics import guide_report
 
     report = guide_report(read_run(Path(run or latest_run())).episode_metrics)
     if json:
@@ -145,6 +145,6 @@ def bench_vision(
     json: AsJson = False,
 ) -> None:
     """Measure City's perception: pictures per second, milliseconds per stage, steps per second of one game."""
-    from ludus.worlds.city.bench_vision import run_vision_bench
+    from ludus.worlds.city.audit import run_vision_bench
 
     print_measured(run_vision_bench(game, seconds), json=json)

@@ -86,7 +86,7 @@ class CityConfig(EnvSettings):
         wait_s: Game time that passes after the gestures of a decision; one second is ten days of the
             embedded game. None for 1 s in the embedded game, and for what a profile says in others.
         steps: Decisions per episode, after which it is truncated.
-        actions: Groups of kinds of action beside waiting; see `catalogue.Catalogue`.
+        actions: Groups of kinds of action beside waiting; see `actions.Catalogue`.
         kinds: Names of the kinds of action of those groups, beside waiting; None for all of them.
         cells: Whether a cell of an action is a tile of the map, or a lot where a profile has them.
         lots: Columns and rows of lots to use, in the middle of the visible map; None for all of them.
@@ -101,7 +101,6 @@ class CityConfig(EnvSettings):
         cell_pixels: Side of a cell in the picture of the map.
         metrics: `screen` reads figures off the picture; `truth` takes them from the game's state, for comparisons of
             speed and for debugging, in the embedded game alone.
-        confirm: Whether a placement is judged by the funds before time passes; else over the whole decision.
         closes: Whether kinds that need the map close what covers it first; else they are not allowed while a menu, a
             dialog or a window is open, and the player has to close it.
         menu_buffer: Discovered elements of the interface that are remembered.
@@ -133,7 +132,6 @@ class CityConfig(EnvSettings):
     stack: Annotated[int, Field(ge=1, le=16)] = 1
     cell_pixels: Annotated[int, Field(ge=1, le=32)] = 4
     metrics: Literal["screen", "truth"] = "screen"
-    confirm: bool = True
     closes: bool = False
     menu_buffer: Annotated[int, Field(ge=1, le=1000)] = 50
     goals: dict[str, Annotated[float, Field(ge=0.0, le=1e12, strict=False)]] = Field(default_factory=dict)

@@ -11,8 +11,8 @@ import numpy as np
 from ludus.envs.colors import Color
 from ludus.envs.display import Image, Painter, PolicyOutput
 from ludus.envs.pygame_tools import Lettering, Picture, new_surface, pygame
+from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, REFUSED
 from ludus.worlds.city.backend import CityBackend, Seen, seen_fields
-from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, REFUSED
 from ludus.worlds.city.drivers.driver import Click, Drag, Frame, Gesture, Key, Move, Point, Region, Scroll
 from ludus.worlds.city.embedded_backend import EmbeddedBackend
 from ludus.worlds.city.env import CityEnv

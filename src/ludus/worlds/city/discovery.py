@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ludus.worlds.city.drivers.driver import Box, Frame
 from ludus.worlds.city.perception.elements import Outlines, share_rows
 from ludus.worlds.city.perception.glyphs import ink_of
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import opencv
 from ludus.worlds.city.perception.reader import RapidOcr
 from ludus.worlds.city.perception.reading import PLAIN, Kind, Notation, Value, parse
 

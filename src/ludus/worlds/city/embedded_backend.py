@@ -13,14 +13,20 @@ from torch import Tensor
 from ludus.core.errors import ConfigError
 from ludus.core.state import FINITE, MAX_COUNT, WORD
 from ludus.envs.base import EnvRequest, check_snapshot
+from ludus.worlds.city.actions import (
+    CLEAR,
+    FUNDING_LEVELS,
+    Catalogue,
+    embedded_catalogue,
+    embedded_gestures,
+    funding_kind,
+)
 from ludus.worlds.city.backend import CityBackend, FieldKind, Pictures, Sight
-from ludus.worlds.city.catalogue import Catalogue, embedded_catalogue
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Box, Frame, Gesture, Point, Wait
 from ludus.worlds.city.explorer import Explorer
-from ludus.worlds.city.game.rules import FUNDED, MONTH_DAYS, Over
-from ludus.worlds.city.gestures import CLEAR, FUNDING_LEVELS, embedded_gestures, funding_kind
+from ludus.worlds.city.game.rules import FUNDED, Over
 from ludus.worlds.city.interface.layout import BARS, Layout, View
 from ludus.worlds.city.interface.menus import MENUS
 from ludus.worlds.city.interface.theme import FIELDS
@@ -35,7 +41,7 @@ from ludus.worlds.city.perception.embedded import (
     embedded_bank,
     embedded_fields,
 )
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import opencv
 from ludus.worlds.city.strategies import Advice, Question, advise
 
 _HALVES = 4.0  # from this factor on pictures are halved first: nearly the same picture in a third of the time
@@ -147,7 +153,7 @@ def _cells(view: View, box: Box) -> tuple[int, int, int, int]:
 
 WAIT_S = 1.0  # on the game's clock: ten days
 EMBEDDED_FIELDS = tuple(FieldKind(name, KINDS.get(name, "percent")) for name in (*FIELDS, *BARS))
-_DATE, _FUNDS = FIELDS.index("date"), FIELDS.index("funds")
+_FUNDS = FIELDS.index("funds")
 _CHANGED_SHARE = 0.002  # of the pixels; a pointer that moves over the map changes less
 
 
@@ -204,23 +210,18 @@ class EmbeddedBackend(CityBackend):
         """Carry out decisions; see `CityBackend.play`."""
         games, sight, kinds = self.games, self.sight, decisions[:, 0]
         sight.forget_outcome()
-        funds = sight.values[:, _FUNDS].copy(), sight.readable[:, _FUNDS].copy(), self._grain.copy()
-        month = sight.values[:, _DATE] // MONTH_DAYS
         for game, (kind, cell) in enumerate(decisions.tolist()):
             if self._is_exploring[kind]:
                 self._explore(game, kind, cell)
             else:
                 games.act(game, self._gestures(game, kind, cell))
-        if self._config.confirm:
-            self._confirm(kinds)
+        self._confirm(kinds)
         for game in range(self.num_envs):
             games.act(game, self._wait)
         games.advance()
         self._turn += 1
         self._see(range(self.num_envs))
         sight.grow_older()
-        if not self._config.confirm:
-            self._judge_later(kinds, *funds, sight.values[:, _DATE] // MONTH_DAYS == month)
         return sight
 
     def picture(self, game: int) -> Frame:
@@ -317,22 +318,6 @@ class EmbeddedBackend(CityBackend):
             if is_readable and sight.readable[game, _FUNDS]:
                 fall, grain = float(sight.values[game, _FUNDS]) - funds, max(grain, float(self._grain[game]))
                 sight.placed[game] = self.catalogue.kinds[int(kinds[game])].judge(fall, grain)
-
-    def _judge_later(
-        self,
-        kinds: NDArray[np.int64],
-        funds: NDArray[np.float64],
-        was_readable: NDArray[np.bool_],
-        grains: NDArray[np.float64],
-        same_month: NDArray[np.bool_],
-    ) -> None:
-        """Judge placements by the funds after time has passed; not over the end of a month, when taxes are paid."""
-        sight = self.sight
-        judged = self.catalogue.is_placement[kinds] & same_month & was_readable
-        judged &= sight.readable[:, _FUNDS] & sight.readable[:, _DATE]
-        for game in np.flatnonzero(judged).tolist():
-            fall, grain = float(funds[game] - sight.values[game, _FUNDS]), float(max(grains[game], self._grain[game]))
-            sight.placed[game] = self.catalogue.kinds[int(kinds[game])].judge(fall, grain)
 
     # --- observing ---
 

@@ -8,22 +8,16 @@ import hashlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ValidationError
 from torch import Tensor
 
-from ludus.core.errors import FormatError, UnknownNameError
-from ludus.core.files import read_regular, write_atomic
+from ludus.core.errors import UnknownNameError
 from ludus.core.random import stream_hash
-from ludus.store.documents import Limits, decode_document, encode_document
+from ludus.worlds.city.actions import ProfileGestures
 from ludus.worlds.city.drivers.driver import Frame, Point, Region
-from ludus.worlds.city.drivers.pictures import cache_folder
-from ludus.worlds.city.gestures import ProfileGestures
 from ludus.worlds.city.perception.elements import SAME_PIXELS, UiElement, find_elements, is_same
 from ludus.worlds.city.profile_schema import GameProfile
 
@@ -100,7 +94,6 @@ class Explorer:
         return Point(x, y)
 
 
-_LIMITS = Limits(document_bytes=8 << 20, document_values=500_000, document_depth=8)
 _CELLS = (32, 18)  # a layout is the set of cells of this grid that hold the middle of an element
 _ALIKE = 0.7  # share of common cells from which on two layouts are the same screen
 _MAX_SCREENS = 1000
@@ -154,23 +147,6 @@ class MenuGraph:
         known = self._screen(screen)
         return [element for number, element in enumerate(known.elements) if number not in known.clicks]
 
-    def save(self, file: Path) -> None:
-        """Write the graph, replacing the file as a whole."""
-        size, screens = (self.width, self.height), list(self.screens.values())
-        content = _File(format="ludus menu graph", version=1, size=size, screens=screens)
-        write_atomic(file, encode_document(content.model_dump(mode="json"), _LIMITS))
-
-    @classmethod
-    def load(cls, file: Path) -> "MenuGraph":
-        """Return the graph in a file; raise FormatError if it is damaged, of another version or no menu graph."""
-        try:
-            content = _File.model_validate(decode_document(read_regular(file, limit=_LIMITS.document_bytes), _LIMITS))
-        except (FormatError, ValidationError) as error:
-            raise FormatError(f"{file} holds no menu graph: {error}; remove it to explore again") from None
-        graph = cls(*content.size)
-        graph.screens = {screen.name: screen for screen in content.screens}
-        return graph
-
     def _screen(self, name: str) -> Screen:
         if name not in self.screens:
             raise UnknownNameError("screen", name, list(self.screens)[:10])
@@ -183,21 +159,6 @@ class MenuGraph:
                 return number
         screen.elements.append(element)
         return len(screen.elements) - 1
-
-
-def _with_known_clicks(screen: Screen) -> Screen:
-    if any(not 0 <= number < len(screen.elements) for number in screen.clicks):
-        raise ValueError("a click refers to an unknown element")
-    return screen
-
-
-class _File(BaseModel):
-    """A menu graph in a file."""
-
-    format: Literal["ludus menu graph"]
-    version: Literal[1]
-    size: tuple[int, int]  # width and height of the pictures
-    screens: list[Annotated[Screen, AfterValidator(_with_known_clicks)]]
 
 
 def _cell(element: UiElement) -> int:
@@ -214,28 +175,16 @@ _ELEMENT_SHARE = 0.1  # of the pixels of an element that has come up
 
 
 class SharedMenus:
-    """The menu graph of one game, shared by its instances and saved in the user's cache.
+    """The menu graph of one game, shared by its instances.
 
     Attributes:
         graph: The screens; use it with `lock` held.
         lock: For threads of several games.
     """
 
-    def __init__(self, profile: GameProfile, folder: Path | None = None) -> None:
-        """Load what was found before; an invalid file is removed."""
-        self._file = (folder or cache_folder()) / f"menus-{profile.name}-{profile.fingerprint}.json"
+    def __init__(self, profile: GameProfile) -> None:
         self.lock = threading.Lock()
         self.graph = MenuGraph(profile.width, profile.height)
-        if self._file.is_file():
-            try:
-                self.graph = MenuGraph.load(self._file)
-            except FormatError:
-                self._file.unlink()
-
-    def save(self) -> None:
-        """Save what was found, if anything."""
-        if self.graph.screens:
-            self.graph.save(self._file)
 
 
 class ScreenExplorer:

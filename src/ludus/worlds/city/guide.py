@@ -29,8 +29,8 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError, GuideError, NoAdviceError, UnknownNameError, brief
 from ludus.core.text import plain_text
+from ludus.worlds.city.actions import ActionKind, Catalogue
 from ludus.worlds.city.backend import CityBackend, Seen, seen_fields
-from ludus.worlds.city.catalogue import ActionKind, Catalogue
 from ludus.worlds.city.config import OPENAI, GuideSettings
 from ludus.worlds.city.drivers.driver import Frame
 from ludus.worlds.city.tracker import Extra, LearnerBatch, Turn

@@ -20,7 +20,7 @@ from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.explorer import CHANGED_SHARE, MenuGraph
 from ludus.worlds.city.new_profile import draw_boxes
 from ludus.worlds.city.perception.elements import UiElement, find_elements
-from ludus.worlds.city.perception.opencv import opencv, png
+from ludus.worlds.city.perception.pictures import opencv, png
 
 EffectKind: TypeAlias = Literal["nothing", "marks", "opens", "leaves", "ends"]
 COLORS: dict[EffectKind, tuple[int, int, int]] = {

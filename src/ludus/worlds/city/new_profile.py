@@ -23,7 +23,7 @@ from ludus.worlds.city.drivers.driver import Box, Click, Frame, Point, Wait
 from ludus.worlds.city.drivers.launch import start_game
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.perception.glyphs import GlyphBank
-from ludus.worlds.city.perception.opencv import opencv, png
+from ludus.worlds.city.perception.pictures import opencv, png
 from ludus.worlds.city.perception.reader import OcrWorker, ProfileReader, RapidOcr, available_engines
 from ludus.worlds.city.perception.reading import Field, Reading
 from ludus.worlds.city.profile import load_profile

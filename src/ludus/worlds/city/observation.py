@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.envs.base import Observations
+from ludus.worlds.city.actions import CONFIRMED, KIND_GROUPS, NOT_JUDGED, REFUSED
 from ludus.worlds.city.backend import CityBackend, Sight
-from ludus.worlds.city.catalogue import CONFIRMED, KIND_GROUPS, NOT_JUDGED, REFUSED
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.tracker import Sites, Tracker
 

@@ -9,9 +9,9 @@ used; whatever is wrong with it is a `NoAdviceError` with its cause. Redirects a
 """
 
 import base64
+import contextlib
 import hashlib
 import http.client
-import io
 import ipaddress
 import json
 import os
@@ -33,7 +33,7 @@ from ludus.core.text import plain_text
 from ludus.store.documents import Limits, decode_document
 from ludus.worlds.city.config import GuideSettings
 from ludus.worlds.city.guide import BUDGET, Advice, Guide, Scene, check_advice
-from ludus.worlds.city.perception.opencv import png
+from ludus.worlds.city.perception.pictures import png
 
 URL_VARIABLE, KEY_VARIABLE = "LUDUS_GUIDE_URL", "LUDUS_GUIDE_KEY"
 HOUR_S = 3600.0
@@ -263,59 +263,37 @@ def _post(endpoint: Endpoint, body: bytes, timeout_s: float) -> tuple[int, bytes
         OSError: The connection failed, or was closed before the answer ended.
         HTTPException: What came back is not HTTP.
     """
-    deadline_s = time.monotonic() + timeout_s
     kind = http.client.HTTPSConnection if endpoint.is_secure else http.client.HTTPConnection
-    connection = kind(endpoint.host, endpoint.port, timeout=timeout_s)
+    connection, is_late = kind(endpoint.host, endpoint.port, timeout=timeout_s), threading.Event()
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "Ludus/1"}
     if endpoint.key:
         headers["Authorization"] = f"Bearer {endpoint.key}"
-    try:
-        connection.connect()
-        with connection.sock as plain:
-            connection.sock = _TimedSocket(plain, deadline_s)
+    start_s = time.monotonic()
+    connection.connect()
+    with connection.sock as plain:
+
+        def hang_up() -> None:
+            is_late.set()
+            with contextlib.suppress(OSError):  # it is closed already
+                socket.socket.shutdown(plain, socket.SHUT_RDWR)  # wakes the reader; that of TLS breaks its state
+
+        # A timeout of a socket starts anew with every byte, so that a server that sends one now and then could hold up
+        # the game for as long as it likes.
+        timer = threading.Timer(start_s + timeout_s - time.monotonic(), hang_up)
+        timer.start()
+        try:
             connection.request("POST", endpoint.path, body, headers)
             answer = connection.getresponse()
             content = answer.read(_LIMITS.document_bytes + 1)  # one more than is accepted: more is never read
             if answer.length and len(content) <= _LIMITS.document_bytes:
                 raise ConnectionError("the connection was closed early")
-            return answer.status, content
-    finally:
-        connection.close()
-
-
-class _TimedSocket(io.RawIOBase):
-    """A connection whose reads and writes all have to end by one deadline.
-
-    A timeout of a socket starts anew with every byte, so that a server that sends one now and then could hold up the
-    game for as long as it likes.
-    """
-
-    def __init__(self, connection: socket.socket, deadline_s: float) -> None:
-        self._connection, self._deadline_s = connection, deadline_s
-
-    def sendall(self, data: bytes) -> None:
-        """Send everything."""
-        self._wait_no_longer()
-        self._connection.sendall(data)
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        """Return a file that reads from the connection."""
-        return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        """Return that it can be read."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what `BufferedReader` passes
-        """Read what is there into a buffer and return how many bytes."""
-        self._wait_no_longer()
-        return self._connection.recv_into(buffer)
-
-    def close(self) -> None:
-        """Leave the connection open: `http.client` calls this before the answer is read."""
-
-    def _wait_no_longer(self) -> None:
-        left_s = self._deadline_s - time.monotonic()
-        if left_s <= 0.0:
-            raise TimeoutError
-        self._connection.settimeout(left_s)
+        except (OSError, http.client.HTTPException):
+            if not is_late.is_set():
+                raise
+        finally:
+            timer.cancel()
+            timer.join()
+            connection.close()
+    if is_late.is_set():
+        raise TimeoutError
+    return answer.status, content

@@ -1,19 +1,30 @@
 """The schema of game profiles: one YAML file describes a game that is played through the screen.
 
 The models below are the schema of the file and the profile itself. Positions are written as pixels of a picture of the
-size `measured_on`, because that is what people measure; `profile.load_profile` converts them to fractions of the
-picture, so that a profile holds at every size. With `measured_on: [1, 1]` they are written as fractions.
+size `measured_on`, because that is what people measure, and become fractions of the picture, so that a profile holds at
+every size. With `measured_on: [1, 1]` they are written as fractions. What depends on another section, such as a name
+that must exist, is checked against the whole document, which is the context of the validation.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, PrivateAttr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    PrivateAttr,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
+from ludus.config import suggest
 from ludus.core.errors import ActionError
 from ludus.worlds.city.drivers.driver import Button, Click, Drag, Gesture, Key, Move, Point, Region, Scroll, Wait
 from ludus.worlds.city.perception.reading import Kind
@@ -31,30 +42,87 @@ class Reference:
 
     section: str
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+        """Validate the name, then look it up."""
+        return core_schema.with_info_after_validator_function(self._known, handler(source))
+
+    def _known(self, name: str, info: ValidationInfo) -> str:
+        names = _written(info, self.section) or {}
+        if name not in names:
+            raise ValueError(f"should be one of {self.section}; {suggest(name, tuple(names))}")
+        return name
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Marks coordinates: a list of numbers in the file that becomes a `Point` or a `Region`."""
+    """Marks coordinates: a list of numbers in the file that becomes a `Point` or a `Region`, in fractions."""
 
     written: Any
     make: Callable[[tuple[float, ...]], Point | Region]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
         """Validate the list of numbers, then convert it."""
-        return core_schema.no_info_after_validator_function(self.make, handler.generate_schema(self.written))
+        return core_schema.with_info_after_validator_function(self._scaled, handler.generate_schema(self.written))
+
+    def _scaled(self, values: tuple[float, ...], info: ValidationInfo) -> Point | Region:
+        size = _size(info, "measured_on") or (1.0, 1.0)
+        if info.context is not None and any(not 0 <= value <= size[at % 2] for at, value in enumerate(values)):
+            raise ValueError(f"should lie in the picture of {size[0]:g}x{size[1]:g}, got {_listed(values)}")
+        return self.make(tuple(value / size[at % 2] for at, value in enumerate(values)))
 
 
-NEEDS_PROMPT = "needs launch.prompt"  # marks a value that only works in a game with a prompt
+def _written(info: ValidationInfo, *path: str) -> Any:  # noqa: ANN401
+    """Return what the document says at a path; None if it says nothing there, or is not known."""
+    found = info.context
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _size(info: ValidationInfo, *path: str) -> tuple[float, float] | None:
+    """Return the width and height at a path of the document; None for anything else, which the schema refuses."""
+    match _written(info, *path):
+        case [int() | float() as width, int() | float() as height] if min(width, height) > 0:
+            return float(width), float(height)
+    return None
+
+
+def _needs_prompt(line: str, info: ValidationInfo) -> str:
+    if _written(info, "launch", "prompt") is None:
+        raise ValueError("needs launch.prompt: the game has no prompt")
+    return line
+
+
+def _on_the_screen(size: tuple[int, int], info: ValidationInfo) -> tuple[int, int]:
+    screen = _size(info, "screen") or size
+    if size[0] > screen[0] or size[1] > screen[1]:
+        raise ValueError(f"should fit on the screen of {screen[0]:g}x{screen[1]:g}")
+    return size
+
+
+def _in_order(corners: tuple[float, ...]) -> tuple[float, ...]:
+    left, top, right, bottom = corners
+    if left >= right or top >= bottom:
+        raise ValueError(f"should be left, top, right, bottom, got {_listed(corners)}")
+    return corners
+
+
+def _listed(values: Sequence[float]) -> str:
+    return f"[{', '.join(f'{value:g}' for value in values)}]"
+
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 RegionName = Annotated[Name, Reference("regions")]
 Line = Annotated[str, Field(min_length=1, max_length=500)]
+PromptLine = Annotated[Line, AfterValidator(_needs_prompt)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Positive = Annotated[Number, Field(gt=0)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Place = Annotated[Point, Position(tuple[Number, Number], lambda values: Point(*values))]
 Extent = Annotated[Point, Position(tuple[Positive, Positive], lambda values: Point(*values))]  # width and height
-Box = Annotated[Region, Position(tuple[Number, Number, Number, Number], lambda values: Region(*values))]
+_Corners = tuple[Number, Number, Number, Number]
+Box = Annotated[Region, Position(_Corners, lambda values: Region(*values))]  # or the ends of a drag
+Rectangle = Annotated[Region, Position(Annotated[_Corners, AfterValidator(_in_order)], lambda values: Region(*values))]
 Seconds = Annotated[float, Field(strict=True, ge=0.0, le=600.0)]
 Shade = Annotated[int, Field(strict=True, ge=0, le=255)]
 Pixels = Annotated[int, Field(strict=True, ge=64, le=8192)]
@@ -97,7 +165,7 @@ class Step(Section):
     scroll: Annotated[int, Field(strict=True, ge=-100, le=100)] | None = None
     wait_s: Seconds | None = None  # how long the game runs
     rest_s: Seconds | None = None  # how long nothing is done, such as while a menu comes up
-    prompt: Annotated[Line, NEEDS_PROMPT] | None = None  # see `Ask`
+    prompt: PromptLine | None = None  # see `Ask`
     at: Place | None = None  # where the wheel is turned
     button: Button = "left"  # mouse button of `click` and `drag`
     times: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1  # number of repetitions
@@ -169,7 +237,7 @@ class MainWindow(Section):
     """The window that is the game's picture."""
 
     title: re.Pattern[str]  # a regular expression for its whole title
-    size: tuple[Pixels, Pixels]  # width and height in pixels
+    size: Annotated[tuple[Pixels, Pixels], AfterValidator(_on_the_screen)]  # width and height in pixels
 
 
 class MapGrid(Section):
@@ -323,7 +391,7 @@ class Landmark(Section):
 class Truth(Section):
     """A question to the prompt and the answer that it must give."""
 
-    ask: Annotated[Line, NEEDS_PROMPT]
+    ask: PromptLine
     answer: str
 
 
@@ -445,7 +513,7 @@ class GameProfile(Section):
     screen: tuple[Pixels, Pixels]  # width and height of the virtual screen in pixels
     window: MainWindow  # the window that is its picture
     measured_on: tuple[Positive, Positive]  # width and height of the picture on which all positions were measured
-    regions: dict[Name, Box]  # named rectangles: left, top, right, bottom
+    regions: dict[Name, Rectangle]  # named rectangles: left, top, right, bottom
     map: MapGrid  # where the map is
     lots: Lots | None = None  # a coarser grid over the map
     readings: Annotated[dict[Name, ReadingField], Field(min_length=1)]  # what can be read

@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 from ludus.core.errors import ConfigError, GameLostError
 from ludus.core.random import stream_hash
 from ludus.envs.base import EnvRequest
+from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, Catalogue, ProfileGestures, profile_catalogue
 from ludus.worlds.city.backend import CityBackend, FieldKind, Pictures, Sight
-from ludus.worlds.city.catalogue import CONFIRMED, NOT_JUDGED, Catalogue, profile_catalogue
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.driver import Frame, Gesture, Key, Point, Trouble, Wait
 from ludus.worlds.city.drivers.launch import check_installed
 from ludus.worlds.city.drivers.micropolis import teach_letters
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.explorer import CHANGED_SHARE, ScreenExplorer, SharedMenus
-from ludus.worlds.city.gestures import ProfileGestures
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import opencv
 from ludus.worlds.city.perception.reader import STABLE_READS, ProfileReader, ScreenReader
 from ludus.worlds.city.perception.reading import Date, Reading
 from ludus.worlds.city.profile import load_profile
@@ -89,7 +88,7 @@ class ScreenGame:
         self.done: tuple[Gesture, ...] = ()
         self._accounts: Accounts = profile.accounts
         self._wait = Wait(profile.wait_s if config.wait_s is None else config.wait_s)
-        self._closes, self._judges = config.closes, config.confirm
+        self._closes = config.closes
         self._menus = [menu.at for menu in profile.menus.values()]
         self._opened = 0  # menu that was opened last
         self._explorer = ScreenExplorer(profile, self.gestures, menus, config.menu_buffer)
@@ -196,7 +195,7 @@ class ScreenGame:
         """Judge a placement by the fall of the funds, unless money came or went by itself meanwhile."""
         what = self._catalogue.kinds[kind]
         funds, left = before.number("funds"), self.look.number("funds")
-        if self._judges and what.most_cost > 0.0 and funds is not None and left is not None:
+        if what.most_cost > 0.0 and funds is not None and left is not None:
             first, last = (_period(look.readings.get("date"), self._accounts) for look in (before, self.look))
             # Accounts may be settled on another day than the first: a fall that fits nothing tells nothing.
             if first is not None and first == last and (left == funds or what.judge(funds - left) == CONFIRMED):
@@ -282,7 +281,7 @@ class ScreenBackend(CityBackend):
         self._perception = ProfileReader(
             self.profile, folder, use_ocr=config.ocr, names=self._names, least_confidence=config.ocr_confidence
         )
-        self._menus = SharedMenus(self.profile, folder)
+        self._menus = SharedMenus(self.profile)
         self._pool = ThreadPoolExecutor(self.num_envs, thread_name_prefix="ludus-game")
         self._seed, self._episode = request.seed, np.full(self.num_envs, -1)
         self.games: list[ScreenGame] = []
@@ -337,7 +336,6 @@ class ScreenBackend(CityBackend):
         for game in self.games:
             game.driver.close()
         self._perception.close()
-        self._menus.save()
 
     # --- starting ---
 

@@ -10,11 +10,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ludus.worlds.city.catalogue import Catalogue
+from ludus.worlds.city.actions import Catalogue
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.game.placement import ZONES
 from ludus.worlds.city.game.rules import BUILDINGS, MAX_TAX, ROAD_REACH, Flag, Kind, Terrain, Tool
-from ludus.worlds.city.interface.figures import DEMANDS
+from ludus.worlds.city.interface.panes import DEMANDS
 from ludus.worlds.city.interface.state import InterfaceState
 
 Order: TypeAlias = tuple[Tool, int, int]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.envs.base import Columns
+from ludus.worlds.city.actions import CONFIRMED, KIND_GROUPS, REFUSED, Catalogue
 from ludus.worlds.city.backend import CityBackend, Sight
-from ludus.worlds.city.catalogue import CONFIRMED, KIND_GROUPS, REFUSED, Catalogue
 from ludus.worlds.city.config import AT_MOST, WORST
 from ludus.worlds.city.game.rules import MILESTONES
 

@@ -39,7 +39,7 @@ from ludus.worlds.city.drivers.city_games import embedded_layout
 from ludus.worlds.city.drivers.driver import Frame
 from ludus.worlds.city.embedded_backend import EMBEDDED_FIELDS, EmbeddedBackend, backend_catalogue
 from ludus.worlds.city.interface.menus import MENUS
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import opencv
 from ludus.worlds.city.strategies import Advice, Question
 
 DECISIONS, BEGUN, SIGHT = "decisions", "begun", "sight/"  # names of shared arrays; those of a sight have a prefix

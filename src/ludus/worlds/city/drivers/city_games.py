@@ -16,8 +16,7 @@ from ludus.worlds.city.interface.layout import BARS, Layout, demand_places, make
 from ludus.worlds.city.interface.machine import Interface
 from ludus.worlds.city.interface.state import STATE_WORDS, InterfaceState
 from ludus.worlds.city.interface.theme import CityDisplay, theme_of
-from ludus.worlds.city.painting.hud import Hud
-from ludus.worlds.city.painting.painter import Painter
+from ludus.worlds.city.painting.painter import Hud, Painter
 from ludus.worlds.city.painting.typefaces import typeface_of
 from ludus.worlds.city.perception.reading import Value
 

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers.driver import Box, Click, Drag, Key, Move, Point, Region, Scroll, Wait
 from ludus.worlds.city.drivers.launch import GamePrompt
-from ludus.worlds.city.drivers.pictures import LearnedPictures, likeness
+from ludus.worlds.city.perception.pictures import LearnedPictures, likeness
 from ludus.worlds.city.profile_schema import Ask, GameProfile, Operation, Rest, Ticks, operations
-from ludus.worlds.city.screen.capture import wait_for_change, wait_until, wait_until_still
 from ludus.worlds.city.screen.session import ScreenSession
-from ludus.worlds.city.screen.windows import Window
+from ludus.worlds.city.screen.xserver import Window, wait_for_change, wait_until, wait_until_still
 
 _SIGN_TRIES = 3
 _CLOCK_TICK_S = 0.002  # games count in milliseconds

@@ -15,11 +15,10 @@ from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers.driver import Frame, Incident, Trouble, TroubleKind
 from ludus.worlds.city.drivers.executor import GestureExecutor
 from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, clock_speed, forget_clock, start_game
-from ludus.worlds.city.drivers.pictures import LearnedPictures, cache_folder, likeness
+from ludus.worlds.city.perception.pictures import LearnedPictures, cache_folder, likeness
 from ludus.worlds.city.profile_schema import GameProfile, Operation, operations
-from ludus.worlds.city.screen.capture import wait_until, wait_until_still
 from ludus.worlds.city.screen.session import ScreenSession
-from ludus.worlds.city.screen.windows import Window
+from ludus.worlds.city.screen.xserver import Window, wait_until, wait_until_still
 
 _STILL_S = 2.0  # how long a window may take to draw itself when it has come up; a game that runs is never still
 _UP_POLL_S = 0.05

@@ -1,18 +1,17 @@
 """The interface of one game: a state machine fed with clicks, keys, wheel and time; it does not draw."""
 
 import functools
+from collections.abc import Iterator
 
 from ludus.worlds.city.drivers.driver import Button
-from ludus.worlds.city.game.placement import CityEditor
-from ludus.worlds.city.game.rules import FUNDED, Over, Tool
+from ludus.worlds.city.game.placement import ZONES, CityEditor, Fault, Plan
+from ludus.worlds.city.game.rules import BUILDINGS, BULLDOZE_COST, FUNDED, FUNDING_STEP, Kind, Over, Tool
 from ludus.worlds.city.game.simulation import CitySimulation
-from ludus.worlds.city.interface.boxes import Element, find_at
-from ludus.worlds.city.interface.commands import ADJUSTERS, KEYS, CommandHandler
-from ludus.worlds.city.interface.figures import Figures
-from ludus.worlds.city.interface.layout import Layout
+from ludus.worlds.city.interface.layout import Element, Layout, find_at
 from ludus.worlds.city.interface.menus import MENUS, SPEED_PERCENT, Command, Dialog, Overlay, Speed, Window, all_entries
 from ludus.worlds.city.interface.panes import (
     NOTICES,
+    Figures,
     Hint,
     MenuList,
     Pane,
@@ -24,6 +23,47 @@ from ludus.worlds.city.interface.panes import (
 )
 from ludus.worlds.city.interface.state import MAX_DIALOGS, InterfaceState, Message, message_text, tool_name
 from ludus.worlds.city.interface.theme import TextMeasure, Theme
+
+_PRECIOUS = range(Kind.COAL, Kind.PARK)  # demolished only after confirmation
+_LINES = (Tool.ROAD, Tool.LINE)
+_AREAS = (*ZONES, Tool.PARK, Tool.BULLDOZER)
+
+
+SCROLL_CELLS = 4  # by which a click on an arrow, a notch of the wheel or a key moves the camera
+_DEPARTMENTS = {Command[f"FUND_{department.name}"]: department for department in FUNDED}
+_CHANGES = {Command[f"CHANGE_{department.name}"]: department for department in FUNDED}
+# What the two buttons beside a line of the budget change, up or down by one step.
+ADJUSTERS = {"tax": Command.CHANGE_TAX, **{_CHANGES[command].name.lower(): command for command in _CHANGES}}
+TOOL_KEYS = dict(zip("qdlrcigwutofhspb", Tool, strict=True))
+KEYS: dict[str, tuple[Command, int]] = {
+    "Left": (Command.SCROLL_ACROSS, -1),
+    "Right": (Command.SCROLL_ACROSS, 1),
+    "Up": (Command.SCROLL_DOWN, -1),
+    "Down": (Command.SCROLL_DOWN, 1),
+    "space": (Command.TOGGLE_PAUSE, 0),
+    **{str(int(speed)): (Command.SET_SPEED, speed) for speed in (Speed.SLOW, Speed.NORMAL, Speed.FAST)},
+    **dict.fromkeys(("plus", "equal"), (Command.CHANGE_TAX, 1)),
+    "minus": (Command.CHANGE_TAX, -1),
+    **{f"F{int(window)}": (Command.OPEN_WINDOW, window) for window in (Window.BUDGET, Window.CITY, Window.DEMAND)},
+    **{key: (Command.SELECT_TOOL, int(tool)) for key, tool in TOOL_KEYS.items()},
+}
+
+
+def _along(first: tuple[int, int], last: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """Cells from one to another: along the row first, then along the column."""
+    step = 1 if last[0] >= first[0] else -1
+    for column in range(first[0], last[0] + step, step):
+        yield column, first[1]
+    step = 1 if last[1] >= first[1] else -1
+    for row in range(first[1] + step, last[1] + step, step):
+        yield last[0], row
+
+
+def _over(first: tuple[int, int], last: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """Cells of the rectangle between two."""
+    (left, right), (top, bottom) = (sorted(ends) for ends in zip(first, last, strict=True))
+    return ((column, row) for row in range(top, bottom + 1) for column in range(left, right + 1))
+
 
 _SCROLLS = {"scroll.left": (-1, 0), "scroll.right": (1, 0), "scroll.up": (0, -1), "scroll.down": (0, 1)}
 
@@ -45,8 +85,8 @@ class Interface:
         self.serial = 0
         self._face, self._simulation = face, simulation
         self._notice, self._over = simulation.city["notice"], simulation.city["over"]
-        self._commands = CommandHandler(simulation, editor, game, layout)
-        self._writer = PaneWriter(simulation, editor, self.figures, game)
+        self._editor = editor
+        self._writer = PaneWriter(simulation, self.figures, game)
         self._day = simulation.city["day"]
         self._placed: PlacedPane | None = None
         self._stamp = (-1, -1)
@@ -58,8 +98,8 @@ class Interface:
     def restart(self, state: InterfaceState | None = None) -> None:
         """Start a new city, or resume a saved state; the camera stays on the map."""
         self.state = InterfaceState() if state is None else state
-        self._commands.do(self.state, Command.SCROLL_ACROSS, 0)
-        self._commands.do(self.state, Command.SCROLL_DOWN, 0)
+        self._do(Command.SCROLL_ACROSS, 0)
+        self._do(Command.SCROLL_DOWN, 0)
         self._placed = None
         self.serial += 1
 
@@ -79,7 +119,7 @@ class Interface:
         elif state.window != Window.NONE and self._click_window(x, y):
             return
         elif self.layout.view.box.holds(x, y):
-            self._commands.click(state, x, y, button)
+            self._use_tool(x, y, button)
         else:
             element = find_at(self.layout.elements, x, y)
             if element is not None:
@@ -92,13 +132,14 @@ class Interface:
         if covered or not (view.holds(*start) and view.holds(*end)):
             self.click(*end, button)
             return
-        self._commands.drag(self._point(*end), start, end)
+        self._point(*end)
+        self._use_along(start, end)
 
     def scroll(self, x: int, y: int, notches: int) -> None:
         """Turn the wheel: over the map the camera moves, up for positive notches."""
         state = self._point(x, y)
         if not state.dialogs and not state.path and self.layout.view.box.holds(x, y):
-            self._commands.do(state, Command.SCROLL_DOWN, -notches)
+            self._do(Command.SCROLL_DOWN, -notches)
 
     def key(self, name: str) -> None:
         """Press a key, by its X11 name; keys without a meaning do nothing."""
@@ -111,7 +152,7 @@ class Interface:
         elif name == "Escape":
             self._escape()
         elif name in KEYS:
-            self._commands.do(state, *KEYS[name])
+            self._do(*KEYS[name])
 
     def days(self, seconds: float) -> int:
         """Return the days that pass in some seconds of the game's clock; fractions of a day are carried over."""
@@ -144,7 +185,7 @@ class Interface:
         key: tuple[int, ...] = (state.tool, state.message, state.message_first, state.message_second, state.speed)
         key += (self.serial, int(self._day[self.game]))  # without a gesture or a day no price at the pointer changes
         if self._lines[0] != key:
-            cost = self._commands.price(state)
+            cost = self._price()
             tool = f"{tool_name(state.tool)} {form.money(cost)}" if cost else tool_name(state.tool)
             message = message_text(state.message, state.message_first, state.message_second, form)
             lines = {"speed": Speed(state.speed).name.capitalize(), "tool": tool, "message": message}
@@ -206,11 +247,14 @@ class Interface:
         state = self.state
         if not state.hints or state.dialogs or state.path or self._pane_holds(state.pointer_x, state.pointer_y):
             return None
-        return hint_at(state, self.layout, self.theme, self._face, self._commands.cost)
+        return hint_at(state, self.layout, self.theme, self._face, self._cost)
 
     def cell_at(self, x: int, y: int) -> tuple[int, int] | None:
-        """Return column and row of the map's cell at a pixel, or None off the map."""
-        return self._commands.cell_at(self.state, x, y)
+        """Return column and row of the cell at a pixel, or None off the map."""
+        view = self.layout.view
+        if not view.box.holds(x, y):
+            return None
+        return (x - view.box.left) // view.tile + self.state.column, (y - view.box.top) // view.tile + self.state.row
 
     # --- handling clicks ---
 
@@ -243,7 +287,7 @@ class Interface:
         if choice == "yes" and dialog == Dialog.ABANDON:
             self._over[self.game] = Over.ABANDONED
         elif choice == "yes" and dialog == Dialog.DEMOLISH:
-            self._commands.demolish(self.state, cell)
+            self._demolish(cell)
 
     def _click_window(self, x: int, y: int) -> bool:
         """Handle a click on the window and return whether it was one."""
@@ -255,7 +299,7 @@ class Interface:
             self.state.window = Window.NONE
         elif element is not None and element.kind == "button":
             _, adjusted, way = element.name.split(".")
-            self._commands.do(self.state, ADJUSTERS[adjusted], 1 if way == "up" else -1)
+            self._do(ADJUSTERS[adjusted], 1 if way == "up" else -1)
         return True
 
     def _click_menu(self, x: int, y: int) -> None:
@@ -265,7 +309,7 @@ class Interface:
             entry = self.lists()[len(path) - 2].entries[path[-1]]
             state.path = path if entry.children else ()
             if not entry.children:
-                self._commands.do(state, entry.command, entry.number)
+                self._do(entry.command, entry.number)
             return
         heading = self._heading_at(x, y)
         state.path = () if heading is None or state.path[0] == heading else (heading,)
@@ -294,12 +338,12 @@ class Interface:
         if group == "menu":
             state.path = (next(i for i, entry in enumerate(MENUS) if entry.name == name),)
         elif group == "tool":
-            self._commands.do(state, Command.SELECT_TOOL, Tool[name.upper()])
+            self._do(Command.SELECT_TOOL, Tool[name.upper()])
         elif group == "tax":
-            self._commands.do(state, Command.CHANGE_TAX, 1 if name == "up" else -1)
+            self._do(Command.CHANGE_TAX, 1 if name == "up" else -1)
         elif element.name in _SCROLLS:
             across, down = _SCROLLS[element.name]
-            self._commands.do(state, Command.SCROLL_ACROSS if across else Command.SCROLL_DOWN, across + down)
+            self._do(Command.SCROLL_ACROSS if across else Command.SCROLL_DOWN, across + down)
 
     def _escape(self) -> None:
         """Close the uppermost of: menu, window, overlay, tool."""
@@ -312,3 +356,121 @@ class Interface:
             state.overlay = Overlay.NONE
         else:
             state.tool = Tool.QUERY
+
+    # --- commands and tools ---
+
+    def _do(self, command: Command, number: int) -> None:
+        """Carry out a command with its number."""
+        state = self.state
+        if command in (Command.SCROLL_ACROSS, Command.SCROLL_DOWN):
+            self._move_camera(command, number)
+        elif command in (Command.SET_SPEED, Command.TOGGLE_PAUSE):
+            self._set_speed(command, number)
+        elif command in (Command.CHANGE_TAX, Command.SET_TAX):
+            base = int(self._simulation.city["tax"][self.game]) if command == Command.CHANGE_TAX else 0
+            state.say(Message.TAX, self._editor.set_tax(self.game, base + number))
+        elif command in _CHANGES:
+            now = self._editor.funding(self.game, _CHANGES[command])
+            state.say(
+                Message.FUNDED, self._editor.set_funding(self.game, _CHANGES[command], now + number * FUNDING_STEP)
+            )
+        elif command in _DEPARTMENTS:
+            state.say(Message.FUNDED, self._editor.set_funding(self.game, _DEPARTMENTS[command], number))
+        elif command == Command.SELECT_TOOL:
+            state.tool = number
+            state.say(Message.SELECTED, number)
+        else:
+            self._show(command, number)
+
+    def _show(self, command: Command, number: int) -> None:
+        state = self.state
+        if command == Command.SET_OVERLAY:
+            state.overlay = Overlay(number)
+        elif command == Command.OPEN_WINDOW:
+            state.window = Window(number)
+        elif command in (Command.ASK_ABANDON, Command.SHOW_ABOUT):
+            state.dialogs.append((Dialog.ABANDON if command == Command.ASK_ABANDON else Dialog.ABOUT, 0, -1))
+        elif command == Command.TOGGLE_HINTS:
+            state.hints = 1 - state.hints
+        elif command == Command.TOGGLE_REPORT:
+            self._simulation.city["report"][self.game] = 1 - self._simulation.city["report"][self.game]
+
+    def _move_camera(self, command: Command, number: int) -> None:
+        state = self.state
+        step = number * SCROLL_CELLS
+        if command == Command.SCROLL_ACROSS:
+            state.column = min(max(state.column + step, 0), self._simulation.rules.columns - self.layout.view.columns)
+        else:
+            state.row = min(max(state.row + step, 0), self._simulation.rules.rows - self.layout.view.rows)
+
+    def _set_speed(self, command: Command, number: int) -> None:
+        state = self.state
+        wanted = number
+        if command == Command.TOGGLE_PAUSE:
+            wanted = state.speed_before if state.speed == Speed.PAUSE else int(Speed.PAUSE)
+        if wanted == Speed.PAUSE and state.speed != Speed.PAUSE:
+            state.speed_before = state.speed
+        state.speed = wanted
+        state.say(Message.PAUSED if wanted == Speed.PAUSE else Message.RUNS)
+
+    def _price(self) -> int:
+        """Return what a click at the pointer would cost, 0 if it would do nothing; off the map as on plain land."""
+        state = self.state
+        place = self.cell_at(state.pointer_x, state.pointer_y)
+        tool = Tool(state.tool)
+        return self._cost(tool) if place is None else self._editor.plan(self.game, tool, *place).cost
+
+    def _cost(self, tool: int) -> int:
+        """Return what a tool costs on plain land, for everything that one click builds."""
+        if tool == Tool.BULLDOZER:
+            return BULLDOZE_COST
+        brush = self._simulation.rules.zone_brush if tool in ZONES else 1
+        return BUILDINGS[tool].cost * brush * brush
+
+    def _use_tool(self, x: int, y: int, button: Button) -> None:
+        """Use the selected tool at a pixel of the map; other buttons than the left one ask what is there."""
+        state = self.state
+        place = self.cell_at(x, y)
+        if place is None:
+            return
+        cell = place[1] * self._simulation.rules.columns + place[0]
+        if state.tool == Tool.QUERY or button != "left":
+            state.window, state.window_cell = Window.QUERY, cell
+        elif state.tool == Tool.BULLDOZER and int(self._simulation.cells.kind[self.game, cell]) in _PRECIOUS:
+            state.dialogs.append((Dialog.DEMOLISH, 0, cell))
+        else:
+            self._tell(self._editor.do(self.game, Tool(state.tool), *place))
+
+    def _demolish(self, cell: int) -> None:
+        """Demolish what is built on a cell, after the player confirmed."""
+        row, column = divmod(cell, self._simulation.rules.columns)
+        self._tell(self._editor.do(self.game, Tool.BULLDOZER, column, row))
+
+    def _use_along(self, start: tuple[int, int], end: tuple[int, int]) -> None:
+        """Use the tool along a line or over an area; tools for single buildings act at the end."""
+        state = self.state
+        first, last = self.cell_at(*start), self.cell_at(*end)
+        if first is None or last is None or state.tool not in (*_LINES, *_AREAS):
+            self._use_tool(*end, "left")
+            return
+        tool, built, paid = Tool(state.tool), 0, 0
+        for column, row in _along(first, last) if tool in _LINES else _over(first, last):
+            kind = int(self._simulation.cells.kind[self.game, row * self._simulation.rules.columns + column])
+            if tool == Tool.BULLDOZER and kind in _PRECIOUS:
+                continue
+            plan = self._editor.do(self.game, tool, column, row)
+            built += len(plan.cells) if plan.fault == Fault.NONE else 0
+            paid += plan.cost if plan.fault == Fault.NONE else 0
+            if plan.fault == Fault.TOO_EXPENSIVE:
+                self._tell(plan)
+                return
+        state.say(Message.BUILT_MANY, built, paid)
+
+    def _tell(self, plan: Plan) -> None:
+        state = self.state
+        if plan.fault != Fault.NONE:
+            state.say(Message.REFUSED, int(plan.fault), plan.cost)
+        elif state.tool == Tool.BULLDOZER:
+            state.say(Message.CLEARED, 0, plan.cost)
+        else:
+            state.say(Message.BUILT, state.tool, plan.cost)

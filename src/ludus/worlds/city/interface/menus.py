@@ -1,8 +1,14 @@
 """The menus with their submenus as a tree, and the commands of their entries."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, TypeAdapter
+
+from ludus.config import read_yaml
 
 
 class Speed(IntEnum):
@@ -43,66 +49,23 @@ class Command(IntEnum):
     CHANGE_TRANSPORT, CHANGE_SAFETY, CHANGE_WELFARE = range(17, 20)
 
 
+_NUMBERS = {f"{kind.__name__}.{each.name}".lower(): int(each) for kind in (Speed, Overlay, Window) for each in kind}
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """An entry of a menu."""
 
     name: str  # its name among its siblings
     label: str  # what is written
-    command: Command = Command.NOTHING  # what it does; entries with children open them instead
-    number: int = 0  # what the command is given
+    # What it does, by its name in a file; entries with children open them instead.
+    command: Annotated[Command, BeforeValidator(lambda name: Command[name.upper()])] = Command.NOTHING
+    number: Annotated[int, BeforeValidator(lambda number: _NUMBERS.get(number, number))] = 0  # what it is given
     children: tuple["Entry", ...] = ()  # entries of its submenu
 
 
-def _menu(name: str, *children: Entry) -> Entry:
-    return Entry(name, name.capitalize(), children=children)
-
-
-def _each(command: Command, numbers: Iterable[Speed | Overlay | Window], ending: str = "") -> Iterator[Entry]:
-    """Yield one entry per number, called as the number is."""
-    return (Entry(each.name.lower(), each.name.capitalize() + ending, command, each) for each in numbers)
-
-
-def _percents(command: Command, *percents: int) -> Iterator[Entry]:
-    return (Entry(str(percent), f"{percent}%", command, percent) for percent in percents)
-
-
-MENUS: tuple[Entry, ...] = (
-    _menu("file", Entry("new", "New city...", Command.ASK_ABANDON), Entry("about", "About...", Command.SHOW_ABOUT)),
-    _menu("speed", *_each(Command.SET_SPEED, Speed)),
-    _menu(
-        "budget",
-        Entry("window", "Budget...", Command.OPEN_WINDOW, Window.BUDGET),
-        _menu(
-            "taxes",
-            Entry("raise", "Raise", Command.CHANGE_TAX, 1),
-            Entry("lower", "Lower", Command.CHANGE_TAX, -1),
-            *_percents(Command.SET_TAX, 5, 7, 9, 12),
-        ),
-        _menu(
-            "funding",
-            _menu("transport", *_percents(Command.FUND_TRANSPORT, 0, 50, 80, 100)),
-            _menu("safety", *_percents(Command.FUND_SAFETY, 0, 50, 80, 100)),
-            _menu("welfare", *_percents(Command.FUND_WELFARE, 0, 50, 80, 100)),
-        ),
-    ),
-    _menu(
-        "overlays",
-        *_each(Command.SET_OVERLAY, (Overlay.NONE, Overlay.POWER, Overlay.WATER, Overlay.TRAFFIC, Overlay.POLLUTION)),
-        Entry("land_value", "Land value", Command.SET_OVERLAY, Overlay.VALUE),
-        _menu("services", *_each(Command.SET_OVERLAY, (Overlay.POLICE, Overlay.FIRE, Overlay.CLINIC, Overlay.SCHOOL))),
-    ),
-    _menu(
-        "windows",
-        *_each(
-            Command.OPEN_WINDOW, (Window.CITY, Window.DEMAND, Window.MILESTONES, Window.GRAPH, Window.LEGEND), "..."
-        ),
-    ),
-    _menu(
-        "options",
-        Entry("hints", "Tooltips", Command.TOGGLE_HINTS),
-        Entry("report", "Yearly report", Command.TOGGLE_REPORT),
-    ),
+MENUS = TypeAdapter(tuple[Entry, ...]).validate_python(
+    read_yaml(Path(__file__).with_name("menus.yaml"), "menus", 20_000)
 )
 
 

@@ -6,15 +6,77 @@ from dataclasses import dataclass
 
 from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game import rules as const
-from ludus.worlds.city.game.placement import ZONES, CityEditor
-from ludus.worlds.city.game.rules import Flag, Kind, Notice, Terrain, Tool
+from ludus.worlds.city.game.placement import ZONES
+from ludus.worlds.city.game.rules import FIRST_YEAR, MONTH_DAYS, YEAR_MONTHS, Flag, Kind, Notice, Terrain, Tool
 from ludus.worlds.city.game.simulation import CitySimulation
-from ludus.worlds.city.interface.boxes import Element, find_at
-from ludus.worlds.city.interface.figures import Figures
-from ludus.worlds.city.interface.layout import Layout
+from ludus.worlds.city.interface.layout import Element, Layout, find_at
 from ludus.worlds.city.interface.menus import MENUS, Dialog, Entry, Window
-from ludus.worlds.city.interface.state import InterfaceState, tool_name
-from ludus.worlds.city.interface.theme import TextMeasure, Theme, whole
+from ludus.worlds.city.interface.state import WORDS, InterfaceState, tool_name
+from ludus.worlds.city.interface.theme import FIELDS, Amount, Format, TextMeasure, Theme, whole
+from ludus.worlds.city.perception.reading import Date, Value
+
+_WHOLE = ("funds", "balance", "population", "tax")
+_REAL = {"happiness": "happiness", "traffic": "traffic", "pollution": "pollution", "land_value": "value"}
+DEMANDS = ("demand_residential", "demand_commercial", "demand_industrial")
+
+
+class Figures:
+    """Reads one city of a simulation."""
+
+    def __init__(self, simulation: CitySimulation, game: int, form: Format) -> None:
+        self._city, self._game, self.form = simulation.city, game, form
+
+    def number(self, name: str) -> int:
+        """Return a field of `structs.City` as an integer, rounded half up."""
+        return whole(float(self._city[name][self._game]))
+
+    def __getitem__(self, name: str) -> Amount:
+        """Return a field for a text with placeholders."""
+        return Amount(self.number(name), self.form)
+
+    def date(self) -> Date:
+        """Return the date of the city; it is founded on the first day of its first year."""
+        months, day = divmod(int(self._city["day"][self._game]), MONTH_DAYS)
+        years, month = divmod(months, YEAR_MONTHS)
+        return Date(FIRST_YEAR + years, month + 1, day + 1)
+
+    def values(self) -> dict[str, Value]:
+        """Return the exact value of every field of the HUD, as it is shown: shares in whole percent."""
+        values: dict[str, Value] = {"date": self.date()}
+        values |= {name: float(self._city[name][self._game]) for name in _WHOLE}
+        values |= {name: float(self.number(source)) for name, source in _REAL.items()}
+        return {name: values[name] for name in FIELDS}
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return the values of all fields in their order, the date in days since year 0, and the three demands."""
+        values = self.values()
+        days = float(self.date().days)
+        return (*(value if isinstance(value, float) else days for value in values.values()), *self.demands())
+
+    def said(self) -> dict[str, Value]:
+        """Return the value that the text of every field shows; abbreviated texts are less exact."""
+        form, values = self.form, self.values()
+        for name in ("funds", "balance", "population"):
+            values[name] = float(form.said(int(self._city[name][self._game])))
+        values["date"] = form.said_date(self.date())
+        return values
+
+    def texts(self) -> dict[str, str]:
+        """Return the text of every field of the HUD."""
+        city, game, form = self._city, self._game, self.form
+        return {
+            "date": form.day(self.date()),
+            "funds": form.money(int(city["funds"][game])),
+            "balance": form.money(int(city["balance"][game]), signed=True),
+            "population": form.number(int(city["population"][game])),
+            **{name: form.share(int(city[source][game] + 0.5)) for name, source in _REAL.items()},
+            "tax": form.share(int(city["tax"][game])),
+        }
+
+    def demands(self) -> tuple[int, int, int]:
+        """Return the demand for homes, shops and industry, from -100 to 100."""
+        first, second, third = (self.number(name) for name in DEMANDS)
+        return first, second, third
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,65 +163,39 @@ _YES_NO = (("yes", "Yes"), ("no", "No"))
 # In the order in which dialogs follow each other when several things happen on one day.
 _NOTICES = ("MILESTONE", "FIRE", "STORM", "BOOM", "RECESSION", "YEAR", "DEBT", "BANKRUPT")
 NOTICES = {Notice[name]: Dialog[name] for name in _NOTICES}
-_DIALOG_TITLES = {Dialog.DEBT: "Warning", Dialog.YEAR: "Yearly report", Dialog.ABANDON: "New city"}
-
 
 _NEEDS = ((Flag.ROAD, "road"), (Flag.POWER, "power"), (Flag.WATER, "water"))
-_COUNTS = {"Inhabitants": "population", "Jobs in shops": "commercial", "Jobs in industry": "industrial"}
-_COUNTS |= {"Filled jobs": "filled"}
-_SHARES = {"Happiness": "happiness", "Traffic": "traffic", "Pollution": "pollution", "Land value": "value"}
 _LEGEND = (Kind.RESIDENTIAL, Kind.COMMERCIAL, Kind.INDUSTRIAL, Kind.ROAD, Kind.PARK)
 
 
 class PaneWriter:
     """Writes the dialogs and windows of one city."""
 
-    def __init__(self, simulation: CitySimulation, editor: CityEditor, figures: Figures, game: int) -> None:
-        self._simulation, self._editor, self._figures, self._game = simulation, editor, figures, game
-        self._form = figures.form
+    def __init__(self, simulation: CitySimulation, figures: Figures, game: int) -> None:
+        self._simulation, self._figures, self._game, self._form = simulation, figures, game, figures.form
 
     def dialog(self, dialog: Dialog, amount: int, cell: int) -> Pane:
         """Return what a dialog says; `amount` and `cell` come from what happened."""
-        lines = self._lines(dialog, amount, cell)
-        rows = self._year_rows() if dialog == Dialog.YEAR else tuple(Row(line) for line in lines)
-        buttons = _YES_NO if dialog in (Dialog.ABANDON, Dialog.DEMOLISH) else _OK
-        return Pane("dialog", _DIALOG_TITLES.get(dialog, dialog.name.capitalize()), rows, buttons)
-
-    def _lines(self, dialog: Dialog, amount: int, cell: int) -> tuple[str, ...]:
-        form, columns = self._form, self._simulation.rules.columns
-        place = f"at column {cell % columns + 1}, row {cell // columns + 1}"
-        if dialog == Dialog.MILESTONE:
-            reached = max(self._figures.number("milestones"), 1)
-            people = form.number(const.MILESTONES[reached - 1])
-            return f"Your city has {people} inhabitants.", f"You are granted {form.money(amount)}."
-        if dialog == Dialog.DEMOLISH:
-            name = const.BUILDINGS[self._simulation.cells.kind[self._game, cell]].name
-            return f"Demolish: {name}?", "You get nothing back."
-        texts = {
-            Dialog.FIRE: (f"A building burnt down {place}.", "No fire station was near."),
-            Dialog.STORM: (f"A storm took {amount} power lines.", f"The last one {place}."),
-            Dialog.BOOM: ("Trade flourishes.", f"Demand rises for {const.MARKET_MONTHS} months."),
-            Dialog.RECESSION: ("Trade is weak.", f"Demand falls for {const.MARKET_MONTHS} months."),
-            Dialog.DEBT: (
-                f"Your debts exceed {form.money(const.DEBT_LIMIT)}.",
-                f"After {const.DEBT_MONTHS} months like this one",
-                "the city is bankrupt.",
-            ),
-            Dialog.BANKRUPT: ("The city is bankrupt.", "Your time as mayor is over."),
-            Dialog.ABANDON: ("Leave this city", "and found a new one?"),
-            Dialog.ABOUT: ("A small city builder.", "Homes need power, roads and work."),
+        name, (row, column) = dialog.name.lower(), divmod(cell, self._simulation.rules.columns)
+        said: dict[str, object] = {
+            "amount": Amount(amount, self._form),
+            "column": column + 1,
+            "row": row + 1,
+            "people": Amount(const.MILESTONES[max(self._figures.number("milestones"), 1) - 1], self._form),
+            "building": const.BUILDINGS[self._simulation.cells.kind[self._game, cell]].name,
+            "debt_limit": Amount(const.DEBT_LIMIT, self._form),
+            "debt_months": const.DEBT_MONTHS,
+            "market_months": const.MARKET_MONTHS,
         }
-        return texts.get(dialog, ())
+        lines = tuple(Row(line.format_map(said)) for line in WORDS.dialogs.get(name, ()))
+        buttons = _YES_NO if dialog in (Dialog.ABANDON, Dialog.DEMOLISH) else _OK
+        rows = self._report(name) if name in WORDS.reports else lines
+        return Pane("dialog", WORDS.titles.get(name, name.capitalize()), rows, buttons)
 
-    def _year_rows(self) -> tuple[Row, ...]:
-        form, number = self._form, self._figures.number
-        return (
-            Row("Inhabitants", form.number(number("population"))),
-            Row("Taxes last month", form.money(number("income"))),
-            Row("Result last month", form.money(number("balance"), signed=True)),
-            Row("Result this year", form.money(number("year_balance"), signed=True)),
-            Row("Funds", form.money(number("funds"))),
-        )
+    def _report(self, name: str) -> tuple[Row, ...]:
+        figures, parts = self._figures, WORDS.reports[name]
+        rows = ((label.format_map(figures), value.format_map(figures), adjust) for label, value, *adjust in parts)
+        return tuple(Row(label, value, adjust="".join(adjust)) for label, value, adjust in rows)
 
     def window(self, window: Window, cell: int) -> Pane:
         """Return what a window says; `cell` is what a query asks about."""
@@ -168,8 +204,8 @@ class PaneWriter:
             rows = Row("Most", self._form.number(max(graph))), Row("Now", self._form.number(now))
             return Pane("window", "Population", rows, graph=graph)
         writers: dict[Window, Callable[[], tuple[Row, ...]]] = {
-            Window.BUDGET: self._budget,
-            Window.CITY: self._city,
+            Window.BUDGET: functools.partial(self._report, "budget"),
+            Window.CITY: functools.partial(self._report, "city"),
             Window.DEMAND: self._demand,
             Window.MILESTONES: self._milestones,
             Window.LEGEND: self._legend,
@@ -183,32 +219,6 @@ class PaneWriter:
         kept = self._simulation.history[self._game]
         first = max(months - const.HISTORY_MONTHS, 0)
         return (0, *(int(kept[month % const.HISTORY_MONTHS]) for month in range(first, months)))
-
-    def _budget(self) -> tuple[Row, ...]:
-        form, number = self._form, self._figures.number
-        funded = tuple(
-            Row(
-                f"{department.name.capitalize()} {form.share(self._editor.funding(self._game, department))}",
-                form.money(-number(f"paid_{department.name.lower()}")),
-                adjust=department.name.lower(),
-            )
-            for department in const.FUNDED
-        )
-        return (
-            Row(f"Taxes {form.share(number('tax'))}", form.money(number("income")), adjust="tax"),
-            *funded,
-            Row("Utilities", form.money(-number("paid_utilities"))),
-            Row("Interest", form.money(-number("paid_interest"))),
-            Row("Result", form.money(number("balance"), signed=True)),
-        )
-
-    def _city(self) -> tuple[Row, ...]:
-        form, number = self._form, self._figures.number
-        return (
-            *(Row(label, form.number(number(name))) for label, name in _COUNTS.items()),
-            *(Row(label, form.share(number(name))) for label, name in _SHARES.items()),
-            Row("Power", f"{number('power_need')} of {number('power_supply')}"),
-        )
 
     def _demand(self) -> tuple[Row, ...]:
         return tuple(
@@ -285,15 +295,6 @@ def _place_list(box: Box, parent: Entry, above: str, face: TextMeasure) -> MenuL
     return MenuList(box, parent.children, elements)
 
 
-_MEANINGS = {  # of fields whose name does not say it
-    "funds": "Money of the city",
-    "balance": "Result of the last month",
-    "population": "Inhabitants",
-    "tax": "Taxes",
-    "demand": "Demand: homes, shops, industry",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Hint:
     """A tooltip."""
@@ -318,7 +319,7 @@ def hint_at(
         cost = cost_of(tool)
         text = f"{tool_name(tool)} {theme.format.money(cost)}" if cost else tool_name(tool)
     else:
-        text = _MEANINGS.get(name, name.replace("_", " ").capitalize())
+        text = WORDS.hints.get(name, name.replace("_", " ").capitalize())
     screen = Box(0, 0, layout.width, layout.height)
     wanted = Box(x + 10, y + 14, face.width(text) + 8, face.height + 6)
     if wanted.bottom > layout.height:  # above the pointer, so that it does not hide what is pointed at

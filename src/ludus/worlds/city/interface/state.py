@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from pathlib import Path
 
+from pydantic import TypeAdapter
+
+from ludus.config import read_yaml
 from ludus.core.errors import SnapshotError
 from ludus.worlds.city.game.placement import Fault
 from ludus.worlds.city.game.rules import BUILDINGS, Tool
 from ludus.worlds.city.interface.menus import MENUS, Dialog, Overlay, Speed, Window
-from ludus.worlds.city.interface.theme import Format
+from ludus.worlds.city.interface.theme import Amount, Format
 
 
 class Message(IntEnum):
@@ -28,14 +32,19 @@ class Message(IntEnum):
     BUILT_MANY = 12  # number, cost
 
 
-_FAULTS = {
-    Fault.OUTSIDE: "That is outside the map",
-    Fault.OCCUPIED: "Something stands there already",
-    Fault.ON_WATER: "That cannot be built on water",
-    Fault.FAR_FROM_WATER: "A pump must stand beside water",
-    Fault.NOTHING_THERE: "There is nothing to clear",
-    Fault.OVER: "This city is bankrupt",
-}
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the interface says, by the names of enumerations; see `words.yaml`."""
+
+    messages: dict[str, str]
+    faults: dict[str, str]
+    titles: dict[str, str]
+    dialogs: dict[str, tuple[str, ...]]
+    reports: dict[str, tuple[tuple[str, ...], ...]]
+    hints: dict[str, str]
+
+
+WORDS = TypeAdapter(Words).validate_python(read_yaml(Path(__file__).with_name("words.yaml"), "words", 20_000))
 
 
 def tool_name(tool: int) -> str:
@@ -47,24 +56,10 @@ def tool_name(tool: int) -> str:
 
 def message_text(message: int, first: int, second: int, form: Format) -> str:
     """Write a message."""
-    if message == Message.REFUSED and first == Fault.TOO_EXPENSIVE:
-        return f"Not enough money: costs {form.money(second)}"
-    texts = {
-        Message.WELCOME: "Welcome, mayor",
-        Message.CLEARED: f"Cleared for {form.money(second)}",
-        Message.REFUSED: _FAULTS.get(Fault(first), "") if message == Message.REFUSED else "",
-        Message.TAX: f"Taxes are now {form.share(first)}",
-        Message.FUNDED: f"Funding is now {form.share(first)}",
-        Message.CLOSE_FIRST: "Close the dialog first",
-        Message.PAUSED: "Paused",
-        Message.RUNS: "The clock runs",
-        Message.BUILT_MANY: f"{first} built for {form.money(second)}",
-    }
-    if message == Message.BUILT:
-        return f"{tool_name(first)} built for {form.money(second)}"
-    if message == Message.SELECTED:
-        return f"{tool_name(first)} selected"
-    return texts.get(Message(message), "")
+    name, fault = Message(message).name.lower(), Fault(first).name.lower() if message == Message.REFUSED else ""
+    text = WORDS.faults.get(fault, "") if fault else WORDS.messages.get(name, "")
+    tool = tool_name(first) if message in (Message.BUILT, Message.SELECTED) else ""
+    return text.format(tool=tool, first=Amount(first, form), second=Amount(second, form))
 
 
 MAX_DEPTH = 3  # of menus

@@ -72,6 +72,19 @@ class Format:
         return Date(date.year, date.month) if self.date == "Mar 1901" else date
 
 
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number in a text with placeholders: `{funds:money}` is written as `Format.money` does."""
+
+    value: int
+    form: Format
+
+    def __format__(self, style: str) -> str:
+        if style in ("signed", "owed"):
+            return self.form.money(self.value if style == "signed" else -self.value, signed=style == "signed")
+        return str(getattr(self.form, style)(self.value)) if style else str(self.value)
+
+
 def whole(value: float) -> int:
     """Round half up, as figures are shown."""
     return int(value + 0.5) if value >= 0 else -int(0.5 - value)

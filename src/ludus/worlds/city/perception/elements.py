@@ -2,16 +2,14 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import PlainSerializer
 
 from ludus.worlds.city.drivers.driver import Box, Frame, Point, Region
-from ludus.worlds.city.perception.opencv import opencv
-from ludus.worlds.city.profile_schema import Position
+from ludus.worlds.city.perception.pictures import opencv
 
 _FLAT = 8  # how much the colours of neighbours may differ on flat ground
 _PANEL_AREA = 150  # pixels of flat ground from which on something can stand on it
@@ -162,7 +160,6 @@ def share_rows(first: Box, second: Box) -> bool:
 ElementKind: TypeAlias = Literal["text", "button"]
 SAME_PIXELS = 20.0  # elements whose middles are nearer are the same
 _WORD_CONFIDENCE, _BUTTON_CONFIDENCE = 0.6, 0.5
-_CORNERS = Position(tuple[float, float, float, float], lambda corners: Region(*corners))  # as a list in a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +168,7 @@ class UiElement:
 
     name: str  # what is written on it, or else a name made of its looks
     kind: ElementKind  # what it looks like
-    region: Annotated[Region, _CORNERS, PlainSerializer(astuple)]  # where it is
+    region: Region  # where it is
     confidence: float  # from 0 to 1
 
     @property

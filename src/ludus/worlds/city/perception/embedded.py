@@ -14,8 +14,8 @@ from ludus.envs.colors import Color
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Box, Frame
 from ludus.worlds.city.game.rules import MONTH_DAYS
-from ludus.worlds.city.interface.figures import DEMANDS
 from ludus.worlds.city.interface.layout import BARS, Layout, demand_places
+from ludus.worlds.city.interface.panes import DEMANDS
 from ludus.worlds.city.interface.theme import FIELDS, CityDisplay, TextMeasure, Theme
 from ludus.worlds.city.perception.glyph_learning import Label, learn_all
 from ludus.worlds.city.perception.glyphs import GlyphBank, known_glyphs, save_glyphs

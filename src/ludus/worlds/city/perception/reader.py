@@ -1,7 +1,6 @@
 """The screen reader: readings of all fields of a picture, cached where nothing changed, never guessed.
 
-What the known letters do not cover is read by OCR in the background: rapidocr, whose models come with it, and
-tesserocr where it is installed.
+What the known letters do not cover is read by OCR in the background: rapidocr, whose models come with it.
 """
 
 import contextlib
@@ -11,7 +10,6 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,10 +17,9 @@ import numpy as np
 
 from ludus.core.errors import MissingDependencyError, UnknownNameError
 from ludus.worlds.city.drivers.driver import Box, Frame
-from ludus.worlds.city.drivers.pictures import cache_folder
 from ludus.worlds.city.perception.glyph_learning import learn
 from ludus.worlds.city.perception.glyphs import GlyphBank, known_glyphs, save_glyphs
-from ludus.worlds.city.perception.opencv import opencv
+from ludus.worlds.city.perception.pictures import cache_folder, opencv
 from ludus.worlds.city.perception.reading import Field, Notation, Reading, unreadable
 from ludus.worlds.city.profile_schema import GameProfile
 
@@ -70,42 +67,11 @@ class RapidOcr:
         return list(zip(map(str, result.txts), boxes, map(float, result.scores), strict=True))
 
 
-class TesserOcr:
-    """tesserocr's line mode, where it and its English model are installed; about 14 ms per crop."""
-
-    name = "tesserocr"
-
-    def __init__(self) -> None:
-        """Start the engine; raise MissingDependencyError if tesserocr or its model is not installed."""
-        try:
-            tesserocr = import_module("tesserocr")
-        except ImportError as error:
-            raise MissingDependencyError(
-                "tesserocr (and Debian's tesseract-ocr-eng)", "city", "reading by tesserocr"
-            ) from error
-        from PIL import Image
-
-        self._image = Image
-        self._api = tesserocr.PyTessBaseAPI(psm=tesserocr.PSM.SINGLE_LINE, lang="eng")
-
-    def opinions(self, crop: Frame) -> list[tuple[str, float]]:
-        """Return what the crop says, enlarged two and three times."""
-        found = []
-        for scale in _SCALES:
-            self._api.SetImage(self._image.fromarray(_enlarged(crop, scale)))
-            text = self._api.GetUTF8Text().strip()
-            if text:
-                found.append((text, self._api.MeanTextConf() / 100.0))
-        return found
-
-
 def available_engines() -> list[Engine]:
-    """Return all engines that are installed; none is needed where the letters are known."""
-    engines: list[Engine] = []
-    for make in (RapidOcr, TesserOcr):
-        with contextlib.suppress(MissingDependencyError):
-            engines.append(make())
-    return engines
+    """Return the engine, if it is installed; it is not needed where the letters are known."""
+    with contextlib.suppress(MissingDependencyError):
+        return [RapidOcr()]
+    return []
 
 
 def _enlarged(crop: Frame, scale: float) -> Frame:

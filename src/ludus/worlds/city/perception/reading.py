@@ -7,6 +7,7 @@ sign makes the text unreadable; a date that could be two dates is none.
 import re
 import string
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -42,7 +43,7 @@ class Reading:
     confidence: float  # from 0 to 1; 0 if it could not be read
     age_s: float = 0.0  # since it was last read well; the value is that old
     text: str = ""  # the characters as they were read, for people
-    engine: str = ""  # who read it: `glyphs`, `rapidocr`, `tesserocr` or `truth`
+    engine: str = ""  # who read it: `glyphs`, `rapidocr`, `bars` or `truth`
 
     @property
     def is_readable(self) -> bool:
@@ -65,13 +66,17 @@ _EXPONENTS = {"": 0, "k": 3, "K": 3, "M": 6}
 _MINUSES = str.maketrans({"\u2212": "-", "\u2013": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " "})
 _MAX_DIGITS = 15  # more than a double holds exactly, and more than any game shows
 _MAX_LENGTH = 64
-_WORD_DATE = re.compile(
-    r"(?:(?P<day1>\d{1,2})\.? ?)?(?P<month>[A-Za-z]{3,9})\.?(?: ?(?P<day2>\d{1,2}),)? ?(?P<year>\d{4})"
+_DAY, _WORD = r"(?P<day>\d{1,2})", r"(?P<month>[A-Za-z]{3,9})\.?"
+_SHORT_DATES = tuple(
+    re.compile(rf"{day_and_month}(?P<year>0|[1-9]\d{{0,3}})")
+    for day_and_month in (rf"{_DAY}\.? ?{_WORD} ?", rf"{_DAY}/(?P<month>\d{{1,2}})/")
 )
-_SHORT_DATE = re.compile(r"(?P<day>\d{1,2})\.? ?(?P<month>[A-Za-z]{3,9})\.? ?(?P<year>0|[1-9]\d{0,3})")
-_DOTTED_DATE = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
-_SLASHED_DATE = re.compile(r"(?P<day>\d{1,2})/(?P<month>\d{1,2})/(?P<year>0|[1-9]\d{0,3})")
-_ISO_DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})")
+_DATES = (
+    re.compile(rf"(?:{_DAY}\.? ?)?{_WORD} ?(?P<year>\d{{4}})"),
+    re.compile(rf"{_WORD} ?{_DAY}, ?(?P<year>\d{{4}})"),
+    re.compile(rf"{_DAY}\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}})"),
+    re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +112,24 @@ def parse(text: str, kind: Kind, notation: Notation = PLAIN) -> Value | None:
 
 def parse_number(text: str, notation: Notation = PLAIN, *, units: bool = True) -> float | None:
     """Return the number of a text such as `-1,234.5` or, with units, `12.3k`."""
-    sign, digits = _signed(text)
-    unit = digits[-1:] if units and digits[-1:] in ("k", "K", "M") else ""
-    size = _unsigned(digits[: len(digits) - len(unit)].rstrip(" ") if unit else digits, notation, _EXPONENTS[unit])
-    return None if size is None else sign * size
+    match = _number(notation).fullmatch(text)
+    if match is None or (match["unit"] and not units):
+        return None
+    digits, fraction = match["whole"].replace(notation.thousands, ""), match["fraction"] or "0"
+    if len(digits) + len(match["fraction"] or "") > _MAX_DIGITS:
+        return None
+    # The exponent is parsed with the digits: 8373.7 times 1e6 is not 8373700000 in binary.
+    size = float(f"{digits}.{fraction}e{_EXPONENTS[match['unit'] or '']}")
+    return -size if match["sign"] == "-" else size
+
+
+@cache
+def _number(notation: Notation) -> re.Pattern[str]:
+    """Return the pattern of a number: whole groups of three or, where they need not be, plain digits."""
+    whole = rf"0|[1-9]\d{{0,2}}(?:{re.escape(notation.thousands)}\d{{3}}){'*' if notation.thousands else '{0}'}"
+    whole += "" if notation.grouped else r"|[1-9]\d*"
+    fraction = rf"(?:{re.escape(notation.point)}(?P<fraction>\d+))?"
+    return re.compile(rf"(?:(?P<sign>[+-]) *)?(?P<whole>{whole}){fraction}(?: *(?P<unit>[kKM]))?", re.ASCII)
 
 
 def parse_money(text: str, notation: Notation = PLAIN) -> float | None:
@@ -118,8 +137,8 @@ def parse_money(text: str, notation: Notation = PLAIN) -> float | None:
     if text.startswith("(") and text.endswith(")"):  # as accountants write what is owed
         owed = parse_money(text[1:-1], notation)
         return -owed if owed is not None and owed > 0 else None
-    sign, amount = _signed(text)
-    has_sign = amount != text
+    sign = text[:1] if text[:1] in ("+", "-") else ""
+    amount = text[1:].lstrip(" ") if sign else text
     for currency in notation.currencies:
         if amount.startswith(currency):
             amount = amount.removeprefix(currency).lstrip(" ")
@@ -127,68 +146,21 @@ def parse_money(text: str, notation: Notation = PLAIN) -> float | None:
         if amount.endswith(currency):
             amount = amount.removesuffix(currency).rstrip(" ")
             break
-    if has_sign and amount[:1] in ("+", "-"):
-        return None
-    size = parse_number(amount, notation)
-    return None if size is None else sign * size
+    size = None if sign and amount[:1] in ("+", "-") else parse_number(amount, notation)
+    return -size if size is not None and sign == "-" else size
 
 
 def parse_date(text: str, *, short_years: bool = False) -> Date | None:
     """Return the date of a text such as `Mar 12, 1901`, `12.03.1901`, `1901-03-12`, `12 March 1901` or `Mar 1901`."""
-    if not text.isascii():
+    patterns = (*_SHORT_DATES, *_DATES) if short_years else _DATES
+    match = next((match for pattern in patterns if (match := pattern.fullmatch(text))), None)
+    if match is None or not text.isascii():
         return None
-    if short_years and (match := _SHORT_DATE.fullmatch(text)):
-        month = _MONTH_OF.get(match["month"].lower())
-        return _checked(match["year"], month, match["day"], least_year=0) if month is not None else None
-    if short_years and (match := _SLASHED_DATE.fullmatch(text)):
-        return _checked(match["year"], int(match["month"]), match["day"], least_year=0)
-    if match := _WORD_DATE.fullmatch(text):
-        month = _MONTH_OF.get(match["month"].lower())
-        if month is None or (match["day1"] and match["day2"]):
-            return None
-        return _checked(match["year"], month, match["day1"] or match["day2"] or "1")
-    if match := _DOTTED_DATE.fullmatch(text) or _ISO_DATE.fullmatch(text):
-        return _checked(match["year"], int(match["month"]), match["day"])
-    return None
-
-
-def _checked(year: str, month: int, day: str, *, least_year: int = 1) -> Date | None:
-    """Calendars of games may have months of 30 or 31 days throughout, so only what no calendar has is refused."""
-    if int(year) < least_year or not 1 <= month <= 12 or not 1 <= int(day) <= 31:
-        return None
-    return Date(int(year), month, int(day))
-
-
-def _signed(text: str) -> tuple[int, str]:
-    """Split a sign off; a space may follow it."""
-    if text[:1] in ("+", "-"):
-        return (-1 if text[0] == "-" else 1), text[1:].lstrip(" ")
-    return 1, text
-
-
-def _unsigned(text: str, notation: Notation, exponent: int) -> float | None:
-    """Return the number of digits with whole groups of three and at most one point, times a power of ten.
-
-    The exponent is parsed with the digits: 8373.7 times 1e6 is not 8373700000 in binary.
-    """
-    whole, point, fraction = text.partition(notation.point)
-    if point and not (_digits(fraction) and fraction):
-        return None
-    groups = whole.split(notation.thousands) if notation.thousands else [whole]
-    if not all(map(_digits, groups)):
-        return None
-    if len(groups) > 1 and not (1 <= len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:])):
-        return None
-    digits = "".join(groups)
-    if notation.grouped and len(groups) == 1 and len(digits) > 3:
-        return None
-    if not digits or len(digits) + len(fraction) > _MAX_DIGITS or (len(digits) > 1 and digits[0] == "0"):
-        return None
-    return float(f"{digits}.{fraction or '0'}e{exponent}")
-
-
-def _digits(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+    year, word, day = int(match["year"]), match["month"], int(match["day"] or 1)
+    month = int(word) if word.isdigit() else _MONTH_OF.get(word.lower(), 0)
+    # Calendars of games may have months of 30 or 31 days throughout, so only what no calendar has is refused.
+    is_date = (year > 0 or match.re in _SHORT_DATES) and 1 <= month <= 12 and 1 <= day <= 31
+    return Date(year, month, day) if is_date else None
 
 
 _NUMBER = string.digits + "+-\u2212.,' "

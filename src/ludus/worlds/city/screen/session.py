@@ -22,9 +22,15 @@ import psutil
 from ludus.core.errors import GameLostError, GameNotFoundError, UnsupportedError
 from ludus.core.files import wrap_disk_errors
 from ludus.worlds.city.screen import supervisor
-from ludus.worlds.city.screen.capture import ScreenCapture, wait_until
-from ludus.worlds.city.screen.input import GuardedInput
-from ludus.worlds.city.screen.windows import Window, Windows, open_display, screen_errors
+from ludus.worlds.city.screen.xserver import (
+    GuardedInput,
+    ScreenCapture,
+    Window,
+    Windows,
+    open_display,
+    screen_errors,
+    wait_until,
+)
 
 
 def process_state(pid: int) -> str:

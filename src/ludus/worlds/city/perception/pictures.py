@@ -1,19 +1,37 @@
-"""Learned pictures of a game, by which it is recognised.
+"""Pictures in memory and in files, by OpenCV, which is imported where it is needed first.
 
-No game art ships with Ludus. What a landmark, a date or a tool looks like is captured on the first launch, after the
-window, the process and the prompt have been checked, and must look the same from then on.
+No game art ships with Ludus. What a landmark, a date or a tool of a game looks like is captured on its first launch,
+after the window, the process and the prompt have been checked, and must look the same from then on.
 """
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ludus.core.errors import GameLostError
+from ludus.core.errors import GameLostError, MissingDependencyError
 from ludus.core.files import read_if_possible, write_atomic
 from ludus.worlds.city.drivers.driver import Frame
-from ludus.worlds.city.perception.opencv import opencv, png
+
+
+def opencv(purpose: str) -> Any:  # noqa: ANN401 - a module
+    """Return the module cv2; raise MissingDependencyError, which names the purpose, if it is not installed."""
+    try:
+        import cv2
+    except ImportError as error:
+        raise MissingDependencyError("opencv-python-headless", "city", purpose) from error
+    return cv2
+
+
+def png(picture: NDArray[np.uint8]) -> bytes:
+    """Return a picture `(height, width, 3)` as a PNG file."""
+    cv2 = opencv("writing pictures")
+    _, content = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))  # raises if it cannot
+    return bytes(content)
+
 
 _MAX_BYTES = 4_000_000
 
