@@ -273,12 +273,16 @@ results-city-guided: $(READY) ## docs/research/city.md: Micropolis with its plan
 	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --minutes 60 --cities 24 --same-kinds --folder runs/city-guided --out $(DATA)/city_guided.json
 	$(TABLES) city-guided
 
-results-city-lincity: $(READY) ## docs/research/city.md: LinCity-NG learned through its screen; needs lincity-ng and xvfb
-	PYTHONPATH=. $(BIN)/python benchmarks/city_game.py --game lincity --folder runs/city-lincity --out $(DATA)/city_lincity.json
+HOUR := --minutes 61 --every-s 90 --cities 8
+
+results-city-lincity: $(READY) ## docs/research/city.md: an hour of LinCity-NG with faults; needs lincity-ng and xvfb
+	PYTHONPATH=. $(BIN)/python benchmarks/city_game.py --game lincity $(HOUR) --folder runs/city-lincity --out $(DATA)/city_lincity.json \
+	  -- total_env_steps=3_600
 	$(TABLES) city-lincity
 
-results-city-opencity: $(READY) ## docs/research/city.md: OpenCity with faults; needs opencity, libfaketime and xvfb
-	PYTHONPATH=. $(BIN)/python benchmarks/city_game.py --game opencity --minutes 20 --folder runs/city-opencity --out $(DATA)/city_opencity.json
+results-city-opencity: $(READY) ## docs/research/city.md: an hour of OpenCity with faults; needs opencity, libfaketime and xvfb
+	PYTHONPATH=. $(BIN)/python benchmarks/city_game.py --game opencity $(HOUR) --folder runs/city-opencity --out $(DATA)/city_opencity.json \
+	  -- total_env_steps=2_400 world.num_envs=2
 	$(TABLES) city-opencity
 
 results-city-strategies: $(READY) ## docs/worlds/city.md: scripted strategies in the embedded game
