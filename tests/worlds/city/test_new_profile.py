@@ -12,10 +12,10 @@ import psutil
 import pytest
 from screen_leftovers import is_there, tree, wait_until  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
-from ludus.config import dump_yaml
+from ludus.config import dump_yaml, read_yaml
 from ludus.core.errors import ConfigError, FormatError, UnknownNameError
 from ludus.core.files import write_atomic
-from ludus.worlds.city import discovery
+from ludus.worlds.city import discovery, new_profile
 from ludus.worlds.city.audit import FIGURES, PICTURES, audit_city
 from ludus.worlds.city.discovery import TextLine
 from ludus.worlds.city.drivers.city_games import CityGames
@@ -164,6 +164,21 @@ def test_short_years_are_dates_only_where_a_game_has_them() -> None:
     assert parse_date("7/12/0") is None
     assert parse_date("7/13/0", short_years=True) is None  # a day, then a month
     assert parse_date("15. Jan 012", short_years=True) is None
+
+
+@pytest.mark.usefixtures("xvfb")
+def test_where_nothing_always_looks_the_same_a_landmark_is_asked_for(
+    toy_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base: Any = read_yaml(toy_path, "profile", 100_000)
+    del base["landmarks"]
+    found = discovery.Proposal([], Box(0, 0, 64, 64), (16, 16), [], landmark=Box(0, 0, 0, 0))
+    monkeypatch.setattr(new_profile, "propose", lambda _pictures, _engine: found)
+    folder = tmp_path / "new"
+    with pytest.raises(ConfigError, match="--base"):
+        new_profile.make_profile(folder, base, pictures=2, every_s=0.05, say=print)
+    assert (folder / PICTURES / "02.png").exists()
+    assert (folder / new_profile.PROPOSAL).exists()
 
 
 # --- an interface that nobody knows ---

@@ -47,6 +47,7 @@ def make_profile(folder: Path, base: Mapping[str, Any], *, pictures: int, every_
     Raises:
         GameLostError: The game does not start, or has no window.
         ConfigFileError: `base` has faults.
+        ConfigError: No part of the pictures always looks the same, and `base` names no landmark.
     """
     document = _with_window(folder, dict(base), say)
     driver = X11Driver(_draft(folder, document))
@@ -61,10 +62,16 @@ def make_profile(folder: Path, base: Mapping[str, Any], *, pictures: int, every_
         say(f"[OK] {len(taken)} pictures; reading them takes some seconds each")
         proposal = propose(taken, RapidOcr())
         costs = _try_buttons(driver, proposal)
+    write_atomic(folder / PROPOSAL, png(_drawn(taken[0], proposal)))
+    if not proposal.landmark.width and "landmarks" not in document:
+        raise ConfigError(
+            f"no part of the {len(taken)} pictures in {folder / PICTURES} always looks the same; name one that tells "
+            "that the game is there in a YAML file for --base, such as: regions: {logo: [10, 10, 90, 40]}, landmarks: "
+            f"{{logo: {{region: logo}}}}; {folder / PROPOSAL} shows what else was found"
+        )
     proposed = _document(document, proposal, costs)
     write_text_atomic(folder / PROFILE, dump_yaml(proposed))
     profile = load_profile(str(folder / PROFILE))
-    write_atomic(folder / PROPOSAL, png(_drawn(taken[0], proposal)))
     names = [name for name, spec in profile.readings.items() if spec.kind != "text"]
     rows = [",".join(("picture", *names)), *(f"{number:02}" + "," * len(names) for number in range(1, len(taken) + 1))]
     write_text_atomic(folder / FIGURES, "\n".join(rows) + "\n")
@@ -180,7 +187,8 @@ def _try_buttons(driver: X11Driver, proposal: Proposal) -> dict[int, float]:
 
 def _document(base: Mapping[str, Any], proposal: Proposal, costs: Mapping[int, float]) -> dict[str, Any]:
     """Return the document of the profile; what the base says is kept."""
-    regions = {"map": _corners(proposal.map), "landmark": _corners(proposal.landmark)}
+    regions = {"map": _corners(proposal.map)}
+    regions |= {"landmark": _corners(proposal.landmark)} if proposal.landmark.width else {}
     readings: dict[str, Any] = {}
     for figure in proposal.figures:
         regions[figure.name] = _corners(figure.box)
