@@ -91,7 +91,7 @@ class X11Driver:
                 failures.append(str(error))
             else:
                 return
-        raise GameLostError(f"no new city in {len(failures)} tries: {'; '.join(failures)}")
+        raise GameLostError(f"no new city in {len(failures)} tries: {'; '.join(dict.fromkeys(failures))}")
 
     def close(self) -> None:
         """End the game, the screen and everything started for them; may be called twice."""
