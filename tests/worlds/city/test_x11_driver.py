@@ -15,7 +15,7 @@ from ludus.worlds.city.drivers.driver import Click, Key, Wait
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.profile import load_profile
-from ludus.worlds.city.profile_schema import GameProfile
+from ludus.worlds.city.profile_schema import GameProfile, Rest
 from ludus.worlds.city.screen.xserver import Window
 
 
@@ -102,6 +102,9 @@ def test_a_reset_that_does_nothing_is_an_error(toy_profile: GameProfile, tmp_pat
         driver.launch()
         with pytest.raises(GameLostError, match=r"seed 3 .*seed 0"):
             driver.reset(3)
+        started_s = time.monotonic()
+        driver.do([Rest(0.2)])
+        assert time.monotonic() - started_s >= 0.8  # after two failed starts the third one has four times as long
 
 
 def test_what_was_learned_is_kept_and_must_be_seen_again(toy: X11Driver, tmp_path: Path) -> None:

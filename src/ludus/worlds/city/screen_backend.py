@@ -235,7 +235,9 @@ class ScreenGame:
                 failures.append(str(error))
             else:
                 return False
-        raise GameLostError(f"the game could not be brought back in {len(failures)} tries: {'; '.join(dict.fromkeys(failures))}")
+        raise GameLostError(
+            f"the game could not be brought back in {len(failures)} tries: {'; '.join(dict.fromkeys(failures))}"
+        )
 
 
 def _period(date: Reading | None, accounts: Accounts) -> tuple[float, ...] | None:

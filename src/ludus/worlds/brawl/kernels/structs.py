@@ -44,11 +44,12 @@ class Player:
     threatened: wp.int32  # 1 from being hit until standing safely again
 
 
-def player_ranges(weapons: int, stocks: int) -> dict[str, Range]:
+def player_ranges(weapons: int, stocks: int, *, clashes: bool = False) -> dict[str, Range]:
     """Return the valid ranges of a `Player` in a snapshot, given the number of weapons and of stocks at the start."""
     return {
         **dict.fromkeys(("x", "y", "vx", "vy", "damage"), FINITE),
         **dict.fromkeys(("home", "facing"), (-1, 1)),
+        "state": (0, State.CLASH if clashes else State.KO),
         "ground": (0, max(Ground)),
         "weapon": (0, weapons - 1),
         "stocks": (1, stocks),
@@ -185,7 +186,7 @@ def check_state(snapshot: Mapping[str, Tensor], weapons: int, stocks: int, step_
     Kernels use some of its numbers as indices without checking them, and a snapshot may come from an untrusted
     checkpoint: a wrong number would read or write beyond an array.
     """
-    ranges = player_ranges(weapons, stocks) | {"state": (0, State.CLASH if clashes else State.KO)}
+    ranges = player_ranges(weapons, stocks, clashes=clashes)
     check_struct(snapshot["players"], Player, ranges, "brawl: player")
     check_struct(snapshot["matches"], Match, match_ranges(step_limit), "brawl: match")
     check_struct(snapshot["items"], Item, item_ranges(weapons), "brawl: item")

@@ -35,14 +35,19 @@ class GestureExecutor:
         window: Window,
         prompt: GamePrompt | None,
         clock_speed: float = 1.0,
+        patience: float = 1.0,
     ) -> None:
-        """Attach to a running game, whose clock runs at a multiple of the real one."""
+        """Attach to a running game, whose clock runs at a multiple of the real one.
+
+        `patience` is by how much longer than its profile says the game is given to see clicks and to react to them.
+        """
         self.window, self.prompt, self.frozen = window, prompt, False
         self._session, self._profile, self._pictures = session, profile, pictures
         self._toggle = operations(profile.pause.steps)
         self._openers = frozenset(
             (*(menu.at for menu in profile.menus.values()), *(tool.group for tool in profile.tools.values()))
         )
+        self._patience, self._between_s = patience, patience * profile.input.between_s
         self._turn, self._lag_s = 0, profile.settle.lag_s / clock_speed
         self._missed = 0  # changes that were due in a row and did not come
 
@@ -54,12 +59,12 @@ class GestureExecutor:
         times: list[float] = []
         for number, step in enumerate(steps):
             if number:
-                time.sleep(self._profile.input.between_s)
+                time.sleep(self._between_s)
             if not isinstance(step, Wait):
                 times.append(time.monotonic())
             self._do_one(step, seed)
         for step in operations(self._profile.input.after) if steps else ():
-            time.sleep(self._profile.input.between_s)
+            time.sleep(self._between_s)
             self._do_one(step, seed)
         if self._profile.input.park is not None:
             self._do_one(Move(self._profile.input.park), seed)
@@ -102,7 +107,7 @@ class GestureExecutor:
         match step:
             case Click():
                 before = self._look(()) if step.at in self._openers else None
-                hands.click(*self._pixel(step.at), step.button, slow.hold_s)
+                hands.click(*self._pixel(step.at), step.button, self._patience * slow.hold_s)
                 if before is not None:
                     self._wait_for_menu(before)
             case Move():
@@ -110,13 +115,13 @@ class GestureExecutor:
             case Drag():
                 hands.drag(self._pixel(step.start), self._pixel(step.end), step.button, slow.drag_s)
             case Key():
-                hands.key(step.name, slow.hold_s)
+                hands.key(step.name, self._patience * slow.hold_s)
             case Scroll():
                 hands.scroll(*self._pixel(step.at), step.notches)
             case Wait():
                 self._run_for(step.seconds)
             case Rest():
-                time.sleep(step.seconds)
+                time.sleep(self._patience * step.seconds)
             case Ask():
                 if self.prompt is None:
                     raise GameLostError(f"there is no prompt to ask {step.command!r}; the game does not run")

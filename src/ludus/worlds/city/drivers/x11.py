@@ -23,6 +23,7 @@ from ludus.worlds.city.screen.xserver import Window, wait_until, wait_until_stil
 _STILL_S = 2.0  # how long a window may take to draw itself when it has come up; a game that runs is never still
 _UP_POLL_S = 0.05
 _DYING_S = 5.0  # from the loss of a window to the end of its process
+_MOST_PATIENCE = 8.0  # times as long as a profile says
 _LEARN_ROUNDS = 5
 _SAME_LAND = 0.99  # share of equal pixels from which two pictures of land are the same
 _LEAST_CONTRAST = 3.0  # standard deviation of a picture's values; an empty window has 0
@@ -47,6 +48,7 @@ class X11Driver:
         self._session: ScreenSession | None = None
         self._executor: GestureExecutor | None = None
         self._terrains: dict[int, Frame] = {}
+        self._patience = 1.0
 
     def launch(self) -> None:
         """Start the screen and the game, learn its pictures if they are not known, and start a city."""
@@ -89,7 +91,10 @@ class X11Driver:
                 self._check_new(seed, self._begin(seed))
             except GameLostError as error:
                 failures.append(str(error))
+                # On a busy machine a game may see clicks late, or not at all if they are short.
+                self._patience = min(2.0 * self._patience, _MOST_PATIENCE)
             else:
+                self._patience = max(0.5 * self._patience, 1.0)
                 return
         raise GameLostError(f"no new city in {len(failures)} tries: {'; '.join(dict.fromkeys(failures))}")
 
@@ -167,7 +172,8 @@ class X11Driver:
             if prompt is not None:
                 prompt.close()
             raise
-        self._executor = GestureExecutor(session, profile, self.pictures, window, prompt, clock_speed(profile))
+        clock = clock_speed(profile)
+        self._executor = GestureExecutor(session, profile, self.pictures, window, prompt, clock, self._patience)
 
     def _forget_game(self) -> None:
         if self._executor is not None and self._executor.prompt is not None:
