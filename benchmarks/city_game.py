@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python benchmarks/city_game.py --game lincity --folder runs/city-lincity --out lincity.json
     PYTHONPATH=. python benchmarks/city_game.py --game lincity --folder runs/city-lincity --judge
-    PYTHONPATH=. python benchmarks/city_game.py --game opencity --minutes 20 --every-s 60 --out opencity.json
+    PYTHONPATH=. python benchmarks/city_game.py --game opencity --minutes 61 --every-s 90 --out opencity.json
 
 With `--minutes`, training ends after that time, and faults are done to the games in turn while it lasts
 (`city_faults.py`). The games run by the wall clock, so a busy machine gives every city less time: players take turns,
@@ -25,7 +25,7 @@ from ludus.policies.agent import Agent
 from ludus.worlds.city.env import CityEnv
 
 SEED = 20
-GAMES = {"lincity": 2, "opencity": 2}  # that are played side by side
+GAMES = 2  # that are played side by side
 PLANS = {"lincity": "bot plan: wells around the houses", "opencity": "bot plan: a power plant, then blocks around it"}
 QUIET_DECISIONS = 100
 FAULTS = ("game killed", "game stopped", "window destroyed", "screen killed")  # that every game can meet
@@ -34,7 +34,7 @@ FAULTS = ("game killed", "game stopped", "window destroyed", "screen killed")  #
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--game", choices=sorted(GAMES), required=True)
+    parser.add_argument("--game", choices=sorted(PLANS), required=True)
     parser.add_argument("--minutes", type=float, help="of training with faults; all of the preset without by default")
     parser.add_argument("--every-s", type=float, default=60.0, help="seconds between faults")
     parser.add_argument("--cities", type=int, default=12, help="of every player")
@@ -58,12 +58,12 @@ def main() -> None:
         "wait": BotPlayer("wait"),
     }
     found: dict[str, list[dict[str, float]]] = {name: [] for name in players}
-    steps, games = int(agent.settings["steps"]), GAMES[asked.game]
-    with CityEnv(EnvRequest(games, seed=SEED, config={**agent.settings, "steps": 10 * steps})) as env:
-        for _ in range(-(-asked.cities // games)):
+    steps = int(agent.settings["steps"])
+    with CityEnv(EnvRequest(GAMES, seed=SEED, config={**agent.settings, "steps": 10 * steps})) as env:
+        for _ in range(-(-asked.cities // GAMES)):
             for name, player in players.items():
                 found[name] += play(env, player, steps)
-                print(f"[OK] {name}: {found[name][-games:]}", file=sys.stderr, flush=True)
+                print(f"[OK] {name}: {found[name][-GAMES:]}", file=sys.stderr, flush=True)
             if asked.out is not None:
                 cities = {name: {"cities": mine} for name, mine in found.items()}
                 record = {} if asked.minutes is None else {"run": run_record(asked.folder)}

@@ -277,8 +277,7 @@ def _post(endpoint: Endpoint, body: bytes, timeout_s: float) -> tuple[int, bytes
             with contextlib.suppress(OSError):  # it is closed already
                 socket.socket.shutdown(plain, socket.SHUT_RDWR)  # wakes the reader; that of TLS breaks its state
 
-        # A timeout of a socket starts anew with every byte, so that a server that sends one now and then could hold up
-        # the game for as long as it likes.
+        # A socket's timeout restarts with every byte, so a server that trickles its answer could block a game for good.
         timer = threading.Timer(start_s + timeout_s - time.monotonic(), hang_up)
         timer.start()
         try:

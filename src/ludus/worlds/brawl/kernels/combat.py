@@ -6,7 +6,7 @@ Both fighters' hits are found before any takes effect, so that two blows in one 
 import warp as wp
 
 from ludus.worlds.brawl import rules as const
-from ludus.worlds.brawl.kernels.fighter import set_free
+from ludus.worlds.brawl.kernels.fighter import forget_move, set_free
 from ludus.worlds.brawl.kernels.structs import Hit, Move, Player, Rules
 from ludus.worlds.brawl.rules import Choice, Ground, Mask, State
 
@@ -121,10 +121,7 @@ def parry(attacker: wp.ref[Player], guard: wp.ref[Player], stun: int):
     attacker.state = State.STUN
     attacker.timer = stun
     attacker.vx = 0.0
-    attacker.move = -1
-    attacker.move_frame = 0
-    attacker.charge = 0
-    attacker.hit_mask = 0
+    forget_move(attacker)
     set_free(guard)
 
 
@@ -144,10 +141,7 @@ def enter_clash(p: wp.ref[Player], frames: int, facing: int):
     p.facing = facing
     p.vx = 0.0
     p.vy = 0.0
-    p.move = -1
-    p.move_frame = 0
-    p.charge = 0
-    p.hit_mask = 0
+    forget_move(p)
     p.invincible = 0  # whoever strikes can be struck
     p.recovery_used = 0
     p.jumps = wp.max(p.jumps, 1)
@@ -230,10 +224,7 @@ def take_blow(p: wp.ref[Player], blow: Blow) -> float:
     p.state = State.STUN
     p.timer = blow.stun + wp.int32(speed * const.STUN_PER_SPEED)
     p.ground = Ground.NONE
-    p.move = -1
-    p.move_frame = 0
-    p.charge = 0
-    p.hit_mask = 0
+    forget_move(p)
     p.recovery_used = 0
     p.jumps = wp.max(p.jumps, 1)
     p.threatened = 1

@@ -20,6 +20,15 @@ def eased(value: float, target: float, ease: float) -> float:
 
 
 @wp.func
+def forget_move(p: wp.ref[Player]):
+    """Clear everything about the move that a fighter was in."""
+    p.move = -1
+    p.move_frame = 0
+    p.charge = 0
+    p.hit_mask = 0
+
+
+@wp.func
 def place_at_start(p: wp.ref[Player], weapon: int):
     """Place a fighter at its start; only stocks, side and keys are kept."""
     p.x = wp.float32(p.home) * const.START_X
@@ -38,10 +47,7 @@ def place_at_start(p: wp.ref[Player], weapon: int):
     p.invincible = 0
     p.drop_timer = 0
     p.weapon = weapon
-    p.move = -1
-    p.move_frame = 0
-    p.charge = 0
-    p.hit_mask = 0
+    forget_move(p)
     p.threatened = 0
 
 
@@ -52,10 +58,7 @@ def set_free(p: wp.ref[Player]):
     if p.ground == Ground.NONE:
         p.state = State.IN_AIR
     p.timer = 0
-    p.move = -1
-    p.move_frame = 0
-    p.charge = 0
-    p.hit_mask = 0
+    forget_move(p)
 
 
 @wp.func
