@@ -47,7 +47,7 @@ def make_profile(folder: Path, base: Mapping[str, Any], *, pictures: int, every_
     Raises:
         GameLostError: The game does not start, or has no window.
         ConfigFileError: `base` has faults.
-        ConfigError: No part of the pictures always looks the same, and `base` names no landmark.
+        ConfigError: No part looks the same in all pictures, and `base` names no landmark.
     """
     document = _with_window(folder, dict(base), say)
     driver = X11Driver(_draft(folder, document))
@@ -65,9 +65,10 @@ def make_profile(folder: Path, base: Mapping[str, Any], *, pictures: int, every_
     write_atomic(folder / PROPOSAL, png(_drawn(taken[0], proposal)))
     if not proposal.landmark.width and "landmarks" not in document:
         raise ConfigError(
-            f"no part of the {len(taken)} pictures in {folder / PICTURES} always looks the same; name one that tells "
-            "that the game is there in a YAML file for --base, such as: regions: {logo: [10, 10, 90, 40]}, landmarks: "
-            f"{{logo: {{region: logo}}}}; {folder / PROPOSAL} shows what else was found"
+            f"no part of the {len(taken)} pictures in {folder / PICTURES} looks the same in all of them; choose one "
+            "that shows that the game is running, and pass it with --base as a YAML file such as: "
+            "regions: {logo: [10, 10, 90, 40]}, landmarks: {logo: {region: logo}}; "
+            f"{folder / PROPOSAL} shows what else was found"
         )
     proposed = _document(document, proposal, costs)
     write_text_atomic(folder / PROFILE, dump_yaml(proposed))
