@@ -26,7 +26,8 @@ nothing else. The steps are then `base`, which trains against the seen ones, `ce
 With `--guessers` the members are copies of the agent of the step `base`, which the step `members` makes without
 training: they differ from it in what they choose in a clash (`--rules clash`) alone. The step `answers` lets copies
 that choose the best answers, and one that draws evenly, play against them: what knowing the opponent is worth where
-nothing else differs, without any training.
+nothing else differs, without any training. Agents of the ceiling start from the base too, but draw evenly in clashes:
+self-play ends with one choice that is made nearly always, and who never tries the others cannot learn when they win.
 
 Steps that are done are not done again, so a benchmark that was cut off can be started again.
 """
@@ -135,6 +136,8 @@ GUESSERS = {
 # Both among the seen and among the unseen ones each choice is as often a favourite as the others, ahead and otherwise:
 # a blind agent finds no answer that is better than the rest.
 UNSEEN_GUESSERS = ("strike_guard", "guard_throw", "throw_strike")
+START = "base-start"  # where agents of the ceiling begin with `--guessers`
+TEACHING, TAUGHT = 3_000, 8192  # updates that make it, and views in each
 EVENLY = "evenly"  # in place of a member: the copy that draws evenly
 FIRST_STATE, STATES = 24, 13  # own state of the observation, which is all zeros in a clash
 # What of the observation says who is ahead: own stocks and damage, the opponent's; three stocks weigh 600 of damage.
@@ -196,6 +199,11 @@ ENCODER = {
     "kind": "streaming", "layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 65,
     "block": ["self", "opponent"], "condition": "film", "stop_gradient": True, "predict_actions": 1.0,
 }  # fmt: skip
+# Keeps blows and clashes alone, and learns to foresee the actions that decide them.
+EVENTS = {
+    **ENCODER, "block": ["self", "opponent", "world"], "events": ["self.state_stun", "opponent.state_stun"],
+    "window": 33, "predict_before_events": True,
+}  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "blind": {},
     "oracle": {},
@@ -203,6 +211,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "lstm": {"recurrent": LSTM},
     "encoder": {"strategy": ENCODER},
     "full": {"strategy": ENCODER, "recurrent": LSTM},
+    "events": {"strategy": EVENTS},
     "contrast": {"strategy": {**ENCODER, "contrast": 0.1, "contrast_gap": 8}, "recurrent": LSTM},
     "slow": {"strategy": ENCODER, "recurrent": LSTM},
 }
@@ -264,12 +273,83 @@ def fitted(weights: Tensor, parameter: Tensor, before: int | None) -> Tensor:
     return nn.functional.pad(weights, (left, missing - left))
 
 
-def copy_guessers(agents: Path, favoured: float) -> None:
-    """Make the members that are copies of the base, one of each kind, and the players of the step `answers`."""
+def copy_guessers(agents: Path, options: dict[str, Any]) -> None:
+    """Make the members that are copies of the base, players of the step `answers`, and where others start."""
+    favoured = options["favoured"]
     players = {f"{name}-0": guesser for name, guesser in GUESSERS.items()}
     answers = {f"response-{name}": guesser.answer for name, guesser in players.items()}
     for name, guesser in {**players, **answers, f"response-{EVENLY}": Guesser()}.items():
         guessing(agents / "base-0.ludus", agents / f"{name}.ludus", guesser, favoured)
+    if not (agents / f"{START}.ludus").exists():
+        draw_evenly(agents / "base-0.ludus", agents / f"{START}.ludus", options)
+
+
+def draw_evenly(agent: Path, target: Path, options: dict[str, Any]) -> None:
+    """Write an agent that was trained to play as another does, but to draw evenly in clashes.
+
+    Unlike the copies, it has no units that were made by hand, so that it can go on learning what to choose.
+    """
+    torch.manual_seed(EVALUATION_SEED)
+    teacher = ludus.load_agent(agent, options["device"]).policy
+    student = ludus.load_agent(agent, options["device"]).policy
+    seen = watched(teacher, options)
+    views = seen["vector"]
+    in_clash = views[:, FIRST_STATE : FIRST_STATE + STATES].sum(-1) == 0.0
+    with torch.no_grad():
+        wanted = parameters_of(teacher, seen).sigmoid()
+    for key, probability in key_probabilities(None, 0.0).items():
+        wanted[in_clash, KEYS.index(key)] = probability
+    ordinary, clashes = (~in_clash).nonzero().squeeze(-1), in_clash.nonzero().squeeze(-1)
+    trained = [*student.actor.parameters(), *student.head.parameters()]
+    optimizer = torch.optim.Adam(trained, 1e-3)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, TEACHING)
+    for _ in range(TEACHING):
+        losses: list[Tensor] = []
+        for rows in (ordinary, clashes):
+            batch = rows[torch.randint(len(rows), (TAUGHT // 2,), device=views.device)]
+            asked = {name: entry[batch] for name, entry in seen.items()}
+            logits = parameters_of(student, asked)
+            losses.append(nn.functional.binary_cross_entropy_with_logits(logits, wanted[batch]))
+            losses[-1] = losses[-1] - entropy_of(wanted[batch])  # 0 where the student is the teacher
+        optimizer.zero_grad()
+        torch.stack(losses).sum().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+    print(f"{target.stem}: {losses[0]:.5f} nats per key from the base, {losses[1]:.5f} in clashes", flush=True)
+    found = find_checkpoint(agent).checkpoint
+    state = {name: tensor.cpu() for name, tensor in student.state().items()}
+    write_single_file(target, Checkpoint({TENSORS: state}, found.documents))
+
+
+def watched(policy: Policy, options: dict[str, Any], games: int = 256, frames: int = 1500) -> dict[str, Tensor]:
+    """Return what the seats of matches of an agent against itself see: `(rows, ...)` per entry."""
+    env = ludus.make_env("brawl", games, options["device"], seed=EVALUATION_SEED, config=settings(options))
+    generator = torch.Generator(env.device).manual_seed(EVALUATION_SEED)
+    rows = games * env.spec.seats
+    memory, starts = policy.initial(rows), torch.ones(rows, dtype=torch.bool, device=env.device)
+    observations, seen = env.reset(), []
+    for _ in range(frames):
+        flat = {name: entry.flatten(0, 1) for name, entry in observations.items()}
+        seen.append({name: entry.clone() for name, entry in flat.items()})
+        done = policy.step(flat, memory, starts, policy.draw_noise(1, rows, generator)[0])
+        stepped = env.step(done.actions.view(games, env.spec.seats, -1).to(torch.int8))
+        observations, memory = stepped.observations, done.memory
+        starts = stepped.ended.repeat_interleave(env.spec.seats)
+    env.close()
+    return {name: torch.cat([frame[name] for frame in seen]) for name in seen[0]}
+
+
+def parameters_of(policy: Policy, seen: Mapping[str, Tensor]) -> Tensor:
+    """Return the logits `(rows, keys)` of an agent without memory."""
+    segments = {name: entry.unsqueeze(0) for name, entry in seen.items()}
+    rows = len(next(iter(seen.values())))
+    starts = torch.ones(1, rows, dtype=torch.bool, device=next(iter(seen.values())).device)
+    return policy.action_parameters(segments, policy.initial(rows), starts)[0]
+
+
+def entropy_of(probabilities: Tensor) -> Tensor:
+    """Return the mean entropy of keys in nats."""
+    return nn.functional.binary_cross_entropy(probabilities, probabilities)
 
 
 def guessing(agent: Path, target: Path, guesser: Guesser, favoured: float) -> None:
@@ -344,6 +424,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=192, help="of the layers of whoever starts from the base")
     parser.add_argument("--rules", default="standard", help="of brawl, for all")
     parser.add_argument("--reaction-frames", type=int, default=0, help="of everyone")
+    parser.add_argument("--stocks", type=int, default=3, help="a fighter starts with; fewer make matches shorter")
     parser.add_argument("--best-of", type=int, default=1, help="matches of a set, for agents of the ceiling")
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=["blind", "oracle"], help="of the ceiling")
     parser.add_argument("--window", type=int, default=65, help="frames that a strategy encoder sees at a time")
@@ -375,7 +456,7 @@ def main() -> None:
             if step == "base":
                 jobs = [Job("base", "blind", 0)]
             elif step == "members" and options.guessers:
-                copy_guessers(options.work / "agents", options.favoured)
+                copy_guessers(options.work / "agents", vars(options))
                 jobs = []
             elif step == "members":
                 jobs = [Job("member", name, seed) for seed, name in itertools.product(seeds, HABITS)]
@@ -443,8 +524,8 @@ def start_of(job: Job, work: Path) -> Path | None:
     """Return the agent whose weights a training begins with; None to begin from nothing."""
     if job.step == "base" or not (work / "agents" / "base-0.ludus").exists():
         return None
-    targets = sorted((work / "agents").glob("target-*.ludus"))
-    return targets[-1] if targets else work / "agents" / "base-0.ludus"
+    starts = [*sorted((work / "agents").glob("target-*.ludus")), work / "agents" / f"{START}.ludus"]
+    return next((agent for agent in reversed(starts) if agent.exists()), work / "agents" / "base-0.ludus")
 
 
 def contenders(work: Path) -> list[str]:
@@ -526,7 +607,9 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     files = {name: player(work, name) for name in members(work)}
     rewards: dict[str, Any] = {"base": "dense", "weights": {"draw": 0.0}}
     sections: dict[str, Any] = {"rewards": rewards, "evaluation": None, "monitoring": {"console": "off"}}
-    opponents: dict[str, float] = {files[name]: 1 for name in seen_members(work)}
+    # Of guessers an oracle meets all: whoever is told nobody's name cannot show what knowing an unseen one is worth.
+    meets_all = job.step == "ceiling" and job.name in ORACLES and options["guessers"]
+    opponents: dict[str, float] = {files[name]: 1 for name in (members if meets_all else seen_members)(work)}
     callbacks: list[BaseCallback] = []
     policy: dict[str, Any] = {}
     start = start_of(job, work)
@@ -545,7 +628,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     elif job.step == "ceiling":
         total, width, policy = options["ceiling_steps"], options["width"], KINDS[job.name]
         policy = policy | ({"module_kwargs": {"width": width}} if "module" in policy else {})
-        if "strategy" in policy:
+        if "strategy" in policy and "events" not in policy["strategy"]:
             policy = policy | {"strategy": {**policy["strategy"], "window": options["window"]}}
     if start is not None:
         callbacks.insert(0, Start(start))
@@ -671,7 +754,7 @@ def sharpen(agent: Path, factor: float) -> None:
 
 def settings(options: dict[str, Any]) -> dict[str, Any]:
     """Return the rules that everyone plays by."""
-    return {"rules": options["rules"], "reaction_frames": options["reaction_frames"]}
+    return {key: options[key] for key in ("rules", "reaction_frames", "stocks")}
 
 
 def win_rates(agent: Path, names: list[str], options: dict[str, Any]) -> dict[str, float]:

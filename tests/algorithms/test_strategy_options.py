@@ -1,5 +1,6 @@
 """Options of the strategy encoder: losses by hand, what each option changes when on, and nothing when off."""
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -266,6 +267,114 @@ def test_unknown_actions_count_nothing() -> None:
     assert auxiliary.add_to(torch.zeros(()), evaluation, batch).item() == 0.0
     with pytest.raises(ConfigError, match=r"predict_actions is 1, but rps-v1 has one team"):
         make_policy(make_env("rps", 2), {"predict_actions": 1.0})
+
+
+EVENTS = {
+    "block": ["self", "opponent"],
+    "events": ["self.state_stun", "opponent.state_stun"],
+    "predict_actions": 1.0,
+    "predict_before_events": True,
+}
+
+
+def brawl_learner(strategy: dict[str, Any]) -> PpoLearner:
+    env = make_env("brawl", 8, seed=3)
+    learner = PpoLearner(env, make_policy(env, strategy), PpoConfig.model_validate(PPO), reward=unrewarded)
+    learner.collect()
+    return learner
+
+
+def unrewarded(result: StepResult) -> Tensor:
+    return torch.zeros(result.terminated.shape[0], 2)
+
+
+def test_predictions_before_events_count_the_actions_that_an_event_follows() -> None:
+    learner = brawl_learner(EVENTS)
+    batch, auxiliary = whole_rollout(learner), learner.updater.auxiliary
+    own, other = 34, 52 + 34  # columns of `state_stun`
+    seen = batch.observations["vector"].clone()
+    seen[..., [own, other]] = 0.0
+    seen[5:9, 0, own] = 1.0  # begins at 5 and goes on
+    seen[7, 1, other] = seen[8, 1, own] = 1.0  # the second is part of the first
+    seen[0, 2, own] = 1.0  # what came before is not in this sequence
+    seen[4, 3, other] = 1.0  # begins with an episode
+    batch.episode_starts.zero_()
+    batch.episode_starts[4, 3] = True
+    batch = replace(batch, observations=batch.observations | {"vector": seen})
+    evaluation = learner.policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
+    assert batch.opponent_actions is not None
+    assert evaluation.opponent_actions is not None
+    loss = auxiliary.add_to(torch.zeros(()), evaluation, batch)
+    assert auxiliary.sums[6].item() == 2
+    picked = [(4, 0), (6, 1)]
+    errors = [
+        torch.nn.functional.cross_entropy(evaluation.opponent_actions[at], batch.opponent_actions[at].long()).item()
+        for at in picked
+    ]
+    assert loss.item() == pytest.approx(sum(errors) / 2)
+    seen[..., [own, other]] = 0.0
+    assert auxiliary.add_to(torch.zeros(()), evaluation, batch).item() == 0.0
+
+
+def test_totals_before_events_are_those_of_the_whole_minibatch() -> None:
+    learner = brawl_learner(EVENTS)
+    rollout, auxiliary = learner.rollout, learner.updater.auxiliary
+    rollout.observations["vector"][..., [34, 52 + 34]] = 0.0
+    rollout.observations["vector"][3::5, ::2, 34] = 1.0
+    segments = torch.arange(rollout.segments)
+    totals = auxiliary.totals(rollout, rollout.frames_of(segments))
+    batch = rollout.minibatch(segments)
+    evaluation = learner.policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
+    auxiliary.add_to(torch.zeros(()), evaluation, batch)
+    assert totals.known is not None
+    assert totals.known.item() == auxiliary.sums[6].item() > 0
+
+
+def test_an_agent_of_events_is_the_same_from_its_description() -> None:
+    learner = brawl_learner(EVENTS)
+    spec = learner.policy.spec
+    description = PolicyDescription.of(spec, learner.policy.config)
+    assert description.format == 9
+    read = PolicyDescription.read(json.loads(description.model_dump_json()))
+    policy = Policy(read.spec(), read.config)
+    policy.load_state(learner.policy.state())
+    batch = whole_rollout(learner)
+    one, other = (
+        made.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
+        for made in (learner.policy, policy)
+    )
+    assert torch.equal(one.log_probs, other.log_probs)
+    plain = PolicyDescription.of(spec, PolicyConfig.model_validate({"strategy": TINY, "recurrent": {"size": 8}}))
+    document = json.loads(plain.model_dump_json())
+    assert document["format"] == 5
+    assert not {"events", "predict_before_events"} & set(document["config"]["strategy"])
+    assert "chrono_init" not in document["config"]["recurrent"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        (
+            {"events": ["opponent.stunned"]},
+            r"names 'opponent\.stunned', which is no field .* near it: .*opponent\.state_stun",
+        ),
+        ({"events": ["self.state_stun"]}, r"names 'self\.state_stun', which is no field .*block 'opponent'"),
+    ],
+)
+def test_events_that_the_encoder_does_not_read_are_refused(strategy: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        make_policy(make_env("brawl", 1), strategy)
+    nameless = replace(make_env("brawl", 1).spec, fields={})
+    with pytest.raises(ConfigError, match="this world has no named fields"):
+        Policy(nameless, PolicyConfig.model_validate({"strategy": TINY | strategy}))
+
+
+def test_sequences_of_one_step_hold_no_action_before_an_event() -> None:
+    env = make_env("brawl", 2)
+    with pytest.raises(ConfigError, match=r"predict_before_events needs sequences .* ppo\.sequence_length is 1"):
+        PpoLearner(
+            env, make_policy(env, EVENTS), PpoConfig.model_validate(PPO | {"sequence_length": 1, "batch_size": 64})
+        )
 
 
 def test_a_deterministic_opponent_becomes_predictable() -> None:

@@ -103,6 +103,38 @@ def test_nothing_passes_an_episode_start(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_with_chrono_init_gradients_reach_far_back(kind: str) -> None:
+    far, inputs_of_a_game, size = 150, 158, 128
+
+    def reach(chrono_init: int | None) -> float:
+        torch.manual_seed(4)
+        config = RecurrentConfig.model_validate({"kind": kind, "size": size, "chrono_init": chrono_init})
+        network = make_recurrent(inputs_of_a_game, config)
+        inputs = (0.3 * torch.randn(far, 1, inputs_of_a_game)).requires_grad_()
+        starts = torch.zeros(far, 1, dtype=torch.bool)
+        outputs = network.unroll(inputs, network.initial(1, torch.device("cpu")), starts)
+        (gradient,) = torch.autograd.grad(outputs[-1].square().sum(), inputs)
+        return float(gradient[0].norm() / gradient[-1].norm())
+
+    assert reach(None) < 3e-4
+    assert reach(300) > 3e-3
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_every_unit_holds_what_it_saw_for_its_own_time_up_to_chrono_init(kind: str) -> None:
+    longest = 200
+    network = make_recurrent(
+        INPUTS, RecurrentConfig.model_validate({"kind": kind, "size": 512, "chrono_init": longest})
+    )
+    kept = torch.sigmoid(network.bias.detach()[512:1024])
+    times = 1.0 / (1.0 - kept)
+    assert 2.0 <= times.min() < 10.0
+    assert 190.0 < times.max() <= longest + 0.1
+    if kind == "lstm":
+        torch.testing.assert_close(torch.sigmoid(network.bias.detach()[:512]), 1.0 - kept)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_autocast_stays_near_full_precision(kind: str) -> None:
     network = make_recurrent(INPUTS, RecurrentConfig.model_validate({"kind": kind, "size": SIZE}))
     inputs, _, _, episode_starts = _segments()

@@ -152,7 +152,98 @@ def test_both_encoders_have_the_same_parameters() -> None:
     torch.testing.assert_close(_unroll(streaming, frame), _unroll(window, frame))  # one frame: nothing to differ in
 
 
+def _make_events(layers: int = 2, window: int = 9) -> StreamingEncoder:
+    """An encoder of events, which are frames in which input 2 comes up from zero."""
+    torch.manual_seed(0)
+    shape = {"layers": layers, "heads": 2, "width": 8, "feedforward": 16, "window": window, "pooling": 4, "latent": 5}
+    encoder = StreamingEncoder(INPUTS, StrategyConfig.model_validate(shape | {"events": ["hit"]}), 0.0, (2,)).double()
+    encoder.cache_dtype = torch.float64
+    for parameter in encoder.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return encoder
+
+
+def _frames_with_events(going_on: Tensor) -> Tensor:
+    frames = torch.randn(*going_on.shape, INPUTS, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    frames[..., 2] = torch.where(going_on, frames[..., 2].abs() + 0.1, -frames[..., 2].abs())
+    return frames
+
+
+@pytest.mark.parametrize(("layers", "window"), [(1, 3), (2, 9), (3, 17)])
+def test_of_events_the_latent_depends_on_the_last_ones_and_on_the_current_frame_alone(layers: int, window: int) -> None:
+    encoder = _make_events(layers, window)
+    steps = 5 * (window + 3)
+    going_on = torch.zeros(steps, 1, dtype=torch.bool)
+    going_on[::5] = going_on[1::5] = True  # an event begins in every fifth frame and goes on for one more
+    frames = _frames_with_events(going_on)
+    last = _unroll(encoder, frames)[-1]
+    begins = range(0, steps, 5)
+    kept = {steps - 1, *begins[-(window - 1) :]}
+    for time in range(steps):
+        disturbed = frames.clone()
+        disturbed[time, :, :2] += 1.0
+        difference = (_unroll(encoder, disturbed)[-1] - last).abs().max()
+        assert (difference > 1e-16) if time in kept else (difference == 0.0), (time, difference)
+
+
+@pytest.mark.parametrize("steps", [1, 5, 32, 64])
+def test_of_events_step_equals_unroll_from_any_memory(steps: int) -> None:
+    encoder = _make_events()
+    rows, before = 4, 41
+    generator = torch.Generator().manual_seed(2)
+    going_on = torch.rand(before + steps, rows, generator=generator) < 0.3
+    episode_starts = torch.rand(before + steps, rows, generator=generator) < 0.05
+    frames = _frames_with_events(going_on)
+    memory, latents = encoder.initial(rows, CPU), []
+    stored = memory
+    with torch.no_grad():
+        for t in range(before + steps):
+            if t == before:
+                stored = {name: tensor.clone() for name, tensor in memory.items()}
+            latent, memory = encoder.step(frames[t], memory, episode_starts[t])
+            latents.append(latent)
+    unrolled = encoder.unroll(frames[before:], stored, episode_starts[before:])
+    torch.testing.assert_close(unrolled, torch.stack(latents[before:]), atol=1e-12, rtol=1e-9)
+
+
+def test_of_events_weights_are_shares_by_the_age_in_events() -> None:
+    encoder = _make_events(layers=1, window=7)  # the layer and the pooling look back three events each
+    going_on = torch.zeros(12, 2, dtype=torch.bool)
+    going_on[[1, 4, 5, 8], 0] = True  # 5 goes on from 4
+    weights = encoder.attention(
+        _frames_with_events(going_on), encoder.initial(2, CPU), torch.zeros(12, 2, dtype=torch.bool)
+    )
+    assert weights["layer0"].shape == (2, 2, 12, 4)
+    assert weights["pooling"].shape == (2, 12, 4)
+    for share in weights.values():
+        torch.testing.assert_close(share.sum(-1), torch.ones(share.shape[:-1], dtype=torch.float64))
+    events_before = (weights["pooling"][0] > 0.0).sum(-1) - 1
+    assert events_before.tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3]
+    assert weights["layer0"][1, :, :, 1:].abs().max() == 0.0  # nothing ever happened there
+
+
+@pytest.mark.cuda
+def test_cuda_keeps_the_same_events() -> None:
+    encoder = _make_events()
+    going_on, episode_starts = torch.rand(64, 4) < 0.3, torch.rand(64, 4) < 0.05
+    frames = _frames_with_events(going_on)
+    on_cpu = _unroll(encoder, frames, episode_starts)
+    encoder.cuda()
+    memory = encoder.initial(4, torch.device("cuda"))
+    torch.testing.assert_close(encoder.unroll(frames.cuda(), memory, episode_starts.cuda()).cpu(), on_cpu)
+    latents = []
+    with torch.no_grad():
+        for frame, starts in zip(frames.cuda(), episode_starts.cuda(), strict=True):
+            latent, memory = encoder.step(frame, memory, starts)
+            latents.append(latent.cpu())
+    torch.testing.assert_close(torch.stack(latents), on_cpu, atol=1e-10, rtol=1e-8)
+
+
 def test_settings_that_cannot_work_are_refused() -> None:
+    with pytest.raises(ValidationError, match="only the streaming encoder keeps events, not kind window"):
+        StrategyConfig(kind="window", events=("opponent.state_stun",))
+    with pytest.raises(ValidationError, match="predict_before_events needs events"):
+        StrategyConfig(predict_before_events=True, predict_actions=1.0)
     with pytest.raises(ValidationError, match="6 layers"):
         StrategyConfig(window=7)
     with pytest.raises(ValidationError, match="3 heads"):

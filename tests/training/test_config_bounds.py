@@ -55,6 +55,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "policy.exploration.frequency": (-0.1, 1.1, LINEAR),
     "policy.recurrent.size": (0, 10**6),
     "policy.recurrent.memory_feature_scale": (0.0, INFINITY),
+    "policy.recurrent.chrono_init": (2, LARGE),
     "policy.strategy.layers": (0, 10_000),
     "policy.strategy.heads": (0, 10_000),
     "policy.strategy.width": (1, 2**20),

@@ -207,6 +207,9 @@ class RecurrentConfig(BaseModel):
         memory_feature_scale: With `skip`, factor of the features of memory and strategy encoder before they reach actor
             and critic. Adam moves every weight alike, so hundreds of features that change with each update drown those
             of the observation. Below 1, actor and critic also start without them.
+        chrono_init: Steps over which the memory starts out to hold what it saw, up to this many, a different number for
+            every unit (chrono initialization, arXiv 1804.11188); None starts with forget gates of bias 1, which hold
+            for about three steps. Set it to what passes between an event and its use, `ppo.sequence_length` to more.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -216,6 +219,7 @@ class RecurrentConfig(BaseModel):
     critic: Literal["shared", "separate"] = "shared"
     skip: bool = False
     memory_feature_scale: float = Field(default=1.0, gt=0.0, le=MAX_FACTOR)
+    chrono_init: int | None = Field(default=None, ge=3, le=100_000)
 
 
 class _Cell(nn.Module):
@@ -237,12 +241,15 @@ class _Cell(nn.Module):
 
 
 class Lstm(_Cell):
-    """Long short-term memory whose forget gates start open (bias 1)."""
+    """Long short-term memory whose forget gates start open: with bias 1, or as `RecurrentConfig.chrono_init` says."""
 
-    def __init__(self, inputs: int, size: int) -> None:
+    def __init__(self, inputs: int, size: int, chrono_init: int | None = None) -> None:
         super().__init__(inputs, size, gates=4)
         with torch.no_grad():
             self.bias[size : 2 * size] = 1.0
+            if chrono_init is not None:
+                self.bias[size : 2 * size] = _holding(size, chrono_init)
+                self.bias[:size] = -self.bias[size : 2 * size]  # so that cells stay of order 1
 
     def initial(self, rows: int, device: torch.device) -> RecurrentState:
         """Return the memory of `rows` rows that have seen nothing."""
@@ -260,9 +267,12 @@ class Lstm(_Cell):
 class Gru(_Cell):
     """Gated recurrent unit with the reset gate applied after the recurrent product."""
 
-    def __init__(self, inputs: int, size: int) -> None:
+    def __init__(self, inputs: int, size: int, chrono_init: int | None = None) -> None:
         super().__init__(inputs, size, gates=3)
         self.hidden_bias = nn.Parameter(torch.zeros(3 * size))
+        if chrono_init is not None:
+            with torch.no_grad():
+                self.bias[size : 2 * size] = _holding(size, chrono_init)
 
     def initial(self, rows: int, device: torch.device) -> RecurrentState:
         """Return the memory of `rows` rows that have seen nothing."""
@@ -286,7 +296,16 @@ class Gru(_Cell):
 
 def make_recurrent(inputs: int, config: RecurrentConfig) -> Lstm | Gru:
     """Make the cell that `config` names."""
-    return Lstm(inputs, config.size) if config.kind == "lstm" else Gru(inputs, config.size)
+    cell = Lstm if config.kind == "lstm" else Gru
+    return cell(inputs, config.size, config.chrono_init)
+
+
+def _holding(size: int, steps: int) -> Tensor:
+    """Draw biases of gates so that each unit holds what it has for a number of steps between 2 and `steps`.
+
+    A gate with bias log(n - 1) keeps the share (n - 1) / n of its unit in every step.
+    """
+    return torch.empty(size).uniform_(1.0, steps - 1.0).log()
 
 
 def step_all(

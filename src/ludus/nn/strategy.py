@@ -5,6 +5,9 @@ own, and the attention pooling to the last outputs of the top layer; together th
 (see `StrategyConfig.look_back`). In rollouts a step costs one frame: keys and values of earlier frames lie in ring
 buffers. In training one banded pass encodes whole segments; the ring of the segment's first recurrent state comes
 before it, without gradient. The window encoder re-encodes the last frames at every step; it is the reference.
+
+A streaming encoder can keep events alone, frames in which something begins (`StrategyConfig.events`): where seconds
+pass from one exchange of blows to the next, a window of 32 events goes back as far as one of thousands of frames.
 """
 
 from typing import Annotated, Literal, Self
@@ -16,7 +19,7 @@ from torch.nn import functional
 
 from ludus.core.schedules import MAX_FACTOR, MAX_LAYERS, MAX_STEPS, MAX_WIDTH, Width
 from ludus.nn.recurrent import RecurrentState
-from ludus.nn.transformer import Band, Rotary, TransformerLayer, attend_one
+from ludus.nn.transformer import Band, EventBand, Rotary, TransformerLayer, attend_one, events_before
 
 _Blocks = Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]
 # exp(-8 / 2) = 0.02 to exp(8 / 2) = 55 for a standard deviation: where the KL divergence still moves it.
@@ -39,7 +42,11 @@ class StrategyConfig(BaseModel):
         heads: Attention heads; `width / heads` must be an even number.
         width: Model width.
         feedforward: Hidden width of the feed-forward part.
-        window: Frames that the latent depends on, the current one included.
+        window: Frames that the latent depends on, the current one included; with `events`, earlier events and the
+            current frame.
+        events: Fields of `entry` (`EnvSpec.fields`), such as `opponent.state_stun`, of the blocks that it reads. The
+            streaming encoder then keeps only events, frames in which one of them has come up from zero, and the
+            current frame. Empty keeps all frames.
         pooling: Hidden width of the attention pooling.
         latent: Size of the strategy latent.
         predict: Weight of the auxiliary loss that predicts the encoder's input `predict_ahead` frames later; 0 switches
@@ -50,6 +57,8 @@ class StrategyConfig(BaseModel):
             count for more.
         predict_actions: Weight of the auxiliary loss that predicts the opponent's action in the same step from the
             latent and the features of the current observation; any opponent counts, also a snapshot. 0 switches it off.
+        predict_before_events: Whether `predict_actions` counts those actions alone that an event follows, which decide
+            it; `ppo.sequence_length` must be at least 2.
         classify: Weight of the auxiliary loss that classifies which of the world's bots the opponent is; games against
             snapshots and the current policy are excluded. 0 switches it off.
         contrast: Weight of the contrastive auxiliary loss (InfoNCE): two latents of one episode shall be more similar
@@ -75,12 +84,14 @@ class StrategyConfig(BaseModel):
     width: int = Field(default=256, ge=2, le=MAX_WIDTH)
     feedforward: Width = 1024
     window: int = Field(default=65, ge=3, le=10_000)
+    events: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     pooling: Width = 128
     latent: Width = 64
     predict: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
     predict_ahead: int = Field(default=1, ge=1, le=MAX_STEPS)
     predict_weighting: Literal["uniform", "surprise"] = "uniform"
     predict_actions: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
+    predict_before_events: bool = False
     classify: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
     contrast: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
     contrast_temperature: float = Field(default=0.1, ge=1e-3, le=1e3)
@@ -100,6 +111,10 @@ class StrategyConfig(BaseModel):
             )
         if isinstance(self.block, tuple) and len(set(self.block)) != len(self.block):
             raise ValueError(f"block names a block twice: {', '.join(self.block)}; name each once")
+        if self.events and self.kind != "streaming":
+            raise ValueError(f"only the streaming encoder keeps events, not kind {self.kind}; leave out either")
+        if self.predict_before_events and not (self.events and self.predict_actions):
+            raise ValueError("predict_before_events needs events, and a weight for predict_actions")
         if self.stop_gradient and not any((self.predict, self.predict_actions, self.classify, self.contrast)):
             raise ValueError(
                 "stop_gradient is on, but no auxiliary loss would train the encoder; give predict, predict_actions, "
@@ -122,8 +137,13 @@ class StrategyConfig(BaseModel):
 class StrategyEncoderBase(nn.Module):
     """What the two encoders share: all their parameters, so that one can take the other's weights."""
 
-    def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0) -> None:
+    event_inputs: Tensor
+
+    def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0, events: tuple[int, ...] = ()) -> None:
+        """Make an encoder of so many inputs; `events` are the places among them of the fields `config.events`."""
         super().__init__()
+        self.keeps_events = bool(events)
+        self.register_buffer("event_inputs", torch.tensor(events, dtype=torch.int64), persistent=False)
         self.config, self.inputs, self.output_size = config, inputs, config.output_size
         self.cache_dtype = torch.float32  # of the key/value caches
         self.embedding = nn.Linear(inputs, config.width)
@@ -172,16 +192,20 @@ class StreamingEncoder(StrategyEncoderBase):
     `(rows,)`, frames since the memory was made, whose remainder is the ring slot of the next frame; `seen` `(rows,)`,
     frames of the running episode. A ring has one slot more than it looks back, so the slot that the next frame will
     take holds nothing of use: asking for a value writes there and changes nothing that matters.
+
+    Of an encoder of events both count events alone, so that the next frame takes the slot of a frame that is none; and
+    `during` `(rows,)` is 1 while the last frame's event goes on.
     """
 
-    def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0) -> None:
-        super().__init__(inputs, config, dropout)
+    def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0, events: tuple[int, ...] = ()) -> None:
+        super().__init__(inputs, config, dropout, events)
         *self._look_back, self._pool_look_back = config.look_back
 
     def initial(self, rows: int, device: torch.device) -> RecurrentState:
         """Return the memory of `rows` rows that have seen nothing."""
         width, heads = self.config.width, self.config.heads
-        memory = {name: torch.zeros(rows, dtype=torch.int64, device=device) for name in ("position", "seen")}
+        names = ("position", "seen", *(("during",) if self.keeps_events else ()))
+        memory = {name: torch.zeros(rows, dtype=torch.int64, device=device) for name in names}
         for i, look_back in enumerate(self._look_back):
             for name in (f"keys{i}", f"values{i}"):
                 memory[name] = torch.zeros(
@@ -213,7 +237,21 @@ class StreamingEncoder(StrategyEncoderBase):
         scores[rows, slot] = self.score(newest).to(scores.dtype)
         weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1).to(outputs.dtype)
         latent = self.to_latent(torch.bmm(weights.unsqueeze(1), outputs).squeeze(1))
-        return latent, memory | {"position": position + 1, "seen": seen + 1}
+        if not self.keeps_events:
+            return latent, memory | {"position": position + 1, "seen": seen + 1}
+        ongoing = self.going_on(inputs)
+        begins = (ongoing & ((memory["during"] == 0) | episode_starts)).long()
+        return latent, memory | {"position": position + begins, "seen": seen + begins, "during": ongoing.long()}
+
+    def events(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
+        """Return in which frames of segments `(steps, rows, inputs)` an event begins, `(steps, rows)` bool."""
+        ongoing = self.going_on(inputs)
+        before = torch.cat((memory["during"].bool().unsqueeze(0), ongoing[:-1]))
+        return ongoing & (~before | episode_starts)
+
+    def going_on(self, inputs: Tensor) -> Tensor:
+        """Return in which frames `(..., inputs)` any event is going on, `(...)` bool."""
+        return (inputs.index_select(-1, self.event_inputs) > 0.0).any(-1)
 
     @staticmethod
     def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
@@ -230,7 +268,8 @@ class StreamingEncoder(StrategyEncoderBase):
     def attention(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> dict[str, Tensor]:
         """Return attention weights of segments by age of the frame attended to (0 is the frame itself).
 
-        `layer{i}` is `(rows, heads, steps, look_back + 1)`, `pooling` `(rows, steps, look_back + 1)`.
+        `layer{i}` is `(rows, heads, steps, look_back + 1)`, `pooling` `(rows, steps, look_back + 1)`. Of an encoder of
+        events, ages count events.
         """
         weights: dict[str, Tensor] = {}
         with torch.no_grad():
@@ -240,9 +279,16 @@ class StreamingEncoder(StrategyEncoderBase):
     def _banded(
         self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor, weights: dict[str, Tensor] | None
     ) -> Tensor:
-        episode_starts, position, seen = episode_starts.t(), memory["position"], memory["seen"]
-        bands = {n: Band(episode_starts, seen, n) for n in {*self._look_back, self._pool_look_back}}
-        times = position.unsqueeze(1) + torch.arange(inputs.shape[0], device=inputs.device)
+        position, seen = memory["position"], memory["seen"]
+        looks_back = {*self._look_back, self._pool_look_back}
+        bands: dict[int, Band]
+        if self.keeps_events:
+            events = self.events(inputs, memory, episode_starts).t()
+            bands = {n: EventBand(episode_starts.t(), seen, n, events) for n in looks_back}
+            times = position.unsqueeze(1) + events_before(events)
+        else:
+            bands = {n: Band(episode_starts.t(), seen, n) for n in looks_back}
+            times = position.unsqueeze(1) + torch.arange(inputs.shape[0], device=inputs.device)
         cosines, sines = self.rotary.angles(times)
         angles = cosines.unsqueeze(2), sines.unsqueeze(2)
         frames = self.embed(inputs.transpose(0, 1))

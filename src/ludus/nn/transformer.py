@@ -1,6 +1,7 @@
 """Transformer layers with rotary positions, and causal attention within a band.
 
-Every frame attends to itself and to the `look_back` frames of its episode before it.
+Every frame attends to itself and to the `look_back` frames of its episode before it, or to as many events: frames that
+are marked.
 """
 
 import math
@@ -180,3 +181,50 @@ class Band:
         index = torch.arange(self.block, device=self.mask.device).unsqueeze(1) + self._filling + self.look_back - ages
         allowed = self.mask.gather(-1, index.expand(self.mask.shape[0], -1, -1))
         return allowed.reshape(self.rows, self.steps, self.look_back + 1)
+
+
+class EventBand(Band):
+    """The same where every frame attends to itself and to the last `look_back` events of its episode before it.
+
+    Keys are the `look_back` cached events before the segment, oldest first, and then the segment's own frames, of which
+    events alone are attended to by later frames.
+    """
+
+    def __init__(self, episode_starts: Tensor, seen: Tensor, look_back: int, events: Tensor) -> None:
+        """Prepare the mask for `episode_starts` and `events` `(rows, steps)` bool after `seen` `(rows,)` events."""
+        self.rows, self.steps = episode_starts.shape
+        self.look_back, self.block = look_back, self.steps
+        self._filling = -(look_back + self.steps) % _MULTIPLE if episode_starts.is_cuda else 0
+        device = episode_starts.device
+        before = events_before(events)
+        episodes = episode_starts.long().cumsum(1)
+        cached = torch.arange(look_back, 0, -1, device=device)
+        times = torch.arange(self.steps, device=device)
+        earlier = (times < times.unsqueeze(1)) & events.unsqueeze(1) & (episodes.unsqueeze(1) == episodes.unsqueeze(2))
+        valid = (cached <= seen.unsqueeze(1)).unsqueeze(1) & (episodes == 0).unsqueeze(2)
+        self._ages = torch.cat((cached + before.unsqueeze(2), before.unsqueeze(2) - before.unsqueeze(1)), dim=2)
+        itself = (times == times.unsqueeze(1)).expand_as(earlier)
+        inside = torch.cat((valid, earlier), dim=2) & (self._ages <= look_back)
+        inside[:, :, look_back:] |= itself
+        self.mask = functional.pad(inside, (self._filling, 0))
+
+    def weights(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Return the attention weights by age in events, `(rows, heads, steps, look_back + 1)`; 0 is the frame."""
+        return self._shares_by_age(queries @ keys.transpose(-1, -2) / queries.shape[-1] ** 0.5)
+
+    def pool_weights(self, scores: Tensor) -> Tensor:
+        """Return the pooling weights by age in events, `(rows, steps, look_back + 1)`."""
+        return self._shares_by_age(scores.unsqueeze(1).expand(-1, self.steps, -1).unsqueeze(1)).squeeze(1)
+
+    def _shares_by_age(self, scores: Tensor) -> Tensor:
+        """Turn scores `(rows, heads, steps, look_back + steps)` to weights `(rows, heads, steps, look_back + 1)`."""
+        inside = self.mask[:, :, self._filling :].unsqueeze(1)
+        shares = torch.softmax(scores.masked_fill(~inside, -torch.inf), dim=-1)
+        ages = self._ages.clamp(0, self.look_back).unsqueeze(1).expand_as(shares)
+        by_age = shares.new_zeros(*shares.shape[:-1], self.look_back + 1)
+        return by_age.scatter_add(-1, ages, shares)
+
+
+def events_before(events: Tensor) -> Tensor:
+    """Return how many events of a segment `(rows, steps)` come before each of its frames, int64."""
+    return events.long().cumsum(1) - events.long()

@@ -32,12 +32,15 @@ _MAX_ROWS = 100_000  # kinds of action
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
 # 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins; 6 a
 # user's own network and dropout; 7 more of the strategy encoder, and the names of revealed opponents; 8 the mirror of a
-# canonical policy. A policy is of the first format from 5 on that knows all that it has.
-_FORMAT = 8
+# canonical policy; 9 events of the strategy encoder, and how a memory was initialized. A policy is of the first format
+# from 5 on that knows all that it has.
+_FORMAT = 9
+_CANONICAL_FORMAT = 8
 _STRATEGY_FORMAT = 7
 _NETWORK_FORMAT = 6
 _USUAL_FORMAT = 5
 _NETWORK_SETTINGS = ("module", "module_kwargs", "dropout")  # of format 6
+_EVENT_SETTINGS = ("events", "predict_before_events")  # of format 9, and `recurrent.chrono_init`
 _STRATEGY_SETTINGS = (  # of format 7, and a `block` that is a list
     *("predict_weighting", "predict_actions", "contrast", "contrast_temperature", "contrast_gap"),
     *("condition", "stop_gradient", "variational"),
@@ -173,7 +176,7 @@ class PolicyDescription(_Frozen):
             action_places=None if spec.action_places is None else astuple(spec.action_places),
             bots=spec.bots if classifies else (),
             plugins=tuple(dict.fromkeys((*plugins_needed(spec.id), *sources))),
-            fields={} if config.module is None else {name: tuple(names) for name, names in spec.fields.items()},
+            fields={name: tuple(names) for name, names in spec.fields.items()} if _reads_names(config) else {},
             opponent_names=spec.opponent_names,
             mirror=MirrorDescription.of(spec.mirror) if config.canonical and spec.mirror is not None else None,
             format=_format_of(spec, config),
@@ -184,6 +187,11 @@ class PolicyDescription(_Frozen):
         """Leave out what its format does not know where it says nothing: such agents stay readable everywhere."""
         document: dict[str, Any] = handler(self)
         if self.format < _FORMAT:
+            for part, new in (("strategy", _EVENT_SETTINGS), ("recurrent", ("chrono_init",))):
+                if document["config"][part] is not None:
+                    known = {key: value for key, value in document["config"][part].items() if key not in new}
+                    document["config"] = document["config"] | {part: known}
+        if self.format < _CANONICAL_FORMAT:
             document.pop("mirror", None)
             known = {key: value for key, value in document["config"].items() if key != "canonical"}
             document["config"] = known
@@ -234,10 +242,17 @@ class PolicyDescription(_Frozen):
         )
 
 
+def _reads_names(config: PolicyConfig) -> bool:
+    """Return whether a policy is built by the names of what it sees."""
+    return config.module is not None or (config.strategy is not None and bool(config.strategy.events))
+
+
 def _format_of(spec: EnvSpec, config: PolicyConfig) -> int:
     """Return the oldest format that can hold a policy."""
-    if config.canonical:
+    if (config.strategy and config.strategy.events) or (config.recurrent and config.recurrent.chrono_init):
         return _FORMAT
+    if config.canonical:
+        return _CANONICAL_FORMAT
     if spec.opponent_names:
         return _STRATEGY_FORMAT
     strategy = config.strategy

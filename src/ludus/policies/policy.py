@@ -5,6 +5,7 @@ ownership: a state that was given to `step` belongs to it (a cache is written in
 returns, and `clone_recurrent_state` what has to be kept.
 """
 
+import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple, Self, TypeAlias
@@ -320,10 +321,25 @@ class Policy(nn.Module):
                     )
             self._blocks = [blocks[name] for name in names]
         kind = StreamingEncoder if config.kind == "streaming" else WindowEncoder
-        encoder = kind(sum(stop - start for start, stop in self._blocks), config, self.config.dropout)
+        inputs = sum(stop - start for start, stop in self._blocks)
+        encoder = kind(inputs, config, self.config.dropout, self._event_inputs(config))
         if self.uses_bfloat16:
             encoder.cache_dtype = torch.bfloat16
         return encoder
+
+    def _event_inputs(self, config: StrategyConfig) -> tuple[int, ...]:
+        """Return where the strategy encoder finds the fields of events among its inputs."""
+        names = self.spec.fields.get(config.entry, ())
+        read = [names[column] for start, stop in self._blocks for column in range(start, stop)] if names else []
+        for name in config.events:
+            if name not in read:
+                near = difflib.get_close_matches(name, read, 3) or read[:3]
+                raise ConfigError(
+                    f"policy.strategy.events names {name!r}, which is no field of what the strategy encoder reads "
+                    f"(entry {config.entry!r}, block {config.block!r}) in {self.spec.id}; "
+                    + (f"near it: {', '.join(near)}" if near else "this world has no named fields")
+                )
+        return tuple(read.index(name) for name in config.events)
 
     def _make_film(self, network: Mlp) -> Film | None:
         strategy = self.config.strategy
@@ -493,6 +509,13 @@ class Policy(nn.Module):
         if self.strategy is None:
             raise ConfigError("this policy has no strategy encoder; set policy.strategy")
         return self._opponent(self.observations.flatten(dict(observations)))
+
+    def event_going_on(self, observations: Entries) -> Tensor:
+        """Return in which frames of observations `(..., *shape)` an event is going on, `(...)` bool."""
+        frames = self.opponent_frames(observations)
+        if not isinstance(self.strategy, StreamingEncoder) or not self.strategy.keeps_events:
+            raise ConfigError("this policy's strategy encoder knows no events; set policy.strategy.events")
+        return self.strategy.going_on(frames)
 
     def strategy_latent(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
         """Return the strategy latent `(steps, rows, size)` over segments, for analysis; see `StrategyConfig`."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.errors import ConfigError
 from ludus.nn.strategy import StrategyConfig
-from ludus.policies.policy import Evaluation, Policy
+from ludus.policies.policy import Entries, Evaluation, Policy
 from ludus.rollout.buffer import Minibatch, RolloutBuffer
 
 _PREDICTION_LOSS, _CLASSIFICATION_LOSS, _RIGHT, _LABELLED = range(4)
@@ -69,7 +69,11 @@ class AuxiliaryLosses:
         if self._classifies and buffer.bots is not None:
             labelled = (buffer.bots.flatten()[frames] != _NOBODY).sum().float()
         if buffer.opponent_actions is not None:
-            known = _known(buffer.opponent_actions.flatten(0, 1)[frames], 2).sum().float()
+            counted = _known(buffer.opponent_actions.flatten(0, 1)[frames], 2)
+            if strategy.predict_before_events:
+                seen = {name: entry.flatten(0, 1)[frames] for name, entry in buffer.observations.items()}
+                counted = counted * self._before_events(seen, episode_starts)
+            known = counted.sum().float()
         if self._policy.contrast is not None:
             anchors = latent_pairs(episode_starts, strategy.contrast_gap).valid.sum().float()
         return AuxiliaryTotals(pairs, labelled, known, anchors, frames.numel())
@@ -126,11 +130,19 @@ class AuxiliaryLosses:
         head, actions, strategy = self._policy.action_prediction, batch.opponent_actions, self._strategy
         assert head is not None and actions is not None and strategy is not None  # noqa: S101, PT018 - for the type checker
         known = _known(actions, 2)
+        if strategy.predict_before_events:
+            known = known * self._before_events(batch.observations, batch.episode_starts)
         errors, right = head.errors(predictions, torch.nan_to_num(actions) if actions.is_floating_point() else actions)
         found = _masked_mean(errors, known, among, by_surprise=strategy.predict_weighting == "surprise")
         counts = torch.stack((found.plain, (right * known).sum(), known.sum()))
         self.sums[_ACTION_LOSS : _ACTIONS_KNOWN + 1].add_(counts.detach())
         return found.weighed
+
+    def _before_events(self, observations: Entries, episode_starts: Tensor) -> Tensor:
+        """Return the frames `(steps, rows)` after which an event begins in the same episode, float32 1 or 0."""
+        going_on = self._policy.event_going_on(observations)
+        begins = going_on[1:] & ~going_on[:-1] & ~episode_starts[1:]
+        return nn.functional.pad(begins.float(), (0, 0, 0, 1))
 
     def metrics(self, means: Tensor) -> Tensor:
         """Return the metrics `(names,)` of the sums' means `(10,)`; accuracies are NaN without any labelled frame."""
@@ -163,6 +175,11 @@ def _check_lengths(policy: Policy, strategy: StrategyConfig, length: int) -> Non
             f"policy.strategy predicts {strategy.predict_ahead} frames ahead, but ppo.sequence_length is "
             f"{length}: no sequence holds both frames; "
             "use a longer ppo.sequence_length, or predict: 0 to switch it off"
+        )
+    if strategy.predict_before_events and length < 2:
+        raise ConfigError(
+            "policy.strategy.predict_before_events needs sequences that hold an action and what came of it, but "
+            "ppo.sequence_length is 1; use a longer one"
         )
     if policy.contrast is not None and length <= strategy.contrast_gap:
         raise ConfigError(
