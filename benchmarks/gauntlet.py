@@ -209,6 +209,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "oracle": {},
     "told": {"module": Told, "net_arch": {"pi": [], "vf": []}},
     "lstm": {"recurrent": LSTM},
+    "chrono": {"recurrent": {**LSTM, "chrono_init": 600}},
     "encoder": {"strategy": ENCODER},
     "full": {"strategy": ENCODER, "recurrent": LSTM},
     "events": {"strategy": EVENTS},
@@ -430,6 +431,7 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=65, help="frames that a strategy encoder sees at a time")
     parser.add_argument("--work", type=Path, default=Path("runs/gauntlet"))
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--judge-on", help="device of evaluations, such as cpu; that of the training by default")
     parser.add_argument("--lanes", type=int, default=6, help="trainings at a time")
     parser.add_argument("--per-family", type=int, default=1, help="members with other seeds of each habit")
     parser.add_argument("--sharpness", type=float, default=1.0, help="of members: what their logits are multiplied by")
@@ -687,7 +689,8 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
 
 def judged(folder: Path, options: dict[str, Any], *, ablate: bool) -> dict[str, Any]:
     """Return win rates against every member, by match of a set and, if asked for, without the own latent."""
-    agent, names, best_of = ludus.load_agent(folder, options["device"]), members(options["work"]), options["best_of"]
+    names, best_of = members(options["work"]), options["best_of"]
+    agent = ludus.load_agent(folder, options["judge_on"] or options["device"])
     rows = evaluated(agent, names, options, best_of)
     numbers = range(1, best_of + 1) if best_of > 1 else ()
     found: dict[str, Any] = {
@@ -773,7 +776,7 @@ def evaluated(
         best_of=best_of,
         config=settings(options),
         seed=EVALUATION_SEED,
-        device=options["device"],
+        device=options["judge_on"] or options["device"],
     ).rows
     return dict(zip(names, rows, strict=True))
 
