@@ -129,16 +129,18 @@ class Guesser:
         return Guesser(beating(self.ahead), beating(self.otherwise), of_opponent=True)
 
 
+EVENLY = "evenly"  # in place of a choice: all alike; in place of a member: the copy that always draws so
 GUESSERS = {
-    f"{ahead.name}_{otherwise.name}".lower(): Guesser(ahead, otherwise)
-    for ahead, otherwise in itertools.product(Choice, repeat=2)
+    "_".join(EVENLY if choice is None else choice.name.lower() for choice in favourites): Guesser(*favourites)
+    for favourites in itertools.product((*Choice, None), repeat=2)
+    if favourites != (None, None)
 }
 # Both among the seen and among the unseen ones each choice is as often a favourite as the others, ahead and otherwise:
-# a blind agent finds no answer that is better than the rest.
+# a blind agent finds no answer that is better than the rest. Those that draw evenly in one of the two cases are all
+# seen: they show that what an opponent does ahead says nothing about what it does otherwise.
 UNSEEN_GUESSERS = ("strike_guard", "guard_throw", "throw_strike")
 START = "base-start"  # where agents of the ceiling begin with `--guessers`
 TEACHING, TAUGHT = 3_000, 8192  # updates that make it, and views in each
-EVENLY = "evenly"  # in place of a member: the copy that draws evenly
 FIRST_STATE, STATES = 24, 13  # own state of the observation, which is all zeros in a clash
 # What of the observation says who is ahead: own stocks and damage, the opponent's; three stocks weigh 600 of damage.
 LEAD = {6: 3.0, 58: -3.0, 5: -1.0, 57: 1.0}
@@ -206,6 +208,7 @@ EVENTS = {
 }  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "blind": {},
+    "blind_long": {},
     "oracle": {},
     "told": {"module": Told, "net_arch": {"pi": [], "vf": []}},
     "lstm": {"recurrent": LSTM},
@@ -217,6 +220,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "slow": {"strategy": ENCODER, "recurrent": LSTM},
 }
 PPO_OF_KINDS = {"slow": {"memory_lr_scale": 0.1}}  # what else a kind has
+STEPS_OF_KINDS = {"blind_long": 2}  # times as many as the others: steps without memory take half the time
 
 
 class Restriction(BaseCallback):
@@ -606,6 +610,8 @@ def specialise(job: Job, options: dict[str, Any]) -> dict[str, Any]:
 def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """Train one agent, and export or evaluate it."""
     work: Path = options["work"]
+    if job.step == "ceiling" and (work / job.title).exists():  # cut off in training, or before it was judged
+        return judged(ludus.resume(work / job.title), options)
     files = {name: player(work, name) for name in members(work)}
     rewards: dict[str, Any] = {"base": "dense", "weights": {"draw": 0.0}}
     sections: dict[str, Any] = {"rewards": rewards, "evaluation": None, "monitoring": {"console": "off"}}
@@ -628,7 +634,8 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     elif job.step == "response":
         opponents = {files[job.name]: 1}
     elif job.step == "ceiling":
-        total, width, policy = options["ceiling_steps"], options["width"], KINDS[job.name]
+        total = options["ceiling_steps"] * STEPS_OF_KINDS.get(job.name, 1)
+        width, policy = options["width"], KINDS[job.name]
         policy = policy | ({"module_kwargs": {"width": width}} if "module" in policy else {})
         if "strategy" in policy and "events" not in policy["strategy"]:
             policy = policy | {"strategy": {**policy["strategy"], "window": options["window"]}}
@@ -661,10 +668,9 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         overrides=options["set"],
         **sections,
     )
-    trained_s = round(time.monotonic() - started_s, 1)
     if job.step == "ceiling":
-        found = judged(run.folder, options, ablate="strategy" in policy)
-        return {"env_steps": run.env_steps, "training_seconds": trained_s, **found}
+        return judged(run, options)
+    trained_s = round(time.monotonic() - started_s, 1)
     (work / "agents").mkdir(exist_ok=True)
     names = {
         "base": f"base-{job.seed}",
@@ -687,17 +693,20 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     return numbers
 
 
-def judged(folder: Path, options: dict[str, Any], *, ablate: bool) -> dict[str, Any]:
-    """Return win rates against every member, by match of a set and, if asked for, without the own latent."""
+def judged(run: ludus.TrainedRun, options: dict[str, Any]) -> dict[str, Any]:
+    """Return win rates against every member, by match of a set and, of those with an encoder, without their latent."""
     names, best_of = members(options["work"]), options["best_of"]
-    agent = ludus.load_agent(folder, options["judge_on"] or options["device"])
+    agent = ludus.load_agent(run.folder, options["judge_on"] or options["device"])
     rows = evaluated(agent, names, options, best_of)
     numbers = range(1, best_of + 1) if best_of > 1 else ()
+    sessions = json.loads((run.folder / "run.json").read_text())["sessions"]
     found: dict[str, Any] = {
+        "env_steps": run.env_steps,
+        "training_seconds": round(sum(session["training_s"] for session in sessions), 1),
         "wins": by_member(rows),
         "by_match": [by_member(rows, f"win_rate_match_{number}") for number in numbers],
     }
-    changes: tuple[Change, ...] = (torch.zeros_like, Shuffled()) if ablate else ()
+    changes: tuple[Change, ...] = (torch.zeros_like, Shuffled()) if run.config.policy.strategy is not None else ()
     for condition, change in zip(CONDITIONS[1:], changes, strict=False):
         changed = AnalysedPolicy(agent.policy, "latent", change)
         found[condition] = by_member(evaluated(changed, names, options, best_of))

@@ -236,7 +236,7 @@ def test_cuda_keeps_the_same_events() -> None:
         for frame, starts in zip(frames.cuda(), episode_starts.cuda(), strict=True):
             latent, memory = encoder.step(frame, memory, starts)
             latents.append(latent.cpu())
-    torch.testing.assert_close(torch.stack(latents), on_cpu, atol=1e-10, rtol=1e-8)
+    torch.testing.assert_close(torch.stack(latents), on_cpu, atol=1e-6, rtol=1e-4)  # `attend_one` is in float32
 
 
 def test_settings_that_cannot_work_are_refused() -> None:
