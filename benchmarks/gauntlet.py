@@ -33,6 +33,7 @@ Steps that are done are not done again, so a benchmark that was cut off can be s
 """
 
 import argparse
+import csv
 import itertools
 import json
 import math
@@ -68,6 +69,7 @@ DATA = Path(__file__).parents[1] / "docs" / "data" / "gauntlet.json"
 KEYS = ("up", "left", "down", "right", "jump", "pick", "dodge", "light", "heavy", "taunt")
 NEVER = -20.0  # logit of a key that is never pressed
 EVALUATION_SEED = 30  # training uses others
+CURVE_PARTS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -703,6 +705,7 @@ def judged(run: ludus.TrainedRun, options: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "env_steps": run.env_steps,
         "training_seconds": round(sum(session["training_s"] for session in sessions), 1),
+        "curve": curve(run.folder / "opponents.csv"),
         "wins": by_member(rows),
         "by_match": [by_member(rows, f"win_rate_match_{number}") for number in numbers],
     }
@@ -711,6 +714,22 @@ def judged(run: ludus.TrainedRun, options: dict[str, Any]) -> dict[str, Any]:
         changed = AnalysedPolicy(agent.policy, "latent", change)
         found[condition] = by_member(evaluated(changed, names, options, best_of))
     return found
+
+
+def curve(matches: Path) -> list[tuple[int, float]]:
+    """Return env steps and the score of the matches in training until then, draws counted half, in equal parts."""
+    with matches.open(newline="") as file:
+        rows = [(int(row["env_steps"]), int(row["matches"]), row) for row in csv.DictReader(file)]
+    last = max(env_steps for env_steps, _, _ in rows)
+    points = []
+    for part in range(CURVE_PARTS):
+        first, end = (last * (part + more) // CURVE_PARTS for more in (0, 1))
+        chosen = [(count, row) for env_steps, count, row in rows if first < env_steps <= end]
+        played = sum(count for count, _ in chosen)
+        if played:
+            score = sum(int(row["wins"]) + 0.5 * int(row["draws"]) for _, row in chosen)
+            points.append((end, round(score / played, 4)))
+    return points
 
 
 def ship(work: Path, rules: Mapping[str, Any]) -> None:

@@ -181,14 +181,15 @@ results-gauntlet-duelists: $(READY) ## the same with scripted members that diffe
 	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
 
 # From one clash to the next it takes 100 to 200 frames: whoever is to learn from the last one needs sequences that hold both.
-CLASH := PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --guessers --rules clash --best-of 3 --matches 200 --lanes 9 \
-	  --work runs/gauntlet-clash --out $(DATA)/gauntlet_clash.json
-GUESSING := --num-envs 2048 --window 256 --set policy.canonical=true policy.activation=relu ppo.n_steps=256 ppo.sequence_length=256 ppo.batch_size=32768
-results-gauntlet-clash: $(READY) ## the same with copies of one agent that guess predictably in clashes; GPU, long
-	$(CLASH) --steps base members answers --base-steps 150_000_000 --num-envs 8192 --set policy.canonical=true policy.activation=relu ppo.n_steps=16
-	$(CLASH) $(GUESSING) --steps ceiling --kinds blind told lstm encoder full slow --seeds 3 --ceiling-steps 80_000_000
-	$(CLASH) $(GUESSING) --steps specialists --response-steps 30_000_000
+CLASH := PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --judge-on cpu --guessers --rules clash --stocks 1 --best-of 3 --matches 180 \
+	  --lanes 18 --work runs/gauntlet-clash --out $(DATA)/gauntlet_clash.json
+results-gauntlet-clash: $(READY) ## the same with copies of one agent that guess predictably in clashes; GPU
+	$(CLASH) --steps base members --base-steps 150_000_000 --num-envs 8192 --set policy.canonical=true policy.activation=relu ppo.n_steps=16
+	$(CLASH) --steps ceiling --kinds events told lstm chrono blind_long blind --seeds 3 --ceiling-steps 60_000_000 --num-envs 2048 \
+	  --set policy.canonical=true policy.activation=relu ppo.n_steps=256 ppo.sequence_length=256 ppo.batch_size=32768
+	$(CLASH) --device cpu --steps answers
 	$(TABLES) gauntlet-clash
+	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
 
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv

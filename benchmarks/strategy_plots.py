@@ -26,6 +26,15 @@ POPULATIONS = {
     "gauntlet_exploiters.json": "exploiters of\nstrong agents",
     "gauntlet_rounds.json": "five rounds\nof them",
     "gauntlet_duelists.json": "bots that\nguess",
+    "gauntlet_clash.json": "hidden\nchoices",
+}
+KINDS = {  # of agents of the last population: words and colour
+    "blind": ("no memory", "#64748b"),
+    "blind_long": ("no memory, twice the env steps", "#94a3b8"),
+    "lstm": ("LSTM", "#2563eb"),
+    "chrono": ("LSTM that starts out holding long", "#0891b2"),
+    "events": ("encoder of events", "#ea580c"),
+    "told": ("is told who it is", "#16a34a"),
 }
 
 
@@ -34,7 +43,9 @@ def main() -> None:
     runs = read_json("roshambo_training.json")
     _draw("strategy-memory.png", lambda axis: memory(axis, runs), (6.4, 3.2))
     _draw("strategy-bots.png", lambda axis: by_bot(axis, runs), (6.4, 6.4))
-    _draw("strategy-ceiling.png", ceiling, (6.4, 3.4))
+    _draw("strategy-ceiling.png", ceiling, (6.8, 3.4))
+    _draw("strategy-clash.png", learning, (6.4, 3.4))
+    _draw("strategy-sets.png", by_match, (7.4, 3.4))
 
 
 def memory(axis: Axes, runs: dict[str, Any]) -> None:
@@ -93,12 +104,50 @@ def ceiling(axis: Axes) -> None:
             axis.hlines(middle, place + shift - 0.14, place + shift + 0.14, color=color, linewidth=3, alpha=0.5)
             axis.plot([place + shift] * len(values), values, "o", color=color, markersize=4)
     axis.set_xticks(range(len(POPULATIONS)), list(POPULATIONS.values()), fontsize=8)
-    axis.set_ylim(70, 100)
+    axis.set_ylim(55, 100)
     axis.set_xlim(-0.5, len(POPULATIONS) - 0.5)
     axis.set_ylabel("matches won against seen members, %")
     axis.plot([], [], "o", color=BLIND, label="sees the opponent alone")
     axis.plot([], [], "o", color=KNOWING, label="knows who it is")
-    axis.legend(frameon=False, loc="lower right", fontsize=8)
+    axis.legend(frameon=False, loc="lower left", fontsize=8)
+
+
+def learning(axis: Axes) -> None:
+    """Draws what every seed of every kind wins in training, by env steps, where choices are hidden."""
+    results = read_json("gauntlet_clash.json")["results"]
+    for kind, (words, color) in KINDS.items():
+        for number, run in enumerate(_seeds(results, f"ceiling-{kind}")):
+            points = run.get("curve")
+            if points is None:  # not kept
+                continue
+            env_steps, shares = zip(*points, strict=True)
+            axis.plot(
+                [each / 1e6 for each in env_steps],
+                [100 * share for share in shares],
+                color=color,
+                linewidth=1.3,
+                label=words if number == 0 else None,
+            )
+    axis.set_xlabel("million env steps")
+    axis.set_ylabel("matches won against seen members, %")
+    axis.set_xlim(left=0)
+    axis.legend(frameon=False, fontsize=8, loc="lower right")
+
+
+def by_match(axis: Axes) -> None:
+    """Draws what every kind wins in the first, second and third match against unseen members, each seed a dot."""
+    data = read_json("gauntlet_clash.json")
+    unseen = {family: not seen for family, seen in data["seen"].items()}
+    for place, (kind, (words, color)) in enumerate(KINDS.items()):
+        runs = _seeds(data["results"], f"ceiling-{kind}")
+        seeds = [[_seen(wins, unseen) for wins in run["by_match"]] for run in runs]
+        numbers = [number + 0.03 * (place - 2) for number in range(1, len(seeds[0]) + 1)]
+        axis.plot(numbers, [statistics.fmean(each) for each in zip(*seeds, strict=True)], color=color, label=words)
+        for seed in seeds:
+            axis.plot(numbers, seed, "o", color=color, markersize=3, alpha=0.6)
+    axis.set_xticks([1, 2, 3], ["first match", "second", "third"])
+    axis.set_ylabel("matches won against unseen members, %")
+    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _seeds(runs: dict[str, Any], kind: str) -> list[Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.tables.markdown import read_json, table
-from benchmarks.tables.strategy import spread
+from benchmarks.tables.strategy import difference, spread
 
 from ludus.analysis.ablation import CONDITIONS
 
@@ -14,7 +14,10 @@ _KINDS = {
     "blind": "sees the opponent alone",
     "oracle": "is told the opponent's identity",
     "told": "is told the opponent's identity through FiLM",
+    "blind_long": "sees the opponent alone, twice the env steps",
     "lstm": "remembers with an LSTM of 128",
+    "chrono": "the same, starting out to hold for long",
+    "events": "reads events with a strategy encoder",
     "encoder": "reads the opponent with a strategy encoder",
     "full": "has both",
     "contrast": "has both, and a contrastive loss",
@@ -52,6 +55,70 @@ def sets(file: str) -> str:
 
 def _pair(wins: dict[str, float], seen: dict[str, bool]) -> str:
     return ", ".join(f"{100 * mean:.1f}" for mean in _means(wins, seen))
+
+
+def reading(file: str) -> str:
+    """Returns against unseen members, over seeds: what is won in all and by match, and the share of the gap closed.
+
+    The gap is between agents that see the opponent alone and those that are told who it is, by seed.
+    """
+    data = read_json(file)
+    won, matches, lines = {}, {}, []
+    for kind in _KINDS:
+        runs = _runs(data, kind)
+        if runs:
+            won[kind] = [_means(run["wins"], data["seen"]) for run in runs]
+            matches[kind] = [[_means(wins, data["seen"])[1] for wins in run["by_match"]] for run in runs]
+    for kind, rates in won.items():
+        closed = [
+            (own[1] - blind[1]) / (told[1] - blind[1])
+            for own, blind, told in zip(rates, won["blind"], won["told"], strict=True)
+        ]
+        runs = _runs(data, kind)
+        lines.append(
+            [
+                _KINDS[kind],
+                f"{_mean(run['training_seconds'] for run in runs):.0f}",
+                spread([rate[0] for rate in rates]),
+                spread([rate[1] for rate in rates]),
+                "" if kind in ("blind", "told") else difference(closed),
+                *(f"{100 * _mean(numbered):.1f}" for numbered in zip(*matches[kind], strict=True)),
+            ]
+        )
+    titles = ["agent", "seconds", "seen members", "unseen members", "gap closed, unseen"]
+    return table([*titles, "match 1", "match 2", "match 3"], lines)
+
+
+def worth(file: str, kind: str) -> str:
+    """Returns in points, over seeds, how much more a kind of agent wins than others, than in match 1, and than without.
+
+    All are against unseen members; without: with its latent zeroed or taken from another game.
+    """
+    data = read_json(file)
+    own = _runs(data, kind)
+
+    def unseen(runs: list[Any], part: str = "wins") -> list[float]:
+        return [_means(run[part], data["seen"])[1] for run in runs]
+
+    compared = {f"than an agent that {_KINDS[other]}": unseen(_runs(data, other)) for other in ("blind_long", "lstm")}
+    compared |= {
+        "than with its latent zeroed": unseen(own, "zeroed"),
+        "than with the latent of another game": unseen(own, "shuffled"),
+    }
+    gains = {
+        words: [one - other for one, other in zip(unseen(own), others, strict=True)]
+        for words, others in compared.items()
+    }
+    last, first = ([_means(run["by_match"][place], data["seen"])[1] for run in own] for place in (-1, 0))
+    gains["in match 3 than in match 1"] = [one - other for one, other in zip(last, first, strict=True)]
+    lines = [
+        [words, difference(found), ", ".join(f"{100 * gain:+.1f}" for gain in found)] for words, found in gains.items()
+    ]
+    return table(["it wins more", "points", "by seed"], lines)
+
+
+def _runs(data: dict[str, Any], kind: str) -> list[Any]:
+    return [run for name, run in data["results"].items() if name.rpartition("-")[0] == f"ceiling-{kind}"]
 
 
 def members() -> str:

@@ -130,3 +130,9 @@ def spread(values: Sequence[float]) -> str:
     if len(values) == 1:
         return f"{100 * mean:.1f}"
     return f"{100 * mean:.1f} ({100 * max(low, 0.0):.1f} to {100 * min(high, 1.0):.1f})"
+
+
+def difference(values: Sequence[float]) -> str:
+    """Returns the mean and interval over seeds of differences or shares that may be negative or above 1, in %."""
+    mean, low, high = mean_interval(list(values))
+    return f"{100 * mean:.1f} ({100 * low:.1f} to {100 * high:.1f})"

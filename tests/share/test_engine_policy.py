@@ -289,6 +289,13 @@ def test_what_the_browser_cannot_play_is_refused(kind: str, named: str, make_are
         check_supported(policy)
 
 
+def test_an_encoder_of_events_is_refused() -> None:
+    strategy = StrategyConfig(layers=1, heads=2, width=8, window=5, events=("opponent.state_stun",))
+    policy = Policy(make_env("brawl").spec, PolicyConfig(strategy=strategy))
+    with pytest.raises(UnsupportedError, match=r"keeps events alone \(opponent\.state_stun\)"):
+        check_supported(policy)
+
+
 def test_a_network_of_the_users_own_is_refused(make_arena: Callable[..., Any]) -> None:
     policy = Policy(make_arena(1).spec, PolicyConfig(module=register_network(Features)))
     with pytest.raises(UnsupportedError, match=r"own_networks\.py:Features.*MLPs"):

@@ -81,6 +81,8 @@ def check_supported(policy: Policy) -> None:
         fault = "its continuous actions are squashed (SAC, TD3) or explore by state (gSDE)"
     elif config.strategy is not None and config.strategy.kind != "streaming":
         fault = "its strategy encoder re-encodes a window at every step; train with policy.strategy.kind: streaming"
+    elif config.strategy is not None and config.strategy.events:
+        fault = f"its strategy encoder keeps events alone ({', '.join(config.strategy.events)})"
     elif config.strategy is not None and max(config.strategy.look_back) >= _MAX_SLOTS:
         fault = f"its strategy encoder looks back {max(config.strategy.look_back)} frames in a layer"
     if fault:
