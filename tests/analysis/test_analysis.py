@@ -125,7 +125,7 @@ def test_without_scikit_learn_the_install_command_is_named_before_any_match(monk
     [
         ({"matches": 2}, "matches"),
         ({"styles": ["rock"]}, "styles"),
-        ({"styles": ["rock", "nobody"]}, "duel-v1: nobody; .*rock, cycle, random"),
+        ({"styles": ["rock", "nobody"]}, "'nobody'.* not a bot of duel-v1.* valid: rock, cycle, random"),
         ({"features": "memory"}, "--features latent"),
     ],
 )

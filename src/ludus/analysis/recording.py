@@ -1,6 +1,8 @@
 """Record an agent's features and actions over time while it plays every style side by side."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,10 +12,11 @@ from torch import Tensor
 from ludus.analysis.actions import ActionRecord, ActionRecorder
 from ludus.analysis.analysed_policy import AnalysedPolicy, Features, untrained_twin
 from ludus.core.errors import ConfigError
+from ludus.core.files import EXPORT_SUFFIX
 from ludus.envs.base import BatchedEnv, Observations, action_dtypes
 from ludus.envs.world_parts import current_styles
 from ludus.evaluation.matches import Progress
-from ludus.evaluation.players import AgentPlayer, BotActor, opponent_identities
+from ludus.evaluation.players import AgentPlayer, BatchActor, find_players, opponent_identities, seat_in_batch
 from ludus.policies.policy import Policy
 
 Floats = NDArray[np.float32]
@@ -48,7 +51,9 @@ class Recording:
 class Plan:
     """What to record."""
 
-    styles: tuple[str, ...]  # bots to play against; none in a world that reveals the hidden styles of its opponents
+    styles: tuple[
+        str, ...
+    ]  # bots and agents to play against; none in a world that reveals its opponents' hidden styles
     matches: int  # matches per style
     seconds: float  # how much of the start of every match
     every_s: float  # seconds between samples; at least every frame
@@ -109,10 +114,13 @@ class _Recorder:
         self._actions = ActionRecorder(env, own, self._policy, told) if plan.controls else None
         if self._actions is not None and self._has_bots:
             self._actions.learn_styles(self._labels)
-        self._others: list[BotActor] = []
+        self._others: list[BatchActor] = []
         if self._has_bots:
-            names = self._labels.to(torch.int32).unsqueeze(1)
-            self._others = [BotActor(env, plan.styles, torch.where(own, -1, names))]
+            seating = torch.where(own, -1, self._labels.unsqueeze(1))
+            players = find_players(plan.styles, env)
+            self._others = seat_in_batch(
+                env, players, seating, lambda index: plan.seed + 1 + index, deterministic=False
+            )
         # The first seat of either team stands for the agent and for its opponent.
         rows_of_own = own.flatten().nonzero().squeeze(1)
         game_of_row = rows_of_own.div(env.spec.seats, rounding_mode="floor")
@@ -182,10 +190,16 @@ class _Recorder:
         labels = self._labels if self._hidden is None else self._hidden
         kinds = [name for name in ("trained", "untrained", "observation") if name in stacked]
         clip_labels, kept = np.unique(labels[self._clip_games].cpu().numpy(), return_index=True)
-        names = self._plan.styles or tuple(f"style {index}" for index in range(int(labels.max()) + 1))
+        names = titles(self._plan.styles) or tuple(f"style {index}" for index in range(int(labels.max()) + 1))
         times_s = np.array(self._times) / self._env.spec.rate_hz
         features: dict[str, Floats] = {name: stacked[name].astype(np.float32) for name in kinds}
         clips = {name: torch.stack(frames)[:, torch.from_numpy(kept)] for name, frames in self._clips.items()}
         seen = (labels.cpu().numpy(), times_s, stacked["valid"], features, stacked["styles_now"])
         done = None if self._actions is None else self._actions.finish()
         return Recording(names, *seen, clips, clip_labels, clip_frames.cpu().numpy()[kept], done)
+
+
+def titles(players: Sequence[str]) -> tuple[str, ...]:
+    """Return what to call players in tables and pictures: of agents that are files, the names of the files alone."""
+    short = tuple(Path(player).stem if player.endswith(EXPORT_SUFFIX) else player for player in players)
+    return short if len(set(short)) == len(short) else tuple(players)

@@ -34,7 +34,7 @@ from ludus.envs.registry import make_env
 from ludus.envs.world_parts import styles_of
 from ludus.evaluation.evaluate import Evaluation, PolicyEvaluator
 from ludus.evaluation.matches import MAX_ENVS, Progress, check_sets, partial_progress
-from ludus.evaluation.players import find_players
+from ludus.evaluation.players import check_player_name, find_players
 from ludus.policies.agent import Agent
 
 Array = NDArray[np.float64]
@@ -129,7 +129,7 @@ def analyse(
 
     Args:
         agent: The agent.
-        styles: Bots whose styles are classified; all that keep one style if None.
+        styles: Bots and agents whose styles are classified; all bots that keep one style if None.
         matches: Matches per style, for the probes and again for each condition of the ablation.
         seconds: How much of the start of every match is recorded.
         features: The strategy latent, or the recurrent state.
@@ -294,16 +294,12 @@ class _Work:
 
 
 def _choose_styles(env: BatchedEnv, styles: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the bots that keep one style and those that switch, out of the given ones or all."""
+    """Return who keeps one style and which bots switch, out of the given ones or of all bots."""
     switchers = styles_of(env.spec.id).switching_bots
     if styles is None:
         return tuple(bot for bot in env.spec.bots if bot not in switchers), switchers
-    unknown = [name for name in styles if name.partition(":")[0] not in env.spec.bots]
-    if unknown:
-        raise ConfigError(
-            f"not a bot of {env.spec.id}: {', '.join(unknown)}; valid: {', '.join(env.spec.bots) or 'none'}, with or "
-            "without settings"
-        )
+    for name in styles:
+        check_player_name(name, env)
     named = tuple(dict.fromkeys(styles))
     return tuple(name for name in named if name not in switchers), switchers
 

@@ -31,7 +31,10 @@ def analyze(
         Literal["latent", "memory"],
         Option(help="What is analysed: the strategy encoder's latent, or the LSTM's or GRU's memory."),
     ] = "latent",
-    against: Annotated[Names, Option(help="Bot whose style to distinguish; may be repeated. All by default.")] = None,
+    against: Annotated[
+        Names,
+        Option(help="Bot or agent whose style to distinguish; may be repeated. All bots by default."),
+    ] = None,
     seconds: Annotated[float, Option(min=0.1, help="Seconds of every match to analyse.")] = 20.0,
     ablation: Annotated[
         bool, Option("--ablation/--no-ablation", help="Also play with the latent zeroed and shuffled.")
