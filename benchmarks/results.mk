@@ -313,7 +313,7 @@ results-mimic-walk-3d: $(READY) ## the same of the preset walk-3d; long
 
 results-mimic-walk-gpu: $(READY) ## the same of the preset walk-gpu, on a GPU
 	$(BIN)/python benchmarks/mimic_results.py --preset walk-gpu --seeds 3 --out $(DATA)/mimic_walk_gpu.json -- world.device=cuda
-	$(BIN)/python benchmarks/mimic_results.py --preset walk-3d-gpu --seeds 1 --out $(DATA)/mimic_walk_3d_gpu.json -- world.device=cuda
+	$(BIN)/python benchmarks/mimic_results.py --preset walk-3d-gpu --seeds 3 --out $(DATA)/mimic_walk_3d_gpu.json -- world.device=cuda
 	$(TABLES) mimic-walk-gpu
 
 results-mimic-motions: $(READY) ## docs/research/mimic.md: every motion of the package, and one policy for all; DEVICE=cuda on a GPU, else hours
