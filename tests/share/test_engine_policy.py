@@ -40,6 +40,14 @@ FULL = PolicyConfig(
     ),
     recurrent=RecurrentConfig(size=16, skip=True, memory_feature_scale=0.3),
 )
+EVENTS = FULL.model_copy(
+    update={
+        "strategy": StrategyConfig(
+            layers=2, heads=2, width=16, feedforward=32, window=9, pooling=8, latent=6, predict_actions=1.0,
+            block=("self", "opponent"), events=("opponent.state_in_air",),
+        )
+    }
+)  # fmt: skip
 SHIPPED = (("champion", "brawl"), ("rookie", "brawl"), ("striker", "rocket"), ("novice", "rocket"))
 KINDS = ("mlp-normalised", "lstm-separate", "gru", "streaming-lstm", "film-lstm")
 
@@ -96,6 +104,7 @@ class Match:
                 self.actions.append(actions[0, 1].flatten().tolist())
                 observations = env.step(actions).observations
                 self.hash = state_hash(env, self.hash)
+            self.memory = memory
         hook.remove()
 
     @staticmethod
@@ -178,6 +187,16 @@ def test_the_readout_says_who_the_opponent_seems_to_be(game: Games) -> None:
     assert readouts.sub(torch.stack(match.readouts)).abs().max() < 1e-6
     assert readouts[0].sub(readouts[-1]).abs().max() > 1e-4  # it changes with what the opponent did
     assert pack_policy(policy).description["readout"]["classes"] == list(policy.spec.bots)  # type: ignore[index,call-overload]
+
+
+@pytest.mark.usefixtures("node")
+def test_an_encoder_of_events_keeps_the_same_ones(game: Games) -> None:
+    policy = _drawn(game("brawl"), EVENTS)
+    match, found = Match(game("brawl"), policy, 480), _play(game("brawl"), policy, 480)
+    assert found["hash"] == match.hash
+    assert torch.tensor(found["parameters"]).sub(torch.stack(match.parameters)).abs().max() < 1e-5
+    kept = match.memory["strategy.position"].item()
+    assert 9 < kept < 120  # more than the window, and by far not every frame
 
 
 @pytest.mark.usefixtures("node")
@@ -286,13 +305,6 @@ def test_continuous_actions_keep_to_their_bounds(game: Games) -> None:
 def test_what_the_browser_cannot_play_is_refused(kind: str, named: str, make_arena: Callable[..., Any]) -> None:
     policy = Policy(make_arena(1, picture=kind == "cnn").spec, POLICY_KINDS[kind])
     with pytest.raises(UnsupportedError, match=named):
-        check_supported(policy)
-
-
-def test_an_encoder_of_events_is_refused() -> None:
-    strategy = StrategyConfig(layers=1, heads=2, width=8, window=5, events=("opponent.state_stun",))
-    policy = Policy(make_env("brawl").spec, PolicyConfig(strategy=strategy))
-    with pytest.raises(UnsupportedError, match=r"keeps events alone \(opponent\.state_stun\)"):
         check_supported(policy)
 
 

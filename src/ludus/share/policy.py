@@ -81,8 +81,6 @@ def check_supported(policy: Policy) -> None:
         fault = "its continuous actions are squashed (SAC, TD3) or explore by state (gSDE)"
     elif config.strategy is not None and config.strategy.kind != "streaming":
         fault = "its strategy encoder re-encodes a window at every step; train with policy.strategy.kind: streaming"
-    elif config.strategy is not None and config.strategy.events:
-        fault = f"its strategy encoder keeps events alone ({', '.join(config.strategy.events)})"
     elif config.strategy is not None and max(config.strategy.look_back) >= _MAX_SLOTS:
         fault = f"its strategy encoder looks back {max(config.strategy.look_back)} frames in a layer"
     if fault:
@@ -204,7 +202,7 @@ class _Packer:
         """Encode the newest frame; see `StreamingEncoder.step`."""
         config, columns = encoder.config, self._policy.strategy_columns
         inputs = self._join([entry.part(start, stop) for start, stop in _ranges(columns)])
-        counter = self._remembered(2)
+        counter = self._remembered(3)
         frames = self._linear(inputs, encoder.embedding.weight, encoder.embedding.bias)
         frames = self._layer_norm(frames, encoder.embedding_norm)
         self._emit(_Op.ACTIVATE, frames.operand, frames.size, _ACTIVATIONS.index("relu"))
@@ -220,7 +218,8 @@ class _Packer:
         self._emit(
             _Op.POOL, pooled.operand, newest.operand, score.operand, outputs, scores, config.width, slots, counter
         )
-        self._emit(_Op.ADVANCE, counter)
+        events = encoder.event_inputs.to(torch.int32)
+        self._emit(_Op.ADVANCE, counter, inputs.operand, len(events), self._put(events))
         refined = self._linear(pooled, encoder.refine.weight, encoder.refine.bias)
         self._emit(_Op.ACTIVATE, refined.operand, refined.size, _ACTIVATIONS.index("gelu"))
         latent = self._linear(refined, encoder.latent.weight, encoder.latent.bias)

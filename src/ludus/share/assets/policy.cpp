@@ -259,6 +259,20 @@ static void pool(const int32_t* o) {
     }
 }
 
+// Operands: counter, inputs, how many mark events, which. Where some do, frames in which none begins leave no trace.
+static void advance(const int32_t* o) {
+    int32_t *counter = reinterpret_cast<int32_t*>(at(o[0])), *events = reinterpret_cast<int32_t*>(at(o[3]));
+    const float* inputs = at(o[1]);
+    int32_t goes_on = 0, begins = 1;
+    if (o[2] > 0) {
+        for (int32_t i = 0; i < o[2]; ++i) goes_on |= inputs[events[i]] > 0.0f;
+        begins = goes_on && !counter[2];
+    }
+    counter[0] += begins;
+    counter[1] += begins;
+    counter[2] = goes_on;
+}
+
 static void simple(int32_t operation, const int32_t* o) {
     float *into = at(o[0]), *from = at(o[1]);
     switch (operation) {
@@ -305,11 +319,7 @@ EXPORT void policy_run(const int32_t* code, uint32_t words, float* weights, floa
             case GRU: gru(at(o[0]), at(o[1]), at(o[2]), o[3]); break;
             case ATTEND: attend(o); break;
             case POOL: pool(o); break;
-            case ADVANCE: {
-                int32_t* counter = reinterpret_cast<int32_t*>(at(o[0]));
-                counter[0] += 1;
-                counter[1] += 1;
-            } break;
+            case ADVANCE: advance(o); break;
             default: simple(code[0], o);
         }
     }
