@@ -20,9 +20,11 @@ from ludus.core.errors import ConfigError, MissingDependencyError
 from ludus.envs.base import StepResult
 from ludus.envs.registry import make_env
 from ludus.envs.world_parts import current_styles, styles_of
-from ludus.policies.agent import Agent
+from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.config import PolicyConfig
+from ludus.policies.export import export_agent
 from ludus.policies.policy import Policy
+from ludus.store import save_checkpoint
 
 TINY = {"layers": 1, "heads": 2, "width": 16, "feedforward": 16, "window": 6, "latent": 6, "pooling": 8}
 PNG = b"\x89PNG"
@@ -133,6 +135,25 @@ def test_what_cannot_be_done_is_said(changes: dict[str, Any], message: str) -> N
     arguments: dict[str, Any] = {"matches": 3, "ablation": False} | changes
     with pytest.raises(ConfigError, match=message):
         analyse(make_agent("duel", {"strategy": TINY}), **arguments)
+
+
+def test_agents_are_told_apart_like_bots(tmp_path: Path) -> None:
+    """Two agents that always do one thing are as different as two bots that do."""
+    files = []
+    for move, name in enumerate(("stone", "sheet")):
+        agent = make_agent("duel", {})
+        with torch.no_grad():
+            agent.policy.head.linear.weight.zero_()
+            agent.policy.head.linear.bias.copy_(100.0 * (torch.arange(3) == move))
+        policy = agent.policy
+        save_checkpoint(tmp_path / name, agent_checkpoint(policy.spec, policy.config, policy.state()))
+        files.append(str(export_agent(tmp_path / name, tmp_path / f"{name}.ludus").path))
+    found = analyse(make_agent("duel", {"strategy": TINY}), styles=[*files, "cycle"], matches=8, ablation=False)
+    assert found.recording.styles == ("stone", "sheet", "cycle")
+    # The last move gives both away, but for the first frame, and the third of them in which the cycle does the same.
+    by_frame = found.probes["observation"]
+    assert by_frame.confusion[0, 0] > 0.6
+    assert by_frame.confusion[1, 1] > 0.6
 
 
 def test_a_switching_bot_is_seen_to_switch() -> None:

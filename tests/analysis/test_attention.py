@@ -57,6 +57,14 @@ def test_no_clips_without_encoder() -> None:
         assert attention_clips(policy, record(policy, env, plan)) == []
 
 
+def test_no_clips_of_an_encoder_of_events() -> None:
+    with make_env("brawl", 3) as env:
+        policy = Policy(
+            env.spec, PolicyConfig.model_validate({"strategy": SMALL | {"events": ["opponent.state_stun"]}})
+        )
+        assert attention_clips(policy, record(policy, env, Plan(("constant",), 3, 1.0, 0.1, 1.0))) == []
+
+
 def test_brawl_says_what_the_fighter_does() -> None:
     with make_env("brawl", 2) as env:
         policy = Policy(env.spec, PolicyConfig.model_validate({"strategy": SMALL}))

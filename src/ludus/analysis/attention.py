@@ -28,9 +28,12 @@ class AttentionClip:
 
 
 def attention_clips(policy: Policy, recording: Recording) -> list[AttentionClip]:
-    """Return the clip of every style; none for a policy without strategy encoder."""
+    """Return the clip of every style; none for a policy without strategy encoder, or with one that keeps events.
+
+    Events are seconds apart: few of them lie within a clip.
+    """
     config = policy.config.strategy
-    if config is None or not recording.clips:
+    if config is None or config.events or not recording.clips:
         return []
     frames, styles = next(iter(recording.clips.values())).shape[:2]
     episode_starts = torch.zeros((frames, styles), dtype=torch.bool, device=policy.device)
