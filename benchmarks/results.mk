@@ -180,7 +180,7 @@ results-gauntlet-duelists: $(READY) ## the same with scripted members that diffe
 	$(TABLES) gauntlet-duelists
 	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
 
-# From one clash to the next it takes 100 to 200 frames: whoever is to learn from the last one needs sequences that hold both.
+# Clashes of the trained base are about 40 frames apart, of weak agents 200: a sequence has to hold several.
 CLASH := PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --judge-on cpu --guessers --rules clash --stocks 1 --best-of 3 --matches 180 \
 	  --lanes 18 --work runs/gauntlet-clash --out $(DATA)/gauntlet_clash.json
 results-gauntlet-clash: $(READY) ## the same with copies of one agent that guess predictably in clashes; GPU

@@ -34,6 +34,22 @@ def _unroll(encoder: StreamingEncoder | WindowEncoder, frames: Tensor, episode_s
     return encoder.unroll(frames, encoder.initial(rows, CPU), episode_starts)
 
 
+def _check_that_step_equals_unroll(
+    encoder: StreamingEncoder | WindowEncoder, frames: Tensor, episode_starts: Tensor, before: int
+) -> None:
+    """Step through all frames; unroll those after the first `before` from the memory of that moment."""
+    memory, latents = encoder.initial(frames.shape[1], CPU), []
+    stored = memory
+    with torch.no_grad():
+        for t in range(len(frames)):
+            if t == before:
+                stored = {name: tensor.clone() for name, tensor in memory.items()}
+            latent, memory = encoder.step(frames[t], memory, episode_starts[t])
+            latents.append(latent)
+    unrolled = encoder.unroll(frames[before:], stored, episode_starts[before:])
+    torch.testing.assert_close(unrolled, torch.stack(latents[before:]), atol=1e-12, rtol=1e-9)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("layers", "window"), [(1, 3), (2, 9), (3, 17), (6, 65)])
 def test_the_latent_depends_on_exactly_the_window(kind: Kind, layers: int, window: int) -> None:
@@ -56,16 +72,7 @@ def test_step_equals_unroll_from_any_memory(kind: Kind, steps: int) -> None:
     generator = torch.Generator().manual_seed(1)
     frames = torch.randn(before + steps, rows, INPUTS, generator=generator, dtype=torch.float64)
     episode_starts = torch.rand(before + steps, rows, generator=generator) < 0.1
-    memory, latents = encoder.initial(rows, CPU), []
-    stored = memory
-    with torch.no_grad():
-        for t in range(before + steps):
-            if t == before:
-                stored = {name: tensor.clone() for name, tensor in memory.items()}
-            latent, memory = encoder.step(frames[t], memory, episode_starts[t])
-            latents.append(latent)
-    unrolled = encoder.unroll(frames[before:], stored, episode_starts[before:])
-    torch.testing.assert_close(unrolled, torch.stack(latents[before:]), atol=1e-12, rtol=1e-9)
+    _check_that_step_equals_unroll(encoder, frames, episode_starts, before)
 
 
 @pytest.mark.cuda
@@ -194,16 +201,7 @@ def test_of_events_step_equals_unroll_from_any_memory(steps: int) -> None:
     going_on = torch.rand(before + steps, rows, generator=generator) < 0.3
     episode_starts = torch.rand(before + steps, rows, generator=generator) < 0.05
     frames = _frames_with_events(going_on)
-    memory, latents = encoder.initial(rows, CPU), []
-    stored = memory
-    with torch.no_grad():
-        for t in range(before + steps):
-            if t == before:
-                stored = {name: tensor.clone() for name, tensor in memory.items()}
-            latent, memory = encoder.step(frames[t], memory, episode_starts[t])
-            latents.append(latent)
-    unrolled = encoder.unroll(frames[before:], stored, episode_starts[before:])
-    torch.testing.assert_close(unrolled, torch.stack(latents[before:]), atol=1e-12, rtol=1e-9)
+    _check_that_step_equals_unroll(encoder, frames, episode_starts, before)
 
 
 def test_of_events_weights_are_shares_by_the_age_in_events() -> None:

@@ -51,9 +51,7 @@ class Recording:
 class Plan:
     """What to record."""
 
-    styles: tuple[
-        str, ...
-    ]  # bots and agents to play against; none in a world that reveals its opponents' hidden styles
+    styles: tuple[str, ...]  # bots and agents to play; none in a world that reveals its opponents' hidden styles
     matches: int  # matches per style
     seconds: float  # how much of the start of every match
     every_s: float  # seconds between samples; at least every frame

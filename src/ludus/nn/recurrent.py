@@ -207,9 +207,9 @@ class RecurrentConfig(BaseModel):
         memory_feature_scale: With `skip`, factor of the features of memory and strategy encoder before they reach actor
             and critic. Adam moves every weight alike, so hundreds of features that change with each update drown those
             of the observation. Below 1, actor and critic also start without them.
-        chrono_init: Steps over which the memory starts out to hold what it saw, up to this many, a different number for
-            every unit (chrono initialization, arXiv 1804.11188); None starts with forget gates of bias 1, which hold
-            for about three steps. Set it to what passes between an event and its use, `ppo.sequence_length` to more.
+        chrono_init: Longest time scale, in steps, of chrono initialization (arXiv 1804.11188): each unit starts with a
+            time scale of its own, from 2 to this many steps. Choose the longest delay between an event and its use, and
+            a `ppo.sequence_length` above it. None starts forget gates with bias 1, a time scale of about four steps.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -241,7 +241,7 @@ class _Cell(nn.Module):
 
 
 class Lstm(_Cell):
-    """Long short-term memory whose forget gates start open: with bias 1, or as `RecurrentConfig.chrono_init` says."""
+    """Long short-term memory; forget gates start with bias 1, or as `RecurrentConfig.chrono_init` says."""
 
     def __init__(self, inputs: int, size: int, chrono_init: int | None = None) -> None:
         super().__init__(inputs, size, gates=4)

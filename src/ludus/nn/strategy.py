@@ -6,8 +6,8 @@ own, and the attention pooling to the last outputs of the top layer; together th
 buffers. In training one banded pass encodes whole segments; the ring of the segment's first recurrent state comes
 before it, without gradient. The window encoder re-encodes the last frames at every step; it is the reference.
 
-A streaming encoder can keep events alone, frames in which something begins (`StrategyConfig.events`): where seconds
-pass from one exchange of blows to the next, a window of 32 events goes back as far as one of thousands of frames.
+A streaming encoder can keep only events, frames in which something begins (`StrategyConfig.events`). If one begins
+every 40 frames, a window of 32 events reaches back as far as one of 1,280 frames.
 """
 
 from typing import Annotated, Literal, Self
@@ -42,11 +42,11 @@ class StrategyConfig(BaseModel):
         heads: Attention heads; `width / heads` must be an even number.
         width: Model width.
         feedforward: Hidden width of the feed-forward part.
-        window: Frames that the latent depends on, the current one included; with `events`, earlier events and the
-            current frame.
-        events: Fields of `entry` (`EnvSpec.fields`), such as `opponent.state_stun`, of the blocks that it reads. The
-            streaming encoder then keeps only events, frames in which one of them has come up from zero, and the
-            current frame. Empty keeps all frames.
+        window: Frames that the latent depends on, including the current one; with `events`, the current frame and
+            earlier events.
+        events: Names of fields (`EnvSpec.fields`) in the blocks that the encoder reads. An event is a frame in which
+            one of these fields has become positive. The streaming encoder then remembers only events. Empty remembers
+            all frames.
         pooling: Hidden width of the attention pooling.
         latent: Size of the strategy latent.
         predict: Weight of the auxiliary loss that predicts the encoder's input `predict_ahead` frames later; 0 switches
@@ -57,8 +57,8 @@ class StrategyConfig(BaseModel):
             count for more.
         predict_actions: Weight of the auxiliary loss that predicts the opponent's action in the same step from the
             latent and the features of the current observation; any opponent counts, also a snapshot. 0 switches it off.
-        predict_before_events: Whether `predict_actions` counts those actions alone that an event follows, which decide
-            it; `ppo.sequence_length` must be at least 2.
+        predict_before_events: Whether `predict_actions` counts only the actions right before an event, those that
+            decide it; `ppo.sequence_length` must be at least 2.
         classify: Weight of the auxiliary loss that classifies which of the world's bots the opponent is; games against
             snapshots and the current policy are excluded. 0 switches it off.
         contrast: Weight of the contrastive auxiliary loss (InfoNCE): two latents of one episode shall be more similar
@@ -137,13 +137,8 @@ class StrategyConfig(BaseModel):
 class StrategyEncoderBase(nn.Module):
     """What the two encoders share: all their parameters, so that one can take the other's weights."""
 
-    event_inputs: Tensor
-
-    def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0, events: tuple[int, ...] = ()) -> None:
-        """Make an encoder of so many inputs; `events` are the places among them of the fields `config.events`."""
+    def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0) -> None:
         super().__init__()
-        self.keeps_events = bool(events)
-        self.register_buffer("event_inputs", torch.tensor(events, dtype=torch.int64), persistent=False)
         self.config, self.inputs, self.output_size = config, inputs, config.output_size
         self.cache_dtype = torch.float32  # of the key/value caches
         self.embedding = nn.Linear(inputs, config.width)
@@ -193,12 +188,17 @@ class StreamingEncoder(StrategyEncoderBase):
     frames of the running episode. A ring has one slot more than it looks back, so the slot that the next frame will
     take holds nothing of use: asking for a value writes there and changes nothing that matters.
 
-    Of an encoder of events both count events alone, so that the next frame takes the slot of a frame that is none; and
-    `during` `(rows,)` is 1 while the last frame's event goes on.
+    With `events`, `position` and `seen` count events only, so the next frame overwrites a frame that was none, and
+    `during` `(rows,)` is 1 if an event was in progress in the last frame.
     """
 
+    event_inputs: Tensor
+
     def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0, events: tuple[int, ...] = ()) -> None:
-        super().__init__(inputs, config, dropout, events)
+        """Make an encoder of so many inputs; `events` are the places among them of the fields `config.events`."""
+        super().__init__(inputs, config, dropout)
+        self.keeps_events = bool(events)
+        self.register_buffer("event_inputs", torch.tensor(events, dtype=torch.int64), persistent=False)
         *self._look_back, self._pool_look_back = config.look_back
 
     def initial(self, rows: int, device: torch.device) -> RecurrentState:
@@ -239,18 +239,20 @@ class StreamingEncoder(StrategyEncoderBase):
         latent = self.to_latent(torch.bmm(weights.unsqueeze(1), outputs).squeeze(1))
         if not self.keeps_events:
             return latent, memory | {"position": position + 1, "seen": seen + 1}
-        ongoing = self.going_on(inputs)
-        begins = (ongoing & ((memory["during"] == 0) | episode_starts)).long()
-        return latent, memory | {"position": position + begins, "seen": seen + begins, "during": ongoing.long()}
+        begins = self.events(inputs.unsqueeze(0), episode_starts.unsqueeze(0), memory["during"]).squeeze(0).long()
+        during = self._in_progress(inputs).long()
+        return latent, memory | {"position": position + begins, "seen": seen + begins, "during": during}
 
-    def events(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
-        """Return in which frames of segments `(steps, rows, inputs)` an event begins, `(steps, rows)` bool."""
-        ongoing = self.going_on(inputs)
-        before = torch.cat((memory["during"].bool().unsqueeze(0), ongoing[:-1]))
-        return ongoing & (~before | episode_starts)
+    def events(self, inputs: Tensor, episode_starts: Tensor, during: Tensor) -> Tensor:
+        """Return in which frames of segments `(steps, rows, inputs)` an event begins, `(steps, rows)` bool.
 
-    def going_on(self, inputs: Tensor) -> Tensor:
-        """Return in which frames `(..., inputs)` any event is going on, `(...)` bool."""
+        `during` `(rows,)` is not 0 if an event was in progress in the frame before the segment.
+        """
+        in_progress = self._in_progress(inputs)
+        before = torch.cat((during.bool().unsqueeze(0), in_progress[:-1]))
+        return in_progress & (~before | episode_starts)
+
+    def _in_progress(self, inputs: Tensor) -> Tensor:
         return (inputs.index_select(-1, self.event_inputs) > 0.0).any(-1)
 
     @staticmethod
@@ -268,8 +270,8 @@ class StreamingEncoder(StrategyEncoderBase):
     def attention(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> dict[str, Tensor]:
         """Return attention weights of segments by age of the frame attended to (0 is the frame itself).
 
-        `layer{i}` is `(rows, heads, steps, look_back + 1)`, `pooling` `(rows, steps, look_back + 1)`. Of an encoder of
-        events, ages count events.
+        `layer{i}` is `(rows, heads, steps, look_back + 1)`, `pooling` `(rows, steps, look_back + 1)`. With `events`,
+        ages count events.
         """
         weights: dict[str, Tensor] = {}
         with torch.no_grad():
@@ -283,7 +285,7 @@ class StreamingEncoder(StrategyEncoderBase):
         looks_back = {*self._look_back, self._pool_look_back}
         bands: dict[int, Band]
         if self.keeps_events:
-            events = self.events(inputs, memory, episode_starts).t()
+            events = self.events(inputs, episode_starts, memory["during"]).t()
             bands = {n: EventBand(episode_starts.t(), seen, n, events) for n in looks_back}
             times = position.unsqueeze(1) + events_before(events)
         else:

@@ -5,7 +5,6 @@ ownership: a state that was given to `step` belongs to it (a cache is written in
 returns, and `clone_recurrent_state` what has to be kept.
 """
 
-import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple, Self, TypeAlias
@@ -14,7 +13,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from ludus.core.errors import ConfigError, NetworkError, UnsupportedError
+from ludus.core.errors import ConfigError, NetworkError, UnsupportedError, did_you_mean
 from ludus.core.state import MAX_COUNT, Range, check_tensors, clone_tensors
 from ludus.envs.base import ActionGrid, EnvSpec
 from ludus.envs.spaces import ActionFactors
@@ -320,9 +319,12 @@ class Policy(nn.Module):
                         f"not; valid: {', '.join(blocks) or 'none'}, or null for the whole entry"
                     )
             self._blocks = [blocks[name] for name in names]
-        kind = StreamingEncoder if config.kind == "streaming" else WindowEncoder
-        inputs = sum(stop - start for start, stop in self._blocks)
-        encoder = kind(inputs, config, self.config.dropout, self._event_inputs(config))
+        inputs, dropout = sum(stop - start for start, stop in self._blocks), self.config.dropout
+        encoder: StreamingEncoder | WindowEncoder
+        if config.kind == "streaming":
+            encoder = StreamingEncoder(inputs, config, dropout, self._event_inputs(config))
+        else:
+            encoder = WindowEncoder(inputs, config, dropout)
         if self.uses_bfloat16:
             encoder.cache_dtype = torch.bfloat16
         return encoder
@@ -333,11 +335,10 @@ class Policy(nn.Module):
         read = [names[column] for start, stop in self._blocks for column in range(start, stop)] if names else []
         for name in config.events:
             if name not in read:
-                near = difflib.get_close_matches(name, read, 3) or read[:3]
                 raise ConfigError(
-                    f"policy.strategy.events names {name!r}, which is no field of what the strategy encoder reads "
-                    f"(entry {config.entry!r}, block {config.block!r}) in {self.spec.id}; "
-                    + (f"near it: {', '.join(near)}" if near else "this world has no named fields")
+                    f"policy.strategy.events: {self.spec.id} has no field {name!r}{did_you_mean(name, read)} in what "
+                    f"the strategy encoder reads (entry {config.entry!r}, block {config.block!r}); valid: "
+                    f"{', '.join(read) or 'none, its fields have no names'}"
                 )
         return tuple(read.index(name) for name in config.events)
 
@@ -510,12 +511,12 @@ class Policy(nn.Module):
             raise ConfigError("this policy has no strategy encoder; set policy.strategy")
         return self._opponent(self.observations.flatten(dict(observations)))
 
-    def event_going_on(self, observations: Entries) -> Tensor:
-        """Return in which frames of observations `(..., *shape)` an event is going on, `(...)` bool."""
+    def events(self, observations: Entries, episode_starts: Tensor) -> Tensor:
+        """Return in which frames of segments an event begins, `(steps, rows)` bool; none is in progress before them."""
         frames = self.opponent_frames(observations)
         if not isinstance(self.strategy, StreamingEncoder) or not self.strategy.keeps_events:
             raise ConfigError("this policy's strategy encoder knows no events; set policy.strategy.events")
-        return self.strategy.going_on(frames)
+        return self.strategy.events(frames, episode_starts, torch.zeros_like(episode_starts[0]))
 
     def strategy_latent(self, observations: Entries, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
         """Return the strategy latent `(steps, rows, size)` over segments, for analysis; see `StrategyConfig`."""

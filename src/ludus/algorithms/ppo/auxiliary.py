@@ -140,8 +140,7 @@ class AuxiliaryLosses:
 
     def _before_events(self, observations: Entries, episode_starts: Tensor) -> Tensor:
         """Return the frames `(steps, rows)` after which an event begins in the same episode, float32 1 or 0."""
-        going_on = self._policy.event_going_on(observations)
-        begins = going_on[1:] & ~going_on[:-1] & ~episode_starts[1:]
+        begins = self._policy.events(observations, episode_starts)[1:] & ~episode_starts[1:]
         return nn.functional.pad(begins.float(), (0, 0, 0, 1))
 
     def metrics(self, means: Tensor) -> Tensor:
