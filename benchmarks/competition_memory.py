@@ -37,15 +37,16 @@ BEST_OF = 3
 LONG_SEQUENCES: dict[str, Any] = {
     "world": {"num_envs": 2048},
     "ppo": {"n_steps": 128, "sequence_length": 128},
-    "policy": {"strategy": EVENTS},
     "league": {"best_of": BEST_OF},
 }
-# What each kind changes in the preset; all but `late` start from nothing.
+MEMORY: dict[str, Any] = {**LONG_SEQUENCES, "policy": {"strategy": EVENTS}}
+# What each kind changes in the preset; those that are late start as the blind agent of the same seed.
 KINDS: dict[str, dict[str, Any]] = {
     "blind": {},
     "blind_long": {},
-    "events": LONG_SEQUENCES,
-    "late": LONG_SEQUENCES,
+    "events": MEMORY,
+    "late": MEMORY,
+    "late_blind": LONG_SEQUENCES,
 }
 LATE_LEARNING_RATE = {"kind": "linear", "start": 5e-4, "end": 5e-5}
 
@@ -89,10 +90,10 @@ def train(job: tuple[str, str, int], options: dict[str, Any]) -> str:
     folder = folder_of(job, options)
     if folder.exists():
         return f"{folder.name}: there already"
-    steps = {"blind": "blind_steps", "blind_long": "long_steps", "events": "events_steps", "late": "late_steps"}
+    steps = {"blind": "blind_steps", "blind_long": "long_steps", "events": "events_steps"}
     changes = json.loads(json.dumps(KINDS[kind]))
     callbacks: list[BaseCallback] = []
-    if kind == "late":
+    if kind.startswith("late"):
         callbacks.append(Start(folder_of(("blind", rules, seed), options)))
         changes["ppo"]["learning_rate"] = LATE_LEARNING_RATE
     world = {**changes.pop("world", {}), "settings": {"rules": rules}}
@@ -103,7 +104,7 @@ def train(job: tuple[str, str, int], options: dict[str, Any]) -> str:
         device=options["device"],
         folder=folder,
         callbacks=callbacks,
-        total_env_steps=options[steps[kind]],
+        total_env_steps=options[steps.get(kind, "late_steps")],
         world=world,
         opponents=opponents_in(rules),
         evaluation=None,
