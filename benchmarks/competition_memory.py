@@ -1,6 +1,6 @@
 """Whether the agent of brawl's preset `competition` wins more with a strategy encoder of events.
 
-    PYTHONPATH=. python benchmarks/competition_memory.py --lanes 15      # docs/data/competition_memory.json
+    PYTHONPATH=. python benchmarks/competition_memory.py      # docs/data/competition_memory.json
 
 Agents are trained by the rules of the tournament and by those with clashes, against the opponents of the preset; with
 clashes also against six of nine families of the bots `duelist`. Then each plays sets of three matches against the bots

@@ -218,12 +218,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "encoder": {"strategy": ENCODER},
     "full": {"strategy": ENCODER, "recurrent": LSTM},
     "events": {"strategy": EVENTS},
-    # What of `events` does it: the loss on all actions, no loss but the policy's, and all frames instead of events.
-    "events_all": {"strategy": {**EVENTS, "predict_before_events": False}},
-    "events_alone": {
-        "strategy": {**EVENTS, "predict_before_events": False, "predict_actions": 0.0, "stop_gradient": False}
-    },
-    "frames": {"strategy": {**ENCODER, "block": EVENTS["block"]}},
     "contrast": {"strategy": {**ENCODER, "contrast": 0.1, "contrast_gap": 8}, "recurrent": LSTM},
     "slow": {"strategy": ENCODER, "recurrent": LSTM},
 }

@@ -191,6 +191,11 @@ results-gauntlet-clash: $(READY) ## the same with copies of one agent that guess
 	$(TABLES) gauntlet-clash
 	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
 
+results-competition-memory: $(READY) ## docs/research/strategy.md: the preset competition with an encoder of events, in standard rules and with clashes; GPU
+	PYTHONPATH=. $(BIN)/python benchmarks/competition_memory.py --rules standard
+	PYTHONPATH=. $(BIN)/python benchmarks/competition_memory.py --rules clash --kinds blind events late
+	$(TABLES) competition-memory
+
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv
 	$(BIN)/python benchmarks/gymnasium_presets.py --seeds 3

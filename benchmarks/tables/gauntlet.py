@@ -23,6 +23,14 @@ _KINDS = {
     "contrast": "has both, and a contrastive loss",
     "slow": "has both, which learn at a tenth of the rate",
 }
+# Agents of `benchmarks/competition_memory.py`.
+_COMPETITION = {
+    "blind": "`competition`, without memory",
+    "blind_long": "the same, three times the env steps",
+    "late_blind": "the first, going on without memory",
+    "late": "the first, going on with events",
+    "events": "events from the start",
+}
 _GROUPS = {"known": "known bots", "sharp": "without delay and noise"}
 
 
@@ -223,3 +231,46 @@ def unknown() -> str:
                 means = [statistics.fmean(each.values()) for each in rates]
                 lines.append([f"`{preset}`", _GROUPS.get(group, group), spread(means), f"{100 * lowest:.1f} ({name})"])
     return table(["preset", "opponents", "wins in %, over seeds", "lowest of any seed"], lines)
+
+
+def competition_memory(rules: str) -> str:
+    """Returns over seeds whom agents of the preset `competition` with and without memory beat, by one set of rules."""
+    lines = []
+    for kind, words in _COMPETITION.items():
+        runs = _competition(kind, rules)
+        if runs:
+            rates = [_by_group(run["wins"]) for run in runs]
+            seconds = f"{_mean(run['seconds'] for run in runs):.0f}"
+            numbers = [spread([rate[group] for rate in rates]) for group in rates[0]]
+            lines.append([words, f"{runs[0]['env_steps'] / 1e6:.0f} M", seconds, *numbers])
+    groups = [_GROUPS.get(group, group) for group in _competition("blind", rules)[0]["wins"]]
+    return table(["agent", "env steps", "seconds", *groups], lines)
+
+
+def competition_latent(rules: str) -> str:
+    """Returns in points, over seeds, what the latent is worth to agents of the preset `competition` with memory."""
+    lines = []
+    for kind in ("late", "events"):
+        runs = _competition(kind, rules)
+        for condition in CONDITIONS[1:]:
+            losses = [
+                [
+                    own - other
+                    for own, other in zip(
+                        _by_group(run["wins"]).values(), _by_group(run[condition]).values(), strict=True
+                    )
+                ]
+                for run in runs
+            ]
+            lines.append([_COMPETITION[kind], condition, *(difference(found) for found in zip(*losses, strict=True))])
+    groups = [_GROUPS.get(group, group) for group in _competition("blind", rules)[0]["wins"]]
+    return table(["agent", "latent", *groups], lines)
+
+
+def _competition(kind: str, rules: str) -> list[Any]:
+    results = read_json("competition_memory.json")["results"]
+    return [run for name, run in results.items() if name.rpartition("-")[0] == f"{kind}-{rules}"]
+
+
+def _by_group(wins: dict[str, dict[str, list[float]]]) -> dict[str, float]:
+    return {group: _mean(rates[0] for rates in members.values()) for group, members in wins.items()}
