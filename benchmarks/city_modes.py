@@ -49,7 +49,7 @@ class Variant(NamedTuple):
 
 
 TAX = "world.settings.actions=[build, street, bulldoze, tax]"
-MODES = {name: Variant(name, name) for name in ("autonomous", "discovery", "strategic", "adaptive", "goal", "quick")}
+MODES = {name: Variant(name, name) for name in ("discovery", "strategic", "goal", "quick")}
 GUIDED = (
     "ppo.imitation={bot: balanced, coef: {kind: linear, start: 1.0, end: 0.0, until: 0.9}}",
     "ppo.n_epochs=6", "ppo.max_grad_norm=2.0",

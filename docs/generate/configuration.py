@@ -120,7 +120,7 @@ def _links_below(key: str) -> Callable[[str], str]:
     def link(name: str) -> str:
         path = f"{key}.{name}" if key else name
         if path == "adaptive_curriculum":
-            return "#adaptive-curriculum-kind-adaptive"
+            return "#adaptive-curriculum-kind-strategic"
         return next((f"#{anchor(full)}" for full in (path, f"{path}[]") if full in found), "")
 
     return link

@@ -17,7 +17,7 @@ from ludus.training.loggers import csv_logger
 def test_the_names_of_the_files_are_those_that_training_writes() -> None:
     read = {run_data.METRICS, run_data.EPISODES, run_data.EPISODE_METRICS, run_data.REWARDS, run_data.EVALUATIONS}
     read |= {run_data.OPPONENTS, run_data.STRATEGY}
-    assert read | {csv_logger.STEERING, csv_logger.EFFECTS} == set(csv_logger.FILES)  # the last two are for people
+    assert read | {csv_logger.EFFECTS} == set(csv_logger.FILES)  # the last one is for people
 
 
 def test_a_column_is_numbers_or_texts_as_asked(tmp_path: Path) -> None:

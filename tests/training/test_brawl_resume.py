@@ -85,7 +85,7 @@ def test_the_run_has_all_that_a_run_can_have(straight: Path) -> None:
     tables = {path.name for path in straight.glob("*.csv")}
     assert len(tables) == 6
     sizes = {name: (straight / name).stat().st_size for name in (*tables, "metrics.jsonl")}
-    assert training["offsets"] == sizes | {"steering.csv": 0, "effects.csv": 0}  # no adaptive curriculum
+    assert training["offsets"] == sizes | {"effects.csv": 0}  # no adaptive curriculum
 
 
 def test_it_goes_on_exactly_after_every_iteration(straight: Path, tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 import csv
 from pathlib import Path
 
-import pytest
-
 from ludus.envs.registry import make_env
 from ludus.training import TrainConfig, Trainer
 from ludus.training.presets import load_run_config
@@ -24,11 +22,6 @@ SMALL = [
 CHANGES = {
     "discovery": [],
     "goal": ["world.settings.goals.population=1"],
-    "adaptive": [
-        "adaptive_curriculum.patience=4",
-        "adaptive_curriculum.explore_above=0.01",
-        "adaptive_curriculum.build_below=0.0",
-    ],
     "strategic": ["adaptive_curriculum.ahead=3", "adaptive_curriculum.every_iterations=1"],
 }
 
@@ -65,13 +58,6 @@ def test_goals_that_are_reached_are_rewarded_and_counted(tmp_path: Path) -> None
         assert float(row["total"]) == sum(parts)
     evaluated = table(tmp_path, "evaluation_results.csv")[0]
     assert float(evaluated["score"]) == float(evaluated["goals_reached"])
-
-
-def test_adaptive_explores_where_nothing_grows(tmp_path: Path) -> None:
-    run("adaptive", tmp_path)
-    switches = table(tmp_path, "steering.csv")
-    assert switches[0]["mode"] == "exploring"
-    assert float(switches[0]["exploration_frequency"]) == pytest.approx(0.1)
 
 
 def test_strategic_measures_effects(tmp_path: Path) -> None:

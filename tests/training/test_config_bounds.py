@@ -82,7 +82,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "opponents.rock": (-1.0, 1e30),
     "rewards.weights.reward": (INFINITY, 1e30),
     "rewards.glide_env_steps": (-1, LARGE),
-    "adaptive_curriculum.patience": (0, LARGE),
+    "adaptive_curriculum.ahead": (0, LARGE),
     "evaluation.every_env_steps": (0, LARGE),
     "evaluation.matches": (0, 10**9),
     "evaluation.tolerance": (-1.0, INFINITY),
@@ -94,7 +94,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "guard.every_s": (-1.0, 1e9),
     "monitoring.strategy_every_iterations": (0, LARGE),
 }
-BESIDE = {"adaptive_curriculum": {"kind": "adaptive", "measure": "houses"}}
+BESIDE = {"adaptive_curriculum": {"kind": "strategic", "goals": ["houses"]}}
 CASES = [(key, value) for key, values in REFUSED.items() for value in values]
 
 

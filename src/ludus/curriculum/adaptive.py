@@ -1,8 +1,7 @@
-"""Adaptive curricula: when a run explores, and which kinds of action it favours.
+"""Adaptive curricula: which goals and kinds of action a run favours, and what a limit costs.
 
-`Adaptive` explores while the run is stuck and builds while it grows. `Strategic` turns to what is furthest behind:
-factors of goals, and the kinds of action that measurably help them, found by `Effects`. `Constraint` is the multiplier
-of a reward term that holds a limit.
+`Strategic` turns to what is furthest behind: factors of goals, and the kinds of action that measurably help them, found
+by `Effects`. `Constraint` is the multiplier of a reward term that holds a limit.
 
 A policy plays a kind where it expects good of it, so what follows on the kind is not what follows from it. The
 probabilities of all kinds in every decision are known, though, and by them both sides of a comparison are weighed to
@@ -26,8 +25,8 @@ from pydantic import Field
 
 from ludus.core.errors import StateError
 from ludus.core.schedules import MAX_FACTOR
-from ludus.core.state import Count, Share, StateModel, check_names
-from ludus.curriculum.config import AdaptiveConfig, ConstraintConfig, StrategicConfig, goal_term
+from ludus.core.state import Share, StateModel, check_names
+from ludus.curriculum.config import ConstraintConfig, StrategicConfig, goal_term
 
 _SUMS, _PRODUCTS = 4, 16
 _COUNTS = 3  # decisions for the kind, blocks with it, blocks with what it is compared with
@@ -35,8 +34,6 @@ _SIZE = _SUMS + _PRODUCTS + _COUNTS
 _Sum: TypeAlias = Annotated[float, Field(ge=-1e100, le=1e100)]  # far from where sums of products overflow
 
 OTHERS = "others"  # compares a kind with all others
-
-EXPLORING, BUILDING = "exploring", "building"
 
 
 class Effect(NamedTuple):
@@ -263,73 +260,6 @@ def goal_factors(progress: Sequence[float], most: float) -> list[float]:
     return [min(max(share / mean, 1.0 / most), most) for share in behind]
 
 
-class AdaptiveState(StateModel):
-    """What `Adaptive` saves as JSON; its attributes say what they are."""
-
-    is_exploring: bool
-    frequency: Share
-    stuck: Share | None
-    switches: Count
-
-
-class Adaptive:
-    """Follows how many games are stuck.
-
-    Attributes:
-        is_exploring: Whether the run explores at present; else it builds.
-        frequency: Exploration frequency of the next iteration.
-        stuck: Share of stuck games in the last iteration that said anything; None before.
-        switches: How often it has switched.
-    """
-
-    def __init__(self, config: AdaptiveConfig) -> None:
-        self._config = config
-        self.is_exploring, self.frequency, self.switches = False, config.lowest, 0
-        self.stuck: float | None = None
-
-    @property
-    def mode(self) -> str:
-        """`exploring` or `building`."""
-        return EXPLORING if self.is_exploring else BUILDING
-
-    def record(self, stuck: float, windows: float) -> str | None:
-        """Take an iteration and return why the run switches, in words; None if it does not.
-
-        Args:
-            stuck: Windows of `patience` decisions in which nothing grew.
-            windows: All windows; an iteration without any changes nothing.
-        """
-        if windows <= 0.0:
-            return None
-        config, before = self._config, self.is_exploring
-        self.stuck = stuck / windows
-        if self.stuck >= config.explore_above:
-            self.is_exploring = True
-        elif self.stuck < config.build_below:
-            self.is_exploring = False
-        moved = self.frequency + (config.step if self.is_exploring else -config.step)
-        self.frequency = round(min(max(moved, config.lowest), config.highest), 9)
-        if self.is_exploring == before:
-            return None
-        self.switches += 1
-        share = f"{self.stuck:.0%} of the games"
-        return f"{self.mode}: {config.measure} had not grown for {config.patience} decisions in {share}"
-
-    def state(self) -> dict[str, Any]:
-        """Return where it stands, for JSON."""
-        return {name: getattr(self, name) for name in AdaptiveState.model_fields}
-
-    def load_state(self, state: object) -> None:
-        """Restore the state returned by `state()`.
-
-        Raises:
-            StateError: A part of it is missing or out of range.
-        """
-        saved = AdaptiveState.read(state, "course.steering")
-        self.is_exploring, self.frequency = saved.is_exploring, saved.frequency
-        self.stuck, self.switches = saved.stuck, saved.switches
-
-
 class ConstraintState(StateModel):
     """What `Constraint` saves as JSON; its attributes say what they are."""
 
@@ -363,19 +293,6 @@ class Constraint:
         """Restore the state returned by `state()`; raise StateError if a part is missing or out of range."""
         saved = ConstraintState.read(state, "course.steering")
         self.multiplier, self.share = saved.multiplier, saved.share
-
-
-def count_stuck(values: NDArray[np.float64], ends: NDArray[np.bool_], patience: int) -> tuple[int, int]:
-    """Return how many windows of a rollout show no growth, and how many windows there are.
-
-    Args:
-        values: `(steps, rows)`, what has to grow, after each step.
-        ends: `(steps, rows)`, steps in which an episode ended; windows that reach into the next one do not count.
-        patience: Decisions of a window.
-    """
-    inside = ~broken_windows(ends, patience)
-    grown = values[patience:] > values[:-patience]
-    return int((inside & ~grown).sum()), int(inside.sum())
 
 
 def broken_windows(ends: NDArray[np.bool_], decisions: int) -> NDArray[np.bool_]:

@@ -108,40 +108,6 @@ def check_phases(phases: tuple[PhaseConfig, ...]) -> None:
         raise ValueError(f"phase {phases[0].name!r} is the first one, so it cannot have a demotion rule")
 
 
-class AdaptiveConfig(_Frozen):
-    """Explores more while the games are stuck and less while they get on.
-
-    Attributes:
-        kind: `adaptive`.
-        measure: State metric of the world that has to grow.
-        patience: Decisions without growth after which a game is stuck; fewer than `ppo.n_steps`.
-        explore_above: Share of stuck games at which the run begins to explore.
-        build_below: Share of stuck games below which it returns to building.
-        lowest: Lowest exploration frequency, with which the run begins.
-        highest: Highest exploration frequency.
-        step: Change of the frequency per iteration.
-        exploring: Factors of reward terms while the run explores.
-    """
-
-    kind: Literal["adaptive"] = "adaptive"
-    measure: Name
-    patience: int = Field(default=30, ge=1, le=MAX_STEPS)
-    explore_above: Share = 0.6
-    build_below: Share = 0.4
-    lowest: Share = 0.05
-    highest: Share = 0.6
-    step: Annotated[float, Field(gt=0.0, le=1.0)] = 0.05
-    exploring: dict[str, Annotated[float, Field(ge=0.0, le=MAX_FACTOR)]] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.build_below > self.explore_above:
-            raise ValueError(f"build_below {self.build_below:g} must not exceed explore_above {self.explore_above:g}")
-        if self.lowest > self.highest:
-            raise ValueError(f"lowest {self.lowest:g} must not exceed highest {self.highest:g}")
-        return self
-
-
 class StrategicConfig(_Frozen):
     """Measures which kind of action moves which number, and turns to the goals that are furthest behind.
 
@@ -224,7 +190,7 @@ class ConstraintConfig(_Frozen):
         return self
 
 
-AdaptiveCurriculumConfig = Annotated[AdaptiveConfig | StrategicConfig | ConstraintConfig, Field(discriminator="kind")]
+AdaptiveCurriculumConfig = Annotated[StrategicConfig | ConstraintConfig, Field(discriminator="kind")]
 
 
 def goal_term(goal: str) -> str:

@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
-from ludus.core.schedules import ConstantSchedule
-from ludus.curriculum.adaptive import OTHERS, Adaptive, Constraint, Strategic, broken_windows, count_stuck
-from ludus.curriculum.config import AdaptiveConfig, ConstraintConfig, StrategicConfig, goal_term
+from ludus.curriculum.adaptive import OTHERS, Constraint, Strategic, broken_windows
+from ludus.curriculum.config import ConstraintConfig, StrategicConfig, goal_term
 from ludus.envs.base import EnvSpec
-from ludus.policies.config import ExplorationConfig
 from ludus.policies.policy import kind_shares
 from ludus.training.callbacks import Counters
 from ludus.training.components import Components, make_rewards
 from ludus.training.config import TrainConfig
 from ludus.training.distributed import ProcessGroup
-from ludus.training.loggers.csv_logger import EFFECTS, STEERING, Cell
+from ludus.training.loggers.csv_logger import EFFECTS, Cell
 
 
 class SnapshotEvent(NamedTuple):
@@ -46,7 +44,7 @@ class IterationEvents:
 class AdaptiveCurriculum(ABC):
     """Adapts exploration and rewards during a run; the result is the same on all processes."""
 
-    def __init__(self, rule: Adaptive | Strategic | Constraint) -> None:
+    def __init__(self, rule: Strategic | Constraint) -> None:
         self._rule = rule
 
     @abstractmethod
@@ -72,42 +70,6 @@ class AdaptiveCurriculum(ABC):
     def load_state(self, state: object) -> None:
         """Restore the state returned by `state()`; raise StateError if it does not fit."""
         self._rule.load_state(state)
-
-
-class _ExplorationCurriculum(AdaptiveCurriculum):
-    """See `ludus.curriculum.config.AdaptiveConfig`."""
-
-    def __init__(self, config: AdaptiveConfig, components: Components) -> None:
-        self._config, self._components, self._adaptive = config, components, Adaptive(config)
-        self._reason: str | None = None
-        super().__init__(self._adaptive)
-
-    def factors(self) -> Mapping[str, float]:
-        return self._config.exploring if self._adaptive.is_exploring else {}
-
-    def on_rollout_start(self) -> None:
-        learner = self._components.learner
-        usual, level = learner.exploration or ExplorationConfig(), ConstantSchedule(level=self._adaptive.frequency)
-        learner.exploration = usual.model_copy(update={"frequency": level})
-
-    def on_rollout_end(self, processes: ProcessGroup) -> None:
-        trace = self._components.trace
-        values = trace.measured(self._config.measure).double().cpu().numpy()
-        counted = count_stuck(values, trace.dones.cpu().numpy(), self._config.patience)
-        stuck, windows = np.sum(processes.gather_numbers(counted), axis=0).tolist()
-        self._reason = self._adaptive.record(stuck, windows)
-
-    def on_iteration_end(self, counters: Counters) -> IterationEvents:
-        adaptive, update = self._adaptive, IterationEvents()
-        update.metrics["steering_exploring"] = float(adaptive.is_exploring)
-        if adaptive.stuck is not None:
-            update.metrics["steering_stuck_share"] = adaptive.stuck
-        if self._reason is not None:
-            update.messages.append(self._reason)
-            row: dict[str, Cell] = {"iteration": counters.iterations, "env_steps": counters.env_steps}
-            row |= {"mode": adaptive.mode, "stuck_share": adaptive.stuck, "exploration_frequency": adaptive.frequency}
-            update.tables[STEERING] = [row]
-        return update
 
 
 class _ConstraintCurriculum(AdaptiveCurriculum):
@@ -231,8 +193,6 @@ def make_adaptive_curriculum(config: TrainConfig, components: Components) -> Ada
         UnknownNameError: A measure, a reward term or a kind of action does not exist.
     """
     check_adaptive_curriculum(components.env.spec, config)
-    if isinstance(config.adaptive_curriculum, AdaptiveConfig):
-        return _ExplorationCurriculum(config.adaptive_curriculum, components)
     if isinstance(config.adaptive_curriculum, StrategicConfig):
         return _GoalCurriculum(config.adaptive_curriculum, components, config.total_env_steps)
     if isinstance(config.adaptive_curriculum, ConstraintConfig):
@@ -245,16 +205,11 @@ def check_adaptive_curriculum(spec: EnvSpec, config: TrainConfig) -> None:
     adaptive_curriculum = config.adaptive_curriculum
     if adaptive_curriculum is None:
         return
-    state_metrics: tuple[str, ...]
-    if isinstance(adaptive_curriculum, AdaptiveConfig):
-        state_metrics, terms = (adaptive_curriculum.measure,), tuple(adaptive_curriculum.exploring)
-        length, key = adaptive_curriculum.patience, "patience"
-    elif isinstance(adaptive_curriculum, ConstraintConfig):
-        state_metrics, terms = (adaptive_curriculum.measure,), (adaptive_curriculum.term,)
-        length, key = 0, ""
+    if isinstance(adaptive_curriculum, ConstraintConfig):
+        state_metrics, terms, ahead = [adaptive_curriculum.measure], [adaptive_curriculum.term], 0
     else:
-        state_metrics, terms = adaptive_curriculum.state_metrics(), tuple(map(goal_term, adaptive_curriculum.goals))
-        length, key = adaptive_curriculum.ahead, "ahead"
+        state_metrics, terms = [*adaptive_curriculum.state_metrics()], [*map(goal_term, adaptive_curriculum.goals)]
+        ahead = adaptive_curriculum.ahead
         valid = (*kind_names(spec), OTHERS)
         if adaptive_curriculum.against not in valid:
             raise UnknownNameError(f"kind of action of {spec.id} to compare with", adaptive_curriculum.against, valid)
@@ -263,7 +218,7 @@ def check_adaptive_curriculum(spec: EnvSpec, config: TrainConfig) -> None:
             raise UnknownNameError(f"measure of {spec.id}", name, spec.state_metrics)
     make_rewards(spec, config).set_factors(dict.fromkeys(terms, 1.0))
     steps = config.method.rollout_steps(config.hyperparameters)
-    if steps is not None and length >= steps:
+    if steps is not None and ahead >= steps:
         raise ConfigError(
-            f"adaptive_curriculum.{key} is {length}, but a rollout has {steps} steps; lower it, or use longer rollouts"
+            f"adaptive_curriculum.ahead is {ahead}, but a rollout has {steps} steps; lower it, or use longer rollouts"
         )

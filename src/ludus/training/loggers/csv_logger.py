@@ -175,9 +175,8 @@ REWARDS = "reward_breakdown.csv"
 EVALUATION = "evaluation_results.csv"
 OPPONENTS = "opponents.csv"
 STRATEGY = "strategy_analysis.csv"
-STEERING = "steering.csv"
 EFFECTS = "effects.csv"
-FILES = (METRICS, MONITOR, EPISODE_METRICS, REWARDS, EVALUATION, OPPONENTS, STRATEGY, STEERING, EFFECTS)
+FILES = (METRICS, MONITOR, EPISODE_METRICS, REWARDS, EVALUATION, OPPONENTS, STRATEGY, EFFECTS)
 
 _MONITOR_HEAD = json.dumps({"t_start": 0})
 _OUTCOMES = {1: "won", 0: "drawn", -1: "lost"}
