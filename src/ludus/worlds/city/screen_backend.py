@@ -333,24 +333,20 @@ class ScreenBackend(CityBackend):
 
     def _launch(self) -> None:
         """Start the games; the first one alone, because what it looks like may have to be learned."""
+        perception = self._perception
+        fields, worker = list(perception.reader.fields.values()), perception.worker if self._config.ocr else None
         for number in range(self.num_envs):
-            fields = list(self._perception.reader.fields.values())
-            worker = self._perception.worker if self._config.ocr else None
-            reader = ScreenReader(fields, self._perception.bank, worker, stable_reads=STABLE_READS)
+            reader = ScreenReader(fields, perception.bank, worker, stable_reads=STABLE_READS)
             driver = X11Driver(self.profile, pictures=self.games[0].driver.pictures if self.games else None)
             seat = self._request.first_game + number
             self.games.append(ScreenGame(driver, reader, self.catalogue, self._config, self._menus, seat))
-            if not number:
-                self.games[0].launch(self._land(0, 0))
-                self._teach(driver)
-        list(self._pool.map(lambda number: self.games[number].launch(self._land(number, 0)), range(1, self.num_envs)))
-
-    def _teach(self, driver: X11Driver) -> None:
-        """Teach letters to a reader that cannot read a new city, where there are lessons for its game."""
-        perception, frame = self._perception, driver.capture()
+        first = self.games[0]
+        first.launch(self._land(0, 0))
+        frame = first.driver.capture()
         known = [perception.reader.read_field(frame, name).is_readable for name in self._names]
         if self.profile.name in _TAUGHT and not all(known):
-            teach_letters(driver, perception)
+            teach_letters(first.driver, perception)
+        list(self._pool.map(lambda number: self.games[number].launch(self._land(number, 0)), range(1, self.num_envs)))
 
     def _begin(self, number: int) -> None:
         game = self.games[number]

@@ -180,14 +180,11 @@ class WorkerBackend(CityBackend):
     def advise(self, questions: Sequence[Question]) -> list[Advice]:
         """Ask strategies what they would do now, each in the process of its game."""
         owners = [self._owner(question.game) for question in questions]
-        requests = {}
-        for number in sorted(set(owners)):
-            first = self._workers[number].first
-            own = [question for question, owner in zip(questions, owners, strict=True) if owner == number]
-            asked = [question._replace(game=question.game - first) for question in own]
-            requests[number] = Request(Ask.ADVISE, payload=json.dumps(asked).encode())
-        self._ask(requests)
-        given = {number: iter(json.loads(self._workers[number].answer)) for number in requests}
+        asked: dict[int, list[Question]] = {owner: [] for owner in owners}
+        for question, owner in zip(questions, owners, strict=True):
+            asked[owner].append(question._replace(game=question.game - self._workers[owner].first))
+        self._ask({owner: Request(Ask.ADVISE, payload=json.dumps(own).encode()) for owner, own in asked.items()})
+        given = {owner: iter(json.loads(self._workers[owner].answer)) for owner in asked}
         return [Advice(kind, cell, tuple(middle)) for kind, cell, middle in (next(given[owner]) for owner in owners)]
 
     def close(self) -> None:
