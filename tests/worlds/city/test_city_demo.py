@@ -124,7 +124,7 @@ def test_a_decision_of_the_embedded_game() -> None:
     assert (shown.kind, shown.probability, shown.placed) == ("road", 0.75, CONFIRMED)
     assert shown.considered[0] == ("road", 0.75)
     places = world.backend._views[0].gestures
-    assert [stop.at for stop in shown.track.stops] == [places.tools["road"].at, places.cells[5 * 20 + 5]]
+    assert [stop.at for stop in shown.track.stops] == [places.tools["road"][0].at, places.cells[5 * 20 + 5]]
     # The pointer acts on the screen as it was; the road comes with what became of it.
     at = shown.track.end
     row, column = round(at.y * 800), round(at.x * 1280)

@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from ludus.worlds.city.actions import ActionKind, Catalogue
-from ludus.worlds.city.backend import Pictures, Sight
+from ludus.worlds.city.backend import Sight
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.tracker import Goals, Held, Novelty, Turn, progress
 
@@ -17,7 +17,7 @@ class Games:
     """Two games of which a test says what can be seen and what is known."""
 
     def __init__(self) -> None:
-        self.sight = Sight(2, 0, CATALOGUE, Pictures(None, 0))
+        self.sight = Sight(2, 0, CATALOGUE, CityConfig(observe=("readings",)))
         self.known: dict[str, float] = {}
 
     def turn(self, **figures: float) -> Turn:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from ludus.rewards.step_info import StepInfo
 from ludus.worlds.city.actions import CONFIRMED, REFUSED, ActionKind, Catalogue
-from ludus.worlds.city.backend import CityBackend, FieldKind, Pictures, Sight
+from ludus.worlds.city.backend import CityBackend, FieldKind, Sight
+from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.driver import Frame
 from ludus.worlds.city.metrics import per_step
 from ludus.worlds.city.tracker import IDLE_AFTER, Tracker
@@ -22,7 +23,7 @@ class PaperTable(CityBackend):
     def __init__(self) -> None:
         self.num_envs, self.fields, self.menus = 2, FIELDS, ()
         self.catalogue = Catalogue([ActionKind("wait", "wait"), ActionKind("road", "build", True, 10, 60)], 3, 2)
-        self.sight = Sight(2, len(FIELDS), self.catalogue, Pictures(None, 0))
+        self.sight = Sight(2, len(FIELDS), self.catalogue, CityConfig(observe=("readings",)))
 
     def show(self, **figures: float | None) -> Sight:
         """Shows figures in both games; None is unreadable."""

@@ -13,19 +13,19 @@ from ludus.worlds.city.config import GROUPS, CellGrid, Group
 from ludus.worlds.city.drivers.driver import Box, Click, Drag, Gesture, Key, Point, Region, Scroll
 from ludus.worlds.city.game import rules as const
 from ludus.worlds.city.game.placement import ZONES
-from ludus.worlds.city.game.rules import CityRules, Department, Tool
+from ludus.worlds.city.game.rules import CityRules, Tool
 from ludus.worlds.city.interface.layout import Layout, View, point_in
 from ludus.worlds.city.interface.menus import MENUS, all_entries
 from ludus.worlds.city.interface.panes import place_lists
 from ludus.worlds.city.interface.theme import TextMeasure
-from ludus.worlds.city.profile_schema import NEARLY, GameProfile, Lots, Operation, Slider, operations
+from ludus.worlds.city.profile_schema import NEARLY, GameProfile, Lots, Menu, Operation, operations
 
 CONFIRMED, REFUSED, NOT_JUDGED = 1, 0, -1  # the outcome of a placement
 KindGroup: TypeAlias = Literal["wait"] | Group
 KIND_GROUPS: tuple[KindGroup, ...] = ("wait", *GROUPS)
 EXPLORATORY = ("explore_menu", "click_element", "random_click", "observe", "escape", "scroll_down", "scroll_up")
 STREET_CELLS = 4  # that `street_across` and `street_down` build
-STREETS = {"street_across": (1, 0), "street_down": (0, 1)}
+STREETS = {"street_across": (STREET_CELLS - 1, 0), "street_down": (0, STREET_CELLS - 1)}  # columns, rows to the end
 CAMERA = ("camera_left", "camera_right", "camera_up", "camera_down")
 # The menus that no action ever opens: one ends the city, the other changes how much time a decision takes.
 CLOSED_MENUS = ("file", "speed")
@@ -57,20 +57,25 @@ class Catalogue:
 
     Attributes:
         kinds: In the order of their numbers; number 0 waits.
+        names: Of the kinds.
         is_placement: `(kinds,)` bool, kinds that are judged by the funds; other arrays are as in `ActionKind`.
         group: `(kinds,)` number of the group in `KIND_GROUPS`.
+        exploratory: Numbers of the kinds that are there for exploring.
+        cells: Number of cells, row by row from the upper left.
         credit: How far the funds may fall below zero by building.
     """
 
     def __init__(self, kinds: Sequence[ActionKind], columns: int, rows: int, credit: float = 0.0) -> None:
         self.kinds, self.credit = tuple(kinds), credit
-        self.columns, self.rows = columns, rows
+        self.columns, self.rows, self.cells = columns, rows, columns * rows
+        self.names = tuple(kind.name for kind in self.kinds)
+        self.exploratory = tuple(number for number, kind in enumerate(self.kinds) if kind.group == "explore")
         self.least_cost: NDArray[np.float64] = np.array([kind.least_cost for kind in self.kinds])
         self.most_cost: NDArray[np.float64] = np.array([kind.most_cost for kind in self.kinds])
         self.is_placement: NDArray[np.bool_] = self.most_cost > 0.0
         self.uses_cell: NDArray[np.bool_] = np.array([kind.uses_cell for kind in self.kinds])
         self.group: NDArray[np.int64] = np.array([KIND_GROUPS.index(kind.group) for kind in self.kinds])
-        self._numbers = {kind.name: number for number, kind in enumerate(self.kinds)}
+        self._numbers = {name: number for number, name in enumerate(self.names)}
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -78,38 +83,11 @@ class Catalogue:
     def __contains__(self, name: str) -> bool:
         return name in self._numbers
 
-    @property
-    def cells(self) -> int:
-        """Cells of the map that are seen."""
-        return self.columns * self.rows
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the kinds."""
-        return tuple(kind.name for kind in self.kinds)
-
-    @property
-    def exploratory(self) -> tuple[int, ...]:
-        """Numbers of the kinds that are there for exploring."""
-        return tuple(number for number, kind in enumerate(self.kinds) if kind.group == "explore")
-
     def number(self, name: str) -> int:
         """Return the number of a kind; raise UnknownNameError if there is none of that name."""
         if name not in self._numbers:
             raise UnknownNameError("kind of action", name, self._numbers)
         return self._numbers[name]
-
-    def street_end(self, name: str, cell: int) -> int:
-        """Return the last cell of a street that starts at a cell, cut off at the edge of the view."""
-        row, column = divmod(cell, self.columns)
-        across, down = STREETS[name]
-        last_column = min(column + across * (STREET_CELLS - 1), self.columns - 1)
-        return min(row + down * (STREET_CELLS - 1), self.rows - 1) * self.columns + last_column
-
-    def window_point(self, cell: int) -> Point:
-        """Return the middle of a cell if the grid covered the whole window."""
-        row, column = divmod(cell, self.columns)
-        return Point((column + 0.5) / self.columns, (row + 0.5) / self.rows)
 
 
 def embedded_catalogue(rules: CityRules, view: View, groups: Sequence[Group]) -> Catalogue:
@@ -139,12 +117,17 @@ def _all_embedded(rules: CityRules, view: View) -> Iterator[ActionKind]:
     yield from _up_and_down("tax", "tax")
     for department in const.FUNDED:
         yield from _up_and_down(department.name.lower(), "funding")
-    for path, entry in all_entries(tuple(menu for menu in MENUS if menu.name not in CLOSED_MENUS)):
-        if not entry.children and not path.startswith("menu.budget.funding."):
+    for path, entry in all_entries():
+        if not (entry.children or _is_closed(path) or path.startswith("menu.budget.funding.")):
             yield ActionKind(path, "menu")
     if (view.columns, view.rows) != (rules.columns, rules.rows):
         yield from (ActionKind(name, "camera") for name in CAMERA)
     yield from _exploring()
+
+
+def _is_closed(path: str) -> bool:
+    """Whether a menu, by the path of its heading or of an entry, is one of those that no action opens."""
+    return path.split(".")[1] in CLOSED_MENUS
 
 
 def _up_and_down(name: str, group: Group) -> Iterator[ActionKind]:
@@ -179,41 +162,43 @@ def profile_catalogue(
         ConfigError: The game has no lots, or no kinds are left.
         UnknownNameError: A name is not a kind of these groups.
     """
-    if cells == "lots" and profile.lots is None:
+    lots = profile.lots if cells == "lots" else None
+    if cells == "lots" and lots is None:
         raise ConfigError(f"the profile of {profile.title} has no lots; use cells: tiles, or add a section lots to it")
-    kinds = [kind for kind in _all_kinds(profile, cells) if kind.group in groups]
+    kinds = [kind for kind in _all_kinds(profile, lots) if kind.group in groups]
     unknown = [name for name in names or () if name not in {kind.name for kind in kinds}]
     if unknown:
         raise UnknownNameError(f"kind of action of {profile.title}", unknown[0], [kind.name for kind in kinds])
     kinds = [kind for kind in kinds if names is None or kind.name in names]
-    grid = profile.lot_grid if cells == "lots" and profile.lot_grid is not None else profile.grid
+    grid = profile.grid if lots is None else profile.lot_grid
     return _with_waiting(kinds, groups, grid.columns, grid.rows, profile.credit)
 
 
-def funded_sliders(profile: GameProfile) -> dict[str, Slider]:
-    """Return the sliders of departments: those in a dialog that an item of a menu, which may be opened, opens."""
+def funded_sliders(profile: GameProfile) -> dict[str, tuple[str, Menu]]:
+    """Return the sliders of departments: for each its dialog, and the menu, which may be opened, that opens this."""
     return {
-        name: slider
+        name: (slider.dialog, menu)
         for name, slider in profile.sliders.items()
-        if slider.dialog is not None
-        and any(slider.dialog in menu.items for menu in profile.menus.values() if not menu.closed)
+        for menu in reversed(profile.menus.values())  # the first one counts
+        if slider.dialog is not None and slider.dialog in menu.items and not menu.closed
     }
 
 
-def _all_kinds(profile: GameProfile, cells: CellGrid) -> Iterator[ActionKind]:
-    if cells == "lots" and profile.lots is not None:
-        yield from _block_kinds(profile, profile.lots)
+def _all_kinds(profile: GameProfile, lots: Lots | None) -> Iterator[ActionKind]:
     tools = profile.tools
+    if lots is not None:
+        # Blocks cost what all their parts do on plain ground, and a little for clearing it, no less and no more.
+        for name, steps in lots.blocks.items():
+            cost = sum(tools[step.tool].cost * profile.cells_of(step) for step in steps)
+            yield _on_cell(name, "build", cost, cost + lots.extra)
     for name, tool in tools.items():
         # A tool for a single cell does nothing for a lot; there are blocks for what it builds.
-        if tool.cost > 0 and name != BULLDOZER and (cells == "tiles" or tool.cells > 1):
-            wide = 1
-            if cells == "lots" and profile.lots is not None:
-                wide = math.ceil(tool.cells * profile.map.cell.x / profile.lots.size.x - NEARLY)
+        if tool.cost > 0 and name != BULLDOZER and (lots is None or tool.cells > 1):
+            wide = 1 if lots is None else math.ceil(tool.cells * profile.map.cell.x / lots.size.x - NEARLY)
             yield _on_cell(name, "build", tool.cost, tool.most_cost, wide)
     if BULLDOZER in tools:
         yield _on_cell("bulldoze", "bulldoze", tools[BULLDOZER].cost, tools[BULLDOZER].most_cost)
-    if ROAD in tools and cells == "tiles":
+    if ROAD in tools and lots is None:
         for name in STREETS:
             yield _on_cell(name, "street", tools[ROAD].cost, tools[ROAD].most_cost * STREET_CELLS)
     if TAX in profile.sliders and TAX in profile.readings and profile.sliders[TAX].dialog is None:
@@ -227,13 +212,6 @@ def _all_kinds(profile: GameProfile, cells: CellGrid) -> Iterator[ActionKind]:
     yield from _exploring()
 
 
-def _block_kinds(profile: GameProfile, lots: Lots) -> Iterator[ActionKind]:
-    """Blocks cost what all their parts do on plain ground, and a little for clearing it, no less and no more."""
-    for name, steps in lots.blocks.items():
-        cost = sum(profile.tools[step.tool].cost * profile.cells_of(step) for step in steps)
-        yield _on_cell(name, "build", cost, cost + lots.extra)
-
-
 FUNDING_LEVELS = (0, 50, 80, 100)  # percent, as the menu offers them
 # One for each of the two dialogs that can come on one day, and one for a window behind them. None does harm alone.
 CLEAR: tuple[Gesture, ...] = (Key("Escape"), Key("Escape"), Key("Escape"))
@@ -244,17 +222,12 @@ class Gestures:
     """Converts decisions to gestures on one kind of screen, where places never move; holds no state of a game."""
 
     catalogue: Catalogue  # what can be done
-    tools: Mapping[str, Click | Key]  # how the tool of a kind is chosen
-    cells: tuple[Point, ...]  # middles of the cells that are seen, row by row
+    tools: Mapping[str, tuple[Gesture, ...]]  # how the tool of a kind is chosen
+    cells: Sequence[Point]  # middles of the cells that are seen, row by row
     headings: tuple[Point, ...]  # where menus are opened
     forbidden: tuple[Region, ...]  # where no exploring click ever goes
     fixed: Mapping[str, tuple[Gesture, ...]] = field(default_factory=dict)  # kinds that are always the same gestures
     after: Mapping[str, tuple[Gesture, ...]] = field(default_factory=dict)  # what follows a kind's click on a cell
-    groups: Mapping[str, Point] = field(default_factory=dict)  # where the group of a kind's tool is opened, if in one
-
-    def choose(self, name: str) -> tuple[Gesture, ...]:
-        """Return the gestures that choose the tool of a kind."""
-        return (*([Click(self.groups[name])] if name in self.groups else []), self.tools[name])
 
     def is_forbidden(self, point: Point) -> bool:
         """Whether no exploring click may go there."""
@@ -265,50 +238,48 @@ class Gestures:
 
         Kinds that choose an element of the interface click on `target`; None clicks nowhere.
         """
-        name = self.catalogue.kinds[kind].name
+        name, columns, rows = self.catalogue.kinds[kind].name, self.catalogue.columns, self.catalogue.rows
+        row, column = divmod(cell, columns)
         if name in self.fixed:
             return self.fixed[name]
-        if name in STREETS:
-            end = self.cells[self.catalogue.street_end(name, cell)]
-            return (*self.choose(name), Drag(self.cells[cell], end))
+        if name in STREETS:  # cut off at the edge of the view
+            across, down = STREETS[name]
+            end = min(row + down, rows - 1) * columns + min(column + across, columns - 1)
+            return (*self.tools[name], Drag(self.cells[cell], self.cells[end]))
         if name in self.tools:
-            return (*self.choose(name), Click(self.cells[cell]), *self.after.get(name, ()))
-        if name == "random_click":
-            target = self.catalogue.window_point(cell)
+            return (*self.tools[name], Click(self.cells[cell]), *self.after.get(name, ()))
+        if name == "random_click":  # as if the grid covered the whole window
+            target = Point((column + 0.5) / columns, (row + 0.5) / rows)
         return () if target is None or self.is_forbidden(target) else (Click(target),)
 
 
 def embedded_gestures(catalogue: Catalogue, layout: Layout, face: TextMeasure) -> Gestures:
     """Return the gestures of the embedded game in a layout."""
-    size = (layout.width, layout.height)
-    view = layout.view
-    tools = {tool.name.lower(): Click(point_in(*layout.tools[tool].box.middle, *size)) for tool in Tool}
+    box, tile = layout.view.box, layout.view.tile
+    tools: dict[str, tuple[Gesture, ...]] = {
+        tool.name.lower(): (Click(_middle(layout.tools[tool].box, layout)),) for tool in Tool
+    }
     tools["bulldoze"] = tools.pop(Tool.BULLDOZER.name.lower())
     tools |= dict.fromkeys(STREETS, tools[Tool.ROAD.name.lower()])
-    cells = tuple(
-        point_in(
-            view.box.left + column * view.tile + view.tile // 2, view.box.top + row * view.tile + view.tile // 2, *size
-        )
-        for row in range(view.rows)
-        for column in range(view.columns)
-    )
-    middle = point_in(*view.box.middle, *size)
-    down, up = (point_in(*button.box.middle, *size) for button in layout.tax_buttons)
-    fixed: dict[str, tuple[Gesture, ...]] = {
-        **_basic(middle),
-        "tax_up": (Click(up),),
-        "tax_down": (Click(down),),
-        **{f"camera_{key.lower()}": (Key(key),) for key in ("Left", "Right", "Up", "Down")},
-        **_menu_clicks(layout, face),
-    }
+    down, up = (Click(_middle(button.box, layout)) for button in layout.tax_buttons)
     return Gestures(
         catalogue,
-        tools=tools,
-        cells=cells,
-        fixed=fixed,
+        tools,
+        cells=[
+            _middle(Box(box.left + column * tile, box.top + row * tile, tile, tile), layout)
+            for row in range(layout.view.rows)
+            for column in range(layout.view.columns)
+        ],
+        headings=tuple(_middle(menu.box, layout) for menu in layout.menus if not _is_closed(menu.name)),
+        forbidden=tuple(menu.box.region(layout.width, layout.height) for menu in layout.menus if _is_closed(menu.name)),
+        fixed={
+            **_basic(_middle(box, layout)),
+            "tax_up": (up,),
+            "tax_down": (down,),
+            **{f"camera_{key.lower()}": (Key(key),) for key in ("Left", "Right", "Up", "Down")},
+            **{path: clicks for path, clicks in _menu_clicks(layout, face) if not _is_closed(path)},
+        },
         after={"bulldoze": (Key("Return"),)},  # answers the question that is asked before some buildings
-        headings=tuple(_middle(menu.box, size) for menu in layout.menus if not _is_closed(menu.name)),
-        forbidden=tuple(menu.box.region(*size) for menu in layout.menus if _is_closed(menu.name)),
     )
 
 
@@ -323,37 +294,24 @@ def _basic(middle: Point) -> dict[str, tuple[Gesture, ...]]:
     }
 
 
-def funding_kind(department: Department, level: int) -> str:
-    """Return the path of the menu's entry that funds a department at one of `FUNDING_LEVELS`."""
-    return f"menu.budget.funding.{department.name.lower()}.{FUNDING_LEVELS[level]}"
+def _menu_clicks(
+    layout: Layout, face: TextMeasure, path: tuple[int, ...] = (), way: tuple[Click, ...] = ()
+) -> Iterator[tuple[str, tuple[Click, ...]]]:
+    """Yield every entry without a submenu, below an open path, with the clicks that lead to it."""
+    entries, places = MENUS, layout.menus
+    if path:
+        shown = place_lists(path, layout, face)[-1]
+        entries, places = shown.entries, shown.elements
+    for index, (entry, place) in enumerate(zip(entries, places, strict=True)):
+        clicks = (*way, Click(_middle(place.box, layout)))
+        if entry.children:
+            yield from _menu_clicks(layout, face, (*path, index), clicks)
+        else:
+            yield place.name, clicks
 
 
-def _menu_clicks(layout: Layout, face: TextMeasure) -> dict[str, tuple[Gesture, ...]]:
-    """For every entry without a submenu, the clicks that lead to it."""
-    clicks: dict[str, tuple[Gesture, ...]] = {}
-    size = (layout.width, layout.height)
-    for name, entry in all_entries():
-        if entry.children or _is_closed(name):
-            continue
-        path: list[int] = []
-        level, way = MENUS, []
-        for step in name.split(".")[1:]:
-            index = next(number for number, child in enumerate(level) if child.name == step)
-            shown = place_lists(tuple(path), layout, face)[-1].elements if path else layout.menus
-            way.append(Click(_middle(shown[index].box, size)))
-            path.append(index)
-            level = level[index].children
-        clicks[name] = tuple(way)
-    return clicks
-
-
-def _is_closed(name: str) -> bool:
-    """Whether a menu, by the name of its heading or of an entry, is one of those that no action opens."""
-    return name.split(".")[1] in CLOSED_MENUS
-
-
-def _middle(box: Box, size: tuple[int, int]) -> Point:
-    return point_in(*box.middle, *size)
+def _middle(box: Box, layout: Layout) -> Point:
+    return point_in(*box.middle, layout.width, layout.height)
 
 
 _HEADING = (0.025, 0.014)  # half the width and height around a menu's heading where exploring never clicks
@@ -371,16 +329,23 @@ class ProfileGestures:
     def __init__(self, profile: GameProfile, catalogue: Catalogue, cells: CellGrid) -> None:
         self._profile, self._catalogue = profile, catalogue
         self._lots = profile.lots if cells == "lots" else None
-        grid = profile.lot_grid if self._lots is not None and profile.lot_grid is not None else profile.grid
+        grid = profile.grid if self._lots is None else profile.lot_grid
         self.region, numbers = grid.region, [divmod(cell, catalogue.columns)[::-1] for cell in range(catalogue.cells)]
         self._corners = [grid.corner(*place) for place in numbers]
-        anchor = None if self._lots is None else self._lots.anchor
-        middles = tuple(
-            grid.cell(*place) if anchor is None else Point(corner.x + anchor.x, corner.y + anchor.y)
-            for place, corner in zip(numbers, self._corners, strict=True)
-        )
+        middles = [grid.cell(*place) for place in numbers]
+        if self._lots is not None:
+            at = self._lots.anchor
+            middles = [Point(corner.x + at.x, corner.y + at.y) for corner in self._corners]
         self.plain = _plain_gestures(profile, catalogue, middles)
-        self._fixed = _profile_fixed(profile, self.region.middle)
+        self._fixed: Mapping[str, tuple[Operation, ...]] = {
+            **_basic(self.region.middle),
+            **{f"camera_{name}": operations(steps) for name, steps in profile.camera.items()},
+            **{
+                f"menu.{name}.{item}": (Click(menu.at), Click(at))
+                for name, menu in profile.menus.items()
+                for item, at in menu.items.items()
+            },
+        }
         self._funded = funded_sliders(profile)
         self._levels: dict[str, int] = {}
         self.begin()
@@ -405,41 +370,30 @@ class ProfileGestures:
             return self._fund(*name.rsplit("_", 1))
         if self._lots is not None and name in self._lots.blocks:
             steps, corner = self._lots.blocks[name], self._corners[cell]
-            each = ((*self.plain.choose(step.tool), step.gesture(corner)) for step in steps)
+            each = ((*self.plain.tools[step.tool], step.gesture(corner)) for step in steps)
             return ([gesture for gestures in each for gesture in gestures],)
         return (self.plain.of(kind, cell, target),)
 
     def _fund(self, name: str, way: str) -> Sequence[Sequence[Operation]]:
         """Open the dialog by its menu, click on the slider of a department, and close the dialog."""
-        dialog = self._funded[name].dialog or ""
+        dialog, menu = self._funded[name]
         level = min(max(self._levels[name] + (1 if way == "up" else -1), 0), len(FUNDING_LEVELS) - 1)
         self._levels[name] = level
-        opens = next(
-            (Click(menu.at), Click(menu.items[dialog]))
-            for menu in self._profile.menus.values()
-            if dialog in menu.items and not menu.closed
-        )
+        opens = (Click(menu.at), Click(menu.items[dialog]))
         close = operations(self._profile.dialogs[dialog].close)
         return (opens, (Click(self._profile.slider_point(name, FUNDING_LEVELS[level])),), close)
 
 
-def _plain_gestures(profile: GameProfile, catalogue: Catalogue, cells: tuple[Point, ...]) -> Gestures:
-    tools = {name: tool.choice for name, tool in profile.tools.items()}
-    groups = {name: tool.group for name, tool in profile.tools.items() if tool.group is not None}
+def _plain_gestures(profile: GameProfile, catalogue: Catalogue, cells: Sequence[Point]) -> Gestures:
+    tools = dict(profile.tools)
     same = {"bulldoze": BULLDOZER, **dict.fromkeys(STREETS, ROAD)}
     tools |= {kind: tools[name] for kind, name in same.items() if name in tools}
-    groups |= {kind: groups[name] for kind, name in same.items() if name in groups}
     (wide, high), menus = _HEADING, profile.menus.values()
     closed = [menu.at for menu in menus if menu.closed]
-    forbidden = tuple(Region(at.x - wide, at.y - high, at.x + wide, at.y + high) for at in closed)
-    headings = tuple(menu.at for menu in menus if not menu.closed)
-    return Gestures(catalogue, tools, cells, headings, forbidden, groups=groups)
-
-
-def _profile_fixed(profile: GameProfile, middle: Point) -> Mapping[str, tuple[Operation, ...]]:
-    """Return the kinds that are always the same operations; `middle` is that of the cells."""
-    menus = {
-        f"menu.{name}.{item}": (menu, at) for name, menu in profile.menus.items() for item, at in menu.items.items()
-    }
-    camera = {f"camera_{name}": operations(steps) for name, steps in profile.camera.items()}
-    return {**_basic(middle), **camera, **{path: (Click(menu.at), Click(at)) for path, (menu, at) in menus.items()}}
+    return Gestures(
+        catalogue,
+        {name: (*([] if tool.group is None else [Click(tool.group)]), tool.choice) for name, tool in tools.items()},
+        cells,
+        headings=tuple(menu.at for menu in menus if not menu.closed),
+        forbidden=tuple(Region(at.x - wide, at.y - high, at.x + wide, at.y + high) for at in closed),
+    )

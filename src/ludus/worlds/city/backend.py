@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,20 +22,6 @@ class FieldKind(NamedTuple):
 
     name: str
     kind: Kind
-
-
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """Sizes of the pictures that a backend makes."""
-
-    frame: tuple[int, int] | None  # height and width of the downscaled window; None for none
-    cell_pixels: int  # side of a cell in the picture of the map; 0 for no picture of it
-
-    @classmethod
-    def wanted_by(cls, config: CityConfig) -> "Pictures":
-        """Return the sizes of what is observed."""
-        entries = config.observe
-        return cls(config.frame if "frame" in entries else None, config.cell_pixels if "map" in entries else 0)
 
 
 class Sight:
@@ -63,9 +48,10 @@ class Sight:
     trouble: NDArray[np.int64]  # failures: a lost window, a frozen screen, an unexpected dialog
     recovered: NDArray[np.int64]  # how many of them were recovered from
 
-    def __init__(self, games: int, fields: int, catalogue: Catalogue, pictures: Pictures) -> None:
-        side = pictures.cell_pixels
-        self.frame = np.zeros((games, *(pictures.frame or (0, 0)), 3), np.uint8)
+    def __init__(self, games: int, fields: int, catalogue: Catalogue, config: CityConfig) -> None:
+        side = config.cell_pixels if "map" in config.observe else 0
+        frame = config.frame if "frame" in config.observe else (0, 0)
+        self.frame = np.zeros((games, *frame, 3), np.uint8)
         self.map = np.zeros((games, catalogue.rows * side, catalogue.columns * side, 3), np.uint8)
         self.values, self.confidence = np.zeros((games, fields)), np.zeros((games, fields), np.float32)
         self.readable, self.age = np.zeros((games, fields), np.bool_), np.zeros((games, fields), np.int64)
@@ -85,15 +71,14 @@ class Sight:
 
     def forget(self, games: NDArray[np.bool_]) -> None:
         """Forget what depends on earlier decisions of some games, `(games,)`, in which a new city begins."""
-        self.placed[games] = NOT_JUDGED
-        for array in (self.age, self.elements, self.changed, self.discovered, self.trouble, self.recovered):
-            array[games] = 0
+        self.forget_outcome(games)
+        self.age[games] = self.elements[games] = 0
 
-    def forget_outcome(self) -> None:
+    def forget_outcome(self, games: NDArray[np.bool_] | slice = slice(None)) -> None:
         """Forget what the last decision did, before the next one is carried out."""
-        self.placed[:] = NOT_JUDGED
+        self.placed[games] = NOT_JUDGED
         for array in (self.changed, self.discovered, self.trouble, self.recovered):
-            array[:] = 0
+            array[games] = 0
 
     def grow_older(self, games: NDArray[np.bool_] | slice = slice(None)) -> None:
         """Count the age of every field, after reading: 0 where it is readable, else one more."""

@@ -36,18 +36,16 @@ def audit(
 
 
 def _print_audit(measured: dict[str, Any]) -> None:
-    rows = [
-        (
-            str(field["field"]),
-            f"{field['accuracy']:.2%}",
-            f"{field['low']:.2%} to {field['high']:.2%}",
-            f"{field['wrong']:.2%}",
-            f"{field['unreadable']:.2%}",
-            f"{field['latency_ms']:.3f}",
-        )
-        for field in measured["fields"]
-    ]
-    print_table(("field", "accuracy", "95 % interval", "wrong", "unreadable", "ms"), rows)
+    columns = {
+        "field": "{field}",
+        "accuracy": "{accuracy:.2%}",
+        "95 % interval": "{low:.2%} to {high:.2%}",
+        "wrong": "{wrong:.2%}",
+        "unreadable": "{unreadable:.2%}",
+        "ms": "{latency_ms:.3f}",
+    }
+    rows = [tuple(form.format(**field) for form in columns.values()) for field in measured["fields"]]
+    print_table(tuple(columns), rows)
 
 
 def audit_guide(run: RunFolder = None, json: AsJson = False) -> None:

@@ -12,18 +12,6 @@ AT_LEAST = ("population", "happiness", "funds", "balance", "land_value")  # high
 AT_MOST = ("traffic", "pollution")  # percent; lower is better
 WORST = 100.0  # percent
 
-
-def goal_fault(name: str, target: float) -> str | None:
-    """Return the fault of a goal; None if it is valid."""
-    if name not in (*AT_LEAST, *AT_MOST):
-        return f"goals are for {', '.join((*AT_LEAST, *AT_MOST))}, got {name!r}"
-    if name in AT_MOST and not 0.0 <= target < WORST:
-        return f"the goal of {name} must be a percentage from 0 to below {WORST:g}, got {target:g}"
-    if name in AT_LEAST and target <= 0.0:
-        return f"the goal of {name} must be above 0, got {target:g}"
-    return None
-
-
 EMBEDDED = "embedded"
 Entry = Literal["frame", "map", "readings", "menu", "built"]
 Group = Literal["build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore"]
@@ -152,7 +140,14 @@ class CityConfig(EnvSettings):
     @field_validator("goals")
     @classmethod
     def _can_be_reached(cls, goals: dict[str, float]) -> dict[str, float]:
-        faults = [fault for name, target in goals.items() if (fault := goal_fault(name, target)) is not None]
+        faults = []
+        for name, target in goals.items():
+            if name not in (*AT_LEAST, *AT_MOST):
+                faults.append(f"goals are for {', '.join((*AT_LEAST, *AT_MOST))}, got {name!r}")
+            elif name in AT_MOST and not 0.0 <= target < WORST:
+                faults.append(f"the goal of {name} must be a percentage from 0 to below {WORST:g}, got {target:g}")
+            elif name in AT_LEAST and target <= 0.0:
+                faults.append(f"the goal of {name} must be above 0, got {target:g}")
         if faults:
             raise ValueError("; ".join(faults))
         return goals

@@ -13,20 +13,13 @@ from torch import Tensor
 from ludus.core.errors import ConfigError
 from ludus.core.state import FINITE, MAX_COUNT, WORD
 from ludus.envs.base import EnvRequest, check_snapshot
-from ludus.worlds.city.actions import (
-    CLEAR,
-    FUNDING_LEVELS,
-    Catalogue,
-    embedded_catalogue,
-    embedded_gestures,
-    funding_kind,
-)
-from ludus.worlds.city.backend import CityBackend, FieldKind, Pictures, Sight
+from ludus.worlds.city.actions import CLEAR, FUNDING_LEVELS, Catalogue, embedded_catalogue, embedded_gestures
+from ludus.worlds.city.backend import CityBackend, FieldKind, Sight
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Box, Frame, Gesture, Point, Wait
-from ludus.worlds.city.explorer import Explorer
-from ludus.worlds.city.game.rules import FUNDED, Over
+from ludus.worlds.city.explorer import CHANGED_SHARE, Explorer
+from ludus.worlds.city.game.rules import FUNDED, Department, Over
 from ludus.worlds.city.interface.layout import BARS, Layout, View
 from ludus.worlds.city.interface.menus import MENUS
 from ludus.worlds.city.interface.theme import FIELDS
@@ -68,15 +61,13 @@ class ThemeView:
         self._scanned: OrderedDict[tuple[int | bytes, ...], tuple[Point, ...]] = OrderedDict()
         self._cv2 = opencv("seeing the map")
 
-    def scan(
-        self, pixels: NDArray[np.uint8], words: NDArray[np.uint32], before: NDArray[np.uint32] | None
-    ) -> tuple[Point, ...]:
+    def scan(self, words: NDArray[np.uint32], before: NDArray[np.uint32] | None) -> tuple[Point, ...]:
         """Return the middles of the elements of a picture that exploring may click.
 
         Of the map only what covers it counts: a dialog or a window, and what a menu has changed. Displayed figures are
         not elements. There are few distinct interfaces, so most scans come from the cache.
 
-        `words` are the pixels as numbers `(height, width)`; only where they differ from `before` is scanned, if given.
+        `words` are its pixels as numbers `(height, width)`; only where they differ from `before` is scanned, if given.
         """
         height, width = words.shape
         span = (0, height, 0, width) if before is None else _span(words != before)
@@ -89,7 +80,7 @@ class ThemeView:
         key = (*span, hashlib.blake2b(part.tobytes(), digest_size=16).digest())
         known = self._scanned.get(key)
         if known is None:
-            colors = part.view(np.uint8).reshape(*part.shape, pixels.shape[2])[..., :3]
+            colors = part.view(np.uint8).reshape(*part.shape, 4)[..., :3]
             found = [element.at for element in find_elements(np.ascontiguousarray(colors))]
             points = [
                 Point((left + at.x * (right - left)) / width, (top + at.y * (bottom - top)) / height) for at in found
@@ -154,7 +145,6 @@ def _cells(view: View, box: Box) -> tuple[int, int, int, int]:
 WAIT_S = 1.0  # on the game's clock: ten days
 EMBEDDED_FIELDS = tuple(FieldKind(name, KINDS.get(name, "percent")) for name in (*FIELDS, *BARS))
 _FUNDS = FIELDS.index("funds")
-_CHANGED_SHARE = 0.002  # of the pixels; a pointer that moves over the map changes less
 
 
 class EmbeddedBackend(CityBackend):
@@ -173,23 +163,18 @@ class EmbeddedBackend(CityBackend):
         )
         self.fields, self.menus = EMBEDDED_FIELDS, tuple(menu.name for menu in MENUS)
         self.catalogue = backend_catalogue(config, tuple(self.games.layouts.values()))
-        self._views = self._make_views(Path(config.learned) if config.learned is not None else None)
+        folder = Path(config.learned) if config.learned is not None else None
+        themes = [interface.theme.name for interface in self.games.interfaces]
+        views = {name: ThemeView(self.games, themes.index(name), self.catalogue, folder) for name in set(themes)}
+        self._views = [views[name] for name in themes]
         self._wait = (Wait(config.wait_s or WAIT_S),)
         self._reads = config.metrics == "screen"
-        self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, Pictures.wanted_by(config))
+        self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, config)
         self._explorer = Explorer(self.num_envs, config.menu_buffer, (config.display.width, config.display.height))
         self._turn = np.zeros(self.num_envs, np.int64)  # decisions in the present city
         self._funding = np.zeros((self.num_envs, len(FUNDED)), np.int64)  # levels that were asked for
         self._grain = np.zeros(self.num_envs)  # of the funds that were read last
-        self._words: list[NDArray[np.uint32] | None] = [None] * self.num_envs
         self._done: list[Sequence[Gesture]] = [()] * self.num_envs  # of the last decisions
-        self._is_exploring = np.isin(np.arange(len(self.catalogue)), self.catalogue.exploratory)
-        self._funding_kinds = {
-            self.catalogue.number(f"{department.name.lower()}_{way}"): (number, department, step)
-            for number, department in enumerate(FUNDED)
-            for way, step in (("up", 1), ("down", -1))
-            if f"{department.name.lower()}_{way}" in self.catalogue
-        }
 
     def begin(self, games: NDArray[np.bool_] | None = None, *, seed: int | None = None) -> Sight:
         """Start new cities; see `CityBackend.begin`."""
@@ -211,7 +196,7 @@ class EmbeddedBackend(CityBackend):
         games, sight, kinds = self.games, self.sight, decisions[:, 0]
         sight.forget_outcome()
         for game, (kind, cell) in enumerate(decisions.tolist()):
-            if self._is_exploring[kind]:
+            if kind in self.catalogue.exploratory:
                 self._explore(game, kind, cell)
             else:
                 games.act(game, self._gestures(game, kind, cell))
@@ -271,21 +256,20 @@ class EmbeddedBackend(CityBackend):
     # --- acting ---
 
     def _gestures(self, game: int, kind: int, cell: int, target: Point | None = None) -> Sequence[Gesture]:
-        gestures = self._views[game].gestures
-        done = self._fund(game, kind) if kind in self._funding_kinds else gestures.of(kind, cell, target)
-        sight = self.sight
+        gestures, what, sight = self._views[game].gestures, self.catalogue.kinds[kind], self.sight
+        if what.group == "funding":  # one level up or down; the menu only sets absolute levels
+            name, way = what.name.rsplit("_", 1)
+            number = FUNDED.index(Department[name.upper()])
+            level = int(self._funding[game, number]) + (1 if way == "up" else -1)
+            self._funding[game, number] = level = min(max(level, 0), len(FUNDING_LEVELS) - 1)
+            done: Sequence[Gesture] = gestures.fixed[f"menu.budget.funding.{name}.{FUNDING_LEVELS[level]}"]
+        else:
+            done = gestures.of(kind, cell, target)
         is_covered = sight.dialog[game] or sight.window[game] or sight.menu[game] >= 0
-        if self._config.closes and is_covered and kind not in self.catalogue.exploratory:
+        if self._config.closes and is_covered and what.group != "explore":
             done = (*CLEAR, *done)
         self._done[game] = done
         return done
-
-    def _fund(self, game: int, kind: int) -> Sequence[Gesture]:
-        """Request the next level of funding; the menu only sets absolute levels."""
-        number, department, step = self._funding_kinds[kind]
-        level = min(max(int(self._funding[game, number]) + step, 0), len(FUNDING_LEVELS) - 1)
-        self._funding[game, number] = level
-        return self._views[game].gestures.fixed[funding_kind(department, level)]
 
     def _explore(self, game: int, kind: int, cell: int) -> None:
         """Do an exploring action and note what it has shown."""
@@ -299,12 +283,12 @@ class EmbeddedBackend(CityBackend):
             keys = simulation.seed, simulation.first_game + game, int(simulation.city["episode"][game])
             target = self._explorer.any_element(game, *keys, int(self._turn[game]))
         self.games.act(game, self._gestures(game, kind, cell, target))
-        pixels, words = self._paint(game)
-        sight.changed[game] = np.count_nonzero(words != before) > _CHANGED_SHARE * words.size
+        words = self._paint(game)[1]
+        # A pointer that moves over the map changes less.
+        sight.changed[game] = np.count_nonzero(words != before) > CHANGED_SHARE * words.size
         is_looking = name == "observe"
         if is_looking or (sight.changed[game] and look.covers.look(words).is_any):
-            points = look.scan(pixels, words, None if is_looking else before)
-            sight.discovered[game] = self._explorer.note(game, points)
+            sight.discovered[game] = self._explorer.note(game, look.scan(words, None if is_looking else before))
             sight.elements[game] = self._explorer.count(game)
 
     def _confirm(self, kinds: NDArray[np.int64]) -> None:
@@ -327,20 +311,18 @@ class EmbeddedBackend(CityBackend):
         is_over = self.games.simulation.city["over"]
         sight.over[:] = is_over != Over.PLAYING
         sight.bankrupt[:] = is_over == Over.BANKRUPT
-        wants_pictures = sight.map.size > 0 or sight.frame.size > 0
-        if not self._reads and not wants_pictures:
-            for game in chosen:
-                self._know(game)
-            return
         said: list[list[Said]] = []
         for game in chosen:
-            pixels, words = self._paint(game)
-            self._shrink(game, pixels)
-            if self._reads:
-                look = self._views[game]
-                said.append(look.reader.read(pixels, words))
-                sight.menu[game], sight.dialog[game], sight.window[game] = look.covers.look(words)
-            else:
+            if self._reads or sight.map.size or sight.frame.size:
+                look, (pixels, words) = self._views[game], self._paint(game)
+                if sight.map.size:
+                    look.shrink_map(pixels, self.games.painter(game).take_damage(), sight.map[game])
+                if sight.frame.size:
+                    look.shrink_frame(pixels, sight.frame[game])
+                if self._reads:
+                    said.append(look.reader.read(pixels, words))
+                    sight.menu[game], sight.dialog[game], sight.window[game] = look.covers.look(words)
+            if not self._reads:
                 self._know(game)
         if said:
             numbers = np.array(said)  # for all games at once, since every small array costs a microsecond
@@ -360,26 +342,7 @@ class EmbeddedBackend(CityBackend):
     def _paint(self, game: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
         """Return the present picture of a game, as bytes and as one number for each pixel."""
         pixels = self.games.pixels(game)
-        words = self._words[game]
-        if words is None:
-            words = self._words[game] = pixels.view("<u4")[..., 0]
-        return pixels, words
-
-    def _shrink(self, game: int, pixels: NDArray[np.uint8]) -> None:
-        sight, look = self.sight, self._views[game]
-        if sight.map.size:
-            look.shrink_map(pixels, self.games.painter(game).take_damage(), sight.map[game])
-        if sight.frame.size:
-            look.shrink_frame(pixels, sight.frame[game])
-
-    # --- construction ---
-
-    def _make_views(self, folder: Path | None) -> list[ThemeView]:
-        looks: dict[str, ThemeView] = {}
-        for game, interface in enumerate(self.games.interfaces):
-            if interface.theme.name not in looks:
-                looks[interface.theme.name] = ThemeView(self.games, game, self.catalogue, folder)
-        return [looks[interface.theme.name] for interface in self.games.interfaces]
+        return pixels, pixels.view("<u4")[..., 0]
 
 
 def backend_catalogue(config: CityConfig, layouts: Sequence[Layout]) -> Catalogue:

@@ -112,19 +112,25 @@ class CityEnv(BatchedEnv):
 
     def _prepare(self) -> None:
         """Make the tracker, the observer and the spec."""
-        guide, advice = self.config.guide, {}
+        config, games, advice = self.config, self.num_envs, {}
+        extras: list[Extra] = [Novelty(len(self.backend.menus), games)]
+        if config.goals:
+            extras.append(Goals(config.goals, games))
+        self.sites: Sites | None = None
+        if config.sites != "all" or config.once or "built" in config.observe or self.backend.plan is not None:
+            self.sites = Sites(self.backend.catalogue, games)
+            extras.append(self.sites)
         self.guide_tracker: GuideTracker | None = None
-        if guide is not None:
-            self.guide_tracker = GuideTracker(make_guide(guide), guide, self.backend)
-            advice = {"advice": self.guide_tracker.advice} if guide.observed else {}
-        extras = make_extras(self.config, self.backend, self.guide_tracker)
-        self.sites = next((extra for extra in extras if isinstance(extra, Sites)), None)
+        if config.guide is not None:
+            self.guide_tracker = GuideTracker(make_guide(config.guide), config.guide, self.backend)
+            extras.append(self.guide_tracker)
+            advice = {"advice": self.guide_tracker.advice} if config.guide.observed else {}
         self.tracker = Tracker(self.backend, extras)
-        self._observer = Observer(self.config, self.backend, advice, self.sites)
-        self.spec = city_spec(self.config, self.backend, self._observer, self.tracker)
+        self._observer = Observer(config, self.backend, advice, self.sites)
+        self.spec = city_spec(config, self.backend, self._observer, self.tracker)
         self._most_choice = np.array([len(self.backend.catalogue), self.backend.catalogue.cells]) - 1
-        self.episode = np.full(self.num_envs, -1)
-        self.town_middles = np.full((self.num_envs, 2), -1)  # what scripted players remember of a city
+        self.episode = np.full(games, -1)
+        self.town_middles = np.full((games, 2), -1)  # what scripted players remember of a city
         self._final = {name: tensor.clone() for name, tensor in self._observer.observations.items()}
         self._has_played = False
 
@@ -241,16 +247,6 @@ def make_backend(config: CityConfig, request: EnvRequest) -> CityBackend:
     return WorkerBackend(config, request, workers) if workers else EmbeddedBackend(config, request)
 
 
-def make_extras(config: CityConfig, backend: CityBackend, guide_tracker: GuideTracker | None) -> tuple[Extra, ...]:
-    """Return what is tracked beside the figures, according to the settings."""
-    extras: list[Extra] = [Novelty(len(backend.menus), backend.num_envs)]
-    if config.goals:
-        extras.append(Goals(config.goals, backend.num_envs))
-    if config.sites != "all" or config.once or "built" in config.observe or backend.plan is not None:
-        extras.append(Sites(backend.catalogue, backend.num_envs))
-    return (*extras, guide_tracker) if guide_tracker is not None else tuple(extras)
-
-
 def city_spec(config: CityConfig, backend: CityBackend, observer: Observer, tracker: Tracker) -> EnvSpec:
     """Describe a City environment with these settings."""
     catalogue = backend.catalogue
@@ -269,8 +265,8 @@ def city_spec(config: CityConfig, backend: CityBackend, observer: Observer, trac
         events=tracker.event_names,
         state_metrics=tracker.measure_names,
         bots=bot_names(backend),
-        blocks={name: blocks for name, blocks in observer.blocks.items() if name in config.observe},
-        fields={name: fields for name, fields in observer.fields.items() if name in observer.spaces.spaces},
+        blocks=observer.blocks,
+        fields=observer.fields,
         device_types=("cpu",),
         action_mask="mask",
         action_uses=tuple((bool(uses),) for uses in catalogue.uses_cell),

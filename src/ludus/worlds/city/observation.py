@@ -1,6 +1,6 @@
 """What an agent sees: pictures, readings with masks for what is unreadable, the state of menus, and what it built."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,8 @@ class Observer:
 
     Attributes:
         spaces: The space of one seat.
-        blocks: Named ranges of the entries `readings`, `menu` and `built`.
-        fields: Names of all values of the entries `readings`, `menu`, `built` and `advice`.
+        blocks: Named ranges of the entries `readings`, `menu` and `built`, where they are observed.
+        fields: Names of all values of those entries and of `advice`.
         observations: One `(games, 1, ...)` tensor per entry.
     """
 
@@ -46,25 +46,30 @@ class Observer:
     ) -> None:
         """Make buffers; `others` are further entries `(games, ...)` from 0 to 1, written elsewhere."""
         self._sites, self._once = sites, [backend.catalogue.number(name) for name in config.once]
-        self._config, self._catalogue, self._fields = config, backend.catalogue, backend.fields
+        self._config, self._catalogue, self._menus = config, backend.catalogue, backend.menus
         self._builds = np.flatnonzero(backend.catalogue.group == KIND_GROUPS.index("build"))
-        self._menus, games = backend.menus, backend.num_envs
         kinds = np.array([field.kind for field in backend.fields])
         self._is_log = np.isin(kinds, ("money", "number"))
         self._is_date = kinds == "date"
-        self.blocks = self._make_blocks()
-        self.fields = self._make_fields()
-        shapes, others = self._shapes(backend.sight), others or {}
+        self._closed_kinds = np.array([name not in _COVERED_KINDS for name in backend.catalogue.names])
+        fields, sight, others = self._make_fields(backend), backend.sight, others or {}
+        shapes: dict[str, tuple[int, ...]] = {
+            "frame": (*sight.frame.shape[1:3], 3 * config.stack),
+            "map": sight.map.shape[1:],
+            **{name: (len(names),) for name, names in fields.items()},
+        }
+        shapes = {name: shapes[name] for name in shapes if name in config.observe}
+        shapes["mask"] = (len(self._catalogue) + self._catalogue.cells,)
         whole = shapes | {name: array.shape[1:] for name, array in others.items()}
         self.spaces = spaces.Dict({name: _space(name, shape) for name, shape in whole.items()})
+        self.fields = {name: names for name, names in fields.items() if name in whole}
+        self.blocks = {name: _blocks(names) for name, names in self.fields.items() if name in shapes}
         self._arrays: dict[str, NDArray[Any]] = {
-            name: np.zeros((games, *shape), self.spaces[name].dtype) for name, shape in shapes.items()
+            name: np.zeros((backend.num_envs, *shape), self.spaces[name].dtype) for name, shape in shapes.items()
         }
-        self._arrays |= others
         self.observations: Observations = {
-            name: torch.from_numpy(array).unsqueeze(1) for name, array in self._arrays.items()
+            name: torch.from_numpy(array).unsqueeze(1) for name, array in {**self._arrays, **others}.items()
         }
-        self._closed_kinds = np.array([name not in _COVERED_KINDS for name in backend.catalogue.names])
 
     def write(
         self, sight: Sight, tracker: Tracker, games: NDArray[np.bool_] | None = None, *, is_new: bool = True
@@ -96,9 +101,6 @@ class Observer:
     def _stack(self, sight: Sight, tracker: Tracker, rows: NDArray[np.bool_] | slice) -> None:
         """Push the new picture onto the stack; a new episode starts with copies of its first one."""
         stacked = self._arrays["frame"]
-        if self._config.stack == 1:
-            stacked[rows] = sight.frame[rows]
-            return
         kept = stacked[rows][..., 3:]
         first = np.tile(sight.frame[rows], (1, 1, 1, self._config.stack - 1))
         is_first = (tracker.step[rows] == 0)[:, None, None, None]
@@ -147,38 +149,18 @@ class Observer:
         allowed[:, self._once] &= ~self._sites.done[rows][:, self._once]
         return np.concatenate((allowed, self._sites.allowed(self._config.sites)[rows]), axis=1)
 
-    def _shapes(self, sight: Sight) -> dict[str, tuple[int, ...]]:
-        sizes = {entry: max(stop for _, stop in blocks.values()) for entry, blocks in self.blocks.items()}
-        shapes: dict[str, tuple[int, ...]] = {
-            "frame": (*sight.frame.shape[1:3], 3 * self._config.stack),
-            "map": sight.map.shape[1:],
-            **{name: (size,) for name, size in sizes.items()},
-        }
-        return {name: shapes[name] for name in shapes if name in self._config.observe} | {
-            "mask": (len(self._catalogue) + self._catalogue.cells,)
-        }
-
-    def _make_blocks(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        count, counted = len(self._fields), 1 + len(self._builds)
-        menu = {"none": 1, "open": len(self._menus), "dialog": 1, "window": 1, "elements": 1, "placed": 3}
-        return {
-            "readings": _ranges(dict.fromkeys(("values", "readable", "confidence", "age"), count)),
-            "menu": _ranges({**menu, "kind": len(self._catalogue)}),
-            "built": _ranges({"turn": 1, "share": counted, **{f"by_{cycle}": cycle * counted for cycle in _CYCLES}}),
-        }
-
-    def _make_fields(self) -> Mapping[str, tuple[str, ...]]:
+    def _make_fields(self, backend: CityBackend) -> dict[str, tuple[str, ...]]:
         kinds = [name.replace(".", "_") for name in self._catalogue.names]
-        read = [field.name.replace(".", "_") for field in self._fields]
-        placed = ("confirmed", "refused", "not_judged")
+        read = [field.name.replace(".", "_") for field in backend.fields]
+        blocks = ("values", "readable", "confidence", "age")
         counted = ("all", *(kinds[number] for number in self._builds))
         return {
-            "readings": tuple(f"{block}.{name}" for block in self.blocks["readings"] for name in read),
+            "readings": tuple(f"{block}.{name}" for block in blocks for name in read),
             "menu": (
                 "none",
                 *(f"open.{name.replace('.', '_')}" for name in self._menus),
                 *("dialog", "window", "elements"),
-                *(f"placed.{name}" for name in placed),
+                *("placed.confirmed", "placed.refused", "placed.not_judged"),
                 *(f"kind.{name}" for name in kinds),
             ),
             "built": (
@@ -190,10 +172,10 @@ class Observer:
         }
 
 
-def _ranges(sizes: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Return the first number of each block and the one behind its last, of blocks side by side; no empty ones."""
-    ends = np.cumsum(list(sizes.values())).tolist()
-    return {name: (end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True) if size}
+def _blocks(fields: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the number of the first value of each block, which begins their names, and the one behind its last."""
+    heads = [name.partition(".")[0] for name in fields]
+    return {head: (heads.index(head), heads.index(head) + heads.count(head)) for head in dict.fromkeys(heads)}
 
 
 def _space(name: str, shape: tuple[int, ...]) -> spaces.Box:

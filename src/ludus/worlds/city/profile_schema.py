@@ -7,7 +7,7 @@ that must exist, is checked against the whole document, which is the context of 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeAlias
@@ -36,21 +36,16 @@ NEARLY = 1e-6  # what is a whole number of cells or lots wide is so, whatever th
 # --- types of values ---
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """Marks a name that must be a key of another section of the profile."""
+def _key_of(section: str) -> AfterValidator:
+    """Return the check of a name that must be a key of another section of the profile."""
 
-    section: str
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
-        """Validate the name, then look it up."""
-        return core_schema.with_info_after_validator_function(self._known, handler(source))
-
-    def _known(self, name: str, info: ValidationInfo) -> str:
-        names = _written(info, self.section) or {}
+    def check(name: str, info: ValidationInfo) -> str:
+        names = _written(info, section) or {}
         if name not in names:
-            raise ValueError(f"should be one of {self.section}; {suggest(name, tuple(names))}")
+            raise ValueError(f"should be one of {section}; {suggest(name, tuple(names))}")
         return name
+
+    return AfterValidator(check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +53,18 @@ class Position:
     """Marks coordinates: a list of numbers in the file that becomes a `Point` or a `Region`, in fractions."""
 
     written: Any
-    make: Callable[[tuple[float, ...]], Point | Region]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
         """Validate the list of numbers, then convert it."""
-        return core_schema.with_info_after_validator_function(self._scaled, handler.generate_schema(self.written))
 
-    def _scaled(self, values: tuple[float, ...], info: ValidationInfo) -> Point | Region:
-        size = _size(info, "measured_on") or (1.0, 1.0)
-        if info.context is not None and any(not 0 <= value <= size[at % 2] for at, value in enumerate(values)):
-            raise ValueError(f"should lie in the picture of {size[0]:g}x{size[1]:g}, got {_listed(values)}")
-        return self.make(tuple(value / size[at % 2] for at, value in enumerate(values)))
+        def scaled(values: tuple[float, ...], info: ValidationInfo) -> Point | Region:
+            size = _size(info, "measured_on") or (1.0, 1.0)
+            if info.context is not None and any(not 0 <= value <= size[at % 2] for at, value in enumerate(values)):
+                raise ValueError(f"should lie in the picture of {size[0]:g}x{size[1]:g}, got {_listed(values)}")
+            made: Point | Region = source(*(value / size[at % 2] for at, value in enumerate(values)))
+            return made
+
+        return core_schema.with_info_after_validator_function(scaled, handler.generate_schema(self.written))
 
 
 def _written(info: ValidationInfo, *path: str) -> Any:  # noqa: ANN401
@@ -112,17 +108,17 @@ def _listed(values: Sequence[float]) -> str:
 
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-RegionName = Annotated[Name, Reference("regions")]
+RegionName = Annotated[Name, _key_of("regions")]
 Line = Annotated[str, Field(min_length=1, max_length=500)]
 PromptLine = Annotated[Line, AfterValidator(_needs_prompt)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Positive = Annotated[Number, Field(gt=0)]
 Share = Annotated[Number, Field(ge=0, le=1)]
-Place = Annotated[Point, Position(tuple[Number, Number], lambda values: Point(*values))]
-Extent = Annotated[Point, Position(tuple[Positive, Positive], lambda values: Point(*values))]  # width and height
+Place = Annotated[Point, Position(tuple[Number, Number])]
+Extent = Annotated[Point, Position(tuple[Positive, Positive])]  # width and height
 _Corners = tuple[Number, Number, Number, Number]
-Box = Annotated[Region, Position(_Corners, lambda values: Region(*values))]  # or the ends of a drag
-Rectangle = Annotated[Region, Position(Annotated[_Corners, AfterValidator(_in_order)], lambda values: Region(*values))]
+Box = Annotated[Region, Position(_Corners)]  # or the ends of a drag
+Rectangle = Annotated[Region, Position(Annotated[_Corners, AfterValidator(_in_order)])]
 Seconds = Annotated[float, Field(strict=True, ge=0.0, le=600.0)]
 Shade = Annotated[int, Field(strict=True, ge=0, le=255)]
 Pixels = Annotated[int, Field(strict=True, ge=64, le=8192)]
@@ -250,7 +246,7 @@ class MapGrid(Section):
 class BlockStep(Section):
     """One use of a tool in a block: exactly one of `at`, `drag` and `area`, from the lot's upper left corner."""
 
-    tool: Annotated[Name, Reference("tools")]  # the tool
+    tool: Annotated[Name, _key_of("tools")]  # the tool
     at: Place | None = None  # where it is clicked
     drag: Box | None = None  # start and end of a horizontal or vertical drag: x, y, x, y
     area: Box | None = None  # corners of a rectangle that a drag fills: x, y, x, y
@@ -265,10 +261,8 @@ class BlockStep(Section):
 
     def gesture(self, corner: Point) -> Gesture:
         """Return the click or drag in the lot with this upper left corner."""
-        if self.at is not None:
-            return Click(_sum(corner, self.at))
-        start, end = self.ends
-        return Drag(_sum(corner, start), _sum(corner, end))
+        start, end = (Point(corner.x + place.x, corner.y + place.y) for place in self.ends)
+        return Drag(start, end) if self.at is None else Click(start)
 
     @property
     def ends(self) -> tuple[Point, Point]:
@@ -370,7 +364,7 @@ class Slider(Section):
     region: RegionName  # from the middle of the knob at one end to its middle at the other end
     least: Number  # value at the left end
     most: Number  # value at the right end
-    dialog: Annotated[Name, Reference("dialogs")] | None = None  # the dialog that contains it, if any
+    dialog: Annotated[Name, _key_of("dialogs")] | None = None  # the dialog that contains it, if any
 
 
 class Dialog(Section):
@@ -458,7 +452,7 @@ class Reset(Section):
     # Regions that look the same at the start of every city, such as the date and the funds.
     fresh: tuple[RegionName, ...] = ()
     # Readings and their values at the start of a city.
-    expect: dict[Annotated[Name, Reference("readings")], Number | str] = Field(default_factory=dict)
+    expect: dict[Annotated[Name, _key_of("readings")], Number | str] = Field(default_factory=dict)
     truth: tuple[Truth, ...] = ()  # what the prompt must answer then
     terrain: RegionName  # the region that shows the land: the same for equal seeds
     same_land: bool = False  # whether every city has the same land, whatever its seed
@@ -567,9 +561,9 @@ class GameProfile(Section):
         return Grid.fill(self.regions[self.map.region], self.map.cell)
 
     @cached_property
-    def lot_grid(self) -> Grid | None:
-        """The lots; None if there are none."""
-        return None if self.lots is None else Grid.fill(self.regions[self.lots.region], self.lots.size)
+    def lot_grid(self) -> Grid:
+        """The lots; the cells of the map if there are none."""
+        return self.grid if self.lots is None else Grid.fill(self.regions[self.lots.region], self.lots.size)
 
     @property
     def learned_regions(self) -> tuple[str, ...]:
@@ -592,7 +586,7 @@ class GameProfile(Section):
 
     def with_middle_lots(self, columns: int, rows: int) -> Self:
         """Return the profile with at most this many lots, those in the middle."""
-        if self.lots is None or self.lot_grid is None:
+        if self.lots is None:
             return self
         regions = {**self.regions, self.lots.region: self.lot_grid.middle(columns, rows)}
         narrowed = self.model_copy(update={"regions": regions})
@@ -607,7 +601,3 @@ def operations(steps: Steps) -> tuple[Operation, ...]:
 
 def _ends(drag: Region) -> tuple[Point, Point]:
     return Point(drag.left, drag.top), Point(drag.right, drag.bottom)
-
-
-def _sum(first: Point, second: Point) -> Point:
-    return Point(first.x + second.x, first.y + second.y)

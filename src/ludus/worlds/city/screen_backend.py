@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from ludus.core.errors import ConfigError, GameLostError
 from ludus.core.random import stream_hash
 from ludus.envs.base import EnvRequest
 from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, Catalogue, ProfileGestures, profile_catalogue
-from ludus.worlds.city.backend import CityBackend, FieldKind, Pictures, Sight
+from ludus.worlds.city.backend import CityBackend, FieldKind, Sight
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.driver import Frame, Gesture, Key, Point, Trouble, Wait
 from ludus.worlds.city.drivers.launch import check_installed
@@ -40,6 +39,7 @@ class Outcome:
     placed: int = NOT_JUDGED  # see `ActionKind.judge`
     changed: bool = False  # whether an exploring action changed the picture before time passed
     discovered: int = 0  # elements that were never seen before
+    elements: int = 0  # elements of the interface that are remembered
     trouble: int = 0  # things that went wrong
     recovered: int = 0  # how many of them were overcome
     over: bool = False  # whether the city has ended by its own rules
@@ -56,11 +56,12 @@ class Look:
     dialog: bool = False  # whether a dialog covers the picture
 
     def number(self, name: str) -> float | None:
-        """Return the number that a field says now; None if it cannot be read."""
+        """Return the number that a field says now, the days of a date; None if it cannot be read."""
         reading = self.readings.get(name)
-        if reading is None or reading.age_s > 0.0:
-            return None
-        return reading.value if isinstance(reading.value, float) else None
+        value = None if reading is None or reading.age_s > 0.0 else reading.value
+        if isinstance(value, Date):
+            return float(value.days)
+        return value if isinstance(value, float) else None
 
 
 class ScreenGame:
@@ -94,11 +95,6 @@ class ScreenGame:
         self._explorer = ScreenExplorer(profile, self.gestures, menus, config.menu_buffer)
         self._turn = self._land = 0
 
-    @property
-    def elements(self) -> int:
-        """How many elements of the interface are remembered."""
-        return len(self._explorer)
-
     def launch(self, land: int) -> None:
         """Start the game, on the land of a seed."""
         self.driver.seed = land
@@ -118,25 +114,16 @@ class ScreenGame:
         """Carry out a decision and read the resulting screen."""
         outcome, before = Outcome(), self.look
         self._turn += 1
-        try:
-            self._do(kind, cell, outcome)
-            trouble = self._unexpected(kind)
-        except GameLostError as error:
-            trouble = self.driver.trouble() or Trouble("layout", str(error))
-        if trouble is not None:
-            self._meet(trouble, outcome)
-        if not outcome.over and not outcome.lost:
-            try:
-                self.see()
-            except GameLostError as error:
-                self._meet(self.driver.trouble() or Trouble("layout", str(error)), outcome)
-            else:
-                self._judge(kind, before, outcome)
+        self._guard(lambda: self._do(kind, cell, outcome), outcome)
+        if not outcome.over and not outcome.lost and self._guard(self.see, outcome):
+            self._judge(kind, before, outcome)
+        outcome.elements = len(self._explorer)
         return outcome
 
     # --- acting ---
 
-    def _do(self, kind: int, cell: int, outcome: Outcome) -> None:
+    def _do(self, kind: int, cell: int, outcome: Outcome) -> Trouble | None:
+        """Do the gestures of a decision, let time pass, and return what is wrong then."""
         group = self._catalogue.kinds[kind].group
         if self.look.dialog and (self._closes or self._catalogue.kinds[kind].name == "escape"):
             self.driver.recover()  # closes dialogs by the profile's recipes
@@ -145,11 +132,15 @@ class ScreenGame:
         if group == "explore":
             self._explore(kind, cell, outcome)
             self.driver.do((self._wait,))
-            return
-        *first, last = self._parts(kind, cell, self.look.number("tax"))
-        for part in first:
-            self.driver.do(part)
-        self.driver.do((*last, self._wait))
+        else:
+            *first, last = self._parts(kind, cell, self.look.number("tax"))
+            for part in first:
+                self.driver.do(part)
+            self.driver.do((*last, self._wait))
+        trouble = self.driver.trouble()
+        if trouble is not None and trouble.kind == "dialog" and (group in _SELF_MADE or self.look.dialog):
+            return None  # the player has opened it
+        return trouble
 
     def _parts(
         self, kind: int, cell: int, tax: float | None, target: Point | None = None
@@ -180,11 +171,11 @@ class ScreenGame:
 
     def see(self) -> None:
         """Look at the game until two pictures in a row say the same."""
-        driver, reader = self.driver, self._reader
-        readings = reader.read(driver.capture())
+        driver = self.driver
+        self._reader.read(driver.capture())
         for _ in range(_MOST_READS - 1):
             frame = driver.capture()
-            readings = reader.read(frame)
+            readings = self._reader.read(frame)
             if all(reading.age_s == 0.0 for reading in readings.values()):
                 break
             time.sleep(_READ_POLL_S)
@@ -203,21 +194,20 @@ class ScreenGame:
 
     # --- failures ---
 
-    def _unexpected(self, kind: int) -> Trouble | None:
-        """Return what is wrong now; a dialog that the player has opened is not."""
-        trouble = self.driver.trouble()
-        is_own = self._catalogue.kinds[kind].group in _SELF_MADE or self.look.dialog
-        return None if trouble is not None and trouble.kind == "dialog" and is_own else trouble
-
-    def _meet(self, trouble: Trouble, outcome: Outcome) -> None:
-        """Recover from a failure, or find that the city is over or lost."""
-        if trouble.kind == "over":
-            outcome.over = True
-            return
-        outcome.trouble += 1
-        goes_on = self._insist(self.driver.recover)
-        outcome.recovered += 1
-        outcome.lost = goes_on is False
+    def _guard(self, attempt: Callable[[], Trouble | None], outcome: Outcome) -> bool:
+        """Return whether an attempt goes well; else recover, or find that the city is over or lost."""
+        try:
+            trouble = attempt()
+        except GameLostError as error:
+            trouble = self.driver.trouble() or Trouble("layout", str(error))
+        if trouble is None:
+            return True
+        outcome.over = trouble.kind == "over"
+        if not outcome.over:
+            outcome.trouble += 1
+            outcome.lost = self._insist(self.driver.recover) is False
+            outcome.recovered += 1
+        return False
 
     def _insist(self, attempt: Callable[[], bool | None]) -> bool | None:
         """Try to bring the game into a state, with fresh processes and more patience each time.
@@ -254,7 +244,6 @@ _LANDS = 2**31 - 1
 _TAUGHT = ("micropolis",)  # profiles with lessons; letters of other games are learned by OCR as they come up
 _PROOF_S = 30.0  # for readings that prove a new city; letters may have to be learned first
 _PROOF_POLL_S = 0.05
-_T = TypeVar("_T")
 
 
 class ScreenBackend(CityBackend):
@@ -270,14 +259,13 @@ class ScreenBackend(CityBackend):
             raise ConfigError(f"{request.num_envs} games on real screens; at most {MOST_GAMES} run side by side")
         self.num_envs, self._config, self._request = request.num_envs, config, request
         self.catalogue = profile_catalogue(self.profile, config.actions, config.cells, config.kinds)
-        lots = self.profile.lots if config.cells == "lots" else None
-        if lots is not None and lots.plan is not None:
-            steps = (*lots.plan.first, *lots.plan.then)
-            self.plan = lots.plan if all(step.build in self.catalogue for step in steps) else None
+        plan = self.profile.lots.plan if config.cells == "lots" and self.profile.lots is not None else None
+        if plan is not None and all(step.build in self.catalogue for step in (*plan.first, *plan.then)):
+            self.plan = plan
         self._names = tuple(name for name, spec in self.profile.readings.items() if spec.kind != "text")
         self.fields = tuple(FieldKind(name, self.profile.readings[name].kind) for name in self._names)
         self.menus = tuple(self.profile.menus)
-        self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, Pictures.wanted_by(config))
+        self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, config)
         self._cv2 = opencv("seeing the map")
         folder = Path(config.learned) if config.learned is not None else None
         self._perception = ProfileReader(
@@ -302,10 +290,10 @@ class ScreenBackend(CityBackend):
         chosen = np.ones(self.num_envs, np.bool_) if games is None or seed is not None else games
         self._episode[chosen] += 1
         numbers = np.flatnonzero(chosen).tolist()
-        self._each(self._begin, numbers)
+        list(self._pool.map(self._begin, numbers))
         self.sight.forget(chosen)
+        self.sight.over[chosen] = self.sight.lost[chosen] = False
         for number in numbers:
-            self.sight.over[number] = self.sight.lost[number] = False
             self._write(number)
         self.sight.grow_older(chosen)
         return self.sight
@@ -314,10 +302,12 @@ class ScreenBackend(CityBackend):
         """Carry out decisions, in all games at once; see `CityBackend.play`."""
         sight = self.sight
         sight.forget_outcome()
-        numbers = list(range(self.num_envs))
-        done = self._each(lambda number: self.games[number].play(*map(int, decisions[number])), numbers)
-        for number, outcome in zip(numbers, done, strict=True):
-            self._note(number, outcome)
+        outcomes = list(self._pool.map(ScreenGame.play, self.games, *decisions.T.tolist()))
+        for number, outcome in enumerate(outcomes):
+            for name, value in asdict(outcome).items():
+                getattr(sight, name)[number] = value
+            if not outcome.over and not outcome.lost:  # of a city that is gone, what was seen last stays
+                self._write(number)
         sight.grow_older()
         return sight
 
@@ -343,25 +333,20 @@ class ScreenBackend(CityBackend):
 
     def _launch(self) -> None:
         """Start the games; the first one alone, because what it looks like may have to be learned."""
+        perception = self._perception
+        fields, worker = list(perception.reader.fields.values()), perception.worker if self._config.ocr else None
         for number in range(self.num_envs):
-            fields = list(self._perception.reader.fields.values())
-            worker = self._perception.worker if self._config.ocr else None
-            reader = ScreenReader(fields, self._perception.bank, worker, stable_reads=STABLE_READS)
-            first = self.games[0].driver if self.games else None
-            driver = X11Driver(self.profile, pictures=first.pictures if first is not None else None)
+            reader = ScreenReader(fields, perception.bank, worker, stable_reads=STABLE_READS)
+            driver = X11Driver(self.profile, pictures=self.games[0].driver.pictures if self.games else None)
             seat = self._request.first_game + number
             self.games.append(ScreenGame(driver, reader, self.catalogue, self._config, self._menus, seat))
-            if not number:
-                self.games[0].launch(self._land(0, 0))
-                self._teach(driver)
-        self._each(lambda number: self.games[number].launch(self._land(number, 0)), list(range(1, self.num_envs)))
-
-    def _teach(self, driver: X11Driver) -> None:
-        """Teach letters to a reader that cannot read a new city, where there are lessons for its game."""
-        perception, frame = self._perception, driver.capture()
+        first = self.games[0]
+        first.launch(self._land(0, 0))
+        frame = first.driver.capture()
         known = [perception.reader.read_field(frame, name).is_readable for name in self._names]
         if self.profile.name in _TAUGHT and not all(known):
-            teach_letters(driver, perception)
+            teach_letters(first.driver, perception)
+        list(self._pool.map(lambda number: self.games[number].launch(self._land(number, 0)), range(1, self.num_envs)))
 
     def _begin(self, number: int) -> None:
         game = self.games[number]
@@ -393,22 +378,13 @@ class ScreenBackend(CityBackend):
 
     # --- observing ---
 
-    def _note(self, number: int, outcome: Outcome) -> None:
-        sight = self.sight
-        for name, value in asdict(outcome).items():
-            getattr(sight, name)[number] = value
-        sight.elements[number] = self.games[number].elements
-        if not outcome.over and not outcome.lost:  # of a city that is gone, what was seen last stays
-            self._write(number)
-
     def _write(self, number: int) -> None:
         sight, look = self.sight, self.games[number].look
         for column, name in enumerate(self._names):
-            reading = look.readings[name]
-            is_readable = reading.is_readable and reading.age_s == 0.0
-            sight.values[number, column] = _value(reading) if is_readable else 0.0
-            sight.readable[number, column] = is_readable
-            sight.confidence[number, column] = reading.confidence if is_readable else 0.0
+            value = look.number(name)
+            sight.values[number, column] = value or 0.0
+            sight.readable[number, column] = value is not None
+            sight.confidence[number, column] = 0.0 if value is None else look.readings[name].confidence
         sight.menu[number], sight.dialog[number] = look.menu, look.dialog
         if sight.map.size:
             self._shrink(self.games[number].gestures.region.cut(look.frame), sight.map[number])
@@ -417,17 +393,6 @@ class ScreenBackend(CityBackend):
 
     def _shrink(self, picture: Frame, out: NDArray[np.uint8]) -> None:
         out[...] = self._cv2.resize(picture, (out.shape[1], out.shape[0]), interpolation=self._cv2.INTER_AREA)
-
-    def _each(self, work: Callable[[int], _T], numbers: Sequence[int]) -> list[_T]:
-        """Do something for several games at once and return what came of it."""
-        waiting = [self._pool.submit(work, number) for number in numbers]
-        return [future.result() for future in waiting]
-
-
-def _value(reading: Reading) -> float:
-    if isinstance(reading.value, Date):
-        return float(reading.value.days)
-    return reading.value if isinstance(reading.value, float) else 0.0
 
 
 def _says(reading: Reading, value: float | str) -> bool:

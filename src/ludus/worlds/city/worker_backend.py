@@ -26,14 +26,13 @@ from ludus.envs.worker_process import (
     Failure,
     Hosting,
     Request,
-    WorkerProcess,
     ask_workers,
     close_workers,
     make_memory_file,
     make_workers,
 )
 from ludus.envs.worker_program import Fields, map_block
-from ludus.worlds.city.backend import CityBackend, Pictures, Sight
+from ludus.worlds.city.backend import CityBackend, Sight
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.city_games import embedded_layout
 from ludus.worlds.city.drivers.driver import Frame
@@ -50,7 +49,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THRE
 class Ask(IntEnum):
     """What a worker is asked for; codes of messages."""
 
-    BEGIN = 16  # begin cities in the games that are marked, or with the seed of the payload in all
+    BEGIN = 16  # begin cities in the games that are marked, the first ones of the seed of the payload if it has one
     PLAY = 17  # carry out the decisions
     SNAPSHOT = 18  # answer with the state
     RESTORE = 19  # take the state of the payload; answers why not if it does not fit
@@ -72,10 +71,8 @@ class WorkerGames:
         backend = self._backend
         if code == Ask.PLAY:
             backend.play(self._decisions)
-        elif code == Ask.BEGIN and payload:
-            backend.begin(seed=json.loads(payload))
         elif code == Ask.BEGIN:
-            backend.begin(self._begun.copy())
+            backend.begin(self._begun.copy(), seed=json.loads(payload))
         elif code == Ask.SNAPSHOT:
             return tensors_to_bytes(backend.snapshot())
         elif code == Ask.RESTORE:
@@ -132,14 +129,21 @@ class WorkerBackend(CityBackend):
         layouts = [embedded_layout(name, config.display, config.rules) for name in config.display.themes]
         self.catalogue = backend_catalogue(config, layouts)
         self.fields, self.menus = EMBEDDED_FIELDS, tuple(menu.name for menu in MENUS)
-        self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, Pictures.wanted_by(config))
-        shared = self._shared()
+        self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, config)
+        seen = {f"{SIGHT}{name}": (array.shape, array.dtype) for name, array in self.sight.arrays().items()}
+        shared: Fields = {
+            DECISIONS: ((self.num_envs, 2), np.dtype(np.int64)),
+            BEGUN: ((self.num_envs,), np.dtype(np.bool_)),
+            **seen,
+        }
         memory_file = make_memory_file(shared)
         views = map_block(shared, memory_file)
         self._decisions: NDArray[np.int64] = views[DECISIONS]
         self._begun: NDArray[np.bool_] = views[BEGUN]
         self.sight.live_in({name: views[f"{SIGHT}{name}"] for name in self.sight.arrays()})
-        hosting = Hosting(Path(__file__), _plan(config, request), shared, memory_file, ONE_THREAD)
+        alone = config.model_copy(update={"workers": 0, "rules": config.rules.model_copy(update={"threads": 1})})
+        plan = {"config": alone.model_dump_json(), "seed": request.seed, "first_game": request.first_game}
+        hosting = Hosting(Path(__file__), plan, shared, memory_file, ONE_THREAD)
         self._workers = make_workers(hosting, self.num_envs, workers)
         self._finalizer = weakref.finalize(self, close_workers, self._workers, memory_file)
         try:
@@ -155,20 +159,15 @@ class WorkerBackend(CityBackend):
 
     def begin(self, games: NDArray[np.bool_] | None = None, *, seed: int | None = None) -> Sight:
         """Start new cities; see `CityBackend.begin`."""
-        if seed is not None:
-            self._ask_all(Ask.BEGIN, json.dumps(seed).encode())
-        else:
-            self._begun[:] = True if games is None else games
-            busy = [
-                number for number, worker in enumerate(self._workers) if self._begun[worker.first : worker.last].any()
-            ]
-            self._ask(dict.fromkeys(busy, Request(Ask.BEGIN)))
+        self._begun[:] = True if games is None else games
+        busy = [number for number, worker in enumerate(self._workers) if self._begun[worker.first : worker.last].any()]
+        self._ask(dict.fromkeys(busy, Request(Ask.BEGIN, payload=json.dumps(seed).encode())))
         return self.sight
 
     def play(self, decisions: NDArray[np.int64]) -> Sight:
         """Carry out decisions; see `CityBackend.play`."""
         self._decisions[:] = decisions
-        self._ask_all(Ask.PLAY)
+        self._ask(dict.fromkeys(range(len(self._workers)), Request(Ask.PLAY)))
         return self.sight
 
     def picture(self, game: int) -> Frame:
@@ -181,14 +180,11 @@ class WorkerBackend(CityBackend):
     def advise(self, questions: Sequence[Question]) -> list[Advice]:
         """Ask strategies what they would do now, each in the process of its game."""
         owners = [self._owner(question.game) for question in questions]
-        requests = {}
-        for number in sorted(set(owners)):
-            first = self._workers[number].first
-            own = [question for question, owner in zip(questions, owners, strict=True) if owner == number]
-            asked = [question._replace(game=question.game - first) for question in own]
-            requests[number] = Request(Ask.ADVISE, payload=json.dumps(asked).encode())
-        self._ask(requests)
-        given = {number: iter(json.loads(self._workers[number].answer)) for number in requests}
+        asked: dict[int, list[Question]] = {owner: [] for owner in owners}
+        for question, owner in zip(questions, owners, strict=True):
+            asked[owner].append(question._replace(game=question.game - self._workers[owner].first))
+        self._ask({owner: Request(Ask.ADVISE, payload=json.dumps(own).encode()) for owner, own in asked.items()})
+        given = {owner: iter(json.loads(self._workers[owner].answer)) for owner in asked}
         return [Advice(kind, cell, tuple(middle)) for kind, cell, middle in (next(given[owner]) for owner in owners)]
 
     def close(self) -> None:
@@ -197,9 +193,13 @@ class WorkerBackend(CityBackend):
 
     def snapshot(self) -> dict[str, Tensor]:
         """Return the whole state as a copy: that of one backend with all games."""
-        self._ask_all(Ask.SNAPSHOT)
+        self._ask(dict.fromkeys(range(len(self._workers)), Request(Ask.SNAPSHOT)))
         parts = [tensors_from_bytes(worker.answer) for worker in self._workers]
-        return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+        # What has no games in it is the same in all of them.
+        return {
+            name: torch.cat([part[name] for part in parts]) if first.dim() else first
+            for name, first in parts[0].items()
+        }
 
     def restore(self, snapshot: Mapping[str, Tensor]) -> Sight:
         """Restore the state returned by `snapshot()`; raise SnapshotError and change nothing if it does not fit."""
@@ -213,10 +213,13 @@ class WorkerBackend(CityBackend):
 
     def _restore(self, snapshot: Mapping[str, Tensor]) -> list[str]:
         """Give every worker its part and return what those say whom it does not fit."""
-        requests = {
-            number: Request(Ask.RESTORE, payload=tensors_to_bytes(_part(snapshot, worker)))
-            for number, worker in enumerate(self._workers)
-        }
+        requests = {}
+        for number, worker in enumerate(self._workers):
+            part = {
+                name: tensor[worker.first : worker.last].contiguous() if tensor.dim() else tensor
+                for name, tensor in snapshot.items()
+            }
+            requests[number] = Request(Ask.RESTORE, payload=tensors_to_bytes(part))
         self._ask(requests)
         return [worker.answer.decode() for worker in self._workers if worker.answer]
 
@@ -226,22 +229,13 @@ class WorkerBackend(CityBackend):
             raise ConfigError(f"game {game} does not exist; valid: 0 to {self.num_envs - 1}")
         return next(number for number, worker in enumerate(self._workers) if game < worker.last)
 
-    def _shared(self) -> Fields:
-        """Shapes and types of the arrays that lie in shared memory."""
-        seen = {f"{SIGHT}{name}": (array.shape, array.dtype) for name, array in self.sight.arrays().items()}
-        shape, number = (self.num_envs,), np.dtype(np.int64)
-        return {DECISIONS: ((*shape, 2), number), BEGUN: (shape, np.dtype(np.bool_)), **seen}
-
     def _start(self) -> None:
         """Start all at once, then wait for each."""
-        failures = {number: worker.start() for number, worker in enumerate(self._workers)}
+        failures = [worker.start() for worker in self._workers]
         for number, worker in enumerate(self._workers):
             failure = failures[number] or worker.wait(_START_S)
             if failure is not None:
                 raise WorkerError(self._story({number: failure}))
-
-    def _ask_all(self, ask: Ask, payload: bytes = b"") -> None:
-        self._ask(dict.fromkeys(range(len(self._workers)), Request(ask, payload=payload)))
 
     def _ask(self, requests: Mapping[int, Request]) -> None:
         """Ask workers, by number, and wait for their answers; if one fails, all are ended."""
@@ -259,22 +253,3 @@ class WorkerBackend(CityBackend):
             games = f"games {worker.first} to {worker.last - 1}"
             lines.append(f"worker {number} ({games}) {failure.kind}: {failure.reason}\n{failure.traceback}".rstrip())
         return plain_text("; ".join(lines))
-
-
-def _plan(config: CityConfig, request: EnvRequest) -> dict[str, Any]:
-    """Return the job of the workers as JSON values."""
-    alone = config.model_copy(update={"workers": 0, "rules": config.rules.model_copy(update={"threads": 1})})
-    return {"config": alone.model_dump_json(), "seed": request.seed, "first_game": request.first_game}
-
-
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    """Put the parts of a batch together; what has no games in it is the same in all of them."""
-    return parts[0] if parts[0].dim() == 0 else torch.cat(list(parts))
-
-
-def _part(snapshot: Mapping[str, Tensor], worker: WorkerProcess) -> dict[str, Tensor]:
-    """Return the part of a snapshot that concerns the games of a worker."""
-    return {
-        name: tensor if tensor.dim() == 0 else tensor[worker.first : worker.last].contiguous()
-        for name, tensor in snapshot.items()
-    }
