@@ -84,8 +84,7 @@ class Explorer:
 
     def _apart(self, game: int, point: Point) -> NDArray[np.float64]:
         """Return the squared distance in pixels of every remembered element of a game from a place, `(size,)`."""
-        across, down = ((self._places[game] - (point.x, point.y)) * self._scale).T
-        squared: NDArray[np.float64] = across * across + down * down
+        squared: NDArray[np.float64] = np.square((self._places[game] - (point.x, point.y)) * self._scale).sum(axis=1)
         return squared
 
     def _take(self, game: int, slot: int) -> Point:

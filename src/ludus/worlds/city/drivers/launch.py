@@ -55,12 +55,10 @@ class GamePrompt:
                 content = content[os.write(self._ours, content) :]
         except OSError as error:
             raise GameLostError("the game's prompt is gone; restart the game") from error
-        text = self._read_until_ready(_ANSWER_S, f"an answer to {command!r}")
-        before, found, rest = text.partition(mark)
-        answer, closed, _ = rest.partition(mark)
-        if not found or not closed:
-            raise GameLostError(f"the game did not understand {command!r}; it printed: {before.strip()[-_SHOWN:]!r}")
-        return answer
+        parts = self._read_until_ready(_ANSWER_S, f"an answer to {command!r}").split(mark)
+        if len(parts) < 3:
+            raise GameLostError(f"the game did not understand {command!r}; it printed: {parts[0].strip()[-_SHOWN:]!r}")
+        return parts[1]
 
     def drain(self) -> None:
         """Forget what the game has written by itself; a full terminal would stop it."""
