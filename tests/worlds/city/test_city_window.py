@@ -106,8 +106,8 @@ def test_real_clicks_on_a_real_screen_build() -> None:
         place = view.box.left + column * view.tile + 8, view.box.top + row * view.tile + 8
         inside = slice(place[1] - 4, place[1] + 4), slice(place[0] - 4, place[0] + 4)  # within the mark at the pointer
         await_picture(session, window, inside, twin)
-        session.input.click(window.left + park[0], window.top + park[1])
-        session.input.click(window.left + place[0], window.top + place[1])
+        session.input.click(window.box.left + park[0], window.box.top + park[1])
+        session.input.click(window.box.left + place[0], window.box.top + place[1])
         twin.editor.do(0, Tool.PARK, column, row)
         twin.act(0, [])
         await_picture(session, window, inside, twin)

@@ -18,7 +18,7 @@ from ludus.worlds.city.actions import CONFIRMED, NOT_JUDGED, REFUSED, profile_ca
 from ludus.worlds.city.config import CityConfig
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.env import CityEnv
-from ludus.worlds.city.explorer import SharedMenus
+from ludus.worlds.city.explorer import MenuGraph
 from ludus.worlds.city.perception.glyphs import GlyphBank
 from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.perception.reader import ScreenReader
@@ -195,7 +195,7 @@ def test_placements_are_judged_within_a_year(
     profile = load_profile(str(toy_path)).model_copy(update={"accounts": "year"})
     catalogue = profile_catalogue(profile, ("build",), "tiles", None)
     reader = ScreenReader((), GlyphBank())
-    driver, menus = X11Driver(profile, pictures=LearnedPictures(tmp_path)), SharedMenus(profile)
+    driver, menus = X11Driver(profile, pictures=LearnedPictures(tmp_path)), MenuGraph(profile.width, profile.height)
     game = ScreenGame(driver, reader, catalogue, CityConfig(), menus, 0)
     game.look, outcome = look(*after), Outcome()
     game._judge(catalogue.number("first"), look(*before), outcome)

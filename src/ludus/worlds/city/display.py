@@ -1,5 +1,6 @@
 """City's display, and play in a window by a person with mouse and keys, in real time."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -34,25 +35,20 @@ def play(*, seed: int, overrides: Sequence[str], frames: int | None, options: Ma
     from ludus.envs.settings import read_settings
     from ludus.evaluation.display import display_settings
     from ludus.worlds.city.config import EMBEDDED, CityConfig
-    from ludus.worlds.city.display import CityWindow
-    from ludus.worlds.city.drivers.city_games import CityGames
 
     given = [name for name, value in options.items() if value]
     if given:
         raise ConfigError(f"{', '.join(given)} means nothing in city, which is played alone; leave it out")
-    shown = {"display": {"width": 1280, "height": 720}}
-    config = read_settings(CityConfig, display_settings("city", shown, words=overrides), "city-v1")
+    settings = display_settings("city", {"display": {"width": 1280, "height": 720}}, words=overrides)
+    config = read_settings(CityConfig, settings, "city-v1")
     if config.game != EMBEDDED:
         raise ConfigError(f"game={config.game} has its own window; only {EMBEDDED} is played here")
-    games = CityGames(1, rules=config.rules, display=config.display, seed=seed)
-    echo("  Choose a tool on the palette and click on the map; drag to build streets. Menus at the top.")
-    echo(f"  Escape closes what is open; close the window to quit; seed {seed}")
-    try:
+    with contextlib.closing(CityGames(1, rules=config.rules, display=config.display, seed=seed)) as games:
+        echo("  Choose a tool on the palette and click on the map; drag to build streets. Menus at the top.")
+        echo(f"  Escape closes what is open; close the window to quit; seed {seed}")
         with CityWindow(games) as window:
             window.run(frames=frames)
         shown_last = games.texts(0)
-    finally:
-        games.close()
     print_ok(f"{shown_last['date']}: {shown_last['population']} people, {shown_last['funds']}")
 
 
@@ -78,9 +74,7 @@ class CityWindow(Window):
     def run(self, rate_hz: float = 30.0, frames: int | None = None) -> int:
         """Play until the window is closed, or for a number of frames; return how many were shown."""
         shown = 0
-        while frames is None or shown < frames:
-            if not self.step(min(self.wait(rate_hz), _LONGEST_S)):
-                break
+        while (frames is None or shown < frames) and self.step(min(self.wait(rate_hz), _LONGEST_S)):
             shown += 1
         return shown
 

@@ -84,8 +84,7 @@ class Explorer:
 
     def _apart(self, game: int, point: Point) -> NDArray[np.float64]:
         """Return the squared distance in pixels of every remembered element of a game from a place, `(size,)`."""
-        across, down = ((self._places[game] - (point.x, point.y)) * self._scale).T
-        squared: NDArray[np.float64] = across * across + down * down
+        squared: NDArray[np.float64] = np.square((self._places[game] - (point.x, point.y)) * self._scale).sum(axis=1)
         return squared
 
     def _take(self, game: int, slot: int) -> Point:
@@ -105,18 +104,17 @@ class Screen:
 
     name: str  # hash of the layout it was first seen with
     cells: frozenset[int]  # that layout
-    elements: list[UiElement] = field(default_factory=list)  # what can be clicked on it
-    # Element by its number -> name of the screen that the last click on it led to.
-    clicks: dict[int, str] = field(default_factory=dict)
+    # What can be clicked on it -> name of the screen that the last click led to; empty before the first.
+    elements: dict[UiElement, str] = field(default_factory=dict)
     visits: int = 0  # how often it was seen
 
 
 class MenuGraph:
-    """Screens, by name, and the clicks between them."""
+    """Screens, by name, and the clicks between them; threads that share a graph hold its `lock`."""
 
     def __init__(self, width: int, height: int) -> None:
         """Make an empty graph for pictures of a size in pixels."""
-        self.width, self.height = width, height
+        self.width, self.height, self.lock = width, height, threading.Lock()
         self.screens: dict[str, Screen] = {}
 
     def visit(self, elements: Sequence[UiElement], ignored: Sequence[Region] = ()) -> str:
@@ -125,7 +123,8 @@ class MenuGraph:
         Elements in `ignored`, regions that change by themselves such as the map, are not part of a layout.
         """
         kept = [element for element in elements if not any(region.holds(element.at) for region in ignored)]
-        cells = frozenset(map(_cell, kept))
+        places = (element.at.pixel(*_CELLS) for element in kept)
+        cells = frozenset(row * _CELLS[0] + column for column, row in places)
         screen = max(self.screens.values(), key=lambda known: _likeness(known.cells, cells), default=None)
         if screen is None or _likeness(screen.cells, cells) < _ALIKE:
             name = hashlib.sha256(",".join(map(str, sorted(cells))).encode()).hexdigest()[:16]
@@ -134,36 +133,29 @@ class MenuGraph:
                 del self.screens[min(self.screens, key=lambda known: (self.screens[known].visits, known == name))]
         screen.visits += 1
         for element in kept:
-            self._number(screen, element)
+            self._known(screen, element)
         return screen.name
 
     def clicked(self, screen: str, element: UiElement, led_to: str) -> None:
         """Note that a click on an element of a screen led to another screen, or to the same one."""
         known = self._screen(screen)
-        known.clicks[self._number(known, element)] = self._screen(led_to).name
+        known.elements[self._known(known, element)] = self._screen(led_to).name
 
     def unexplored(self, screen: str) -> list[UiElement]:
         """Return the elements of a screen that were never clicked there."""
-        known = self._screen(screen)
-        return [element for number, element in enumerate(known.elements) if number not in known.clicks]
+        return [element for element, led_to in self._screen(screen).elements.items() if not led_to]
 
     def _screen(self, name: str) -> Screen:
         if name not in self.screens:
             raise UnknownNameError("screen", name, list(self.screens)[:10])
         return self.screens[name]
 
-    def _number(self, screen: Screen, element: UiElement) -> int:
-        """Return the number of an element of a screen, which is added if it is new."""
-        for number, known in enumerate(screen.elements):
-            if is_same(known, element, self.width, self.height):
-                return number
-        screen.elements.append(element)
-        return len(screen.elements) - 1
-
-
-def _cell(element: UiElement) -> int:
-    column, row = element.at.pixel(*_CELLS)
-    return row * _CELLS[0] + column
+    def _known(self, screen: Screen, element: UiElement) -> UiElement:
+        """Return the element of a screen that is the same as this one, which is added if there is none."""
+        same = (known for known in screen.elements if is_same(known, element, self.width, self.height))
+        known = next(same, element)
+        screen.elements.setdefault(known, "")
+        return known
 
 
 def _likeness(first: frozenset[int], second: frozenset[int]) -> float:
@@ -174,27 +166,14 @@ CHANGED_SHARE = 0.002  # of the pixels of a picture that has changed
 _ELEMENT_SHARE = 0.1  # of the pixels of an element that has come up
 
 
-class SharedMenus:
-    """The menu graph of one game, shared by its instances.
-
-    Attributes:
-        graph: The screens; use it with `lock` held.
-        lock: For threads of several games.
-    """
-
-    def __init__(self, profile: GameProfile) -> None:
-        self.lock = threading.Lock()
-        self.graph = MenuGraph(profile.width, profile.height)
-
-
 class ScreenExplorer:
     """Explores one game.
 
     An element is new in a city if none was seen in it within 20 pixels. The newest ones are remembered for clicks.
     """
 
-    def __init__(self, profile: GameProfile, gestures: ProfileGestures, menus: SharedMenus, size: int) -> None:
-        """Prepare to explore; see `Explorer` for the size."""
+    def __init__(self, profile: GameProfile, gestures: ProfileGestures, menus: MenuGraph, size: int) -> None:
+        """Prepare to explore, with a graph that all instances of the game share; see `Explorer` for the size."""
         self._gestures, self._menus, self._size = gestures, menus, (profile.width, profile.height)
         self._newest = Explorer(1, size, self._size)
         figures = [profile.regions[spec.region] for spec in profile.readings.values()]
@@ -219,7 +198,7 @@ class ScreenExplorer:
     def next_element(self, *keys: int) -> Point | None:
         """Return an element to click: one not yet tried on this screen, else any remembered one."""
         with self._menus.lock:
-            fresh = self._menus.graph.unexplored(self._screen) if self._screen in self._menus.graph.screens else []
+            fresh = self._menus.unexplored(self._screen) if self._screen in self._menus.screens else []
         self._clicked = next((element for element in fresh if self._may_click(element.at)), None)
         return self._newest.any_element(0, *keys) if self._clicked is None else self._clicked.at
 
@@ -230,9 +209,9 @@ class ScreenExplorer:
         """
         found = [element for element in find_elements(frame) if self._may_click(element.at)]
         with self._menus.lock:
-            screen = self._menus.graph.visit(found, [self._gestures.region])
-            if self._clicked is not None and self._screen in self._menus.graph.screens:
-                self._menus.graph.clicked(self._screen, self._clicked, screen)
+            screen = self._menus.visit(found, [self._gestures.region])
+            if self._clicked is not None and self._screen in self._menus.screens:
+                self._menus.clicked(self._screen, self._clicked, screen)
         self._screen, self._clicked = screen, None
         shown = [element.at for element in found if self._counts(element, differs)]
         self._newest.note(0, shown)

@@ -213,9 +213,7 @@ def advised(advice: Advice, catalogue: Catalogue) -> NDArray[np.float32]:
         GuideError: The advice cannot be used; see `check_advice`.
     """
     check_advice(advice, catalogue.names)
-    weights = np.zeros(len(catalogue))
-    for name, weight in advice.weights.items():
-        weights[catalogue.number(name)] = weight
+    weights = np.array([advice.weights.get(name, 0.0) for name in catalogue.names], np.float64)
     most = float(weights.max())
     return (weights / most if most > 0.0 else weights).astype(np.float32)
 

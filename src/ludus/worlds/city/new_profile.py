@@ -129,13 +129,13 @@ def _with_window(folder: Path, document: dict[str, Any], say: Say) -> dict[str, 
         shown = [window for window in session.shown() if not window.popup]
         if not shown:
             raise GameLostError(f"the game has closed its window; it said: {session.said()}")
-        window = max(shown, key=lambda window: window.width * window.height)
+        window = max(shown, key=lambda window: window.box.width * window.box.height)
     finally:
         session.close()
-    say(f"[OK] its window is {window.title!r}, {window.width}x{window.height}")
+    say(f"[OK] its window is {window.title!r}, {window.box.width}x{window.box.height}")
     word, space, _ = window.title.partition(" ")  # what follows is often a version or the name of a city
     title = re.escape(word) + (" .*" if space else "")
-    return {**document, "window": {"title": title, "size": [window.width, window.height]}}
+    return {**document, "window": {"title": title, "size": list(window.box[2:])}}
 
 
 def bare_profile(folder: Path, base: Mapping[str, Any], say: Say) -> GameProfile:

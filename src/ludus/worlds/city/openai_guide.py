@@ -19,7 +19,7 @@ import re
 import socket
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -122,7 +122,7 @@ class OpenAIGuide:
         """Ask a model for at most so many answers in any hour of `clock`."""
         self._endpoint, self._model, self._timeout_s = endpoint, model, timeout_s
         self._calls_per_hour, self._clock = calls_per_hour, clock
-        self._calls: deque[float] = deque()  # when requests of the last hour were made
+        self._calls: list[float] = []  # when requests of the last hour were made
         self._cache: OrderedDict[bytes, Advice] = OrderedDict()  # by the hash of the question, latest use last
         self._lock = threading.Lock()
         self._has_answered = False
@@ -166,8 +166,7 @@ class OpenAIGuide:
 
     def _spend(self) -> None:
         now = self._clock()
-        while self._calls and now - self._calls[0] >= HOUR_S:
-            self._calls.popleft()
+        self._calls = [called for called in self._calls if now - called < HOUR_S]
         if len(self._calls) >= self._calls_per_hour:
             raise NoAdviceError(BUDGET, f"its {self._calls_per_hour} calls per hour are used up")
         self._calls.append(now)

@@ -19,7 +19,7 @@ from ludus.worlds.city.drivers.driver import Frame, Gesture, Key, Point, Trouble
 from ludus.worlds.city.drivers.launch import check_installed
 from ludus.worlds.city.drivers.micropolis import teach_letters
 from ludus.worlds.city.drivers.x11 import X11Driver
-from ludus.worlds.city.explorer import CHANGED_SHARE, ScreenExplorer, SharedMenus
+from ludus.worlds.city.explorer import CHANGED_SHARE, MenuGraph, ScreenExplorer
 from ludus.worlds.city.perception.pictures import opencv
 from ludus.worlds.city.perception.reader import STABLE_READS, ProfileReader, ScreenReader
 from ludus.worlds.city.perception.reading import Date, Reading
@@ -78,7 +78,7 @@ class ScreenGame:
         reader: ScreenReader,
         catalogue: Catalogue,
         config: CityConfig,
-        menus: SharedMenus,
+        menus: MenuGraph,
         number: int,
     ) -> None:
         """Take a driver, whose game need not run yet; `number` is that of the game, for random draws."""
@@ -271,7 +271,7 @@ class ScreenBackend(CityBackend):
         self._perception = ProfileReader(
             self.profile, folder, use_ocr=config.ocr, names=self._names, least_confidence=config.ocr_confidence
         )
-        self._menus = SharedMenus(self.profile)
+        self._menus = MenuGraph(self.profile.width, self.profile.height)
         self._pool = ThreadPoolExecutor(self.num_envs, thread_name_prefix="ludus-game")
         self._seed, self._episode = request.seed, np.full(self.num_envs, -1)
         self.games: list[ScreenGame] = []

@@ -64,20 +64,33 @@ class CityGames:
         """Do gestures in one game; trailing waits pass in the next `advance`."""
         interface = self.interfaces[self._checked(game)]
         for gesture in gestures:
-            if isinstance(gesture, Wait):
-                self._days[game] = min(int(self._days[game]) + interface.days(gesture.seconds), _MOST_DAYS)
-                continue
-            if self._days[game]:
-                self._let_pass(game)
-            self._feed(interface, gesture)
+            if self._days[game] and not isinstance(gesture, Wait):
+                self._let_pass(self._days * (np.arange(self.num_envs) == game))
+            match gesture:
+                case Wait():
+                    self._days[game] = min(int(self._days[game]) + interface.days(gesture.seconds), _MOST_DAYS)
+                case Click():
+                    interface.click(*self._pixel(gesture.at), gesture.button)
+                case Move():
+                    interface.move(*self._pixel(gesture.at))
+                case Drag():
+                    interface.drag(self._pixel(gesture.start), self._pixel(gesture.end), gesture.button)
+                case Key():
+                    interface.key(gesture.name)
+                case Scroll():
+                    interface.scroll(*self._pixel(gesture.at), gesture.notches)
         self._has_looked = False
 
     def advance(self) -> None:
         """Let the pending waits of all games pass."""
-        waited = np.flatnonzero(self._days).tolist()
+        self._let_pass(self._days)
+
+    def _let_pass(self, days: NDArray[np.int32]) -> None:
+        """Let so many days of the pending waits pass, `(games,)`."""
+        waited = np.flatnonzero(days).tolist()
         if waited:
-            self.simulation.live(self._days)
-            self._days.fill(0)
+            self.simulation.live(days)
+            self._days -= days
             for game in waited:
                 self.interfaces[game].take_notices()
             self._has_looked = False
@@ -85,15 +98,12 @@ class CityGames:
     def restart(self, games: Tensor | None = None) -> None:
         """Found the next city in every game, or in those of `games`, `(games,)` bool."""
         self.simulation.found(games)
-        for game in range(self.num_envs):
-            if games is None or bool(games[game]):
-                self._begin(game)
+        self._begin(games)
 
     def reset(self, seed: int) -> None:
         """Found the first cities of a seed in all games."""
         self.simulation.reset(seed)
-        for game in range(self.num_envs):
-            self._begin(game)
+        self._begin(None)
 
     # --- observing ---
 
@@ -170,31 +180,11 @@ class CityGames:
         face = typeface_of(theme.family, theme.size_for(self.display.height))
         return Hud(theme, embedded_layout(name, self.display, self.simulation.rules), face)
 
-    def _begin(self, game: int) -> None:
-        self.interfaces[game].restart()
-        self._days[game] = 0
+    def _begin(self, games: Tensor | None) -> None:
+        for game in range(self.num_envs) if games is None else games.nonzero().flatten().tolist():
+            self.interfaces[game].restart()
+            self._days[game] = 0
         self._has_looked = False
-
-    def _let_pass(self, game: int) -> None:
-        """Let the pending wait of one game pass."""
-        waits = self._days.copy()
-        self._days[:] = 0
-        self._days[game] = waits[game]
-        self.advance()
-        self._days[:] = waits
-        self._days[game] = 0
-
-    def _feed(self, interface: Interface, gesture: Gesture) -> None:
-        if isinstance(gesture, Click):
-            interface.click(*self._pixel(gesture.at), gesture.button)
-        elif isinstance(gesture, Move):
-            interface.move(*self._pixel(gesture.at))
-        elif isinstance(gesture, Drag):
-            interface.drag(self._pixel(gesture.start), self._pixel(gesture.end), gesture.button)
-        elif isinstance(gesture, Key):
-            interface.key(gesture.name)
-        elif isinstance(gesture, Scroll):
-            interface.scroll(*self._pixel(gesture.at), gesture.notches)
 
     def _pixel(self, point: Point) -> tuple[int, int]:
         return point.pixel(self.display.width, self.display.height)

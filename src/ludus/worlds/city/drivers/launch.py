@@ -24,7 +24,7 @@ class GamePrompt:
     """The prompt of one running game.
 
     Attributes:
-        terminal: The game's end of the terminal, to be its input and output; closed by `handed_over`.
+        terminal: The game's end of the terminal, to be its input and output; closed by `wait_until_ready`.
     """
 
     def __init__(self, style: Prompt) -> None:
@@ -37,35 +37,34 @@ class GamePrompt:
         os.set_blocking(self._ours, False)
         self._marks = itertools.count(1)
 
-    def handed_over(self) -> None:
-        """Close our copy of the game's end, so that we notice when the game closes its own."""
-        os.close(self.terminal)
-        self.terminal = -1
-
     def wait_until_ready(self, timeout_s: float) -> None:
-        """Wait for the first prompt; raise GameLostError if it does not come."""
-        self._read_until(self._style.ready, timeout_s, "its first prompt")
+        """Wait for the first prompt of the game that was started; raise GameLostError if it does not come."""
+        os.close(self.terminal)  # our copy of the game's end, so that we notice when the game closes its own
+        self.terminal = -1
+        self._read_until_ready(timeout_s, "its first prompt")
 
     def ask(self, command: str) -> str:
         """Return the answer to a command; raise GameLostError if the game is gone or does not understand it."""
         self.drain()
         mark = f"<{next(self._marks)}>"
         line = self._style.answer.replace("{mark}", mark).replace("{command}", command)
-        self._write(line.encode() + b"\n")
-        text = self._read_until(self._style.ready, _ANSWER_S, f"an answer to {command!r}")
-        before, found, rest = text.partition(mark)
-        answer, closed, _ = rest.partition(mark)
-        if not found or not closed:
-            raise GameLostError(f"the game did not understand {command!r}; it printed: {before.strip()[-_SHOWN:]!r}")
-        return answer
+        content = line.encode() + b"\n"
+        try:
+            while content:
+                select.select([], [self._ours], [], _ANSWER_S)
+                content = content[os.write(self._ours, content) :]
+        except OSError as error:
+            raise GameLostError("the game's prompt is gone; restart the game") from error
+        parts = self._read_until_ready(_ANSWER_S, f"an answer to {command!r}").split(mark)
+        if len(parts) < 3:
+            raise GameLostError(f"the game did not understand {command!r}; it printed: {parts[0].strip()[-_SHOWN:]!r}")
+        return parts[1]
 
-    def drain(self) -> str:
-        """Return and forget what the game has written by itself; a full terminal would stop it."""
-        text = b""
+    def drain(self) -> None:
+        """Forget what the game has written by itself; a full terminal would stop it."""
         with contextlib.suppress(BlockingIOError):
-            while part := self._read():
-                text += part
-        return text.decode("utf-8", errors="replace")
+            while self._read():
+                pass
 
     def close(self) -> None:
         """Close the terminal; may be called twice."""
@@ -74,9 +73,9 @@ class GamePrompt:
                 os.close(descriptor)
         self._ours = self.terminal = -1
 
-    def _read_until(self, ending: str, timeout_s: float, what: str) -> str:
+    def _read_until_ready(self, timeout_s: float, what: str) -> str:
         give_up, text = time.monotonic() + timeout_s, ""
-        while not text.rstrip().endswith(ending):
+        while not text.rstrip().endswith(self._style.ready):
             if not select.select([self._ours], [], [], max(give_up - time.monotonic(), 0.0))[0]:
                 raise GameLostError(f"{what} did not come within {timeout_s:g} s; the game printed: {text[-_SHOWN:]!r}")
             part = self._read()
@@ -93,14 +92,6 @@ class GamePrompt:
             if error.errno == errno.EIO:  # how a terminal reports that
                 return b""
             raise
-
-    def _write(self, content: bytes) -> None:
-        try:
-            while content:
-                select.select([], [self._ours], [], _ANSWER_S)
-                content = content[os.write(self._ours, content) :]
-        except OSError as error:
-            raise GameLostError("the game's prompt is gone; restart the game") from error
 
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the kernel has it
@@ -141,7 +132,10 @@ def start_game(session: ScreenSession, profile: GameProfile, seed: int) -> GameP
         if launch.copy_of is not None:
             shutil.copytree(launch.copy_of, home / "game")
     for name, content in launch.files.items():
-        _write_inside(home, name, content)
+        file = (home / name).resolve()
+        if not file.is_relative_to(home.resolve()):
+            raise ConfigError(f"launch.files: {name!r} is outside the game's home folder; use a path below it")
+        write_text_atomic(file, content)
     width, height = profile.screen
     words = {"{seed}": str(seed), "{width}": str(width), "{height}": str(height), "{home}": str(home)}
     command = [_filled(word, words) for word in launch.command]
@@ -155,7 +149,6 @@ def start_game(session: ScreenSession, profile: GameProfile, seed: int) -> GameP
     prompt = GamePrompt(launch.prompt)
     try:
         session.start(command, environment, folder, prompt.terminal)
-        prompt.handed_over()
         prompt.wait_until_ready(launch.timeout_s)
         forget_clock(session.pid)
         for line in launch.prompt.first:
@@ -176,10 +169,3 @@ def _filled(text: str, words: dict[str, str]) -> str:
     for word, value in words.items():
         text = text.replace(word, value)
     return text
-
-
-def _write_inside(home: Path, name: str, content: str) -> None:
-    file = (home / name).resolve()
-    if not file.is_relative_to(home.resolve()):
-        raise ConfigError(f"launch.files: {name!r} is outside the game's home folder; use a path below it")
-    write_text_atomic(file, content)

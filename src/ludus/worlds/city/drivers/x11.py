@@ -7,14 +7,13 @@ time; different drivers can be used by different threads.
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Self
 
 import numpy as np
 
 from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers.driver import Frame, Incident, Trouble, TroubleKind
 from ludus.worlds.city.drivers.executor import GestureExecutor
-from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, clock_speed, forget_clock, start_game
+from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, forget_clock, start_game
 from ludus.worlds.city.perception.pictures import LearnedPictures, cache_folder, likeness
 from ludus.worlds.city.profile_schema import GameProfile, Operation, operations
 from ludus.worlds.city.screen.session import ScreenSession
@@ -29,7 +28,7 @@ _SAME_LAND = 0.99  # share of equal pixels from which two pictures of land are t
 _LEAST_CONTRAST = 3.0  # standard deviation of a picture's values; an empty window has 0
 
 
-class X11Driver:
+class X11Driver(contextlib.AbstractContextManager["X11Driver"]):
     """A real game, played through a screen.
 
     Attributes:
@@ -79,7 +78,7 @@ class X11Driver:
     def capture(self) -> Frame:
         """Return a capture of the game's window."""
         hands = self._checked_executor()
-        return self._running_session().capture.grab(hands.window.box)
+        return hands.session.capture.grab(hands.window.box)
 
     def reset(self, seed: int) -> None:
         """Start a new city and verify it by the prompt, the date, the funds and the land."""
@@ -105,9 +104,6 @@ class X11Driver:
             self._session.close()
         self._session = None
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -127,9 +123,21 @@ class X11Driver:
     def trouble(self) -> Trouble | None:
         """Return the worst present failure, or None; does not act."""
         try:
-            return self._look_for_trouble()
+            lost = self._lost()
+            if lost is not None or self._executor is None:
+                return lost
+            for window in self._executor.dialogs():
+                name = self._dialog_name(window)
+                words = f"the dialog {name}" if name else f"an unexpected window {window.title!r}"
+                return Trouble("dialog", f"{words} covers the picture")
+            if not self._executor.is_covered:
+                frame = self._executor.session.capture.grab(self._executor.window.box)
+                for name, landmark in self.profile.landmarks.items():
+                    if not self._is_seen(landmark.region, frame):
+                        return Trouble("layout", f"the landmark {name} is not visible")
         except GameLostError as error:
             return self._lost() or Trouble("screen", str(error))
+        return None
 
     def recover(self) -> bool:
         """Recover from a failure, or raise GameLostError; return whether the same city continues."""
@@ -148,11 +156,12 @@ class X11Driver:
 
     def open_dialogs(self) -> tuple[str, ...]:
         """Return the dialogs that cover the picture: their names in the profile, or the titles of unknown ones."""
-        return tuple(self._dialog_name(window) or window.title for window in self._dialogs())
+        windows = self._executor.dialogs() if self._executor is not None else ()
+        return tuple(self._dialog_name(window) or window.title for window in windows)
 
     def has_menu(self) -> bool:
         """Return whether a menu or a tooltip covers the picture."""
-        return self._executor is not None and any(window.popup for window in self._running_session().shown())
+        return self._executor is not None and any(window.popup for window in self._executor.session.shown())
 
     def do(self, steps: Sequence[Operation]) -> None:
         """Do gestures or steps of the profile, let the game run where they wait; return when everything is drawn."""
@@ -161,32 +170,29 @@ class X11Driver:
 
     def _start(self, seed: int) -> None:
         """Start the game's process and wait for its window."""
-        session, profile = self._running_session(), self.profile
+        session, profile = self._session, self.profile
+        if session is None:
+            raise GameLostError(f"{profile.title} does not run; call launch()")
         self._forget_game()
+        capture, launch, poll_s = session.capture, profile.launch, profile.settle.poll_s
         prompt = start_game(session, profile, seed)
         try:
-            window = session.wait_for(self._is_main, f"the window of {profile.title}", profile.launch.timeout_s)
-            self._wait_until_up(session, window)
+            window = session.wait_for(self._is_main, f"the window of {profile.title}", launch.timeout_s)
+            # Until it shows something and stays still, or for a while if the game is animated.
+            wait_until(lambda: bool(capture.grab(window.box).std() >= _LEAST_CONTRAST), launch.timeout_s, _UP_POLL_S)
+            captures = max(2, round(launch.still_s / poll_s))
+            wait_until_still(lambda: capture.raw(window.box), captures, _STILL_S + launch.still_s, poll_s)
             forget_clock(session.pid)
         except BaseException:
             if prompt is not None:
                 prompt.close()
             raise
-        clock = clock_speed(profile)
-        self._executor = GestureExecutor(session, profile, self.pictures, window, prompt, clock, self._patience)
+        self._executor = GestureExecutor(session, profile, self.pictures, window, prompt, self._patience)
 
     def _forget_game(self) -> None:
         if self._executor is not None and self._executor.prompt is not None:
             self._executor.prompt.close()
         self._executor = None
-
-    def _wait_until_up(self, session: ScreenSession, window: Window) -> None:
-        """Wait until a window shows something and stays still, or for a while if the game is animated."""
-        launch, poll_s = self.profile.launch, self.profile.settle.poll_s
-        see, box = session.capture.grab, window.box
-        wait_until(lambda: bool(see(box).std() >= _LEAST_CONTRAST), launch.timeout_s, _UP_POLL_S)
-        captures = max(2, round(launch.still_s / poll_s))
-        wait_until_still(lambda: session.capture.raw(window.box), captures, _STILL_S + launch.still_s, poll_s)
 
     def _begin(self, seed: int) -> Frame:
         """Do the reset steps, check the prompt's truth and return the picture of the new city."""
@@ -241,13 +247,14 @@ class X11Driver:
     def _mend(self) -> bool:
         """Close dialogs and restore landmarks; return whether that was enough."""
         try:
-            for window in self._dialogs():
+            hands = self._checked_executor()
+            for window in hands.dialogs():
                 name = self._dialog_name(window)
                 if name is None:
-                    self._running_session().windows.ask_to_close(window)
+                    hands.session.windows.ask_to_close(window)
                 else:
                     self.do(operations(self.profile.dialogs[name].close))
-            frame = self.capture().copy()
+            frame = self.capture()
             for landmark in self.profile.landmarks.values():
                 if landmark.restore and not self._is_seen(landmark.region, frame):
                     self.do(operations(landmark.restore))
@@ -255,21 +262,6 @@ class X11Driver:
         except GameLostError:
             return False
         return self.trouble() is None
-
-    def _look_for_trouble(self) -> Trouble | None:
-        lost = self._lost()
-        if lost is not None or self._executor is None:
-            return lost
-        for window in self._dialogs():
-            name = self._dialog_name(window)
-            words = f"the dialog {name}" if name else f"an unexpected window {window.title!r}"
-            return Trouble("dialog", f"{words} covers the picture")
-        if not self._executor.is_covered:
-            frame = self._running_session().capture.grab(self._executor.window.box)
-            for name, landmark in self.profile.landmarks.items():
-                if not self._is_seen(landmark.region, frame):
-                    return Trouble("layout", f"the landmark {name} is not visible")
-        return None
 
     def _lost(self) -> Trouble | None:
         """Return an unrecoverable failure, if any."""
@@ -287,22 +279,16 @@ class X11Driver:
             name = self._dialog_name(window)
             if name is not None and self.profile.dialogs[name].ends_game:
                 return Trouble("over", f"the city is over: {name}")
-        if all(window != self._executor.window for window in shown):
-            return self._why_window_is_gone(self._session)
+        if self._executor.window not in shown:
+            session = self._session  # it drops the windows of a dying process before the process has ended
+            ended = wait_until(lambda: not session.is_running, _DYING_S, _UP_POLL_S)
+            what: TroubleKind = "process" if ended else "window"
+            return Trouble(what, f"the {what} of {self.profile.title} is gone")
         return None
 
-    def _why_window_is_gone(self, session: ScreenSession) -> Trouble:
-        """Return the loss of the process if it ended too: the screen drops the windows of a dying process first."""
-        ended = wait_until(lambda: not session.is_running, _DYING_S, _UP_POLL_S)
-        what: TroubleKind = "process" if ended else "window"
-        return Trouble(what, f"the {what} of {self.profile.title} is gone")
-
     def _is_main(self, window: Window) -> bool:
-        fits = (window.width, window.height) == (self.profile.width, self.profile.height)
-        return fits and self.profile.window.title.fullmatch(window.title) is not None
-
-    def _dialogs(self) -> list[Window]:
-        return [] if self._executor is None else self._executor.dialogs()
+        main = self.profile.window
+        return window.box[2:] == main.size and main.title.fullmatch(window.title) is not None
 
     def _dialog_name(self, window: Window) -> str | None:
         fitting = (name for name, dialog in self.profile.dialogs.items() if dialog.window.fullmatch(window.title))
@@ -310,11 +296,6 @@ class X11Driver:
 
     def _is_seen(self, region: str, frame: Frame) -> bool:
         return likeness(self.pictures[region], self.profile.regions[region].cut(frame)) >= self.profile.likeness
-
-    def _running_session(self) -> ScreenSession:
-        if self._session is None:
-            raise GameLostError(f"{self.profile.title} does not run; call launch()")
-        return self._session
 
     def _checked_executor(self) -> GestureExecutor:
         """Return the executor if the game can be seen and acted on."""

@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from signal import Signals
-from typing import Any, Self
+from typing import Any
 
 import psutil
 
@@ -31,15 +32,6 @@ from ludus.worlds.city.screen.xserver import (
     screen_errors,
     wait_until,
 )
-
-
-def process_state(pid: int) -> str:
-    """Return the kernel's letter for what a process does (`R`, `S`, `T` stopped ...); empty if it has ended.
-
-    Read from /proc directly: this is asked before every gesture, and psutil takes 20 times as long.
-    """
-    state, _ = supervisor.status(pid)
-    return "" if state in ("Z", "X") else state
 
 
 def sleeps(pid: int) -> int | None:
@@ -72,7 +64,7 @@ _SUPERVISOR_LOG = "supervisor.log"
 _SHOWN_LOG = 500
 
 
-class VirtualScreen:
+class VirtualScreen(AbstractContextManager["VirtualScreen"]):
     """A private screen: every instance has its own number, folder and processes.
 
     Attributes:
@@ -112,7 +104,7 @@ class VirtualScreen:
         self,
         command: Sequence[str],
         environment: Mapping[str, str],
-        folder: Path | str | None = None,
+        folder: str | None = None,
         terminal: int | None = None,
     ) -> int:
         """Start a program on this screen and return its process id; it runs in the screen's folder by default.
@@ -128,17 +120,13 @@ class VirtualScreen:
         home = self.folder / "home"
         with wrap_disk_errors(home):
             home.mkdir(exist_ok=True)
-            log = os.open(self.folder / "program.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            log = (self.folder / "program.log").open("ab")
         bare = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         bare |= {"DISPLAY": self.display, "HOME": str(home), "TMPDIR": str(self.folder), **environment}
-        wish = {"run": list(command), "environment": bare, "folder": str(folder or self.folder)}
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        try:
-            streams = [nothing, log, log] if terminal is None else [terminal] * 3
+        wish = {"run": list(command), "environment": bare, "folder": folder or str(self.folder)}
+        with log, Path(os.devnull).open("rb") as nothing:
+            streams = [nothing.fileno(), log.fileno(), log.fileno()] if terminal is None else [terminal] * 3
             answer = self._ask(wish, streams)
-        finally:
-            os.close(log)
-            os.close(nothing)
         if answer.get("errno") in (errno.ENOENT, errno.EACCES, errno.ENOTDIR):
             raise GameNotFoundError(f"{command[0]} cannot be run in {wish['folder']}: {answer['error']}")
         if "pid" not in answer:
@@ -152,7 +140,7 @@ class VirtualScreen:
     @property
     def is_alive(self) -> bool:
         """Whether the screen is there."""
-        return self._supervisor.poll() is None and bool(process_state(self.pid))
+        return self._supervisor.poll() is None and supervisor.status(self.pid)[0] != ""
 
     def close(self) -> None:
         """End the screen and everything on it, and remove its folder; may be called twice."""
@@ -163,9 +151,6 @@ class VirtualScreen:
             self._supervisor.kill()  # the kernel then ends what it had started
             self._supervisor.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -215,10 +200,9 @@ class ScreenSession:
         self._is_game: dict[int, bool] = {}
 
     def start(
-        self, command: Sequence[str], environment: Mapping[str, str], folder: Path | str | None, terminal: int | None
+        self, command: Sequence[str], environment: Mapping[str, str], folder: str | None, terminal: int | None
     ) -> None:
-        """Start the game; one that still runs is ended first."""
-        self.end()
+        """Start the game."""
         self.pid = self.screen.run(command, environment, folder, terminal)
 
     def end(self) -> None:
@@ -231,12 +215,12 @@ class ScreenSession:
     @property
     def is_running(self) -> bool:
         """Whether the game's process is there."""
-        return bool(self.pid) and bool(process_state(self.pid))
+        return self.pid != 0 and supervisor.status(self.pid)[0] != ""
 
     @property
     def is_stopped(self) -> bool:
         """Whether the game's process was stopped, so that it can neither draw nor listen."""
-        return process_state(self.pid) in ("T", "t")
+        return supervisor.status(self.pid)[0] in ("T", "t")
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Wait until the game has taken in all that was done, and sleeps; return whether it did in time.
@@ -273,8 +257,8 @@ class ScreenSession:
             if not self.is_running:
                 raise GameLostError(f"the game ended before {what} was there; it said: {self.said()}")
             if time.monotonic() >= give_up:
-                seen = ", ".join(f"{window.title!r} ({window.width}x{window.height})" for window in shown) or "none"
-                raise GameLostError(f"{what} was not there after {timeout_s:g} s; its windows: {seen}")
+                seen = [f"{window.title!r} ({window.box.width}x{window.box.height})" for window in shown] or ["none"]
+                raise GameLostError(f"{what} was not there after {timeout_s:g} s; its windows: {', '.join(seen)}")
             time.sleep(_POLL_S)
 
     def said(self) -> str:
@@ -297,13 +281,11 @@ class ScreenSession:
     def _is_ours(self, pid: int) -> bool:
         """Return whether a process is the game, below it, or left behind by it."""
         if pid not in self._is_game:
-            self._is_game[pid] = bool(self.pid and pid) and self._descends(pid)
+            try:
+                self._is_game[pid] = bool(self.pid and pid) and (
+                    os.getsid(pid) == self.pid  # the supervisor started the game in its own session
+                    or self.pid in [parent.pid for parent in psutil.Process(pid).parents()]
+                )
+            except (ProcessLookupError, psutil.NoSuchProcess):
+                self._is_game[pid] = False
         return self._is_game[pid]
-
-    def _descends(self, pid: int) -> bool:
-        try:
-            if os.getsid(pid) == self.pid:  # the supervisor started the game in its own session
-                return True
-            return self.pid in [parent.pid for parent in psutil.Process(pid).parents()]
-        except (ProcessLookupError, psutil.NoSuchProcess):
-            return False

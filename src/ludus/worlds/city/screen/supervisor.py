@@ -39,20 +39,17 @@ class ScreenSupervisor:
 
     def __init__(self, control: socket.socket, folder: Path, size: str) -> None:
         self._control, self._folder, self._size = control, folder, size
-        self._screen: subprocess.Popen[bytes] | None = None
-        self._number = -1
+        self._screen = 0  # its process
         self._traces: dict[Path, int] = {}  # the screen's lock and socket, with their places on the disk
 
     def keep(self) -> None:
         """Start the screen and serve until the other end is gone."""
         parent = os.pidfd_open(os.getppid())
-        watched: list[int] = [self._control.fileno(), parent]
         try:
-            self._start_screen()
-            self._answer({"display": self._number, "pid": self._screen.pid if self._screen else 0})
+            self._answer({"display": self._start_screen(), "pid": self._screen})
             while True:
                 # A forked child of the parent may hold the pipe open after the parent's death: watch both.
-                ready, _, _ = select.select(watched, [], [], 1.0)
+                ready, _, _ = select.select([self._control.fileno(), parent], [], [], 1.0)
                 _reap()
                 if parent in ready or (self._control.fileno() in ready and not self._serve()):
                     return
@@ -64,38 +61,40 @@ class ScreenSupervisor:
 
     def clear(self) -> None:
         """End every process below this one and remove the screen's lock, its socket and the folder."""
-        screen = self._screen.pid if self._screen else 0
-        _end([pid for pid in _below(os.getpid()) if pid != screen])
+        _end([pid for pid in _below(os.getpid()) if pid != self._screen])
         for _ in range(_CLEAR_ROUNDS):  # a program can start another one while it is being ended
             _end(_below(os.getpid()))
             _reap()
-        self._remove_traces()
+        for file, place in self._traces.items():  # of a screen that had to be killed; never what is another's by now
+            with contextlib.suppress(OSError):
+                if file.lstat().st_ino == place and not _is_listening(file):
+                    file.unlink()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _start_screen(self) -> None:
+    def _start_screen(self) -> int:
+        """Start the screen and return its number."""
         for _ in range(_SCREEN_TRIES):
             reading, writing = os.pipe()
             command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{self._size}x24"]
-            command += ["-nolisten", "tcp", "-noreset"]
-            log = (self._folder / "screen.log").open("wb")
-            self._screen = subprocess.Popen(  # noqa: S603 - the command is ours
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(writing,),
-                start_new_session=True,
-                preexec_fn=lambda: _die_with_parent(signal.SIGTERM),  # so that it can remove its lock
-            )
-            log.close()
+            with (self._folder / "screen.log").open("wb") as log:
+                self._screen = subprocess.Popen(  # noqa: S603 - the command is ours
+                    [*command, "-nolisten", "tcp", "-noreset"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(writing,),
+                    start_new_session=True,
+                    preexec_fn=lambda: _die_with_parent(signal.SIGTERM),  # so that it can remove its lock
+                ).pid
             os.close(writing)
-            number = _read_line(reading, _SCREEN_START_S)
-            os.close(reading)
+            with os.fdopen(reading) as answer:
+                number = answer.readline().strip() if select.select([answer], [], [], _SCREEN_START_S)[0] else ""
             if number.isdigit():
-                self._number = int(number)
-                self._note_traces()
-                return
-            _end([self._screen.pid])
+                for file in (Path(f"/tmp/.X{number}-lock"), Path(f"/tmp/.X11-unix/X{number}")):  # noqa: S108
+                    with contextlib.suppress(OSError):
+                        self._traces[file] = file.lstat().st_ino
+                return int(number)
+            _end([self._screen])
             _reap()
         said = (self._folder / "screen.log").read_text("utf-8", errors="replace").strip()
         raise OSError(f"Xvfb did not start a screen of {self._size}: {said or 'it said nothing'}")
@@ -110,7 +109,7 @@ class ScreenSupervisor:
             return False
         wish = json.loads(message)
         if "run" in wish:
-            self._answer(self._run(wish, descriptors))
+            self._answer(_run(wish["run"], wish["environment"], wish["folder"], descriptors))
         elif "end" in wish:
             _end([pid for pid in (int(wish["end"]), *_below(int(wish["end"]))) if pid in _below(os.getpid())])
             _reap()
@@ -119,36 +118,25 @@ class ScreenSupervisor:
             os.close(descriptor)
         return True
 
-    def _run(self, wish: dict[str, object], descriptors: list[int]) -> dict[str, object]:
-        try:
-            program = subprocess.Popen(  # noqa: S603 - what runs is what the profile that the user chose says
-                [str(word) for word in wish["run"]],  # type: ignore[attr-defined]
-                env=dict(wish["environment"]),  # type: ignore[call-overload]
-                cwd=str(wish["folder"]),
-                stdin=descriptors[0],
-                stdout=descriptors[1],
-                stderr=descriptors[2],
-                start_new_session=True,
-                preexec_fn=lambda: _die_with_parent(signal.SIGKILL),
-            )
-        except OSError as error:
-            return {"error": error.strerror, "errno": error.errno}
-        return {"pid": program.pid}
-
-    def _note_traces(self) -> None:
-        for name in (f"/tmp/.X{self._number}-lock", f"/tmp/.X11-unix/X{self._number}"):  # noqa: S108
-            with contextlib.suppress(OSError):
-                self._traces[Path(name)] = Path(name).lstat().st_ino
-
-    def _remove_traces(self) -> None:
-        """Remove what a screen leaves behind that had to be killed; never what has become another's since."""
-        for file, place in self._traces.items():
-            with contextlib.suppress(OSError):
-                if file.lstat().st_ino == place and not _is_listening(file):
-                    file.unlink()
-
     def _answer(self, answer: dict[str, object]) -> None:
         self._control.send(json.dumps(answer).encode())
+
+
+def _run(command: list[str], environment: dict[str, str], folder: str, streams: list[int]) -> dict[str, object]:
+    try:
+        program = subprocess.Popen(  # noqa: S603 - what runs is what the profile that the user chose says
+            command,
+            env=environment,
+            cwd=folder,
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            start_new_session=True,
+            preexec_fn=lambda: _die_with_parent(signal.SIGKILL),
+        )
+    except OSError as error:
+        return {"error": error.strerror, "errno": error.errno}
+    return {"pid": program.pid}
 
 
 def _prctl(option: int, value: int) -> None:
@@ -168,33 +156,24 @@ def _reap() -> None:
             pass
 
 
-def _read_line(descriptor: int, timeout_s: float) -> str:
-    give_up, text = time.monotonic() + timeout_s, b""
-    while not text.endswith(b"\n"):
-        if not select.select([descriptor], [], [], max(give_up - time.monotonic(), 0.0))[0]:
-            return ""
-        part = os.read(descriptor, 64)
-        if not part:
-            return ""
-        text += part
-    return text.decode().strip()
-
-
 def status(pid: int) -> tuple[str, int]:
-    """Return the kernel's letter for what a process does, and its parent; empty and 0 if it has ended."""
+    """Return the kernel's letter for what a process does (`R`, `S`, `T` stopped ...), and its parent.
+
+    The letter is empty once it has ended, and the parent 0 once nothing is left of it. Read from /proc directly: this
+    is asked before every gesture, and psutil takes 20 times as long.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return "", 0
-    return fields[0], int(fields[1])
+    return "" if fields[0] in "ZX" else fields[0], int(fields[1])
 
 
 def _below(pid: int) -> list[int]:
     """Return all processes below one, the nearest first."""
     children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            children.setdefault(status(int(entry.name))[1], []).append(int(entry.name))
+    for other in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        children.setdefault(status(other)[1], []).append(other)
     found = list(children.get(pid, ()))
     for child in found:  # grows while it is read
         found += children.get(child, ())
@@ -204,28 +183,19 @@ def _below(pid: int) -> list[int]:
 def _is_listening(file: Path) -> bool:
     """Return whether a server listens on a socket; a leftover lock is none."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-        try:
-            caller.connect(str(file))
-        except OSError:
-            return False
-    return True
-
-
-def _is_running(pid: int) -> bool:
-    return status(pid)[0] not in ("", "Z", "X")
+        return caller.connect_ex(str(file)) == 0
 
 
 def _end(pids: list[int]) -> None:
     """Terminate processes, then kill those that remain; a stopped one is resumed first, or it could not end."""
-    for wanted, patience_s in ((signal.SIGTERM, _TERMINATE_S), (signal.SIGKILL, _TERMINATE_S)):
+    for wanted in (signal.SIGTERM, signal.SIGKILL):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, wanted)
                 os.kill(pid, signal.SIGCONT)
-        give_up = time.monotonic() + patience_s
-        while any(map(_is_running, pids)) and time.monotonic() < give_up:
+        give_up = time.monotonic() + _TERMINATE_S
+        while (pids := [pid for pid in pids if status(pid)[0]]) and time.monotonic() < give_up:
             time.sleep(_POLL_S)
-        pids = [pid for pid in pids if _is_running(pid)]
 
 
 def main() -> None:

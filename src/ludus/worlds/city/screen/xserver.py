@@ -6,7 +6,6 @@ with the server (mss with XShm).
 """
 
 import contextlib
-import functools
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -62,17 +61,9 @@ class Window:
 
     id: int  # its number at the server
     title: str  # what it calls itself; empty if nothing
-    left: int  # of its inside, in pixels of the screen
-    top: int  # of its inside, in pixels of the screen
-    width: int  # of its inside
-    height: int  # of its inside
+    box: Box  # its inside, in pixels of the screen
     popup: bool  # whether it is a menu or a tooltip: no window manager would touch it
     pid: int  # the process that made it, as the server says; 0 if the server does not know
-
-    @property
-    def box(self) -> Box:
-        """Its inside."""
-        return Box(self.left, self.top, self.width, self.height)
 
 
 class Windows:
@@ -121,10 +112,8 @@ class Windows:
         client = window_id & ~self._mask
         with screen_errors(self._name):
             answer = self._connection.res_query_client_ids([{"client": client, "mask": _LOCAL_CLIENT_PID}])
-        for identity in answer.ids:
-            if identity.spec.mask == _LOCAL_CLIENT_PID and identity.value:
-                return int(identity.value[0])
-        return 0
+        named = (found.value for found in answer.ids if found.spec.mask == _LOCAL_CLIENT_PID and found.value)
+        return int(next(named, (0,))[0])
 
     def _look(self, window: Any) -> Window | None:  # noqa: ANN401
         from Xlib import X
@@ -139,10 +128,7 @@ class Windows:
             return Window(
                 id=int(window.id),
                 title=self._title(window),
-                left=int(shape.x) + inner,
-                top=int(shape.y) + inner,
-                width=int(shape.width),
-                height=int(shape.height),
+                box=Box(int(shape.x) + inner, int(shape.y) + inner, int(shape.width), int(shape.height)),
                 popup=bool(attributes.override_redirect),
                 pid=self.owner(window.id),
             )
@@ -209,12 +195,20 @@ class GuardedInput:
 
     def key(self, name: str, hold_s: float = 0.0) -> None:
         """Press and release a key by its X11 name; raise ActionError if there is no such key."""
-        codes = self._codes(name)
+        from Xlib import XK
+
+        symbol = XK.string_to_keysym(name)
+        code = self._connection.keysym_to_keycode(symbol) if symbol else 0
+        if not code:
+            raise ActionError(
+                f"there is no key {name!r}; keys have X11 names such as 'Escape', 'Return', 'a' or 'plus'"
+            )
+        is_plain = self._connection.keycode_to_keysym(code, 0) == symbol  # others need shift before them
+        codes = [code] if is_plain else [self._connection.keysym_to_keycode(XK.XK_Shift_L), code]
         self._hold(self._check_focus, self._x.KeyPress, self._x.KeyRelease, codes, hold_s)
 
     def _press(self, x: int, y: int, number: int, hold_s: float) -> None:
-        check = functools.partial(self._move_checked, x, y)
-        self._hold(check, self._x.ButtonPress, self._x.ButtonRelease, [number], hold_s)
+        self._hold(lambda: self._move_checked(x, y), self._x.ButtonPress, self._x.ButtonRelease, [number], hold_s)
 
     def _hold(self, check: Callable[[], None], press: int, release: int, details: list[int], hold_s: float) -> None:
         """Press buttons or keys and release them, at once or after some time."""
@@ -231,20 +225,6 @@ class GuardedInput:
                 with self._alone():
                     for detail in details[::-1]:
                         self._send(release, detail)
-
-    def _codes(self, name: str) -> list[int]:
-        """Return the keys to press: the named one, with shift before it where its sign needs that."""
-        from Xlib import XK
-
-        symbol = XK.string_to_keysym(name)
-        code = self._connection.keysym_to_keycode(symbol) if symbol else 0
-        if not code:
-            raise ActionError(
-                f"there is no key {name!r}; keys have X11 names such as 'Escape', 'Return', 'a' or 'plus'"
-            )
-        plain = self._connection.keycode_to_keysym(code, 0) == symbol
-        shift = self._connection.keysym_to_keycode(XK.XK_Shift_L)
-        return [code] if plain else [shift, code]
 
     def _move_checked(self, x: int, y: int) -> None:
         """Move the pointer if, and only if, the game is what is there; it goes back otherwise."""
@@ -311,16 +291,11 @@ class ScreenCapture:
             self._eye = mss.MSS(display=display)
         except mss.ScreenShotError as error:
             raise GameLostError(f"the screen {display} cannot be seen: {error}") from error
-        self._frames: dict[tuple[int, int], Frame] = {}
 
     def grab(self, box: Box) -> Frame:
-        """Return what is in a box, RGB; the next call for a box of the same size overwrites it."""
-        raw = self.raw(box)
-        size = raw.shape[:2]
-        if size not in self._frames:
-            self._frames[size] = np.empty((*size, 3), np.uint8)
-        self._convert(raw, self._code, self._frames[size])
-        return self._frames[size]
+        """Return what is in a box, RGB."""
+        frame: Frame = self._convert(self.raw(box), self._code)
+        return frame
 
     def raw(self, box: Box) -> NDArray[np.uint8]:
         """Return what is in a box as `(height, width, 4)`, blue first: quicker than `grab`, to compare pictures."""
@@ -362,7 +337,6 @@ def wait_until_still(look: Look, captures: int, timeout_s: float, poll_s: float)
         if time.monotonic() >= give_up:
             return False
         time.sleep(poll_s)
-        now = look()
-        equal = equal + 1 if np.array_equal(now, last) else 1
-        last = now
+        last, before = look(), last
+        equal = equal + 1 if np.array_equal(last, before) else 1
     return True
