@@ -70,8 +70,7 @@ def make_profile(folder: Path, base: Mapping[str, Any], *, pictures: int, every_
             "regions: {logo: [10, 10, 90, 40]}, landmarks: {logo: {region: logo}}; "
             f"{folder / PROPOSAL} shows what else was found"
         )
-    proposed = _document(document, proposal, costs)
-    write_text_atomic(folder / PROFILE, dump_yaml(proposed))
+    write_text_atomic(folder / PROFILE, dump_yaml(_document(document, proposal, costs)))
     profile = load_profile(str(folder / PROFILE))
     names = [name for name, spec in profile.readings.items() if spec.kind != "text"]
     rows = [",".join(("picture", *names)), *(f"{number:02}" + "," * len(names) for number in range(1, len(taken) + 1))]

@@ -215,9 +215,9 @@ def embedded_bank(theme: str, width: int, height: int, folder: Path | None = Non
     played game goes into them.
     """
     file = folder / f"glyphs-embedded-{theme}-{width}x{height}.json" if folder is not None else None
-    if file is not None and len(bank := known_glyphs(file)):
+    bank = GlyphBank() if file is None else known_glyphs(file)
+    if len(bank):
         return bank
-    bank = GlyphBank()
     with closing(CityGames(1, display=CityDisplay(themes=(theme,), width=width, height=height), seed=0)) as games:
         learn_all(bank, _labels(games, embedded_fields(games.layout(0), games.interfaces[0].theme)))
     if file is not None:

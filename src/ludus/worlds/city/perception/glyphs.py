@@ -235,8 +235,7 @@ class GlyphBank:
 
     def known(self, columns: Columns, line: Line) -> Glyph | None:
         """Return the glyph that looks exactly so."""
-        moved, place, _ = placed(columns, line)
-        return self.glyphs.get((moved, place))
+        return self.glyphs.get(placed(columns, line)[:2])
 
     def _next(self, line: Line, index: int, alphabet: frozenset[str] | None) -> tuple[str, float, int]:
         """Return text, confidence and number of segments of what comes next."""

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -276,21 +276,12 @@ class ScreenReader:
 STABLE_READS = 2  # a game draws while it is captured
 
 
-def profile_fields(profile: GameProfile) -> tuple[Field, ...]:
-    """Return the fields that a profile names."""
-    return tuple(
-        Field(
-            name,
-            spec.kind,
-            profile.regions[spec.region],
-            Notation(thousands=spec.thousands, short_years=spec.short_years),
-            spec.prefix,
-            spec.least,
-            spec.most,
-            spec.ink,
-        )
-        for name, spec in profile.readings.items()
-    )
+def profile_fields(profile: GameProfile) -> Iterator[Field]:
+    """Yield the fields that a profile names."""
+    for name, spec in profile.readings.items():
+        region = profile.regions[spec.region]
+        notation = Notation(thousands=spec.thousands, short_years=spec.short_years)
+        yield Field(name, spec.kind, region, notation, spec.prefix, spec.least, spec.most, spec.ink)
 
 
 class ProfileReader:
