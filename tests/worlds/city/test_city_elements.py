@@ -27,21 +27,21 @@ def test_finds_buttons_and_text() -> None:
     assert find_elements(np.full((50, 50, 3), 9, np.uint8)) == []
 
 
-def element(x: float, y: float, name: str = "e", confidence: float = 0.5) -> UiElement:
-    return UiElement(name, "button", Region(x - 0.01, y - 0.01, x + 0.01, y + 0.01), confidence)
+def element(x: float, y: float, confidence: float = 0.5) -> UiElement:
+    return UiElement("button", Region(x - 0.01, y - 0.01, x + 0.01, y + 0.01), confidence)
 
 
 def test_elements_within_twenty_pixels_are_the_same() -> None:
     assert is_same(element(0.5, 0.5), element(0.515, 0.5), 1000, 1000)
     assert not is_same(element(0.5, 0.5), element(0.525, 0.5), 1000, 1000)
-    kept = unique([element(0.5, 0.5, "a", 0.4), element(0.51, 0.5, "b", 0.9)], 1000, 1000)
-    assert [e.name for e in kept] == ["b"]
+    unsure, sure = element(0.5, 0.5, 0.4), element(0.51, 0.5, 0.9)
+    assert unique([unsure, sure], 1000, 1000) == [sure]
 
 
 def test_the_graph_tells_screens_apart_and_knows_what_was_not_tried() -> None:
     graph = MenuGraph(1000, 1000)
-    row = [element(x / 10, 0.05, f"menu{x}") for x in range(1, 7)]
-    items = [element(0.1, y / 10, f"item{y}") for y in range(2, 9)]
+    row = [element(x / 10, 0.05) for x in range(1, 7)]
+    items = [element(0.1, y / 10) for y in range(2, 9)]
     base = graph.visit(row)
     menu = graph.visit([*row, *items])
     assert base != menu
@@ -49,8 +49,8 @@ def test_the_graph_tells_screens_apart_and_knows_what_was_not_tried() -> None:
     for one in row:
         graph.clicked(base, one, menu if one is row[2] else base)
     assert graph.unexplored(base) == []
-    assert [e.name for e in graph.unexplored(menu)] == [e.name for e in (*row, *items)]
-    on_map = element(0.8, 0.8, "house")
+    assert graph.unexplored(menu) == [*row, *items]
+    on_map = element(0.8, 0.8)
     assert graph.visit([*row, on_map], ignored=[Region(0.5, 0.5, 1.0, 1.0)]) == base
     with pytest.raises(UnknownNameError):
         graph.unexplored("elsewhere")

@@ -2,7 +2,9 @@
 
 import csv
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -43,19 +45,16 @@ def _audit_micropolis(audit: "Audit", profile: GameProfile, states: int, seed: i
     """Compare readings with what the game's prompt says; letters are learned from states before those that count."""
     perception = ProfileReader(profile, folder, use_ocr=False, names=FIELDS)
     random = np.random.default_rng([seed, 2])
-    try:
-        with X11Driver(profile) as driver:
-            driver.launch()
-            truth = MicropolisTruth(driver)
-            teach_letters(driver, perception)
-            for state in range(states):
-                if state % _SEEDS == 0:
-                    driver.reset(seed + state // _SEEDS)
-                _change(driver, truth, random)
-                readings = perception.reader.settle(driver.capture, _SETTLE_S)
-                audit.count(perception.reader, driver.capture(), readings, _values(truth))
-    finally:
-        perception.close()
+    with closing(perception), X11Driver(profile) as driver:
+        driver.launch()
+        truth = MicropolisTruth(driver)
+        teach_letters(driver, perception)
+        for state in range(states):
+            if state % _SEEDS == 0:
+                driver.reset(seed + state // _SEEDS)
+            _change(driver, truth, random)
+            readings = perception.reader.settle(driver.capture, _SETTLE_S)
+            audit.count(perception.reader, driver.capture(), readings, _values(truth))
 
 
 def _change(driver: X11Driver, truth: MicropolisTruth, random: np.random.Generator) -> None:
@@ -75,10 +74,10 @@ def _values(truth: MicropolisTruth) -> dict[str, Value]:
 
 
 class Audit:
-    """All readings of an audit, by field: what was read, the truth, and how long it took."""
+    """All readings of an audit, by field: whether they were right, what they said, and how long they took."""
 
     def __init__(self) -> None:
-        self.notes: dict[str, list[tuple[Reading, Value, float]]] = {}
+        self.notes: dict[str, list[tuple[str, str, float]]] = {}
         self.states = 0
 
     def count(self, reader: ScreenReader, frame: Frame, readings: dict[str, Reading], truth: dict[str, Value]) -> None:
@@ -92,31 +91,29 @@ class Audit:
                 self.note(reading, truth[name], time.perf_counter() - start)
 
     def note(self, reading: Reading, truth: Value, taken_s: float) -> None:
-        """Note one reading."""
-        self.notes.setdefault(reading.field, []).append((reading, truth, taken_s))
+        """Note one reading; what is old was not read now."""
+        is_new = reading.is_readable and reading.age_s == 0.0
+        outcome = "unreadable" if not is_new else "right" if reading.value == truth else "wrong"
+        self.notes.setdefault(reading.field, []).append((outcome, f"{truth} read as {reading.text!r}", taken_s))
 
     def document(self, game: str) -> dict[str, JSON]:
-        """Return the accuracy of every field; what is old was not read now."""
+        """Return the accuracy of every field."""
         fields: list[JSON] = []
         for name, notes in self.notes.items():
-            read = [reading.is_readable and reading.age_s == 0.0 for reading, _, _ in notes]
-            missed = [
-                note for note, is_read in zip(notes, read, strict=True) if not is_read or note[0].value != note[1]
-            ]
-            unreadable = read.count(False)
-            examples: list[JSON] = [f"{truth} read as {reading.text!r}" for reading, truth, _ in missed[:3]]
-            share = wilson_interval(len(notes) - len(missed), len(notes))
+            counts = Counter(outcome for outcome, _, _ in notes)
+            examples: list[JSON] = [said for outcome, said, _ in notes if outcome != "right"]
+            share = wilson_interval(counts["right"], len(notes))
             fields.append(
                 {
                     "field": name,
                     "accuracy": share.estimate,
                     "low": share.low,
                     "high": share.high,
-                    "unreadable": unreadable / len(notes),
-                    "wrong": (len(missed) - unreadable) / len(notes),
+                    "unreadable": counts["unreadable"] / len(notes),
+                    "wrong": counts["wrong"] / len(notes),
                     "latency_ms": float(np.median([taken_s for _, _, taken_s in notes])) * 1e3,
                     "states": len(notes),
-                    "examples": examples,
+                    "examples": examples[:3],
                 }
             )
         return {"game": game, "states": self.states, "fields": fields}
@@ -155,7 +152,7 @@ def _audit_typed(audit: Audit, profile: GameProfile, pictures: Path, folder: Pat
     """
     perception = ProfileReader(profile, folder)
     fields, labels = perception.reader.fields, list[tuple[int, Field, Value, Label]]()
-    try:
+    with closing(perception):
         for number, (frame, typed) in enumerate(typed_figures(pictures, fields)):
             audit.states += 1
             for name, (value, text) in typed.items():
@@ -171,8 +168,6 @@ def _audit_typed(audit: Audit, profile: GameProfile, pictures: Path, folder: Pat
                 taken_s = time.perf_counter() - start
                 audit.note(reading if reading.is_readable else worker.read(field, label.crop), value, taken_s)
         learn_all(perception.bank, [label for _, _, _, label in labels])
-    finally:
-        perception.close()
 
 
 def typed_figures(folder: Path, fields: Mapping[str, Field]) -> Iterator[tuple[Frame, dict[str, tuple[Value, str]]]]:
@@ -188,9 +183,9 @@ def typed_figures(folder: Path, fields: Mapping[str, Field]) -> Iterator[tuple[F
         for name, words in ((name, (words or "").strip()) for name, words in row.items()):
             if name not in fields:
                 raise UnknownNameError(f"field in {folder / FIGURES}", str(name), fields)
-            value = parse(words, fields[name].kind, fields[name].notation)
+            kind = fields[name].kind
+            value = parse(words, kind, fields[name].notation)
             if words and value is None:
-                kind = fields[name].kind
                 raise FormatError(
                     f"{folder / FIGURES}:{line}: {words!r} is no {kind}; type {name} as the picture has it"
                 )
@@ -208,21 +203,20 @@ def _audit_embedded(audit: Audit, states: int, seed: int, folder: Path | None) -
     looks = [(theme, size) for theme in THEMES for size in RESOLUTIONS]
     for number, (theme, (width, height)) in enumerate(looks):
         count = states * (number + 1) // len(looks) - states * number // len(looks)
-        if count:
-            games = CityGames(1, display=CityDisplay(themes=(theme,), width=width, height=height), seed=seed)
-            try:
-                reader = embedded_reader(games, 0, folder)
-                bars = DemandReader(games.layout(0).demand, games.interfaces[0].theme)
-                for _ in _states(games, count, random):
-                    frame, said = games.capture(0), games.said(0)
-                    audit.count(reader, frame, reader.read(frame), said)
-                    start = time.perf_counter()
-                    demands = bars.read(frame)
-                    taken_s = (time.perf_counter() - start) / len(demands)
-                    for reading in demands:
-                        audit.note(reading, said[reading.field], taken_s)
-            finally:
-                games.close()
+        if not count:
+            continue
+        display = CityDisplay(themes=(theme,), width=width, height=height)
+        with closing(CityGames(1, display=display, seed=seed)) as games:
+            reader = embedded_reader(games, 0, folder)
+            bars = DemandReader(games.layout(0).demand, games.interfaces[0].theme)
+            for _ in _states(games, count, random):
+                frame, said = games.capture(0), games.said(0)
+                audit.count(reader, frame, reader.read(frame), said)
+                start = time.perf_counter()
+                demands = bars.read(frame)
+                taken_s = (time.perf_counter() - start) / len(demands)
+                for reading in demands:
+                    audit.note(reading, said[reading.field], taken_s)
 
 
 def _states(games: CityGames, count: int, random: np.random.Generator) -> Iterator[None]:
@@ -262,44 +256,34 @@ def run_vision_bench(game: str, seconds: float = 5.0) -> dict[str, float | str]:
     if game not in GAMES:
         raise UnknownNameError("game to measure", game, GAMES)
     if game == "micropolis":
-        return bench_micropolis(seconds)
-    games = CityGames(1, seed=0)
-    try:
+        return _bench_micropolis(seconds)
+    with closing(CityGames(1, seed=0)) as games:
         return _bench_embedded(games, seconds)
-    finally:
-        games.close()
 
 
-def bench_micropolis(seconds: float, folder: Path | None = None) -> dict[str, float | str]:
+def _bench_micropolis(seconds: float) -> dict[str, float | str]:
     """Measure steps of building, running the game for a month, capturing it and reading it until two reads agree."""
     profile = load_profile("micropolis")
-    perception = ProfileReader(profile, folder, use_ocr=False, names=_FIELDS)
+    perception = ProfileReader(profile, use_ocr=False, names=_FIELDS)
     verified: list[bool] = []
-    try:
-        with X11Driver(profile) as driver:
-            driver.launch()
-            teach_letters(driver, perception)
-            driver.reset(_WIDE_LAND)
+    with closing(perception), X11Driver(profile) as driver:
+        driver.launch()
+        teach_letters(driver, perception)
+        driver.reset(_WIDE_LAND)
 
-            def act() -> None:
-                row, column = divmod(len(verified), profile.grid.columns)
-                cell = profile.grid.cell(column, row % profile.grid.rows)
-                driver.do([profile.tools["road"].choice, Click(cell), Wait(MONTH_S)])
+        def act() -> None:
+            row, column = divmod(len(verified), profile.grid.columns)
+            cell = profile.grid.cell(column, row % profile.grid.rows)
+            driver.do([profile.tools["road"].choice, Click(cell), Wait(MONTH_S)])
 
-            def read() -> None:
-                readings = perception.reader.settle(driver.capture, _READ_S).values()
-                verified.append(all(reading.is_readable and reading.age_s == 0.0 for reading in readings))
+        def read() -> None:
+            readings = perception.reader.settle(driver.capture, _READ_S).values()
+            verified.append(all(reading.is_readable and reading.age_s == 0.0 for reading in readings))
 
-            times_s = _times_s(seconds, act, driver.capture, read)
-    finally:
-        perception.close()
+        times_s = _times_s(seconds, act, driver.capture, read)
     rate = perception.reader.frames / max(times_s[2] * len(verified), 1e-9)
-    return {
-        "game": "micropolis",
-        "frames_per_s": rate,
-        **_stages(times_s),
-        "verified": sum(verified) / len(verified),
-    }
+    share = sum(verified) / len(verified)
+    return {"game": "micropolis", "frames_per_s": rate, **_stages(times_s), "verified": share}
 
 
 def _bench_embedded(games: CityGames, seconds: float) -> dict[str, float | str]:

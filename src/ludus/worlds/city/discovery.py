@@ -8,7 +8,7 @@ the largest rectangle of busy ground without text and buttons; buttons that are 
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -99,19 +99,21 @@ def _figures(pictures: Sequence[Frame], lines: Sequence[Sequence[TextLine]]) -> 
             prefix, value = _split(line.text)
             if not value:
                 continue
-            same = (
-                known
-                for known in candidates
-                if known.prefix == prefix and known.box.meets(line.box) and share_rows(known.box, line.box)
-            )
-            known = next(same, None)
-            if known is None:
+            for known in candidates:
+                if known.prefix == prefix and known.box.meets(line.box) and share_rows(known.box, line.box):
+                    break
+            else:
                 known = _Candidate(prefix, line.box, _label(line, seen))
                 candidates.append(known)
             known.box = known.box.around(line.box)
             known.texts.append(value)
-    found = [figure for candidate in candidates if (figure := _figure(candidate, pictures)) is not None]
-    return [figure._replace(name=name) for figure, name in zip(found, _unique(found), strict=True)]
+    figures: list[Figure] = []
+    counts = Counter[str]()
+    for figure in filter(None, (_figure(candidate, pictures) for candidate in candidates)):
+        counts[figure.name] += 1
+        number = counts[figure.name]
+        figures.append(figure if number == 1 else figure._replace(name=f"{figure.name}_{number}"))
+    return figures
 
 
 def _joined(line: TextLine, seen: Sequence[TextLine]) -> TextLine:
@@ -136,8 +138,7 @@ def _split(text: str) -> tuple[str, str]:
     if _understood(text):
         return "", text
     match = re.fullmatch(r"(?P<prefix>[A-Za-z][A-Za-z .()/]*[A-Za-z)][:;]?) *(?P<value>[^A-Za-z:;]*\d.*)", text)
-    if match is None:
-        match = re.fullmatch(r"(?P<prefix>[A-Za-z][A-Za-z .()/]*[:;]) *(?P<value>.*\d.*)", text)
+    match = match or re.fullmatch(r"(?P<prefix>[A-Za-z][A-Za-z .()/]*[:;]) *(?P<value>.*\d.*)", text)
     if match is None or not _understood(match["value"]):
         return "", ""
     return match["prefix"].replace(";", ":"), match["value"]
@@ -206,14 +207,6 @@ def _slug(words: str) -> str:
     return slug if slug[:1].isalpha() else f"figure_{slug}".rstrip("_")
 
 
-def _unique(figures: Sequence[Figure]) -> Iterator[str]:
-    """Yield the names of figures, with a number where another has the same."""
-    counts = Counter[str]()
-    for figure in figures:
-        counts[figure.name] += 1
-        yield figure.name if counts[figure.name] == 1 else f"{figure.name}_{counts[figure.name]}"
-
-
 # --- map ---
 
 
@@ -271,18 +264,13 @@ def _palette(picture: Frame, still: NDArray[np.bool_]) -> list[Box]:
     least, most = _BUTTON_SIDES
     kept: list[Box] = []
     for box in sorted(set(Outlines(picture).buttons), key=lambda box: -box.width * box.height):
-        short, long = sorted((box.width, box.height))
+        short, long = sorted(box[2:])
         fits = least <= short and long <= min(most, 2 * short) and still[box.area].mean() > 0.95
         if fits and not any(map(box.meets, kept)):
             kept.append(box)
-    groups = [group for group in _clusters(kept) if len(group) >= _LEAST_BUTTONS and _breadth(group) <= _MOST_BREADTH]
+    groups = [group for group in _clusters(kept) if len(group) >= _LEAST_BUTTONS]
+    groups = [group for group in groups if min(functools.reduce(Box.around, group)[2:]) <= _MOST_BREADTH]
     return sorted((box for group in groups for box in group), key=lambda box: (box.top // 8, box.left))
-
-
-def _breadth(boxes: Sequence[Box]) -> int:
-    """Return the shorter side of the box around boxes."""
-    whole = functools.reduce(Box.around, boxes)
-    return min(whole.width, whole.height)
 
 
 def _clusters(boxes: Sequence[Box]) -> list[list[Box]]:

@@ -103,10 +103,9 @@ def explore(driver: X11Driver, clicks: int) -> InterfaceMap:
     """Start a game by its profile, click on as many elements, and return what they did."""
     found = InterfaceMap(MenuGraph(driver.width, driver.height))
     busy = _start(driver, found)
-    screen, home = "", ""
     for number in range(1, clicks + 1):
         before = driver.capture().copy()
-        screen, home = _visit(found, before, busy), home or next(iter(found.pictures), "")
+        screen, home = _visit(found, before, busy), next(iter(found.pictures))
         fresh = found.graph.unexplored(screen)
         tried = sum(effect.screen == screen for effect in found.effects)
         if not fresh or (screen != home and tried >= _MOST_CLICKS):
@@ -117,18 +116,17 @@ def explore(driver: X11Driver, clicks: int) -> InterfaceMap:
         if not fresh:
             break
         element = _rarest(fresh, before)
+        outcome: tuple[EffectKind, Box] = ("ends", _EMPTY)
+        led_to = screen
         try:
             driver.do([Click(element.at)])
             after = driver.capture().copy()
         except GameLostError:
-            found.effects.append(Effect(number, screen, element, "ends", _EMPTY, screen))
-            found.graph.clicked(screen, element, screen)
             busy = _start(driver, found)
-            continue
-        kind, changed = _effect(before, after, busy)
-        led_to = _visit(found, after, busy)
+        else:
+            outcome, led_to = _effect(before, after, busy), _visit(found, after, busy)
         found.graph.clicked(screen, element, led_to)
-        found.effects.append(Effect(number, screen, element, kind, changed, led_to))
+        found.effects.append(Effect(number, screen, element, *outcome, led_to))
     return found
 
 
@@ -166,10 +164,9 @@ def _go_back(driver: X11Driver, found: InterfaceMap, busy: NDArray[np.bool_], ho
 def _effect(before: Frame, after: Frame, busy: NDArray[np.bool_]) -> tuple[EffectKind, Box]:
     differs = np.any(before != after, axis=2) & ~busy
     share = float(differs.mean())
-    rows, columns = np.flatnonzero(differs.any(axis=1)), np.flatnonzero(differs.any(axis=0))
-    if not len(rows) or share < CHANGED_SHARE / 20:
+    if share < CHANGED_SHARE / 20:
         return "nothing", _EMPTY
-    box = Box(int(columns[0]), int(rows[0]), int(np.ptp(columns)) + 1, int(np.ptp(rows)) + 1)
+    box = Box(*opencv("comparing pictures").boundingRect(differs.astype(np.uint8)))
     return ("leaves" if share >= _LEAVES else "opens" if share >= _OPENS else "marks"), box
 
 

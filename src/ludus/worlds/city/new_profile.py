@@ -8,6 +8,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,7 @@ def make_profile(folder: Path, base: Mapping[str, Any], *, pictures: int, every_
         ConfigError: No part looks the same in all pictures, and `base` names no landmark.
     """
     document = _with_window(folder, dict(base), say)
-    driver = X11Driver(_draft(folder, document))
-    with driver:
+    with X11Driver(_draft(folder, document)) as driver:
         say(f"[OK] starting {document['title']}")
         taken = [driver.open().copy()]
         for _ in range(pictures - 1):
@@ -70,8 +70,7 @@ def make_profile(folder: Path, base: Mapping[str, Any], *, pictures: int, every_
             "regions: {logo: [10, 10, 90, 40]}, landmarks: {logo: {region: logo}}; "
             f"{folder / PROPOSAL} shows what else was found"
         )
-    proposed = _document(document, proposal, costs)
-    write_text_atomic(folder / PROFILE, dump_yaml(proposed))
+    write_text_atomic(folder / PROFILE, dump_yaml(_document(document, proposal, costs)))
     profile = load_profile(str(folder / PROFILE))
     names = [name for name, spec in profile.readings.items() if spec.kind != "text"]
     rows = [",".join(("picture", *names)), *(f"{number:02}" + "," * len(names) for number in range(1, len(taken) + 1))]
@@ -101,15 +100,11 @@ def known_parts(command: str | None, base: Path | None, size: str, packages: Seq
 
 def live_readings(profile: GameProfile, count: int) -> Iterator[dict[str, Reading]]:
     """Yield what is read of a running game, after every wait of a decision."""
-    perception = ProfileReader(profile)
-    try:
-        with X11Driver(profile) as driver:
-            driver.open()
-            for _ in range(count):
-                driver.do([Wait(profile.wait_s)])
-                yield perception.reader.settle(driver.capture, _READ_S)
-    finally:
-        perception.close()
+    with closing(ProfileReader(profile)) as perception, X11Driver(profile) as driver:
+        driver.open()
+        for _ in range(count):
+            driver.do([Wait(profile.wait_s)])
+            yield perception.reader.settle(driver.capture, _READ_S)
 
 
 # --- starting ---
@@ -121,8 +116,7 @@ def _with_window(folder: Path, document: dict[str, Any], say: Say) -> dict[str, 
         return document
     whole = {"window": {"title": ".*", "size": document["screen"]}}
     profile = _draft(folder, {**document, **whole})
-    session = ScreenSession(*profile.screen)
-    try:
+    with closing(ScreenSession(*profile.screen)) as session:
         start_game(session, profile, 1)
         session.wait_for(lambda window: not window.popup, "a window of the game", profile.launch.timeout_s)
         time.sleep(_WINDOW_S)
@@ -130,8 +124,6 @@ def _with_window(folder: Path, document: dict[str, Any], say: Say) -> dict[str, 
         if not shown:
             raise GameLostError(f"the game has closed its window; it said: {session.said()}")
         window = max(shown, key=lambda window: window.box.width * window.box.height)
-    finally:
-        session.close()
     say(f"[OK] its window is {window.title!r}, {window.box.width}x{window.box.height}")
     word, space, _ = window.title.partition(" ")  # what follows is often a version or the name of a city
     title = re.escape(word) + (" .*" if space else "")

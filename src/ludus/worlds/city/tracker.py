@@ -5,7 +5,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from ludus.worlds.city.config import AT_MOST, WORST
 from ludus.worlds.city.game.rules import MILESTONES
 
 LearnerBatch: TypeAlias = NDArray[np.bool_]
+_T = TypeVar("_T", bound=np.generic)
 
 
 class Held(NamedTuple):
@@ -43,7 +44,7 @@ class Extra(ABC):
 
     Attributes:
         events: Names of the events that it gives.
-        measures: Names of the measures that it gives.
+        state_metrics: Names of the state metrics that it gives.
     """
 
     events: tuple[str, ...] = ()
@@ -55,14 +56,11 @@ class Extra(ABC):
 
     @abstractmethod
     def follow(self, turn: Turn, events: NDArray[np.float32], state_metrics: NDArray[np.float32]) -> None:
-        """Update after a decision of all games; write events `(games, events)` and metrics `(games, measures)`."""
+        """Update after a decision of all games; write `events` and `state_metrics`, `(games, names)` each."""
 
     @abstractmethod
     def state(self) -> dict[str, Tensor]:
         """Return everything that is remembered, as tensors that share its memory."""
-
-
-Targets: TypeAlias = Mapping[str, float]
 
 
 class Goals(Extra):
@@ -71,13 +69,10 @@ class Goals(Extra):
     A goal has a metric `goal_NAME`, its progress from 0 to 1, and an event of the same name, the change of the
     progress, which is also a reward term. `goals_reached` counts goals that are reached for the first time in an
     episode. A figure that cannot be read changes nothing.
-
-    Attributes:
-        names: Of the figures that have a goal.
     """
 
-    def __init__(self, targets: Targets, games: int) -> None:
-        self.names, self._targets = tuple(targets), dict(targets)
+    def __init__(self, targets: Mapping[str, float], games: int) -> None:
+        self._targets = dict(targets)
         self.state_metrics = tuple(f"goal_{name}" for name in targets)
         self.events = (*self.state_metrics, "goals_reached")
         self._progress: NDArray[np.float64] = np.zeros((games, len(targets)))
@@ -232,7 +227,7 @@ class Tracker:
         event_names: `EVENTS`, but for the happiness at the end where the game shows none; then those of the extras.
         measure_names: `MEASURES`, then those of the extras.
         events: `(games, 1, events)`.
-        measures: `(games, 1, measures)`.
+        state_metrics: `(games, 1, measures)`.
     """
 
     def __init__(self, backend: CityBackend, extras: Sequence[Extra] = ()) -> None:
@@ -247,7 +242,6 @@ class Tracker:
         self._known: NDArray[np.bool_] = np.zeros((games, fields), np.bool_)  # whether there was any
         self._peak: NDArray[np.float64] = np.zeros(games)
         self._milestones: NDArray[np.int64] = np.zeros(games, np.int64)
-        self._nothing = np.zeros(games)
         self._extras = tuple(extras)
         self._own = tuple(name for name in EVENTS if name != "final_happiness" or "happiness" in self._column)
         self.event_names = (*self._own, *(name for extra in extras for name in extra.events))
@@ -263,11 +257,12 @@ class Tracker:
         self.last_kind[games] = -1
         self._known[games] = sight.readable[games]
         self._held[games] = np.where(sight.readable[games], sight.values[games], 0.0)
-        self.first_day[games] = self._values(_DATE)[games]
-        self._peak[games] = self._values("population")[games]
+        self.first_day[games] = self._column_of(_DATE, self._held)[games]
+        self._peak[games] = self._column_of("population", self._held)[games]
         self._milestones[games] = _passed(self._peak)[games]
+        turn = Turn(sight, self.held, self.last_kind, self.step)
         for extra in self._extras:
-            extra.begin(self._turn(sight), games)
+            extra.begin(turn, games)
 
     def follow(self, sight: Sight, kinds: NDArray[np.int64], cells: NDArray[np.int64] | None = None) -> None:
         """Compute events and measures of a step in which kinds and cells `(games,)` were decided for."""
@@ -277,16 +272,14 @@ class Tracker:
         self._held = np.where(sight.readable, sight.values, self._held)
         self._known |= sight.readable
         change = np.where(knew, self._held - before, 0.0)
-        if _DATE in self._column:
-            date = self._column[_DATE]
-            is_first = ~knew[:, date] & self._known[:, date]
-            self.first_day[is_first] = self._held[is_first, date]
+        is_first = self._column_of(_DATE, self._known) & ~self._column_of(_DATE, knew)
+        self.first_day[is_first] = self._column_of(_DATE, self._held)[is_first]
         self._write_events(sight, change)
         self._write_measures(sight)
+        turn = Turn(sight, self.held, self.last_kind, self.step, cells)
         event, measure = len(self._own), len(MEASURES)
         for extra in self._extras:
             ends = event + len(extra.events), measure + len(extra.state_metrics)
-            turn = self._turn(sight)._replace(cells=cells)
             extra.follow(turn, self._events[:, 0, event : ends[0]], self._measures[:, 0, measure : ends[1]])
             event, measure = ends
 
@@ -294,21 +287,16 @@ class Tracker:
         """Note where the games stood that ended in this step."""
         for number, name in enumerate(self._own):
             if name.startswith(_FINAL):
-                self._events[:, 0, number] = np.where(ended, self._values(name.removeprefix(_FINAL)), 0.0)
+                values = self._column_of(name.removeprefix(_FINAL), self._held)
+                self._events[:, 0, number] = np.where(ended, values, 0.0)
 
     def read(self, sight: Sight, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the value of a field and whether it is readable now, `(games,)` each; zeros for an unknown field."""
-        if name not in self._column:
-            return self._nothing, self._nothing > 0.0
-        return sight.values[:, self._column[name]], sight.readable[:, self._column[name]]
+        return self._column_of(name, sight.values), self._column_of(name, sight.readable)
 
     def held(self, name: str) -> Held:
         """Return what is known of a field; nothing if there is none of that name."""
-        known = self._known[:, self._column[name]] if name in self._column else self._nothing > 0.0
-        return Held(self._values(name), known)
-
-    def _turn(self, sight: Sight) -> Turn:
-        return Turn(sight, self.held, self.last_kind, self.step)
+        return Held(self._column_of(name, self._held), self._column_of(name, self._known))
 
     def state(self) -> dict[str, Tensor]:
         """Return everything that is remembered, as tensors that share its memory."""
@@ -316,16 +304,14 @@ class Tracker:
         own = {name.removeprefix("_"): torch.from_numpy(getattr(self, name)) for name in names}
         return own | {name: tensor for extra in self._extras for name, tensor in extra.state().items()}
 
-    def _values(self, name: str) -> NDArray[np.float64]:
+    def _column_of(self, name: str, array: NDArray[_T]) -> NDArray[_T]:
+        """Return the column of a field, `(games,)`; zeros if there is none of that name."""
         column = self._column.get(name)
-        return self._nothing if column is None else self._held[:, column]
+        return np.zeros(len(array), array.dtype) if column is None else array[:, column]
 
     def _write_events(self, sight: Sight, change: NDArray[np.float64]) -> None:
-        changes = {
-            name: change[:, self._column[name]] if name in self._column else self._nothing
-            for name in ("population", "funds", "happiness", "traffic")
-        }
-        population = self._values("population")
+        changes = {name: self._column_of(name, change) for name in ("population", "funds", "happiness", "traffic")}
+        population = self._column_of("population", self._held)
         peak = np.maximum(self._peak, population)
         passed = np.maximum(_passed(peak), self._milestones)
         given = {
@@ -349,11 +335,10 @@ class Tracker:
         self._events[:, 0, first : first + len(groups)] = self._group[self.last_kind][:, None] == groups
 
     def _write_measures(self, sight: Sight) -> None:
-        for number, name in enumerate((*FIGURES, "year")):
-            field = _DATE if name == "year" else name
-            scale = _YEAR_DAYS if name == "year" else 1.0
-            self._measures[:, 0, number] = self._values(field) / scale
-            self._measures[:, 0, number + len(FIGURES) + 1] = self.read(sight, field)[1]
+        for number, name in enumerate((*FIGURES, _DATE)):
+            scale = _YEAR_DAYS if name == _DATE else 1.0
+            self._measures[:, 0, number] = self._column_of(name, self._held) / scale
+            self._measures[:, 0, number + len(FIGURES) + 1] = self._column_of(name, sight.readable)
 
 
 def _passed(population: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,6 +1,5 @@
 """Elements of a user interface, found by flat ground, contrast and outlines: words and buttons; no letter is read."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -44,7 +43,11 @@ class Outlines:
         is_panel = grounds[:, 4] >= _PANEL_AREA
         is_panel[0] = False
         ink = 1 - np.take(is_panel.view(np.uint8), labels)
-        ink &= 1 - self._lines(ink)
+        across, down = (
+            self._cv2.morphologyEx(ink, self._cv2.MORPH_OPEN, np.ones(shape, np.uint8))
+            for shape in ((1, _LINE), (_LINE, 1))
+        )
+        ink &= 1 - (across | down)
         _, marks = self._components(ink)
         self.words = _words(_pieces(marks, frame.shape[1] // 2))
         inside = grounds[_fit(grounds, _INSIDE_SIDES)]
@@ -55,8 +58,7 @@ class Outlines:
 
     def _contrast(self, frame: Frame) -> NDArray[np.uint8]:
         """Return how much every pixel and its eight neighbours differ in any colour, `(height, width)`."""
-        nine = np.ones((3, 3), np.uint8)
-        span = self._cv2.subtract(self._cv2.dilate(frame, nine), self._cv2.erode(frame, nine))
+        span = self._cv2.morphologyEx(frame, self._cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8))
         red, green, blue = self._cv2.split(span)
         most: NDArray[np.uint8] = self._cv2.max(self._cv2.max(red, green), blue)
         return most
@@ -64,24 +66,15 @@ class Outlines:
     def _strange(self, frame: Frame, labels: NDArray[np.int32], grounds: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return where the picture has none of the colours of its widest flat grounds: icons that nearly touch."""
         strange = np.ones(frame.shape[:2], np.uint8)
-        widest = [number for number in np.argsort(-grounds[:, 4]).tolist() if number][:_GROUNDS]
-        for number in widest:
+        for number in [number for number in np.argsort(-grounds[:, 4]).tolist() if number][:_GROUNDS]:
             left, top, width, _, area = grounds[number].tolist()
             if area < _WIDE_AREA:
                 break
             column = left + int(np.argmax(labels[top, left : left + width] == number))
             color = frame[top, column].astype(np.int16)
-            low, high = np.clip(color - _FLAT, 0, 255), np.clip(color + _FLAT, 0, 255)
-            strange &= self._cv2.inRange(frame, low.astype(np.uint8), high.astype(np.uint8)) == 0
+            low, high = np.clip((color - _FLAT, color + _FLAT), 0, 255).astype(np.uint8)
+            strange &= self._cv2.inRange(frame, low, high) == 0
         return strange
-
-    def _lines(self, ink: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        across, down = (
-            self._cv2.morphologyEx(ink, self._cv2.MORPH_OPEN, np.ones(shape, np.uint8))
-            for shape in ((1, _LINE), (_LINE, 1))
-        )
-        lines: NDArray[np.uint8] = across | down
-        return lines
 
     def _framed(self, frame: Frame) -> Iterator[Box]:
         """Return boxes whose sides are dark nearly throughout."""
@@ -102,9 +95,8 @@ class Outlines:
 
 def _fit(boxes: NDArray[np.int32], sides: tuple[int, int]) -> NDArray[np.bool_]:
     """Return which boxes are as wide and high as that, without the first, which is none."""
-    width, height = boxes[:, 2], boxes[:, 3]
-    fitting: NDArray[np.bool_] = (width >= sides[0]) & (width <= sides[1]) & (height >= sides[0]) & (height <= sides[1])
-    fitting &= (boxes[:, 0] > 0) & (boxes[:, 1] > 0)  # what extends beyond the picture is incomplete
+    corners, sizes = boxes[:, :2], boxes[:, 2:4]  # what extends beyond the picture, from 0 on, is incomplete
+    fitting: NDArray[np.bool_] = np.all((corners > 0) & (sizes >= sides[0]) & (sizes <= sides[1]), axis=1)
     fitting[0] = False
     return fitting
 
@@ -127,24 +119,20 @@ def _words(pieces: list[Box]) -> list[Box]:
     done: list[Box] = []
     growing: list[tuple[Box, int]] = []  # words with the widths of their last pieces
     for piece in pieces:
-        near: list[tuple[Box, int]] = []
-        best, least = -1, 0.0
-        for word, last in growing:
-            gap = piece.left - word.right
-            if gap > _LETTER_GAP * _PIECE_HEIGHTS[1]:
-                done.append(word)
-                continue
-            near.append((word, last))
-            if (best < 0 or gap < least) and _belong(word, piece, gap, last):
-                best, least = len(near) - 1, gap
-        joined = piece if best < 0 else near.pop(best)[0].around(piece)
-        growing = [*near, (joined, piece.width)]
+        first = piece.left - _LETTER_GAP * _PIECE_HEIGHTS[1]  # words that end before it are complete
+        done += [word for word, _ in growing if word.right < first]
+        growing = [(word, last) for word, last in growing if word.right >= first]
+        fitting = [(word, last) for word, last in growing if _belong(word, last, piece)]
+        nearest = max(fitting, key=lambda entry: entry[0].right, default=None)
+        if nearest is not None:
+            growing.remove(nearest)
+        growing.append((piece if nearest is None else nearest[0].around(piece), piece.width))
     done += [word for word, _ in growing]
     return [word for word in done if word.width >= _LEAST_WORD_WIDTH]
 
 
-def _belong(word: Box, piece: Box, gap: int, last_width: int) -> bool:
-    low, high = sorted((word.height, piece.height))
+def _belong(word: Box, last_width: int, piece: Box) -> bool:
+    gap, (low, high) = piece.left - word.right, sorted((word.height, piece.height))
     if not share_rows(word, piece) or high > 2.2 * low or gap < -high:
         return False
     is_letter = min(last_width, piece.width) <= _LETTER_WIDTH * high
@@ -166,7 +154,6 @@ _WORD_CONFIDENCE, _BUTTON_CONFIDENCE = 0.6, 0.5
 class UiElement:
     """Something on the screen that can perhaps be clicked."""
 
-    name: str  # what is written on it, or else a name made of its looks
     kind: ElementKind  # what it looks like
     region: Region  # where it is
     confidence: float  # from 0 to 1
@@ -179,10 +166,10 @@ class UiElement:
 
 def find_elements(frame: Frame) -> list[UiElement]:
     """Return the words and buttons of a picture `(height, width, 3)`, by their outlines; milliseconds."""
-    outlines = Outlines(frame)
-    found = [_element(frame, "text", box, _WORD_CONFIDENCE) for box in outlines.words]
-    found += [_element(frame, "button", box, _BUTTON_CONFIDENCE) for box in outlines.buttons]
-    return unique(found, frame.shape[1], frame.shape[0])
+    outlines, size = Outlines(frame), (frame.shape[1], frame.shape[0])
+    found = [UiElement("text", box.region(*size), _WORD_CONFIDENCE) for box in outlines.words]
+    found += [UiElement("button", box.region(*size), _BUTTON_CONFIDENCE) for box in outlines.buttons]
+    return unique(found, *size)
 
 
 def unique(elements: Sequence[UiElement], width: int, height: int) -> list[UiElement]:
@@ -200,8 +187,3 @@ def is_same(first: UiElement, second: UiElement, width: int, height: int) -> boo
     """Whether the middles of two elements are within `SAME_PIXELS` of each other in a picture of this size."""
     across, down = (first.at.x - second.at.x) * width, (first.at.y - second.at.y) * height
     return across * across + down * down <= SAME_PIXELS * SAME_PIXELS
-
-
-def _element(frame: Frame, kind: ElementKind, box: Box, confidence: float) -> UiElement:
-    looks = hashlib.sha256(frame[box.area].tobytes()).hexdigest()[:8]
-    return UiElement(f"{kind}-{looks}", kind, box.region(frame.shape[1], frame.shape[0]), confidence)

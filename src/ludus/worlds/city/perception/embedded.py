@@ -1,13 +1,14 @@
 """Perception of the embedded game: its fields, demand bars and what covers its map."""
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from ludus.envs.colors import Color
@@ -83,18 +84,12 @@ class CoverDetector:
     def _has_title(self, pixels: NDArray[np.uint32]) -> bool:
         """Whether the title of a dialog is in the column that all of them reach."""
         column = (pixels[self._rows, self._column] & _COLOR) == self._accent
-        return bool(column.any()) and _longest(column) >= self._title - 2
+        return bool(sliding_window_view(column, self._title - 2).all(axis=1).any())
 
 
 def _word(color: Color) -> int:
     red, green, blue = color
     return red | green << 8 | blue << 16
-
-
-def _longest(flags: NDArray[np.bool_]) -> int:
-    """Return how many flags in a row are set, at most."""
-    ends = np.flatnonzero(np.diff(np.concatenate(([0], flags.view(np.int8), [0]))))
-    return int((ends[1::2] - ends[::2]).max())
 
 
 _ENGINE = "bars"
@@ -104,16 +99,13 @@ class DemandReader:
     """Reads the bars of one layout in one theme."""
 
     def __init__(self, box: Box, theme: Theme) -> None:
-        self.box = box
-        self._places = demand_places(box)
-        map_colors = theme.map_colors
-        self._inks = (map_colors.residential, map_colors.commercial, map_colors.industrial)
-        self._ground = theme.palette.field
+        self.box, self._places, self._ground = box, demand_places(box), theme.palette.field
+        colors = theme.map_colors
+        self._inks = (colors.residential, colors.commercial, colors.industrial)
 
-    def read(self, frame: Frame) -> tuple[Reading, Reading, Reading]:
+    def read(self, frame: Frame) -> list[Reading]:
         """Return the demand for homes, shops and industry of a picture `(height, width, 3)`."""
-        first, second, third = (self._bar(frame, index) for index in range(len(BARS)))
-        return first, second, third
+        return [self._bar(frame, index) for index in range(len(BARS))]
 
     def _bar(self, frame: Frame, index: int) -> Reading:
         places, name = self._places, BARS[index]
@@ -145,8 +137,8 @@ class Said(NamedTuple):
     grain: float  # rounding error of an abbreviated value; 0 where every digit is shown
 
 
-_Memory: TypeAlias = "OrderedDict[bytes, tuple[Said, ...]]"
-_Part: TypeAlias = tuple[Box, _Memory, Callable[[Frame], Sequence[Reading]]]
+# Its place, what was read there by the hashes of its pixels, and what reads it.
+_Part: TypeAlias = tuple[Box, dict[bytes, tuple[Said, ...]], Callable[[Frame], list[Reading]]]
 
 
 class ThemeReader:
@@ -154,39 +146,32 @@ class ThemeReader:
 
     def __init__(self, fields: Sequence[Field], bank: GlyphBank, demand: DemandReader, size: tuple[int, int]) -> None:
         """Make a reader of pictures of a width and height."""
-        self._bank = bank
-        self._parts: list[_Part] = [
-            *((field.region.box(*size), OrderedDict(), self._words_of(field)) for field in fields),
-            (demand.box, OrderedDict(), demand.read),
-        ]
-        self._number = {field.name: number for number, field in enumerate(fields)}
+        self._parts: dict[str, _Part] = {
+            field.name: (field.region.box(*size), {}, partial(_read_field, field, bank)) for field in fields
+        }
+        self._parts["demand"] = (demand.box, {}, demand.read)
 
     def read(self, pixels: NDArray[np.uint8], words: NDArray[np.uint32]) -> list[Said]:
         """Return what every field of a picture `(height, width, 4)` says; `words` has one number per pixel."""
-        return [said for part in self._parts for said in self._read(part, pixels, words)]
+        return [said for name in self._parts for said in self._read(name, pixels, words)]
 
     def read_one(self, name: str, pixels: NDArray[np.uint8], words: NDArray[np.uint32]) -> Said:
         """Return what one field of the HUD says; arguments as in `read`."""
-        return self._read(self._parts[self._number[name]], pixels, words)[0]
+        return self._read(name, pixels, words)[0]
 
-    def _read(self, part: _Part, pixels: NDArray[np.uint8], words: NDArray[np.uint32]) -> tuple[Said, ...]:
-        box, memory, look = part
+    def _read(self, name: str, pixels: NDArray[np.uint8], words: NDArray[np.uint32]) -> tuple[Said, ...]:
+        box, memory, look = self._parts[name]
         key = hashlib.sha256(words[box.area].tobytes()).digest()
         known = memory.get(key)
         if known is None:
             known = memory[key] = tuple(map(_said, look(pixels[..., :3])))
             if len(memory) > _KEPT:
-                memory.popitem(last=False)
+                del memory[next(iter(memory))]
         return known
 
-    def _words_of(self, field: Field) -> Callable[[Frame], Sequence[Reading]]:
-        alphabet = field.alphabet
 
-        def look(frame: Frame) -> Sequence[Reading]:
-            text, confidence = self._bank.read(field.region.cut(frame), alphabet)
-            return (field.understood(text, confidence, "glyphs"),)
-
-        return look
+def _read_field(field: Field, bank: GlyphBank, frame: Frame) -> list[Reading]:
+    return [field.understood(*bank.read(field.region.cut(frame), field.alphabet), "glyphs")]
 
 
 def _said(reading: Reading) -> Said:
@@ -230,15 +215,11 @@ def embedded_bank(theme: str, width: int, height: int, folder: Path | None = Non
     played game goes into them.
     """
     file = folder / f"glyphs-embedded-{theme}-{width}x{height}.json" if folder is not None else None
-    if file is not None and len(bank := known_glyphs(file)):
+    bank = GlyphBank() if file is None else known_glyphs(file)
+    if len(bank):
         return bank
-    bank = GlyphBank()
-    games = CityGames(1, display=CityDisplay(themes=(theme,), width=width, height=height), seed=0)
-    try:
-        fields = embedded_fields(games.layout(0), games.interfaces[0].theme)
-        learn_all(bank, _labels(games, fields))
-    finally:
-        games.close()
+    with closing(CityGames(1, display=CityDisplay(themes=(theme,), width=width, height=height), seed=0)) as games:
+        learn_all(bank, _labels(games, embedded_fields(games.layout(0), games.interfaces[0].theme)))
     if file is not None:
         save_glyphs(bank, file)
     return bank
@@ -264,14 +245,10 @@ def _amount(random: np.random.Generator, digits: int) -> int:
     return -size if random.random() < 0.3 else size
 
 
-def _labels(games: CityGames, fields: tuple[Field, ...]) -> list[Label]:
-    random = np.random.default_rng(0)
-    labels = []
+def _labels(games: CityGames, fields: tuple[Field, ...]) -> Iterator[Label]:
+    random, days = np.random.default_rng(0), games.simulation.city["day"]
     for lesson in range(_LESSONS):
         make_up_figures(games, 0, random)
-        games.simulation.city["day"][0] += (
-            (lesson - int(games.simulation.city["day"][0]) // MONTH_DAYS) % 12 * MONTH_DAYS
-        )
+        days[0] += (lesson - int(days[0]) // MONTH_DAYS) % 12 * MONTH_DAYS
         frame, texts = games.capture(0), games.texts(0)
-        labels += [Label(field.region.cut(frame).copy(), texts[field.name]) for field in fields]
-    return labels
+        yield from (Label(field.region.cut(frame).copy(), texts[field.name]) for field in fields)

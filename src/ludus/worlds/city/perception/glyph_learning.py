@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate
 
 from ludus.worlds.city.drivers.driver import Frame
 from ludus.worlds.city.perception.glyphs import MAX_OVERLAP, GlyphBank, Line, line_of
@@ -10,7 +10,9 @@ from ludus.worlds.city.perception.glyphs import MAX_OVERLAP, GlyphBank, Line, li
 # Costs: an unknown letter, another look of a known one, parts that are joined or torn, two
 # segments of three letters that cannot be told apart, and what was said otherwise.
 _NEW, _OTHER, _ODD, _BLOCK, _WRONG = 2, 3, 6, 7, 100
-_MAX_JOINED = 3
+# Segments and letters of a step: one letter, torn ones, joined ones, and two segments of three letters.
+_STEPS = ((1, 1), (2, 1), (3, 1), (1, 2), (1, 3), (2, 3))
+_MOST = 3  # segments or letters of a step
 _LEVELS = (0.5, 0.485, 0.515)
 _MAX_PASSES = 4
 
@@ -49,20 +51,20 @@ def learn(bank: GlyphBank, crop: Frame, text: str, *, spaces: bool = True) -> bo
 
     `spaces` says whether the text has its spaces where they are; OCR leaves some out.
     """
-    letters = "".join(text.split())
-    if not letters or not _learn_at(bank, crop, text, letters, _LEVELS[0], spaces):
+    words = text.split()
+    if not words or not _learn_at(bank, crop, words, _LEVELS[0], spaces):
         return False
     for level in _LEVELS[1:]:  # other colours round smooth edges the other way
-        _learn_at(bank, crop, text, letters, level, spaces)
+        _learn_at(bank, crop, words, level, spaces)
     return True
 
 
-def _learn_at(bank: GlyphBank, crop: Frame, text: str, letters: str, level: float, has_spaces: bool) -> bool:
-    line = line_of(crop, level)
+def _learn_at(bank: GlyphBank, crop: Frame, words: list[str], level: float, has_spaces: bool) -> bool:
+    line, letters = line_of(crop, level), "".join(words)
     if line is None:
         return False
     steps = _believed(bank, line, letters)
-    spaces = _spaces(text)
+    spaces = set(accumulate(map(len, words)))  # letters before which a space stands
     segment, letter, end = 0, 0, -1
     for step in steps:
         start = line.segments[segment].start
@@ -99,13 +101,12 @@ def _believed(bank: GlyphBank, line: Line, letters: str) -> list[_Way]:
 def _ways(bank: GlyphBank, line: Line, letters: str) -> list[list[_Way]]:
     """Return, for every segment and letter, the cheapest ways from there to the end of both."""
     height, width = len(line.segments), len(letters)
-    never = _Way(1 << 20, 0)
-    ways = [[never] * (width + 1) for _ in range(height + 1)]
+    ways = [[_Way(1 << 20, 0)] * (width + _MOST) for _ in range(height + _MOST)]  # none beyond the end of either
     ways[height][width] = _Way(0, 1)
     for segment in range(height - 1, -1, -1):
         for letter in range(width - 1, -1, -1):
             options: list[_Way] = []
-            for across, down in _steps(height - segment, width - letter):
+            for across, down in _STEPS:
                 rest = ways[segment + across][letter + down]
                 if rest.count:
                     cost = _cost(bank, line, segment, across, letters[letter : letter + down])
@@ -115,13 +116,6 @@ def _ways(bank: GlyphBank, line: Line, letters: str) -> list[list[_Way]]:
                 count = sum(way.count for way in options if way.cost == least.cost)
                 ways[segment][letter] = _Way(least.cost, count, least.segments, least.letters)
     return ways
-
-
-def _steps(segments: int, letters: int) -> list[tuple[int, int]]:
-    torn = [(count, 1) for count in range(2, min(_MAX_JOINED, segments) + 1)]
-    joined = [(1, count) for count in range(2, min(_MAX_JOINED, letters) + 1)]
-    blocks = [(2, 3)] if segments >= 2 and letters >= 3 else []
-    return [(1, 1), *torn, *joined, *blocks]
 
 
 def _cost(bank: GlyphBank, line: Line, first: int, segments: int, text: str) -> int:
@@ -150,13 +144,3 @@ def _can_join(bank: GlyphBank, text: str, width: int) -> bool:
     least = sum(min(bank.widths.get(letter, (1,))) for letter in text) - MAX_OVERLAP * (len(text) - 1)
     most = sum(max(bank.widths.get(letter, (width,))) for letter in text)
     return least <= width <= most
-
-
-def _spaces(text: str) -> set[int]:
-    """Return before which letters, spaces not counted, a space stands."""
-    places, letters = set(), 0
-    for before, letter in pairwise(text):
-        letters += not before.isspace()
-        if before.isspace() and not letter.isspace():
-            places.add(letters)
-    return places

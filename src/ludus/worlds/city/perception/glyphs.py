@@ -4,10 +4,13 @@ A crop becomes ink, one integer per column (bit 0 is the upper row), split where
 tuples: equal glyphs are equal keys, and how far two are apart is a count of bits.
 """
 
+import operator
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -41,11 +44,6 @@ class Segment:
         """First column behind it."""
         return self.start + len(self.columns)
 
-    @property
-    def height(self) -> int:
-        """Rows from its upper to its lower end."""
-        return self.bottom - self.top
-
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -67,8 +65,7 @@ def ink_of(crop: Frame, level: float = 0.5) -> NDArray[np.bool_] | None:
     shade = (red >> 1) + green + (blue >> 1)
     common = int(np.bincount(shade.reshape(-1)).argmax())
     row, column = divmod(int((shade == common).argmax()), shade.shape[1])
-    apart = [abs(channel - channel[row, column]) for channel in (red, green, blue)]
-    strength = np.maximum(np.maximum(apart[0], apart[1]), apart[2])
+    strength = reduce(np.maximum, (abs(channel - channel[row, column]) for channel in (red, green, blue)))
     strongest = int(strength.max())
     if strongest < _MIN_CONTRAST:
         return None
@@ -87,35 +84,27 @@ def line_of(crop: Frame, level: float = 0.5) -> Line | None:
         return None
     codes = _BITS[:height] @ ink[first : first + height].astype(np.float64)
     columns = tuple(map(int, codes.tolist()))
-    return _line(columns)
-
-
-def lowered(columns: Columns) -> tuple[Columns, int, int]:
-    """Return columns moved up to their first row of ink, that row, and the row below their last one."""
-    union = 0
-    for column in columns:
-        union |= column
-    top = (union & -union).bit_length() - 1
-    moved = tuple([column >> top for column in columns]) if top else columns
-    return moved, top, union.bit_length()
-
-
-def _line(columns: Columns) -> Line:
     segments: list[Segment] = []
-    start = -1
-    for place, column in enumerate((*columns, 0)):
-        if column and start < 0:
-            start = place
-        elif not column and start >= 0:
-            part = columns[start:place]
+    start = 0
+    for is_ink, run in groupby(columns, bool):
+        part = tuple(run)
+        if is_ink:
             segments.append(Segment(start, part, *lowered(part)))
-            start = -1
-    tallest = max(segment.height for segment in segments)
-    tall = [segment for segment in segments if segment.height * 5 >= tallest * 3]
+        start += len(part)
+    tallest = max(segment.bottom - segment.top for segment in segments)
+    tall = [segment for segment in segments if (segment.bottom - segment.top) * 5 >= tallest * 3]
     bottoms = [segment.bottom for segment in tall]
     baseline = max(sorted(set(bottoms)), key=bottoms.count)
     top = min(segment.top for segment in tall)
     return Line(columns, tuple(segments), top, baseline, tallest)
+
+
+def lowered(columns: Columns) -> tuple[Columns, int, int]:
+    """Return columns moved up to their first row of ink, that row, and the row below their last one."""
+    union = reduce(operator.or_, columns)
+    top = (union & -union).bit_length() - 1
+    moved = tuple([column >> top for column in columns]) if top else columns
+    return moved, top, union.bit_length()
 
 
 Place: TypeAlias = Literal["high", "full", "low"]
@@ -152,11 +141,6 @@ class Glyph:
     place: Place  # whether it is above or below the middle of the line, or reaches over it
     rise: _Rise  # rows from its upper end to the baseline
     votes: Annotated[dict[_Letters, _Count], Field(min_length=1)]  # how often it was called what
-
-    @property
-    def ink(self) -> int:
-        """Its number of pixels."""
-        return sum(column.bit_count() for column in self.columns)
 
     def text(self, alphabet: frozenset[str] | None) -> str | None:
         """Return what it is among the letters that can be meant; None if that is disputed."""
@@ -213,10 +197,9 @@ class GlyphBank:
             end = line.segments[index - 1].end
         return "".join(words), sure
 
-    def add(self, columns: Columns, line: Line, text: str, votes: int = 1) -> None:
+    def add(self, columns: Columns, line: Line, text: str) -> None:
         """Count that these columns of a line (from a first to a last one with ink) were labelled `text`."""
-        moved, place, rise = placed(columns, line)
-        self.insert(Glyph(moved, place, rise, {text: votes}))
+        self.insert(Glyph(*placed(columns, line), {text: 1}))
 
     def insert(self, glyph: Glyph) -> None:
         """Take a glyph up; votes for one that is known are added."""
@@ -252,8 +235,7 @@ class GlyphBank:
 
     def known(self, columns: Columns, line: Line) -> Glyph | None:
         """Return the glyph that looks exactly so."""
-        moved, place, _ = placed(columns, line)
-        return self.glyphs.get((moved, place))
+        return self.glyphs.get(placed(columns, line)[:2])
 
     def _next(self, line: Line, index: int, alphabet: frozenset[str] | None) -> tuple[str, float, int]:
         """Return text, confidence and number of segments of what comes next."""
@@ -279,22 +261,15 @@ class GlyphBank:
     def _near(self, moved: Columns, place: Place, alphabet: frozenset[str] | None) -> tuple[str, float] | None:
         """Find the one glyph that is all but equal, if no other one is nearly as near."""
         ink = sum(column.bit_count() for column in moved)
-        allowed = int(_NEAR_SHARE * ink)
-        if allowed == 0:
-            return None
-        best, best_text, second = allowed + 1, "", 1 << 30
+        apart: dict[str, int] = {}  # pixels in which the nearest glyph of each text differs
         for glyph in self._by_width.get(len(moved), ()):
             text = glyph.text(alphabet) if glyph.place == place else None
-            if text is None:
-                continue
-            apart = sum((a ^ b).bit_count() for a, b in zip(moved, glyph.columns, strict=True))
-            if apart < best:
-                best, best_text, second = apart, text, (best if text != best_text else second)
-            elif text != best_text:
-                second = min(second, apart)
-        if best > allowed or second < 2 * best + 2:
-            return None
-        return best_text, 1.0 - best / ink
+            if text is not None:
+                differing = sum((a ^ b).bit_count() for a, b in zip(moved, glyph.columns, strict=True))
+                apart[text] = min(differing, apart.get(text, differing))
+        refused = int(_NEAR_SHARE * ink) + 1
+        best, second = sorted((*apart.values(), refused, refused))[:2]
+        return None if second < 2 * best + 2 else (min(apart, key=apart.__getitem__), 1.0 - best / ink)
 
     def split(self, segment: Segment, line: Line, alphabet: frozenset[str] | None) -> tuple[str, float] | None:
         """Take letters that touch or hang over each other apart, if known ones make the segment up in only one way.
@@ -321,9 +296,7 @@ class GlyphBank:
         if depth == 0 or start >= len(wanted):
             return
         for width, glyphs in self._by_width.items():
-            if start + width > len(wanted):
-                continue
-            for glyph in glyphs:
+            for glyph in glyphs if start + width <= len(wanted) else ():
                 laid = _laid(glyph, wanted, done, start, line.baseline)
                 text = glyph.text(alphabet) if laid is not None else None
                 if laid is None or text is None or len(text) > 1:

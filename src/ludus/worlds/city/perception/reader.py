@@ -4,10 +4,11 @@ What the known letters do not cover is read by OCR in the background: rapidocr, 
 """
 
 import contextlib
+import math
 import threading
 import time
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -135,21 +136,21 @@ class OcrWorker:
     def read(self, field: Field, crop: Frame) -> Reading:
         """Read a crop now, in the caller's thread, and learn from it if two opinions agree."""
         opinions = [
-            (field.understood(text, confidence, engine.name), text)
+            field.understood(text, confidence, engine.name)
             for engine in self.engines
             for text, confidence in engine.opinions(crop)
             if confidence >= self._least_confidence
         ]
-        sure = [(reading, text) for reading, text in opinions if reading.is_readable]
-        if not sure or len({reading.value for reading, _ in sure}) > 1:
-            return unreadable(field.name, opinions[0][1] if opinions else "", "ocr")
-        texts = [f"{field.prefix} {field.value_text(text)}" for _, text in sure]
+        sure = [reading for reading in opinions if reading.is_readable]
+        if not sure or len({reading.value for reading in sure}) > 1:
+            return unreadable(field.name, opinions[0].text if opinions else "", "ocr")
+        texts = [f"{field.prefix} {field.value_text(reading.text)}".strip() for reading in sure]
         label = max(set(texts), key=texts.count)
-        if len(sure) >= _AGREED and texts.count(label) >= _AGREED:
+        if texts.count(label) >= _AGREED:
             # OCR leaves out spaces, but none can stand in these: wide gaps between digits belong to the typeface.
-            has_no_spaces = field.notation.thousands != " " and set(label.strip()) <= _WITHOUT_SPACES
-            learn(self._bank, crop, label.strip(), spaces=has_no_spaces)
-        return max((reading for reading, _ in sure), key=lambda reading: reading.confidence)
+            has_no_spaces = field.notation.thousands != " " and set(label) <= _WITHOUT_SPACES
+            learn(self._bank, crop, label, spaces=has_no_spaces)
+        return max(sure, key=lambda reading: reading.confidence)
 
 
 HELD_SHARE = 0.5  # of its confidence that a reading keeps while its field cannot be read
@@ -160,11 +161,11 @@ _POLL_S = 0.01
 class _Track:
     """What is known about one field."""
 
+    now: Reading  # what the pixels seen last say
+    good: Reading  # the last reading that was confirmed, and when
+    good_at_s: float = -math.inf
     raw: bytes = b""  # the pixels seen last
-    now: Reading | None = None  # what they say
-    equal_reads: int = 0  # how often in a row that was said
-    good: Reading | None = None  # the last reading that was confirmed, and when
-    good_at_s: float = 0.0
+    equal_reads: int = 0  # how often in a row the same was said
 
 
 class ScreenReader:
@@ -199,9 +200,8 @@ class ScreenReader:
         self.fields = {field.name: field for field in fields}
         self.bank, self.stage_s, self.frames = bank, defaultdict[str, float](float), 0
         self._fallback, self._stable_reads, self._hold_s, self._clock = fallback, stable_reads, hold_s, clock
-        self._alphabets = {field.name: field.alphabet for field in fields}
-        self._tracks = {field.name: _Track() for field in fields}
-        self._memory: dict[str, OrderedDict[bytes, Reading]] = {field.name: OrderedDict() for field in fields}
+        self._memory: defaultdict[str, dict[bytes, Reading]] = defaultdict(dict)  # of crops, the latest ones last
+        self.forget()
 
     def read(self, frame: Frame) -> dict[str, Reading]:
         """Return the reading of every field of the next picture `(height, width, 3)`."""
@@ -227,7 +227,7 @@ class ScreenReader:
 
     def forget(self) -> None:
         """Forget all values, as when another city begins; letters are kept."""
-        self._tracks = {name: _Track() for name in self.fields}
+        self._tracks = {name: _Track(unreadable(name), unreadable(name)) for name in self.fields}
 
     def _follow(self, field: Field, frame: Frame, now_s: float) -> Reading:
         start_s = time.perf_counter()
@@ -236,71 +236,52 @@ class ScreenReader:
         raw = crop.tobytes()
         changed = raw != track.raw
         self.stage_s["compare"] += time.perf_counter() - start_s
-        if changed or track.now is None:
+        if changed:
             reading = self._recognise(field, crop, raw)
-            is_equal = track.now is not None and reading.is_readable and reading.value == track.now.value
+            is_equal = reading.is_readable and reading.value == track.now.value
             track.equal_reads = track.equal_reads + 1 if is_equal else 1
             track.raw, track.now = raw, reading
         else:
             track.equal_reads += 1
         if not track.now.is_readable and self._fallback is not None:
-            track.now = self._ask_fallback(self._fallback, field, crop, raw, track.now)
+            start_s = time.perf_counter()
+            answer = self._fallback.answer(field, crop, raw)
+            self.stage_s["fallback"] += time.perf_counter() - start_s
+            if answer is not None and answer.is_readable:
+                track.now = self._memory[field.name][raw] = answer
         if track.now.is_readable and track.equal_reads >= self._stable_reads:
             track.good, track.good_at_s = track.now, now_s
             return track.now
-        return self._held(track, now_s, field.name)
-
-    def _held(self, track: _Track, now_s: float, name: str) -> Reading:
-        """Return the last value that counted, marked as old; after some time it is worth nothing."""
         age_s = now_s - track.good_at_s
-        if track.good is None or age_s > self._hold_s:
-            return unreadable(name, track.now.text if track.now is not None else "")
+        if age_s > self._hold_s:  # a value as old as that is worth nothing
+            return unreadable(field.name, track.now.text)
         return replace(track.good, confidence=track.good.confidence * HELD_SHARE, age_s=max(age_s, 1e-9))
 
     def _recognise(self, field: Field, crop: Frame, raw: bytes) -> Reading:
         memory = self._memory[field.name]
-        known = memory.get(raw)
+        known = memory.pop(raw, None)
         if known is not None:
-            memory.move_to_end(raw)
+            memory[raw] = known
             return known
         start_s = time.perf_counter()
-        text, confidence = self.bank.read(crop, self._alphabets[field.name])
-        reading = field.understood(text, confidence, "glyphs")
+        reading = field.understood(*self.bank.read(crop, field.alphabet), "glyphs")
         if reading.is_readable:  # what is not may be learned later
             memory[raw] = reading
             if len(memory) > _KEPT:
-                memory.popitem(last=False)
+                del memory[next(iter(memory))]
         self.stage_s["glyphs"] += time.perf_counter() - start_s
         return reading
-
-    def _ask_fallback(self, worker: OcrWorker, field: Field, crop: Frame, raw: bytes, reading: Reading) -> Reading:
-        start_s = time.perf_counter()
-        answer = worker.answer(field, crop, raw)
-        self.stage_s["fallback"] += time.perf_counter() - start_s
-        if answer is None or not answer.is_readable:
-            return reading
-        self._memory[field.name][raw] = answer
-        return answer
 
 
 STABLE_READS = 2  # a game draws while it is captured
 
 
-def profile_fields(profile: GameProfile) -> tuple[Field, ...]:
-    """Return the fields that a profile names."""
-    return tuple(
-        Field(
-            name,
-            spec.kind,
-            profile.regions[spec.region],
-            Notation(thousands=spec.thousands, short_years=spec.short_years),
-            spec.prefix,
-            spec.least,
-            spec.most,
-            spec.ink,
-        )
-        for name, spec in profile.readings.items()
-    )
+def profile_fields(profile: GameProfile) -> Iterator[Field]:
+    """Yield the fields that a profile names."""
+    for name, spec in profile.readings.items():
+        region = profile.regions[spec.region]
+        notation = Notation(thousands=spec.thousands, short_years=spec.short_years)
+        yield Field(name, spec.kind, region, notation, spec.prefix, spec.least, spec.most, spec.ink)
 
 
 class ProfileReader:

@@ -139,13 +139,8 @@ def parse_money(text: str, notation: Notation = PLAIN) -> float | None:
         return -owed if owed is not None and owed > 0 else None
     sign = text[:1] if text[:1] in ("+", "-") else ""
     amount = text[1:].lstrip(" ") if sign else text
-    for currency in notation.currencies:
-        if amount.startswith(currency):
-            amount = amount.removeprefix(currency).lstrip(" ")
-            break
-        if amount.endswith(currency):
-            amount = amount.removesuffix(currency).rstrip(" ")
-            break
+    currency = "|".join(map(re.escape, notation.currencies))
+    amount = re.sub(rf"^(?:{currency}) *| *(?:{currency})$", "", amount, count=1)
     size = None if sign and amount[:1] in ("+", "-") else parse_number(amount, notation)
     return -size if size is not None and sign == "-" else size
 
@@ -165,7 +160,6 @@ def parse_date(text: str, *, short_years: bool = False) -> Date | None:
 
 _NUMBER = string.digits + "+-\u2212.,' "
 _LETTERS = string.ascii_letters
-_ALIKE = {":": ":;"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,26 +197,17 @@ class Field:
         """Return what a text says of this field: a value within its limits, or unreadable."""
         words = self.value_text(text)
         value = parse(words, self.kind, self.notation) if words is not None and confidence > 0.0 else None
-        if isinstance(value, float) and not self._is_possible(value):
-            value = None
-        if value is None:
+        is_less = self.least is not None and isinstance(value, float) and value < self.least
+        is_more = self.most is not None and isinstance(value, float) and value > self.most
+        if value is None or is_less or is_more:
             return unreadable(self.name, text, engine)
         return Reading(self.name, value, confidence, text=text, engine=engine)
 
     def value_text(self, text: str) -> str | None:
-        """Return a text without the words before the value; None if it does not begin with them.
+        """Return a text without the words before the value, spaces not counted; None if it does not begin with them.
 
         Engines take the colon of known words for a semicolon, which changes nothing.
         """
-        prefix = "".join(self.prefix.split())
-        return _without(text.strip(), prefix) if prefix else text.strip()
-
-    def _is_possible(self, value: float) -> bool:
-        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
-
-
-def _without(text: str, prefix: str) -> str | None:
-    """Return a text without its first letters, spaces between them not counted; None if it begins otherwise."""
-    letters = (f"[{_ALIKE[letter]}]" if letter in _ALIKE else re.escape(letter) for letter in prefix)
-    begin = re.match(" *".join(letters), text)
-    return text[begin.end() :].strip() if begin else None
+        letters = ("[:;]" if letter == ":" else re.escape(letter) for letter in "".join(self.prefix.split()))
+        begin = re.match(" *".join(letters), text.strip())
+        return text.strip()[begin.end() :].strip() if begin else None
