@@ -197,20 +197,14 @@ def smoke_of(grid: Grid, game: wp.int32, cell: wp.int32, capacity: wp.float32) -
 def spread_air(grid: Grid, game: wp.int32, city: City, rules: Rules):
     """Spread pollution by one tick: air = keep * air + spread * (sum of 4 neighbours) + emission."""
     capacity = road_capacity(city)
-    for row in range(rules.rows):
-        for column in range(rules.columns):
-            cell = row * rules.columns + column
-            around = float(0.0)
-            if column > 0:
-                around += grid.air[game, cell - 1]
-            if column < rules.columns - 1:
-                around += grid.air[game, cell + 1]
-            if row > 0:
-                around += grid.air[game, cell - rules.columns]
-            if row < rules.rows - 1:
-                around += grid.air[game, cell + rules.columns]
-            smoke = smoke_of(grid, game, cell, capacity)
-            grid.next[game, cell] = const.AIR_KEEP * grid.air[game, cell] + const.AIR_SPREAD * around + smoke
+    for cell in range(rules.cells):
+        around = float(0.0)
+        for side in range(4):
+            there = beside(cell, side, rules)
+            if there >= 0:
+                around += grid.air[game, there]
+        smoke = smoke_of(grid, game, cell, capacity)
+        grid.next[game, cell] = const.AIR_KEEP * grid.air[game, cell] + const.AIR_SPREAD * around + smoke
     for cell in range(rules.cells):
         grid.air[game, cell] = wp.clamp(grid.next[game, cell], 0.0, 100.0)
 
