@@ -333,8 +333,8 @@ class CityPainter(Painter):
         self._policy_output: PolicyOutput | None = None
         self._before = self._now = show(env, None, None)
         height, width = self._now.picture.shape[:2]
-        self._times = -(-LEAST_LINES // height)
-        self._width, self._height = width * self._times, height * self._times
+        times = -(-LEAST_LINES // height)
+        self._width, self._height = width * times, height * times
         beside = round(PANEL_SHARE * self._height)
         whole = (self._width + beside + (self._width + beside) % 2, self._height + self._height % 2)  # for videos
         self._canvas, self._picture = new_surface(whole), Picture(whole)
@@ -355,12 +355,9 @@ class CityPainter(Painter):
         shown = self._now
         if share < ACTING and shown.track.stops:  # until all is done there is nothing new to see
             shown = replace(shown, picture=self._before.picture, seen=self._before.seen)
-        self._canvas.blit(self._enlarged(shown.picture), (0, 0))
+        height, width = shown.picture.shape[:2]
+        surface = pygame.image.frombuffer(np.ascontiguousarray(shown.picture).tobytes(), (width, height), "RGB")
+        self._canvas.blit(pygame.transform.scale(surface, (self._width, self._height)), (0, 0))
         self._marks.draw(self._canvas, shown, share)
         self._panel.draw(self._canvas, self._width, shown, share)
         return self._picture.of(self._canvas)
-
-    def _enlarged(self, picture: Frame) -> pygame.Surface:
-        height, width = picture.shape[:2]
-        surface = pygame.image.frombuffer(np.ascontiguousarray(picture).tobytes(), (width, height), "RGB")
-        return surface if self._times == 1 else pygame.transform.scale(surface, (self._width, self._height))

@@ -193,7 +193,7 @@ class View:
     tile: int  # side of a cell in pixels
     columns: int  # columns of cells that are shown
     rows: int  # rows of cells that are shown
-    scrolls: tuple[Element, ...]  # buttons that move the camera; none where the whole map is shown
+    scrolls: tuple[Element, ...]  # pairs of buttons that move the camera; none where the whole map is shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator
 
-from ludus.worlds.city.drivers.driver import Button
+from ludus.worlds.city.drivers.driver import Box, Button
 from ludus.worlds.city.game.placement import ZONES, CityEditor, Fault, Plan
 from ludus.worlds.city.game.rules import BUILDINGS, BULLDOZE_COST, FUNDED, FUNDING_STEP, Kind, Over, Tool
 from ludus.worlds.city.game.simulation import CitySimulation
@@ -17,11 +17,10 @@ from ludus.worlds.city.interface.panes import (
     Pane,
     PaneWriter,
     PlacedPane,
-    hint_at,
     place_lists,
     place_pane,
 )
-from ludus.worlds.city.interface.state import MAX_DIALOGS, InterfaceState, Message, message_text, tool_name
+from ludus.worlds.city.interface.state import MAX_DIALOGS, WORDS, InterfaceState, Message, message_text, tool_name
 from ludus.worlds.city.interface.theme import TextMeasure, Theme
 
 _PRECIOUS = range(Kind.COAL, Kind.PARK)  # demolished only after confirmation
@@ -254,11 +253,24 @@ class Interface:
         return self._button_at(x, y)
 
     def hint(self) -> Hint | None:
-        """Return the tooltip at the pointer, if there is one."""
-        state = self.state
-        if not state.hints or state.dialogs or state.path or self._pane_holds(state.pointer_x, state.pointer_y):
+        """Return the tooltip for what is under the pointer: tools, with what a click of theirs costs, and fields."""
+        state, layout, face = self.state, self.layout, self._face
+        x, y = state.pointer_x, state.pointer_y
+        if not state.hints or state.dialogs or state.path or self._pane_holds(x, y):
             return None
-        return hint_at(state, self.layout, self.theme, self._face, self._cost)
+        element = find_at(layout.elements, x, y)
+        if element is None or element.kind not in ("tool", "field", "bar"):
+            return None
+        name = element.name.partition(".")[2]
+        if element.kind == "tool":
+            cost = self._cost(Tool[name.upper()])
+            text = f"{element.label} {self.theme.format.money(cost)}" if cost else element.label
+        else:
+            text = WORDS.hints.get(name, name.replace("_", " ").capitalize())
+        width, height = face.width(text) + 8, face.height + 6
+        # Above the pointer where there is no room below, so that it does not hide what is pointed at.
+        top = y + 14 if y + 14 + height <= layout.height else y - height - 4
+        return Hint(text, Box(x + 10, top, width, height).within(Box(0, 0, layout.width, layout.height)))
 
     def cell_at(self, x: int, y: int) -> tuple[int, int] | None:
         """Return column and row of the cell at a pixel, or None off the map."""

@@ -1,17 +1,16 @@
 """What covers the picture: dialogs, windows, open menus and tooltips; what they say, and where their parts are."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game import rules as const
 from ludus.worlds.city.game.placement import ZONES
-from ludus.worlds.city.game.rules import FIRST_YEAR, MONTH_DAYS, YEAR_MONTHS, Flag, Kind, Notice, Terrain, Tool
+from ludus.worlds.city.game.rules import FIRST_YEAR, MONTH_DAYS, YEAR_MONTHS, Flag, Kind, Notice, Terrain
 from ludus.worlds.city.game.simulation import CitySimulation
-from ludus.worlds.city.interface.layout import Element, Layout, find_at, place_buttons
+from ludus.worlds.city.interface.layout import Element, Layout, place_buttons
 from ludus.worlds.city.interface.menus import MENUS, Dialog, Entry, Window
-from ludus.worlds.city.interface.state import WORDS, InterfaceState
-from ludus.worlds.city.interface.theme import FIELDS, Amount, Format, TextMeasure, Theme, whole
+from ludus.worlds.city.interface.state import WORDS
+from ludus.worlds.city.interface.theme import FIELDS, Amount, Format, TextMeasure, whole
 from ludus.worlds.city.perception.reading import Date, Value
 
 _REAL = {"happiness": "happiness", "traffic": "traffic", "pollution": "pollution", "land_value": "value"}
@@ -271,23 +270,3 @@ class Hint:
 
     text: str
     box: Box
-
-
-def hint_at(
-    state: InterfaceState, layout: Layout, theme: Theme, face: TextMeasure, cost_of: Callable[[int], int]
-) -> Hint | None:
-    """Return the tooltip for what is under the pointer: tools, with what a click of theirs costs, and fields."""
-    x, y = state.pointer_x, state.pointer_y
-    element = find_at(layout.elements, x, y)
-    if element is None or element.kind not in ("tool", "field", "bar"):
-        return None
-    name = element.name.partition(".")[2]
-    if element.kind == "tool":
-        cost = cost_of(Tool[name.upper()])
-        text = f"{element.label} {theme.format.money(cost)}" if cost else element.label
-    else:
-        text = WORDS.hints.get(name, name.replace("_", " ").capitalize())
-    width, height = face.width(text) + 8, face.height + 6
-    # Above the pointer where there is no room below, so that it does not hide what is pointed at.
-    top = y + 14 if y + 14 + height <= layout.height else y - height - 4
-    return Hint(text, Box(x + 10, top, width, height).within(Box(0, 0, layout.width, layout.height)))

@@ -95,23 +95,21 @@ class Hud:
 
     def draw_thumbs(self, target: pygame.Surface, column: int, row: int, map_size: tuple[int, int]) -> list[Box]:
         """Draw between the arrows which part of the map is in view; return where."""
-        boxes: list[tuple[Box, Box]] = []
-        arrows = {element.name.removeprefix("scroll."): element.box for element in self.layout.view.scrolls}
         view, palette = self.layout.view, self.theme.palette
-        if "up" in arrows:
-            up, total = arrows["up"], map_size[1]
-            track = Box(up.left, up.bottom, up.width, arrows["down"].top - up.bottom)
-            first, length = track.height * row // total, track.height * view.rows // total
-            boxes.append((track, Box(track.left + 2, track.top + first, track.width - 4, length)))
-        if "left" in arrows:
-            left, total = arrows["left"], map_size[0]
-            track = Box(left.right, left.top, arrows["right"].left - left.right, left.height)
-            first, length = track.width * column // total, track.width * view.columns // total
-            boxes.append((track, Box(track.left + first, track.top + 2, length, track.height - 4)))
-        for track, thumb in boxes:
+        tracks: list[Box] = []
+        for first, last in zip(view.scrolls[::2], view.scrolls[1::2], strict=True):
+            if first.name == "scroll.up":
+                track = Box(first.box.left, first.box.bottom, first.box.width, last.box.top - first.box.bottom)
+                start, length = (track.height * cells // map_size[1] for cells in (row, view.rows))
+                thumb = Box(track.left + 2, track.top + start, track.width - 4, length)
+            else:
+                track = Box(first.box.right, first.box.top, last.box.left - first.box.right, first.box.height)
+                start, length = (track.width * cells // map_size[0] for cells in (column, view.columns))
+                thumb = Box(track.left + start, track.top + 2, length, track.height - 4)
             target.fill(palette.field, track)
             target.fill(palette.accent, thumb)
-        return [track for track, _ in boxes]
+            tracks.append(track)
+        return tracks
 
     def _draw_label(self, target: pygame.Surface, name: str, box: Box) -> None:
         if self.theme.words:

@@ -136,7 +136,8 @@ class Sprites:
             code, level = divmod(look - TINTED, LEVELS)
             sprite = self.of(code).copy()
             tint = sprite.copy()
-            tint.fill(heat(level))
+            share = level / (LEVELS - 1)
+            tint.fill(mixed(_COLD, _MIDDLE, share * 2) if share < 0.5 else mixed(_MIDDLE, _HOT, share * 2 - 1))
             tint.set_alpha(150)
             sprite.blit(tint, (0, 0))
             return sprite
@@ -169,12 +170,6 @@ class Sprites:
         if kind > Kind.LINE and detail & rules.SPRITE_DARK:
             board.draw("no_power", colors)
         return board.finish()
-
-
-def heat(level: int) -> Color:
-    """Return the colour of a step of an overlay, from cold to hot."""
-    share = level / (LEVELS - 1)
-    return mixed(_COLD, _MIDDLE, share * 2) if share < 0.5 else mixed(_MIDDLE, _HOT, share * 2 - 1)
 
 
 @lru_cache(maxsize=32)
