@@ -42,21 +42,19 @@ class CityBots:
     def act(self, assignment: Tensor, actions: Tensor) -> None:
         """Write the bots' actions; see `ludus.envs.base.Bots`."""
         for index, name in enumerate(self.names):
-            chosen = assignment[:, 0] == index
-            if not bool(chosen.any()):
+            games = torch.nonzero(assignment[:, 0] == index).flatten().tolist()
+            if not games:
                 continue
             if name == "random":
-                actions[chosen] = self._random()[chosen].to(actions.dtype)
+                decisions = self._random()[games, 0]
             elif name == "wait":
-                actions[chosen] = 0
+                decisions = torch.zeros(2)
             elif name == PLAN:
-                for game in torch.nonzero(chosen).flatten().tolist():
-                    actions[game, 0] = torch.tensor(self._planned(game), dtype=actions.dtype)
+                decisions = torch.tensor([self._planned(game) for game in games])
             else:
-                games = torch.nonzero(chosen).flatten().tolist()
                 advised = self._env.backend.advise([self._question(name, game) for game in games])
-                for game, advice in zip(games, advised, strict=True):
-                    actions[game, 0] = torch.tensor(self._decision(game, advice), dtype=actions.dtype)
+                decisions = torch.tensor([self._decision(*each) for each in zip(games, advised, strict=True)])
+            actions[games, 0] = decisions.to(actions.dtype)
 
     def _random(self) -> Tensor:
         env = self._env

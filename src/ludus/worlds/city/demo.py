@@ -86,6 +86,7 @@ def _stops(gesture: Gesture) -> list[Stop]:
 
 
 MIDDLE = Point(0.5, 0.5)
+_MOST_CONSIDERED = 5  # kinds of action
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,27 +108,22 @@ class Shown:
     hint: str = ""  # what a guide said; empty without one
 
 
-def show(env: CityEnv, before: Shown | None, policy_output: PolicyOutput | None, most: int) -> Shown:
-    """Return the first game after its last decision, with at most `most` of the kinds that were considered."""
+def show(env: CityEnv, before: Shown | None, policy_output: PolicyOutput | None) -> Shown:
+    """Return the first game after its last decision."""
     backend, catalogue = env.backend, env.backend.catalogue
     kind, step = int(env.tracker.last_kind[0]), int(env.tracker.step[0])
-    head = Shown(
-        backend.picture(0),
-        seen_fields(backend, 0),
-        step,
-        env.config.steps,
-        hint=env.guide_tracker.hints[0] if env.guide_tracker is not None else "",
-    )
     start = before.track.end if before is not None else MIDDLE
+    hint = env.guide_tracker.hints[0] if env.guide_tracker is not None else ""
+    head = Shown(backend.picture(0), seen_fields(backend, 0), step, env.config.steps, hint=hint, track=Track(start))
     if step == 0 or kind < 0:
-        return replace(head, track=Track(start))
+        return head
     shares = dict(zip(catalogue.names, policy_output.kinds, strict=True)) if policy_output is not None else {}
     name = catalogue.kinds[kind].name
     return replace(
         head,
         kind=name,
         probability=shares.get(name),
-        considered=tuple(sorted(shares.items(), key=lambda item: -item[1])[:most]),
+        considered=tuple(sorted(shares.items(), key=lambda item: -item[1])[:_MOST_CONSIDERED]),
         placed=int(backend.sight.placed[0]),
         is_placement=bool(catalogue.is_placement[kind]),
         found=int(backend.sight.discovered[0]) if catalogue.kinds[kind].group == "explore" else None,
@@ -326,9 +322,6 @@ def _outcome(shown: Shown) -> tuple[str, Color]:
     return (f"keys: {', '.join(shown.track.keys)}" if shown.track.keys else "", DIM)
 
 
-_MOST_CONSIDERED = 5
-
-
 class CityPainter(Painter):
     """Draws the first game: the pointer acts on the screen as it was, then comes the screen as it is."""
 
@@ -338,10 +331,10 @@ class CityPainter(Painter):
         super().__init__(env)
         self._city = env
         self._policy_output: PolicyOutput | None = None
-        self._before = self._now = show(env, None, None, _MOST_CONSIDERED)
+        self._before = self._now = show(env, None, None)
         height, width = self._now.picture.shape[:2]
-        self._times = -(-LEAST_LINES // height)
-        self._width, self._height = width * self._times, height * self._times
+        times = -(-LEAST_LINES // height)
+        self._width, self._height = width * times, height * times
         beside = round(PANEL_SHARE * self._height)
         whole = (self._width + beside + (self._width + beside) % 2, self._height + self._height % 2)  # for videos
         self._canvas, self._picture = new_surface(whole), Picture(whole)
@@ -355,19 +348,16 @@ class CityPainter(Painter):
     def on_step(self) -> None:
         """See `Painter`."""
         self._before = self._now
-        self._now, self._policy_output = show(self._city, self._now, self._policy_output, _MOST_CONSIDERED), None
+        self._now, self._policy_output = show(self._city, self._now, self._policy_output), None
 
     def paint(self, share: float = 1.0) -> Image:
         """See `Painter`."""
         shown = self._now
         if share < ACTING and shown.track.stops:  # until all is done there is nothing new to see
             shown = replace(shown, picture=self._before.picture, seen=self._before.seen)
-        self._canvas.blit(self._enlarged(shown.picture), (0, 0))
+        height, width = shown.picture.shape[:2]
+        surface = pygame.image.frombuffer(np.ascontiguousarray(shown.picture).tobytes(), (width, height), "RGB")
+        self._canvas.blit(pygame.transform.scale(surface, (self._width, self._height)), (0, 0))
         self._marks.draw(self._canvas, shown, share)
         self._panel.draw(self._canvas, self._width, shown, share)
         return self._picture.of(self._canvas)
-
-    def _enlarged(self, picture: Frame) -> pygame.Surface:
-        height, width = picture.shape[:2]
-        surface = pygame.image.frombuffer(np.ascontiguousarray(picture).tobytes(), (width, height), "RGB")
-        return surface if self._times == 1 else pygame.transform.scale(surface, (self._width, self._height))

@@ -4,7 +4,7 @@ They plan a town: where roads, zones, plants and services would go next. They se
 baselines for the rules of the game and for agents that learn it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -71,7 +71,7 @@ class TownPlan:
         """The zone that is wanted most, or the road that it needs first; `apart` keeps industry to the east."""
         wanted = [float(self._city[name][self._game]) for name in DEMANDS]
         orders = (self._zone(ZONES[index], apart=apart) for index in np.argsort(wanted)[::-1].tolist())
-        return next((order for order in orders if order is not None), None)
+        return next(filter(None, orders), None)
 
     def thrifty_zone(self) -> Order | None:
         """The zone that is wanted most, if it is wanted, leaves a reserve, and lots do not stand empty."""
@@ -80,10 +80,8 @@ class TownPlan:
             return None
         for zone in sorted(wanted, key=lambda zone: -wanted[zone]):
             lots = int(((self._kind == int(zone)) & (self._amount < 6)).sum())
-            if wanted[zone] > 0.0 and lots < 16:
-                order = self._zone(zone, apart=True)
-                if order is not None:
-                    return order
+            if wanted[zone] > 0.0 and lots < 16 and (order := self._zone(zone, apart=True)):
+                return order
         return None
 
     def service(self) -> Order | None:
@@ -94,10 +92,9 @@ class TownPlan:
             building = BUILDINGS[tool]
             missing = np.where(self._flags & int(flag) == 0, homes, 0)
             affordable = funds > building.cost + _RESERVE and (balance > building.upkeep or funds > 6 * building.cost)
-            if people >= from_people and affordable and missing.sum() > 0.25 * people:
-                order = self._best_site(tool, missing)
-                if order is not None:
-                    return order
+            is_missed = people >= from_people and missing.sum() > 0.25 * people
+            if is_missed and affordable and (order := self._best_site(tool, missing)):
+                return order
         return None
 
     def repair(self) -> Order | None:
@@ -142,29 +139,24 @@ class TownPlan:
                     best, chosen = around + 3 * street, (column, row)
         return chosen
 
-    def _plots(self) -> Iterator[tuple[int, int, int]]:
-        """Left column, upper row and street of every plot, nearest to the middle first."""
+    def _plots(self) -> list[tuple[float, int, int, int]]:
+        """Distance from the middle, left column, upper row and street of every plot, the nearest one first."""
         middle, row = self._middle()
         streets = [street for k in range(-4, 5) if 0 <= (street := row + k * _STREET_ROWS) < self._rows]
-        plots = [
+        return sorted(
             (abs(left + 1 - middle) + 1.5 * abs(street - row), left, top, street)
             for street in streets
             for top in (street - _PLOT, street + 1)
             for left in (*range(middle + 1, self._columns - 1, _PLOT), *range(middle - _PLOT, -1, -_PLOT))
             if 0 <= top < self._rows - 1
-        ]
-        for _, left, top, street in sorted(plots):
-            yield left, top, street
+        )
 
     def _zone(self, zone: Tool, *, apart: bool) -> Order | None:
         """The nearest plot for a zone, or the first piece of road that it lacks."""
         middle, free = self._middle()[0], self._is_free()
-        for left, top, street in self._plots():
-            is_east = left > middle + 4
-            if apart and is_east != (zone == Tool.INDUSTRIAL):
-                continue
-            plot = (slice(top, top + _PLOT), slice(left, left + _PLOT))
-            if free[plot].sum() >= 3:
+        for _, left, top, street in self._plots():
+            is_apart = (left > middle + 4) == (zone == Tool.INDUSTRIAL)
+            if (is_apart or not apart) and free[top : top + _PLOT, left : left + _PLOT].sum() >= 3:
                 return self._missing_road(left, street) or (zone, left, top)
         return None
 

@@ -38,27 +38,28 @@ class CityEditor:
         self._funds, self._over = simulation.city["funds"], simulation.city["over"]
 
     def plan(self, game: int, tool: Tool, column: int, row: int) -> Plan:
-        """Return what a tool would do at a cell."""
+        """Return what a tool would do at a cell; those for zones use all free cells of a square from there on."""
         if self._over[game] != Over.PLAYING:
             return Plan(Fault.OVER)
         if not (0 <= column < self._columns and 0 <= row < self._rows):
             return Plan(Fault.OUTSIDE)
         if tool == Tool.QUERY:
             return Plan(Fault.NONE)
-        if tool == Tool.BULLDOZER:
-            plan = self._plan_bulldozing(game, row * self._columns + column)
-        elif tool in ZONES:
-            plan = self._plan_zone(game, tool, column, row)
-        else:
-            plan = self._plan_cell(game, tool, row * self._columns + column)
-        if plan.fault == Fault.NONE and plan.cost > self._funds[game]:
-            return Plan(Fault.TOO_EXPENSIVE, plan.cost)
-        return plan
+        brush = self._brush if tool in ZONES else 1
+        plans = [
+            self._plan_cell(game, tool, y * self._columns + x)
+            for y in range(row, min(row + brush, self._rows))
+            for x in range(column, min(column + brush, self._columns))
+        ]
+        cost, cells = sum(plan.cost for plan in plans), tuple(cell for plan in plans for cell in plan.cells)
+        if not cells:
+            return plans[0]
+        return Plan(Fault.TOO_EXPENSIVE, cost) if cost > self._funds[game] else Plan(Fault.NONE, cost, cells)
 
     def do(self, game: int, tool: Tool, column: int, row: int) -> Plan:
         """Use a tool at a cell and return what was done, or why nothing was."""
         plan = self.plan(game, tool, column, row)
-        if plan.fault != Fault.NONE or not plan.cells:
+        if not plan.cells:
             return plan
         cells, city = self._simulation.cells, self._simulation.city
         for cell in plan.cells:
@@ -87,17 +88,13 @@ class CityEditor:
         """Return the funding of a department, in percent."""
         return int(self._simulation.city[_FUNDING[department]][game])
 
-    def _plan_bulldozing(self, game: int, cell: int) -> Plan:
-        cells = self._simulation.cells
-        if cells.kind[game, cell] == Kind.EMPTY and cells.terrain[game, cell] != Terrain.TREES:
-            return Plan(Fault.NOTHING_THERE)
-        return Plan(Fault.NONE, const.BULLDOZE_COST, (cell,))
-
     def _plan_cell(self, game: int, tool: Tool, cell: int) -> Plan:
-        cells = self._simulation.cells
-        if cells.kind[game, cell] != Kind.EMPTY:
+        kind, terrain = self._simulation.cells.kind[game, cell], self._simulation.cells.terrain[game, cell]
+        if tool == Tool.BULLDOZER:
+            is_bare = kind == Kind.EMPTY and terrain != Terrain.TREES
+            return Plan(Fault.NOTHING_THERE) if is_bare else Plan(Fault.NONE, const.BULLDOZE_COST, (cell,))
+        if kind != Kind.EMPTY:
             return Plan(Fault.OCCUPIED)
-        terrain = cells.terrain[game, cell]
         if terrain == Terrain.WATER:
             over_water = _OVER_WATER.get(tool)
             return Plan(Fault.ON_WATER) if over_water is None else Plan(Fault.NONE, over_water, (cell,))
@@ -109,19 +106,6 @@ class CityEditor:
         elif terrain == Terrain.TREES:
             cost += const.TREE_COST
         return Plan(Fault.NONE, cost, (cell,))
-
-    def _plan_zone(self, game: int, tool: Tool, column: int, row: int) -> Plan:
-        """All free cells of the brush, which begins at the given one; the first fault if there is none."""
-        faults: list[Fault] = []
-        chosen: list[int] = []
-        cost = 0
-        for y in range(row, min(row + self._brush, self._rows)):
-            for x in range(column, min(column + self._brush, self._columns)):
-                plan = self._plan_cell(game, tool, y * self._columns + x)
-                faults.append(plan.fault)
-                chosen += plan.cells
-                cost += plan.cost
-        return Plan(Fault.NONE, cost, tuple(chosen)) if chosen else Plan(faults[0])
 
     def _beside_water(self, game: int, cell: int) -> bool:
         row, column = divmod(cell, self._columns)

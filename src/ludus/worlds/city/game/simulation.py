@@ -23,22 +23,7 @@ from ludus.envs.warp_tools import (
 )
 from ludus.worlds.city.game.kernels import life
 from ludus.worlds.city.game.kernels.structs import City, Grid, Rules, cell_ranges, city_ranges
-from ludus.worlds.city.game.rules import BUILDINGS, HISTORY_MONTHS, MILESTONES, CityRules
-
-
-def check_state(snapshot: Mapping[str, Tensor], cells: int) -> None:
-    """Raise SnapshotError unless a state is valid for cities with this number of cells.
-
-    Kernels use some of its numbers as array indices: a wrong one from an untrusted checkpoint would read or write
-    beyond the arrays.
-    """
-    check_struct(snapshot["cities"], City, city_ranges(cells), "the city simulation: city")
-    for name, (low, high) in cell_ranges(cells).items():
-        check_state_range(snapshot[name], low, high, f"the city simulation: {name}")
-    served = snapshot["network"].gather(1, snapshot["road"].clamp(min=0).long())
-    serving = served[snapshot["road"] >= 0]
-    check_state_range(serving, 0, cells - 1, "the city simulation: network of a road that serves")
-
+from ludus.worlds.city.game.rules import BUILDINGS, HISTORY_MONTHS, MILESTONES, CityRules, Column
 
 _CELLS_WHOLE = ("terrain", "shore", "kind", "amount", "flags", "road", "network", "circuit")
 _CELLS_REAL = ("load", "air", "value", "scenery")
@@ -81,8 +66,8 @@ class CitySimulation:
 
     def __init__(self, rules: CityRules, num_envs: int, *, seed: int = 0, first_game: int = 0) -> None:
         self.rules, self.num_envs, self.seed, self.first_game = rules, num_envs, seed, first_game
-        self._device = torch.device("cpu")
-        self._launcher = Launcher(self._device, rules.threads)
+        device = torch.device("cpu")
+        self._launcher = Launcher(device, rules.threads)
         self._cities = torch.zeros((num_envs, struct_words(City)), dtype=torch.int32)
         shape = (num_envs, rules.cells)
         self._tensors = {name: torch.zeros(shape, dtype=torch.int32) for name in _CELLS_WHOLE}
@@ -93,15 +78,13 @@ class CitySimulation:
         self._history = torch.zeros((num_envs, HISTORY_MONTHS), dtype=torch.int32)
         self._chosen = torch.zeros(num_envs, dtype=torch.bool)
         self._days = torch.zeros(num_envs, dtype=torch.int32)
-        self._table = torch.tensor(
-            [[b.upkeep, b.department, b.power, b.reach, b.serves] for b in BUILDINGS], dtype=torch.int32
-        )
+        self._table = torch.tensor([[getattr(b, c.name.lower()) for c in Column] for b in BUILDINGS], dtype=torch.int32)
         self._milestones = torch.tensor(MILESTONES, dtype=torch.int32)
         self.cells = Cells(**{name: self._tensors[name].numpy() for name in Cells.__dataclass_fields__})
         self.city = {name: view.numpy() for name, view in struct_views(self._cities, City).items()}
         self.sprite_codes: Whole = self._sprite_codes.numpy()
         self.history: Whole = self._history.numpy()
-        load_kernels(life, self._device)
+        load_kernels(life, device)
         self.reset(seed)
 
     def reset(self, seed: int) -> None:
@@ -134,9 +117,15 @@ class CitySimulation:
 
     def restore(self, snapshot: Mapping[str, Tensor]) -> None:
         """Restore the state returned by `snapshot()`; raise SnapshotError if it does not fit."""
-        state = self._state()
+        state, cells = self._state(), self.rules.cells
         check_snapshot(snapshot, state, "the city simulation")
-        check_state(snapshot, self.rules.cells)
+        # Kernels use some of its numbers as array indices: a wrong one from an untrusted checkpoint would read or write
+        # beyond the arrays.
+        check_struct(snapshot["cities"], City, city_ranges(cells), "the city simulation: city")
+        for name, (low, high) in cell_ranges(cells).items():
+            check_state_range(snapshot[name], low, high, f"the city simulation: {name}")
+        serving = snapshot["network"].gather(1, snapshot["road"].clamp(min=0).long())[snapshot["road"] >= 0]
+        check_state_range(serving, 0, cells - 1, "the city simulation: network of a road that serves")
         for name, tensor in state.items():
             tensor.copy_(snapshot[name])
         self.seed = int(self._seed) % 2**64
@@ -155,8 +144,7 @@ class CitySimulation:
         same = ("columns", "rows", "cells", "funds", "tax", "events", "hamlet")
         values = {name: int(getattr(self.rules, name)) for name in same} | {"report": int(self.rules.yearly_report)}
         fill_struct(rules, values | {"seed_hash": stream_hash(self.seed), "first_game": self.first_game})
-        for name, tensor in (self._tensors | self._scratch).items():
-            setattr(grid, name, wp.from_torch(tensor))
+        fill_struct(grid, {name: wp.from_torch(tensor) for name, tensor in (self._tensors | self._scratch).items()})
         cities, history = struct_array(self._cities, City), wp.from_torch(self._history)
         table = wp.from_torch(self._table)
         found = [cities, grid, history, wp.from_torch(self._chosen), table, rules]

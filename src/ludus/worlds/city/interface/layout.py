@@ -24,14 +24,12 @@ class Sheet:
 
     def cut(self, side: Side, size: int) -> Box:
         """Cut a strip of this thickness off a side and return it."""
-        rest = self.rest
-        if side in ("top", "bottom"):
-            is_first = side == "top"
-            self.rest = Box(rest.left, rest.top + (size if is_first else 0), rest.width, rest.height - size)
-            return Box(rest.left, rest.top if is_first else rest.bottom - size, rest.width, size)
-        is_first = side == "left"
-        self.rest = Box(rest.left + (size if is_first else 0), rest.top, rest.width - size, rest.height)
-        return Box(rest.left if is_first else rest.right - size, rest.top, size, rest.height)
+        left, top, width, height = self.rest
+        if side in ("left", "right"):
+            self.rest = Box(left + size * (side == "left"), top, width - size, height)
+            return Box(left if side == "left" else self.rest.right, top, size, height)
+        self.rest = Box(left, top + size * (side == "top"), width, height - size)
+        return Box(left, top if side == "top" else self.rest.bottom, width, size)
 
 
 def point_in(x: int, y: int, width: int, height: int) -> Point:
@@ -67,13 +65,8 @@ class DemandPlaces:
 
     middle: int  # column from which bars go, to the right for more and to the left for less; a line is drawn over it
     half: int  # length of a full bar in pixels
-    thick: int  # from one bar to the next
+    height: int  # rows of a bar
     tops: tuple[int, int, int]  # first row of each bar
-
-    @property
-    def height(self) -> int:
-        """Rows of a bar."""
-        return max(self.thick - 1, 1)
 
     def length(self, demand: int) -> int:
         """Return the length of the bar of a demand from -100 to 100."""
@@ -96,9 +89,10 @@ class DemandPlaces:
 
 def demand_places(box: Box) -> DemandPlaces:
     """Return where the bars are in the field of demand."""
-    thick = (box.height - 4) // 3
-    top = box.top + (box.height - 3 * thick) // 2
-    return DemandPlaces(box.left + box.width // 2, box.width // 2 - _EDGE, thick, (top, top + thick, top + 2 * thick))
+    step = (box.height - 4) // 3
+    top = box.top + (box.height - 3 * step) // 2
+    tops = (top, top + step, top + 2 * step)
+    return DemandPlaces(box.left + box.width // 2, box.width // 2 - _EDGE, max(step - 1, 1), tops)
 
 
 _WIDE_MONEY = (-8_888, 88_888, -88_888, 888_888, -888_888, -8_888_888, 88_888_888)
@@ -117,44 +111,29 @@ class FieldPlace:
 
 @dataclass(frozen=True, slots=True)
 class FieldSizes:
-    """What the fields need."""
+    """What the fields and, by the name `demand`, the bars beside them need."""
 
     labels: dict[str, int]  # width of each label
     values: dict[str, int]  # width of each value
     buttons: dict[str, int]  # width of what stands behind each value
     line: int  # height of a field
 
-    @property
-    def demand_width(self) -> int:
-        """Width of the bars of demand where they stand beside fields."""
-        return 6 * self.line
-
-    @property
-    def panel_width(self) -> int:
-        """Width of a panel in which fields stand one below the other."""
-        buttons = max(self.values[name] + self.buttons[name] for name in FIELDS)
-        return max(self.labels.values()) + buttons + 4
-
     def width(self, name: str) -> int:
         """Width of a field in a bar."""
         return self.labels[name] + self.values[name] + self.buttons[name]
 
     def rows(self, width: int) -> list[list[str]]:
-        """Break the fields, and the bars of demand, into lines of a bar of this width."""
+        """Break the fields into lines of a bar of this width."""
         rows: list[list[str]] = [[]]
         used = 0
-        for name in (*FIELDS, "demand"):
-            needed = (self.demand_width if name == "demand" else self.width(name)) + _FIELD_GAP
+        for name in self.labels:
+            needed = self.width(name) + _FIELD_GAP
             if used + needed > width and rows[-1]:
                 rows.append([])
                 used = 0
             rows[-1].append(name)
             used += needed
         return rows
-
-    def bar_height(self, width: int) -> int:
-        """Height of a bar of this width, with a margin."""
-        return len(self.rows(width)) * (self.line + 2) + 4
 
 
 def field_sizes(theme: Theme, face: TextMeasure) -> FieldSizes:
@@ -170,9 +149,10 @@ def field_sizes(theme: Theme, face: TextMeasure) -> FieldSizes:
         "tax": _widest(face, form.share(20)),
     }
     line = face.height + 4
-    labels = {name: face.width(theme.words[name]) + 5 if theme.words else line + 2 for name in FIELDS}
-    buttons = {name: 2 * line + 2 if name == "tax" else 0 for name in FIELDS}
-    return FieldSizes(labels, {name: width + 2 * _PAD for name, width in values.items()}, buttons, line)
+    labels = {name: face.width(theme.words[name]) + 5 if theme.words else line + 2 for name in FIELDS} | {"demand": 0}
+    buttons = {name: 2 * line + 2 if name == "tax" else 0 for name in labels}
+    values = {name: width + 2 * _PAD for name, width in values.items()} | {"demand": 6 * line}
+    return FieldSizes(labels, values, buttons, line)
 
 
 def _widest(face: TextMeasure, text: str) -> int:
@@ -180,36 +160,23 @@ def _widest(face: TextMeasure, text: str) -> int:
     return max(face.width(text.replace("8", digit)) for digit in "0123456789")
 
 
-def place_bar(area: Box, sizes: FieldSizes) -> tuple[dict[str, FieldPlace], Box]:
-    """Place the fields in the lines of a bar; return them and where the bars of demand are."""
-    places: dict[str, FieldPlace] = {}
-    demand = Box(0, 0, 0, 0)
-    for index, names in enumerate(sizes.rows(area.width)):
-        left, top = area.left, area.top + index * (sizes.line + 2)
+def place_fields(
+    area: Box, rows: list[list[str]], sizes: FieldSizes, *, fill: bool = False
+) -> tuple[dict[str, FieldPlace], Box]:
+    """Place rows of fields, each as wide as the area with `fill`; return them and where the bars of demand are."""
+    boxes: dict[str, Box] = {}
+    for index, names in enumerate(rows):
+        left = area.left
         for name in names:
-            if name == "demand":
-                demand = Box(left, top, sizes.demand_width, sizes.line)
-                continue
-            places[name] = _place(name, Box(left, top, sizes.width(name), sizes.line), sizes)
-            left += sizes.width(name) + _FIELD_GAP
-    return places, demand
-
-
-def place_panel(area: Box, sizes: FieldSizes) -> tuple[dict[str, FieldPlace], Box, Box]:
-    """Place the fields one below the other; return them, the place of the bars of demand, and what is left below."""
+            width = area.width if fill else sizes.width(name)
+            boxes[name] = Box(left, area.top + index * (sizes.line + 2), width, sizes.line)
+            left += width + _FIELD_GAP
+    demand = boxes.pop("demand")
     places: dict[str, FieldPlace] = {}
-    top = area.top
-    for name in FIELDS:
-        places[name] = _place(name, Box(area.left, top, area.width, sizes.line), sizes)
-        top += sizes.line + 2
-    demand = Box(area.left, top + 2, area.width, 2 * sizes.line)
-    below = demand.bottom + 4
-    return places, demand, Box(area.left, below, area.width, area.bottom - below)
-
-
-def _place(name: str, box: Box, sizes: FieldSizes) -> FieldPlace:
-    value = Box(box.right - sizes.values[name] - sizes.buttons[name], box.top, sizes.values[name], box.height)
-    return FieldPlace(box, Box(box.left, box.top, sizes.labels[name], box.height), value)
+    for name, box in boxes.items():
+        value = Box(box.right - sizes.values[name] - sizes.buttons[name], box.top, sizes.values[name], box.height)
+        places[name] = FieldPlace(box, Box(box.left, box.top, sizes.labels[name], box.height), value)
+    return places, demand
 
 
 MIN_TILE = 16  # pixels; a map that does not fit at this size is scrolled
@@ -226,7 +193,7 @@ class View:
     tile: int  # side of a cell in pixels
     columns: int  # columns of cells that are shown
     rows: int  # rows of cells that are shown
-    scrolls: tuple[Element, ...]  # buttons that move the camera; none where the whole map is shown
+    scrolls: tuple[Element, ...]  # pairs of buttons that move the camera; none where the whole map is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,28 +225,30 @@ def make_layout(theme: Theme, size: tuple[int, int], map_size: tuple[int, int], 
     strip = face.height + 6
     menu_bar = sheet.cut("bottom", strip) if theme.arrangement == "right" else sheet.cut("top", strip)
     button = 24 if size[1] < 500 else 30 if size[1] < 700 else 40
-    panels: list[Box] = []
     if theme.arrangement in ("left", "right"):
-        panel = sheet.cut(theme.arrangement, max(sizes.panel_width, 4 * button + 2 * _GAP))
-        panels.append(panel)
-        fields, demand, rest = place_panel(panel.inset(_GAP, _GAP), sizes)
-        across = min(len(Tool), rest.width // button)
-        tools = _place_tools(Box(rest.left, rest.top, across * button, rest.height), button, across)
+        widest = max(sizes.labels.values()) + max(sizes.values[name] + sizes.buttons[name] for name in FIELDS) + 4
+        panels = [sheet.cut(theme.arrangement, max(widest, 4 * button + 2 * _GAP))]
+        area = panels[0].inset(_GAP, _GAP)
+        fields, demand = place_fields(area, [[name] for name in sizes.labels], sizes, fill=True)
+        demand = demand._replace(top=demand.top + 2, height=2 * sizes.line)
+        area = area._replace(top=demand.bottom + 4)
+        across = min(len(Tool), area.width // button)
     else:
-        bar = sheet.cut("top" if theme.arrangement == "top" else "bottom", sizes.bar_height(size[0] - 2 * _GAP))
-        panels.append(bar)
-        fields, demand = place_bar(bar.inset(_GAP, _GAP), sizes)
+        rows = sizes.rows(size[0] - 2 * _GAP)
+        bar = sheet.cut("top" if theme.arrangement == "top" else "bottom", len(rows) * (sizes.line + 2) + 4)
+        fields, demand = place_fields(bar.inset(_GAP, _GAP), rows, sizes)
         if theme.arrangement == "ribbon":
-            panels.append(sheet.cut("top", button + 2 * _GAP))
-            tools = _place_tools(panels[-1].inset(_GAP, _GAP), button, len(Tool))
+            across, panels = len(Tool), [bar, sheet.cut("top", button + 2 * _GAP)]
         else:
-            panels.append(sheet.cut("left" if theme.arrangement == "top" else "right", 2 * button + 2 * _GAP))
-            tools = _place_tools(panels[-1].inset(_GAP, _GAP), button, 2)
+            side: Side = "left" if theme.arrangement == "top" else "right"
+            across, panels = 2, [bar, sheet.cut(side, 2 * button + 2 * _GAP)]
+        area = panels[-1].inset(_GAP, _GAP)
+    tools = _place_tools(area, button, across)
     line = sheet.cut("top", strip) if theme.arrangement == "right" else sheet.cut("bottom", strip)
     label_width = max(face.width(f"{tool_name(t)} {theme.format.money(_most_cost(t))}") for t in Tool) + 10
     view = _make_view(sheet.rest, map_size, face.height)
     menus = _place_menus(menu_bar, face)
-    tax_buttons = _tax_buttons(fields["tax"])
+    tax_buttons = place_buttons("tax", fields["tax"].box, sizes.line)
     shown = [Element(f"field.{name}", "field", place.box) for name, place in fields.items()]
     shown += [Element("field.demand", "bar", demand), Element("map", "map", view.box)]
     return Layout(
@@ -306,6 +275,7 @@ def _most_cost(tool: Tool) -> int:
 
 
 def _place_tools(area: Box, button: int, across: int) -> tuple[Element, ...]:
+    """Place the palette in rows of some buttons, from the upper left corner of an area on."""
     elements = []
     for place, tool in enumerate(Tool):
         row, column = divmod(place, across)
@@ -323,11 +293,11 @@ def _place_menus(bar: Box, face: TextMeasure) -> tuple[Element, ...]:
     return tuple(elements)
 
 
-def _tax_buttons(place: FieldPlace) -> tuple[Element, Element]:
-    side = place.box.height
-    down = Box(place.box.right - 2 * side, place.box.top, side, side)
-    up = Box(place.box.right - side, place.box.top, side, side)
-    return Element("tax.down", "button", down, "-"), Element("tax.up", "button", up, "+")
+def place_buttons(name: str, line: Box, side: int, gap: int = 0) -> tuple[Element, Element]:
+    """Return the buttons at the right end of a line that lower and raise a number."""
+    up = Box(line.right - side, line.top, side, side)
+    down = up._replace(left=up.left - gap - side)
+    return Element(f"{name}.down", "button", down, "-"), Element(f"{name}.up", "button", up, "+")
 
 
 def _make_view(frame: Box, map_size: tuple[int, int], letter: int) -> View:

@@ -3,12 +3,12 @@
 import functools
 from collections.abc import Iterator
 
-from ludus.worlds.city.drivers.driver import Button
+from ludus.worlds.city.drivers.driver import Box, Button
 from ludus.worlds.city.game.placement import ZONES, CityEditor, Fault, Plan
 from ludus.worlds.city.game.rules import BUILDINGS, BULLDOZE_COST, FUNDED, FUNDING_STEP, Kind, Over, Tool
 from ludus.worlds.city.game.simulation import CitySimulation
-from ludus.worlds.city.interface.layout import Element, Layout, find_at
-from ludus.worlds.city.interface.menus import MENUS, SPEED_PERCENT, Command, Dialog, Overlay, Speed, Window, all_entries
+from ludus.worlds.city.interface.layout import Layout, find_at
+from ludus.worlds.city.interface.menus import SPEED_PERCENT, Command, Dialog, Entry, Overlay, Speed, Window, all_entries
 from ludus.worlds.city.interface.panes import (
     NOTICES,
     Figures,
@@ -17,29 +17,39 @@ from ludus.worlds.city.interface.panes import (
     Pane,
     PaneWriter,
     PlacedPane,
-    hint_at,
     place_lists,
     place_pane,
 )
-from ludus.worlds.city.interface.state import MAX_DIALOGS, InterfaceState, Message, message_text, tool_name
+from ludus.worlds.city.interface.state import MAX_DIALOGS, WORDS, InterfaceState, Message, message_text, tool_name
 from ludus.worlds.city.interface.theme import TextMeasure, Theme
 
 _PRECIOUS = range(Kind.COAL, Kind.PARK)  # demolished only after confirmation
 _LINES = (Tool.ROAD, Tool.LINE)
 _AREAS = (*ZONES, Tool.PARK, Tool.BULLDOZER)
 
-
 SCROLL_CELLS = 4  # by which a click on an arrow, a notch of the wheel or a key moves the camera
-_DEPARTMENTS = {Command[f"FUND_{department.name}"]: department for department in FUNDED}
-_CHANGES = {Command[f"CHANGE_{department.name}"]: department for department in FUNDED}
-# What the two buttons beside a line of the budget change, up or down by one step.
-ADJUSTERS = {"tax": Command.CHANGE_TAX, **{_CHANGES[command].name.lower(): command for command in _CHANGES}}
+_DEPARTMENTS = {Command[f"{verb}_{each.name}"]: each for verb in ("FUND", "CHANGE") for each in FUNDED}
+_SCROLLS = {
+    "left": (Command.SCROLL_ACROSS, -1),
+    "right": (Command.SCROLL_ACROSS, 1),
+    "up": (Command.SCROLL_DOWN, -1),
+    "down": (Command.SCROLL_DOWN, 1),
+}
+# What pairs of buttons beside numbers change, up or down by one step.
+_ADJUSTERS = {
+    **dict.fromkeys(("tax", "window.tax"), Command.CHANGE_TAX),
+    **{f"window.{each.name.lower()}": Command[f"CHANGE_{each.name}"] for each in FUNDED},
+}
+_BUTTONS: dict[str, tuple[Command, int]] = {
+    "window.close": (Command.OPEN_WINDOW, int(Window.NONE)),
+    **{f"tool.{tool.name.lower()}": (Command.SELECT_TOOL, int(tool)) for tool in Tool},
+    **{f"scroll.{way}": scroll for way, scroll in _SCROLLS.items()},
+    **{f"{name}.up": (command, 1) for name, command in _ADJUSTERS.items()},
+    **{f"{name}.down": (command, -1) for name, command in _ADJUSTERS.items()},
+}
 TOOL_KEYS = dict(zip("qdlrcigwutofhspb", Tool, strict=True))
 KEYS: dict[str, tuple[Command, int]] = {
-    "Left": (Command.SCROLL_ACROSS, -1),
-    "Right": (Command.SCROLL_ACROSS, 1),
-    "Up": (Command.SCROLL_DOWN, -1),
-    "Down": (Command.SCROLL_DOWN, 1),
+    **{way.capitalize(): scroll for way, scroll in _SCROLLS.items()},
     "space": (Command.TOGGLE_PAUSE, 0),
     **{str(int(speed)): (Command.SET_SPEED, speed) for speed in (Speed.SLOW, Speed.NORMAL, Speed.FAST)},
     **dict.fromkeys(("plus", "equal"), (Command.CHANGE_TAX, 1)),
@@ -63,9 +73,6 @@ def _over(first: tuple[int, int], last: tuple[int, int]) -> Iterator[tuple[int, 
     """Cells of the rectangle between two."""
     (left, right), (top, bottom) = (sorted(ends) for ends in zip(first, last, strict=True))
     return ((column, row) for row in range(top, bottom + 1) for column in range(left, right + 1))
-
-
-_SCROLLS = {"scroll.left": (-1, 0), "scroll.right": (1, 0), "scroll.up": (0, -1), "scroll.down": (0, 1)}
 
 
 class Interface:
@@ -98,8 +105,7 @@ class Interface:
     def restart(self, state: InterfaceState | None = None) -> None:
         """Start a new city, or resume a saved state; the camera stays on the map."""
         self.state = InterfaceState() if state is None else state
-        self._do(Command.SCROLL_ACROSS, 0)
-        self._do(Command.SCROLL_DOWN, 0)
+        self._move_camera(0, 0)
         self._placed = None
         self.serial += 1
 
@@ -113,33 +119,42 @@ class Interface:
         """Move the pointer to a pixel and click."""
         state = self._point(x, y)
         if state.dialogs:
-            self._click_dialog(x, y)
+            if name := self._button_at(x, y):
+                self._close_dialog(name.removeprefix("dialog."))
+            else:
+                state.say(Message.CLOSE_FIRST)
         elif state.path:
             self._click_menu(x, y)
-        elif state.window != Window.NONE and self._click_window(x, y):
-            return
-        elif self.layout.view.box.holds(x, y):
-            self._use_tool(x, y, button)
+        elif self._pane_holds(x, y):
+            if name := self._button_at(x, y):
+                self._do(*_BUTTONS[name])
+        elif (place := self.cell_at(x, y)) is not None:
+            self._use_tool(place, button)
         else:
             element = find_at(self.layout.elements, x, y)
-            if element is not None:
-                self._press(element)
+            if element is not None and element.kind == "menu":
+                state.path = (self.layout.menus.index(element),)
+            elif element is not None and element.name in _BUTTONS:
+                self._do(*_BUTTONS[element.name])
 
     def drag(self, start: tuple[int, int], end: tuple[int, int], button: Button = "left") -> None:
         """Press a button at one pixel and release it at another; off the map that is a click at the end."""
-        state, view = self.state, self.layout.view.box
+        state, first, last = self.state, self.cell_at(*start), self.cell_at(*end)
         covered = state.dialogs or state.path or self._pane_holds(*start) or self._pane_holds(*end)
-        if covered or not (view.holds(*start) and view.holds(*end)):
+        if covered or first is None or last is None:
             self.click(*end, button)
             return
         self._point(*end)
-        self._use_along(start, end)
+        if state.tool in (*_LINES, *_AREAS):
+            self._use_along(first, last)
+        else:
+            self._use_tool(last, "left")
 
     def scroll(self, x: int, y: int, notches: int) -> None:
         """Turn the wheel: over the map the camera moves, up for positive notches."""
         state = self._point(x, y)
         if not state.dialogs and not state.path and self.layout.view.box.holds(x, y):
-            self._do(Command.SCROLL_DOWN, -notches)
+            self._move_camera(0, -notches)
 
     def key(self, name: str) -> None:
         """Press a key, by its X11 name; keys without a meaning do nothing."""
@@ -205,8 +220,7 @@ class Interface:
             self._stamp = stamp
             pane = self._write_pane()
             if self._placed is None or self._placed.pane != pane:
-                is_window = pane.name == "window"
-                self._placed = place_pane(pane, self._face, self.layout.view.frame, at_right=is_window)
+                self._placed = place_pane(pane, self._face, self.layout.view.frame)
         return self._placed
 
     @property
@@ -236,18 +250,27 @@ class Interface:
                 if menu.box.holds(x, y):
                     entry = find_at(menu.elements, x, y)
                     return "" if entry is None else entry.name
-        pane = self.pane()
-        if pane is None or not pane.box.holds(x, y):
-            return ""
-        found = find_at(pane.elements, x, y)
-        return found.name if found is not None and found.kind == "button" else ""
+        return self._button_at(x, y)
 
     def hint(self) -> Hint | None:
-        """Return the tooltip at the pointer, if there is one."""
-        state = self.state
-        if not state.hints or state.dialogs or state.path or self._pane_holds(state.pointer_x, state.pointer_y):
+        """Return the tooltip for what is under the pointer: tools, with what a click of theirs costs, and fields."""
+        state, layout, face = self.state, self.layout, self._face
+        x, y = state.pointer_x, state.pointer_y
+        if not state.hints or state.dialogs or state.path or self._pane_holds(x, y):
             return None
-        return hint_at(state, self.layout, self.theme, self._face, self._cost)
+        element = find_at(layout.elements, x, y)
+        if element is None or element.kind not in ("tool", "field", "bar"):
+            return None
+        name = element.name.partition(".")[2]
+        if element.kind == "tool":
+            cost = self._cost(Tool[name.upper()])
+            text = f"{element.label} {self.theme.format.money(cost)}" if cost else element.label
+        else:
+            text = WORDS.hints.get(name, name.replace("_", " ").capitalize())
+        width, height = face.width(text) + 8, face.height + 6
+        # Above the pointer where there is no room below, so that it does not hide what is pointed at.
+        top = y + 14 if y + 14 + height <= layout.height else y - height - 4
+        return Hint(text, Box(x + 10, top, width, height).within(Box(0, 0, layout.width, layout.height)))
 
     def cell_at(self, x: int, y: int) -> tuple[int, int] | None:
         """Return column and row of the cell at a pixel, or None off the map."""
@@ -274,76 +297,50 @@ class Interface:
         pane = self.pane()
         return pane is not None and pane.box.holds(x, y)
 
-    def _click_dialog(self, x: int, y: int) -> None:
+    def _button_at(self, x: int, y: int) -> str:
+        """Return the name of the button of the dialog or window at a pixel; empty if there is none."""
         pane = self.pane()
         element = None if pane is None else find_at(pane.elements, x, y)
-        if element is not None and element.kind == "button":
-            self._close_dialog(element.name.removeprefix("dialog."))
-        else:
-            self.state.say(Message.CLOSE_FIRST)
+        return element.name if element is not None and element.kind == "button" else ""
 
     def _close_dialog(self, choice: str) -> None:
         dialog, _, cell = self.state.dialogs.pop(0)
         if choice == "yes" and dialog == Dialog.ABANDON:
             self._over[self.game] = Over.ABANDONED
         elif choice == "yes" and dialog == Dialog.DEMOLISH:
-            self._demolish(cell)
-
-    def _click_window(self, x: int, y: int) -> bool:
-        """Handle a click on the window and return whether it was one."""
-        pane = self.pane()
-        if pane is None or not pane.box.holds(x, y):
-            return False
-        element = find_at(pane.elements, x, y)
-        if element is not None and element.name == "window.close":
-            self.state.window = Window.NONE
-        elif element is not None and element.kind == "button":
-            _, adjusted, way = element.name.split(".")
-            self._do(ADJUSTERS[adjusted], 1 if way == "up" else -1)
-        return True
+            row, column = divmod(cell, self._simulation.rules.columns)
+            self._tell(self._editor.do(self.game, Tool.BULLDOZER, column, row))
 
     def _click_menu(self, x: int, y: int) -> None:
         """Handle a click while a menu is open: an entry acts or opens its submenu, anything else closes the menu."""
-        state, path = self.state, self._path_at(x, y)
-        if path is not None:
-            entry = self.lists()[len(path) - 2].entries[path[-1]]
-            state.path = path if entry.children else ()
-            if not entry.children:
-                self._do(entry.command, entry.number)
-            return
+        state, (path, entry) = self.state, self._entry_at(x, y)
         heading = self._heading_at(x, y)
-        state.path = () if heading is None or state.path[0] == heading else (heading,)
+        if entry is None:
+            state.path = () if heading is None or state.path[0] == heading else (heading,)
+        elif entry.children:
+            state.path = path
+        else:
+            state.path = ()
+            self._do(entry.command, entry.number)
 
     def _follow(self, x: int, y: int) -> None:
-        state, path = self.state, self._path_at(x, y)
+        state, (path, entry) = self.state, self._entry_at(x, y)
         heading = self._heading_at(x, y)
-        if path is not None:
-            state.path = path if self.lists()[len(path) - 2].entries[path[-1]].children else path[:-1]
+        if entry is not None:
+            state.path = path if entry.children else path[:-1]
         elif heading is not None and heading != state.path[0]:
             state.path = (heading,)
 
-    def _path_at(self, x: int, y: int) -> tuple[int, ...] | None:
-        """Return the path of the topmost entry of the open lists at a pixel."""
+    def _entry_at(self, x: int, y: int) -> tuple[tuple[int, ...], Entry | None]:
+        """Return path and entry of the topmost place of the open lists at a pixel; None if there is none."""
         for level, menu in reversed(list(enumerate(self.lists()))):
             for index, element in enumerate(menu.elements):
                 if element.box.holds(x, y):
-                    return (*self.state.path[: level + 1], index)
-        return None
+                    return (*self.state.path[: level + 1], index), menu.entries[index]
+        return (), None
 
     def _heading_at(self, x: int, y: int) -> int | None:
         return next((index for index, menu in enumerate(self.layout.menus) if menu.box.holds(x, y)), None)
-
-    def _press(self, element: Element) -> None:
-        state, (group, _, name) = self.state, element.name.partition(".")
-        if group == "menu":
-            state.path = (next(i for i, entry in enumerate(MENUS) if entry.name == name),)
-        elif group == "tool":
-            self._do(Command.SELECT_TOOL, Tool[name.upper()])
-        elif group == "tax":
-            self._do(Command.CHANGE_TAX, 1 if name == "up" else -1)
-        elif element.name in _SCROLLS:
-            across, down = _SCROLLS[element.name]
-            self._do(Command.SCROLL_ACROSS if across else Command.SCROLL_DOWN, across + down)
 
     def _escape(self) -> None:
         """Close the uppermost of: menu, window, overlay, tool."""
@@ -362,29 +359,26 @@ class Interface:
     def _do(self, command: Command, number: int) -> None:
         """Carry out a command with its number."""
         state = self.state
-        if command in (Command.SCROLL_ACROSS, Command.SCROLL_DOWN):
-            self._move_camera(command, number)
-        elif command in (Command.SET_SPEED, Command.TOGGLE_PAUSE):
-            self._set_speed(command, number)
+        if command == Command.SCROLL_ACROSS:
+            self._move_camera(number, 0)
+        elif command == Command.SCROLL_DOWN:
+            self._move_camera(0, number)
+        elif command == Command.TOGGLE_PAUSE:
+            self._set_speed(state.speed_before if state.speed == Speed.PAUSE else int(Speed.PAUSE))
+        elif command == Command.SET_SPEED:
+            self._set_speed(number)
         elif command in (Command.CHANGE_TAX, Command.SET_TAX):
             base = int(self._simulation.city["tax"][self.game]) if command == Command.CHANGE_TAX else 0
             state.say(Message.TAX, self._editor.set_tax(self.game, base + number))
-        elif command in _CHANGES:
-            now = self._editor.funding(self.game, _CHANGES[command])
-            state.say(
-                Message.FUNDED, self._editor.set_funding(self.game, _CHANGES[command], now + number * FUNDING_STEP)
-            )
         elif command in _DEPARTMENTS:
-            state.say(Message.FUNDED, self._editor.set_funding(self.game, _DEPARTMENTS[command], number))
+            department = _DEPARTMENTS[command]
+            if command >= Command.CHANGE_TRANSPORT:
+                number = self._editor.funding(self.game, department) + number * FUNDING_STEP
+            state.say(Message.FUNDED, self._editor.set_funding(self.game, department, number))
         elif command == Command.SELECT_TOOL:
             state.tool = number
             state.say(Message.SELECTED, number)
-        else:
-            self._show(command, number)
-
-    def _show(self, command: Command, number: int) -> None:
-        state = self.state
-        if command == Command.SET_OVERLAY:
+        elif command == Command.SET_OVERLAY:
             state.overlay = Overlay(number)
         elif command == Command.OPEN_WINDOW:
             state.window = Window(number)
@@ -395,19 +389,13 @@ class Interface:
         elif command == Command.TOGGLE_REPORT:
             self._simulation.city["report"][self.game] = 1 - self._simulation.city["report"][self.game]
 
-    def _move_camera(self, command: Command, number: int) -> None:
-        state = self.state
-        step = number * SCROLL_CELLS
-        if command == Command.SCROLL_ACROSS:
-            state.column = min(max(state.column + step, 0), self._simulation.rules.columns - self.layout.view.columns)
-        else:
-            state.row = min(max(state.row + step, 0), self._simulation.rules.rows - self.layout.view.rows)
+    def _move_camera(self, across: int, down: int) -> None:
+        state, rules, view = self.state, self._simulation.rules, self.layout.view
+        state.column = min(max(state.column + across * SCROLL_CELLS, 0), rules.columns - view.columns)
+        state.row = min(max(state.row + down * SCROLL_CELLS, 0), rules.rows - view.rows)
 
-    def _set_speed(self, command: Command, number: int) -> None:
+    def _set_speed(self, wanted: int) -> None:
         state = self.state
-        wanted = number
-        if command == Command.TOGGLE_PAUSE:
-            wanted = state.speed_before if state.speed == Speed.PAUSE else int(Speed.PAUSE)
         if wanted == Speed.PAUSE and state.speed != Speed.PAUSE:
             state.speed_before = state.speed
         state.speed = wanted
@@ -427,12 +415,9 @@ class Interface:
         brush = self._simulation.rules.zone_brush if tool in ZONES else 1
         return BUILDINGS[tool].cost * brush * brush
 
-    def _use_tool(self, x: int, y: int, button: Button) -> None:
-        """Use the selected tool at a pixel of the map; other buttons than the left one ask what is there."""
+    def _use_tool(self, place: tuple[int, int], button: Button) -> None:
+        """Use the selected tool at a cell; other buttons than the left one ask what is there."""
         state = self.state
-        place = self.cell_at(x, y)
-        if place is None:
-            return
         cell = place[1] * self._simulation.rules.columns + place[0]
         if state.tool == Tool.QUERY or button != "left":
             state.window, state.window_cell = Window.QUERY, cell
@@ -441,30 +426,20 @@ class Interface:
         else:
             self._tell(self._editor.do(self.game, Tool(state.tool), *place))
 
-    def _demolish(self, cell: int) -> None:
-        """Demolish what is built on a cell, after the player confirmed."""
-        row, column = divmod(cell, self._simulation.rules.columns)
-        self._tell(self._editor.do(self.game, Tool.BULLDOZER, column, row))
-
-    def _use_along(self, start: tuple[int, int], end: tuple[int, int]) -> None:
-        """Use the tool along a line or over an area; tools for single buildings act at the end."""
-        state = self.state
-        first, last = self.cell_at(*start), self.cell_at(*end)
-        if first is None or last is None or state.tool not in (*_LINES, *_AREAS):
-            self._use_tool(*end, "left")
-            return
-        tool, built, paid = Tool(state.tool), 0, 0
+    def _use_along(self, first: tuple[int, int], last: tuple[int, int]) -> None:
+        """Use the tool along a line between two cells or over an area."""
+        tool, built, paid = Tool(self.state.tool), 0, 0
         for column, row in _along(first, last) if tool in _LINES else _over(first, last):
             kind = int(self._simulation.cells.kind[self.game, row * self._simulation.rules.columns + column])
             if tool == Tool.BULLDOZER and kind in _PRECIOUS:
                 continue
             plan = self._editor.do(self.game, tool, column, row)
-            built += len(plan.cells) if plan.fault == Fault.NONE else 0
-            paid += plan.cost if plan.fault == Fault.NONE else 0
             if plan.fault == Fault.TOO_EXPENSIVE:
                 self._tell(plan)
                 return
-        state.say(Message.BUILT_MANY, built, paid)
+            built += len(plan.cells)  # nothing with another fault
+            paid += plan.cost
+        self.state.say(Message.BUILT_MANY, built, paid)
 
     def _tell(self, plan: Plan) -> None:
         state = self.state

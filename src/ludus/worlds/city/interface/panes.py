@@ -1,21 +1,18 @@
 """What covers the picture: dialogs, windows, open menus and tooltips; what they say, and where their parts are."""
 
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ludus.worlds.city.drivers.driver import Box
 from ludus.worlds.city.game import rules as const
 from ludus.worlds.city.game.placement import ZONES
-from ludus.worlds.city.game.rules import FIRST_YEAR, MONTH_DAYS, YEAR_MONTHS, Flag, Kind, Notice, Terrain, Tool
+from ludus.worlds.city.game.rules import FIRST_YEAR, MONTH_DAYS, YEAR_MONTHS, Flag, Kind, Notice, Terrain
 from ludus.worlds.city.game.simulation import CitySimulation
-from ludus.worlds.city.interface.layout import Element, Layout, find_at
+from ludus.worlds.city.interface.layout import Element, Layout, place_buttons
 from ludus.worlds.city.interface.menus import MENUS, Dialog, Entry, Window
-from ludus.worlds.city.interface.state import WORDS, InterfaceState, tool_name
-from ludus.worlds.city.interface.theme import FIELDS, Amount, Format, TextMeasure, Theme, whole
+from ludus.worlds.city.interface.state import WORDS
+from ludus.worlds.city.interface.theme import FIELDS, Amount, Format, TextMeasure, whole
 from ludus.worlds.city.perception.reading import Date, Value
 
-_WHOLE = ("funds", "balance", "population", "tax")
 _REAL = {"happiness": "happiness", "traffic": "traffic", "pollution": "pollution", "land_value": "value"}
 DEMANDS = ("demand_residential", "demand_commercial", "demand_industrial")
 
@@ -42,10 +39,7 @@ class Figures:
 
     def values(self) -> dict[str, Value]:
         """Return the exact value of every field of the HUD, as it is shown: shares in whole percent."""
-        values: dict[str, Value] = {"date": self.date()}
-        values |= {name: float(self._city[name][self._game]) for name in _WHOLE}
-        values |= {name: float(self.number(source)) for name, source in _REAL.items()}
-        return {name: values[name] for name in FIELDS}
+        return {"date": self.date(), **{name: float(self.number(_REAL.get(name, name))) for name in FIELDS[1:]}}
 
     def numbers(self) -> tuple[float, ...]:
         """Return the values of all fields in their order, the date in days since year 0, and the three demands."""
@@ -86,7 +80,8 @@ class Row:
     label: str  # what is written at its left
     value: str = ""  # what is written at its right
     adjust: str = ""  # name of what its two buttons change; empty for none
-    swatch: int = -1  # number of a colour that is shown before the label, -1 for none; see the map's legend
+    # Number of a colour that is shown before the label, -1 for none; see the map's legend.
+    swatch: int = field(default=-1, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +108,8 @@ class PlacedPane:
     elements: tuple[Element, ...]  # everything of it that can be clicked, lowest first
 
 
-def place_pane(pane: Pane, face: TextMeasure, outer: Box, *, at_right: bool) -> PlacedPane:
-    """Place a pane in the middle of an area, or in its upper right corner."""
+def place_pane(pane: Pane, face: TextMeasure, outer: Box) -> PlacedPane:
+    """Place a dialog in the middle of an area, or a window in its upper right corner."""
     line, pad = face.height + 5, max(face.height // 2 + 2, 6)
     side = line - 2  # of a button that adjusts
     text = max([_row_width(row, face, pad, side) for row in pane.rows], default=0)
@@ -122,8 +117,9 @@ def place_pane(pane: Pane, face: TextMeasure, outer: Box, *, at_right: bool) -> 
     width = max(text, buttons, face.width(pane.title) + 3 * line, 18 * face.height) + 2 * pad
     chart = 6 * line if pane.graph else 0
     height = line + 2 + pad + chart + len(pane.rows) * line + (line + 2 * pad if pane.buttons else pad)
-    left = outer.right - width - 4 if at_right else outer.left + (outer.width - width) // 2
-    top = outer.top + 4 if at_right else outer.top + (outer.height - height) // 2
+    left, top = outer.left + (outer.width - width) // 2, outer.top + (outer.height - height) // 2
+    if pane.name == "window":
+        left, top = outer.right - width - 4, outer.top + 4
     box = Box(left, top, width, height).within(outer)
     title = Box(box.left, box.top, box.width, line + 2)
     graph = Box(box.left + pad, title.bottom + pad, box.width - 2 * pad, chart)
@@ -134,10 +130,7 @@ def place_pane(pane: Pane, face: TextMeasure, outer: Box, *, at_right: bool) -> 
         elements.append(Element("window.close", "button", Box(box.right - line, box.top + 2, line - 2, line - 2), "x"))
     for row, place in zip(pane.rows, rows, strict=True):
         if row.adjust:
-            down = Box(place.right - 2 * side - 2, place.top, side, side)
-            up = Box(place.right - side, place.top, side, side)
-            elements.append(Element(f"window.{row.adjust}.down", "button", down, "-"))
-            elements.append(Element(f"window.{row.adjust}.up", "button", up, "+"))
+            elements += place_buttons(f"window.{row.adjust}", place, side, gap=2)
     right = box.right - pad
     for name, label in reversed(pane.buttons):
         wide = _button_width(label, face, pad)
@@ -164,7 +157,7 @@ _YES_NO = (("yes", "Yes"), ("no", "No"))
 _NOTICES = ("MILESTONE", "FIRE", "STORM", "BOOM", "RECESSION", "YEAR", "DEBT", "BANKRUPT")
 NOTICES = {Notice[name]: Dialog[name] for name in _NOTICES}
 
-_NEEDS = ((Flag.ROAD, "road"), (Flag.POWER, "power"), (Flag.WATER, "water"))
+_NEEDS = (Flag.ROAD, Flag.POWER, Flag.WATER)
 _LEGEND = (Kind.RESIDENTIAL, Kind.COMMERCIAL, Kind.INDUSTRIAL, Kind.ROAD, Kind.PARK)
 
 
@@ -187,31 +180,34 @@ class PaneWriter:
             "debt_months": const.DEBT_MONTHS,
             "market_months": const.MARKET_MONTHS,
         }
-        lines = tuple(Row(line.format_map(said)) for line in WORDS.dialogs.get(name, ()))
         buttons = _YES_NO if dialog in (Dialog.ABANDON, Dialog.DEMOLISH) else _OK
+        lines = [Row(line.format_map(said)) for line in WORDS.dialogs.get(name, ())]
         rows = self._report(name) if name in WORDS.reports else lines
-        return Pane("dialog", WORDS.titles.get(name, name.capitalize()), rows, buttons)
+        return Pane("dialog", WORDS.titles.get(name, name.capitalize()), tuple(rows), buttons)
 
-    def _report(self, name: str) -> tuple[Row, ...]:
-        figures, parts = self._figures, WORDS.reports[name]
-        rows = ((label.format_map(figures), value.format_map(figures), adjust) for label, value, *adjust in parts)
-        return tuple(Row(label, value, adjust="".join(adjust)) for label, value, adjust in rows)
+    def _report(self, name: str) -> list[Row]:
+        return [Row(*(part.format_map(self._figures) for part in parts)) for parts in WORDS.reports[name]]
 
     def window(self, window: Window, cell: int) -> Pane:
         """Return what a window says; `cell` is what a query asks about."""
-        if window == Window.GRAPH:
-            graph, now = self._history(), self._figures.number("population")
-            rows = Row("Most", self._form.number(max(graph))), Row("Now", self._form.number(now))
-            return Pane("window", "Population", rows, graph=graph)
-        writers: dict[Window, Callable[[], tuple[Row, ...]]] = {
-            Window.BUDGET: functools.partial(self._report, "budget"),
-            Window.CITY: functools.partial(self._report, "city"),
-            Window.DEMAND: self._demand,
-            Window.MILESTONES: self._milestones,
-            Window.LEGEND: self._legend,
-            Window.QUERY: functools.partial(self._query, cell),
-        }
-        return Pane("window", window.name.capitalize(), writers[window]())
+        figures, form = self._figures, self._form
+        graph = self._history() if window == Window.GRAPH else ()
+        match window:
+            case Window.GRAPH:
+                rows = [Row("Most", form.number(max(graph))), Row("Now", form.number(figures.number("population")))]
+            case Window.DEMAND:
+                demands = zip(ZONES, figures.demands(), strict=True)
+                rows = [Row(tool.name.capitalize(), f"{demand:+d}", swatch=tool) for tool, demand in demands]
+            case Window.MILESTONES:
+                marks = ["reached" if index < figures.number("milestones") else "-" for index in range(8)]
+                rows = [Row(form.number(size), mark) for size, mark in zip(const.MILESTONES, marks, strict=False)]
+            case Window.LEGEND:
+                rows = [Row(const.BUILDINGS[kind].name, swatch=kind) for kind in _LEGEND]
+            case Window.QUERY:
+                rows = self._query(cell)
+            case _:
+                rows = self._report(window.name.lower())
+        return Pane("window", "Population" if graph else window.name.capitalize(), tuple(rows), graph=graph)
 
     def _history(self) -> tuple[int, ...]:
         """Population of the last ten years, the oldest month first."""
@@ -220,21 +216,7 @@ class PaneWriter:
         first = max(months - const.HISTORY_MONTHS, 0)
         return (0, *(int(kept[month % const.HISTORY_MONTHS]) for month in range(first, months)))
 
-    def _demand(self) -> tuple[Row, ...]:
-        return tuple(
-            Row(tool.name.capitalize(), f"{demand:+d}", swatch=tool)
-            for tool, demand in zip(ZONES, self._figures.demands(), strict=True)
-        )
-
-    def _milestones(self) -> tuple[Row, ...]:
-        reached = self._figures.number("milestones")
-        marks = ((size, "reached" if index < reached else "-") for index, size in enumerate(const.MILESTONES[:8]))
-        return tuple(Row(self._form.number(size), mark) for size, mark in marks)
-
-    def _legend(self) -> tuple[Row, ...]:
-        return tuple(Row(const.BUILDINGS[kind].name, swatch=kind) for kind in _LEGEND)
-
-    def _query(self, cell: int) -> tuple[Row, ...]:
+    def _query(self, cell: int) -> list[Row]:
         cells, game, form = self._simulation.cells, self._game, self._form
         kind, flags = int(cells.kind[game, cell]), int(cells.flags[game, cell])
         terrain = Terrain(int(cells.terrain[game, cell])).name.capitalize()
@@ -242,10 +224,10 @@ class PaneWriter:
         if Kind.RESIDENTIAL <= kind <= Kind.INDUSTRIAL:
             rows.append(Row("People" if kind == Kind.RESIDENTIAL else "Jobs", str(cells.amount[game, cell])))
         if Kind.RESIDENTIAL <= kind < Kind.RUBBLE:
-            rows += [Row(name.capitalize(), "yes" if flags & flag else "no") for flag, name in _NEEDS]
+            rows += [Row(flag.name.capitalize(), "yes" if flags & flag else "no") for flag in _NEEDS]
         rows.append(Row("Land value", form.share(whole(float(cells.value[game, cell])))))
         rows.append(Row("Pollution", form.share(whole(float(cells.air[game, cell])))))
-        return tuple(rows)
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,40 +241,27 @@ class MenuList:
 
 def place_lists(path: tuple[int, ...], layout: Layout, face: TextMeasure) -> tuple[MenuList, ...]:
     """Place the lists of an open path: the menu at its heading, each submenu beside its entry."""
-    if not path:
-        return ()
-    screen = Box(0, 0, layout.width, layout.height)
-    heading = layout.menus[path[0]]
-    entry, name = MENUS[path[0]], heading.name
-    width, height = _list_size(entry.children, face)
-    upward = layout.menu_bar.top > layout.height // 2
-    top = heading.box.top - height if upward else heading.box.bottom
-    lists = [_place_list(Box(heading.box.left, top, width, height).within(screen), entry, name, face)]
-    for index in path[1:]:
-        entry, row = entry.children[index], lists[-1].elements[index]
-        if not entry.children:
-            break
-        width, height = _list_size(entry.children, face)
-        outer = lists[-1].box
-        left = outer.right - 2 if outer.right - 2 + width <= screen.right else outer.left - width + 2
-        lists.append(_place_list(Box(left, row.box.top - 1, width, height).within(screen), entry, row.name, face))
-    return tuple(lists)
-
-
-def _list_size(entries: tuple[Entry, ...], face: TextMeasure) -> tuple[int, int]:
-    widest = max(face.width(entry.label) for entry in entries)
-    return widest + 3 * face.height + 8, len(entries) * (face.height + 5) + 4
-
-
-def _place_list(box: Box, parent: Entry, above: str, face: TextMeasure) -> MenuList:
-    line = face.height + 5
-    elements = tuple(
-        Element(
-            f"{above}.{entry.name}", "item", Box(box.left + 2, box.top + 2 + i * line, box.width - 4, line), entry.label
+    screen, line = Box(0, 0, layout.width, layout.height), face.height + 5
+    lists: list[MenuList] = []
+    entries, elements = MENUS, layout.menus
+    for index in path:
+        anchor, entries = elements[index], entries[index].children
+        width = max(face.width(entry.label) for entry in entries) + 3 * face.height + 8
+        height = len(entries) * line + 4
+        left, top = anchor.box.left, anchor.box.bottom
+        if lists:
+            outer, top = lists[-1].box, anchor.box.top - 1
+            left = outer.right - 2 if outer.right - 2 + width <= screen.right else outer.left - width + 2
+        elif layout.menu_bar.top > layout.height // 2:
+            top = anchor.box.top - height
+        box = Box(left, top, width, height).within(screen)
+        places = [Box(box.left + 2, box.top + 2 + number * line, width - 4, line) for number in range(len(entries))]
+        elements = tuple(
+            Element(f"{anchor.name}.{entry.name}", "item", place, entry.label)
+            for entry, place in zip(entries, places, strict=True)
         )
-        for i, entry in enumerate(parent.children)
-    )
-    return MenuList(box, parent.children, elements)
+        lists.append(MenuList(box, entries, elements))
+    return tuple(lists)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,27 +270,3 @@ class Hint:
 
     text: str
     box: Box
-
-
-def hint_at(
-    state: InterfaceState, layout: Layout, theme: Theme, face: TextMeasure, cost_of: Callable[[int], int]
-) -> Hint | None:
-    """Return the tooltip for what is under the pointer: tools, with what a click of theirs costs, and fields."""
-    x, y = state.pointer_x, state.pointer_y
-    if layout.view.box.holds(x, y):
-        return None
-    element = find_at(layout.elements, x, y)
-    if element is None or element.kind not in ("tool", "field", "bar"):
-        return None
-    name = element.name.partition(".")[2]
-    if element.kind == "tool":
-        tool = Tool[name.upper()]
-        cost = cost_of(tool)
-        text = f"{tool_name(tool)} {theme.format.money(cost)}" if cost else tool_name(tool)
-    else:
-        text = WORDS.hints.get(name, name.replace("_", " ").capitalize())
-    screen = Box(0, 0, layout.width, layout.height)
-    wanted = Box(x + 10, y + 14, face.width(text) + 8, face.height + 6)
-    if wanted.bottom > layout.height:  # above the pointer, so that it does not hide what is pointed at
-        wanted = Box(wanted.left, y - wanted.height - 4, wanted.width, wanted.height)
-    return Hint(text, wanted.within(screen))

@@ -1,7 +1,7 @@
 """The picture of a game: the HUD, what covers the map, and a painter that redraws only what has changed."""
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -18,7 +18,7 @@ from ludus.worlds.city.interface.machine import Interface
 from ludus.worlds.city.interface.menus import Overlay
 from ludus.worlds.city.interface.panes import Hint, MenuList, PlacedPane, Row
 from ludus.worlds.city.interface.theme import FIELDS, Theme
-from ludus.worlds.city.painting.sprites import LEVELS, field_icon, sprites_of, tool_icon
+from ludus.worlds.city.painting.sprites import LEVELS, TINTED, field_icon, sprites_of, tool_icon
 from ludus.worlds.city.painting.typefaces import Typeface
 
 _PAD = 3
@@ -95,23 +95,21 @@ class Hud:
 
     def draw_thumbs(self, target: pygame.Surface, column: int, row: int, map_size: tuple[int, int]) -> list[Box]:
         """Draw between the arrows which part of the map is in view; return where."""
-        boxes: list[tuple[Box, Box]] = []
-        arrows = {element.name.removeprefix("scroll."): element.box for element in self.layout.view.scrolls}
         view, palette = self.layout.view, self.theme.palette
-        if "up" in arrows:
-            up, total = arrows["up"], map_size[1]
-            track = Box(up.left, up.bottom, up.width, arrows["down"].top - up.bottom)
-            first, length = track.height * row // total, track.height * view.rows // total
-            boxes.append((track, Box(track.left + 2, track.top + first, track.width - 4, length)))
-        if "left" in arrows:
-            left, total = arrows["left"], map_size[0]
-            track = Box(left.right, left.top, arrows["right"].left - left.right, left.height)
-            first, length = track.width * column // total, track.width * view.columns // total
-            boxes.append((track, Box(track.left + first, track.top + 2, length, track.height - 4)))
-        for track, thumb in boxes:
+        tracks: list[Box] = []
+        for first, last in zip(view.scrolls[::2], view.scrolls[1::2], strict=True):
+            if first.name == "scroll.up":
+                track = Box(first.box.left, first.box.bottom, first.box.width, last.box.top - first.box.bottom)
+                start, length = (track.height * cells // map_size[1] for cells in (row, view.rows))
+                thumb = Box(track.left + 2, track.top + start, track.width - 4, length)
+            else:
+                track = Box(first.box.right, first.box.top, last.box.left - first.box.right, first.box.height)
+                start, length = (track.width * cells // map_size[0] for cells in (column, view.columns))
+                thumb = Box(track.left + start, track.top + 2, length, track.height - 4)
             target.fill(palette.field, track)
             target.fill(palette.accent, thumb)
-        return [track for track, _ in boxes]
+            tracks.append(track)
+        return tracks
 
     def _draw_label(self, target: pygame.Surface, name: str, box: Box) -> None:
         if self.theme.words:
@@ -153,7 +151,7 @@ class Hud:
 
     def pane(self, placed: PlacedPane, hovered: str) -> pygame.Surface:
         """Draw a dialog or a window; `hovered` names the button at the pointer."""
-        theme, palette, face = self.theme, self.theme.palette, self.face
+        palette, face = self.theme.palette, self.face
         picture, origin = self._picture(placed.box), placed.box
         title = _moved(placed.title, origin)
         picture.fill(palette.accent, title)
@@ -166,7 +164,7 @@ class Hud:
             if element.kind == "button":
                 box = _moved(element.box, origin)
                 self._draw_button(picture, box, hot=hovered == element.name)
-                line = face.write(element.label, theme.palette.ink)
+                line = face.write(element.label, palette.ink)
                 place = (box.left + (box.width - line.get_width()) // 2, box.top + (box.height - face.height + 1) // 2)
                 picture.blit(line, place)
         return picture
@@ -275,9 +273,9 @@ def _draw_edges(target: pygame.Surface, box: Box, upper: Color, lower: Color) ->
 
 
 @cache
-def draw_mark(size: tuple[int, int]) -> pygame.Surface:
+def draw_mark(width: int, height: int) -> pygame.Surface:
     """Draw the mark around the cells at the pointer."""
-    picture = new_surface(size, alpha=True)
+    picture = new_surface((width, height), alpha=True)
     pygame.draw.rect(picture, (0, 0, 0, 255), picture.get_rect(), 2)
     pygame.draw.rect(picture, (255, 255, 255, 255), picture.get_rect(), 1)
     return picture
@@ -294,9 +292,8 @@ def overlay_levels(simulation: CitySimulation, game: int, overlay: Overlay) -> N
     """Return the step of every cell of a game, `(cells,)`; what is reached by a service is warm, the rest is cold."""
     cells = simulation.cells
     if overlay in _FLAGS:
-        reached = (cells.flags[game] & int(_FLAGS[overlay])) != 0
-        return np.where(reached, np.int32(4), np.int32(0))
-    if overlay == Overlay.TRAFFIC:
+        share = np.where(cells.flags[game] & int(_FLAGS[overlay]), 0.5, 0.0)
+    elif overlay == Overlay.TRAFFIC:
         share = np.where(cells.kind[game] == Kind.ROAD, cells.load[game] / ROAD_CAPACITY, 0.0)
     elif overlay == Overlay.POLLUTION:
         share = cells.air[game] / 100.0
@@ -307,9 +304,9 @@ def overlay_levels(simulation: CitySimulation, game: int, overlay: Overlay) -> N
 
 
 _MOST_DAMAGE = 1000  # parts of the picture; more of them are all of it
-_TINTED = 1 << 20  # added to the key of a cell that is drawn with an overlay
 
-_Cover: TypeAlias = tuple[object, Box, Callable[[], pygame.Surface]]  # what tells it apart, where it is, its picture
+# A function that draws what covers the scene, its arguments, and where the picture is.
+_Cover: TypeAlias = tuple[Callable[..., pygame.Surface], tuple[object, ...], Box]
 
 
 class Painter:
@@ -337,35 +334,25 @@ class Painter:
             for column in range(view.columns)
         ]
         self._map_size = (simulation.rules.columns, simulation.rules.rows)
-        self.forget()
-
-    def forget(self) -> None:
-        """Redraw everything next time."""
         self._drawn = np.full(len(self._places), -1, np.int32)
         self._texts: dict[str, str] = {}
         self._tool, self._demands, self._camera = -1, (-1000, 0, 0), (-1, -1)
         self._serial = -1
-        self._shown: list[tuple[pygame.Surface, Box]] = []
-        self._keys: list[tuple[object, Box]] = []
-        self._is_new = True
-        self._damage: list[Box] = []
+        self._covers: list[_Cover] = []
+        self._shown: list[tuple[pygame.Surface, tuple[int, int]]] = []
+        self._whole = Box(0, 0, *size)
+        self._damage = [self._whole]
+        hud.draw_frame(self._scene)
+        self.canvas.blit(self._scene, (0, 0))
 
     def paint(self) -> None:
         """Bring the picture up to date; call `CitySimulation.write_sprites` first."""
-        boxes: list[Box] = []
-        if self._is_new:
-            self._hud.draw_frame(self._scene)
-        cells = self._paint_cells()
-        self._paint_hud(boxes)
-        if self._is_new:
-            boxes = [Box(0, 0, self._hud.layout.width, self._hud.layout.height)]
-            self._is_new = False
+        has_new_cells, boxes = self._paint_cells(), self._paint_hud()
         self._damage += boxes
-        if boxes:
-            self.canvas.blits([(self._scene, (box[0], box[1]), box) for box in boxes], False)
-        self._paint_covers(is_fresh=bool(boxes) or cells)
+        self.canvas.blits([(self._scene, box[:2], box) for box in boxes], False)
+        self._paint_covers(is_fresh=bool(boxes) or has_new_cells)
         if len(self._damage) > _MOST_DAMAGE:  # not consumed
-            self._damage = [Box(0, 0, self._hud.layout.width, self._hud.layout.height)]
+            self._damage = [self._whole]
 
     def take_damage(self) -> list[Box]:
         """Return the parts of the picture that may have changed since the last call."""
@@ -374,70 +361,59 @@ class Painter:
 
     def _paint_cells(self) -> bool:
         """Draw the cells that look different from before, and return whether there were any."""
-        interface, view = self._interface, self._hud.layout.view
-        state, columns = interface.state, self._map_size[0]
+        interface, view, sprites = self._interface, self._hud.layout.view, self._hud.sprites
+        state, places = interface.state, self._places
         keys = self._simulation.sprite_codes[interface.game]
         if state.overlay != Overlay.NONE:
             levels = overlay_levels(self._simulation, interface.game, Overlay(state.overlay))
-            keys = keys * LEVELS + levels + _TINTED
+            keys = keys * LEVELS + levels + TINTED
         if (view.columns, view.rows) != self._map_size:
             in_view = (slice(state.row, state.row + view.rows), slice(state.column, state.column + view.columns))
-            keys = keys.reshape(-1, columns)[in_view].ravel()
+            keys = keys.reshape(-1, self._map_size[0])[in_view].ravel()
         changed = np.flatnonzero(keys != self._drawn).tolist()
         if not changed:
             return False
-        sprites, places = self._hud.sprites, self._places
-        if state.overlay != Overlay.NONE:
-            pairs = [(sprites.tinted(*divmod(int(keys[c]) - _TINTED, LEVELS)), places[c]) for c in changed]
-        else:
-            pairs = [(sprites.of(int(keys[c])), places[c]) for c in changed]
+        pairs = [(sprites.of(int(keys[c])), places[c]) for c in changed]
         self._scene.fblits(pairs)
         self.canvas.fblits(pairs)
-        tile = self._hud.layout.view.tile
-        self._damage += [Box(*places[c], tile, tile) for c in changed]
+        self._damage += [Box(*places[c], view.tile, view.tile) for c in changed]
         self._drawn[:] = keys
         return True
 
-    def _paint_hud(self, boxes: list[Box]) -> None:
+    def _paint_hud(self) -> list[Box]:
+        """Draw the parts of the HUD that look different from before, and return where they are."""
         interface, hud, scene = self._interface, self._hud, self._scene
-        state = interface.state
-        texts = interface.texts()
-        if texts != self._texts:
-            for name, text in texts.items():
-                if self._texts.get(name) != text:
-                    boxes.append(hud.draw_text(scene, name, text))
-            self._texts = texts
+        state, texts, demands = interface.state, interface.texts(), interface.figures.demands()
+        boxes = [hud.draw_text(scene, name, text) for name, text in texts.items() if self._texts.get(name) != text]
+        self._texts = texts
         if state.tool != self._tool:
             if self._tool >= 0:
                 boxes.append(hud.draw_tool(scene, Tool(self._tool), selected=False))
             boxes.append(hud.draw_tool(scene, Tool(state.tool), selected=True))
             self._tool = state.tool
-        demands = interface.figures.demands()
         if demands != self._demands:
             boxes.append(hud.draw_demand(scene, demands))
             self._demands = demands
         if (state.column, state.row) != self._camera:
             self._camera = (state.column, state.row)
             boxes += hud.draw_thumbs(scene, *self._camera, self._map_size)
+        return boxes
 
     def _paint_covers(self, *, is_fresh: bool) -> None:
         """Draw what covers the scene; `is_fresh` if something below may have been drawn over it."""
         interface = self._interface
         if interface.serial != self._serial or interface.has_pane:
             self._serial = interface.serial
-            covers = self._covers()
-            keys = [(key, box) for key, box, _ in covers]
-            if keys != self._keys:
-                self._damage += [box for _, box in self._shown]
-                self._damage += [box for _, box, _ in covers]
-                for _, box in self._shown:
-                    self.canvas.blit(self._scene, (box[0], box[1]), box)
-                self._keys, self._shown, is_fresh = keys, [(draw(), box) for _, box, draw in covers], True
+            covers = self._find_covers()
+            if covers != self._covers:
+                self._damage += [box for *_, box in self._covers + covers]
+                self.canvas.blits([(self._scene, box[:2], box) for *_, box in self._covers], False)
+                self._shown = [(draw(*given), box[:2]) for draw, given, box in covers]
+                self._covers, is_fresh = covers, True
         if is_fresh:
-            for picture, box in self._shown:
-                self.canvas.blit(picture, (box[0], box[1]))
+            self.canvas.blits(self._shown, False)
 
-    def _covers(self) -> list[_Cover]:
+    def _find_covers(self) -> list[_Cover]:
         """Return what covers the scene, lowest first."""
         interface, hud, state = self._interface, self._hud, self._interface.state
         pane, name, hint = interface.pane(), interface.hovered(), interface.hint()
@@ -445,18 +421,15 @@ class Painter:
         place = None if state.dialogs or state.path else interface.cell_at(state.pointer_x, state.pointer_y)
         if place is not None and (pane is None or not pane.box.holds(state.pointer_x, state.pointer_y)):
             box = self._mark_box(place)
-            found.append(("mark", box, partial(draw_mark, (box.width, box.height))))
+            found.append((draw_mark, (box.width, box.height), box))
         if pane is not None:
-            found.append(((pane.pane, name), pane.box, partial(hud.pane, pane, name)))
+            found.append((hud.pane, (pane, name), pane.box))
         if state.path and not state.dialogs:
-            heading, marked = self._hud.layout.menus[state.path[0]], interface.marks()
-            found.append(("heading", heading.box, partial(hud.heading, heading)))
-            found += [
-                ((menu.elements, name, marked), menu.box, partial(hud.menu, menu, name, marked))
-                for menu in interface.lists()
-            ]
+            heading, marked = hud.layout.menus[state.path[0]], interface.marks()
+            found.append((hud.heading, (heading,), heading.box))
+            found += [(hud.menu, (menu, name, marked), menu.box) for menu in interface.lists()]
         if hint is not None:
-            found.append((hint.text, hint.box, partial(hud.hint, hint)))
+            found.append((hud.hint, (hint,), hint.box))
         return found
 
     def _mark_box(self, place: tuple[int, int]) -> Box:

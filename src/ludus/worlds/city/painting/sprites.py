@@ -115,6 +115,7 @@ class Board:
 
 
 LEVELS = 8  # steps of the colours of an overlay
+TINTED = 1 << 20  # above all sprite codes
 _COLD: Color = (40, 70, 160)
 _MIDDLE: Color = (235, 215, 90)
 _HOT: Color = (205, 40, 40)
@@ -127,19 +128,19 @@ class Sprites:
 
     def __init__(self, colors: MapColors, tile: int) -> None:
         self._colors, self._tile = asdict(colors), tile
-        self.of, self.tinted = cache(self._draw), cache(self._tint)
-
-    def _tint(self, look: int, level: int) -> pygame.Surface:
-        """Return the picture of a sprite code in an overlay; `level` is a step from 0 to 7."""
-        sprite = self.of(look).copy()
-        tint = sprite.copy()
-        tint.fill(heat(level))
-        tint.set_alpha(150)
-        sprite.blit(tint, (0, 0))
-        return sprite
+        self.of = cache(self._draw)
 
     def _draw(self, look: int) -> pygame.Surface:
-        """Return the picture of a sprite code."""
+        """Return the picture of a sprite code, or in an overlay of `TINTED + code * LEVELS + level`."""
+        if look >= TINTED:
+            code, level = divmod(look - TINTED, LEVELS)
+            sprite = self.of(code).copy()
+            tint = sprite.copy()
+            share = level / (LEVELS - 1)
+            tint.fill(mixed(_COLD, _MIDDLE, share * 2) if share < 0.5 else mixed(_MIDDLE, _HOT, share * 2 - 1))
+            tint.set_alpha(150)
+            sprite.blit(tint, (0, 0))
+            return sprite
         kind, (on_hill, detail) = Kind(look // rules.SPRITE_KIND), divmod(look % rules.SPRITE_KIND, rules.SPRITE_HILL)
         ground = "hill" if on_hill else "grass"
         name, colors, variant, sides = kind.name.lower(), self._colors, 0, 0
@@ -169,12 +170,6 @@ class Sprites:
         if kind > Kind.LINE and detail & rules.SPRITE_DARK:
             board.draw("no_power", colors)
         return board.finish()
-
-
-def heat(level: int) -> Color:
-    """Return the colour of a step of an overlay, from cold to hot."""
-    share = level / (LEVELS - 1)
-    return mixed(_COLD, _MIDDLE, share * 2) if share < 0.5 else mixed(_MIDDLE, _HOT, share * 2 - 1)
 
 
 @lru_cache(maxsize=32)

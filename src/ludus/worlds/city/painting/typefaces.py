@@ -35,11 +35,10 @@ class Typeface:
 
     def __init__(self, family: Family, size: int) -> None:
         """Make the letters; `size` is a factor for pixel letters, else the nominal height of pygame's own."""
-        self._bold = 1 if family == "pixel bold" else 0
+        self._bold = int(family == "pixel bold")
+        self._smooth = family.startswith("smooth")
         self._scale = size
-        self._smooth = family in ("smooth", "smooth bold")
-        is_pixels = family.startswith("pixel")
-        self._font = None if is_pixels else Font(size, bold=family == "smooth bold")
+        self._font = None if family.startswith("pixel") else Font(size, bold=family == "smooth bold")
         self.height = ROWS * size if self._font is None else self._font.height
         self.width = lru_cache(maxsize=_KEPT)(self._width)
         self._letter = lru_cache(maxsize=_KEPT)(self._draw_letter)

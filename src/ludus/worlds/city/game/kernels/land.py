@@ -4,7 +4,7 @@ import warp as wp
 
 from ludus.envs.warp_functions import mix, uniform
 from ludus.worlds.city.game import rules as const
-from ludus.worlds.city.game.kernels.structs import City, Grid, Rules, beside, has, is_wood, is_zone, kind_at, stream
+from ludus.worlds.city.game.kernels.structs import City, Grid, Rules, beside, has, is_zone, kind_at, stream
 from ludus.worlds.city.game.rules import Flag, Kind, Stream, Terrain
 
 ATTEMPTS = wp.constant(8)
@@ -124,17 +124,6 @@ def road_capacity(city: City) -> wp.float32:
 
 
 @wp.func
-def roads_beside(grid: Grid, game: wp.int32, cell: wp.int32, rules: Rules) -> wp.int32:
-    """Number of adjacent road cells."""
-    count = int(0)
-    for side in range(4):
-        there = beside(cell, side, rules)
-        if kind_at(grid, game, there) == Kind.ROAD:
-            count += 1
-    return count
-
-
-@wp.func
 def set_out(grid: Grid, game: wp.int32, rules: Rules) -> wp.int32:
     """Load every zone onto the road that serves it; write all roads to `order` and return their number.
 
@@ -145,7 +134,9 @@ def set_out(grid: Grid, game: wp.int32, rules: Rules) -> wp.int32:
         grid.load[game, cell] = 0.0
         grid.mark[game, cell] = 0
         if grid.kind[game, cell] == Kind.ROAD:
-            grid.mark[game, cell] = roads_beside(grid, game, cell, rules)
+            for side in range(4):
+                if kind_at(grid, game, beside(cell, side, rules)) == Kind.ROAD:
+                    grid.mark[game, cell] = grid.mark[game, cell] + 1
             grid.order[game, roads] = cell
             roads += 1
     for cell in range(rules.cells):
@@ -206,20 +197,14 @@ def smoke_of(grid: Grid, game: wp.int32, cell: wp.int32, capacity: wp.float32) -
 def spread_air(grid: Grid, game: wp.int32, city: City, rules: Rules):
     """Spread pollution by one tick: air = keep * air + spread * (sum of 4 neighbours) + emission."""
     capacity = road_capacity(city)
-    for row in range(rules.rows):
-        for column in range(rules.columns):
-            cell = row * rules.columns + column
-            around = float(0.0)
-            if column > 0:
-                around += grid.air[game, cell - 1]
-            if column < rules.columns - 1:
-                around += grid.air[game, cell + 1]
-            if row > 0:
-                around += grid.air[game, cell - rules.columns]
-            if row < rules.rows - 1:
-                around += grid.air[game, cell + rules.columns]
-            smoke = smoke_of(grid, game, cell, capacity)
-            grid.next[game, cell] = const.AIR_KEEP * grid.air[game, cell] + const.AIR_SPREAD * around + smoke
+    for cell in range(rules.cells):
+        around = float(0.0)
+        for side in range(4):
+            there = beside(cell, side, rules)
+            if there >= 0:
+                around += grid.air[game, there]
+        smoke = smoke_of(grid, game, cell, capacity)
+        grid.next[game, cell] = const.AIR_KEEP * grid.air[game, cell] + const.AIR_SPREAD * around + smoke
     for cell in range(rules.cells):
         grid.air[game, cell] = wp.clamp(grid.next[game, cell], 0.0, 100.0)
 
@@ -228,10 +213,9 @@ def spread_air(grid: Grid, game: wp.int32, city: City, rules: Rules):
 def crowding(grid: Grid, game: wp.int32, cell: wp.int32, capacity: wp.float32) -> wp.float32:
     """Load of the road that serves a cell, as a share of its capacity; 0 without a road."""
     road = grid.road[game, cell]
-    load = float(0.0)
-    if road >= 0:
-        load = grid.load[game, road] / capacity
-    return load
+    if road < 0:
+        return 0.0
+    return grid.load[game, road] / capacity
 
 
 @wp.func
@@ -243,7 +227,9 @@ def value_scenery(grid: Grid, game: wp.int32, rules: Rules):
         if terrain != Terrain.WATER:
             trees = int(0)
             for side in range(4):
-                trees += is_wood(grid, game, beside(cell, side, rules))
+                there = beside(cell, side, rules)
+                if there >= 0:
+                    trees += wp.where(grid.terrain[game, there] == Terrain.TREES, 1, 0)
             value = const.VALUE_BASE + const.VALUE_SHORE * wp.float32(grid.shore[game, cell])
             value += const.VALUE_TREE * wp.float32(trees)
             if terrain == Terrain.HILL:

@@ -114,14 +114,10 @@ def happen(grid: Grid, game: wp.int32, city: wp.ref[City], rules: Rules):
         catch_fire(grid, game, city, rules)
     elif which == 1:
         storm(grid, game, city, rules)
-    elif which == 2:
-        city.market = const.MARKET_SWING
-        city.market_months = const.MARKET_MONTHS
-        city.notice = city.notice | Notice.BOOM
     else:
-        city.market = -const.MARKET_SWING
+        city.market = wp.where(which == 2, const.MARKET_SWING, -const.MARKET_SWING)
         city.market_months = const.MARKET_MONTHS
-        city.notice = city.notice | Notice.RECESSION
+        city.notice = city.notice | wp.where(which == 2, int(Notice.BOOM), int(Notice.RECESSION))
 
 
 @wp.func
@@ -173,15 +169,13 @@ def size_of(amount: wp.int32) -> wp.int32:
 @wp.func
 def goes_on(grid: Grid, game: wp.int32, kind: wp.int32, there: wp.int32) -> bool:
     """Whether a road, a line or water is drawn as connected to a neighbour."""
-    on = bool(False)
-    if there >= 0:
-        if kind == Kind.ROAD:
-            on = kind_at(grid, game, there) == Kind.ROAD
-        elif kind == Kind.LINE:
-            on = conducts(kind_at(grid, game, there))
-        else:
-            on = grid.terrain[game, there] != Terrain.WATER
-    return on
+    if there < 0:
+        return False
+    if kind == Kind.ROAD:
+        return kind_at(grid, game, there) == Kind.ROAD
+    if kind == Kind.LINE:
+        return conducts(kind_at(grid, game, there))
+    return grid.terrain[game, there] != Terrain.WATER
 
 
 @wp.func

@@ -190,16 +190,6 @@ def has(flags: wp.int32, bit: wp.int32) -> wp.float32:
 @wp.func
 def kind_at(grid: Grid, game: wp.int32, cell: wp.int32) -> wp.int32:
     """What stands on a cell; -1 for a cell of -1, outside the map. Warp evaluates both sides of an `and`."""
-    kind = int(-1)
-    if cell >= 0:
-        kind = grid.kind[game, cell]
-    return kind
-
-
-@wp.func
-def is_wood(grid: Grid, game: wp.int32, cell: wp.int32) -> wp.int32:
-    """1 for a cell with trees, else 0."""
-    wood = int(0)
-    if cell >= 0:
-        wood = wp.where(grid.terrain[game, cell] == Terrain.TREES, 1, 0)
-    return wood
+    if cell < 0:
+        return -1
+    return grid.kind[game, cell]

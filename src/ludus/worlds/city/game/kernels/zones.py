@@ -8,19 +8,8 @@ from ludus.worlds.city.game.kernels.land import crowding, road_capacity
 from ludus.worlds.city.game.kernels.structs import City, Grid, Rules, beside, conducts, has, is_zone, kind_at, stream
 from ludus.worlds.city.game.rules import Column, Department, Flag, Kind, Stream
 
-POWER_SPAN = wp.constant(const.POWER_REACH)
 ROAD_ALONE = wp.constant(int(Flag.ROAD))
 ROAD_AND_POWER = wp.constant(int(Flag.ROAD) | int(Flag.POWER))
-
-
-@wp.func
-def reach_road(grid: Grid, game: wp.int32, cell: wp.int32, network: wp.int32, tail: wp.int32) -> wp.int32:
-    """Add a road to a network and to the end of `order`; return 1, or 0 if it was there already."""
-    if grid.network[game, cell] >= 0:
-        return 0
-    grid.network[game, cell] = network
-    grid.order[game, tail] = cell
-    return 1
 
 
 @wp.func
@@ -39,8 +28,11 @@ def join_roads(grid: Grid, game: wp.int32, rules: Rules):
                 head += 1
                 for side in range(4):
                     there = beside(cell, side, rules)
-                    if kind_at(grid, game, there) == Kind.ROAD:
-                        tail += reach_road(grid, game, there, start, tail)
+                    if kind_at(grid, game, there) == Kind.ROAD:  # noqa: SIM102 - Warp evaluates both sides of an `and`
+                        if grid.network[game, there] < 0:
+                            grid.network[game, there] = start
+                            grid.order[game, tail] = there
+                            tail += 1
 
 
 @wp.func
@@ -92,10 +84,10 @@ def flood_power(grid: Grid, game: wp.int32, start: wp.int32, first: wp.int32, ru
         head += 1
         x = cell % rules.columns
         y = cell / rules.columns
-        top = wp.max(y - POWER_SPAN, 0)
-        bottom = wp.min(y + POWER_SPAN, rules.rows - 1)
+        top = wp.max(y - const.POWER_REACH, 0)
+        bottom = wp.min(y + const.POWER_REACH, rules.rows - 1)
         for row in range(top, bottom + 1):
-            wide = POWER_SPAN - wp.abs(row - y)
+            wide = const.POWER_REACH - wp.abs(row - y)
             there = row * rules.columns + wp.max(x - wide, 0)
             last = row * rules.columns + wp.min(x + wide, rules.columns - 1)
             while there <= last:
@@ -190,9 +182,7 @@ def serve(grid: Grid, game: wp.int32, city: City, table: wp.array2d[wp.int32], r
                 reach_out(grid, game, cell, reach, bit, rules)
 
 
-CAPACITY_BASE = wp.constant(const.CAPACITIES[0])
-CAPACITY_WATERED = wp.constant(const.CAPACITIES[1])
-CAPACITY_GOOD = wp.constant(const.CAPACITIES[2])
+CAPACITIES = wp.constant(wp.vec3i(*const.CAPACITIES))
 
 
 @wp.func
@@ -222,17 +212,14 @@ def count(grid: Grid, game: wp.int32, cell: wp.int32, change: wp.int32):
 def capacity_of(grid: Grid, game: wp.int32, cell: wp.int32) -> wp.int32:
     """People or jobs that a zone can hold."""
     flags = grid.flags[game, cell]
-    capacity = int(0)
-    if (flags & ROAD_AND_POWER) == ROAD_AND_POWER:
-        capacity = int(CAPACITY_BASE)
-        if (flags & Flag.WATER) != 0:
-            capacity = int(CAPACITY_WATERED)
-            if grid.kind[game, cell] == Kind.INDUSTRIAL:
-                if (flags & Flag.FIRE) != 0:
-                    capacity = int(CAPACITY_GOOD)
-            elif grid.value[game, cell] >= const.GOOD_LAND:
-                capacity = int(CAPACITY_GOOD)
-    return capacity
+    if (flags & ROAD_AND_POWER) != ROAD_AND_POWER:
+        return 0
+    if (flags & Flag.WATER) == 0:
+        return CAPACITIES[0]
+    is_good = grid.value[game, cell] >= const.GOOD_LAND
+    if grid.kind[game, cell] == Kind.INDUSTRIAL:
+        is_good = (flags & Flag.FIRE) != 0
+    return wp.where(is_good, CAPACITIES[2], CAPACITIES[1])
 
 
 @wp.func
