@@ -123,6 +123,32 @@ def test_several_notices_become_dialogs_one_after_the_other(player: Player) -> N
     assert titles == ["Milestone", "Yearly report", "Warning"]
 
 
+def shown_values(player: Player) -> dict[str, str]:
+    """Returns what stands in the dialog or window on the screen, by its labels."""
+    pane = player.games.interfaces[0].pane()
+    assert pane is not None
+    return {"title": pane.pane.title} | {row.label: row.value for row in pane.pane.rows}
+
+
+def test_a_window_says_at_once_what_a_click_has_changed(player: Player) -> None:
+    player.key("space", "F1")  # no day passes that would bring it up to date
+    assert "Taxes 7%" in shown_values(player)
+    player.click("window.tax.up")
+    assert "Taxes 8%" in shown_values(player)
+    player.click("window.close")
+    player.games.editor.do(0, Tool.ROAD, 6, 6)
+    player.click("tool.query")
+    player.click_cell(5, 6)
+    assert shown_values(player)["Here"] == "Land"
+    player.click_cell(6, 6)
+    assert shown_values(player)["Here"] == "Road"
+    player.games.simulation.city["notice"][0] = Notice.YEAR | Notice.MILESTONE
+    player.games.interfaces[0].take_notices()
+    assert shown_values(player)["title"] == "Milestone"
+    player.click("dialog.ok")
+    assert shown_values(player)["title"] == "Yearly report"
+
+
 def test_a_plant_is_demolished_only_after_a_question(player: Player) -> None:
     player.games.editor.do(0, Tool.COAL, 5, 5)
     player.click("tool.bulldozer")

@@ -136,6 +136,7 @@ class Interface:
                 state.path = (self.layout.menus.index(element),)
             elif element is not None and element.name in _BUTTONS:
                 self._do(*_BUTTONS[element.name])
+        self.serial += 1  # on the way the pane was asked for as it stood before
 
     def drag(self, start: tuple[int, int], end: tuple[int, int], button: Button = "left") -> None:
         """Press a button at one pixel and release it at another; off the map that is a click at the end."""
@@ -149,6 +150,7 @@ class Interface:
             self._use_along(first, last)
         else:
             self._use_tool(last, "left")
+        self.serial += 1
 
     def scroll(self, x: int, y: int, notches: int) -> None:
         """Turn the wheel: over the map the camera moves, up for positive notches."""
