@@ -81,7 +81,8 @@ def screen(tmp_path: Path) -> Iterator[Screen]:
     folder = tmp_path / "screen"
     folder.mkdir()
     size = f"{SIZE[0]}x{SIZE[1]}x24"
-    command = ["Xvfb", "-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-fbdir", str(folder)]
+    # Without -noreset it starts anew when xdotool, its only client, leaves, and may drop a game that comes just then.
+    command = ["Xvfb", "-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-noreset", "-fbdir", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         try:
             assert server.stdout is not None
