@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--cities", type=int, default=12, help="of every player in the comparison")
     parser.add_argument("--folder", type=Path, default=Path("runs/city-micropolis"))
     parser.add_argument("--same-kinds", action="store_true", help="leave out the random player with every tool")
+    parser.add_argument("--agent-alone", action="store_true", help="leave out all other players")
     parser.add_argument("--judge", action="store_true", help="compare players of a run that is there")
     parser.add_argument("--out", type=Path)
     parser.add_argument("overrides", nargs="*", help="settings as key=value, after --")
@@ -61,14 +62,17 @@ def main() -> None:
     players = {
         "agent": play(agent.settings, asked.cities, AgentPlayer(agent)),
         "agent, most likely actions": play(agent.settings, asked.cities, AgentPlayer(agent, deterministic=True)),
-        "random, the same kinds of action": play(as_before, asked.cities, BotPlayer("random")),
-        **{
-            name: play({**as_before, **changed}, asked.cities, BotPlayer("random"))
-            for name, changed in every_tool.items()
-        },
-        "scripted: a plant, then blocks around it": play(as_before, asked.cities, ScriptedPlayer()),
-        "bot plan: the same, works apart from homes": play(as_before, asked.cities, BotPlayer("plan")),
     }
+    if not asked.agent_alone:
+        players |= {
+            "random, the same kinds of action": play(as_before, asked.cities, BotPlayer("random")),
+            **{
+                name: play({**as_before, **changed}, asked.cities, BotPlayer("random"))
+                for name, changed in every_tool.items()
+            },
+            "scripted: a plant, then blocks around it": play(as_before, asked.cities, ScriptedPlayer()),
+            "bot plan: the same, works apart from homes": play(as_before, asked.cities, BotPlayer("plan")),
+        }
     document = {"run": run_record(asked.folder), "players": players}
     if asked.out is not None:
         asked.out.write_text(json.dumps(document, indent=1) + "\n")

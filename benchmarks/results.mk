@@ -275,8 +275,10 @@ results-city-micropolis: $(READY) ## docs/research/city.md: an hour of Micropoli
 	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --folder runs/city-micropolis --out $(DATA)/city_micropolis.json
 	$(TABLES) city-micropolis
 
-results-city-guided: $(READY) ## docs/research/city.md: Micropolis with its plan as a guide; needs micropolis and xvfb
+results-city-guided: $(READY) ## docs/research/city.md: Micropolis with its plan as a guide, three seeds; needs micropolis and xvfb
 	PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --minutes 60 --cities 24 --same-kinds --folder runs/city-guided --out $(DATA)/city_guided.json
+	for seed in 1 2; do PYTHONPATH=. $(BIN)/python benchmarks/city_micropolis.py --minutes 60 --cities 24 --agent-alone \
+	  --folder runs/city-guided-$$seed --out $(DATA)/city_guided_$$seed.json -- seed=$$seed || exit 1; done
 	$(TABLES) city-guided
 
 HOUR := --minutes 61 --every-s 90 --cities 8

@@ -154,6 +154,9 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "city-micropolis:learning": city_micropolis.learning,
     "city-micropolis:faults": city_micropolis.faults,
     "city-guided:players": partial(city_micropolis.players, "city_guided.json"),
+    "city-guided:seeds": partial(
+        city_micropolis.seeds, ("city_guided.json", "city_guided_1.json", "city_guided_2.json")
+    ),
     "city-guided:learning": partial(city_micropolis.learning, "city_guided.json"),
     "city-lincity:players": partial(city.real_game, "city_lincity.json"),
     "city-lincity:learning": partial(city_micropolis.learning, "city_lincity.json"),
