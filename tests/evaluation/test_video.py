@@ -112,6 +112,7 @@ def test_a_failing_block_leaves_nothing_and_keeps_the_old_file(tmp_path: Path, n
         fail()
     assert [file.name for file in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == b"the old one"
+    psutil.wait_procs(encoders(), timeout=60)  # it is killed, which takes a moment
     assert encoders() == []
 
 

@@ -30,7 +30,7 @@ MESSAGE_BYTES = 1 << 20
 _SCREEN_TRIES = 5  # two screens that start at once can want the same number; one of them ends
 _SCREEN_START_S = 45.0  # less than the process that asked for it waits
 _TERMINATE_S = 2.0  # what a program gets to end by itself; Xvfb needs 10 ms
-_CLEAR_ROUNDS = 3
+_CLEAR_S = 6.0  # in which everything on a screen has to end
 _POLL_S = 0.005
 
 
@@ -62,8 +62,11 @@ class ScreenSupervisor:
     def clear(self) -> None:
         """End every process below this one and remove the screen's lock, its socket and the folder."""
         _end([pid for pid in _below(os.getpid()) if pid != self._screen])
-        for _ in range(_CLEAR_ROUNDS):  # a program can start another one while it is being ended
-            _end(_below(os.getpid()))
+        give_up = time.monotonic() + _CLEAR_S
+        # A program can start another one while it is being ended; one with threads can be reaped only after the last.
+        while (left := _below(os.getpid())) and time.monotonic() < give_up:
+            _end(left)
+            time.sleep(_POLL_S)
             _reap()
         for file, place in self._traces.items():  # of a screen that had to be killed; never what is another's by now
             with contextlib.suppress(OSError):
