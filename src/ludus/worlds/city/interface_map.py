@@ -104,13 +104,13 @@ def explore(driver: X11Driver, clicks: int) -> InterfaceMap:
     found = InterfaceMap(MenuGraph(driver.width, driver.height))
     busy = _start(driver, found)
     for number in range(1, clicks + 1):
-        before = driver.capture().copy()
+        before = driver.capture()
         screen, home = _visit(found, before, busy), next(iter(found.pictures))
         fresh = found.graph.unexplored(screen)
         tried = sum(effect.screen == screen for effect in found.effects)
         if not fresh or (screen != home and tried >= _MOST_CLICKS):
             busy = _go_back(driver, found, busy, home)
-            before = driver.capture().copy()
+            before = driver.capture()
             screen = _visit(found, before, busy)
             fresh = found.graph.unexplored(screen)
         if not fresh:
@@ -120,7 +120,7 @@ def explore(driver: X11Driver, clicks: int) -> InterfaceMap:
         led_to = screen
         try:
             driver.do([Click(element.at)])
-            after = driver.capture().copy()
+            after = driver.capture()
         except GameLostError:
             busy = _start(driver, found)
         else:
@@ -132,7 +132,7 @@ def explore(driver: X11Driver, clicks: int) -> InterfaceMap:
 
 def _start(driver: X11Driver, found: InterfaceMap) -> NDArray[np.bool_]:
     """Start the game; return which pixels `(height, width)` change by themselves."""
-    first = driver.open().copy()
+    first = driver.open()
     found.starts += 1
     busy = np.zeros(first.shape[:2], np.bool_)
     for _ in range(_LOOKS):
@@ -156,7 +156,7 @@ def _go_back(driver: X11Driver, found: InterfaceMap, busy: NDArray[np.bool_], ho
             driver.do([Key("Escape")])
         except GameLostError:
             break
-        if _visit(found, driver.capture().copy(), busy) == home and found.graph.unexplored(home):
+        if _visit(found, driver.capture(), busy) == home and found.graph.unexplored(home):
             return busy
     return _start(driver, found)
 

@@ -53,10 +53,10 @@ def make_profile(folder: Path, base: Mapping[str, Any], *, pictures: int, every_
     document = _with_window(folder, dict(base), say)
     with X11Driver(_draft(folder, document)) as driver:
         say(f"[OK] starting {document['title']}")
-        taken = [driver.open().copy()]
+        taken = [driver.open()]
         for _ in range(pictures - 1):
             driver.do([Wait(every_s)])
-            taken.append(driver.capture().copy())
+            taken.append(driver.capture())
         for number, picture in enumerate(taken, start=1):
             write_atomic(folder / PICTURES / f"{number:02}.png", png(picture))
         say(f"[OK] {len(taken)} pictures; reading them takes some seconds each")

@@ -45,12 +45,15 @@ class CityEditor:
             return Plan(Fault.OUTSIDE)
         if tool == Tool.QUERY:
             return Plan(Fault.NONE)
-        brush = self._brush if tool in ZONES else 1
-        plans = [
-            self._plan_cell(game, tool, y * self._columns + x)
-            for y in range(row, min(row + brush, self._rows))
-            for x in range(column, min(column + brush, self._columns))
-        ]
+        plans = [self._plan_cell(game, tool, row * self._columns + column)]
+        if tool in ZONES:
+            plans = [
+                self._plan_cell(game, tool, y * self._columns + x)
+                for y in range(row, min(row + self._brush, self._rows))
+                for x in range(column, min(column + self._brush, self._columns))
+            ]
+        elif plans[0].cost <= self._funds[game]:
+            return plans[0]
         cost, cells = sum(plan.cost for plan in plans), tuple(cell for plan in plans for cell in plan.cells)
         if not cells:
             return plans[0]

@@ -147,7 +147,8 @@ class ThemeReader:
     def __init__(self, fields: Sequence[Field], bank: GlyphBank, demand: DemandReader, size: tuple[int, int]) -> None:
         """Make a reader of pictures of a width and height."""
         self._parts: dict[str, _Part] = {
-            field.name: (field.region.box(*size), {}, partial(_read_field, field, bank)) for field in fields
+            field.name: (field.region.box(*size), {}, partial(_read_field, field, field.alphabet, bank))
+            for field in fields
         }
         self._parts["demand"] = (demand.box, {}, demand.read)
 
@@ -170,8 +171,8 @@ class ThemeReader:
         return known
 
 
-def _read_field(field: Field, bank: GlyphBank, frame: Frame) -> list[Reading]:
-    return [field.understood(*bank.read(field.region.cut(frame), field.alphabet), "glyphs")]
+def _read_field(field: Field, alphabet: frozenset[str] | None, bank: GlyphBank, frame: Frame) -> list[Reading]:
+    return [field.understood(*bank.read(field.region.cut(frame), alphabet), "glyphs")]
 
 
 def _said(reading: Reading) -> Said:
