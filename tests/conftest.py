@@ -283,6 +283,14 @@ def hidden_gpu() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what runs of tests name outside away from the user's own record of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def cuda_isolation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Show the GPU to tests marked `cuda`, and restore what they may change globally."""

@@ -15,7 +15,7 @@ All are subclasses of `ludus.LudusError`. A message names the value, what is val
 _GROUPS = {
     "Train": ("train", "resume", "TrainedRun", "BaseCallback"),
     "Play and evaluate": ("evaluate", "play_match", "load_agent", "Agent", "export_agent"),
-    "Environments": ("make_env", "registered_envs", "register_gymnasium", "check_env"),
+    "Environments": ("make_env", "registered_envs", "register_gymnasium", "check_env", "allow_files"),
     "Bring your own": (
         *("register_bot", "reward_term", "register_network", "register_algorithm"),
         *("register_env", "register_world", "World"),

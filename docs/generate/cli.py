@@ -5,11 +5,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import typer.main
 from docs.generate.markdown import code, plain, table
 from typer import Context
 
-from ludus.cli.main import app
+from ludus.cli.main import command_line
 
 _HEAD = """# Command line
 
@@ -24,7 +23,7 @@ _SKIPPED = {"--help", "--install-completion", "--show-completion"}
 
 def cli_page() -> str:
     """Return the page: an overview by group, then one section per command."""
-    root = typer.main.get_command(app)
+    root = command_line()
     listed = list(_commands(root, "ludus"))
     groups: dict[str, list[tuple[str, str]]] = {}
     for path, command in listed:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ludus.envs.bots import register_bot
     from ludus.envs.check import check_env
     from ludus.envs.registry import make_env, register_env, register_world
+    from ludus.envs.stored import allow_files
     from ludus.envs.world import World, registered_envs
     from ludus.evaluation.evaluate import evaluate
     from ludus.evaluation.play_match import play_match
@@ -71,6 +72,7 @@ _HOMES = {
     "UnsupportedError": "ludus.core.errors",
     "VerificationError": "ludus.core.errors",
     "World": "ludus.envs.world",
+    "allow_files": "ludus.envs.stored",
     "check_env": "ludus.envs.check",
     "evaluate": "ludus.evaluation.evaluate",
     "export_agent": "ludus.policies.export",
@@ -110,6 +112,7 @@ __all__ = [
     "VerificationError",
     "World",
     "__version__",
+    "allow_files",
     "check_env",
     "evaluate",
     "export_agent",

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from ludus.cli.main import _command_line, main
+from ludus.cli.main import command_line, main
 from ludus.training import TrainConfig, train
 
 # What commands import when they run: forked processes have them already.
@@ -54,7 +54,7 @@ PPO: dict[str, Any] = {"n_steps": 4, "sequence_length": 4, "batch_size": 8, "n_e
 def warm_up() -> None:
     """Loads the kernels and libraries that the commands need; threads would not survive a fork."""
     torch.set_num_threads(1)
-    _command_line()  # which keeps what it builds
+    command_line()  # which keeps what it builds
     with tempfile.TemporaryDirectory() as folder:
         for name, settings in (("brawl", {"threads": 1, "step_limit": 30}), ("duel", {})):
             world = {"name": name, "num_envs": 2, "settings": settings}

@@ -78,7 +78,7 @@ def demo(
     player = agent or player
     if loaded is not None and left is not None:
         raise ConfigError(f"the agent {player} starts on the left; leave --left {left} out, or name a world instead")
-    settings = display_settings(world, shown_settings(world, loaded.settings if loaded else None), scenario, set_ or ())
+    settings = display_settings(world, shown_settings(world, loaded.stored if loaded else None), scenario, set_ or ())
     target = None if window else video or Path("demo.mp4")
     with make_shown_env(world, seed=seed, settings=settings, left_first=True) as env:
         pictures = display_of(world).pictures if loaded is None else None

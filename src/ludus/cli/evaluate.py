@@ -79,7 +79,7 @@ def evaluate(
     evaluation = evaluate_agent(
         loaded, against or None, scenarios=scenario or None,
         modes={name: display_settings(world, settings, words=words) for name, settings in modes.items()},
-        config=display_settings(world, loaded.settings, words=words) or None,
+        config=display_settings(world, loaded.stored, words=words) or None,
         matches=matches, best_of=best_of, seed=seed, deterministic=deterministic, max_envs=games, progress=line.tell,
     )  # fmt: skip
     line.close()

@@ -45,7 +45,7 @@ def export(
         from ludus.policies.description import PolicyDescription
         from ludus.reports.model_card import CardSubject, run_folder_of, write_model_card
 
-        description = PolicyDescription.of(loaded.spec, loaded.policy.config, loaded.settings)
+        description = PolicyDescription.of(loaded.spec, loaded.policy.config, loaded.stored.values)
         said = json_format.loads(description.model_dump_json())
         size = sum(parameter.numel() for parameter in loaded.policy.parameters())
         subject = CardSubject(

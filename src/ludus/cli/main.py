@@ -227,9 +227,47 @@ def _options(
 
 
 @cache
-def _command_line() -> Callable[..., Any]:
+def command_line() -> Callable[..., Any]:
     """Return the whole command line; Typer would build it again for every call, which takes 18 ms."""
-    return get_command(app)
+    command, (option, *_) = get_command(app), get_command(_WITH_ALLOW_FILES).params
+    option.expose_value = False
+    _add_option(command, option)
+    return command
+
+
+def _add_option(command: Any, option: Any) -> None:  # noqa: ANN401 - Click's, which Typer may hold inside
+    """Add `--allow-files` to all commands that read agents, replays or settings: those with `--plugin` or `--config`.
+
+    It is added in one place, because a command that lacks it would leave its users no way to allow a file.
+    """
+    for inner in getattr(command, "commands", {}).values():
+        _add_option(inner, option)
+    if {"--plugin", "--config"} & {name for each in command.params for name in each.opts}:
+        command.params.append(option)
+
+
+def _allow_files(paths: list[str] | None) -> None:
+    from ludus.envs.stored import allow_files
+
+    for path in paths or ():
+        allow_files(path)
+
+
+_WITH_ALLOW_FILES = Typer(add_completion=False)
+
+
+@_WITH_ALLOW_FILES.command()
+def _with_allow_files(
+    allow_files: Annotated[
+        list[str] | None,
+        Option(
+            callback=_allow_files,
+            metavar="PATH",
+            help="File or folder that settings inside agents, replays and run folders may name; may be repeated.",
+        ),
+    ] = None,
+) -> None:
+    pass
 
 
 def main() -> None:
@@ -239,7 +277,7 @@ def main() -> None:
     gc.set_threshold(20_000, 10, 10)
     set_up_logging()
     try:
-        _command_line()(prog_name="ludus")
+        command_line()(prog_name="ludus")
     except LudusError as error:
         print_error(str(error))
         sys.exit(EXIT_ERROR)

@@ -143,7 +143,7 @@ def _opponent(
     from ludus.policies.shipped import find_agent_path
 
     display = display_of(world)
-    settings = display_settings(world, {**shown_settings(world), **display.played}, words=words)
+    settings = display_settings(world, {**shown_settings(world).values, **display.played}, words=words)
     with make_env(world, config=settings) as env:
         KeyboardPlayer(env, 0)  # raises if the world cannot be played by keyboard
         name = against or (display.bots or env.spec.bots)[0]
@@ -153,7 +153,7 @@ def _opponent(
         raise ConfigError(f"--delay and --noise are for bots; leave them out to play against the agent {name}")
     agent = load_agent(name)
     agent.check_world_id(world_id(world))  # before its settings are used
-    settings = display_settings(world, shown_settings(world, agent.settings), words=words)
+    settings = display_settings(world, shown_settings(world, agent.stored), words=words)
     with make_env(world, config=settings) as env:
         agent.check_world(env.spec)
     return Player(name, agent.policy), settings

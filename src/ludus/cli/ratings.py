@@ -26,10 +26,10 @@ def ratings(
 ) -> None:
     """Rate a run's best agent, its snapshots and the bots by their matches, per mode."""
     from ludus.core.tables import read_table
+    from ludus.envs.stored import CONFIG_FILE
     from ludus.league.ratings import RatingsTable
     from ludus.reports.run_data import EVALUATIONS, read_agent_results
     from ludus.training.loggers.csv_logger import OPPONENTS, naming_table, parse_table
-    from ludus.training.run_folder import CONFIG_FILE
 
     folder = Path(run or latest_run())
     file = folder / OPPONENTS

@@ -38,11 +38,11 @@ def play_matches(name: str, agent: Path, opponents: Sequence[str], seeds: Sequen
     from ludus.evaluation.trajectory import match_trajectory
 
     loaded = load_playable_agent(str(agent))
-    is_alone, shown = len(set(loaded.spec.teams)) == 1, shown_settings(loaded.spec.id, loaded.settings)
+    is_alone, shown = len(set(loaded.spec.teams)) == 1, shown_settings(loaded.spec.id, loaded.stored)
     if is_alone:
         opponents = opponents or [""]
     elif not opponents:  # it was never evaluated
-        with make_shown_env(loaded.spec.id, settings=shown) as env:
+        with make_shown_env(loaded.spec.id, settings=display_settings(loaded.spec.id, shown)) as env:
             opponents = env.spec.bots[:HARDEST]
     for opponent in opponents:
         for seed in seeds:

@@ -4,7 +4,7 @@ import hashlib
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -14,11 +14,13 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
+from ludus.config.nodes import KeyPath
 from ludus.core.errors import ConfigError, FormatError, ReplayDivergedError, ReplayError, UnsupportedError, brief
 from ludus.core.files import JSON, sha256_file, write_atomic
 from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
 from ludus.envs.registry import check_name_from_file, is_registered, make_env
 from ludus.envs.spaces import action_bounds
+from ludus.envs.stored import StoredSettings, outside_names
 from ludus.envs.world import registered_envs
 from ludus.store.documents import Limits, decode_document, encode_document, open_untrusted
 
@@ -37,10 +39,6 @@ _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 # A registered world, an environment of Gymnasium's registry, or a module of PettingZoo.
 _WORLD = r"^([a-z][a-z0-9_-]{0,63}|gym:([A-Za-z0-9_-]{1,40}/)?[A-Za-z0-9_.-]{1,80}|pettingzoo:[A-Za-z0-9_.-]{1,100})$"
 _Label = Annotated[str, Field(max_length=80, pattern=r"^[\x20-\x7e]*$")]  # plain text: it ends up on a terminal
-
-# Settings of any world that name a file. A replay never says where a file is: an untrusted one could name a device, a
-# pipe or a file with secrets.
-FILE_SETTINGS = ("move_table",)
 
 
 class _Header(BaseModel):
@@ -291,25 +289,27 @@ class ReplayRecorder:
 
 
 def recorded_settings(env: BatchedEnv) -> tuple[dict[str, JSON], dict[str, str]]:
-    """Return the settings of an environment as a replay holds them, and the SHA-256 of every file that they name."""
-    return _portable(_settings_of(env))
+    """Return the settings of an environment as a replay holds them, and the SHA-256 of every file that they name.
 
-
-def _settings_of(env: BatchedEnv) -> Mapping[str, Any]:
+    Of a file, its SHA-256 is what travels, never its path: its key is that of the setting, such as `motions.0`.
+    """
     settings = getattr(env, "config", None)
-    return settings.model_dump(exclude_defaults=True) if isinstance(settings, BaseModel) else {}
+    config = settings.model_dump(exclude_defaults=True) if isinstance(settings, BaseModel) else {}
+    named = (each for each in outside_names(env.spec.id, config) if Path(each.value).is_file())
+    files = {each.path: sha256_file(Path(each.value)) for each in named}
+    plain = cast("dict[str, JSON]", _without(config, files, ()))
+    return plain, {".".join(map(str, path)): digest for path, digest in files.items()}
 
 
-def _portable(config: Mapping[str, Any]) -> tuple[dict[str, JSON], dict[str, str]]:
-    """Split settings into plain values and files: of a file, its SHA-256 is what travels, never its path."""
-    plain: dict[str, JSON] = {}
-    files: dict[str, str] = {}
-    for name, value in config.items():
-        if isinstance(value, Path):
-            files[name] = sha256_file(value)
-        else:
-            plain[name] = cast("JSON", list(value) if isinstance(value, tuple) else value)
-    return plain, files
+def _without(value: Any, files: Collection[KeyPath], path: KeyPath) -> JSON:  # noqa: ANN401 - settings
+    """Return settings as JSON without the files that they name; a list keeps the places of these."""
+    if isinstance(value, Mapping):
+        inner = {name: (*path, name) for name in value}
+        return {name: _without(value[name], files, place) for name, place in inner.items() if place not in files}
+    if isinstance(value, list | tuple):
+        places = [(*path, index) for index in range(len(value))]
+        return [None if at in files else _without(each, files, at) for each, at in zip(value, places, strict=True)]
+    return str(value) if isinstance(value, Path) else cast("JSON", value)
 
 
 def replay_env(replay: Replay, files: Mapping[str, Path] | None = None) -> BatchedEnv:
@@ -319,9 +319,11 @@ def replay_env(replay: Replay, files: Mapping[str, Path] | None = None) -> Batch
     of another version, a file is missing or another one, or the actions are none of that world.
     """
     _check_world(replay)
-    _check_settings(replay.config)
-    config: dict[str, JSON | Path] = {**replay.config, **_found_files(replay, files or {})}
+    found = _found_files(replay, files or {})
     try:
+        config = StoredSettings(replay.config, "the replay").checked(replay.world_id)
+        for name, file in found.items():
+            config = _with_file(config, name.split("."), file)
         env = make_env(replay.world_id, seed=replay.seed, first_game=replay.game, config=config)
     except ValueError as error:  # what its settings say is wrong here
         raise ReplayError(f"the settings in the replay do not fit {replay.world_id}: {error}") from error
@@ -380,18 +382,16 @@ def _check_world(replay: Replay) -> None:
     )
 
 
-def _check_settings(config: Mapping[str, JSON]) -> None:
-    for name, value in config.items():
-        if name in FILE_SETTINGS or _names_a_place(value):
-            raise ReplayError(f"the replay's setting {brief(name)} names a place on this machine, {brief(value)}")
-
-
-def _names_a_place(value: JSON) -> bool:
-    if isinstance(value, dict):
-        return any(_names_a_place(inner) for inner in (*value.keys(), *value.values()))
-    if isinstance(value, list):
-        return any(_names_a_place(inner) for inner in value)
-    return isinstance(value, str) and any(mark in value for mark in ("/", "\\", "\0", "~"))
+def _with_file(settings: Any, path: Sequence[str], file: Path) -> Any:  # noqa: ANN401 - any part of settings
+    """Return settings that name a file at a path, where the replay left it out."""
+    if not path:
+        return file
+    key, *rest = path
+    if isinstance(settings, list) and key.isdecimal() and int(key) < len(settings):
+        return [_with_file(each, rest, file) if place == int(key) else each for place, each in enumerate(settings)]
+    if isinstance(settings, dict):
+        return {**settings, key: _with_file(settings.get(key, {}), rest, file)}
+    raise ReplayError(f"the replay's files name no place in its settings: {brief(key)}")
 
 
 def _found_files(replay: Replay, files: Mapping[str, Path]) -> dict[str, Path]:

@@ -1,6 +1,7 @@
 """The one game that is shown: a world with the settings of its agent, of a scenario and of the command line."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ludus.config import read_overrides
@@ -8,6 +9,7 @@ from ludus.core.errors import ConfigFileError
 from ludus.envs.base import BatchedEnv
 from ludus.envs.display import display_of
 from ludus.envs.registry import make_env
+from ludus.envs.stored import StoredSettings
 from ludus.envs.world import registered_worlds
 from ludus.envs.world_parts import choose_scenarios, merge_settings
 
@@ -19,13 +21,17 @@ def playable() -> tuple[str, ...]:
     return tuple(sorted(name for name, display in displays.items() if display.keyboard or display.play))
 
 
-def shown_settings(world: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def shown_settings(world: str, settings: Mapping[str, Any] | StoredSettings | None = None) -> StoredSettings:
     """Return the settings of an agent, overridden by those with which the world is shown to people."""
-    return {**(settings or {}), **display_of(world).shown}
+    stored = settings if isinstance(settings, StoredSettings) else StoredSettings(settings or {}, is_trusted=True)
+    return replace(stored, values={**stored.values, **display_of(world).shown})
 
 
 def display_settings(
-    world: str, settings: Mapping[str, Any] | None = None, scenario: str | None = None, words: Sequence[str] = ()
+    world: str,
+    settings: Mapping[str, Any] | StoredSettings | None = None,
+    scenario: str | None = None,
+    words: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the settings of a world to show it with.
 
@@ -37,20 +43,19 @@ def display_settings(
 
     Raises:
         UnknownNameError: The world has no such scenario.
-        ConfigError: The world has no scenarios.
+        ConfigError: The world has no scenarios, or settings from a file name something outside.
         ConfigFileError: A word is not `key=value`.
     """
-    merged = dict(settings or {})
-    if scenario is not None:
-        merged = merge_settings(merged, choose_scenarios(world, [scenario])[scenario])
     documents = read_overrides(words)
     faults = [fault for document in documents for fault in document.faults]
     if faults:
         raise ConfigFileError(faults)
+    over = {} if scenario is None else dict(choose_scenarios(world, [scenario])[scenario])
     for document in documents:
         said = document.root.plain()
-        merged = merge_settings(merged, said if isinstance(said, Mapping) else {})
-    return merged
+        over = merge_settings(over, said if isinstance(said, Mapping) else {})
+    merged = settings.checked(world, over) if isinstance(settings, StoredSettings) else settings
+    return merge_settings(merged, over)
 
 
 def make_shown_env(

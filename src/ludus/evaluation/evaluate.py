@@ -14,6 +14,7 @@ from ludus.core.intervals import Interval, mean_of_intervals
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env, with_overrides
+from ludus.envs.stored import StoredSettings
 from ludus.envs.world_parts import choose_scenarios, merge_settings, metrics_of
 from ludus.evaluation.matches import MAX_ENVS, Progress, check_sets, partial_progress, play_first_sets
 from ludus.evaluation.players import (
@@ -420,28 +421,33 @@ def stored_best_of(path: str | Path) -> int:
     Raises:
         CheckpointError: There is no checkpoint, or its settings are not those of a run.
     """
-    return _of_run(path, lambda config: int(_mapping(config.get("league")).get("best_of", 1)), 1)
+    return _of_run(path, lambda config, _: int(_mapping(config.get("league")).get("best_of", 1)), 1)
 
 
-def _of_run(path: str | Path, read: Callable[[Any], _T], otherwise: _T) -> _T:
-    """Return what a function reads from the configuration of an agent's run, or something else if it has none."""
+def _of_run(path: str | Path, read: Callable[[Any, Path], _T], otherwise: _T) -> _T:
+    """Return what a function reads from the configuration of an agent's run and its folder, or something else."""
     found = find_agent_path(path)
     if found is not None and found.is_file():
         return otherwise
-    folder = find_checkpoint(path).path
+    checkpoint = find_checkpoint(path)
+    folder = checkpoint.path
     if f"{_CONFIG}.json" not in read_manifest(folder).files:  # an agent that was saved alone, such as a snapshot
         return otherwise
     try:
-        return read(load_checkpoint(folder, parts=(_CONFIG,)).documents[_CONFIG])
+        return read(load_checkpoint(folder, parts=(_CONFIG,)).documents[_CONFIG], checkpoint.run)
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(folder, f"{_CONFIG}.json", f"is not the configuration of a run: {error!r}") from error
 
 
-def _modes(config: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - whatever a file holds
-    evaluation = config.get("evaluation") or {}
-    world, settings = str(config["world"]["name"]), _mapping(config["world"].get("settings"))
-    common, modes = _mapping(evaluation.get("settings")), _mapping(evaluation.get("modes"))
-    return {str(name): with_overrides(world, settings, common, _mapping(own)) for name, own in modes.items()}
+def _modes(config: Any, run: Path) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - whatever a file holds
+    world, evaluation = str(config["world"]["name"]), config.get("evaluation") or {}
+    modes = _mapping(evaluation.get("modes"))
+
+    def checked(settings: Any) -> dict[str, Any]:  # noqa: ANN401
+        return StoredSettings(_mapping(settings), "the agent's run", run).checked(world)
+
+    base = (checked(config["world"].get("settings")), checked(evaluation.get("settings"))) if modes else ({}, {})
+    return {str(name): with_overrides(world, *base, checked(own)) for name, own in modes.items()}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:  # noqa: ANN401

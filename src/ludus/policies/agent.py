@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -20,9 +20,11 @@ from ludus.core.errors import (
     ObservationError,
     StateError,
     UnsupportedError,
+    brief,
 )
 from ludus.core.files import existing_folder, suggest_run
 from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec, action_dtypes
+from ludus.envs.stored import StoredSettings
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
 from ludus.policies.network import network_shapes
@@ -53,6 +55,11 @@ class FoundCheckpoint:
     name: str  # of the checkpoint in its run, such as `best`
     env_steps: int | None  # at which it was taken; None if an exported file does not say
     checkpoint: Checkpoint  # at least its parts `TENSORS` and `DOCUMENT`
+
+    @property
+    def run(self) -> Path:
+        """Where the folder of its run would be, if it lies in one."""
+        return self.path.absolute().parent.parent
 
 
 def find_checkpoint(agent: str | Path) -> FoundCheckpoint:
@@ -113,15 +120,21 @@ class Agent:
     """Plays with a policy whose statistics stand still.
 
     Attributes:
-        settings: Settings of the world `spec`, with which it was trained.
+        stored: Settings of the world `spec`, with which it was trained, as its file says them.
         plugins: Names of the user's own files and modules with which it was trained.
     """
 
     def __init__(
-        self, policy: Policy, *, seed: int = 0, settings: Mapping[str, Any] | None = None, plugins: Sequence[str] = ()
+        self,
+        policy: Policy,
+        *,
+        seed: int = 0,
+        settings: Mapping[str, Any] | StoredSettings | None = None,
+        plugins: Sequence[str] = (),
     ) -> None:
         """Take a policy, which from now on learns no statistics; `seed` is for actions that are drawn."""
-        self.settings, self.plugins = dict(settings or {}), tuple(plugins)
+        given = settings if isinstance(settings, StoredSettings) else StoredSettings(settings or {}, is_trusted=True)
+        self.stored, self.plugins = given, tuple(plugins)
         self.policy, self.spec, self.device = policy.eval(), policy.spec, policy.device
         self._generator = torch.Generator(policy.device).manual_seed(seed)
         self._shapes = {name: space.shape or () for name, space in policy.spec.observation_space.items()}
@@ -144,10 +157,22 @@ class Agent:
         found = find_checkpoint(path)
         try:
             description = PolicyDescription.read(found.checkpoint.documents[DOCUMENT])
+            settings = StoredSettings(description.settings, f"the agent {brief(str(path))}", found.run)
+            arguments = {"module_kwargs": description.config.module_kwargs}  # of the user's own network
+            replace(settings, values=arguments).checked(description.world)
             policy = build_policy(description, found.checkpoint.tensors[TENSORS], _available(device))
         except (ConfigError, StateError, UnsupportedError) as error:
             raise CheckpointError(found.path, f"{DOCUMENT}.json", str(error)) from error
-        return cls(policy, seed=seed, settings=description.settings, plugins=description.plugins)
+        return cls(policy, seed=seed, settings=settings, plugins=description.plugins)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings with which it was trained.
+
+        Raises:
+            ConfigError: They are from a file and name something outside; see `ludus.envs.stored`.
+        """
+        return self.stored.checked(self.spec.id)
 
     def predict(
         self,

@@ -140,7 +140,7 @@ def write_onnx(agent: Agent, target: str | Path) -> None:
     target = Path(target)
     if target.suffix != ONNX_SUFFIX:
         raise ConfigError(f"the file {str(target)!r} must end in {ONNX_SUFFIX}; name it {target.stem}{ONNX_SUFFIX}")
-    description = PolicyDescription.of(agent.spec, agent.policy.config, agent.settings)
+    description = PolicyDescription.of(agent.spec, agent.policy.config, agent.stored.values)
     module = _StepModule(build_policy(description, agent.policy.state(), "cpu").eval()).eval().requires_grad_(False)
     raw = _encode(module, {"ludus.agent": description.model_dump_json()})
     write_atomic(target, raw)

@@ -1,18 +1,20 @@
 """The settings of a training run: world, policy, algorithm, budget, checkpoints, rewards, opponents and monitoring."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from ludus.algorithms.algorithm import Algorithm, Feature, algorithms, find_algorithm, on_registration
-from ludus.core.errors import ConfigError, ConfigMismatchError, UnknownNameError
+from ludus.core.errors import ConfigError, ConfigMismatchError, UnknownNameError, brief
 from ludus.core.files import JSON
 from ludus.core.schedules import MAX_ENV_STEPS, MAX_ENVS, MAX_FACTOR, MAX_ITERATIONS, MAX_MATCHES
 from ludus.curriculum.config import AdaptiveCurriculumConfig, PhaseConfig, StrategicConfig, check_phases
 from ludus.envs.bots import RESERVED
 from ludus.envs.registry import with_overrides
+from ludus.envs.stored import Outside, StoredSettings, outside_names
 from ludus.league.config import MOST_MATCHES_A_SET, LeagueConfig
 from ludus.policies.config import PolicyConfig
 from ludus.rewards.weights import RewardConfig
@@ -421,6 +423,24 @@ class TrainConfig(_Frozen):
             name: with_overrides(world.name, world.settings, evaluation.settings, settings)
             for name, settings in evaluation.modes.items()
         }
+
+    def outside_names(self) -> Iterator[Outside]:
+        """Yield what settings of the world, anywhere in the run, name outside; see `ludus.envs.stored`."""
+        for settings in self._all_settings():
+            yield from outside_names(self.world.name, settings)
+
+    def check_stored(self, folder: Path) -> None:
+        """Raise ConfigError if settings that come from a run folder name something that the user has not allowed."""
+        for settings in self._all_settings():
+            StoredSettings(settings, f"the run {brief(str(folder))}", folder).checked(self.world.name)
+
+    def _all_settings(self) -> Iterator[Mapping[str, Any]]:
+        yield self.world.settings
+        yield {"module_kwargs": self.policy.module_kwargs}  # arguments of the user's own network
+        yield from (phase.world.settings for phase in self.curriculum if phase.world is not None)
+        if self.evaluation is not None:
+            yield self.evaluation.settings
+            yield from (self.evaluation.modes or {}).values()
 
     def to_json(self) -> dict[str, JSON]:
         """Return the settings as JSON that `from_json` gives back equal.

@@ -1,7 +1,7 @@
 """The configuration of a run: a user's defaults, a preset or a file, and overrides, in one checked `TrainConfig`."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
@@ -33,6 +33,7 @@ from ludus.config.validation import user_defaults_document
 from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError, UnknownNameError
 from ludus.envs.registry import settings_model, world_id
 from ludus.envs.settings import EnvSettings
+from ludus.envs.stored import is_allowed, outside_names
 from ludus.envs.world import find_world
 from ludus.training.config import TrainConfig
 
@@ -116,7 +117,7 @@ def read_run_layers(world: str, layers: Sequence[Document]) -> tuple[TrainConfig
         ConfigFileError: The layers have faults; all of them are listed.
     """
     layers = [*_user_layers(layers), *layers]
-    checks: list[Check] = [partial(_check_world, world), _check_finite]
+    checks: list[Check] = [partial(_check_world, world), _check_finite, partial(_check_code, world)]
     settings = settings_model(world)
     if settings is not None:
         checks.append(partial(_check_settings, settings))
@@ -234,6 +235,25 @@ def _check_settings(model: type[EnvSettings], root: Node) -> Sequence[ConfigFaul
         keys = tuple(map(str, path))
         found += part_check(keys, model)(single(keys, reduce(partial(_with_overrides, model), layers)))
     return found
+
+
+def _check_code(world: str, root: Node) -> Sequence[ConfigFault]:
+    """Find what a file names that can start programs: the user has to name it, on the command line or in Python."""
+    faults: list[ConfigFault] = []
+    for path in (_SETTINGS, *(path for path, _ in _laid_over_settings(root))):
+        part = root.find(path)
+        for named in outside_names(world, _mapping(part)):
+            leaf = part.find(named.path) if part is not None else None
+            if named.what.is_code and leaf is not None and leaf.origin.line is not None and not is_allowed(named):
+                key, expectation = (*path, *named.path), f"names a {named.what.kind}, which can start programs"
+                hint = "if you trust it, name it on the command line, or name that very file with --allow-files"
+                faults.append(ConfigFault(str(leaf.origin), show_path(key), expectation, short(named.value), hint))
+    return faults
+
+
+def _mapping(node: Node | None) -> Mapping[str, Any]:
+    plain = None if node is None else node.plain()
+    return plain if isinstance(plain, Mapping) else {}
 
 
 def _with_overrides(annotation: Any, lower: Node, upper: Node) -> Node:  # noqa: ANN401 - whatever a model says

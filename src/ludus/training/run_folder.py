@@ -36,6 +36,7 @@ from ludus.core.files import (
     write_text_atomic,
 )
 from ludus.envs.registry import check_name_from_file
+from ludus.envs.stored import CONFIG_FILE, remember_own_config
 from ludus.policies.agent import CHECKPOINTS_FOLDER
 from ludus.store import Checkpoint, CheckpointStore
 from ludus.training.callbacks import Counters
@@ -47,7 +48,6 @@ from ludus.training.resolve import ResolvedRun, device_name, resolve
 
 logger = logging.getLogger(__name__)
 
-CONFIG_FILE = "config.yaml"
 RUN_FILE = "run.json"
 LOCK_FILE = "run.lock"
 BEST = "best"
@@ -258,7 +258,8 @@ def read_run_config(folder: Path) -> TrainConfig:
     A file that was edited since is refused by the loop, with the differences.
 
     Raises:
-        ConfigError: The folder holds no run, its settings are not of this version, or its world would import a module.
+        ConfigError: The folder holds no run, its settings are not of this version, its world would import a module, or
+            its settings name files or programs that the user has not allowed, in a run that somebody else started.
     """
     if (folder / CONFIG_FILE).is_file():
         config: TrainConfig | None = read_config(TrainConfig, [read_document(folder / CONFIG_FILE)])
@@ -267,6 +268,7 @@ def read_run_config(folder: Path) -> TrainConfig:
     if config is None:
         raise ConfigError(f"{folder} holds no run with a valid checkpoint{suggest_run(folder)}")
     check_name_from_file(config.world.name, "the run's world")
+    config.check_stored(folder)
     return config
 
 
@@ -321,7 +323,9 @@ def _write(folder: Path, document: dict[str, JSON], config: TrainConfig) -> None
             return
         budget = {"total_env_steps": config.total_env_steps, "extended_from": config.extended_from}
         config = kept.model_copy(update=budget)
-    write_text_atomic(file, dump_yaml(config.to_json()))
+    content = dump_yaml(config.to_json())
+    remember_own_config(content, [*config.outside_names()])
+    write_text_atomic(file, content)
 
 
 def _encode(document: dict[str, JSON]) -> str:

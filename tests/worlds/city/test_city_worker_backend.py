@@ -28,14 +28,8 @@ GAMES = 5  # two workers have two and three of them
 CONFIG = {"steps": 20, "observe": ["map", "frame", "readings", "menu"], "stack": 2}
 
 
-@pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder in which the first process learns the letters for all others."""
-    return str(tmp_path_factory.mktemp("letters"))
-
-
-def make(learned: str, workers: int, **settings: Any) -> CityEnv:
-    config = {**CONFIG, "learned": learned, "workers": workers, **settings}
+def make(workers: int, **settings: Any) -> CityEnv:
+    config = {**CONFIG, "workers": workers, **settings}
     env = make_env("city-v1", GAMES, seed=5, first_game=3, config=config)
     assert isinstance(env, CityEnv)
     assert isinstance(env.backend, WorkerBackend if workers else EmbeddedBackend)
@@ -43,14 +37,14 @@ def make(learned: str, workers: int, **settings: Any) -> CityEnv:
 
 
 @pytest.fixture(scope="module")
-def pair(learned: str) -> Iterator[tuple[CityEnv, CityEnv]]:
+def pair() -> Iterator[tuple[CityEnv, CityEnv]]:
     """The same games, in this process and in two workers."""
-    with make(learned, 0) as alone, make(learned, 2) as shared:
+    with make(0) as alone, make(2) as shared:
         yield alone, shared
 
 
-def make_quickly(learned: str, workers: int) -> CityEnv:
-    return make(learned, workers, metrics="truth", observe=["readings"])
+def make_quickly(workers: int) -> CityEnv:
+    return make(workers, metrics="truth", observe=["readings"])
 
 
 def check_same(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> None:
@@ -176,8 +170,8 @@ def test_no_worker_survives_close(pair: tuple[CityEnv, CityEnv]) -> None:
 # --- failures ---
 
 
-def test_a_worker_that_dies_ends_all_with_a_reason(learned: str) -> None:
-    env, nothing = make_quickly(learned, 2), torch.zeros((GAMES, 1, 2), dtype=torch.int64)
+def test_a_worker_that_dies_ends_all_with_a_reason() -> None:
+    env, nothing = make_quickly(2), torch.zeros((GAMES, 1, 2), dtype=torch.int64)
     pids = pids_of(env)
     env.step(nothing)
     os.kill(pids[1], signal.SIGKILL)
@@ -189,8 +183,8 @@ def test_a_worker_that_dies_ends_all_with_a_reason(learned: str) -> None:
     env.close()
 
 
-def test_a_worker_that_raises_is_quoted(learned: str) -> None:
-    env = make_quickly(learned, 1)
+def test_a_worker_that_raises_is_quoted() -> None:
+    env = make_quickly(1)
     pids = pids_of(env)
     wrong = np.full((GAMES, 2), 10**6)  # the environment itself would never let this through
     with pytest.raises(WorkerError, match=r"worker 0 \(games 0 to 4\).*IndexError") as caught:
@@ -204,23 +198,23 @@ def test_workers_that_do_not_come_up_are_quoted(tmp_path: Path, monkeypatch: pyt
     broken.write_text('raise OSError("the city is closed")\n')
     monkeypatch.setattr(worker_backend, "__file__", str(broken))
     with pytest.raises(WorkerError, match="OSError: the city is closed"):
-        make(str(tmp_path), 2)
+        make(2)
 
 
-def test_no_worker_survives_a_forgotten_batch(learned: str) -> None:
-    forgotten = make_quickly(learned, 1)
+def test_no_worker_survives_a_forgotten_batch() -> None:
+    forgotten = make_quickly(1)
     pids = pids_of(forgotten)
     del forgotten
     gc.collect()
     wait_for_end(pids)
 
 
-def test_no_worker_survives_a_parent_that_is_killed(learned: str, tmp_path: Path, commands: Commands) -> None:
+def test_no_worker_survives_a_parent_that_is_killed(tmp_path: Path, commands: Commands) -> None:
     program = tmp_path / "parent.py"
-    program.write_text(f"""
+    program.write_text("""
 import time
 from ludus.envs.registry import make_env
-config = {{"workers": 2, "learned": {learned!r}, "metrics": "truth", "observe": ["readings"]}}
+config = {"workers": 2, "metrics": "truth", "observe": ["readings"]}
 env = make_env("city-v1", 2, config=config)
 print(*env.backend.worker_pids, flush=True)
 time.sleep(600)

@@ -161,8 +161,8 @@ def test_what_worlds_offer_to_people() -> None:
     assert display_of("rocket-v2") is display_of("rocket")
     assert display_of("no-such-world").painter is None
     trained = {"episode": "goal", "setters": {"aerial": 1.0}, "mode": "2v2"}
-    assert shown_settings("rocket", trained) == {"episode": "match", "setters": {"kickoff": 1.0}, "mode": "2v2"}
-    assert shown_settings("mimic", {"speed": 1.0}) == {"speed": 1.0}
+    assert shown_settings("rocket", trained).values == {"episode": "match", "setters": {"kickoff": 1.0}, "mode": "2v2"}
+    assert shown_settings("mimic", {"speed": 1.0}).values == {"speed": 1.0}
 
 
 class ScriptedWindow(Window):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ludus.envs.settings import EnvSettings
+from ludus.envs.stored import OutsideName
 from ludus.worlds.brawl.rules import MAX_REACTION
 
 
@@ -33,7 +34,7 @@ class BrawlConfig(EnvSettings):
     weapon_spawns: bool = True
     fixed_weapons: Annotated[tuple[str, str] | None, Field(strict=False)] = None
     rules: Literal["standard", "triangle", "clash"] = "standard"
-    move_table: Annotated[Path | None, Field(strict=False)] = None
+    move_table: Annotated[Path | None, OutsideName("move table"), Field(strict=False)] = None
     swap_sides: bool = False
     reaction_frames: Annotated[int, Field(ge=0, le=MAX_REACTION)] = 0
     mirrored: bool = False

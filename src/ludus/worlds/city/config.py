@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import Field, field_validator, model_validator
 
 from ludus.envs.settings import EnvSettings
+from ludus.envs.stored import OutsideName
 from ludus.worlds.city.game.rules import MAX_SIDE, MIN_SIDE, CityRules
 from ludus.worlds.city.interface.theme import CityDisplay
 
@@ -13,6 +14,7 @@ AT_MOST = ("traffic", "pollution")  # percent; lower is better
 WORST = 100.0  # percent
 
 EMBEDDED = "embedded"
+GAME_PROFILE = OutsideName("game profile", "ludus.worlds.city.profile:is_shipped", is_code=True)
 Entry = Literal["frame", "map", "readings", "menu", "built"]
 Group = Literal["build", "street", "bulldoze", "tax", "funding", "menu", "camera", "explore"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -46,7 +48,7 @@ class GuideSettings(EnvSettings):
         allow_remote: Whether the server may be on another machine, which then gets the pictures; `openai` alone.
     """
 
-    name: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, OutsideName("guide", "ludus.worlds.city.guide:stays_here"), Field(min_length=1)]
     every: Annotated[int, Field(ge=1, le=1_000_000)] = 25
     observed: bool = True
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -95,15 +97,13 @@ class CityConfig(EnvSettings):
         goals: Targets of figures: at least, or at most for traffic and pollution; each adds a metric and a reward
             term `goal_NAME`.
         guide: The guide that is asked for advice; None for none.
-        learned: Folder for learned letters; None relearns those of the embedded game in every process,
-            and keeps those of real games in the user's cache.
         ocr: Whether OCR reads, in the background, what the known letters of a real game do not cover.
         ocr_confidence: Least confidence of OCR in a text that counts, from 0 to 1.
         workers: Processes that draw and read the embedded games; 0 does it in this one, None uses one per core where
             there are enough games. The games do not depend on it.
     """
 
-    game: Annotated[str, Field(min_length=1)] = EMBEDDED
+    game: Annotated[str, GAME_PROFILE, Field(min_length=1)] = EMBEDDED
     rules: WorldRules = WorldRules()
     display: CityDisplay = CityDisplay()
     wait_s: Annotated[float, Field(gt=0.0, le=60.0, strict=False)] | None = None
@@ -124,7 +124,6 @@ class CityConfig(EnvSettings):
     menu_buffer: Annotated[int, Field(ge=1, le=1000)] = 50
     goals: dict[str, Annotated[float, Field(ge=0.0, le=1e12, strict=False)]] = Field(default_factory=dict)
     guide: GuideSettings | None = None
-    learned: str | None = None
     ocr: bool = True
     ocr_confidence: Annotated[float, Field(ge=0.0, le=1.0, strict=False)] = 0.6
     workers: Annotated[int, Field(ge=0, le=1024)] | None = None

@@ -3,7 +3,6 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -45,13 +44,13 @@ _SCANS_KEPT = 512  # pictures whose elements are cached
 class ThemeView:
     """Reads and plays the games of one theme and size."""
 
-    def __init__(self, games: CityGames, game: int, catalogue: Catalogue, folder: Path | None) -> None:
-        """Take the theme of a game of a batch; see `embedded_bank` for the folder."""
+    def __init__(self, games: CityGames, game: int, catalogue: Catalogue) -> None:
+        """Take the theme of a game of a batch."""
         interface, display = games.interfaces[game], games.display
         theme, layout = interface.theme, interface.layout
         face = typeface_of(theme.family, theme.size_for(display.height))
         size = (display.width, display.height)
-        bank = embedded_bank(theme.name, *size, folder)
+        bank = embedded_bank(theme.name, *size)
         self.gestures = embedded_gestures(catalogue, layout, face)
         self.reader = ThemeReader(embedded_fields(layout, theme), bank, DemandReader(layout.demand, theme), size)
         self.covers = CoverDetector(layout, theme, face)
@@ -163,9 +162,8 @@ class EmbeddedBackend(CityBackend):
         )
         self.fields, self.menus = EMBEDDED_FIELDS, tuple(menu.name for menu in MENUS)
         self.catalogue = backend_catalogue(config, tuple(self.games.layouts.values()))
-        folder = Path(config.learned) if config.learned is not None else None
         themes = [interface.theme.name for interface in self.games.interfaces]
-        views = {name: ThemeView(self.games, themes.index(name), self.catalogue, folder) for name in set(themes)}
+        views = {name: ThemeView(self.games, themes.index(name), self.catalogue) for name in set(themes)}
         self._views = [views[name] for name in themes]
         self._wait = (Wait(config.wait_s or WAIT_S),)
         self._reads = config.metrics == "screen"

@@ -82,6 +82,11 @@ def guide(name: str) -> Callable[[_M], _M]:
     return register
 
 
+def stays_here(name: str) -> bool:
+    """Return whether a guide asks nobody outside: those of plugins do what the user's own code does."""
+    return name != OPENAI and name.replace("-", "_").isidentifier()
+
+
 def make_guide(settings: GuideSettings) -> Guide:
     """Make a guide by its name; raise UnknownNameError if no plugin has registered it."""
     name = settings.name

@@ -5,10 +5,16 @@ from pathlib import Path
 
 from ludus.config import PresetDirectory, dump_yaml, read_config_with_origins, read_layers
 from ludus.core.errors import UnknownNameError
+from ludus.worlds.city.config import EMBEDDED
 from ludus.worlds.city.profile_schema import GameProfile
 
 PROFILES = PresetDirectory("ludus.worlds.city", kind="profile")
 _FILE_ENDINGS = (".yaml", ".yml")
+
+
+def is_shipped(name: str) -> bool:
+    """Return whether `game` means the embedded game or a profile that ships with Ludus."""
+    return name == EMBEDDED or name in PROFILES.names()
 
 
 def load_profile(name: str) -> GameProfile:

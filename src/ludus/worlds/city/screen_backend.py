@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,9 +266,8 @@ class ScreenBackend(CityBackend):
         self.menus = tuple(self.profile.menus)
         self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, config)
         self._cv2 = opencv("seeing the map")
-        folder = Path(config.learned) if config.learned is not None else None
         self._perception = ProfileReader(
-            self.profile, folder, use_ocr=config.ocr, names=self._names, least_confidence=config.ocr_confidence
+            self.profile, use_ocr=config.ocr, names=self._names, least_confidence=config.ocr_confidence
         )
         self._menus = MenuGraph(self.profile.width, self.profile.height)
         self._pool = ThreadPoolExecutor(self.num_envs, thread_name_prefix="ludus-game")

@@ -6,10 +6,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ludus.envs.settings import EnvSettings
+from ludus.envs.stored import OutsideName
 from ludus.worlds.mimic.body import HEIGHT_RANGE_M, MASS_RANGE_KG
 
 Speed = Annotated[float, Field(ge=0.0, le=5.0)]
-MotionPath = Annotated[Path, Field(strict=False)]
+MotionPath = Annotated[
+    Path, OutsideName("motion", "ludus.worlds.mimic.motion.library:is_library_motion"), Field(strict=False)
+]
 MAX_MOTIONS = 16
 Friction = Annotated[float, Field(ge=0.05, le=3.0)]
 
@@ -32,7 +35,7 @@ class BodyConfig(EnvSettings):
             are held straight by the reference.
     """
 
-    file: Annotated[Path, Field(strict=False)]
+    file: Annotated[Path, OutsideName("body"), Field(strict=False)]
     joints: dict[str, str]
 
 

@@ -10,6 +10,7 @@ import select
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from importlib import resources
 from types import MappingProxyType
@@ -138,7 +139,8 @@ def make_walk(agent: str | None, overrides: Sequence[str] = (), seed: int = 0) -
     name = agent or default_agent()
     loaded = load_agent(name)
     loaded.check_world_id(WORLD_ID)
-    settings = display_settings("mimic", {**shown_settings("mimic", loaded.settings), **_SETTINGS}, words=overrides)
+    shown = shown_settings("mimic", loaded.stored)
+    settings = display_settings("mimic", replace(shown, values={**shown.values, **_SETTINGS}), words=overrides)
     return SteeredWalk(loaded, short_name(name), settings, seed)
 
 

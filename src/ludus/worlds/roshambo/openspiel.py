@@ -13,7 +13,7 @@ from torch import Tensor
 from ludus.core.errors import ConfigError, MissingDependencyError, UnknownNameError, WorkerError
 from ludus.core.random import stream_hash_tensor
 from ludus.envs.base import EnvSpec
-from ludus.envs.settings import CORES
+from ludus.envs.settings import CORES, MOST_WORKERS
 from ludus.envs.worker_process import (
     Hosting,
     Request,
@@ -109,7 +109,7 @@ class OpenSpielProcesses:
     def _start(self, seats: int) -> None:
         env = self.env
         throws, games = env.config.throws, env.num_envs
-        count = min(env.config.workers or CORES, max(1, seats // _SEATS_PER_WORKER), games)
+        count = min(env.config.workers or CORES, MOST_WORKERS, max(1, seats // _SEATS_PER_WORKER), games)
         fields: Fields = {
             "bots": ((games, SEATS), np.dtype(np.int16)),
             "seeds": ((games, SEATS), np.dtype(np.uint32)),

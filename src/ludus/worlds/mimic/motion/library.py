@@ -127,6 +127,11 @@ _LENGTHS: dict[str, list[float]] = {}  # of a stride in m at each amplitude, by 
 _REFERENCES: dict[tuple[str, str], tuple[Reference, tuple[float, float]]] = {}  # each is made once per body
 
 
+def is_library_motion(name: str) -> bool:
+    """Return whether a motion of the package has this name."""
+    return name in ENTRIES
+
+
 def entry_of(name: str, walker: Walker) -> Entry:
     """Return a motion of the package; raise UnknownNameError, or ConfigError if the walker cannot make it."""
     if name not in ENTRIES:
