@@ -156,6 +156,12 @@ def test_arguments_of_a_gymnasium_environment_are_plain_words(case: str) -> None
         StoredSettings(GYMNASIUM[case]).checked("gym:CartPole-v1")
 
 
+def test_settings_of_a_file_are_few() -> None:
+    drawn = {"env_kwargs": {"desc": ["F" * 150] * 150}}  # a map of 22,500 cells
+    with pytest.raises(ConfigError, match="22514 values and letters"):
+        StoredSettings(drawn).checked("gym:FrozenLake-v1")
+
+
 def test_plain_settings_are_used_as_they_are() -> None:
     plain = {"env_kwargs": {"render_mode": "rgb_array", "map_name": "4x4", "size": [1, 2.5, None, True]}, "workers": 2}
     assert StoredSettings(plain).checked("gym:FrozenLake-v1") == plain
@@ -407,6 +413,7 @@ def test_looking_at_a_downloaded_run_starts_nothing(downloads: Path) -> None:
     best = downloads / "run" / "checkpoints" / "best"
     best.parent.mkdir(parents=True)
     save_checkpoint(best, content)
+    (downloads / "run" / "metrics.jsonl").write_text('{"env_steps": 1}\n')
     (downloads / "run" / "replays").mkdir()
     replay_with({"game": "evil.yaml"}).save(downloads / "run" / "replays" / "a.replay")
     asked = [

@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 ALLOW_VARIABLE = "LUDUS_ALLOW_FILES"
 CONFIG_FILE = "config.yaml"  # of a run
 _MAX_CONFIG_BYTES = 1 << 20
+# Values and letters of settings in a file; the longest of ours have 200. A map of a Gymnasium environment is drawn in
+# letters, and each can cost it a kilobyte.
+MOST_SETTINGS = 20_000
 _MOST_SHOWN = 5  # faults of one error
 _PLAIN = re.compile(r"[\w+-]([\w +-]{0,198}[\w+-])?", re.ASCII)
 
@@ -76,8 +79,8 @@ class Outside:
         """Return what is wrong about it in a file, and what allows it."""
         said = f"{show_path(self.path)} names a {self.what.kind}, {brief(self.value)}"
         if self.what.is_code:
-            return f"{said}, which can start programs: if you trust it, name that very file with --allow-files"
-        return f"{said}: if you trust it, name it or its folder with --allow-files"
+            return f"{said}, which can start programs: if you trust it, name that very file with --allow-files (in Python: ludus.allow_files)"
+        return f"{said}: if you trust it, name it or its folder with --allow-files (in Python: ludus.allow_files)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +107,11 @@ class StoredSettings:
             over: What the user says instead: the names of these settings are not used, so they are not checked.
 
         Raises:
-            ConfigError: They name something outside that the user has not allowed.
+            ConfigError: They name something outside that the user has not allowed, or are too many.
         """
         if not self.is_trusted:
+            if (size := _size(self.values)) > MOST_SETTINGS:
+                raise ConfigError(f"{self.owner} has {size} values and letters of settings; at most {MOST_SETTINGS}")
             outside = [each for each in outside_names(world, self.values) if not _is_replaced(each.path, over)]
             self._check([each for each in outside if not is_allowed(each)])
         return dict(self.values)
@@ -119,6 +124,15 @@ class StoredSettings:
             raise ConfigError(
                 f"{self.owner} may not name anything outside itself: {'; '.join(faults[:_MOST_SHOWN])}{more}"
             )
+
+
+def _size(value: Any) -> int:  # noqa: ANN401 - of a file
+    """Return the number of values and of letters."""
+    if isinstance(value, Mapping):
+        return sum(_size(key) + _size(inner) for key, inner in value.items())
+    return (
+        sum(map(_size, value)) if isinstance(value, list | tuple) else len(str(value)) if isinstance(value, str) else 1
+    )
 
 
 def outside_names(world: str, values: Mapping[str, Any]) -> Iterator[Outside]:
