@@ -78,9 +78,10 @@ class Outside:
     def fault(self) -> str:
         """Return what is wrong about it in a file, and what allows it."""
         said = f"{show_path(self.path)} names a {self.what.kind}, {brief(self.value)}"
+        allow = "with --allow-files (in Python: ludus.allow_files)"
         if self.what.is_code:
-            return f"{said}, which can start programs: if you trust it, name that very file with --allow-files (in Python: ludus.allow_files)"
-        return f"{said}: if you trust it, name it or its folder with --allow-files (in Python: ludus.allow_files)"
+            return f"{said}, which can start programs: if you trust it, name that very file {allow}"
+        return f"{said}: if you trust it, name it or its folder {allow}"
 
 
 @dataclass(frozen=True, slots=True)
