@@ -82,7 +82,7 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "absurd shape": (with_tensor([2**40, 2**40], [0, 8]), "absurd shape"),
     "shape larger than the file": (with_tensor([2**40], [0, 2**42]), "cover 4398046511104"),
     "network of 10**18 units": (described(lambda d: d["config"]["net_arch"].update(pi=[10**18, 10**18])), "agent.json"),
-    "network that does not fit": (described(lambda d: d["config"]["net_arch"].update(pi=[50_000, 50_000])), "asks for"),
+    "network that does not fit": (described(lambda d: d["config"]["net_arch"].update(pi=[5_000, 5_000])), "asks for"),
     "memory of 10**15 numbers": (described(lambda d: d["config"].update(recurrent={"size": 10**15})), "agent.json"),
     "100,000 layers": (described(lambda d: d["config"]["net_arch"].update(pi=[1] * 100_000)), "agent.json"),
     "endless picture": (

@@ -24,6 +24,7 @@ from ludus.evaluation.players import (
     as_players,
     check_registered,
     find_players,
+    games_at_once,
     load_agent,
     opponent_identities,
     perturb,
@@ -189,6 +190,7 @@ def evaluate(
         UnknownNameError: A scenario is unknown.
         CheckpointError: A file of an agent is damaged, hostile or not an agent's.
         StateError: The agent or an opponent is for another world.
+        AgentError: The first decision of one of them is NaN, or it cannot be seated in so many games at once.
     """
     if max_envs < 1:
         raise ConfigError(f"max_envs must be at least 1, got {max_envs}")
@@ -215,7 +217,9 @@ def evaluate(
                 against = env.spec.bots if len(set(env.spec.teams)) > 1 else ()
                 most = min(most, env.spec.max_envs or most)
         check_sets(policy.spec, best_of)
-        games = min(max(len(against), 1) * -(-matches // best_of), max_envs, most)
+        agents = (policy, *(each.policy for each in against if isinstance(each, Player)))
+        most = games_at_once(agents, policy.spec.seats, min(max_envs, most))
+        games = min(max(len(against), 1) * -(-matches // best_of), most)
         with make_env(world, max(games, 1), place, seed=seed, config=settings) as env:
             if isinstance(agent, Agent):
                 agent.check_world(env.spec)
@@ -315,6 +319,7 @@ class PolicyEvaluator:
         self._seed, self._deterministic, self._perturbation = seed, deterministic, perturbation
         self._names = tuple(opponent.name for opponent in opponents) or ("",)
         self._episode_metrics = metrics_of(env.spec.id)
+        self._faults: dict[str, None] = {}  # why agents have lost matches other than by the rules
 
     def play(self, policy: Policy, *, progress: Progress = lambda _: None) -> Evaluation:
         """Play all matches.
@@ -334,7 +339,8 @@ class PolicyEvaluator:
                 numbered = by_match_columns([each.against(index).by_side(spec)[side] for each in by_match])
                 rows.append(keys | result_row(name, played, self._episode_metrics, spec.rate_hz) | numbered)
         seconds = time.perf_counter() - started_s
-        return Evaluation(spec.id, tuple(rows), seconds, spec.mode, self._env.warnings, self._best_of)
+        warnings = (*self._env.warnings, *self._faults)
+        return Evaluation(spec.id, tuple(rows), seconds, spec.mode, warnings, self._best_of)
 
     def play_matches(self, policy: Policy, *, progress: Progress = lambda _: None) -> MatchResults:
         """Play all matches like `play`, but return every single result instead of a table."""
@@ -393,6 +399,7 @@ class PolicyEvaluator:
         ]
         seed = self._seed if batch == 0 else stream_hash(self._seed, batch, _STREAM_GAMES)
         steps = play_first_sets(env, actors, statistics, self._best_of, seed=seed, counted=counted, progress=progress)
+        self._faults |= dict.fromkeys(actor.fault.reason for actor in actors if actor.fault is not None)
         return statistics.results(opponents, steps)
 
     def _agent_seed(self, batch: int, index: int) -> int:
