@@ -183,7 +183,7 @@ class AgentPlayer:
         if self._allowance is not None and len(self._index) > max(self._allowance.most_seats, 1):
             raise AgentError(
                 f"{name} is to play {len(self._index)} seats at once, but each of them takes so much that it may play "
-                f"{self._allowance.most_seats}; play fewer games at once (--games, max_envs), or load it with other limits"
+                f"{self._allowance.most_seats}; play fewer games at once (--games, max_envs)"
             )
         self._identity: Tensor | None = None
         if policy.spec.opponent_names:
@@ -537,7 +537,7 @@ def seat_policy(
 def games_at_once(policies: Iterable[Policy | None], seats: int, most: int) -> int:
     """Return how many games a batch may have, `most` or fewer, by what the agents among the players take."""
     allowed = [each.allowance.most_seats // seats for each in policies if each is not None and each.allowance]
-    return max(1, min(most, *allowed))
+    return max(1, min([most, *allowed]))
 
 
 def with_losses(env: BatchedEnv, result: StepResult, actors: Iterable[BatchActor]) -> StepResult:
