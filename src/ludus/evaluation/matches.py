@@ -161,7 +161,7 @@ class MatchSchedule:
     seed: int = 0
     deterministic: bool = False
     max_envs: int = MAX_ENVS
-    faults: dict[str, None] = field(default_factory=dict, compare=False)
+    faults: dict[str, None] = field(default_factory=dict, compare=False, kw_only=True)
 
     def play(
         self,

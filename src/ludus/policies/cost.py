@@ -67,12 +67,12 @@ USUAL_LIMITS = LoadLimits()
 class Cost:
     """What one policy costs; for the attributes see `LoadLimits`."""
 
-    parameters: int = 0
+    observation_bytes: int = 0
     layers: int = 0
+    parameters: int = 0
     flops: int = 0
     state_bytes: int = 0
     working_bytes: int = 0
-    observation_bytes: int = 0
 
     def check(self, limits: LoadLimits) -> None:
         """Raise StateError if it is above a limit; the error names the quantity, its value and the limit."""
