@@ -195,7 +195,7 @@ def test_a_tournament_refuses_an_agent_that_is_slow_at_once(
     entries = load_entries([str(tmp_path / "slow"), "rock", "cycle"], world="duel")
     assert [entry.name for entry in entries.accepted] == ["rock", "cycle"]
     assert "took 11.0 s over a decision" in entries.rejected[0].reason
-    assert len(asked) == 1
+    assert len(asked) == 1  # when it was loaded
 
 
 def test_a_tournament_goes_on_when_an_agent_becomes_slow_or_nan(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -607,7 +607,11 @@ def make_playing_inference(policy: Policy, rows: int) -> InferenceBackend:
     # copy.
     own = build_policy(PolicyDescription.of(policy.spec, policy.config), policy.state(), policy.device)
     config = PpoConfig()
-    return NativeMlp(own, FlatAdam(own, config), config)
+    native = NativeMlp(own, FlatAdam(own, config), config)
+    if policy.allowance is not None:  # compiles now what no decision may take the time for
+        frame = {name: torch.zeros((1, *(space.shape or ()))) for name, space in policy.spec.observation_space.items()}
+        native.value(frame, {}, torch.ones(1, dtype=torch.bool))
+    return native
 
 
 def find_player(name: str, env: BatchedEnv) -> Player:

@@ -30,7 +30,7 @@ from ludus.nn.mlp import undrawn
 from ludus.policies.config import PolicyConfig
 from ludus.policies.cost import USUAL_LIMITS, Allowance, Cost, LoadLimits, check_load_time, cost_of
 from ludus.policies.description import PolicyDescription
-from ludus.policies.network import network_shapes
+from ludus.policies.network import made_up, network_shapes
 from ludus.policies.policy import NETWORK, Policy, RecurrentState, check_finite, clone_recurrent_state, part_of
 from ludus.policies.shipped import agent_names, find_agent_path
 from ludus.store import Checkpoint, CheckpointStore, load_checkpoint, read_manifest, read_single_file
@@ -356,7 +356,27 @@ def _build(
             cost.state_bytes = sum(tensor.nbytes for tensor in policy.initial(1).values())
             cost.check(limits)
         policy.allowance = Allowance(cost, limits)
+        _check_decision(policy, policy.allowance)
     return policy
+
+
+def _check_decision(policy: Policy, allowance: Allowance) -> None:
+    """Raise StateError if a decision is NaN, because finite weights are far too large, or takes too long.
+
+    A user's own network has been tried out before.
+    """
+    if policy.network is not None:
+        return
+    generator, space = torch.Generator().manual_seed(0), policy.spec.observation_space
+    frame = {name: made_up(entry, (1,), generator).to(policy.device) for name, entry in space.items()}
+    starts = torch.ones(1, dtype=torch.bool, device=policy.device)
+    started_s = time.perf_counter()
+    step = policy.step(frame, policy.initial(1), starts)
+    seconds, limit_s = time.perf_counter() - started_s, allowance.decision_s(1)
+    if seconds > limit_s and policy.device.type == "cpu":  # a GPU compiles first
+        raise StateError(f"it took {seconds:.1f} s over a decision; its limit is {limit_s:.1f} s")
+    if not all(bool(tensor.isfinite().all()) for tensor in (step.log_probs, step.values)):
+        raise StateError("its decisions are NaN or Inf, though its weights are finite: they are far too large")
 
 
 def _check_sizes(state: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], prefix: str = "") -> None:
