@@ -58,7 +58,8 @@ def make_slow(agent: Agent, monkeypatch: pytest.MonkeyPatch, after: int = 0, sec
         return step(*arguments)
 
     monkeypatch.setattr(agent.policy, "step", slow)
-    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    for name in ("perf_counter", "process_time"):
+        monkeypatch.setattr(time, name, lambda: clock[0])
     return rows
 
 
@@ -107,6 +108,13 @@ def test_a_slow_opponent_loses_and_other_matches_go_on(load: Load, monkeypatch: 
     rows = evaluate(load(ROCK, "rock"), [slow, "cycle"], matches=4, deterministic=True).rows
     assert outcome(rows[0]) == (4, 0, 0)
     assert rows[1]["mean_length"] == 10.0
+
+
+def test_the_time_of_other_processes_does_not_count(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = load(PAPER)
+    make_slow(paper, monkeypatch)
+    monkeypatch.setattr(time, "process_time", lambda: 0.0)
+    assert outcome(evaluate(paper, ["rock"], matches=2, deterministic=True).rows[0]) == (2, 0, 0)
 
 
 def test_policies_of_this_process_have_no_time_limit(stubborn: MakePolicy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +199,8 @@ def test_a_tournament_refuses_an_agent_that_is_slow_at_once(
 
     clock = [0.0]
     monkeypatch.setattr(Policy, "step", slow)
-    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    for name in ("perf_counter", "process_time"):
+        monkeypatch.setattr(time, name, lambda: clock[0])
     entries = load_entries([str(tmp_path / "slow"), "rock", "cycle"], world="duel")
     assert [entry.name for entry in entries.accepted] == ["rock", "cycle"]
     assert "took 11.0 s over a decision" in entries.rejected[0].reason

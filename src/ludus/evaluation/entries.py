@@ -27,6 +27,7 @@ from ludus.evaluation.players import (
     short_name,
 )
 from ludus.policies.agent import Agent
+from ludus.policies.cost import clocks, taken_s
 from ludus.policies.policy import RecurrentState
 from ludus.policies.shipped import find_agent_path
 
@@ -200,22 +201,22 @@ def measure_reaction(agent: Agent, env: BatchedEnv) -> ReactionTime:
     limit_s = math.inf if allowance is None else allowance.decision_s(1)
     actions, observations = _no_actions(env), env.reset()
     state: RecurrentState | None = None
-    taken_s: list[float] = []
+    seconds: list[float] = []
     began_s = time.perf_counter()
     for number in range(_WARM_UP + _DECISIONS):
         seen = {name: tensor[0, 0] for name, tensor in observations.items()}
         _synchronize(agent.device)
-        started_s = time.perf_counter()
+        started_s, since = time.perf_counter(), clocks()
         chosen, state = agent.predict(seen, state)
         _synchronize(agent.device)
-        taken_s.append(time.perf_counter() - started_s)
-        if taken_s[-1] > limit_s:
-            raise AgentError(f"it took {taken_s[-1]:.1f} s over a decision, more than the limit of {limit_s:.1f} s")
+        seconds.append(time.perf_counter() - started_s)
+        if taken_s(since) > limit_s:
+            raise AgentError(f"it took {seconds[-1]:.1f} s over a decision, more than the limit of {limit_s:.1f} s")
         actions[0, 0] = chosen
         observations = env.step(actions).observations
         if number >= _MIN_DECISIONS and time.perf_counter() - began_s > _BUDGET_S:
             break
-    counted = sorted(taken_s[_WARM_UP:] or taken_s[1:])
+    counted = sorted(seconds[_WARM_UP:] or seconds[1:])
     rank = min(len(counted) - 1, round(0.99 * len(counted)))
     return ReactionTime(statistics.median(counted), counted[rank], 1.0 / env.spec.rate_hz, len(counted))
 

@@ -1,7 +1,6 @@
 """Players: bots, agents by path or name, people at the keyboard, and the actors that play their seats in a batch."""
 
 import logging
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,7 +23,7 @@ from ludus.envs.registry import check_name_from_file, is_registered
 from ludus.envs.world import GYMNASIUM_PREFIX, PETTINGZOO_PREFIX, registered_envs
 from ludus.evaluation.display import playable
 from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent, build_policy
-from ludus.policies.cost import USUAL_LIMITS, Allowance, LoadLimits
+from ludus.policies.cost import USUAL_LIMITS, Allowance, LoadLimits, clocks, taken_s
 from ludus.policies.description import PolicyDescription
 from ludus.policies.policy import Policy, RecurrentState, Step, kind_shares
 from ludus.policies.shipped import agent_names, find_agent_path
@@ -199,7 +198,7 @@ class AgentPlayer:
         """
         if not len(self._index) or (self._allowance is not None and self._allowance.overdue):  # nothing is asked of it
             return
-        started_s = time.perf_counter()
+        since = clocks()
         if first:
             self._wrong.zero_()
             self._memory, self._noise = self._policy.initial(len(self._index)), None
@@ -219,7 +218,7 @@ class AgentPlayer:
         if self._allowance is not None:
             chosen = self._judged(self._allowance, step, chosen, first=first)
             if self._index.is_cpu:  # a GPU is still at work, for no longer than the limits on operations allow
-                self._time(self._allowance, time.perf_counter() - started_s)
+                self._time(self._allowance, taken_s(since))
         actions.flatten(0, 1).index_copy_(0, self._index, chosen)
 
     def _judged(self, allowance: Allowance, step: Step, chosen: Tensor, *, first: bool) -> Tensor:

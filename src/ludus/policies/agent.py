@@ -2,7 +2,6 @@
 
 import json
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from ludus.core.files import existing_folder, suggest_run
 from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec, action_dtypes
 from ludus.nn.mlp import undrawn
 from ludus.policies.config import PolicyConfig
-from ludus.policies.cost import USUAL_LIMITS, Allowance, Cost, LoadLimits, check_load_time, cost_of
+from ludus.policies.cost import USUAL_LIMITS, Allowance, Cost, LoadLimits, check_load_time, clocks, cost_of, taken_s
 from ludus.policies.description import PolicyDescription
 from ludus.policies.network import made_up, network_shapes
 from ludus.policies.policy import NETWORK, Policy, RecurrentState, check_finite, clone_recurrent_state, part_of
@@ -155,14 +154,14 @@ class Agent:
             DeviceError: The device is not here.
         """
         found = find_checkpoint(path)
-        started_s = time.perf_counter()
+        since = clocks()
         try:
             description = PolicyDescription.read(found.checkpoint.documents[DOCUMENT])
             tensors = found.checkpoint.tensors[TENSORS]
             check_finite(tensors)
             policy = build_policy(description, tensors, _available(device), limits)
             if limits is not None:
-                check_load_time(time.perf_counter() - started_s, limits)
+                check_load_time(taken_s(since), limits)
         except (ConfigError, StateError, UnsupportedError) as error:
             raise CheckpointError(found.path, f"{DOCUMENT}.json", str(error)) from error
         return cls(policy, seed=seed, settings=description.settings, plugins=description.plugins)
@@ -370,9 +369,9 @@ def _check_decision(policy: Policy, allowance: Allowance) -> None:
     generator, space = torch.Generator().manual_seed(0), policy.spec.observation_space
     frame = {name: made_up(entry, (1,), generator).to(policy.device) for name, entry in space.items()}
     starts = torch.ones(1, dtype=torch.bool, device=policy.device)
-    started_s = time.perf_counter()
+    since = clocks()
     step = policy.step(frame, policy.initial(1), starts)
-    seconds, limit_s = time.perf_counter() - started_s, allowance.decision_s(1)
+    seconds, limit_s = taken_s(since), allowance.decision_s(1)
     if seconds > limit_s and policy.device.type == "cpu":  # a GPU compiles first
         raise StateError(f"it took {seconds:.1f} s over a decision; its limit is {limit_s:.1f} s")
     if not all(bool(tensor.isfinite().all()) for tensor in (step.log_probs, step.values)):

@@ -6,6 +6,7 @@ every decision. So a description is held against limits before anything of it is
 two, and those of attention and convolutions likewise. What a user's own network does is unknown: its parameters count.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import prod
@@ -124,6 +125,19 @@ class Allowance:
     def decision_s(self, seats: int) -> float:
         """Return the seconds in which it must decide for so many seats."""
         return self.limits.decision_s * max(1.0, seats * self.cost.flops / _STEADY)
+
+
+def clocks() -> tuple[float, float]:
+    """Return the seconds of two clocks, for `taken_s`: the one on the wall, and that of this process's processors."""
+    return time.perf_counter(), time.process_time()
+
+
+def taken_s(since: tuple[float, float]) -> float:
+    """Return the seconds that something took since `clocks` were read: the less of the two.
+
+    While other processes have the machine, the wall clock alone goes on; and several threads take more than its time.
+    """
+    return min(now - then for now, then in zip(clocks(), since, strict=True))
 
 
 def check_load_time(seconds: float, limits: LoadLimits) -> None:
