@@ -1,6 +1,7 @@
 """The error tree: one base, built-in bases for callers that know none of ours, helpful messages."""
 
 import inspect
+import time
 
 import pytest
 
@@ -43,3 +44,28 @@ def test_a_full_disk_is_a_store_error_that_can_be_told_apart() -> None:
     assert issubclass(errors.StoreFullError, errors.StoreError)
     assert issubclass(errors.StoreError, OSError)
     assert not issubclass(errors.CheckpointError, OSError)
+
+
+LONG = "x" * 5_000_000
+
+
+def test_names_from_files_are_cut_escaped_and_not_compared_for_minutes() -> None:
+    started = time.process_time()
+    messages = [
+        str(errors.UnknownNameError("world", LONG, ["brawl"])),
+        str(errors.UnknownNameError("world", "\x1b[31m\u202e", ["\x1b]0;title", LONG])),
+        str(errors.UnknownNameError("field", "a" * 150, (f"{number:0150}" for number in range(50_000)))),
+        str(errors.CheckpointError("folder", "agent.json", LONG)),
+        errors.did_you_mean(LONG, [LONG]),
+        errors.brief(LONG, 200),
+    ]
+    assert time.process_time() - started < 5.0
+    assert all(len(message) < 50_000 and message.isascii() and message.isprintable() for message in messages)
+    assert len(messages[0]) < 300
+    assert "and 49800 more" in messages[2]
+
+
+def test_lists_of_names_say_how_many_are_left_out() -> None:
+    assert errors.listed([]) == "none"
+    assert errors.listed(["a", "b\n"]) == "a, b\n"
+    assert errors.listed(map(str, range(203))).endswith("199, and 3 more")

@@ -19,6 +19,7 @@ from ludus.evaluation.players import (
     AgentPlayer,
     BotActor,
     BotPlayer,
+    Fault,
     Perturbation,
     find_player,
     find_world,
@@ -204,6 +205,8 @@ CPU = torch.device("cpu")
 
 class Witness:
     """Remembers what it was shown."""
+
+    fault: Fault | None = None
 
     def __init__(self) -> None:
         self.seen: list[Observations] = []

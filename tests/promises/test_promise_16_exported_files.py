@@ -6,6 +6,7 @@ after a warm-up, under an audit hook and a limit on its memory, and says what ha
 
 import hashlib
 import json
+import math
 import struct
 import subprocess
 import sys
@@ -71,6 +72,23 @@ def with_tensor(shape: list[int], offsets: list[int]) -> Callable[[bytes], bytes
     return make
 
 
+def encoding(**strategy: Any) -> Callable[[bytes], bytes]:
+    """Adds a strategy encoder to the policy."""
+    return described(lambda d: d["config"].update(strategy={"block": None, "entry": "observation", **strategy}))
+
+
+def with_numbers(value: float) -> Callable[[bytes], bytes]:
+    """Puts a number into the first place of all tensors."""
+
+    def make(raw: bytes) -> bytes:
+        header, data = opened(raw)
+        return sealed(header, struct.pack("<f", value) + data[4:])
+
+    return make
+
+
+LONG = "x" * 3_000_000
+
 HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "pickle": (lambda _: b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x09touch ran\x85R.", "announces a header"),
     "zipped pickle": (lambda _: b"PK\x03\x04" + bytes(100), "header"),
@@ -82,13 +100,116 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "absurd shape": (with_tensor([2**40, 2**40], [0, 8]), "absurd shape"),
     "shape larger than the file": (with_tensor([2**40], [0, 2**42]), "cover 4398046511104"),
     "network of 10**18 units": (described(lambda d: d["config"]["net_arch"].update(pi=[10**18, 10**18])), "agent.json"),
-    "network that does not fit": (described(lambda d: d["config"]["net_arch"].update(pi=[50_000, 50_000])), "asks for"),
+    "network that does not fit": (described(lambda d: d["config"]["net_arch"].update(pi=[5_000, 5_000])), "asks for"),
     "memory of 10**15 numbers": (described(lambda d: d["config"].update(recurrent={"size": 10**15})), "agent.json"),
     "100,000 layers": (described(lambda d: d["config"]["net_arch"].update(pi=[1] * 100_000)), "agent.json"),
     "endless picture": (
         described(lambda d: d["observation_space"][0][1].update(shape=[1_000_000, 1_000_000, 1_000_000])),
         "agent.json",
     ),
+    "40 entries of 260 MiB": (
+        described(
+            lambda d: d["observation_space"].extend(
+                [f"extra{i}", {"kind": "box", "shape": [4096, 4096], "dtype": "float64"}] for i in range(40)
+            )
+        ),
+        "bytes for its spaces",
+    ),
+    "64 layers over 10,000 frames": (
+        encoding(kind="window", layers=64, heads=8, width=48, feedforward=48, window=10_000),
+        "operations per decision",
+    ),
+    "a window in many heads": (
+        encoding(kind="window", layers=1, heads=32, width=64, feedforward=8, window=3_000),
+        "operations per decision",
+    ),
+    "recurrent state of 20 MB": (
+        encoding(layers=1, heads=1, width=256, feedforward=8, window=10_000),
+        "recurrent state per seat",
+    ),
+    "memory of 60,000 numbers": (described(lambda d: d["config"].update(recurrent={"size": 60_000})), "parameters"),
+    "2.5 billion parameters": (
+        described(lambda d: d["config"]["net_arch"].update(pi=[50_000, 50_000])),
+        "parameters, more than the limit",
+    ),
+    "100 layers for each of 900 entries": (
+        described(
+            lambda d: (
+                d["observation_space"].extend([f"extra{i}", {"kind": "box", "shape": [1]}] for i in range(900)),
+                d["config"].update(encoder=[1] * 64),
+            )
+        ),
+        "layers",
+    ),
+    "a table of 10**12 uses": (
+        described(
+            lambda d: d.update(
+                action_space={"kind": "multi_discrete", "counts": [1_000_000, *[2] * 900]}, exploratory_kinds=[1]
+            )
+        ),
+        "bytes for its spaces",
+    ),
+    "one-hot of a million choices, twenty times": (
+        described(
+            lambda d: d["observation_space"].extend(
+                [f"extra{i}", {"kind": "discrete", "counts": [1_000_000]}] for i in range(20)
+            )
+        ),
+        "parameters",
+    ),
+    "a picture in 256 channels": (
+        described(
+            lambda d: (
+                d["observation_space"].append(["picture", {"kind": "box", "shape": [512, 512, 3], "dtype": "uint8"}]),
+                d["config"].update(cnn={"channels": [256, 1], "kernels": [1, 1], "strides": [1, 512], "features": 1}),
+            )
+        ),
+        "intermediate results",
+    ),
+    "world of 3 MB": (described(lambda d: d.update(world=LONG + "-v1")), "wrong at world"),
+    "world with an escape character": (described(lambda d: d.update(world="\x1b[31m-v1")), "wrong at world"),
+    "world of version 10**100": (described(lambda d: d.update(world="rps-v1" + "0" * 100)), "wrong at world"),
+    "entry of 3 MB": (
+        described(lambda d: d["observation_space"].append([LONG, {"kind": "box", "shape": [1]}])),
+        "observation_space.1",
+    ),
+    "key of 3 MB": (described(lambda d: d.update({LONG: 1})), "wrong at xxx"),
+    "block of 3 MB": (described(lambda d: d.update(blocks={"vector": {LONG: [0, 1]}})), "wrong at blocks"),
+    "block outside its entry": (
+        described(lambda d: d.update(blocks={d["observation_space"][0][0]: {"all": [0, 10**9]}})),
+        "no range",
+    ),
+    "block that is turned": (
+        described(lambda d: d.update(blocks={d["observation_space"][0][0]: {"all": [1, 0]}})),
+        "no range",
+    ),
+    "field of 3 MB": (described(lambda d: d.update(fields={"vector": [LONG]})), "wrong at fields"),
+    "bot of 3 MB": (described(lambda d: d.update(bots=[LONG])), "wrong at bots"),
+    "2,000 bots": (described(lambda d: d.update(bots=["bot"] * 2_000)), "wrong at bots"),
+    "opponent of 3 MB": (described(lambda d: d.update(opponent_names=[LONG])), "wrong at opponent_names"),
+    "mask of 3 MB": (described(lambda d: d.update(action_mask=LONG)), "wrong at action_mask"),
+    "strategy of an entry of 3 MB": (encoding(entry=LONG), "wrong at config.strategy.entry"),
+    "activation of 3 MB": (described(lambda d: d["config"].update(activation=LONG)), "wrong at config.activation"),
+    "activation of pictures of 3 MB": (
+        described(lambda d: d["config"].update(cnn={"activation": LONG})),
+        "wrong at config.cnn.activation",
+    ),
+    "settings of 3 MB": (described(lambda d: d.update(settings={"text": LONG})), "settings are"),
+    "arguments of 3 MB": (described(lambda d: d["config"].update(module_kwargs={"text": LONG})), "as JSON"),
+    "200,000 seats": (described(lambda d: d.update(teams=[0] * 200_000)), "wrong at teams"),
+    "no seat": (described(lambda d: d.update(teams=[])), "wrong at teams"),
+    "300,000 bounds": (
+        described(lambda d: d.update(action_space={"kind": "box", "shape": [1], "low": [0.0] * 300_000})),
+        "low",
+    ),
+    "bounds of nothing": (
+        described(lambda d: d.update(action_space={"kind": "box", "shape": [2], "low": [0.0], "high": [1.0]})),
+        "lower and 1 upper bounds of 2 numbers",
+    ),
+    "choice without a count": (described(lambda d: d.update(action_space={"kind": "discrete"})), "is no space"),
+    "no decisions per second": (described(lambda d: d.update(rate_hz=0.0)), "wrong at rate_hz"),
+    "NaN weights": (with_numbers(math.nan), "contains NaN or Inf"),
+    "infinite weights": (with_numbers(math.inf), "contains NaN or Inf"),
     "a class by name": (described(lambda d: d["config"].update(activation="os.system")), "activation"),
     "a key that is none": (described(lambda d: d.update(__reduce__="os.system")), "__reduce__"),
 }

@@ -10,7 +10,7 @@ import pytest
 
 from ludus.league.payoffs import Payoffs
 from ludus.policies.agent import Agent
-from ludus.store import load_checkpoint
+from ludus.store import load_checkpoint, save_checkpoint
 from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer, train
 from ludus.training.run_folder import changed_config, fork_run
 
@@ -114,6 +114,20 @@ def test_the_table_of_matches_tells_what_the_episodes_told(tmp_path: Path) -> No
     assert payoffs.total().wins == won
     last = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])
     assert {"rating_elo", "rating_openskill"} <= set(last)
+
+
+def test_a_snapshot_of_nan_is_skipped_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = make_config()
+    run(config, tmp_path, stop_after=6)
+    folder = tmp_path / "snapshots" / league_of(tmp_path, "interrupted")[0]
+    checkpoint = load_checkpoint(folder)
+    next(iter(checkpoint.tensors["policy"].values())).fill_(float("nan"))
+    shutil.rmtree(folder)
+    save_checkpoint(folder, checkpoint)
+    watcher = run(config, tmp_path)
+    assert f"snapshot {folder.name} is skipped" in caplog.text
+    assert "NaN" in caplog.text
+    assert watcher.iterations[-1].counters.env_steps == config.total_env_steps
 
 
 def test_a_corrupt_or_missing_snapshot_is_skipped_and_reported(

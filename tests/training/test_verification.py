@@ -230,8 +230,8 @@ def test_gradients_that_are_not_finite_are_found(monkeypatch: pytest.MonkeyPatch
 def test_an_agent_that_comes_back_different_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     load = Agent.load
 
-    def damaged(path: Path, device: torch.device) -> Agent:
-        agent = load(path, device)
+    def damaged(path: Path, device: torch.device, **limits: Any) -> Agent:
+        agent = load(path, device, **limits)
         with torch.no_grad():
             agent.policy.value_head.bias.add_(1.0)
         return agent

@@ -3,6 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
+
+from ludus.core.text import plain_text
+
+_NAME = 200  # letters of a name that are shown; names may come from files
+_LISTED = 200  # names that a message lists
+_COMPARED = 2_000  # names that are compared with a wrong one
+_FAULT = 2_000  # letters of a message about a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,7 @@ class UnknownNameError(LudusError, ValueError):
         self.kind, self.name, self.valid = kind, name, tuple(valid)
         near = did_you_mean(name, self.valid)
         further = f"; {hint}" if hint and not near else ""
-        super().__init__(f"unknown {kind} {name!r}{near}; valid: {', '.join(self.valid)}{further}")
+        super().__init__(f"unknown {kind} {brief(name, _NAME)}{near}; valid: {listed(self.valid)}{further}")
 
 
 class ActionError(LudusError, ValueError):
@@ -91,7 +99,8 @@ class CheckpointError(LudusError, ValueError):
 
     def __init__(self, folder: object, file: str, fault: str) -> None:
         self.folder, self.file, self.fault = str(folder), file, fault
-        super().__init__(f"checkpoint {folder} cannot be used: {file}: {fault}")
+        shown = plain_text(fault if len(fault) <= _FAULT else f"{fault[:_FAULT]} ...")
+        super().__init__(f"checkpoint {folder} cannot be used: {file}: {shown}")
 
 
 class StoreError(LudusError, OSError):
@@ -131,6 +140,10 @@ class BotError(LudusError, RuntimeError):
 
 class NetworkError(LudusError, RuntimeError):
     """A network of the user's own raised an exception, or returned what Ludus cannot use."""
+
+
+class AgentError(LudusError, RuntimeError):
+    """An agent decided NaN or infinity, took too long over a decision, or plays more seats at once than it may."""
 
 
 class CallbackError(LudusError, RuntimeError):
@@ -189,16 +202,29 @@ class MissingDependencyError(LudusError, ImportError):
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the nearest valid name, or nothing if none is near."""
     near = nearest_name(name, valid)
-    return f" (did you mean {near!r}?)" if near is not None else ""
+    return f" (did you mean {brief(near, _NAME)}?)" if near is not None else ""
 
 
 def nearest_name(name: str, valid: Iterable[str]) -> str | None:
-    """Return the valid name that a wrong one was probably meant to be, or None if none is near."""
-    near = get_close_matches(name, list(valid), n=1, cutoff=0.5)
+    """Return the valid name that a wrong one was probably meant to be, or None if none is near.
+
+    Long names, and lists of thousands, come from files alone: comparing them would take minutes, and help nobody.
+    """
+    if len(name) > _NAME:
+        return None
+    near = get_close_matches(name, [each for each in islice(valid, _COMPARED) if len(each) <= _NAME], n=1, cutoff=0.5)
     return near[0] if near else None
 
 
-def brief(value: object) -> str:
+def brief(value: object, most: int = 100) -> str:
     """Return the plain ASCII form of an untrusted value, cut to what fits into a message."""
-    text = ascii(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."
+    text = ascii(value[:most] if isinstance(value, str) else value)
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names side by side as plain text, each cut, and the number of those that are too many to show."""
+    given = tuple(names)
+    shown = [plain_text(name if len(name) <= _NAME else f"{name[:_NAME]}...") for name in given[:_LISTED]]
+    more = [f"and {len(given) - _LISTED} more"] if len(given) > _LISTED else []
+    return ", ".join([*shown, *more]) or "none"

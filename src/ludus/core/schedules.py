@@ -25,6 +25,7 @@ MAX_FACTOR = 1e6  # of a loss or a reward
 
 Width: TypeAlias = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 Widths: TypeAlias = Annotated[tuple[Width, ...], Field(max_length=MAX_LAYERS)]
+Name: TypeAlias = Annotated[str, Field(max_length=200)]  # of something that a file may name
 Fraction: TypeAlias = Annotated[float, Field(gt=0.0, le=1.0)]
 
 

@@ -48,7 +48,8 @@ class ActionFactors:
 
     def exploratory_kinds(self) -> Tensor:
         """Return which kinds are for exploring, `(kinds,)` bool; all of them where the world names none."""
-        return torch.tensor([not self.exploratory or kind in self.exploratory for kind in range(self.counts[0])])
+        named = frozenset(self.exploratory)
+        return torch.tensor([not named or kind in named for kind in range(self.counts[0])])
 
     def factors(self, actions: Tensor) -> Tensor:
         """Return actions as rows of factors, `(..., factors)` int64."""

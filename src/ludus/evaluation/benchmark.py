@@ -16,7 +16,7 @@ from ludus.envs.registry import make_env
 from ludus.envs.world_parts import merge_settings, metrics_of, scenarios_of
 from ludus.evaluation.evaluate import PolicyEvaluator
 from ludus.evaluation.matches import MAX_ENVS, Progress
-from ludus.evaluation.players import Perturbation, Player, find_player
+from ludus.evaluation.players import Perturbation, Player, find_player, games_at_once
 from ludus.evaluation.results import (
     Difference,
     Estimate,
@@ -351,7 +351,8 @@ def run_benchmark(
     started_s = time.perf_counter()
     with make_env(agent.spec.id, 1, agent.device, config=agent.settings or None) as env:
         agent.check_world(env.spec)
-        rows, most = suite.rows or _every_row(env), min(max_envs, env.spec.max_envs or max_envs)
+        rows = suite.rows or _every_row(env)
+        most = games_at_once([agent.policy], env.spec.seats, min(max_envs, env.spec.max_envs or max_envs))
     parts = _group(rows, suite.matches, matches)
     sizes = [part.matches * len(part.rows) for part in parts]
     batches = [

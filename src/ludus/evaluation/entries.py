@@ -1,5 +1,6 @@
 """Entries of a tournament: untrusted agent files are checked, and rejected with the reason."""
 
+import math
 import statistics
 import time
 from collections import Counter
@@ -8,21 +9,25 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
+from torch import Tensor
 
-from ludus.core.errors import ConfigError, LudusError, StateError
-from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, action_dtypes
+from ludus.core.errors import AgentError, ConfigError, LudusError
+from ludus.envs.base import BatchedEnv, action_dtypes
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import bot_names, is_bot
 from ludus.envs.registry import make_env, place_for
 from ludus.evaluation.matches import check_two_sides
 from ludus.evaluation.players import (
+    AgentPlayer,
     Player,
     check_no_duplicates,
     check_player_name,
     load_playable_agent,
+    one_seat,
     short_name,
 )
 from ludus.policies.agent import Agent
+from ludus.policies.cost import clocks, taken_s
 from ludus.policies.policy import RecurrentState
 from ludus.policies.shipped import find_agent_path
 
@@ -175,17 +180,10 @@ def _check_agent(label: str, name: str, agent: Agent | LudusError, env: BatchedE
     if not isinstance(agent, Agent):
         raise agent
     agent.check_world(env.spec)
-    for part, tensor in agent.policy.state().items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise StateError(f"{part} contains NaN or Inf; train the agent again or use an earlier checkpoint")
-    seen = {entry: tensor[:, 0] for entry, tensor in env.reset().items()}
-    if agent.spec.opponent_names:
-        seen[OPPONENT_IDENTITY] = torch.zeros((env.num_envs, len(agent.spec.opponent_names)), device=env.device)
-    episode_starts = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
-    noise = agent.policy.draw_noise(1, env.num_envs, torch.Generator(agent.device).manual_seed(0))[0]
-    step = agent.policy.step(seen, agent.policy.initial(env.num_envs), episode_starts, noise)
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in (step.log_probs, step.values)):
-        raise StateError("the first decision is NaN or Inf, though the weights are finite: they are far too large")
+    player = AgentPlayer(env, one_seat(env, 0), agent.policy, name=label)
+    player.act(env.reset(), _no_actions(env), first=True)
+    if player.fault is not None:
+        raise AgentError(player.fault.reason)
     return Entry(label, name, Player(name, agent.policy), measure_reaction(agent, env))
 
 
@@ -195,28 +193,39 @@ def measure_reaction(agent: Agent, env: BatchedEnv) -> ReactionTime:
     Args:
         agent: The agent, on the device of the games.
         env: A game without other players; it is reset.
+
+    Raises:
+        AgentError: A decision took longer than an agent from a file may take.
     """
-    space = env.spec.action_space
-    shape = (env.num_envs, env.spec.seats, *(space.shape or ()))
-    actions = torch.zeros(shape, dtype=action_dtypes(space)[0], device=env.device)
-    observations = env.reset()
+    allowance = agent.policy.allowance
+    limit_s = math.inf if allowance is None else allowance.decision_s(1)
+    actions, observations = _no_actions(env), env.reset()
     state: RecurrentState | None = None
-    taken_s: list[float] = []
+    seconds: list[float] = []
     began_s = time.perf_counter()
     for number in range(_WARM_UP + _DECISIONS):
         seen = {name: tensor[0, 0] for name, tensor in observations.items()}
         _synchronize(agent.device)
-        started_s = time.perf_counter()
+        started_s, since = time.perf_counter(), clocks()
         chosen, state = agent.predict(seen, state)
         _synchronize(agent.device)
-        taken_s.append(time.perf_counter() - started_s)
+        seconds.append(time.perf_counter() - started_s)
+        if taken_s(since) > limit_s:
+            raise AgentError(f"it took {seconds[-1]:.1f} s over a decision, more than the limit of {limit_s:.1f} s")
         actions[0, 0] = chosen
         observations = env.step(actions).observations
         if number >= _MIN_DECISIONS and time.perf_counter() - began_s > _BUDGET_S:
             break
-    counted = sorted(taken_s[_WARM_UP:] or taken_s[1:])
+    counted = sorted(seconds[_WARM_UP:] or seconds[1:])
     rank = min(len(counted) - 1, round(0.99 * len(counted)))
     return ReactionTime(statistics.median(counted), counted[rank], 1.0 / env.spec.rate_hz, len(counted))
+
+
+def _no_actions(env: BatchedEnv) -> Tensor:
+    """Return actions `(games, seats, ...)` of 0."""
+    space = env.spec.action_space
+    shape = (env.num_envs, env.spec.seats, *(space.shape or ()))
+    return torch.zeros(shape, dtype=action_dtypes(space)[0], device=env.device)
 
 
 def _synchronize(device: torch.device) -> None:

@@ -25,6 +25,7 @@ from ludus.evaluation.players import (
     as_players,
     check_registered,
     find_players,
+    games_at_once,
     load_agent,
     opponent_identities,
     perturb,
@@ -40,6 +41,7 @@ from ludus.store import load_checkpoint, read_manifest
 _CONFIG = "config"  # name of a run's configuration in a checkpoint
 _T = TypeVar("_T")
 
+_FEW_GAMES = 16  # that cost little, whatever a file says of their size
 _STREAM_GAMES = 0x9A3E  # seeds of later batches
 _STREAM_AGENT = 0xA9E7  # seeds of the agents' sampled actions
 _STREAM_NOISE = 0x41D2  # seeds of the noise on the agent's observations
@@ -190,6 +192,7 @@ def evaluate(
         UnknownNameError: A scenario is unknown.
         CheckpointError: A file of an agent is damaged, hostile or not an agent's.
         StateError: The agent or an opponent is for another world.
+        AgentError: The first decision of one of them is NaN, or it cannot be seated in so many games at once.
     """
     if max_envs < 1:
         raise ConfigError(f"max_envs must be at least 1, got {max_envs}")
@@ -211,12 +214,18 @@ def evaluate(
     def play(settings: Mapping[str, Any] | None, progress: Progress) -> Evaluation:
         against: Sequence[str | Player] | None = named
         most = policy.spec.max_envs or max_envs
-        if against is None:
+        # One game tells whether what a file says of its world is what its settings make, before there are hundreds.
+        if against is None or (isinstance(agent, Agent) and matches > _FEW_GAMES):
             with make_env(world, 1, place, config=settings) as env:
-                against = env.spec.bots if len(set(env.spec.teams)) > 1 else ()
+                if isinstance(agent, Agent):
+                    agent.check_world(env.spec)
+                if against is None:
+                    against = env.spec.bots if len(set(env.spec.teams)) > 1 else ()
                 most = min(most, env.spec.max_envs or most)
         check_sets(policy.spec, best_of)
-        games = min(max(len(against), 1) * -(-matches // best_of), max_envs, most)
+        agents = (policy, *(each.policy for each in against if isinstance(each, Player)))
+        most = games_at_once(agents, policy.spec.seats, min(max_envs, most))
+        games = min(max(len(against), 1) * -(-matches // best_of), most)
         with make_env(world, max(games, 1), place, seed=seed, config=settings) as env:
             if isinstance(agent, Agent):
                 agent.check_world(env.spec)
@@ -316,6 +325,7 @@ class PolicyEvaluator:
         self._seed, self._deterministic, self._perturbation = seed, deterministic, perturbation
         self._names = tuple(opponent.name for opponent in opponents) or ("",)
         self._episode_metrics = metrics_of(env.spec.id)
+        self._faults: dict[str, None] = {}  # why agents have lost matches other than by the rules
 
     def play(self, policy: Policy, *, progress: Progress = lambda _: None) -> Evaluation:
         """Play all matches.
@@ -335,7 +345,8 @@ class PolicyEvaluator:
                 numbered = by_match_columns([each.against(index).by_side(spec)[side] for each in by_match])
                 rows.append(keys | result_row(name, played, self._episode_metrics, spec.rate_hz) | numbered)
         seconds = time.perf_counter() - started_s
-        return Evaluation(spec.id, tuple(rows), seconds, spec.mode, self._env.warnings, self._best_of)
+        warnings = (*self._env.warnings, *self._faults)
+        return Evaluation(spec.id, tuple(rows), seconds, spec.mode, warnings, self._best_of)
 
     def play_matches(self, policy: Policy, *, progress: Progress = lambda _: None) -> MatchResults:
         """Play all matches like `play`, but return every single result instead of a table."""
@@ -394,6 +405,7 @@ class PolicyEvaluator:
         ]
         seed = self._seed if batch == 0 else stream_hash(self._seed, batch, _STREAM_GAMES)
         steps = play_first_sets(env, actors, statistics, self._best_of, seed=seed, counted=counted, progress=progress)
+        self._faults |= dict.fromkeys(actor.fault.reason for actor in actors if actor.fault is not None)
         return statistics.results(opponents, steps)
 
     def _agent_seed(self, batch: int, index: int) -> int:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.core.errors import AgentError, ConfigError, UnsupportedError
 from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
 from ludus.envs.display import Painter
 from ludus.envs.registry import is_registered
 from ludus.envs.replay import Replay, ReplayRecorder
 from ludus.envs.world_parts import metrics_of
-from ludus.evaluation.players import AgentPlayer, NamedActor
+from ludus.evaluation.players import AgentPlayer, NamedActor, with_losses
 from ludus.rewards.step_info import StepInfo
 
 _GOALS, _GOAL_EVENT = "goals", "team_goals"
@@ -30,6 +30,7 @@ class Outcome:
         numbers: Episode metrics of who played alone.
         truncated: Whether the time limit ended it.
         seconds: Length in game time.
+        reason: Why it ended other than by the rules: an agent was too slow, or decided NaN.
     """
 
     winner: int | None
@@ -38,6 +39,7 @@ class Outcome:
     numbers: Mapping[str, float] = field(default_factory=dict)
     truncated: bool = False
     seconds: float = 0.0
+    reason: str = ""
 
     def describe(self, names: Sequence[str]) -> str:
         """Return a description, such as `anna beats bert, stocks 2:0, damage 31:0, 1402 steps`.
@@ -58,7 +60,7 @@ class Outcome:
             for name in (_GOALS, "stocks", "damage")
             if name in self.state_metrics
         ]
-        return ", ".join([said, *scores, f"{self.steps} steps"])
+        return ", ".join([said, *scores, f"{self.steps} steps", *([self.reason] if self.reason else [])])
 
 
 class LiveMatch:
@@ -74,6 +76,7 @@ class LiveMatch:
         if len(players) != env.spec.seats:
             raise ConfigError(f"{env.spec.id} has {env.spec.seats} seats, got {len(players)} players")
         self.env, self.players = env, tuple(players)
+        self._agents = [player for player in players if isinstance(player, AgentPlayer)]
         self._observations = env.reset(seed=env.seed)
         self._actions = torch.zeros(
             (1, env.spec.seats, *(env.spec.action_space.shape or ())), dtype=action_dtypes(env.spec.action_space)[0]
@@ -115,14 +118,24 @@ class LiveMatch:
             player.show_policy = painter.show_policy
 
     def step(self) -> Outcome | None:
-        """Play one step; return the outcome if the match ended, after which `restart` starts the next."""
+        """Play one step; return the outcome if the match ended, after which `restart` starts the next.
+
+        Raises:
+            AgentError: An agent's first decision is NaN, or a decision in an earlier match took too long.
+        """
         if self._is_over:
             raise ConfigError("the match is over; call restart")
+        if self._steps == 0:
+            for agent in self._agents:
+                if agent.is_overdue and agent.fault is not None:
+                    raise AgentError(agent.fault.reason)
         for player in self.players:
             player.act(self._observations, self._actions, first=self._steps == 0)
         result = self.env.step(self._actions)
         if self._recorder is not None:
             self._recorder.record(self._actions, result)
+        self._is_reset = bool(result.ended[0])
+        result = with_losses(self.env, result, self._agents)
         if self._episode_sums is not None:
             self._episode_sums.add(result)
         if _GOAL_EVENT in result.events:
@@ -136,7 +149,7 @@ class LiveMatch:
         """Start the next match, whether or not the current one is over."""
         if self._steps > 0 and self._recorder is not None:
             self._earlier = self._recorder.replay()
-        if not self._is_over:  # a game that ended has been reset already
+        if not self._is_reset:  # a game that ended has been reset already
             self._observations = self.env.reset()
         self._episode += 1
         self._begin()
@@ -152,7 +165,7 @@ class LiveMatch:
         return self._recorder.replay() if self._steps > 0 else self._earlier
 
     def _begin(self) -> None:
-        self._steps, self._is_over = 0, False
+        self._steps, self._is_over, self._is_reset = 0, False, False
         self._goals.zero_()
         self._recorder = (
             ReplayRecorder(self.env, 0, episode=self._episode, players=self.names) if self.is_recorded else None
@@ -169,8 +182,9 @@ class LiveMatch:
         numbers = {} if self._episode_sums is None else self._episode_sums.numbers(self._steps)
         seconds = self._steps / self.env.spec.rate_hz
         return Outcome(
-            winner, self._steps, state_metrics, numbers, truncated=bool(result.truncated[0]), seconds=seconds
-        )
+            winner, self._steps, state_metrics, numbers, truncated=bool(result.truncated[0]), seconds=seconds,
+            reason="; ".join(agent.fault.reason for agent in self._agents if agent.fault is not None),
+        )  # fmt: skip
 
     def _by_side(self, values: Sequence[float]) -> tuple[float, ...]:
         return tuple(values[seat] for seat in self._firsts)

@@ -7,7 +7,7 @@ would count short matches, which are often the decided ones, more often than lon
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from ludus.core.errors import ConfigError
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv, EnvSpec, StepResult, action_dtypes
 from ludus.envs.registry import make_env
-from ludus.evaluation.players import BatchActor, Player, seat_in_batch
+from ludus.evaluation.players import BatchActor, Player, games_at_once, seat_in_batch, with_losses
 from ludus.league.config import MOST_MATCHES_A_SET
 from ludus.league.payoffs import Record
 
@@ -90,7 +90,10 @@ def play_first_sets(
     for step in range(limit):
         for actor in actors:
             actor.act(observations, actions, first=step == 0)
+        asks = step % _CHECK_EVERY == _CHECK_EVERY - 1 or step == limit - 1
         result = env.step(actions)
+        if asks or env.device.type == "cpu":
+            result = with_losses(env, result, actors)
         on_step(result, playing)
         if best_of == 1:
             steps += playing
@@ -102,7 +105,7 @@ def play_first_sets(
             for actor in actors:
                 actor.begin_matches(result.ended & playing)
         observations = result.observations
-        if step % _CHECK_EVERY == _CHECK_EVERY - 1 or step == limit - 1:
+        if asks:
             left = int(playing.sum())
             progress(max(1.0 - left / total, (step + 1) / limit))
             if left == 0:
@@ -148,6 +151,7 @@ class MatchSchedule:
         seed: Seed of everything.
         deterministic: Whether agents take the most likely action.
         max_envs: Largest batch.
+        faults: Why agents have lost matches other than by the rules, as keys; those of this process.
     """
 
     world: str
@@ -157,6 +161,7 @@ class MatchSchedule:
     seed: int = 0
     deterministic: bool = False
     max_envs: int = MAX_ENVS
+    faults: dict[str, None] = field(default_factory=dict, compare=False, kw_only=True)
 
     def play(
         self,
@@ -182,11 +187,19 @@ class MatchSchedule:
         total = len(pairs) * matches
         if total == 0:
             return []
-        batches = range(math.ceil(total / min(total, self.max_envs)))
-        both = self.play_batches(pairs, matches, batches, round_number=round_number, progress=progress)
+        sized = replace(self, max_envs=self._games())
+        batches = range(math.ceil(total / min(total, sized.max_envs)))
+        both = sized.play_batches(pairs, matches, batches, round_number=round_number, progress=progress)
         won, lost = (torch.cat(parts)[:total].view(len(pairs), matches) for parts in zip(*both, strict=True))
         counts = torch.stack([won.sum(1), (~won & ~lost).sum(1), lost.sum(1)], dim=1).tolist()
         return [Record(*row) for row in counts]
+
+    def _games(self) -> int:
+        """Return how many games a batch may have: an agent from a file may not take all memory."""
+        if not any(player.policy is not None for player in self.players):
+            return self.max_envs
+        with make_env(self.world, 1, self.device, config=self.config) as env:
+            return games_at_once((player.policy for player in self.players), env.spec.seats, self.max_envs)
 
     def play_batches(
         self,
@@ -233,8 +246,9 @@ class MatchSchedule:
 
         match_seed = stream_hash(seed, batch, _STREAM_GAMES)
         agent_seed = partial(stream_hash, stream_hash(seed, batch, _STREAM_AGENT))
-        actors = seat_in_batch(env, self.players, seating, agent_seed, deterministic=self.deterministic)
+        actors = seat_in_batch(env, self.players, seating, agent_seed, deterministic=self.deterministic, may_lose=True)
         play_first_matches(env, actors, count_wins, seed=match_seed, counted=counted, progress=progress)
+        self.faults.update(dict.fromkeys(actor.fault.reason for actor in actors if actor.fault is not None))
         from_first = torch.where(swapped.unsqueeze(1), wins.flip(1), wins).cpu()
         return from_first[:, 0], from_first[:, 1]
 

@@ -31,6 +31,7 @@ class MatchResult:
         seconds: Length in game time.
         statistics: Last value of each state metric, such as damage and stocks, and goals; for both sides.
         replay: The recording, for `Replay.save`; None in a world that cannot be replayed.
+        reason: Why it ended other than by the rules: an agent was too slow, or decided NaN; else empty.
     """
 
     players: tuple[str, ...]
@@ -40,6 +41,7 @@ class MatchResult:
     seconds: float
     statistics: Mapping[str, tuple[float, ...]]
     replay: Replay | None
+    reason: str = ""
 
 
 def play_match(
@@ -97,7 +99,9 @@ def play_match(
         index = outcome.winner
         winner = None if index is None else match.sides[index]
         replay = match.replay() if match.is_recorded else None
-        return MatchResult(match.sides, winner, index, outcome.steps, outcome.seconds, outcome.state_metrics, replay)
+        return MatchResult(
+            match.sides, winner, index, outcome.steps, outcome.seconds, outcome.state_metrics, replay, outcome.reason
+        )
 
 
 def _loaded(given: tuple[Contender, Contender], world: str | None) -> list[Contender]:

@@ -1,7 +1,7 @@
 """Players: bots, agents by path or name, people at the keyboard, and the actors that play their seats in a batch."""
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -13,9 +13,9 @@ from torch import Tensor
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.native_mlp import NativeMlp, supports
 from ludus.algorithms.ppo.optimizer import FlatAdam
-from ludus.core.errors import ConfigError, UnsupportedError, did_you_mean
+from ludus.core.errors import AgentError, ConfigError, UnsupportedError, brief, did_you_mean, listed
 from ludus.core.files import EXPORT_SUFFIX, suggest_run
-from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, EnvSpec, Observations
+from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, EnvSpec, Observations, StepResult
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import PythonBot, as_bot, bot_names, is_bot
 from ludus.envs.display import PolicyOutput, display_of
@@ -23,8 +23,9 @@ from ludus.envs.registry import check_name_from_file, is_registered
 from ludus.envs.world import GYMNASIUM_PREFIX, PETTINGZOO_PREFIX, registered_envs
 from ludus.evaluation.display import playable
 from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent, build_policy
+from ludus.policies.cost import USUAL_LIMITS, Allowance, LoadLimits, clocks, taken_s
 from ludus.policies.description import PolicyDescription
-from ludus.policies.policy import Policy, RecurrentState, kind_shares
+from ludus.policies.policy import Policy, RecurrentState, Step, kind_shares
 from ludus.policies.shipped import agent_names, find_agent_path
 from ludus.rollout.inference import InferenceBackend, make_inference
 
@@ -60,6 +61,10 @@ class NamedActor(Actor, Protocol):
 class BatchActor(Actor, Protocol):
     """An actor that can drop games that are over, and play several matches of a game in a row."""
 
+    @property
+    def fault(self) -> "Fault | None":
+        """What it did that ends games as its loss, if it did."""
+
     def begin_matches(self, games: Tensor) -> None:
         """Note that the next matches of the sets of `games` `(games,)` bool begin; agents keep their memory."""
 
@@ -67,8 +72,23 @@ class BatchActor(Actor, Protocol):
         """Keep playing only the games of this mask `(games,)`; the others cost nothing from now on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an agent loses games.
+
+    Attributes:
+        reason: In a sentence that names it.
+        seats: `(games, seats)` bool, seats that lose; they stay so for the rest of a batch.
+    """
+
+    reason: str
+    seats: Tensor
+
+
 class BotActor:
     """Bots, any of them in any seat."""
+
+    fault = None
 
     def __init__(self, env: BatchedEnv, bots: Sequence[str | PythonBot], assignment: Tensor) -> None:
         """Seat the bots.
@@ -127,6 +147,7 @@ class AgentPlayer:
         deterministic: bool = False,
         inference: InferenceBackend | None = None,
         identity: Tensor | None = None,
+        may_lose: bool = False,
     ) -> None:
         """Seat the policy.
 
@@ -140,9 +161,11 @@ class AgentPlayer:
             inference: Inference backend for sampled actions; the policy itself if None.
             identity: `(games, names)` float32, what a policy that is told who it plays is told in each game, see
                 `opponent_identities`; zeros, nobody that it knows, if None.
+            may_lose: Whether a first decision that is NaN costs it the match, instead of raising an error.
 
         Raises:
             ConfigError: The policy is on another device than the games.
+            AgentError: It comes from a file, and may not play so many seats at once.
         """
         if policy.device.type != env.device.type:
             raise ConfigError(f"the agent is on {policy.device}, the games are on {env.device}; load it there")
@@ -154,6 +177,13 @@ class AgentPlayer:
         self._index = seats.flatten().nonzero().squeeze(1)
         self._memory: RecurrentState = {}
         self._noise: Tensor | None = None
+        self._allowance, self._may_lose = policy.allowance, may_lose
+        self._wrong = torch.zeros(seats.shape, dtype=torch.bool, device=seats.device)  # seats that decided NaN
+        if self._allowance is not None and len(self._index) > max(self._allowance.most_seats, 1):
+            raise AgentError(
+                f"{name} is to play {len(self._index)} seats at once, but each of them takes so much that it may play "
+                f"{self._allowance.most_seats}; play fewer games at once (--games, max_envs)"
+            )
         self._identity: Tensor | None = None
         if policy.spec.opponent_names:
             told = torch.zeros((env.num_envs, len(policy.spec.opponent_names)), device=env.device)
@@ -161,10 +191,16 @@ class AgentPlayer:
             self._identity = told[self._index.div(self._seats, rounding_mode="floor")]
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
-        """Write the policy's actions; see `Actor.act`."""
-        if not len(self._index):  # all of its games are over
+        """Write the policy's actions; see `Actor.act`.
+
+        Raises:
+            AgentError: It comes from a file, and its first decision is NaN or infinity.
+        """
+        if not len(self._index) or (self._allowance is not None and self._allowance.overdue):  # nothing is asked of it
             return
+        since = clocks()
         if first:
+            self._wrong.zero_()
             self._memory, self._noise = self._policy.initial(len(self._index)), None
         rows = {name: tensor.flatten(0, 1).index_select(0, self._index) for name, tensor in observations.items()}
         if self._identity is not None:
@@ -179,7 +215,49 @@ class AgentPlayer:
             step = self._inference.step(rows, self._memory, episode_starts, noise)
         self._memory = step.memory
         chosen = self._policy.clip_actions(step.actions).to(actions.dtype)
+        if self._allowance is not None:
+            chosen = self._judged(self._allowance, step, chosen, first=first)
+            if self._index.is_cpu:  # a GPU is still at work, for no longer than the limits on operations allow
+                self._time(self._allowance, taken_s(since))
         actions.flatten(0, 1).index_copy_(0, self._index, chosen)
+
+    def _judged(self, allowance: Allowance, step: Step, chosen: Tensor, *, first: bool) -> Tensor:
+        """Return the actions, with zeros for those that are NaN or infinite; note whose they are."""
+        finite = step.log_probs.isfinite()
+        if chosen.is_floating_point():
+            finite = finite & chosen.flatten(1).isfinite().all(1)
+            chosen = torch.where(finite.view(-1, *(1,) * (chosen.dim() - 1)), chosen, 0.0)
+        if first and not self._may_lose and not bool((finite & step.values.isfinite()).all()):
+            raise AgentError(
+                f"{self.name}: the first decision is NaN or Inf, though the weights are finite: they are far too "
+                "large; train it again or use an earlier checkpoint"
+            )
+        self._wrong.view(-1)[self._index] |= ~finite
+        return chosen
+
+    def _time(self, allowance: Allowance, seconds: float) -> None:
+        limit = allowance.decision_s(len(self._index))
+        if seconds > limit:
+            seats = len(self._index)
+            allowance.overdue = f"took {seconds:.1f} s over a decision in {seats} seats; its limit is {limit:.1f} s"
+
+    @property
+    def fault(self) -> Fault | None:
+        """What it did that ends games as its loss; asking waits for a GPU. None for a policy of this program."""
+        if self._allowance is None:
+            return None
+        if self._allowance.overdue:
+            seats = torch.zeros_like(self._wrong)
+            seats.view(-1)[self._index] = True
+            return Fault(f"{self.name} {self._allowance.overdue}", seats)
+        if bool(self._wrong.any()):
+            return Fault(f"{self.name} decided NaN or infinity", self._wrong)
+        return None
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a decision of its policy took too long, so that it is not asked any more."""
+        return self._allowance is not None and bool(self._allowance.overdue)
 
     def begin_matches(self, games: Tensor) -> None:
         """Keep the memory; see `BatchActor.begin_matches`."""
@@ -275,6 +353,11 @@ class PerturbedPlayer:
         if self._perturbation.noise > 0.0:
             seen = {name: self._noisy(tensor) for name, tensor in seen.items()}
         self._player.act(seen, actions, first=first)
+
+    @property
+    def fault(self) -> Fault | None:
+        """That of the player; see `BatchActor.fault`."""
+        return self._player.fault
 
     def begin_matches(self, games: Tensor) -> None:
         """Tell the player; see `BatchActor.begin_matches`. A delay lasts into the next match of a set."""
@@ -390,7 +473,13 @@ def seat_by_team(
 
 
 def seat_in_batch(
-    env: BatchedEnv, players: Sequence[Player], seating: Tensor, seed_of: Callable[[int], int], *, deterministic: bool
+    env: BatchedEnv,
+    players: Sequence[Player],
+    seating: Tensor,
+    seed_of: Callable[[int], int],
+    *,
+    deterministic: bool,
+    may_lose: bool = False,
 ) -> list[BatchActor]:
     """Seat players anywhere in a batch: one roster for all bots, one actor per agent that has a seat.
 
@@ -400,6 +489,7 @@ def seat_in_batch(
         seating: `(games, seats)`, index into `players`, or -1 for a seat that none of them plays.
         seed_of: Returns the seed of an agent's sampled actions by its index.
         deterministic: Whether agents take the most likely action instead.
+        may_lose: See `AgentPlayer`.
     """
     actors: list[BatchActor] = []
     bots = [index for index, player in enumerate(players) if player.policy is None]
@@ -415,7 +505,12 @@ def seat_in_batch(
             opponents = torch.where(seats.any(1), torch.where(seats, -1, seating).amax(1), -1)
             identity = opponent_identities(player.policy.spec, [each.name for each in players], opponents)
             seed = seed_of(index)
-            actors.append(seat_policy(env, seats, player.policy, seed, deterministic=deterministic, identity=identity))
+            actors.append(
+                seat_policy(
+                    env, seats, player.policy, seed, deterministic=deterministic, identity=identity,
+                    name=short_name(player.name), may_lose=may_lose,
+                )
+            )  # fmt: skip
     return actors
 
 
@@ -427,12 +522,46 @@ def seat_policy(
     *,
     deterministic: bool,
     identity: Tensor | None = None,
+    name: str = "agent",
+    may_lose: bool = False,
 ) -> AgentPlayer:
     """Seat a policy in the seats of a mask `(games, seats)`, with the fastest inference backend; see `AgentPlayer`."""
     inference = None if deterministic else make_playing_inference(policy, int(seats.sum()))
     return AgentPlayer(
-        env, seats, policy, seed=seed, deterministic=deterministic, inference=inference, identity=identity
-    )
+        env, seats, policy, name=name, seed=seed, deterministic=deterministic, inference=inference, identity=identity,
+        may_lose=may_lose,
+    )  # fmt: skip
+
+
+def games_at_once(policies: Iterable[Policy | None], seats: int, most: int) -> int:
+    """Return how many games a batch may have, `most` or fewer, by what the agents among the players take."""
+    allowed = [each.allowance.most_seats // seats for each in policies if each is not None and each.allowance]
+    return max(1, min([most, *allowed]))
+
+
+def with_losses(env: BatchedEnv, result: StepResult, actors: Iterable[BatchActor]) -> StepResult:
+    """Return the result of a step in which games end as a loss of the agents that are at fault in them.
+
+    Raises:
+        AgentError: The world has no winners, so that there is nothing to lose.
+    """
+    faults = [fault for fault in (actor.fault for actor in actors) if fault is not None]
+    if not faults:
+        return result
+    for fault in faults:
+        if "wins" not in result.events:
+            raise AgentError(f"{fault.reason}; {env.spec.id} has no winners, so that it cannot lose")
+        _notice(f"{fault.reason}: it loses its matches")
+    teams = torch.tensor(env.spec.teams, device=env.device)
+    same = (teams.unsqueeze(0) == teams.unsqueeze(1)).float()
+    loses = torch.stack([fault.seats for fault in faults]).any(0).float() @ same > 0.0  # its whole team loses
+    over = loses.any(1)
+    outcome = {"wins": (~loses).float(), "losses": loses.float()}
+    events = {
+        name: torch.where(over.unsqueeze(1), outcome[name].to(tensor.dtype), tensor) if name in outcome else tensor
+        for name, tensor in result.events.items()
+    }
+    return replace(result, events=events, terminated=result.terminated | over)
 
 
 def opponent_identities(spec: EnvSpec, names: Sequence[str], opponents: Tensor) -> Tensor | None:
@@ -453,7 +582,7 @@ def opponent_identities(spec: EnvSpec, names: Sequence[str], opponents: Tensor) 
             table[index, spec.opponent_names.index(names[index])] = 1.0
         elif index >= 0:
             _notice(
-                f"the agent is told who it plays, but {names[index]!r} is not among {', '.join(spec.opponent_names)}: "
+                f"the agent is told who it plays, but {names[index]!r} is not among {listed(spec.opponent_names)}: "
                 "it is told nobody"
             )
     return table[opponents]
@@ -474,11 +603,14 @@ def make_playing_inference(policy: Policy, rows: int) -> InferenceBackend:
     if not supports(policy):
         return make_inference(policy, rows, cuda_graphs=True)
     # The compiled functions move the parameters to their own memory, and a learner may hold this policy: give them a
-    # copy. Building it draws initial parameters, which must not advance the global random state.
-    with torch.random.fork_rng(devices=[]):
-        own = build_policy(PolicyDescription.of(policy.spec, policy.config), policy.state(), policy.device)
+    # copy.
+    own = build_policy(PolicyDescription.of(policy.spec, policy.config), policy.state(), policy.device)
     config = PpoConfig()
-    return NativeMlp(own, FlatAdam(own, config), config)
+    native = NativeMlp(own, FlatAdam(own, config), config)
+    if policy.allowance is not None:  # compiles now what no decision may take the time for
+        frame = {name: torch.zeros((1, *(space.shape or ()))) for name, space in policy.spec.observation_space.items()}
+        native.value(frame, {}, torch.ones(1, dtype=torch.bool))
+    return native
 
 
 def find_player(name: str, env: BatchedEnv) -> Player:
@@ -520,7 +652,7 @@ def check_player_name(name: str, env: BatchedEnv) -> None:
         return
     bots, shipped = bot_names(env.spec), agent_names(env.spec.id)
     raise ConfigError(
-        f"unknown player {name!r}{did_you_mean(name.partition(':')[0], (*bots, *shipped))}: not a bot of "
+        f"unknown player {brief(name, 200)}{did_you_mean(name.partition(':')[0], (*bots, *shipped))}: not a bot of "
         f"{env.spec.id}, and there is no folder or file {Path(name).absolute()}; valid: "
         f"{', '.join(bots) or 'no bots'}, {_list_shipped(shipped)}or {_AGENT_PATHS}"
         "; a bot of your own needs --plugin FILE"
@@ -539,13 +671,16 @@ def check_no_duplicates(names: Sequence[str]) -> None:
         raise ConfigError(f"listed more than once: {', '.join(twice)}; list every player once")
 
 
-def load_agent(name: str | Path, device: str | torch.device = "cpu") -> Agent:
+def load_agent(
+    name: str | Path, device: str | torch.device = "cpu", *, limits: LoadLimits | None = USUAL_LIMITS
+) -> Agent:
     """Load an agent; nothing in its files can run code, and every byte is verified.
 
     Args:
         name: The folder of a run (its best agent) or of a checkpoint, a file of `ludus export`, or the name of a
             shipped agent such as `champion`; a file or folder of that name takes precedence.
         device: Where to load it.
+        limits: What it may cost; see `Agent.load`.
 
     Raises:
         ConfigError: There is no such agent, or making the agent's world would import a module.
@@ -555,10 +690,10 @@ def load_agent(name: str | Path, device: str | torch.device = "cpu") -> Agent:
     if find_agent_path(name) is None:
         shipped = agent_names()
         raise ConfigError(
-            f"unknown agent {str(name)!r}{did_you_mean(str(name), shipped)}: there is no folder or file "
+            f"unknown agent {brief(str(name), 200)}{did_you_mean(str(name), shipped)}: there is no folder or file "
             f"{Path(name).absolute()}; valid: {_list_shipped(shipped)}or {_AGENT_PATHS}{suggest_run(Path(name))}"
         )
-    agent = Agent.load(name, device)
+    agent = Agent.load(name, device, limits=limits)
     check_name_from_file(agent.spec.id, "the agent's world")
     return agent
 
@@ -585,7 +720,7 @@ def check_registered(agent: Agent) -> None:
             f"the agent's world is {agent.spec.id}, but this version has {known[-1]}, whose rules differ; train the "
             "agent again, or use the version that trained it"
         )
-    options = " ".join(f"--plugin {name}" for name in agent.plugins)
+    options = " ".join(f"--plugin {brief(name, 200)[1:-1]}" for name in agent.plugins[:10])
     trained = (
         f"the agent was trained with {options}: pass that again"
         if options
@@ -613,8 +748,8 @@ def find_world(name: str) -> tuple[str, Agent | None]:
     if find_agent_path(name) is None:
         shipped = agent_names()
         raise ConfigError(
-            f"unknown world or agent {name!r}{did_you_mean(name, (*names, *shipped))}: there is no folder or file "
-            f"{Path(name).absolute()}; valid: {', '.join(worlds)}, {_list_shipped(shipped)}or {_AGENT_PATHS}"
+            f"unknown world or agent {brief(name, 200)}{did_you_mean(name, (*names, *shipped))}: there is no folder or "
+            f"file {Path(name).absolute()}; valid: {', '.join(worlds)}, {_list_shipped(shipped)}or {_AGENT_PATHS}"
         )
     agent = load_playable_agent(name)
     return agent.spec.id, agent

@@ -34,6 +34,7 @@ class Tournament:
         cycles: Players that each significantly beat the next, and the last one the first.
         bracket: The double elimination; None if there was none.
         seconds: Wall time.
+        faults: Why agents lost matches other than by the rules: too slow, or NaN.
     """
 
     entries: Entries
@@ -42,6 +43,7 @@ class Tournament:
     cycles: tuple[Cycle, ...]
     bracket: Bracket | None
     seconds: float
+    faults: tuple[str, ...] = ()
 
     @property
     def ranking(self) -> tuple[Entry, ...]:
@@ -76,6 +78,7 @@ class Tournament:
             "cycles": [list(cycle) for cycle in self.cycles],
             "bracket": None if self.bracket is None else self.bracket.as_json(),
             "seconds": self.seconds,
+            "faults": list(self.faults),
         }
 
     def _player(self, entry: Entry) -> dict[str, Any]:
@@ -126,7 +129,7 @@ def run_tournament(
         seeds = strongest if seeded_by_rating else names
         bracket = _play_bracket(schedule, names, seeds, best_of, bracket_progress)
     seconds = time.perf_counter() - started_s
-    return Tournament(entries, records, ratings, tuple(find_cycles(beats)), bracket, seconds)
+    return Tournament(entries, records, ratings, tuple(find_cycles(beats)), bracket, seconds, tuple(schedule.faults))
 
 
 def _points(names: Sequence[str], records: Mapping[tuple[str, str], Record]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from torch import Tensor, nn
 
 from ludus.core.errors import ConfigError
-from ludus.core.schedules import Width, Widths
+from ludus.core.schedules import Name, Width, Widths
 from ludus.nn.mlp import HIDDEN_GAIN, activation_function, make_linear, orthogonal
 
 
@@ -33,7 +33,7 @@ class CnnConfig(BaseModel):
     kernels: Widths = (4, 3)
     strides: Widths = (4, 3)
     features: Width = 128
-    activation: str = "relu"
+    activation: Name = "relu"
 
     @model_validator(mode="after")
     def _same_lengths(self) -> Self:

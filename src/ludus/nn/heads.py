@@ -1,6 +1,7 @@
 """Heads of structured actions (masked, autoregressive, spatial), exploration mixture, and the choice of a head."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Annotated
 
 import torch
@@ -156,7 +157,7 @@ class SpatialHead(MaskedCategoricalHead):
         # place any row will do: what it says does not count.
         needs = [row[0] for row in choices.uses] or [True] * self._kinds
         self._groups = sum(needs)
-        rows_of = [max(sum(needs[: kind + 1]) - 1, 0) for kind in range(self._kinds)]
+        rows_of = [max(row - 1, 0) for row in accumulate(needs)]
         self.register_buffer("rows_of", torch.tensor(rows_of), persistent=False)
         self.linear = make_linear(latent, self._kinds, OUTPUT_GAIN)
         self.of_place = make_linear(place_size, hidden, HIDDEN_GAIN)

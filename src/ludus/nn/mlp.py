@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal, get_args
 
 import torch
@@ -34,9 +36,22 @@ def activation_function(name: str) -> Activation:
     return _ACTIVATIONS[name]
 
 
+_IS_DRAWING: ContextVar[bool] = ContextVar("_IS_DRAWING", default=True)
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Draw no orthogonal weights in this context: a file gives others, and those of 5,000 x 5,000 take a minute."""
+    before = _IS_DRAWING.set(False)
+    try:
+        yield
+    finally:
+        _IS_DRAWING.reset(before)
+
+
 def orthogonal(weight: Tensor, gain: float = 1.0) -> None:
     """Draw orthogonal weights; nothing on the meta device, where older versions of torch import their compiler."""
-    if not weight.is_meta:
+    if not weight.is_meta and _IS_DRAWING.get():
         nn.init.orthogonal_(weight, gain)
 
 

@@ -17,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ludus.core.schedules import MAX_FACTOR, MAX_LAYERS, MAX_STEPS, MAX_WIDTH, Width
+from ludus.core.schedules import MAX_FACTOR, MAX_LAYERS, MAX_STEPS, MAX_WIDTH, Name, Width
 from ludus.nn.recurrent import RecurrentState
 from ludus.nn.transformer import Band, EventBand, Rotary, TransformerLayer, attend_one, events_before
 
-_Blocks = Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]
+_Blocks = Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
 # exp(-8 / 2) = 0.02 to exp(8 / 2) = 55 for a standard deviation: where the KL divergence still moves it.
 _LOG_VARIANCE = 8.0
 
@@ -77,14 +77,14 @@ class StrategyConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     kind: Literal["streaming", "window"] = "streaming"
-    entry: str = "vector"
-    block: str | _Blocks | None = "opponent"
+    entry: Name = "vector"
+    block: Name | _Blocks | None = "opponent"
     layers: int = Field(default=6, ge=1, le=MAX_LAYERS)
     heads: int = Field(default=8, ge=1, le=1_024)
     width: int = Field(default=256, ge=2, le=MAX_WIDTH)
     feedforward: Width = 1024
     window: int = Field(default=65, ge=3, le=10_000)
-    events: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    events: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
     pooling: Width = 128
     latent: Width = 64
     predict: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)

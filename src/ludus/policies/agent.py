@@ -21,14 +21,17 @@ from ludus.core.errors import (
     StateError,
     UnsupportedError,
     brief,
+    listed,
 )
 from ludus.core.files import existing_folder, suggest_run
 from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec, action_dtypes
 from ludus.envs.stored import StoredSettings
+from ludus.nn.mlp import undrawn
 from ludus.policies.config import PolicyConfig
+from ludus.policies.cost import USUAL_LIMITS, Allowance, Cost, LoadLimits, check_load_time, clocks, cost_of, taken_s
 from ludus.policies.description import PolicyDescription
-from ludus.policies.network import network_shapes
-from ludus.policies.policy import NETWORK, Policy, RecurrentState, clone_recurrent_state, part_of
+from ludus.policies.network import made_up, network_shapes
+from ludus.policies.policy import NETWORK, Policy, RecurrentState, check_finite, clone_recurrent_state, part_of
 from ludus.policies.shipped import agent_names, find_agent_path
 from ludus.store import Checkpoint, CheckpointStore, load_checkpoint, read_manifest, read_single_file
 from ludus.store.checkpoint import MANIFEST_NAME
@@ -141,7 +144,14 @@ class Agent:
         self._action_dtype = action_dtypes(policy.spec.action_space)[0]
 
     @classmethod
-    def load(cls, path: str | Path, device: str | torch.device = "cpu", *, seed: int = 0) -> Self:
+    def load(
+        cls,
+        path: str | Path,
+        device: str | torch.device = "cpu",
+        *,
+        seed: int = 0,
+        limits: LoadLimits | None = USUAL_LIMITS,
+    ) -> Self:
         """Load an agent; nothing in the file can run, and every byte is verified.
 
         Args:
@@ -149,18 +159,24 @@ class Agent:
                 a file of `ludus export`; or the name of a shipped agent (`ludus agents` lists them).
             device: Where it shall live.
             seed: Of actions that are drawn.
+            limits: What it may cost, to load and to play. None is for a file that this program itself has written.
 
         Raises:
-            CheckpointError: There is no checkpoint, or it is damaged, hostile or no agent's.
+            CheckpointError: There is no checkpoint, or it is damaged, hostile, above a limit or no agent's.
             DeviceError: The device is not here.
         """
         found = find_checkpoint(path)
+        since = clocks()
         try:
             description = PolicyDescription.read(found.checkpoint.documents[DOCUMENT])
             settings = StoredSettings(description.settings, f"the agent {brief(str(path))}", found.run)
             arguments = {"module_kwargs": description.config.module_kwargs}  # of the user's own network
             replace(settings, values=arguments).checked(description.world)
-            policy = build_policy(description, found.checkpoint.tensors[TENSORS], _available(device))
+            tensors = found.checkpoint.tensors[TENSORS]
+            check_finite(tensors)
+            policy = build_policy(description, tensors, _available(device), limits)
+            if limits is not None:
+                check_load_time(taken_s(since), limits)
         except (ConfigError, StateError, UnsupportedError) as error:
             raise CheckpointError(found.path, f"{DOCUMENT}.json", str(error)) from error
         return cls(policy, seed=seed, settings=settings, plugins=description.plugins)
@@ -247,7 +263,7 @@ class Agent:
             entries = described["observation_space"]
             described["observation_space"] = tuple(entry for entry in entries if entry[0] != OPPONENT_IDENTITY)
         faults = [
-            f"its {name} is {other[name]}, the agent's {own[name]}"
+            f"its {name} is {brief(other[name], 500)}, the agent's {brief(own[name], 500)}"
             for name in ("observation_space", "action_space", *_CHOICES)
             if own[name] != other[name]
         ]
@@ -274,7 +290,7 @@ class Agent:
             return {**observation, name: masks}
         others = [entry for entry in self._shapes if entry != name]
         if len(others) != 1:
-            raise ObservationError(f"{self.spec.id} has several entries: pass a mapping with {', '.join(others)}")
+            raise ObservationError(f"{self.spec.id} has several entries: pass a mapping with {listed(others)}")
         return {others[0]: observation, name: masks}
 
     def _entries(self, observation: _Given) -> tuple[dict[str, Tensor], bool, bool]:
@@ -284,14 +300,13 @@ class Agent:
         elif len(self._shapes) == 1:
             given = {next(iter(self._shapes)): observation}
         else:
-            raise ObservationError(f"{self.spec.id} has several entries: pass a mapping with {', '.join(self._shapes)}")
+            raise ObservationError(f"{self.spec.id} has several entries: pass a mapping with {listed(self._shapes)}")
         if self.spec.opponent_names and OPPONENT_IDENTITY not in given:  # nobody that it knows
             first = next(name for name in self._shapes if name != OPPONENT_IDENTITY)
             rows = np.shape(given[first])[: np.ndim(given[first]) - len(self._shapes[first])] if first in given else ()
             given[OPPONENT_IDENTITY] = np.zeros((*rows, len(self.spec.opponent_names)), np.float32)
         if set(given) != set(self._shapes):
-            names = ", ".join(map(str, given)) or "none"
-            raise ObservationError(f"{self.spec.id} is observed by {', '.join(self._shapes)}; got {names}")
+            raise ObservationError(f"{self.spec.id} is observed by {listed(self._shapes)}; got {listed(given)}")
         as_numpy = not any(isinstance(entry, Tensor) for entry in given.values())
         entries = {name: torch.as_tensor(given[name], device=self.device) for name in self._shapes}
         leading = {tuple(tensor.shape[: tensor.dim() - len(self._shapes[n])]) for n, tensor in entries.items()}
@@ -321,10 +336,19 @@ class Agent:
         return clone_recurrent_state(state)
 
 
-def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], device: torch.device | str) -> Policy:
-    """Build a policy from its state, comparing sizes before memory is taken; raise StateError if it does not fit."""
+def build_policy(
+    description: PolicyDescription,
+    state: Mapping[str, Tensor],
+    device: torch.device | str,
+    limits: LoadLimits | None = None,
+) -> Policy:
+    """Build a policy from its state, comparing sizes before memory is taken; raise StateError if it does not fit.
+
+    With `limits`, as for a file of somebody else, raise StateError too if it costs more.
+    """
     try:
-        return _build(description, state, device)
+        with torch.random.fork_rng(devices=[]), undrawn():  # the state takes the place of all parameters
+            return _build(description, state, device, limits)
     except LudusError:
         raise
     except (ArithmeticError, AssertionError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as error:
@@ -335,16 +359,47 @@ def build_policy(description: PolicyDescription, state: Mapping[str, Tensor], de
         ) from error
 
 
-def _build(description: PolicyDescription, state: Mapping[str, Tensor], device: torch.device | str) -> Policy:
+def _build(
+    description: PolicyDescription, state: Mapping[str, Tensor], device: torch.device | str, limits: LoadLimits | None
+) -> Policy:
+    own = sum(tensor.numel() for name, tensor in state.items() if name.startswith(f"parameter.{NETWORK}."))
+    cost = cost_of(description, own) if limits is not None else Cost()
+    if limits is not None:
+        cost.check(limits)
     spec, config = description.spec(), description.config
-    with torch.random.fork_rng(devices=[]), torch.device("meta"):  # a user's own network draws its parameters
+    with torch.device("meta"):
         if config.module is not None:
             _check_sizes(state, network_shapes(config.module, config.module_kwargs, spec), f"{NETWORK}.module.")
         shell = Policy(spec, config, "meta")
     _check_sizes(state, {name: parameter.shape for name, parameter in shell.named_parameters()})
     policy = Policy(spec, config, device)
     policy.load_state(state)
+    if limits is not None:
+        if policy.network is not None:  # what it remembers is known only now
+            cost.state_bytes = sum(tensor.nbytes for tensor in policy.initial(1).values())
+            cost.check(limits)
+        policy.allowance = Allowance(cost, limits)
+        _check_decision(policy, policy.allowance)
     return policy
+
+
+def _check_decision(policy: Policy, allowance: Allowance) -> None:
+    """Raise StateError if a decision is NaN, because finite weights are far too large, or takes too long.
+
+    A user's own network has been tried out before.
+    """
+    if policy.network is not None:
+        return
+    generator, space = torch.Generator().manual_seed(0), policy.spec.observation_space
+    frame = {name: made_up(entry, (1,), generator).to(policy.device) for name, entry in space.items()}
+    starts = torch.ones(1, dtype=torch.bool, device=policy.device)
+    since = clocks()
+    step = policy.step(frame, policy.initial(1), starts)
+    seconds, limit_s = taken_s(since), allowance.decision_s(1)
+    if seconds > limit_s and policy.device.type == "cpu":  # a GPU compiles first
+        raise StateError(f"it took {seconds:.1f} s over a decision; its limit is {limit_s:.1f} s")
+    if not all(bool(tensor.isfinite().all()) for tensor in (step.log_probs, step.values)):
+        raise StateError("its decisions are NaN or Inf, though its weights are finite: they are far too large")
 
 
 def _check_sizes(state: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], prefix: str = "") -> None:

@@ -16,6 +16,8 @@ from ludus.nn.recurrent import RecurrentConfig
 from ludus.nn.strategy import StrategyConfig
 from ludus.policies.user_module import MODULE_PATTERN, find_network
 
+MAX_SETTINGS = 2**20  # letters of settings as JSON
+
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -72,10 +74,12 @@ def _without_folder(name: str) -> str:
 
 def _as_json(arguments: dict[str, Any]) -> dict[str, Any]:
     try:
-        stored = json.loads(json.dumps(arguments, allow_nan=False))
+        text = json.dumps(arguments, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"must be values that JSON can hold: {error}") from error
-    return dict(stored)
+    if len(text) > MAX_SETTINGS:
+        raise ValueError(f"are {len(text)} letters as JSON; at most {MAX_SETTINGS} are allowed")
+    return dict(json.loads(text))
 
 
 class PolicyConfig(_Frozen):

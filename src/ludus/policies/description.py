@@ -1,5 +1,6 @@
 """A policy as JSON: its world's spaces and its settings, enough to build it again without the world."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import astuple
 from math import prod
@@ -17,18 +18,20 @@ from pydantic import (
     model_validator,
 )
 
-from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.core.errors import ConfigError, UnsupportedError, brief
+from ludus.core.schedules import Name
 from ludus.envs.base import ActionGrid, EnvSpec, Mirror, Reflection
 from ludus.nn.strategy import StrategyConfig
-from ludus.policies.config import PolicyConfig
+from ludus.policies.config import MAX_SETTINGS, PolicyConfig
 from ludus.rewards.plugins import plugins_needed
 
 _Size = Annotated[int, Field(ge=1, le=1_000_000)]
 # Numbers of one space: a picture of 2,048 x 2,048 in four colours; Gymnasium keeps arrays of that shape.
 _MAX_ELEMENTS = 1 << 24
 _MAX_ENTRIES = 1_000
-_MAX_NAME = 255  # letters
 _MAX_ROWS = 100_000  # kinds of action
+_MAX_AXES = 16
+_MAX_SEATS = 1_000
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
 # 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins; 6 a
 # user's own network and dropout; 7 more of the strategy encoder, and the names of revealed opponents; 8 the mirror of a
@@ -55,18 +58,24 @@ class SpaceDescription(_Frozen):
     """One space."""
 
     kind: Literal["box", "discrete", "multi_discrete", "multi_binary"]  # which space
-    shape: tuple[_Size, ...] = ()  # of a box or of buttons
+    shape: tuple[_Size, ...] = Field(default=(), max_length=_MAX_AXES)  # of a box or of buttons
     dtype: Literal["float32", "float64", "uint8", "int8", "bool"] = "float32"  # of a box
-    counts: tuple[_Size, ...] = ()  # alternatives of each choice
+    counts: tuple[_Size, ...] = Field(default=(), max_length=_MAX_ROWS)  # alternatives of each choice
     # Lower bounds of a continuous action, one an axis; empty for observations, which are not clipped.
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()  # upper bounds likewise
+    low: tuple[float, ...] = Field(default=(), max_length=_MAX_ROWS)
+    high: tuple[float, ...] = Field(default=(), max_length=_MAX_ROWS)  # upper bounds likewise
 
     @model_validator(mode="after")
-    def _is_small(self) -> Self:
+    def _fits(self) -> Self:
         elements = max(prod(self.shape), sum(self.counts))
         if elements > _MAX_ELEMENTS:
             raise ValueError(f"a space of {elements:.3g} numbers; at most {_MAX_ELEMENTS} are allowed")
+        wanted = {"box": (0, len(self.shape)), "discrete": (1, 0), "multi_binary": (0, max(len(self.shape), 1))}
+        choices, axes = wanted.get(self.kind, (max(len(self.counts), 1), 0))
+        if (len(self.counts), len(self.shape)) != (choices, axes):
+            raise ValueError(f"{self.kind} with {len(self.counts)} counts and {len(self.shape)} axes is no space")
+        if (self.low or self.high) and not len(self.low) == len(self.high) == elements:
+            raise ValueError(f"{len(self.low)} lower and {len(self.high)} upper bounds of {elements} numbers")
         return self
 
     @classmethod
@@ -106,9 +115,9 @@ _Signs = Annotated[tuple[float, ...], Field(max_length=_MAX_ROWS)]
 class MirrorDescription(_Frozen):
     """The mirror of a world, each reflection as its sources and signs; see `Mirror`."""
 
-    observations: dict[str, tuple[_Sources, _Signs]] = Field(max_length=_MAX_ENTRIES)
+    observations: dict[Name, tuple[_Sources, _Signs]] = Field(max_length=_MAX_ENTRIES)
     actions: tuple[_Sources, _Signs]
-    side: tuple[str, Annotated[int, Field(ge=0, le=1_000_000)]] | None
+    side: tuple[Name, Annotated[int, Field(ge=0, le=1_000_000)]] | None
 
     @classmethod
     def of(cls, mirror: Mirror) -> Self:
@@ -125,36 +134,60 @@ class MirrorDescription(_Frozen):
 class PolicyDescription(_Frozen):
     """What a checkpoint says of its policy."""
 
-    world: str  # versioned name of the world
-    rate_hz: float  # decisions a second of game time
-    teams: tuple[int, ...]  # team of each seat
+    world: Annotated[str, Field(pattern=r"^[ -~]{1,180}-v[0-9]{1,9}$")]  # versioned name of the world
+    rate_hz: float = Field(gt=0.0, le=1e9)  # decisions a second of game time
+    # Team of each seat.
+    teams: Annotated[tuple[Annotated[int, Field(ge=0, le=_MAX_SEATS)], ...], Field(min_length=1, max_length=_MAX_SEATS)]
     # Entries of one seat's observation, in order.
-    observation_space: tuple[tuple[str, SpaceDescription], ...] = Field(max_length=_MAX_ENTRIES)
+    observation_space: tuple[tuple[Name, SpaceDescription], ...] = Field(max_length=_MAX_ENTRIES)
     action_space: SpaceDescription  # actions of one seat
-    blocks: dict[str, dict[str, tuple[int, int]]]  # named ranges of observation entries
+    # Named ranges of observation entries.
+    blocks: dict[Name, Annotated[dict[Name, tuple[int, int]], Field(max_length=_MAX_ENTRIES)]] = Field(
+        max_length=_MAX_ENTRIES
+    )
     config: PolicyConfig  # settings of the policy
     # Settings of the world that it was trained in, so that it can be evaluated in the same.
     settings: dict[str, Any] = Field(default_factory=dict)
-    action_mask: str | None = None  # observation entry that says which choices are allowed, or None; see `EnvSpec`
+    action_mask: Name | None = None  # observation entry that says which choices are allowed, or None; see `EnvSpec`
     # For each kind of action, which of the other factors count.
-    action_uses: tuple[tuple[bool, ...], ...] = Field(default=(), max_length=_MAX_ROWS)
+    action_uses: tuple[Annotated[tuple[bool, ...], Field(max_length=_MAX_ROWS)], ...] = Field(
+        default=(), max_length=_MAX_ROWS
+    )
     # Kinds of action that are there for exploring.
-    exploratory_kinds: tuple[int, ...] = Field(default=(), max_length=_MAX_ROWS)
+    exploratory_kinds: tuple[Annotated[int, Field(ge=0, le=1_000_000)], ...] = Field(default=(), max_length=_MAX_ROWS)
     # The observation entry, rows and columns of the grid that actions are aimed at, or None.
-    action_places: tuple[str, _Size, _Size] | None = None
+    action_places: tuple[Name, _Size, _Size] | None = None
     # The world's bots, where the policy learns to classify them, else none.
-    bots: tuple[str, ...] = Field(default=(), max_length=_MAX_ENTRIES)
+    bots: tuple[Name, ...] = Field(default=(), max_length=_MAX_ENTRIES)
     # Names of the user's own files and modules that its world and network need. They are shown where these are not
     # found, and never loaded because of this.
-    plugins: tuple[Annotated[str, Field(max_length=_MAX_NAME)], ...] = Field(default=(), max_length=_MAX_ENTRIES)
+    plugins: tuple[Annotated[str, Field(max_length=255)], ...] = Field(default=(), max_length=_MAX_ENTRIES)
     # Names of the values of observation entries, where a user's own network may ask for them, else none.
-    fields: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=_MAX_ENTRIES)
+    fields: dict[Name, Annotated[tuple[Name, ...], Field(max_length=_MAX_ROWS)]] = Field(
+        default_factory=dict, max_length=_MAX_ENTRIES
+    )
     # Whom the values of the entry `opponent_identity` stand for, where the policy is told who it plays, else none.
-    opponent_names: tuple[str, ...] = Field(default=(), max_length=_MAX_ENTRIES)
+    opponent_names: tuple[Name, ...] = Field(default=(), max_length=_MAX_ENTRIES)
     # How its world looks in a mirror, where the policy turns mirrored views, else None.
     mirror: MirrorDescription | None = None
     # Version of this form; descriptions that do not tell it are of the first.
     format: int = Field(default=1, ge=1, le=_FORMAT)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """Refuse what would not fit together before the policy plays: ranges outside an entry, and endless settings."""
+        spaces_by_name = dict(self.observation_space)
+        if len(spaces_by_name) < max(len(self.observation_space), 1):
+            raise ValueError("observation_space must be at least one entry, each with a name of its own")
+        for entry, ranges in self.blocks.items():
+            size = (*spaces_by_name[entry].shape, 0)[-2:][0] if entry in spaces_by_name else 0
+            wrong = next((name for name, (start, stop) in ranges.items() if not 0 <= start < stop <= size), None)
+            if wrong is not None:
+                raise ValueError(f"blocks: {brief(wrong)} of {brief(entry)} is no range of its {size} numbers")
+        letters = len(json.dumps(self.settings, default=str))
+        if letters > MAX_SETTINGS:
+            raise ValueError(f"settings are {letters} letters as JSON; at most {MAX_SETTINGS} are allowed")
+        return self
 
     @classmethod
     def of(cls, spec: EnvSpec, config: PolicyConfig, settings: Mapping[str, Any] | None = None) -> Self:
@@ -214,10 +247,10 @@ class PolicyDescription(_Frozen):
             return cls.model_validate_json(document) if isinstance(document, str) else cls.model_validate(document)
         except ValidationError as error:
             fault = error.errors()[0]
-            place = ".".join(map(str, fault["loc"])) or "value"
+            place = brief(".".join(map(str, fault["loc"])), 200).strip("'") or "value"
             raise ConfigError(
-                f"the policy's description is wrong at {place}: {fault['msg']}; it was made by another version"
-            ) from error
+                f"the policy's description is wrong at {place}: {fault['msg'][:500]}; it was made by another version"
+            ) from None  # pydantic's own text repeats the value
 
     def spec(self) -> EnvSpec:
         """Build what a policy needs to know of its world."""

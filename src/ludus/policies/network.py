@@ -204,7 +204,7 @@ class UserNetwork(nn.Module):
         was_training = self.module.training
         self.module.eval()
         rows, generator = _TRIED_ROWS, torch.Generator().manual_seed(0)
-        frames = {name: _made_up(space, (_TRIED_STEPS, rows), generator).to(device) for name, space in seen.items()}
+        frames = {name: made_up(space, (_TRIED_STEPS, rows), generator).to(device) for name, space in seen.items()}
         first = {name: tensor[0] for name, tensor in frames.items()}
         state = self.initial(rows, device)
         output, _ = self._forward(first, state, torch.ones(rows, dtype=torch.bool, device=device))
@@ -260,7 +260,7 @@ def network_shapes(name: str, arguments: Mapping[str, Any], spec: EnvSpec) -> di
         return {}
 
 
-def _made_up(space: spaces.Space[Any], leading: Sequence[int], generator: torch.Generator) -> Tensor:
+def made_up(space: spaces.Space[Any], leading: Sequence[int], generator: torch.Generator) -> Tensor:
     """Return observations `(*leading, *shape)` of a space, as a policy gets them."""
     shape = (*leading, *(space.shape or ()))
     if isinstance(space, spaces.Discrete):

@@ -13,7 +13,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from ludus.core.errors import ConfigError, NetworkError, UnsupportedError, did_you_mean
+from ludus.core.errors import ConfigError, NetworkError, StateError, UnsupportedError, brief, did_you_mean, listed
 from ludus.core.state import MAX_COUNT, Range, check_tensors, clone_tensors
 from ludus.envs.base import ActionGrid, EnvSpec
 from ludus.envs.spaces import ActionFactors
@@ -27,6 +27,7 @@ from ludus.nn.recurrent import reset_recurrent_state as reset_recurrent_state
 from ludus.nn.strategy import StrategyConfig, StreamingEncoder, WindowEncoder
 from ludus.policies.canonical import CanonicalView
 from ludus.policies.config import ExplorationConfig, NetArch, PolicyConfig
+from ludus.policies.cost import Allowance
 from ludus.policies.description import PolicyDescription
 from ludus.policies.modules import ObservationEncoder, compiled, seen_space
 from ludus.policies.network import NetworkOutput, UserNetwork
@@ -134,12 +135,15 @@ class Policy(nn.Module):
         contrast: Projection of latents for the contrastive loss, or None.
         actor_film, critic_film: Scales and shifts of hidden units from the strategy latent, or None.
         is_compiled: Whether `use_compiler` was called.
+        allowance: What it costs and may cost; None for a policy that does not come from a file.
     """
+
+    allowance: Allowance | None
 
     def __init__(self, spec: EnvSpec, config: PolicyConfig, device: torch.device | str = "cpu") -> None:
         super().__init__()
         self.spec, self.config, self.device = spec, config, torch.device(device)
-        self.is_compiled = False
+        self.is_compiled, self.allowance = False, None
         seen = seen_space(spec, config)
         self.canonical = CanonicalView(spec, self.device) if config.canonical else None
         self.observations = ObservationEncoder(seen, config, self.device, self._places, self.canonical)
@@ -306,7 +310,7 @@ class Policy(nn.Module):
         if config.entry not in self.observations.sizes:
             raise ConfigError(
                 f"the strategy encoder reads entry {config.entry!r}, which {self.spec.id} has not as a vector; "
-                f"valid: {', '.join(self.observations.sizes)}"
+                f"valid: {listed(self.observations.sizes)}"
             )
         self._blocks = [(0, self.observations.sizes[config.entry])]
         if config.block is not None:
@@ -316,7 +320,7 @@ class Policy(nn.Module):
                 if name not in blocks:
                     raise ConfigError(
                         f"the strategy encoder reads block {name!r} of {config.entry!r}, which {self.spec.id} has "
-                        f"not; valid: {', '.join(blocks) or 'none'}, or null for the whole entry"
+                        f"not; valid: {listed(blocks)}, or null for the whole entry"
                     )
             self._blocks = [blocks[name] for name in names]
         inputs, dropout = sum(stop - start for start, stop in self._blocks), self.config.dropout
@@ -338,7 +342,7 @@ class Policy(nn.Module):
                 raise ConfigError(
                     f"policy.strategy.events: {self.spec.id} has no field {name!r}{did_you_mean(name, read)} in what "
                     f"the strategy encoder reads (entry {config.entry!r}, block {config.block!r}); valid: "
-                    f"{', '.join(read) or 'none, its fields have no names'}"
+                    f"{listed(read) if read else 'none, its fields have no names'}"
                 )
         return tuple(read.index(name) for name in config.events)
 
@@ -688,6 +692,13 @@ class Policy(nn.Module):
         """Return the recurrent memories of actor and critic, or the one that they share, by name."""
         cells = {"recurrent": self.recurrent, "critic_recurrent": self.critic_recurrent}
         return {name: cell for name, cell in cells.items() if cell is not None}
+
+
+def check_finite(state: Mapping[str, Tensor]) -> None:
+    """Raise StateError if parameters or statistics are NaN or Inf: they would play on, and lose."""
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise StateError(f"{brief(name)} contains NaN or Inf; train the agent again or use an earlier checkpoint")
 
 
 @torch.no_grad()

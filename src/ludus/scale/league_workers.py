@@ -30,6 +30,7 @@ from ludus.evaluation.players import Player, load_agent
 from ludus.league.opponents import START_NAME
 from ludus.league.payoffs import Record
 from ludus.policies.agent import Agent, agent_checkpoint
+from ludus.policies.cost import LoadLimits
 from ludus.policies.policy import Policy
 from ludus.rewards.plugins import load_plugin
 from ludus.store import DEFAULT_LIMITS, write_single_file
@@ -389,9 +390,9 @@ def _fitting(config: TrainConfig) -> TrainConfig:
     return config.with_hyperparameters(config.method.fit(config.hyperparameters, config.policy, rows))
 
 
-def load_from_bytes(content: bytes, device: str = "cpu") -> Agent:
-    """Load an agent from the content of its file, every byte of which is checked."""
+def load_from_bytes(content: bytes, device: str = "cpu", *, limits: LoadLimits | None = None) -> Agent:
+    """Load an agent from the content of its file, every byte of which is checked; `limits` for one of somebody else."""
     with temporary_folder("ludus-agent-") as folder:
         file = folder / f"agent{EXPORT_SUFFIX}"
         write_atomic(file, content)
-        return load_agent(file, device)
+        return load_agent(file, device, limits=limits)

@@ -24,6 +24,7 @@ from ludus.evaluation.matches import MatchSchedule, Progress
 from ludus.evaluation.players import Player, find_player
 from ludus.evaluation.results import MatchResults
 from ludus.policies.agent import Agent, agent_checkpoint
+from ludus.policies.cost import USUAL_LIMITS
 from ludus.rewards.plugins import load_plugin
 from ludus.scale.cluster import ray_session, require_ray
 from ludus.scale.league_workers import load_from_bytes
@@ -212,5 +213,5 @@ def _receive(file: File, device: str) -> Agent:
     if f"{key} {device}" not in _LOADED:
         while len(_LOADED) >= _MOST_LOADED:
             del _LOADED[next(iter(_LOADED))]
-        _LOADED[f"{key} {device}"] = load_from_bytes(ray.get(reference), device)
+        _LOADED[f"{key} {device}"] = load_from_bytes(ray.get(reference), device, limits=USUAL_LIMITS)
     return _LOADED[f"{key} {device}"]

@@ -63,7 +63,7 @@ class TrainedRun:
 
     def agent(self) -> Agent:
         """Load its best agent, or the last one where nothing was evaluated."""
-        return load_agent(self.folder)
+        return load_agent(self.folder, limits=None)  # of this program's own run
 
     def learn(
         self, more_env_steps: int, *, callbacks: Callbacks | None = None, overrides: Sequence[str] = ()

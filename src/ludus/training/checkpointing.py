@@ -19,7 +19,7 @@ from ludus.core.files import JSON
 from ludus.core.state import Count, StateModel
 from ludus.league.opponents import START_NAME
 from ludus.policies.agent import CHECKPOINTS_FOLDER, TENSORS, agent_checkpoint
-from ludus.policies.policy import Policy, part_of, with_prefix
+from ludus.policies.policy import Policy, check_finite, part_of, with_prefix
 from ludus.store import Checkpoint, CheckpointStore, StoredCheckpoint
 from ludus.training.callbacks import Counters
 from ludus.training.components import Components, RunState
@@ -257,6 +257,7 @@ class SnapshotStore:
         for snapshot in opponents.load_document(document):
             try:
                 parameters = self._store.load(snapshot.name, parts=(TENSORS,)).checkpoint.tensors[TENSORS]
+                check_finite(parameters)
                 opponents.add_snapshot(snapshot.name, snapshot.env_steps, parameters, slot=snapshot.slot)
             except (CheckpointError, StateError, UnknownNameError, KeyError) as error:
                 _report(f"snapshot {snapshot.name} is skipped: {error}")

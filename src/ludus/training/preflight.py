@@ -254,7 +254,7 @@ def check_checkpoint(components: Components) -> str:
     with temporary_folder("ludus-verify-") as folder:
         save_checkpoint(folder / "agent", agent_checkpoint(policy.spec, policy.config, state))
         size = sum(file.stat().st_size for file in (folder / "agent").iterdir())
-        loaded = Agent.load(folder / "agent", policy.device).policy.state()
+        loaded = Agent.load(folder / "agent", policy.device, limits=None).policy.state()
     wrong = sorted(set(state) ^ set(loaded) or {name for name in state if not torch.equal(state[name], loaded[name])})
     if wrong:
         raise VerificationError(
