@@ -85,7 +85,7 @@ def change(document: Any, number: int, how: str, value: Any) -> None:
     elif how == "move":
         holder[key] = copy.deepcopy(at(document, known[(number * 7919) % len(known)]))
     else:
-        holder[key] = value
+        holder[key] = copy.deepcopy(value)
 
 
 def play(agent: Agent) -> None:
@@ -150,7 +150,7 @@ def main(root: Path, seconds: float) -> dict[str, Any]:
         model = settings_model(document["world"])
         fields = sorted(model.model_fields) if model is not None else ["a"]
         for number, value in others:
-            document["settings"][fields[number % len(fields)]] = value
+            document["settings"][fields[number % len(fields)]] = copy.deepcopy(value)
         for number, how, value in changes:
             if document:
                 change(document, number, how, value)
