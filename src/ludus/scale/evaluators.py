@@ -6,26 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ludus.core.errors import WorkerError
 from ludus.core.random import stream_hash
-from ludus.core.text import plain_text
 from ludus.league.payoffs import Record
+from ludus.scale.cluster import describe_loss
 from ludus.scale.league_folder import EVALUATION, LeagueFolder
 from ludus.scale.league_workers import EvaluatorWorker, MatchJob
 from ludus.scale.matchmaking import missing_pairs
 from ludus.scale.population import LeaguePlan
 
 _STREAM_MATCHES = 0x3A7C
-_LONGEST_REASON = 2_000
 _FORGET_S = 60.0  # after which an unused member leaves Ray's object store
 MOST_LOSSES = 8  # of processes of one kind, in a row without any result
-
-
-def describe_loss(error: Exception) -> str:
-    """Return an error of a process in one line: our own as it is, one of Ray without its advice."""
-    cause = getattr(error, "cause", None)
-    text = str(cause) if isinstance(cause, WorkerError) else f"{type(error).__name__}: {error}"
-    return plain_text(text.strip().split("\n")[0])[:_LONGEST_REASON]
 
 
 class MemberStore:

@@ -17,8 +17,8 @@ from ludus.core.files import EXPORT_SUFFIX, read_regular, temporary_folder
 from ludus.core.random import stream_hash, uniform
 from ludus.league.payoffs import Record
 from ludus.policies.export import export_agent
-from ludus.scale.cluster import first_signal
-from ludus.scale.evaluators import MOST_LOSSES, EvaluatorPool, MemberStore, describe_loss
+from ludus.scale.cluster import describe_loss, first_signal
+from ludus.scale.evaluators import MOST_LOSSES, EvaluatorPool, MemberStore
 from ludus.scale.league_folder import TRAINING, LeagueFolder, LearnerRecord
 from ludus.scale.league_workers import LearnerJob, Order, Report, Told
 from ludus.scale.matchmaking import Learner, Member, assign, has_won, snapshot_name

@@ -15,7 +15,7 @@ from typing import Any
 from ludus.core.errors import ConfigError
 from ludus.core.files import remove_folder, write_text_atomic
 from ludus.core.text import plain_text
-from ludus.scale.cluster import first_signal, ray_session, require_ray
+from ludus.scale.cluster import first_signal, import_ray, ray_session, require_ray
 from ludus.scale.config import SWEEP_FILE, SweepPlan
 from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import ERROR_FILE, FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target, read_error
@@ -112,8 +112,7 @@ def _left_s(results: SweepResults) -> float:
 
 
 def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> SweepResults:
-    from ray import tune
-
+    tune = import_ray("ray.tune")
     from ludus.scale.trainable import SweepTrial
 
     plan, config, folder = results.plan, results.plan.config, results.folder.resolve()
