@@ -100,7 +100,8 @@ def import_ray(module: str = "ray") -> Any:  # noqa: ANN401 - Ray is not followe
         found = import_module(module)
     except Exception as error:  # one that was built for another Python raises anything
         raise UnsupportedError(
-            f"the installed Ray cannot be imported: {describe_loss(error)}; install it again with: {install_command('scale')}"
+            f"the installed Ray cannot be imported: {describe_loss(error)}; install it again with: "
+            f"{install_command('scale')}"
         ) from error
     return found
 
