@@ -37,6 +37,7 @@ from ludus.scale.space import (
     with_value,
     without_path,
 )
+from ludus.scale.stored import check_stored
 from ludus.training.config import TrainConfig
 from ludus.training.presets import read_run_layers, run_layers, world_of_file
 
@@ -295,6 +296,7 @@ def read_sweep(folder: Path) -> SweepPlan:
     """
     if not (folder / SWEEP_FILE).is_file():
         raise ConfigError(f"{folder} holds no sweep: it has no {SWEEP_FILE}; start one with: ludus sweep CONFIG")
+    check_stored(folder / SWEEP_FILE)
     return load_sweep(folder / SWEEP_FILE)
 
 

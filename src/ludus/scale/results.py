@@ -5,6 +5,7 @@
 
 import json
 import math
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ class TrialRecord(BaseModel):
         forks: From which trials population-based training forked it, at which evaluation, and its values before.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     number: int = Field(ge=1)
     values: dict[str, Any]
@@ -100,7 +101,7 @@ class TrialRecord(BaseModel):
 
 
 class _ResultsFile(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     version: Literal[1]
     wall_s: float = Field(default=0.0, ge=0.0)
@@ -225,7 +226,7 @@ def read_results(plan: SweepPlan, folder: Path) -> SweepResults:
     """
     path = folder / RESULTS_FILE
     document: dict[str, Any] = {"version": _VERSION, "trials": []}
-    if path.is_file():
+    if os.path.lexists(path):
         document = read_json_object(path, limit=MAX_DOCUMENT_BYTES)
     try:
         found = _ResultsFile.model_validate(document)
