@@ -98,6 +98,7 @@ def import_ray(module: str = "ray") -> Any:  # noqa: ANN401 - Ray is not followe
     """Return a module of Ray, or raise UnsupportedError if the installed package is damaged."""
     try:
         found = import_module(module)
+        getattr(found, "init" if module == "ray" else "Tuner")  # of a folder that was left behind there is nothing
     except Exception as error:  # one that was built for another Python raises anything
         raise UnsupportedError(
             f"the installed Ray cannot be imported: {describe_loss(error)}; install it again with: "

@@ -41,6 +41,7 @@ class TrialRecord(BaseModel):
         reason: Why it was stopped or failed.
         points: For every seed, env steps and objective of each evaluation.
         wall_s: Wall time of its runs in all.
+        replaced: How often its process was lost and replaced.
         forks: From which trials population-based training forked it, at which evaluation, and its values before.
     """
 
@@ -52,6 +53,7 @@ class TrialRecord(BaseModel):
     reason: str = ""
     points: list[list[tuple[int, float | None]]] = []
     wall_s: float = 0.0
+    replaced: int = Field(default=0, ge=0)
     forks: list[dict[str, Any]] = []
 
     @property

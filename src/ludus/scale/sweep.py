@@ -34,6 +34,7 @@ _FILES = (SWEEP_FILE, RESULTS_FILE, WINNER_FILE, STOP_FILE)
 _FOLDERS = (TRIALS_FOLDER, FORKS_FOLDER, TUNE_FOLDER)
 _TRIAL = re.compile(r"trial-[0-9]{4,9}")
 _MOST_NAMED = 5
+_MOST_LOSSES = 3  # of one trial's process, after which it has failed
 _FIRST_FAILURES = 3  # so many failed trials before any other one are a fault of the sweep
 _SAVE_EVERY_S = 1.0
 _LONGEST_REASON = 2_000
@@ -148,12 +149,21 @@ def _left_s(results: SweepResults) -> float:
 
 
 def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> SweepResults:
+    ends_at_s, replaced = results.started_s + _left_s(results), -1
+    while replaced < (now := sum(record.replaced for record in results.trials.values())):
+        replaced = now  # once more for trials whose processes were lost, unless the sweep was stopped
+        if _left(results) > 0 and not results.reason:
+            _run_once(results, plugins, listener, ends_at_s)
+    return results
+
+
+def _run_once(results: SweepResults, plugins: Sequence[str], listener: Listener, ends_at_s: float) -> None:
+    """Let Tune work until every trial has ended or lost its process."""
     tune = import_ray("ray.tune")
     from ludus.scale.trainable import SweepTrial
 
     plan, config, folder = results.plan, results.plan.config, results.folder.resolve()
     _clean(folder)
-    ends_at_s = results.started_s + _left_s(results)
     trainable = tune.with_resources(
         tune.with_parameters(SweepTrial, sweep=str(folder), plugins=list(plugins), ends_at_s=ends_at_s),
         _resources(plan),
@@ -189,7 +199,6 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
     finally:
         watcher.close()
         _clean(folder)
-    return results
 
 
 def _resources(plan: SweepPlan) -> dict[str, float]:
@@ -243,6 +252,7 @@ class _Watcher:
         self._interrupted: set[str] = set()
         self._saved_s = 0.0
         self.reason = ""
+        results.is_running = True
         _OPEN_WATCHERS[id(self)] = self
 
     def __reduce__(self) -> tuple[Callable[[int], "_Watcher"], tuple[int]]:
@@ -302,10 +312,12 @@ class _Watcher:
         self._tell(record)
 
     def fail(self, trial: Any) -> None:  # noqa: ANN401
-        """Note that a trial failed, with the error."""
+        """Note that a trial failed, with the error; one whose process was lost continues when the others have ended."""
         record = self._record(trial)
-        reason = read_error(self.results.folder, record.name) or "its worker process was lost, or could not begin"
-        record.state, record.reason = "failed", plain_text(reason)[:_LONGEST_REASON]
+        reason = read_error(self.results.folder, record.name)
+        is_lost, record.reason = not reason, plain_text(reason)[:_LONGEST_REASON] or "its process was lost"
+        record.state = "waiting" if is_lost and record.replaced < _MOST_LOSSES else "failed"
+        record.replaced += is_lost
         self._tell(record)
         if len(self.results.in_state("failed")) >= _FIRST_FAILURES and not self.results.in_state("finished", "stopped"):
             self.stop(f"the first {_FIRST_FAILURES} trials failed, the last one by: {record.reason}")
