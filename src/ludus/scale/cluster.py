@@ -116,24 +116,29 @@ def _own_cluster(cpus: int | None) -> Iterator[None]:
         lock = leftovers.lock_cluster(folder, is_new=True)
         watcher = subprocess.Popen(  # noqa: S603 - our own file
             [sys.executable, "-P", leftovers.__file__, str(folder)],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             start_new_session=True,  # which neither Ctrl-C nor the end of a terminal reaches
         )  # fmt: skip
-    assert watcher.stdin is not None  # noqa: S101 - it is a pipe
+    assert watcher.stdin is not None  # noqa: S101 - both are pipes
+    assert watcher.stdout is not None  # noqa: S101
     try:
         os.environ[leftovers.MARK] = str(folder)  # which everything that Ray starts inherits
         try:
             _start(folder, cpus)
         finally:
             del os.environ[leftovers.MARK]
-        watcher.stdin.write(b".")
-        watcher.stdin.flush()
+        with suppress(OSError):  # it was killed: the next driver comes after it
+            watcher.stdin.write(b".")
+            watcher.stdin.flush()
+            watcher.stdout.read(1)  # when it knows all processes
         yield
     finally:
         import_ray().shutdown()
-        with suppress(OSError, subprocess.TimeoutExpired):  # it may have been killed; the next driver comes after it
+        with suppress(OSError):
             watcher.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
             watcher.wait(2.0 * leftovers.LIMIT_S)
+        watcher.stdout.close()
         os.close(lock)
 
 

@@ -23,7 +23,7 @@ from ludus.config import (
     show_path,
     single,
 )
-from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError
+from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError, brief
 from ludus.core.files import JSON
 from ludus.envs.registry import check_name_from_file
 from ludus.scale.space import (
@@ -193,7 +193,7 @@ class SweepPlan:
         """
         root = as_document(self.base.to_json(), "the sweep").root
         for dimension in self.dimensions:
-            shown = f"trial: {dimension.name}={values[dimension.name]!r}"
+            shown = f"trial: {dimension.name}={brief(values[dimension.name])}"
             root = with_node(root, dimension.path, as_document(values[dimension.name], shown).root)
         return read_run_layers(self.base.world.name, [Document(root)])[0]
 

@@ -2,8 +2,8 @@
 
 Ray's processes end with the driver, except for two agents that notice it after a minute, and whatever a worker had
 started; its folder stays for ever. So each cluster has a process beside it in a session of its own, which waits at a
-pipe from the driver: it reads a byte when Ray has started, and the end however the driver ends. What it cannot do,
-such as after a loss of power, the next driver does, by the folder's lock.
+pipe from the driver: it reads a byte when Ray has started, which it answers, and the end however the driver ends. What
+it cannot do, such as after a loss of power, the next driver does, by the folder's lock.
 
 Imports nothing of Ludus, so that it starts at once.
 """
@@ -101,6 +101,7 @@ def _wait_and_end(folder: Path) -> None:
     agents: list[psutil.Process] = []
     while os.read(0, 1):
         agents = _family(driver, folder)
+        os.write(1, b".")
     end_cluster(folder, agents)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ludus.config import read_document
 from ludus.config.layers import EXTENDS
-from ludus.core.errors import ConfigError, FormatError, brief
+from ludus.core.errors import ConfigError, FormatError
 from ludus.training.run_folder import LOCK_FILE, RunLock
 
 _SKIPPED = "wandb"  # of a run: Ludus reads nothing in it, and that library links to its own files
@@ -45,10 +45,10 @@ def check_kind(path: Path, *kinds: int) -> int:
     except FileNotFoundError:
         return 0
     except OSError as error:
-        raise FormatError(f"{brief(str(path))} cannot be read: {error.strerror}") from error
+        raise FormatError(f"{path} cannot be read: {error.strerror}") from error
     if kind not in kinds:
         wanted = " or ".join("a folder" if each == stat.S_IFDIR else "a file" for each in kinds)
-        raise FormatError(f"{brief(str(path))} is not {wanted}; links and the like are not followed: replace it")
+        raise FormatError(f"{path} is not {wanted}; links and the like are not followed: replace it")
     return kind
 
 
