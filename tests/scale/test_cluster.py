@@ -114,9 +114,7 @@ def test_the_next_driver_removes_what_nobody_else_did(driver: "subprocess.Popen[
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}", "localhost:{port}", "127.0.0.1:99999"]
 )
-def test_a_wrong_address_is_named_at_once(
-    address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_address_is_named_at_once(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def init(**_: object) -> None:
         raise AssertionError("Ray itself tries for minutes")
 
