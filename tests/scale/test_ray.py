@@ -117,7 +117,7 @@ def test_random_search_reports_a_trial_that_fails(write_sweep: Write, tmp_path: 
     assert results.reason == ""
     assert results.best is good
     assert read_results(plan, folder).trials == results.trials
-    assert {path.name for path in folder.iterdir()} == {"sweep.yaml", "results.json", "best.yaml", "trials"}
+    assert {path.name for path in folder.iterdir()} == {"run.lock", "sweep.yaml", "results.json", "best.yaml", "trials"}
     again = resume_sweep(read_sweep(folder), folder)  # nothing is left to do
     assert again.trials == results.trials
     with pytest.raises(ConfigError, match="--resume"):
@@ -197,6 +197,27 @@ def test_a_sweep_whose_first_trials_all_fail_is_stopped(write_sweep: Write, tmp_
     watcher.close()
 
 
+def test_a_trial_whose_process_is_killed_continues(write_sweep: Write, tmp_path: Path) -> None:
+    plan = load_sweep(write_sweep(f"trials: 2, seeds: 1, asha: {{reduction_factor: 2}}, {ONE_WORKER}"))
+    killed: list[int] = []
+
+    def listen(_: SweepResults, trial: TrialRecord) -> None:
+        if trial.state == "running" and trial.evaluations == 1 and not killed:
+            lock = tmp_path / "folder" / "trials" / trial.name / "seed-0" / "run.lock"
+            os.kill(json.loads(lock.read_text())["pid"], signal.SIGKILL)
+            killed.append(trial.number)
+
+    results = start_sweep(plan, tmp_path / "folder", listener=listen)
+    assert len(killed) == 1
+    assert {number: (trial.state, trial.replaced) for number, trial in results.trials.items()} == {
+        number: ("finished", int(number == killed[0])) for number in (1, 2)
+    }
+    assert results.reason == ""
+    assert [session["start_env_steps"] for session in sessions_of(results, killed[0])] == [0, 64, 128]
+    assert [[point[0] for point in seed] for seed in results.trials[killed[0]].points] == [[64, 128, 192, 256]]
+    assert read_results(plan, results.folder).trials == results.trials
+
+
 def test_a_killed_sweep_resumes_and_repeats_nothing(write_sweep: Write, tmp_path: Path, commands: Commands) -> None:
     folder = tmp_path / "folder"
     file = write_sweep(f"trials: 4, seeds: 1, asha: {{reduction_factor: 2}}, {ONE_WORKER}")
@@ -205,12 +226,19 @@ def test_a_killed_sweep_resumes_and_repeats_nothing(write_sweep: Write, tmp_path
     family = command.children()
     names = {each.pid: each.name() for each in family}
     check_loopback([psutil.Process(command.pid), *family])
+    assert {name for name in names.values() if "Agent" in name}  # which Ray itself ends after a minute only
+    temporary = [Path(word) for each in family for word in each.cmdline() if Path(word).name.startswith("ludus-ray-")]
+    assert temporary
+    assert temporary[0].is_dir()
+    code, said = commands.run("sweep", "--resume", folder)
+    assert code == 2
+    assert f"another process (pid {command.pid}" in said
     command.send(signal.SIGKILL)
     command.wait()
-    workers = [each for each in family if "Agent" not in names[each.pid]]  # Ray's agents notice it after a minute
-    gone, left = psutil.wait_procs(workers, timeout=60)
+    gone, left = psutil.wait_procs(family, timeout=30)
     assert left == [], "processes of Ray outlive the sweep"
     assert gone
+    assert not any(folder.exists() for folder in temporary)
     before = read_results(read_sweep(folder), folder)
     ended = {trial.number: trial for trial in before.in_state("finished", "stopped")}
     assert 0 < len(ended) < 4
@@ -383,9 +411,15 @@ def test_a_league_survives_the_loss_of_a_worker_a_machine_and_its_head(
     steps = read_learners(folder)["main-1"]["env_steps"]
     scale_league(folder, ["evaluators=1", "main_exploiter.learners=0"])  # one leaves, and nobody runs
 
+    members = json.loads((folder / "state.json").read_text())["members"]
+    damaged = next(each["name"] for each in reversed(members) if each["role"] == "main")  # whom the next one meets
+    damaged_file = folder / "snapshots" / f"{damaged}.ludus"
+    damaged_file.write_bytes(damaged_file.read_bytes()[:-9])
     sent: list[str] = []
+    warned: list[str] = []
 
-    def listen(_: str, text: str) -> None:
+    def listen(level: str, text: str) -> None:
+        warned.extend([text] if level == "warning" and "snapshot cannot be used" in text else [])
         # Once: several may join in one turn, and the second signal ends the process.
         if sent or "joins the league" not in text or len(read_lines(folder)) <= len(kept) + 5:
             return
@@ -400,6 +434,8 @@ def test_a_league_survives_the_loss_of_a_worker_a_machine_and_its_head(
     assert read_learners(folder)["main-1"]["env_steps"] > steps
     assert read_learners(folder)["main-1"]["state"] == "waiting"
     assert json.loads((folder / "state.json").read_text())["session"] == 2
+    assert [text.split()[0] for text in warned] == [damaged]
+    damaged_file.unlink()
     check_league(folder)
 
 

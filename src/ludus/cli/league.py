@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LEAGUES_FOLDER = "leagues"  # beside runs, so that `runs/latest` stays a run
 _EXIT_STOPPED = 3  # as of a run that ends before its budget
 _PAGE_EVERY_S = 20.0
+_MOST_LETTERS, _MOST_LEARNERS = 200, 3_000  # of what a file says
 _MOST_ROWS = 20  # of the table; all members are in state.json
 
 league = Typer(no_args_is_help=True, help="Train a league of main agents and exploiters, on one machine or many.")
@@ -126,11 +127,14 @@ def _show(folder: Path, *, as_json: bool = False) -> None:
     learners = [
         (each["name"], each["state"], str(each["generation"]), f"{each['earlier_env_steps'] + each['env_steps']:,}",
          str(each["replaced"]), each["reason"])
-        for each in document["learners"]
+        for each in document["learners"][:_MOST_LEARNERS]
     ]  # fmt: skip
-    show_table(("learner", "state", "generation", "env steps", "replaced", "reason"), learners)
+    header = ("learner", "state", "generation", "env steps", "replaced", "reason")
+    show_table(header, [tuple(cell[:_MOST_LETTERS] for cell in row) for row in learners])
     best = sorted(document["members"], key=lambda member: -member["rating"])
-    rows = [(each["name"], f"{each['rating']:.0f}", f"{each['env_steps']:,}") for each in best[:_MOST_ROWS]]
+    rows = [
+        (each["name"][:_MOST_LETTERS], f"{each['rating']:.0f}", f"{each['env_steps']:,}") for each in best[:_MOST_ROWS]
+    ]
     print_ok(f"{len(best)} members, {document['matches']:,} matches; ratings are Bradley-Terry with mean 0")
     show_table(("member", "rating", "env steps"), rows)
 

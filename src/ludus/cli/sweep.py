@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SWEEPS_FOLDER = "sweeps"  # beside runs, so that `runs/latest` stays a run
 _MOST_ROWS = 20  # of the table; all trials are on the page and in results.json
+_MOST_LETTERS = 200  # of a value, which may come from a file
 _EXIT_STOPPED = 3  # as of a run that ends before its budget
 
 
@@ -167,4 +168,4 @@ def _interval(value: "Interval | None") -> str:
 
 
 def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)[:_MOST_LETTERS]

@@ -23,7 +23,7 @@ from ludus.config import (
     show_path,
     single,
 )
-from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError
+from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError, brief
 from ludus.core.files import JSON
 from ludus.envs.registry import check_name_from_file
 from ludus.scale.space import (
@@ -37,6 +37,7 @@ from ludus.scale.space import (
     with_value,
     without_path,
 )
+from ludus.scale.stored import check_stored
 from ludus.training.config import TrainConfig
 from ludus.training.presets import read_run_layers, run_layers, world_of_file
 
@@ -192,7 +193,7 @@ class SweepPlan:
         """
         root = as_document(self.base.to_json(), "the sweep").root
         for dimension in self.dimensions:
-            shown = f"trial: {dimension.name}={values[dimension.name]!r}"
+            shown = f"trial: {dimension.name}={brief(values[dimension.name])}"
             root = with_node(root, dimension.path, as_document(values[dimension.name], shown).root)
         return read_run_layers(self.base.world.name, [Document(root)])[0]
 
@@ -295,6 +296,7 @@ def read_sweep(folder: Path) -> SweepPlan:
     """
     if not (folder / SWEEP_FILE).is_file():
         raise ConfigError(f"{folder} holds no sweep: it has no {SWEEP_FILE}; start one with: ludus sweep CONFIG")
+    check_stored(folder / SWEEP_FILE)
     return load_sweep(folder / SWEEP_FILE)
 
 

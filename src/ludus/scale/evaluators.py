@@ -6,46 +6,76 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ludus.core.errors import WorkerError
+import torch
+
+from ludus.core.errors import LudusError, StateError, brief
 from ludus.core.random import stream_hash
 from ludus.core.text import plain_text
+from ludus.envs.registry import world_id
 from ludus.league.payoffs import Record
+from ludus.policies.agent import Agent
+from ludus.scale.cluster import describe_loss
 from ludus.scale.league_folder import EVALUATION, LeagueFolder
-from ludus.scale.league_workers import EvaluatorWorker, MatchJob
+from ludus.scale.league_workers import EvaluatorWorker, MatchJob, load_from_bytes
 from ludus.scale.matchmaking import missing_pairs
 from ludus.scale.population import LeaguePlan
 
 _STREAM_MATCHES = 0x3A7C
-_LONGEST_REASON = 2_000
+_LONGEST_REASON = 500
 _FORGET_S = 60.0  # after which an unused member leaves Ray's object store
 MOST_LOSSES = 8  # of processes of one kind, in a row without any result
 
 
-def describe_loss(error: Exception) -> str:
-    """Return an error of a process in one line: our own as it is, one of Ray without its advice."""
-    cause = getattr(error, "cause", None)
-    text = str(cause) if isinstance(cause, WorkerError) else f"{type(error).__name__}: {error}"
-    return plain_text(text.strip().split("\n")[0])[:_LONGEST_REASON]
-
-
 class MemberStore:
-    """The files of members in Ray's object store, read from the disk when someone needs them."""
+    """The files of members in Ray's object store, read from the disk when someone needs them.
 
-    def __init__(self, folder: LeagueFolder) -> None:
+    One that cannot be used, such as a damaged or missing file, leaves the league, and the listener is told.
+    """
+
+    def __init__(self, plan: LeaguePlan, folder: LeagueFolder, listener: Callable[[str, str], None]) -> None:
         """Begin empty."""
-        self._folder = folder
+        self._plan, self._folder, self._listener = plan, folder, listener
+        self._checked: set[str] = set()
         self._references: dict[str, tuple[Any, float]] = {}  # and when each was asked for last
 
-    def reference(self, name: str) -> Any:  # noqa: ANN401 - Ray's
-        """Return the reference to the content of a member's file."""
+    def reference(self, name: str) -> Any | None:  # noqa: ANN401 - Ray's
+        """Return the reference to the content of a member's file; None if it is no member any more."""
         import ray
 
         now_s = time.monotonic()
         if name not in self._references:
+            content = self.read(name)
+            if content is None:
+                return None
             kept = {key: each for key, each in self._references.items() if now_s - each[1] < _FORGET_S}
-            self._references = kept | {name: (ray.put(self._folder.read_snapshot(name)), now_s)}
+            self._references = kept | {name: (ray.put(content), now_s)}
         self._references[name] = self._references[name][0], now_s
         return self._references[name][0]
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a member's file, which is checked the first time; None if it is no member any more."""
+        if not self._folder.has_member(name):
+            return None
+        try:
+            content = self._folder.read_snapshot(name)
+            if name not in self._checked:
+                self._check(load_from_bytes(content))
+                self._checked.add(name)
+        except LudusError as error:
+            self._folder.drop_member(name)
+            reason = plain_text(str(error))[:_LONGEST_REASON]
+            self._listener("warning", f"{name} leaves the league, since its snapshot cannot be used: {reason}")
+            return None
+        return content
+
+    def _check(self, agent: Agent) -> None:
+        """Raise a LudusError unless an agent can play in this league and every number in it is finite."""
+        agent.check_world_id(world_id(self._plan.base.world.name))
+        if agent.policy.config != self._plan.base.playing_policy():
+            raise StateError("it is an agent of another architecture than the league's")
+        broken = [name for name, each in agent.policy.state().items() if not bool(torch.isfinite(each).all())]
+        if broken:
+            raise StateError(f"{brief(broken[0])} has NaN or Inf")
 
 
 @dataclass(slots=True)
@@ -147,8 +177,12 @@ class EvaluatorPool:
         return missing_pairs(self._folder.members, done, self.plan.config)
 
     def _play(self, evaluator: _Evaluator, pairs: Sequence[tuple[str, str]]) -> None:
-        base, self._jobs = self.plan.base, self._jobs + 1
         players = tuple(dict.fromkeys(name for pair in pairs for name in pair))
+        files = {name: self._members.reference(name) for name in players}
+        if None in files.values():  # one that has just left the league; the others are given out again
+            self._pending -= {*pairs}
+            return
+        base, self._jobs = self.plan.base, self._jobs + 1
         evaluator.job = MatchJob(
             id=f"matches-{self._folder.session}-{self._jobs:06}",
             world=base.world.name,
@@ -158,7 +192,6 @@ class EvaluatorPool:
             matches=self.plan.config.matches_per_pair,
             seed=stream_hash(base.seed, self._folder.session, self._jobs, _STREAM_MATCHES),
         )
-        files = {name: self._members.reference(name) for name in players}
         evaluator.playing = evaluator.actor.play.remote(evaluator.job, files)
 
     def _take(self, evaluator: _Evaluator) -> None:

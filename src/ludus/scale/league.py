@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ludus.core.files import write_text_atomic
+from ludus.policies.export import export_agent
 from ludus.scale.cluster import ray_session, require_ray
-from ludus.scale.league_folder import LEARNERS_FOLDER, PAYOFFS_FILE, STATE_FILE
+from ludus.scale.league_folder import INITIAL_FILE, LEARNERS_FOLDER, PAYOFFS_FILE, SNAPSHOTS_FOLDER, STATE_FILE
 from ludus.scale.league_head import LeagueHead, LeagueResult, Listener
 from ludus.scale.population import LEAGUE_FILE, LeaguePlan, read_league
 from ludus.scale.runs import check_target
-from ludus.training.run_folder import RunLock
+from ludus.scale.stored import check_run_files, lock_folder
 
+_FILES = (LEAGUE_FILE, STATE_FILE, PAYOFFS_FILE, INITIAL_FILE)
+_FOLDERS = (LEARNERS_FOLDER, SNAPSHOTS_FOLDER)
 _ROOM = 4  # times as many processes as at first find room on a machine of our own, for `ludus league scale`
 
 
@@ -37,10 +40,15 @@ def start_league(
         StoreError: The folder cannot be written.
     """
     advice = f"continue it with: ludus league resume {folder}"
-    check_target(folder, (LEAGUE_FILE, STATE_FILE, PAYOFFS_FILE, LEARNERS_FOLDER), advice)
+    names = (LEAGUE_FILE, STATE_FILE, PAYOFFS_FILE, LEARNERS_FOLDER)
+    check_target(folder, names, advice)
     require_ray("ludus league", libraries=("ray",))
-    write_text_atomic(folder / LEAGUE_FILE, plan.to_yaml())
-    return resume_league(folder, address=address, plugins=plugins, listener=listener)
+    with lock_folder(folder, _FILES, _FOLDERS):
+        check_target(folder, names, advice)  # another process may have begun, and ended, in the meantime
+        if plan.config.initial is not None:
+            export_agent(plan.config.initial, folder / INITIAL_FILE)
+        write_text_atomic(folder / LEAGUE_FILE, plan.to_yaml())
+        return _run(plan, folder, address, plugins, listener)
 
 
 def resume_league(
@@ -55,15 +63,22 @@ def resume_league(
     Raises:
         FormatError: A file of the folder is damaged.
         RunLockedError: Another process runs this league.
+        UnsupportedError: Ray cannot start.
     """
     plan = read_league(folder)
     require_ray("ludus league", libraries=("ray",))
-    lock = RunLock(folder)
-    try:
-        with ray_session(address, min_cpus=_ROOM * _needed_cpus(plan)):
-            return LeagueHead(plan, folder.resolve(), plugins, listener).run()
-    finally:
-        lock.release()
+    with lock_folder(folder, _FILES, _FOLDERS):
+        return _run(plan, folder, address, plugins, listener)
+
+
+def _run(
+    plan: LeaguePlan, folder: Path, address: str | None, plugins: Sequence[str], listener: Listener
+) -> LeagueResult:
+    for learner in (folder / LEARNERS_FOLDER).glob("*"):
+        if learner.is_symlink() or learner.is_dir():
+            check_run_files(learner)
+    with ray_session(address, min_cpus=_ROOM * _needed_cpus(plan)):
+        return LeagueHead(plan, folder.resolve(), plugins, listener).run()
 
 
 def scale_league(folder: Path, overrides: Sequence[str]) -> LeaguePlan:

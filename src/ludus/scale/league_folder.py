@@ -4,6 +4,7 @@
     state.json                       members and learners, written whenever one changes
     payoffs.jsonl                    one line per report of matches, each with its own id; the payoff table is their sum
     snapshots/main-1-g1-0003.ludus    a member: a file like those of `ludus export`
+    initial.ludus                    the agent that learners begin with, if there is one
     learners/main-1/gen-0001/        a run folder like any other; exploiters have one each time that they begin again
 
 A report is safe once its line is. Whoever repeats it, a learner killed before it knew or a head killed
@@ -11,7 +12,10 @@ before it wrote `state.json`, uses the same id, and nothing counts twice.
 """
 
 import json
+import logging
+import os
 import re
+import stat
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,7 +24,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ludus.config import list_faults
-from ludus.core.errors import FormatError, StateError
+from ludus.core.errors import ConfigError, FormatError, StateError, brief
 from ludus.core.files import (
     EXPORT_SUFFIX,
     JSON,
@@ -38,12 +42,16 @@ from ludus.scale.population import LeaguePlan, Role
 from ludus.store import DEFAULT_LIMITS
 from ludus.training.loggers.csv_logger import AppendLog
 
-STATE_FILE, PAYOFFS_FILE = "state.json", "payoffs.jsonl"
+logger = logging.getLogger(__name__)
+
+STATE_FILE, PAYOFFS_FILE, INITIAL_FILE = "state.json", "payoffs.jsonl", f"initial{EXPORT_SUFFIX}"
 SNAPSHOTS_FOLDER, LEARNERS_FOLDER = "snapshots", "learners"
 TRAINING, EVALUATION = "training", "evaluation"  # where a report comes from
 _VERSION = 1
 _RATING_SHARE = 0.02  # of the head's time may be spent on ratings, which only people look at
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
+_MOST_NAMED = 5
+_MOST_COUNTED = 1 << 53  # beyond it sums are not exact
 
 Matches: TypeAlias = Mapping[tuple[str, str], Record]
 """Matches by pair, from the side of the first."""
@@ -66,7 +74,7 @@ class LearnerRecord(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    name: str = Field(min_length=1, pattern=r"^[a-z0-9-]+$")
+    name: str = Field(min_length=1, max_length=100, pattern=r"^[a-z0-9-]+$")
     role: Role
     state: Literal["waiting", "running", "finished", "left", "failed"] = "waiting"
     generation: int = Field(default=1, ge=1)
@@ -123,7 +131,7 @@ class LeagueFolder:
         self._log.drop_torn_line()
         for number, line in enumerate(self._log.text().splitlines(), 1):
             self._count(*_parse_line(line, f"{path / PAYOFFS_FILE}:{number}"))
-        if (path / STATE_FILE).is_file():
+        if os.path.lexists(path / STATE_FILE):
             self._read_state()
 
     def _read_state(self) -> None:
@@ -134,11 +142,20 @@ class LeagueFolder:
             raise FormatError(f"{self.path / STATE_FILE} is damaged: {list_faults(error)}") from error
         self.session, self.earlier_s = state.session, state.wall_s
         self.learners = {record.name: record for record in state.learners}
-        wrong = [member.name for member in state.members if not _NAME.fullmatch(member.name)]
+        names = [member.name for member in state.members]
+        wrong = [name for name in names if not _NAME.fullmatch(name)]
         if wrong:
-            raise FormatError(f"{self.path / STATE_FILE} names a member {wrong[0]!r}, which cannot be a file's name")
-        self.members = [member for member in state.members if self.snapshot_file(member.name).is_file()]
+            raise FormatError(
+                f"{self.path / STATE_FILE} names a member {brief(wrong[0])}, which cannot be a file's name"
+            )
+        if len({*names}) < len(names):
+            raise FormatError(f"{self.path / STATE_FILE} names a member twice")
+        self.members = [member for member in state.members if _is_file(self.snapshot_file(member.name))]
         self._names = {member.name for member in self.members}
+        gone = [name for name in names if name not in self._names]
+        if gone:
+            named = ", ".join(gone[:_MOST_NAMED]) + (" ..." if len(gone) > _MOST_NAMED else "")
+            logger.warning("[WARN] %d members leave the league, since their snapshots are gone: %s", len(gone), named)
 
     def close(self) -> None:
         """Close the files."""
@@ -159,6 +176,31 @@ class LeagueFolder:
     def read_snapshot(self, name: str) -> bytes:
         """Return the content of a member's file."""
         return read_regular(self.snapshot_file(name), limit=DEFAULT_LIMITS.total_bytes)
+
+    def read_initial(self, name: str | None) -> bytes | None:
+        """Return the content of the agent that learners begin with, which was put into the folder; None without one.
+
+        Raises:
+            ConfigError: It is not there. What the settings call it is not looked up: they may be a stranger's.
+        """
+        file = self.path / INITIAL_FILE
+        if name is None:
+            return None
+        if not _is_file(file):
+            raise ConfigError(
+                f"{file} is missing, the agent that all learners begin with ({brief(name)}); put it there with: "
+                f"ludus export AGENT --out {file}"
+            )
+        return read_regular(file, limit=DEFAULT_LIMITS.total_bytes)
+
+    def has_member(self, name: str) -> bool:
+        """Return whether a snapshot is part of the league."""
+        return name in self._names
+
+    def drop_member(self, name: str) -> None:
+        """Take out a member whose file cannot be used; the file stays."""
+        self.members = [member for member in self.members if member.name != name]
+        self._names.discard(name)
 
     def add_member(self, member: Member, content: bytes) -> bool:
         """Write a snapshot and make it a member; return False if it is one already."""
@@ -225,6 +267,11 @@ class LeagueFolder:
         return self._ratings
 
 
+def _is_file(path: Path) -> bool:
+    """Return whether a name is a file's itself, not that of a link to one."""
+    return os.path.lexists(path) and stat.S_ISREG(path.lstat().st_mode)
+
+
 def _describe(member: Member, rating: float) -> JSON:
     """Return a member as JSON; `asdict` takes ten times as long, which counts with thousands of them."""
     return {
@@ -239,14 +286,15 @@ def _describe(member: Member, rating: float) -> JSON:
 def _parse_line(line: str, place: str) -> tuple[str, str, Matches]:
     try:
         document = json.loads(line)
-        matches = {(str(row[0]), str(row[1])): Record(*_counts(row[2:])) for row in document["matches"]}
+        matches = {(str(row[0]), str(row[1])): parse_record(row[2:]) for row in document["matches"]}
         return str(document["id"]), str(document["source"]), matches
     except (ValueError, LookupError, TypeError, StateError) as error:
         raise FormatError(f"{place} is no report of matches: {error}; restore the file from a copy") from error
 
 
-def _counts(row: Iterable[object]) -> tuple[int, int, int]:
-    counts = [each for each in row if isinstance(each, int) and each >= 0]
+def parse_record(row: Iterable[object]) -> Record:
+    """Return wins, draws and losses; raise StateError if they are none."""
+    counts = [each for each in row if isinstance(each, int) and 0 <= each <= _MOST_COUNTED]
     if len(counts) != 3:
-        raise StateError(f"wins, draws and losses are {row}")
-    return counts[0], counts[1], counts[2]
+        raise StateError(f"wins, draws and losses are {brief(row)}")
+    return Record(*counts)

@@ -13,17 +13,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ludus.core.errors import ConfigError, WorkerError
-from ludus.core.files import EXPORT_SUFFIX, read_regular, temporary_folder
 from ludus.core.random import stream_hash, uniform
 from ludus.league.payoffs import Record
-from ludus.policies.export import export_agent
-from ludus.scale.cluster import first_signal
-from ludus.scale.evaluators import MOST_LOSSES, EvaluatorPool, MemberStore, describe_loss
+from ludus.scale.cluster import describe_loss, first_signal
+from ludus.scale.evaluators import MOST_LOSSES, EvaluatorPool, MemberStore
 from ludus.scale.league_folder import TRAINING, LeagueFolder, LearnerRecord
 from ludus.scale.league_workers import LearnerJob, Order, Report, Told
 from ludus.scale.matchmaking import Learner, Member, assign, has_won, snapshot_name
 from ludus.scale.population import LEAGUE_FILE, ExploiterRoleConfig, LeaguePlan, Role, read_league
-from ludus.store import DEFAULT_LIMITS
 
 _TICK_S = 0.1
 _ASK_EVERY_S = 0.5  # between two questions to a learner
@@ -98,7 +95,7 @@ class LeagueHead:
         self._folder = LeagueFolder(folder)
         self._folder.session += 1
         self._learners: dict[str, _LearnerActor] = {}
-        self._members = MemberStore(self._folder)
+        self._members = MemberStore(plan, self._folder, listener)
         self._evaluators = EvaluatorPool(plan, self._folder, self._members, plugins, listener)
         self._started_s = time.monotonic()
         self._saved_s = self._looked_s = 0.0
@@ -114,7 +111,7 @@ class LeagueHead:
         self._learner_class = ray.remote(
             num_cpus=config.cpus_per_learner, num_gpus=gpus, max_concurrency=2, max_restarts=0
         )(LearnerWorker)
-        self._initial = _read_agent(config.initial)
+        self._initial = self._folder.read_initial(config.initial)
 
     def run(self) -> LeagueResult:
         """Run the league until its main agents are done or it is stopped."""
@@ -243,9 +240,13 @@ class LeagueHead:
         return assign(seen_by, self._folder.members, self._folder.table, self._plan.config, offset)
 
     def _order(self, learner: _LearnerActor, chances: Mapping[str, float] | None) -> Order:
+        references = {name: self._members.reference(name) for name in chances or ()}
+        while None in references.values():  # one that has just left the league
+            chances = learner.chances = self._match(learner)
+            references = {name: self._members.reference(name) for name in chances}
         steps = {member.name: member.env_steps for member in self._folder.members}
-        members = {name: (steps[name], self._members.reference(name)) for name in chances or ()}
-        return Order(learner.record.reported, chances, members)
+        members = {name: (steps[name], reference) for name, reference in references.items()}
+        return Order(learner.record.reported, chances or None, members)
 
     def _ask(self, learner: _LearnerActor) -> None:
         """Ask a learner for its reports, and tell it of new opponents."""
@@ -431,13 +432,3 @@ class LeagueHead:
 
 
 _EXPLOITERS: tuple[Role, ...] = ("main_exploiter", "league_exploiter")
-
-
-def _read_agent(name: str | None) -> bytes | None:
-    """Return the content of the file of an agent: as it is, or exported from a run or a checkpoint."""
-    if name is None:
-        return None
-    with temporary_folder("ludus-agent-") as folder:
-        file = folder / f"agent{EXPORT_SUFFIX}"
-        export_agent(name, file)
-        return read_regular(file, limit=DEFAULT_LIMITS.total_bytes)

@@ -5,23 +5,26 @@ stranger are. Both classes are plain Python; the head makes Ray actors of them.
 """
 
 import json
+import logging
+import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ludus.core.errors import LudusError, RunLockedError, WorkerError
+from ludus.core.errors import FormatError, LudusError, RunLockedError, StateError, WorkerError, brief
 from ludus.core.files import (
     EXPORT_SUFFIX,
     MAX_DOCUMENT_BYTES,
     make_folder,
+    read_if_possible,
     read_json_object,
-    read_regular,
     temporary_folder,
     write_atomic,
     write_text_atomic,
 )
+from ludus.core.state import check_tensors
 from ludus.core.tables import read_table
 from ludus.core.text import blame
 from ludus.envs.registry import make_env
@@ -33,6 +36,7 @@ from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.cost import LoadLimits
 from ludus.policies.policy import Policy
 from ludus.rewards.plugins import load_plugin
+from ludus.scale.league_folder import parse_record
 from ludus.store import DEFAULT_LIMITS, write_single_file
 from ludus.training.callbacks import BaseCallback, Counters, Iteration
 from ludus.training.checkpointing import on_host
@@ -43,8 +47,12 @@ from ludus.training.preflight import verify
 from ludus.training.resolve import learner_rows, resolve
 from ludus.training.session import Received, read_progress, run_training
 
+logger = logging.getLogger(__name__)
+
 REPORTS_FOLDER = "reports"
 _LOCK_WAIT_S, _LOCK_POLL_S = 90.0, 0.5
+_NUMBER = re.compile(r"[0-9]{6,9}")
+_MOST_BYTES = DEFAULT_LIMITS.total_bytes
 _MOST_CACHED = 64  # policies that an evaluator keeps
 
 
@@ -122,7 +130,7 @@ class ReportFolder:
 
     def numbers(self) -> list[int]:
         """Return the numbers of all reports."""
-        return sorted(int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdigit())
+        return sorted(int(path.stem) for path in self._folder.glob("*.json") if _NUMBER.fullmatch(path.stem))
 
     def write(self, number: int, env_steps: int, matches: Mapping[str, Record], policy: Policy, settings: Any) -> None:  # noqa: ANN401
         """Write a report, unless there is one of this number: its matches may have been counted."""
@@ -136,26 +144,29 @@ class ReportFolder:
 
     def period_start(self, env_steps: int) -> int:
         """Return the env steps of the last report that a run at `env_steps` has written; 0 if there is none."""
-        ends = [int(self._read(number)["env_steps"]) for number in self.numbers()]
+        ends = [end for _, end, _ in self._read(self.numbers())]
         return max((end for end in ends if end <= env_steps), default=0)
 
     def read(self, after: int) -> list[Report]:
         """Return the reports after a number, and delete the agents of those up to it, which were counted."""
-        found = []
+        left = []
         for number in self.numbers():
             if number <= after or not self._agent(number).exists():
                 self._agent(number).unlink(missing_ok=True)
-                continue
-            document = self._read(number)
-            matches = {
-                name: (int(won), int(drawn), int(lost)) for name, (won, drawn, lost) in document["matches"].items()
-            }
-            agent = read_regular(self._agent(number), limit=DEFAULT_LIMITS.total_bytes)
-            found.append(Report(number, int(document["env_steps"]), matches, agent))
-        return found
+            else:
+                left.append(number)
+        both = [(each, read_if_possible(self._agent(each[0]), limit=_MOST_BYTES)) for each in self._read(left)]
+        return [Report(*each, agent) for each, agent in both if agent is not None]
 
-    def _read(self, number: int) -> dict[str, Any]:
-        return read_json_object(self._document(number), limit=MAX_DOCUMENT_BYTES)
+    def _read(self, numbers: Sequence[int]) -> Iterator[tuple[int, int, dict[str, Record]]]:
+        """Yield numbers, env steps and matches of reports; those that are damaged are warned of."""
+        for number in numbers:
+            try:
+                document = read_json_object(self._document(number), limit=MAX_DOCUMENT_BYTES)
+                matches = {name: parse_record(counts) for name, counts in document["matches"].items()}
+                yield number, int(document["env_steps"]), matches
+            except (FormatError, StateError, LookupError, TypeError, ValueError, AttributeError) as error:
+                logger.warning("[WARN] %s is left out: %s", self._document(number), brief(str(error)))
 
     def _document(self, number: int) -> Path:
         return self._folder / f"{number:06}.json"
@@ -233,8 +244,23 @@ class _Link(BaseCallback):
     def _assign(self) -> None:
         with self._lock:
             order, self._order = self._order, None
-        if order is not None and not self.trainer.assign_opponents(*order):
-            self.take(*order)  # when games against members that leave have ended
+        if order is None:
+            return
+        own = self.trainer.components.policy.state()
+        fitting = {name: each for name, each in order[0].items() if _fits(name, each[1], own)}
+        chances = {name: chance for name, chance in order[1].items() if name in fitting}
+        if chances and not self.trainer.assign_opponents(fitting, chances):
+            self.take(fitting, chances)  # when games against members that leave have ended
+
+
+def _fits(name: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+    """Return whether a member is of this run's architecture; one that is not is warned of, and never plays."""
+    try:
+        check_tensors(state, own, name)
+    except StateError as error:
+        logger.warning("[WARN] %s does not play: %s", name, error)
+        return False
+    return True
 
 
 class LearnerWorker:

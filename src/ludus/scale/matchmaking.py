@@ -10,6 +10,7 @@ from ludus.league.payoffs import Record
 from ludus.league.ratings import bradley_terry
 from ludus.scale.population import ExploiterRoleConfig, PopulationConfig, Role
 
+_MOST_RATED = 2_000  # the time grows with the third power: of more, the oldest are not rated
 _LOSES = 0.3  # a former main agent against which a main agent scores less is forgotten
 _HOPELESS = 0.1  # below this score against the newest main agent, a main exploiter plays its predecessors
 
@@ -86,10 +87,15 @@ class PayoffTable:
         return found
 
     def ratings(self, names: Sequence[str]) -> dict[str, float]:
-        """Return the Bradley-Terry ratings of some players by their matches among each other; their mean is 0."""
+        """Return the Bradley-Terry ratings of the newest players by their matches among each other; their mean is 0."""
+        names = names[-_MOST_RATED:]
         if len(names) < 2:
             return dict.fromkeys(names, 0.0)
-        points = np.array([[self.record(one, two).points[0] for two in names] for one in names])
+        places, points = {name: place for place, name in enumerate(names)}, np.zeros((len(names), len(names)))
+        for one, place in places.items():
+            for two, record in self._records.get(one, {}).items():
+                if two in places:
+                    points[place, places[two]] = record.points[0]
         return {name: interval.estimate for name, interval in bradley_terry(names, points).items()}
 
 

@@ -19,6 +19,7 @@ from ludus.core.schedules import MAX_ENV_STEPS, MAX_FACTOR
 from ludus.envs.registry import check_name_from_file
 from ludus.envs.world import find_world
 from ludus.league.payoffs import SELF_KIND
+from ludus.scale.stored import check_stored
 from ludus.training.config import TrainConfig
 from ludus.training.presets import read_run_layers, run_layers, world_of_file
 
@@ -274,4 +275,5 @@ def read_league(folder: Path) -> LeaguePlan:
         raise ConfigError(
             f"{folder} holds no league: it has no {LEAGUE_FILE}; start one with: ludus league start brawl"
         )
+    check_stored(folder / LEAGUE_FILE)
     return load_league(folder / LEAGUE_FILE)

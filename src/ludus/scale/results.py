@@ -5,6 +5,7 @@
 
 import json
 import math
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -40,10 +41,11 @@ class TrialRecord(BaseModel):
         reason: Why it was stopped or failed.
         points: For every seed, env steps and objective of each evaluation.
         wall_s: Wall time of its runs in all.
+        replaced: How often its process was lost and replaced.
         forks: From which trials population-based training forked it, at which evaluation, and its values before.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     number: int = Field(ge=1)
     values: dict[str, Any]
@@ -51,6 +53,7 @@ class TrialRecord(BaseModel):
     reason: str = ""
     points: list[list[tuple[int, float | None]]] = []
     wall_s: float = 0.0
+    replaced: int = Field(default=0, ge=0)
     forks: list[dict[str, Any]] = []
 
     @property
@@ -100,7 +103,7 @@ class TrialRecord(BaseModel):
 
 
 class _ResultsFile(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     version: Literal[1]
     wall_s: float = Field(default=0.0, ge=0.0)
@@ -225,7 +228,7 @@ def read_results(plan: SweepPlan, folder: Path) -> SweepResults:
     """
     path = folder / RESULTS_FILE
     document: dict[str, Any] = {"version": _VERSION, "trials": []}
-    if path.is_file():
+    if os.path.lexists(path):
         document = read_json_object(path, limit=MAX_DOCUMENT_BYTES)
     try:
         found = _ResultsFile.model_validate(document)

@@ -14,6 +14,7 @@ resumed if the trial continues. A fork is that of `ludus resume --fork`.
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -346,7 +347,7 @@ class TrialRuns:
 def read_trial(sweep: Path, name: str) -> dict[str, Any]:
     """Return what a trial says of itself; empty if it has not begun."""
     path = sweep / TRIALS_FOLDER / name / TRIAL_FILE
-    if not path.is_file():
+    if not os.path.lexists(path):
         return {}
     document = read_json_object(path, limit=MAX_DOCUMENT_BYTES)
     folder, forks = document.get("folder"), document.get("forks")

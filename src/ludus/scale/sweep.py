@@ -4,9 +4,13 @@ Tune keeps its own state as pickles in a folder that is deleted before and after
 `results.json` and the run folders: finished trials are told to the searcher and the scheduler, the others continue.
 """
 
+import logging
 import math
+import os
 import random
+import re
 import shutil
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,14 +19,22 @@ from typing import Any
 from ludus.core.errors import ConfigError
 from ludus.core.files import remove_folder, write_text_atomic
 from ludus.core.text import plain_text
-from ludus.scale.cluster import first_signal, ray_session, require_ray
+from ludus.scale.cluster import first_signal, import_ray, ray_session, require_ray
 from ludus.scale.config import SWEEP_FILE, SweepPlan
-from ludus.scale.results import RESULTS_FILE, SweepResults, TrialRecord, read_results
+from ludus.scale.results import RESULTS_FILE, WINNER_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import ERROR_FILE, FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target, read_error
 from ludus.scale.search import make_scheduler, make_searcher, uses_tpe
+from ludus.scale.stored import check_kind, check_run_files, lock_folder
+
+logger = logging.getLogger(__name__)
 
 TUNE_FOLDER = ".tune"
 _SECONDS_PER_HOUR = 3600.0
+_FILES = (SWEEP_FILE, RESULTS_FILE, WINNER_FILE, STOP_FILE)
+_FOLDERS = (TRIALS_FOLDER, FORKS_FOLDER, TUNE_FOLDER)
+_TRIAL = re.compile(r"trial-[0-9]{4,9}")
+_MOST_NAMED = 5
+_MOST_LOSSES = 3  # of one trial's process, after which it has failed
 _FIRST_FAILURES = 3  # so many failed trials before any other one are a fault of the sweep
 _SAVE_EVERY_S = 1.0
 _LONGEST_REASON = 2_000
@@ -51,11 +63,15 @@ def start_sweep(
     Raises:
         ConfigError: The folder holds a sweep already, or the cluster cannot be reached.
         MissingDependencyError: Ray or Optuna is not installed.
+        RunLockedError: Another process runs a sweep in the folder.
         StoreError: The folder cannot be written.
+        UnsupportedError: Ray cannot start.
     """
     require_ray()
-    check_target(folder, (SWEEP_FILE, RESULTS_FILE, TRIALS_FOLDER))
-    with ray_session(address):
+    names = (SWEEP_FILE, RESULTS_FILE, TRIALS_FOLDER)
+    check_target(folder, names)
+    with ray_session(address), lock_folder(folder, _FILES, _FOLDERS):
+        check_target(folder, names)  # another process may have begun, and ended, in the meantime
         write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
         return _run(SweepResults(plan, folder), plugins, listener)
 
@@ -80,24 +96,45 @@ def resume_sweep(
         listener: Notified of trials.
 
     Raises:
-        FormatError: `results.json` is damaged.
+        FormatError: `results.json` is damaged, or the folder is not as a sweep leaves it.
+        RunLockedError: Another process runs this sweep.
     """
-    results = read_results(plan, folder)
-    known = {record.name for record in results.trials.values()}
-    for orphan in (folder / TRIALS_FOLDER).glob(
-        "trial-*"
-    ):  # begun after a trial that had not begun, and so in no order
-        if orphan.name not in known:
-            remove_folder(orphan)
-    for record in results.in_state("running", *(("failed",) if retry_failed else ())):
-        record.state, record.reason = "waiting", ""
-    if _left(results) <= 0 or _left_s(results) <= 0.0:  # no need for Ray
-        results.finish("" if _left(results) <= 0 else "sweep.max_hours is used up")
-        return results
-    require_ray()
-    with ray_session(address):
-        write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
-        return _run(results, plugins, listener)
+    with lock_folder(folder, _FILES, _FOLDERS):
+        results = read_results(plan, folder)
+        for record in results.in_state("running", *(("failed",) if retry_failed else ())):
+            record.state, record.reason = "waiting", ""
+        if _left(results) <= 0 or _left_s(results) <= 0.0:  # no need for Ray
+            results.finish("" if _left(results) <= 0 else "sweep.max_hours is used up")
+            return results
+        _check_waiting(results)
+        require_ray()
+        with ray_session(address):
+            _remove_orphans(results)
+            write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
+            return _run(results, plugins, listener)
+
+
+def _check_waiting(results: SweepResults) -> None:
+    """Check the folders of trials that are trained on, and warn of those that are gone."""
+    gone = []
+    for record in results.in_state("waiting"):
+        path = results.folder / TRIALS_FOLDER / record.name
+        check_run_files(path)
+        if record.evaluations and not path.is_dir():
+            gone.append(record.name)
+    if gone:
+        named = ", ".join(gone[:_MOST_NAMED]) + (" ..." if len(gone) > _MOST_NAMED else "")
+        logger.warning("[WARN] %d trials begin again, since their folders are gone: %s", len(gone), named)
+
+
+def _remove_orphans(results: SweepResults) -> None:
+    """Remove trials that began after one that had not begun: they are in no order. Other things are left alone."""
+    trials = results.folder / TRIALS_FOLDER
+    for name in os.listdir(trials) if trials.is_dir() else ():  # noqa: PTH208 - names alone
+        number = int(name.removeprefix("trial-")) if _TRIAL.fullmatch(name) else 0
+        if number > len(results.trials) and name == TrialRecord(number=number, values={}).name:
+            check_kind(trials / name, stat.S_IFDIR)
+            remove_folder(trials / name)
 
 
 def _left(results: SweepResults) -> int:
@@ -112,13 +149,21 @@ def _left_s(results: SweepResults) -> float:
 
 
 def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> SweepResults:
-    from ray import tune
+    ends_at_s, replaced = results.started_s + _left_s(results), -1
+    while replaced < (now := sum(record.replaced for record in results.trials.values())):
+        replaced = now  # once more for trials whose processes were lost, unless the sweep was stopped
+        if _left(results) > 0 and not results.reason:
+            _run_once(results, plugins, listener, ends_at_s)
+    return results
 
+
+def _run_once(results: SweepResults, plugins: Sequence[str], listener: Listener, ends_at_s: float) -> None:
+    """Let Tune work until every trial has ended or lost its process."""
+    tune = import_ray("ray.tune")
     from ludus.scale.trainable import SweepTrial
 
     plan, config, folder = results.plan, results.plan.config, results.folder.resolve()
     _clean(folder)
-    ends_at_s = results.started_s + _left_s(results)
     trainable = tune.with_resources(
         tune.with_parameters(SweepTrial, sweep=str(folder), plugins=list(plugins), ends_at_s=ends_at_s),
         _resources(plan),
@@ -154,7 +199,6 @@ def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> S
     finally:
         watcher.close()
         _clean(folder)
-    return results
 
 
 def _resources(plan: SweepPlan) -> dict[str, float]:
@@ -208,6 +252,7 @@ class _Watcher:
         self._interrupted: set[str] = set()
         self._saved_s = 0.0
         self.reason = ""
+        results.is_running = True
         _OPEN_WATCHERS[id(self)] = self
 
     def __reduce__(self) -> tuple[Callable[[int], "_Watcher"], tuple[int]]:
@@ -267,10 +312,12 @@ class _Watcher:
         self._tell(record)
 
     def fail(self, trial: Any) -> None:  # noqa: ANN401
-        """Note that a trial failed, with the error."""
+        """Note that a trial failed, with the error; one whose process was lost continues when the others have ended."""
         record = self._record(trial)
-        reason = read_error(self.results.folder, record.name) or "its worker process was lost, or could not begin"
-        record.state, record.reason = "failed", plain_text(reason)[:_LONGEST_REASON]
+        reason = read_error(self.results.folder, record.name)
+        is_lost, record.reason = not reason, plain_text(reason)[:_LONGEST_REASON] or "its process was lost"
+        record.state = "waiting" if is_lost and record.replaced < _MOST_LOSSES else "failed"
+        record.replaced += is_lost
         self._tell(record)
         if len(self.results.in_state("failed")) >= _FIRST_FAILURES and not self.results.in_state("finished", "stopped"):
             self.stop(f"the first {_FIRST_FAILURES} trials failed, the last one by: {record.reason}")

@@ -30,11 +30,14 @@ class SweepTrial(Trainable):  # type: ignore[misc] # Ray is not followed
         self, config: dict[str, Any], sweep: str = "", plugins: Sequence[str] = (), ends_at_s: float = math.inf
     ) -> None:
         """Open the trial that Tune has given this actor."""
-        for plugin in plugins:
-            load_plugin(plugin)
         self._sweep, self._ends_at_s = Path(sweep), ends_at_s
-        self._plan: SweepPlan = read_sweep(self._sweep)
-        self.reset_config(config)
+        try:
+            for plugin in plugins:
+                load_plugin(plugin)
+            self._plan: SweepPlan = read_sweep(self._sweep)
+            self.reset_config(config)
+        except Exception as error:
+            raise WorkerError(note_error(self._sweep, str(self.trial_name), error)) from None
 
     def reset_config(self, new_config: Mapping[str, Code]) -> bool:
         """Open another trial in the same process: importing torch again would take seconds."""
