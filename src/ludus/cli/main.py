@@ -265,12 +265,12 @@ def main() -> None:
         from ludus.envs.worker_program import short_traceback
 
         # A defect of ours; its traceback may quote a file too.
-        echo(short_traceback(error).rstrip(), err=True)
+        echo(short_traceback(error, 20_000).rstrip(), err=True)
         sys.exit(EXIT_DEFECT)
 
 
 def _is_of_user(error: SystemExit) -> bool:
-    """Return whether code that a command called wants to end the process, rather than the command or a library of it."""
+    """Return whether code of the user's wants to end the process, rather than the command or a library of it."""
     try:
         let_pass(error)
     except SystemExit:  # of a signal

@@ -160,10 +160,10 @@ def short(text: str) -> str:
     return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]} ...\n"
 
 
-def short_traceback(error: BaseException) -> str:
-    """Return the end of an exception's traceback, with every message and line of code in it cut."""
+def short_traceback(error: BaseException, most: int = _MOST_TRACEBACK) -> str:
+    """Return the last letters of an exception's traceback, in which every message and line of code is cut."""
     text = "".join(map(short, traceback.format_exception(error)))
-    return text if len(text) <= _MOST_TRACEBACK else f"... {text[-_MOST_TRACEBACK:]}"
+    return text if len(text) <= most else f"... {text[-most:]}"
 
 
 def _leave_with_parent(parent: int) -> None:

@@ -231,8 +231,12 @@ def make(name: str, request: EnvRequest) -> GymnasiumBatch:
     gym_id = _registered_id(name.removeprefix(GYMNASIUM_PREFIX).rpartition(":")[2])
     source = Source(gym_id=gym_id)
     maker = source.load()
-    with naming_faults(name), maker(**settings.env_kwargs) as env:
-        spec, plan = batched_spec(env, gym_id), single_plan(env, source, settings, request)
+    with naming_faults(name):
+        env = maker(**settings.env_kwargs)
+        try:
+            spec, plan = batched_spec(env, gym_id), single_plan(env, source, settings, request)
+        finally:
+            close_game(env, name)
     return make_batch(spec, plan, request, settings, Hosted(maker, Games, gymnasium_worker.FILE))
 
 
