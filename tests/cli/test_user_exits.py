@@ -154,7 +154,7 @@ def test_what_is_learned_is_saved_first(run: Run, tmp_path: Path) -> None:
     code, _, err = run("train", "leaver", *TINY, "--plugin", "leaver.py", "--run-dir", "run")
     assert code == 2, err
     assert (tmp_path / "run" / "checkpoints" / "interrupted").is_dir()
-    assert "SystemExit (" in (tmp_path / "run" / "run.json").read_text()
+    assert '"end_reason": "UserExitError: SystemExit: 0 (' in (tmp_path / "run" / "run.json").read_text()
 
 
 @pytest.mark.parametrize("way", ["sys.exit(0)", "raise BaseException('enough')"])

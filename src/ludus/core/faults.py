@@ -10,8 +10,6 @@ Whoever calls such code catches BaseException and lets pass what is not meant fo
 
 import signal
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ludus.core.errors import LudusError
 from ludus.core.text import blame
@@ -31,18 +29,17 @@ def let_pass(error: BaseException) -> None:
         raise error
 
 
-@contextmanager
-def refusing_exits() -> Iterator[None]:
-    """Raise UserExitError where code of the user's would end the process; other exceptions stay what they are."""
-    try:
-        yield
-    except Exception:
-        raise
-    except BaseException as error:
-        let_pass(error)
-        raise UserExitError(
-            f"{blame(error)}: this would end the process; raise an exception, or leave it out"
-        ) from error
+class RefusedExits:
+    """Raises UserExitError where code of the user's would end the process; other exceptions stay what they are."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is not None and not isinstance(error, Exception) and _is_fault(error):
+            raise UserExitError(
+                f"{blame(error)}: this would end the process; raise an exception, or leave it out"
+            ) from error
 
 
 def _is_fault(error: BaseException) -> bool:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ludus.algorithms.learner import Fault
 from ludus.core.errors import ConfigError, NotFiniteError, StoreError, UnsupportedError
-from ludus.core.faults import Unwinding, refusing_exits
+from ludus.core.faults import RefusedExits, Unwinding
 from ludus.core.text import blame
 from ludus.envs.base import StepResult
 from ludus.envs.world_parts import metrics_of
@@ -113,7 +113,7 @@ class Trainer:
         self._callbacks.attach(self)
         self._open.callback(self._processes.leave)
         try:
-            with self._processes.naming_losses(), refusing_exits():
+            with self._processes.naming_losses(), RefusedExits():
                 self._begin(folder)
         except BaseException:
             self.close()
@@ -178,7 +178,7 @@ class Trainer:
         with self._processes.naming_losses():
             self._processes.together(lambda: self._notify("on_training_start"))
             try:
-                with refusing_exits():
+                with RefusedExits():
                     yield from self._train()
             except Exception as error:
                 self._save_what_is_left(error)
@@ -366,7 +366,7 @@ class Trainer:
 
         May be called twice.
         """
-        with refusing_exits():
+        with RefusedExits():
             self._open.close()
 
     def __enter__(self) -> Self:

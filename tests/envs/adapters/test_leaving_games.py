@@ -11,7 +11,7 @@ import torch
 
 import ludus
 from ludus.core.errors import EnvFaultError, WorkerError
-from ludus.core.faults import Unwinding, UserExitError, let_pass, refusing_exits
+from ludus.core.faults import RefusedExits, Unwinding, UserExitError, let_pass
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env
 
@@ -100,14 +100,14 @@ def test_an_interrupt_passes_where_it_may_be_that_of_the_keyboard() -> None:
 def test_what_only_passes_through_code_passes(error: BaseException) -> None:
     with pytest.raises(type(error)):
         let_pass(error)
-    with pytest.raises(type(error)), refusing_exits():
+    with pytest.raises(type(error)), RefusedExits():
         raise error
 
 
 def test_exits_are_refused_and_exceptions_stay() -> None:
-    with pytest.raises(UserExitError, match=r"SystemExit: 3 .*test_leaving_games\.py"), refusing_exits():
+    with pytest.raises(UserExitError, match=r"SystemExit: 3 .*test_leaving_games\.py"), RefusedExits():
         raise SystemExit(3)
-    with pytest.raises(ZeroDivisionError), refusing_exits():
+    with pytest.raises(ZeroDivisionError), RefusedExits():
         raise ZeroDivisionError
     let_pass(ValueError())
 
