@@ -200,7 +200,11 @@ def test_a_batch_that_does_not_divide_is_refused(ppo: dict[str, int], message: s
     ("term", "kind", "message"),
     [
         ("verification-bad-shape", ConfigError, "gave shape"),
-        ("verification-raises", VerificationError, "making a small copy of the run failed: KeyError: 'nonsense'; "),
+        (
+            "verification-raises",
+            VerificationError,
+            r"making a small copy of the run failed: KeyError: 'nonsense' \(.*test_verification\.py:\d+\); ",
+        ),
         ("verification-infinite", VerificationError, "NaN or Inf in .*first seen in the reward"),
     ],
 )

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from ludus.algorithms.learner import Learner
 from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.core.faults import let_pass
 from ludus.core.text import blame
 from ludus.envs.base import BatchedEnv, EnvSpec
 from ludus.policies.config import PolicyConfig
@@ -199,7 +200,8 @@ def algorithms() -> "Mapping[str, Algorithm[Any, Any]]":
         for entry in entry_points(group=GROUP):
             try:
                 entry.load()
-            except Exception as error:  # a package of others can raise anything; the other algorithms still work
+            except BaseException as error:  # a package of others can raise anything; the other algorithms still work
+                let_pass(error)
                 logger.warning("[WARN] algorithm %s (%s) cannot be loaded: %s", entry.name, entry.value, blame(error))
     return _ALGORITHMS
 

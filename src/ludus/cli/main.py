@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Exit, Option, Typer
@@ -40,6 +41,7 @@ from ludus.cli.tournament import tournament
 from ludus.cli.train import resume, train, verify
 from ludus.cli.watch import watch
 from ludus.core.errors import LudusError
+from ludus.core.faults import let_pass
 from ludus.core.files import DISK_ERRORS
 from ludus.core.text import blame
 from ludus.envs.world import registered_worlds, resolve
@@ -49,6 +51,9 @@ IS_TERMINAL = sys.stdout.isatty()  # elsewhere rich is not even imported
 TRAIN, LOOK, MEASURE, SHARE, SET_UP = "Train", "Look", "Measure", "Share", "Set up"
 
 PANEL = "Worlds"
+
+_PACKAGE = Path(__file__).parents[1]
+_ENDING = {"typer", "click"}  # libraries that end a command by SystemExit
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +93,8 @@ def add_world_commands(app: Typer, groups: Mapping[str, Typer]) -> None:
             group, _, name = path.rpartition(" ")
             try:
                 command = resolve(part)
-            except Exception as error:  # a world of others can raise anything; the other commands still work
+            except BaseException as error:  # a world of others can raise anything; the other commands still work
+                let_pass(error)
                 logger.warning("[WARN] the command %s of %s cannot be loaded: %s", path, world.id, blame(error))
                 continue
             if group and group not in known:
@@ -284,14 +290,33 @@ def main() -> None:
     except KeyboardInterrupt:
         print_error("interrupted")
         sys.exit(EXIT_INTERRUPTED)
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, SystemExit) and not _is_of_user(error):
+            raise
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:  # of the output, or of a file of a library
             print_error(f"{error.filename or 'the output'} could not be written: {error.strerror}; free some space")
             _drop_output()
             sys.exit(EXIT_ERROR)
+        if not isinstance(error, Exception):  # of a network, say; games, bots and callbacks have errors of their own
+            print_error(f"{blame(error)}: code of yours would have ended the command; let it raise an exception")
+            sys.exit(EXIT_ERROR)
+        from ludus.envs.worker_program import short_traceback
+
         # A defect of ours; its traceback may quote a file too.
-        echo(traceback.format_exc().rstrip(), err=True)
+        echo(short_traceback(error, 20_000).rstrip(), err=True)
         sys.exit(EXIT_DEFECT)
+
+
+def _is_of_user(error: SystemExit) -> bool:
+    """Return whether code of the user's wants to end the process, rather than the command or a library of it."""
+    try:
+        let_pass(error)
+    except SystemExit:  # of a signal
+        return False
+    files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+    ours = [place for place, file in enumerate(files) if file.is_relative_to(_PACKAGE)]
+    called = files[ours[-1] + 1 :]
+    return bool(called) and _ENDING.isdisjoint(called[0].parts)
 
 
 def _drop_output() -> None:

@@ -23,6 +23,7 @@ FLAG: Range = (0, 1)
 FINITE: Range = (-1e30, 1e30)  # for floats of which no more is known
 WORD: Range = (-(2**30), 2**30)  # for int32 that is not an index: nothing that is added to it overflows
 
+_LONGEST_KEY = 100  # that an error shows
 _SHOWN = 3  # faults of a document, or wrong names, that an error lists
 _SAME_CONFIG = "use the same config"
 
@@ -40,7 +41,7 @@ class StateModel(BaseModel):
         except ValidationError as error:
             faults = error.errors(include_url=False, include_context=False)
             shown = "; ".join(
-                f"{'.'.join(map(str, (what, *fault['loc'])))} is "
+                f"{'.'.join(str(each)[:_LONGEST_KEY] for each in (what, *fault['loc']))} is "
                 + ("missing" if fault["type"] == "missing" else f"{brief(fault['input'])}: {fault['msg']}")
                 for fault in faults[:_SHOWN]
             )

@@ -20,6 +20,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from ludus.core.errors import BotError, ConfigError, StateError
+from ludus.core.faults import Unwinding, let_pass
 from ludus.core.random import mix, stream_hash_tensor, uniform
 from ludus.core.state import MAX_COUNT, check_tensors
 from ludus.core.text import blame
@@ -310,7 +311,8 @@ class _FunctionPlayer(_PythonPlayer):
             memory = memory[_ONLY] if self._form == (_ONLY,) else memory
         try:
             decided = self.bot.code(self._observation(step), memory)
-        except Exception as error:
+        except BaseException as error:
+            let_pass(error)
             raise BotError(f"{self.bot} failed: {blame(error)}; fix it and try again") from error
         if not isinstance(decided, tuple) or len(decided) != 2:
             raise BotError(f"{self.bot} must return (actions, state), got {type(decided).__name__}")
@@ -373,7 +375,8 @@ class _ObjectPlayer(_PythonPlayer):
                     self._objects[row].reset()
                 action = self._objects[row].act(observation)
                 decided.append(torch.as_tensor(np.asarray(action), device=self._device))
-            except Exception as error:
+            except BaseException as error:
+                let_pass(error)
                 raise BotError(f"{self.bot} failed: {blame(error)}; fix it and try again") from error
         shapes = {tuple(action.shape) for action in decided}
         if shapes != {self._actions.shape}:
@@ -405,8 +408,9 @@ class _ObjectPlayer(_PythonPlayer):
                 each = self.bot.code()
                 vars(each).update(attributes)
                 self._objects[int(row)] = each
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise StateError(f"the state of {self.bot} cannot be read: {error}") from error
+        except BaseException as error:  # of the file, or of the bot's own constructor
+            let_pass(error)
+            raise StateError(f"the state of {self.bot} cannot be read: {blame(error)}") from error
 
 
 class _Actions:
@@ -461,7 +465,7 @@ class _Actions:
         return f"{self._space} for each of {rows} rows: a tensor of shape {(rows, *self.shape)} on {self._device}"
 
 
-class _Overdue(BaseException):
+class _Overdue(Unwinding):
     """Raised in the thread of a bot that did not return in time."""
 
 

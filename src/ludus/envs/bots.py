@@ -26,6 +26,7 @@ from typing import Any, TypeAlias, TypeVar
 from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError, did_you_mean
+from ludus.core.faults import let_pass
 from ludus.core.random import mix, uniform
 from ludus.core.text import blame, plain_text
 from ludus.envs.base import EnvSpec
@@ -178,7 +179,8 @@ def _load_entry_points() -> None:
     for entry in entry_points(group=GROUP):
         try:
             entry.load()
-        except Exception as error:  # a package of others can raise anything; all else still works
+        except BaseException as error:  # a package of others can raise anything; all else still works
+            let_pass(error)
             logger.warning("[WARN] bots of %s (%s) cannot be loaded: %s", entry.name, entry.value, blame(error))
 
 

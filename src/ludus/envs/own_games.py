@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import gymnasium as gym
 
 from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.core.faults import let_pass
 from ludus.core.text import blame
 from ludus.envs.world import (
     PETTINGZOO_PREFIX,
@@ -201,7 +202,8 @@ def named_world(game: NamedGame) -> World:
     """
     try:
         found: Any = resolve(game.name)
-    except Exception as error:  # the user's module can raise anything
+    except BaseException as error:  # the user's module can raise anything
+        let_pass(error)
         raise ConfigError(f"{game.env_id}: {game.name!r} cannot be imported: {blame(error)}") from error
     if takes_request(found):
         return World(id=game.env_id, env=found, package=game.name.partition(":")[0].rpartition(".")[0])

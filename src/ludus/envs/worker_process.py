@@ -20,7 +20,7 @@ from ludus.envs.worker_program import Code, Fields, block_bytes, receive, send
 _STANDARD_ERROR = 2
 _EXIT_WAIT_S = 2.0
 _REPORT_WAIT_S = 1.0
-_REPORT_BYTES = 1 << 16
+_REPORT_BYTES = 1 << 14
 _SEND_WAIT_S = 60.0  # for a worker to take a message
 _LEAST_WAIT_S = 0.01  # for an answer that lies there already
 
@@ -127,8 +127,7 @@ class WorkerProcess:
         self._awaiting = False
         if code == Code.ERROR:
             report = json.loads(self.answer)
-            text = str(report["traceback"])
-            return Failure("raised", text.strip().rpartition("\n")[2], report["game"], text)
+            return Failure("raised", report["reason"], report["game"], report["traceback"])
         return None
 
     def stop(self) -> None:

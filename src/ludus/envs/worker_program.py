@@ -32,6 +32,8 @@ HEADER = struct.Struct("<BBI")
 _MAX_MESSAGE_BYTES = 1 << 31
 _ALIGNMENT_BYTES = 64
 _PARENT_POLL_S = 0.5
+_MOST_LETTERS = 500  # of an exception's message, like that of `ludus.core.text.blame`
+_MOST_TRACEBACK = 4096  # letters
 
 Fields = Mapping[str, tuple[tuple[int, ...], "np.dtype[Any]"]]
 
@@ -42,7 +44,11 @@ class Code(IntEnum):
     PLAN = 1  # parent: what to host, as JSON
     CLOSE = 2  # parent: end
     DONE = 3  # worker: the last request is done
-    ERROR = 4  # worker: it raised; the game and the traceback as JSON
+    ERROR = 4  # worker: it raised; the game, the exception and the traceback as JSON
+
+
+class DisconnectedError(EOFError):
+    """The other side is gone; games may raise EOFError too, say by asking for input."""
 
 
 class Host(Protocol):
@@ -82,10 +88,10 @@ def _padded_bytes(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> int:
 
 
 def receive(connection: socket.socket) -> tuple[int, int, bytes]:
-    """Read one message: code, slot and payload; EOFError if the other side is gone."""
+    """Read one message: code, slot and payload; DisconnectedError if the other side is gone."""
     code, slot, size = HEADER.unpack(_receive_bytes(connection, HEADER.size))
     if size > _MAX_MESSAGE_BYTES:
-        raise EOFError(f"a message of {size} bytes is longer than {_MAX_MESSAGE_BYTES}")
+        raise DisconnectedError(f"a message of {size} bytes is longer than {_MAX_MESSAGE_BYTES}")
     return code, slot, _receive_bytes(connection, size) if size else b""
 
 
@@ -100,7 +106,7 @@ def _receive_bytes(connection: socket.socket, count: int) -> bytes:
     while rest:
         received = connection.recv_into(rest)
         if not received:
-            raise EOFError("the other side has closed the connection")
+            raise DisconnectedError("the other side has closed the connection")
         rest = rest[received:]
     return bytes(buffer)
 
@@ -137,12 +143,27 @@ def _serve(connection: socket.socket, memory_file: int) -> None:
             if code == Code.CLOSE:
                 return
             send(connection, Code.DONE, payload=hosted.answer(code, slot, payload))
-    except EOFError:
+    except DisconnectedError:
         return
-    except Exception:  # whatever a game raises is reported; what becomes of it is up to the parent
-        report = {"game": hosted.current if hosted is not None else None, "traceback": traceback.format_exc()}
+    except BaseException as error:  # whatever a game raises is reported; what becomes of it is up to the parent
+        report = {
+            "game": hosted.current if hosted is not None else None,
+            "reason": "".join(map(short, traceback.format_exception_only(error)[-1:])).strip(),
+            "traceback": short_traceback(error),
+        }
         with contextlib.suppress(OSError):  # a parent that broke off a step is not there to be told
             send(connection, Code.ERROR, payload=json.dumps(report).encode())
+
+
+def short(text: str) -> str:
+    """Return a text, cut to what is shown of an exception's message."""
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]} ...\n"
+
+
+def short_traceback(error: BaseException, most: int = _MOST_TRACEBACK) -> str:
+    """Return the last letters of an exception's traceback, in which every message and line of code is cut."""
+    text = "".join(map(short, traceback.format_exception(error)))
+    return text if len(text) <= most else f"... {text[-most:]}"
 
 
 def _leave_with_parent(parent: int) -> None:

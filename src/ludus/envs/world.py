@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ludus.core.errors import ConfigError, UnknownNameError
+from ludus.core.faults import let_pass
 from ludus.core.text import blame
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ def known_worlds() -> dict[str, World]:
         for entry in entry_points(group=GROUP):
             try:
                 world = entry.load()
-            except Exception as error:  # a package of others can raise anything; the other worlds still work
+            except BaseException as error:  # a package of others can raise anything; the other worlds still work
+                let_pass(error)
                 logger.warning("[WARN] world %s (%s) cannot be loaded: %s", entry.name, entry.value, blame(error))
                 continue
             if not isinstance(world, World) or world.id in _WORLDS:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ludus.core.errors import ConfigError
+from ludus.core.faults import let_pass
 from ludus.core.text import blame
 
 _LOADED: dict[str, str] = {}  # name in sys.modules -> absolute path of the file, or the name itself
@@ -109,7 +110,8 @@ def _import_module(name: str) -> None:
             f"there is no module {name!r}; valid: an installed module, a module in the current folder, or the path of "
             "a .py file with --plugin"
         ) from error
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        let_pass(error)
         raise ConfigError(f"module {name!r} failed: {blame(error)}; fix it and try again") from error
 
 
@@ -125,7 +127,8 @@ def _run_file(path: Path, plugin: str) -> str:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        let_pass(error)
         del sys.modules[name]
         raise ConfigError(f"plugin {plugin!r} failed: {blame(error)}; fix the file") from error
     return name

@@ -334,7 +334,8 @@ class EpisodeRecorder(RolloutReward):
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore the state returned by `state()`; raise StateError if it is of other terms or games."""
         own = {"running": self._running, "lengths": self._lengths}
-        ranges = {"lengths": (0, MAX_COUNT)}
+        most = torch.finfo(self._running.dtype).max
+        ranges = {"lengths": (0, MAX_COUNT), "running": (-most, most)}
         load_tensors(state, own, "the running episodes", ranges=ranges, advice="use the same rewards, world and games")
 
     def restart(self) -> None:

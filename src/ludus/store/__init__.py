@@ -10,7 +10,7 @@ from ludus.store.checkpoint import (
     verify_checkpoint,
     write_single_file,
 )
-from ludus.store.checkpoints import NAMED, CheckpointStore, StoredCheckpoint, step_name
+from ludus.store.checkpoints import NAMED, CheckpointStore, StoredCheckpoint, report_few, step_name
 from ludus.store.documents import DEFAULT_LIMITS, Limits
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "load_checkpoint",
     "read_manifest",
     "read_single_file",
+    "report_few",
     "save_checkpoint",
     "step_name",
     "verify_checkpoint",

@@ -1,7 +1,7 @@
 """All checkpoints of a run: saving with retention, and the newest one that is whole."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from ludus.store.documents import DEFAULT_LIMITS
 
 NAMED = ("init", "best", "final", "interrupted")  # with a meaning of their own: retention never deletes them
 OWN_LIMITS = replace(DEFAULT_LIMITS, total_bytes=1 << 50)  # a run may be large; the bound is for untrusted files
+_MOST_REPORTED = 3  # faults of many checkpoints at once
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -85,12 +86,16 @@ class CheckpointStore:
 
     def latest_valid(self) -> StoredCheckpoint | None:
         """Read the checkpoint that was saved last; report damaged ones and try the next older one."""
-        for name, _ in self._readable(report=self._report):
-            try:
-                return self._load(name, None)
-            except CheckpointError as error:
-                self._report(f"{error}; trying the next older one")
-        return None
+        faults: list[str] = []
+        try:
+            for name, _ in self._readable(report=faults.append):
+                try:
+                    return self._load(name, None)
+                except CheckpointError as error:
+                    faults.append(f"{error}; trying the next older one")
+            return None
+        finally:
+            report_few(faults, self._report)
 
     def newest_step(self) -> int:
         """Return the environment steps of the checkpoint that was saved last, by its manifest; 0 if there is none."""
@@ -104,14 +109,18 @@ class CheckpointStore:
         """
         if keep < 1:
             raise ConfigError(f"keep is {keep}; at least 1 checkpoint must be kept")
-        for name, _ in self._readable():
-            try:
-                verify_checkpoint(self._folder(name), limits=OWN_LIMITS)
-            except CheckpointError as error:
-                self._report(str(error))
-            else:
-                return self._delete_old(newest=name, keep=keep, protected=protected)
-        return []
+        faults: list[str] = []
+        try:
+            for name, _ in self._readable():
+                try:
+                    verify_checkpoint(self._folder(name), limits=OWN_LIMITS)
+                except CheckpointError as error:
+                    faults.append(str(error))
+                else:
+                    return self._delete_old(newest=name, keep=keep, protected=protected)
+            return []
+        finally:
+            report_few(faults, self._report)
 
     def _load(self, name: str, parts: Collection[str] | None) -> StoredCheckpoint:
         manifest, checkpoint = load_with_manifest(self.root / name, parts, OWN_LIMITS)
@@ -136,8 +145,8 @@ class CheckpointStore:
         try:
             for name in self.names():
                 files.recover_folder(self.root / name)
-            for path in files.clean_temporaries(self.root):
-                self._report(f"removed {path}, left behind by a save that was cut off")
+            removed = files.clean_temporaries(self.root)
+            report_few([f"removed {path}, left behind by a save that was cut off" for path in removed], self._report)
         except OSError as error:  # the save that follows says whether the disk can still be used
             self._report(f"leftovers in {self.root} could not be removed: {error.strerror or error}")
 
@@ -147,7 +156,8 @@ class CheckpointStore:
             name for name, manifest in self._readable() if name not in NAMED and self._has_sizes(name, manifest)
         ]
         spared = {*protected, newest, *candidates[:keep]}
-        deleted = []
+        deleted: list[str] = []
+        faults: list[str] = []
         for name in reversed(candidates):
             if name in spared:
                 continue
@@ -156,7 +166,8 @@ class CheckpointStore:
                 files.sync_folder(self.root)
                 deleted.append(name)
             except OSError as error:
-                self._report(f"old checkpoint {self.root / name} could not be deleted: {error.strerror or error}")
+                faults.append(f"old checkpoint {self.root / name} could not be deleted: {error.strerror or error}")
+        report_few(faults, self._report)
         return deleted
 
     def _has_sizes(self, name: str, manifest: Manifest) -> bool:
@@ -165,6 +176,14 @@ class CheckpointStore:
             return all((folder / file).stat().st_size == record.size for file, record in manifest.files.items())
         except OSError:
             return False
+
+
+def report_few(texts: Sequence[str], report: Callable[[str], None]) -> None:
+    """Report the first of many texts of one kind, and how many more there are."""
+    for text in texts[:_MOST_REPORTED]:
+        report(text)
+    if len(texts) > _MOST_REPORTED:
+        report(f"and {len(texts) - _MOST_REPORTED:,} more of this kind")
 
 
 def step_name(step: int) -> str:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ludus.core.errors import CallbackError, ConfigError, LudusError, did_you_mean
+from ludus.core.faults import let_pass
 from ludus.core.text import blame
 from ludus.envs.base import BatchedEnv, StepResult
 from ludus.rewards.plugins import load_module
@@ -175,7 +176,8 @@ def make_callback(name: str) -> BaseCallback:
         )
     try:
         return found()
-    except Exception as error:
+    except BaseException as error:
+        let_pass(error)
         raise ConfigError(
             f"callback {name!r} ({_place_of(found)}) cannot be made: {blame(error)}; give every argument of its "
             "__init__ a default"
@@ -225,7 +227,8 @@ class CallbackList:
                         refusing.append(type(callback).__name__)
                 except LudusError:
                     raise
-                except Exception as error:
+                except BaseException as error:
+                    let_pass(error)
                     self._callbacks = tuple(each for each in self._callbacks if each is not callback)
                     raise CallbackError(f"callback {type(callback).__name__} failed: {blame(error)}") from error
         finally:

@@ -20,7 +20,7 @@ from ludus.core.state import Count, StateModel
 from ludus.league.opponents import START_NAME
 from ludus.policies.agent import CHECKPOINTS_FOLDER, TENSORS, agent_checkpoint
 from ludus.policies.policy import Policy, check_finite, part_of, with_prefix
-from ludus.store import Checkpoint, CheckpointStore, StoredCheckpoint
+from ludus.store import Checkpoint, CheckpointStore, StoredCheckpoint, report_few
 from ludus.training.callbacks import Counters
 from ludus.training.components import Components, RunState
 from ludus.training.config import CheckpointConfig, TrainConfig, check_same, differences
@@ -254,13 +254,15 @@ class SnapshotStore:
         opponents = self._components.opponents
         if opponents is None:
             return
+        faults: list[str] = []
         for snapshot in opponents.load_document(document):
             try:
                 parameters = self._store.load(snapshot.name, parts=(TENSORS,)).checkpoint.tensors[TENSORS]
                 check_finite(parameters)
                 opponents.add_snapshot(snapshot.name, snapshot.env_steps, parameters, slot=snapshot.slot)
             except (CheckpointError, StateError, UnknownNameError, KeyError) as error:
-                _report(f"snapshot {snapshot.name} is skipped: {error}")
+                faults.append(f"snapshot {snapshot.name} is skipped: {error}")
+        report_few(faults, _report)
 
     def prune(self, referred: Iterable[str]) -> None:
         """Delete the snapshots that no opponent refers to."""

@@ -491,6 +491,7 @@ on_registration(_add_section)
 # What may change when a run is resumed: where it runs, in how many parts a minibatch is worked through, what it shows
 # and keeps, but not how it learns.
 _FREE = ("world.device", "learner_device", "ppo.n_accumulate.", "checkpoints.", "guard.", "monitoring.")
+_MOST_CHANGES, _MOST_LETTERS = 100, 500  # that are listed, of a key or value: files of others may hold any number
 _BUDGET = ("extended_from.", "total_env_steps.")
 
 
@@ -503,11 +504,11 @@ def differences(began: JSON, asked: JSON) -> list[str]:
     old, new = _flat(_complete(began)), _flat(asked)
     budgets, extended = _budgets(old), _budgets(new)
     free = (*_FREE, *(_BUDGET if extended[: len(budgets)] == budgets else ()))
-    return [
-        f"{key}: {_shown(old, key)} -> {_shown(new, key)}"
-        for key in sorted({*old, *new})
-        if _shown(old, key) != _shown(new, key) and not f"{key}.".startswith(free)
+    changed = [
+        key for key in sorted({*old, *new}) if _shown(old, key) != _shown(new, key) and not f"{key}.".startswith(free)
     ]
+    lines = [f"{_cut(key)}: {_cut(_shown(old, key))} -> {_cut(_shown(new, key))}" for key in changed[:_MOST_CHANGES]]
+    return [*lines, f"and {len(changed) - _MOST_CHANGES:,} more"] if len(changed) > _MOST_CHANGES else lines
 
 
 def check_same(began: JSON, asked: JSON) -> None:
@@ -543,6 +544,10 @@ def _flat(document: JSON, prefix: str = "") -> Mapping[str, JSON]:
     for key, value in document.items():
         flat |= _flat(value, f"{prefix}.{key}" if prefix else key)
     return flat
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}..."
 
 
 def _shown(flat: Mapping[str, JSON], key: str) -> str:

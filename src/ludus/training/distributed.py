@@ -21,6 +21,7 @@ from torch import Tensor, distributed
 from ludus.algorithms.learner import Fault, Learner
 from ludus.core.errors import ConfigError, DeviceError, RankError
 from ludus.core.random import stream_hash
+from ludus.core.text import blame
 from ludus.curriculum.config import PhaseConfig
 from ludus.rollout.episodes import Episodes
 from ludus.training.config import TrainConfig
@@ -185,7 +186,7 @@ class ProcessGroup:
             own = error
         if not self.any(own is not None):
             return result
-        told = self.gather_texts("" if own is None else f"{type(own).__name__}: {own}")
+        told = self.gather_texts("" if own is None else blame(own))
         if own is not None:
             raise own
         rank, text = next((rank, text) for rank, text in enumerate(told) if text)

@@ -19,6 +19,8 @@ from torch import Tensor
 
 from ludus.algorithms.learner import Fault
 from ludus.core.errors import ConfigError, NotFiniteError, StoreError, UnsupportedError
+from ludus.core.faults import RefusedExits, Unwinding
+from ludus.core.text import blame
 from ludus.envs.base import StepResult
 from ludus.envs.world_parts import metrics_of
 from ludus.rollout.episodes import Episodes
@@ -74,8 +76,8 @@ def train(config: TrainConfig, folder: Path, callbacks: Sequence[BaseCallback] =
         return trainer.run()
 
 
-class _BrokenOffError(BaseException):
-    """Raised to leave an iteration early; not an Exception, so that no `except Exception` catches it."""
+class _BrokenOffError(Unwinding):
+    """Raised to leave an iteration early."""
 
 
 class Trainer:
@@ -111,7 +113,7 @@ class Trainer:
         self._callbacks.attach(self)
         self._open.callback(self._processes.leave)
         try:
-            with self._processes.naming_losses():
+            with self._processes.naming_losses(), RefusedExits():
                 self._begin(folder)
         except BaseException:
             self.close()
@@ -176,7 +178,8 @@ class Trainer:
         with self._processes.naming_losses():
             self._processes.together(lambda: self._notify("on_training_start"))
             try:
-                yield from self._train()
+                with RefusedExits():
+                    yield from self._train()
             except Exception as error:
                 self._save_what_is_left(error)
                 raise
@@ -363,7 +366,8 @@ class Trainer:
 
         May be called twice.
         """
-        self._open.close()
+        with RefusedExits():
+            self._open.close()
 
     def __enter__(self) -> Self:
         return self
@@ -477,7 +481,7 @@ class Trainer:
         """Save the last finite state as `interrupted` before an error ends the run, if that is possible."""
         if self._processes.process.count > 1 or not self.counters.iterations:
             return
-        self._callbacks.message("alarm", f"the run ends: {type(error).__name__}: {error}", self.counters)
+        self._callbacks.message("alarm", f"the run ends: {blame(error)}", self.counters)
         with suppress(StoreError):
             self._save("interrupted", (), must=True)
 

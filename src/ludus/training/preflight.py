@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from ludus.core.errors import ConfigError, LudusError, UnknownNameError, VerificationError
+from ludus.core.faults import let_pass
 from ludus.core.files import temporary_folder
+from ludus.core.text import blame
 from ludus.curriculum.config import DemotionConfig, PhaseConfig, PromotionConfig
 from ludus.envs.base import BatchedEnv, EnvSpec, check_fits
 from ludus.envs.bot_roster import BotRoster
@@ -123,8 +125,9 @@ def _checking(what: str, advice: str) -> Iterator[None]:
         yield
     except LudusError:
         raise
-    except Exception as error:  # whatever a world, a reward term or the device raises is what was looked for
-        raise VerificationError(f"{what} failed: {type(error).__name__}: {error}; {advice}") from error
+    except BaseException as error:  # whatever a world, a reward term or the device raises is what was looked for
+        let_pass(error)
+        raise VerificationError(f"{what} failed: {blame(error)}; {advice}") from error
 
 
 def _few_games(config: TrainConfig) -> BatchedEnv:

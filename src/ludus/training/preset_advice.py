@@ -7,6 +7,7 @@ seconds.
 
 from typing import NamedTuple
 
+from ludus.core.faults import let_pass
 from ludus.envs.registry import make_env
 from ludus.training import estimates
 from ludus.training.components import Components
@@ -35,7 +36,8 @@ def faster_preset(config: TrainConfig, needed_s: float) -> FasterPreset | None:
             return None
         devices = [f"world.device={config.world.device}", f"learner_device={config.learner_device}"]
         seconds = _seconds(load_run_config(config.world.name, name, overrides=devices))
-    except Exception:  # advice about a run that is about to start is no reason for it to fail
+    except BaseException as error:  # advice about a run that is about to start is no reason for it to fail
+        let_pass(error)
         return None
     return FasterPreset(name, seconds) if seconds < _MUCH_FASTER * needed_s else None
 

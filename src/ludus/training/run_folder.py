@@ -38,7 +38,7 @@ from ludus.core.files import (
 from ludus.envs.registry import check_name_from_file
 from ludus.envs.stored import CONFIG_FILE, remember_own_config
 from ludus.policies.agent import CHECKPOINTS_FOLDER
-from ludus.store import Checkpoint, CheckpointStore
+from ludus.store import Checkpoint, CheckpointStore, report_few
 from ludus.training.callbacks import Counters
 from ludus.training.checkpointing import SNAPSHOTS_FOLDER, stored_config
 from ludus.training.config import TrainConfig, differences
@@ -242,12 +242,11 @@ def _fork(source: Path, target: Path, config: TrainConfig, user: str) -> Parent:
             write_atomic(target / name, read_regular(source / name, limit=MAX_TABLE_BYTES))
     snapshots = CheckpointStore(source / SNAPSHOTS_FOLDER, keep=1, report=_warn)
     kept = CheckpointStore(target / SNAPSHOTS_FOLDER, keep=1 << 30, report=_warn)
-    for name in snapshots.names():
-        _copy(name, snapshots, kept)
+    report_few([fault for name in snapshots.names() for fault in _copy(name, snapshots, kept)], _warn)
     parent = Parent(str(source.resolve()), stored.name, stored.step, changes)
     _write(target, _new_run(config, user) | {"parent": asdict(parent)}, config)
     if BEST in origin.names():  # whose score the new run has to beat
-        _copy(BEST, origin, store, config)
+        report_few(_copy(BEST, origin, store, config), _warn)
     store.save("init", stored.step, _with_config(stored.checkpoint, config))
     return parent
 
@@ -284,14 +283,14 @@ def changed_config(config: TrainConfig, overrides: Sequence[str], sections: Sequ
     return read_config(TrainConfig, layers)
 
 
-def _copy(name: str, origin: CheckpointStore, target: CheckpointStore, config: TrainConfig | None = None) -> None:
-    """Copy a checkpoint, with another config if one is given; warn of one that is damaged, and leave it out."""
+def _copy(name: str, origin: CheckpointStore, target: CheckpointStore, config: TrainConfig | None = None) -> list[str]:
+    """Copy a checkpoint, with another config if one is given, or return why it is left out: it is damaged."""
     try:
         stored = origin.load(name)
     except CheckpointError as error:
-        _warn(f"{name} is not copied: {error}")
-    else:
-        target.save(name, stored.step, stored.checkpoint if config is None else _with_config(stored.checkpoint, config))
+        return [f"{name} is not copied: {error}"]
+    target.save(name, stored.step, stored.checkpoint if config is None else _with_config(stored.checkpoint, config))
+    return []
 
 
 def _with_config(checkpoint: Checkpoint, config: TrainConfig) -> Checkpoint:

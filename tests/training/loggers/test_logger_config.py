@@ -131,8 +131,9 @@ def test_a_sink_that_raises_is_closed_switched_off_and_warned_of_once(
     logger.on_message("alarm", "y", Counters(9))
     logger.on_training_end(Counters(9))
     assert faulty.told == ["start 5", "evaluation 0.5", "checkpoint step-1", "alarm x", "iteration 1000", "end 1000"]
+    line = next(n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "raise self._error" in text)
     assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
-        "[WARN] Faulty is switched off, training continues: OSError: no space left \\u2713"
+        f"[WARN] Faulty is switched off, training continues: OSError: no space left \\u2713 ({__file__}:{line})"
     ]
 
 

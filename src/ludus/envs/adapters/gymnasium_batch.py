@@ -4,6 +4,7 @@ import json
 import logging
 import weakref
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,6 +40,8 @@ from ludus.rewards.plugins import loaded_plugins
 _STREAM_EPISODE = 0x6E5  # keeps these seeds apart from other uses of the same counters
 MOST_REPLAYED = 10_000  # steps of an episode that a snapshot holds; small environments play 10,000 to 100,000 a second
 _HISTORY_BYTES = 64 << 20  # of the actions of all games
+_MOST_SEEDS = 8  # of the games of a worker that failed, in the log
+_MOST_KINDS = 16  # of faults that are told apart in the log
 _TOO_LONG = -1  # in the place of the steps of an episode that is longer
 
 _LOGGER = logging.getLogger(__name__)
@@ -328,13 +331,21 @@ class WorkerFault:
     traceback: str  # where it was, if that is known
 
     def __str__(self) -> str:
-        busy = "" if self.game is None else f", busy with game {self.game}"
-        text = (
+        return plain_text(f"{self.summary}\n{self.traceback.rstrip()}" if self.traceback else self.summary)
+
+    @property
+    def summary(self) -> str:
+        """What happened, without the traceback, and with the seeds of at most `_MOST_SEEDS` games."""
+        busy, seeds, first = "", self.episode_seeds, 0
+        if self.game is not None:
+            busy, first = f", busy with game {self.game}", self.game - self.games[0]
+            first = max(min(first, len(seeds) - _MOST_SEEDS), 0)
+        shown = ", ".join(map(str, seeds[first : first + _MOST_SEEDS]))
+        rest = f" from game {self.games[first]} on" if len(seeds) > _MOST_SEEDS else ""
+        return plain_text(
             f"worker {self.worker} {self.kind}: {self.reason} (games {self.games[0]} to {self.games[-1]}{busy}; "
-            f"seed {self.seed}, episode seeds {', '.join(map(str, self.episode_seeds))})"
+            f"seed {self.seed}, episode seeds{rest} {shown})"
         )
-        text += f"\n{self.traceback.rstrip()}" if self.traceback else ""
-        return plain_text(text)
 
 
 class WorkerBatch(GymnasiumBatch):
@@ -359,6 +370,7 @@ class WorkerBatch(GymnasiumBatch):
         self._workers = make_workers(hosting, request.num_envs, settings.workers)
         self._steps_since_fault = [0] * settings.workers
         self._faults_in_row = [0] * settings.workers
+        self._seen_faults: Counter[tuple[str, str]] = Counter()  # by reason and traceback
         self._finalizer = weakref.finalize(self, close_workers, self._workers, memory_file)
         try:
             failures = [worker.start() for worker in self._workers]  # all at once, then wait for each
@@ -461,4 +473,15 @@ class WorkerBatch(GymnasiumBatch):
                 f"{self.spec.id} stops: worker {number} failed {self._faults_in_row[number]} times in a row, with "
                 f"fewer than {settings.progress_steps} steps in between (max_faults_in_row). The last time, {fault}"
             )
-        _LOGGER.warning("[WARN] %s: %s\nThe worker is restarted (fault %d).", self.spec.id, fault, len(self.faults))
+        kind = (fault.reason, fault.traceback)
+        if len(self._seen_faults) >= _MOST_KINDS and kind not in self._seen_faults:
+            kind = ("", "")  # all that are still new are one kind
+        self._seen_faults[kind] += 1
+        times = self._seen_faults[kind]
+        if times.bit_count() > 1:  # a fault that comes again and again is told the 1st, 2nd, 4th, 8th ... time
+            return
+        text = fault.summary if times > 1 and fault.traceback else fault
+        again = f", {times} of this kind" if times > 1 else ""
+        _LOGGER.warning(
+            "[WARN] %s: %s\nThe worker is restarted (fault %d%s).", self.spec.id, text, len(self.faults), again
+        )

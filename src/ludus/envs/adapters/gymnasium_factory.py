@@ -12,6 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError, EnvFaultError, LudusError, MissingDependencyError, UnsupportedError
+from ludus.core.faults import let_pass
 from ludus.core.text import blame, plain_text, user_place
 from ludus.envs.adapters import gymnasium_worker
 from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch, GymnasiumSettings, WorkerBatch
@@ -132,14 +133,14 @@ class InProcessBatch(GymnasiumBatch):
     def _start_marked(self) -> None:
         try:
             self._games.reset(0)
-        except Exception as error:
+        except BaseException as error:
             raise self._fault(error) from error
         self._begin(np.flatnonzero(self._block.resets).tolist())
 
     def _play(self) -> None:
         try:
             ended = self._games.step(0)
-        except Exception as error:
+        except BaseException as error:
             raise self._fault(error) from error
         if ended:
             self._begin(ended)
@@ -147,11 +148,12 @@ class InProcessBatch(GymnasiumBatch):
     def _replay_marked(self) -> None:
         try:
             self._games.replay(0)
-        except Exception as error:
+        except BaseException as error:
             raise self._fault(error) from error
 
-    def _fault(self, error: Exception) -> EnvFaultError:
+    def _fault(self, error: BaseException) -> EnvFaultError:
         """Return the typed error for whatever a game raised or returned, with what brings it back."""
+        let_pass(error)
         game, calling = self._games.current, self._games.calling
         seed = self._block.next_seeds[game] if calling == "reset" else self._running_seeds[game]
         if isinstance(error, ContractError):
@@ -175,18 +177,25 @@ class InProcessBatch(GymnasiumBatch):
             )
         try:
             picture = env.render()
-        except Exception as error:
+        except BaseException as error:
+            let_pass(error)
             raise EnvFaultError(f"{self.spec.id}: render() raised {blame(error)}; fix the environment") from error
         return check_picture(picture, self.spec.id)
 
     def close(self) -> None:
         """Close all games; one that fails to close is only reported."""
         for env in self._games.envs:
-            try:
-                if hasattr(env, "close"):
-                    env.close()
-            except Exception as error:
-                _LOGGER.warning("[WARN] %s: close() raised %s", self.spec.id, blame(error))
+            close_game(env, self.spec.id)
+
+
+def close_game(env: Any, owner: str) -> None:  # noqa: ANN401 - an environment of any library
+    """Close an environment; one that fails to close is only reported."""
+    try:
+        if hasattr(env, "close"):
+            env.close()
+    except BaseException as error:
+        let_pass(error)
+        _LOGGER.warning("[WARN] %s: close() raised %s", owner, blame(error))
 
 
 def check_picture(picture: object, owner: str) -> NDArray[np.uint8]:
@@ -222,8 +231,12 @@ def make(name: str, request: EnvRequest) -> GymnasiumBatch:
     gym_id = _registered_id(name.removeprefix(GYMNASIUM_PREFIX).rpartition(":")[2])
     source = Source(gym_id=gym_id)
     maker = source.load()
-    with naming_faults(name), maker(**settings.env_kwargs) as env:
-        spec, plan = batched_spec(env, gym_id), single_plan(env, source, settings, request)
+    with naming_faults(name):
+        env = maker(**settings.env_kwargs)
+        try:
+            spec, plan = batched_spec(env, gym_id), single_plan(env, source, settings, request)
+        finally:
+            close_game(env, name)
     return make_batch(spec, plan, request, settings, Hosted(maker, Games, gymnasium_worker.FILE))
 
 
@@ -292,12 +305,13 @@ def naming_faults(name: str) -> Iterator[None]:
         raise
     except gym.error.UnregisteredEnv as error:
         raise ConfigError(
-            f"{name!r} cannot be made: {plain_text(str(error))}; if a file or module of yours registers it, name that "
+            f"{name!r} cannot be made: {blame(error)}; if a file or module of yours registers it, name that "
             "with --plugin, or as gym:MODULE:ID"
         ) from error
     except (gym.error.Error, ImportError, TypeError) as error:
         if isinstance(error, ImportError) and error.name == "imageio":  # which Gymnasium's MuJoCo environments import
             raise MissingDependencyError("imageio", "gymnasium-mujoco", repr(name)) from error
         raise ConfigError(f"{name!r} cannot be made: {blame(error)}; check its id and env_kwargs") from error
-    except Exception as error:
+    except BaseException as error:
+        let_pass(error)
         raise EnvFaultError(f"{name!r} cannot be made: {blame(error)}; fix the environment") from error

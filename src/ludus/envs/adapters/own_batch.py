@@ -7,11 +7,13 @@ from typing import Any
 import gymnasium as gym
 
 from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.core.faults import let_pass
 from ludus.envs.adapters import gymnasium_worker
 from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch
 from ludus.envs.adapters.gymnasium_factory import (
     Hosted,
     batch_settings,
+    close_game,
     make_batch,
     naming_faults,
     single_plan,
@@ -48,8 +50,7 @@ def make(game: OwnGame, request: EnvRequest) -> BatchedEnv:
         with naming_faults(game.env_id):
             return _batch(game, env, request, settings)
     finally:
-        if hasattr(env, "close"):
-            env.close()
+        close_game(env, game.env_id)
 
 
 def _batch(game: OwnGame, env: Any, request: EnvRequest, settings: OwnGameSettings) -> GymnasiumBatch:  # noqa: ANN401
@@ -81,7 +82,8 @@ def default_preset(game: OwnGame) -> str:
             is_match = is_parallel(env) and len({*teams_of(env, [*map(str, env.possible_agents)], {}, "")}) > 1
         finally:
             env.close()
-    except Exception:  # whatever it is, making the games of the run says it better
+    except BaseException as error:  # whatever it is, making the games of the run says it better
+        let_pass(error)
         return "default"
     return "self-play" if is_match else "default"
 

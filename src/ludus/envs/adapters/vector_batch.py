@@ -20,9 +20,16 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError, EnvFaultError, LudusError, UnsupportedError
+from ludus.core.faults import let_pass
 from ludus.core.text import blame, plain_text
 from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch, GymnasiumSettings
-from ludus.envs.adapters.gymnasium_factory import action_form, check_picture, observation_entries, single_spec
+from ludus.envs.adapters.gymnasium_factory import (
+    action_form,
+    check_picture,
+    close_game,
+    observation_entries,
+    single_spec,
+)
 from ludus.envs.adapters.gymnasium_worker import Entry, Maker, Plan, Source
 from ludus.envs.base import EnvRequest
 
@@ -113,7 +120,7 @@ class VectorBatch(GymnasiumBatch):
             views = {field: np.zeros(shape, dtype) for field, (shape, dtype) in plan.fields().items()}
             super().__init__(spec, plan, views, request, settings)
         except BaseException:
-            env.close()
+            close_game(env, name[0])
             raise
         if isinstance(env, _Loan):
             self.warnings = (
@@ -244,7 +251,8 @@ class VectorBatch(GymnasiumBatch):
             yield
         except LudusError:
             raise
-        except Exception as error:
+        except BaseException as error:
+            let_pass(error)
             raise EnvFaultError(f"{self.spec.id}: {method}() raised {blame(error)}; fix the environment") from error
 
     def render(self, game: int = 0) -> NDArray[np.uint8]:
@@ -261,4 +269,4 @@ class VectorBatch(GymnasiumBatch):
         """Close the vector environment, unless it was lent."""
         if self._is_open:
             self._is_open = False
-            self._env.close()
+            close_game(self._env, self.spec.id)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from ludus.core.errors import ConformanceError
+from ludus.core.faults import let_pass
+from ludus.core.text import blame
 from ludus.envs.base import BatchedEnv
 from ludus.envs.check import contract_checks as contract
 from ludus.envs.check import player_checks as player
@@ -78,8 +80,9 @@ def run_checks(make: EnvMaker | str, options: CheckOptions | None = None) -> Con
             if not faults:
                 skipped[name] = str(reason)
                 continue
-        except Exception as error:  # whatever a world raises is a finding, not the kit's end
-            faults.append(f"raised {type(error).__name__}: {error}")
+        except BaseException as error:  # whatever a world raises is a finding, not the kit's end
+            let_pass(error)
+            faults.append(f"raised {blame(error)}")
         if faults:
             failed[name] = tuple(faults)
         else:

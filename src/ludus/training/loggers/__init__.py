@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ludus.core.distribution import install_command
+from ludus.core.faults import let_pass
+from ludus.core.text import blame
 from ludus.training.callbacks import BaseCallback, Counters, Evaluated, Iteration
 from ludus.training.config import MonitoringConfig
 from ludus.training.loggers.progress import plain
@@ -59,9 +61,10 @@ class Guarded(BaseCallback):
             return
         try:
             what()
-        except Exception as error:  # whatever a logger or its library raises, the run continues
+        except BaseException as error:  # whatever a logger or its library raises, the run continues
+            let_pass(error)
             self.is_on = False
-            fault = plain(f"{type(error).__name__}: {error}")
+            fault = plain(blame(error))
             logger.warning("[WARN] %s is switched off, training continues: %s", type(self.logger).__name__, fault)
             if not ends:
                 with contextlib.suppress(Exception):  # a chance to close files and to give the terminal back

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ConfigError, GuideError, NoAdviceError, UnknownNameError, brief
-from ludus.core.text import plain_text
+from ludus.core.faults import let_pass
+from ludus.core.text import blame
 from ludus.worlds.city.actions import ActionKind, Catalogue
 from ludus.worlds.city.backend import CityBackend, Seen, seen_fields
 from ludus.worlds.city.config import OPENAI, GuideSettings
@@ -181,7 +182,8 @@ class GuideTracker(Extra):
         try:
             advice = self._guide.advise(scene)
             weights = advised(advice, catalogue)
-        except Exception as error:  # third-party code: whatever it raises, the game continues without advice
+        except BaseException as error:  # third-party code: whatever it raises, the game continues without advice
+            let_pass(error)
             cause = self._fail(error)
             self._count(game, f"guide_no_{cause}")
             if cause != BUDGET:
@@ -195,9 +197,9 @@ class GuideTracker(Extra):
     def _count(self, game: int, outcome: str) -> None:
         self._outcomes[game, _OUTCOMES.index(outcome)] += 1.0
 
-    def _fail(self, error: Exception) -> str:
+    def _fail(self, error: BaseException) -> str:
         """Return the cause of a failure, and log the first one of each; raise GuideError if it ends the run."""
-        said = f"the guide {self._name!r} failed: {type(error).__name__}: {error}"
+        said = f"the guide {self._name!r} failed: {blame(error)}"
         if not (self._has_answered or isinstance(error, NoAdviceError)):
             raise GuideError(f"{said}; fix it, or remove world.settings.guide") from error
         cause = getattr(error, "cause", "advice" if isinstance(error, GuideError) else "exception")
@@ -206,7 +208,7 @@ class GuideTracker(Extra):
             self._warned.add(cause)
             logger.warning(
                 "[WARN] %s; the game continues without its advice, and further failures of this kind are only counted",
-                plain_text(said),
+                said,
             )
         return cause
 
