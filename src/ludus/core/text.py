@@ -56,7 +56,7 @@ def page_text(text: str, limit: int = LONGEST_NAME) -> str:
     if cut.isprintable():
         return cut
     return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else letter.encode("unicode_escape").decode("ascii")
+        letter if letter.isprintable() or letter.isspace() else letter.encode("unicode_escape").decode("ascii")
         for letter in cut
     )
 

@@ -236,9 +236,8 @@ def _shell(*commands: Sequence[str]) -> str:
 
 def _limitations(subject: CardSubject, run: RunData | None, rows: Table | None) -> list[str]:
     world = subject.description["world"]
-    lines = [
-        f"It plays only {markdown_code(world)} with these observations and actions; another version of the world rejects it."
-    ]
+    rejects = "with these observations and actions; another version of the world rejects it."
+    lines = [f"It plays only {markdown_code(world)} {rejects}"]
     if rows is None:
         lines.append("Its strength is unknown: evaluate it with the command above before relying on it.")
     else:

@@ -145,7 +145,7 @@ def _page(document: Mapping[str, JSON], game: BrowserGame) -> str:
     style = read_asset(_STYLE) + _asset(_STYLE)
     return fill_page(
         _asset(_TEMPLATE),
-        title=str(document["title"])[:200],
+        title=str(document["title"]),
         style=style,
         scripts="\n".join(scripts),
         document=dict(document),

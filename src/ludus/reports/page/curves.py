@@ -17,6 +17,7 @@ from ludus.core.tables import Numbers, Table
 from ludus.reports.page.runs import Group
 
 MOST_POINTS = 1000
+_MOST_PHASES = 100
 LEARNING, OPTIMISER, EPISODE_METRICS, STRATEGY = "learning", "optimiser", "behaviour", "strategy"
 _FEWEST_POINTS = 60
 _CURVE_BYTES = 2_400_000  # of all curves together
@@ -186,7 +187,9 @@ def phase_starts(group: Group) -> list[tuple[int, str]]:
             continue
         steps, names = run.metrics.numbers("env_steps"), run.metrics.texts("stage")
         changes = np.flatnonzero(np.append(True, names[1:] != names[:-1]))[: len(names)]
-        return [(int(steps[place]), str(names[place])) for place in changes if names[place] and steps[place] >= 0]
+        return [(int(steps[place]), str(names[place])) for place in changes if names[place] and steps[place] >= 0][
+            :_MOST_PHASES
+        ]
     return []
 
 
