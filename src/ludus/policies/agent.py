@@ -22,6 +22,7 @@ from ludus.core.errors import (
     UnsupportedError,
 )
 from ludus.core.files import existing_folder, suggest_run
+from ludus.core.text import short_text
 from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec, action_dtypes
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
@@ -145,8 +146,8 @@ class Agent:
         try:
             description = PolicyDescription.read(found.checkpoint.documents[DOCUMENT])
             policy = build_policy(description, found.checkpoint.tensors[TENSORS], _available(device))
-        except (ConfigError, StateError, UnsupportedError) as error:
-            raise CheckpointError(found.path, f"{DOCUMENT}.json", str(error)) from error
+        except (ConfigError, StateError, UnsupportedError, KeyError) as error:  # of an entry that no module can be of
+            raise CheckpointError(found.path, f"{DOCUMENT}.json", short_text(str(error), 1000)) from error
         return cls(policy, seed=seed, settings=description.settings, plugins=description.plugins)
 
     def predict(
