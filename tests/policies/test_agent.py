@@ -125,7 +125,7 @@ def test_a_checkpoint_without_an_agent_is_refused(tmp_path: Path) -> None:
 def test_entries_that_no_module_can_be_of_are_refused(name: str, tmp_path: Path) -> None:
     policy = _policy("rps")
     checkpoint = agent_checkpoint(policy.spec, policy.config, policy.state())
-    document = checkpoint.documents[DOCUMENT]
+    document: Any = checkpoint.documents[DOCUMENT]
     document["observation_space"] = [[name, space] for _, space in document["observation_space"]]
     document["blocks"] = document["fields"] = {}
     save_checkpoint(tmp_path / "agent", checkpoint, step=0, sequence=0)

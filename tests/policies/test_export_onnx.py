@@ -154,7 +154,9 @@ def named(name: str, settings: dict[str, Any] | None = None) -> Agent:
     with make_env("rps") as env:
         space = spaces.Dict({name: spaces.Box(-1.0, 1.0, (3,), np.float32)})
         spec = replace(env.spec, observation_space=space, blocks={}, fields={})
-    return Agent(make_policy(spec, PolicyConfig(net_arch={"pi": [4], "vf": [4]})), settings=settings)
+    return Agent(
+        make_policy(spec, PolicyConfig.model_validate({"net_arch": {"pi": [4], "vf": [4]}})), settings=settings
+    )
 
 
 @pytest.mark.parametrize(

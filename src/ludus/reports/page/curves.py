@@ -15,6 +15,7 @@ from ludus.core.distribution import install_command
 from ludus.core.files import open_regular
 from ludus.core.tables import Numbers, Table
 from ludus.reports.page.runs import Group
+from ludus.reports.run_data import is_inside
 
 MOST_POINTS = 1000
 _MOST_PHASES = 100
@@ -268,7 +269,7 @@ def _read_speeds(run_folder: Path) -> tuple[tuple[Numbers, Numbers], dict[str, f
 
 def _scalars(folder: Path) -> Iterator[tuple[float, dict[str, float]]]:
     """Yield step and speeds of every event, up to where a file is truncated or damaged; nothing without TensorBoard."""
-    paths = sorted(folder.glob("events.out.tfevents.*"))
+    paths = [path for path in sorted(folder.glob("events.out.tfevents.*")) if is_inside(folder.parent, path)]
     if not paths:
         return
     try:

@@ -151,7 +151,7 @@ def notices_of(run: Run, most_bytes: int = _MOST_EXAMINED_BYTES) -> tuple[Notice
 def _findings(run: Run, most_bytes: int) -> Iterator[Notice]:
     """Yield the doctor's findings about a run."""
     episodes = run.folder / files.EPISODES
-    if files.METRICS in run.missing:
+    if files.METRICS in run.missing or not files.is_inside(run.folder, files.EPISODES):
         return
     if episodes.is_file() and episodes.stat().st_size > most_bytes:
         yield Notice(run.name, INFO, f"Not examined by the doctor: {files.EPISODES} is too large; use `ludus doctor`")

@@ -14,7 +14,7 @@ from ludus.core.text import row_label
 from ludus.league.payoffs import SELF_KIND, Record
 from ludus.league.ratings import FIRST_MODE, bradley_terry, rate_by_results
 from ludus.reports.page.runs import Group, Run
-from ludus.reports.run_data import read_agent_results, read_json
+from ludus.reports.run_data import is_inside, read_agent_results, read_json
 
 WIN_RATE = "win_rate"
 _KEYS = ("iteration", "env_steps", "opponent", "trial", "mode", "side", "matches", "wins", "draws", "losses", "score")
@@ -247,7 +247,7 @@ class Latents:
 def read_latents(group: Group) -> Latents | None:
     """Return the analysis of the first run of a group that has a usable one; None if there is none."""
     for run in group.runs:
-        document = read_json(run.folder / FILE)
+        document = read_json(run.folder / FILE) if is_inside(run.folder, FILE) else {}
         if document:
             try:
                 return _latents(run.name, document)
