@@ -73,6 +73,27 @@ def test_control_characters_are_shown_and_not_obeyed(
     assert "\u202e" not in shown
 
 
+@pytest.mark.parametrize(
+    ("show", "most"),
+    [(print_warning, 21_000), (print_error, 21_000), (log, 21_000), (warn, 21_000),
+     (lambda text: echo(text, err=True), 21_000),
+     (lambda text: print_table((text, "b"), [(text, text)]), 4_000),
+     (lambda text: show_table((text, "b"), [(text, text)], title=text), 10_000)],
+)  # fmt: skip
+def test_a_message_has_a_bound(
+    show: Callable[[str], None], most: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(warnings, "showwarning", None)
+    console.set_up_logging()
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        show("name" * 1_000_000)
+    shown = "".join(capfd.readouterr())
+    assert "namename" in shown
+    assert len(shown) < most
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyError, OSError])
 def test_an_error_that_nobody_foresaw_is_a_plain_traceback(
     error: type[Exception], run: Run, monkeypatch: pytest.MonkeyPatch

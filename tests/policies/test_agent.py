@@ -121,6 +121,19 @@ def test_a_checkpoint_without_an_agent_is_refused(tmp_path: Path) -> None:
         Agent.load(tmp_path / "nothing")
 
 
+@pytest.mark.parametrize("name", ["../../x", "a.b", "", "training", "forward", "." * 1_000_000], ids=range(6))
+def test_entries_that_no_module_can_be_of_are_refused(name: str, tmp_path: Path) -> None:
+    policy = _policy("rps")
+    checkpoint = agent_checkpoint(policy.spec, policy.config, policy.state())
+    document: Any = checkpoint.documents[DOCUMENT]
+    document["observation_space"] = [[name, space] for _, space in document["observation_space"]]
+    document["blocks"] = document["fields"] = {}
+    save_checkpoint(tmp_path / "agent", checkpoint, step=0, sequence=0)
+    with pytest.raises(CheckpointError) as caught:
+        Agent.load(tmp_path / "agent")
+    assert len(str(caught.value)) < 2_000
+
+
 def test_endless_layers_and_memories_are_refused_at_once() -> None:
     small = {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}
     policy = _policy("duel", {"strategy": small})

@@ -2,7 +2,9 @@
 
 import builtins
 import functools
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from gymnasium import spaces
 from tests import own_networks
 from torch import Tensor
 
@@ -144,3 +147,40 @@ def test_without_the_libraries_the_install_command_is_named(tmp_path: Path, monk
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingDependencyError, match=r'pip install -e ".*\[onnx\]"'):
         write_onnx(agent, tmp_path / "agent.onnx")
+
+
+def named(name: str, settings: dict[str, Any] | None = None) -> Agent:
+    """Returns an untrained agent that observes one entry of a name."""
+    with make_env("rps") as env:
+        space = spaces.Dict({name: spaces.Box(-1.0, 1.0, (3,), np.float32)})
+        spec = replace(env.spec, observation_space=space, blocks={}, fields={})
+    return Agent(
+        make_policy(spec, PolicyConfig.model_validate({"net_arch": {"pi": [4], "vf": [4]}})), settings=settings
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["a\x1b[2J", "a\nb", "a\x00b", "a\u202eb", "a\u00e9", "n" * 201, "n" * 1_000_000], ids=range(7)
+)
+def test_a_name_that_others_could_not_print_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="name of an input") as caught:
+        write_onnx(named(name), tmp_path / "a.onnx")
+    assert len(str(caught.value)) < 400
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("settings", [{"a": "\udc80"}, {"a" * (2 << 20): 1}, {"a": "b" * (2 << 20)}], ids=range(3))
+def test_settings_that_are_no_text_or_too_long_are_refused(settings: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        write_onnx(named("a", settings), tmp_path / "a.onnx")
+    assert len(str(caught.value)) < 400
+
+
+def test_an_odd_name_makes_a_valid_file(tmp_path: Path) -> None:
+    name, text = "/etc/a|<b>", "</script>\x1b\u202e"
+    write_onnx(named(name, {"table": text}), tmp_path / "a.onnx")
+    model = onnx.load(tmp_path / "a.onnx")
+    onnx.checker.check_model(model)
+    assert [each.name for each in model.graph.input] == [f"observation.{name}", "starts"]
+    [said] = [each.value for each in model.metadata_props if each.key == "ludus.agent"]
+    assert json.loads(said)["settings"] == {"table": text}

@@ -19,7 +19,7 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.policies.shipped import agent_path
 from ludus.share.page import SharedPlayer, _spread, _that_fit, share_agent
-from ludus.store import save_checkpoint
+from ludus.store import load_checkpoint, save_checkpoint
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -103,6 +103,29 @@ def test_names_are_text(tmp_path: Path) -> None:
     text = share_agent(str(agent), tmp_path / "page.html").file.read_text()
     assert "<img" not in text
     assert "<title>Play brawl against &lt;-script&gt;&lt;img" in text
+
+
+def test_a_long_name_and_classes_of_a_hostile_agent_are_cut_and_escaped(
+    make_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    pytest.importorskip("ziglang", reason="needs the extra web: pip install 'ludus-rl[web]'")
+    strategy = TINY_STRATEGY.model_copy(update={"classify": 1.0})
+    checkpoint = make_run(100, strategy=strategy) / "checkpoints" / "best"
+    found: Any = load_checkpoint(checkpoint)
+    bots = found.documents["agent"]["bots"]
+    found.documents["agent"]["bots"] = [HOSTILE, "\x1b[2J\u202e", "b" * 1_000_000, *bots[3:]]
+    save_checkpoint(tmp_path / "agent", found, step=1, sequence=1)
+    agent = (tmp_path / "agent").rename(tmp_path / f"{'a' * 210}\u202e<b>")
+    page = share_agent(str(agent), tmp_path / "page.html").file
+    text, data = page.read_text(), _data(page)
+    assert "<img" not in text
+    assert "<b>" not in text
+    assert "\u202e" not in text
+    assert text.count("</script>") == 2
+    assert len(text) < 2_000_000
+    assert data["players"][0]["name"] == f"{'a' * 197}..."
+    classes = data["players"][0]["policy"]["readout"]["classes"]
+    assert classes[:3] == [HOSTILE, "\\x1b[2J\\u202e", f"{'b' * 197}..."]
 
 
 def test_an_encoder_that_names_its_opponent_comes_along(make_run: Callable[..., Path], tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from tests.share.conftest import SHORT_MATCH, SMALL_WINDOW
 
 from ludus.cli.main import main
 from ludus.envs.replay import Replay, verify_replay
+from ludus.share.page import share_agent
+from ludus.store import load_checkpoint, save_checkpoint
 
 STATE = "document.documentElement.dataset.state"
 STEP = "Number(document.querySelector('.stage').dataset.step)"
@@ -203,6 +205,34 @@ def test_an_agent_with_an_encoder_says_whom_it_takes_its_opponent_for(browser: A
     assert shares == sorted(shares, reverse=True)
     assert 40 <= sum(shares) <= 104
     assert not browser.run("document.querySelector('.mind-chart').hidden")
+    assert _is_clean(browser)
+
+
+def test_names_of_a_hostile_agent_are_text_on_the_page_and_in_its_replays(
+    browser: Any, seer_page: Path, tmp_path: Path
+) -> None:
+    markup = "<img src=x onerror=document.title=1>"
+    found: Any = load_checkpoint(seer_page.parent / "seer")
+    found.documents["agent"]["bots"] = [f"{markup}{place}" for place in range(len(found.documents["agent"]["bots"]))]
+    save_checkpoint(tmp_path / "agent", found, step=1, sequence=1)
+    agent = (tmp_path / "agent").rename(tmp_path / f"{markup}\u202e\x1b]0;x\x07{'a' * 150}")
+    page = share_agent(str(agent), tmp_path / "page.html").file
+    _open(browser, page, "seed=9&watch&against=aggressive&speed=8")
+    _click(browser, "What the agent sees")
+    browser.wait("document.querySelectorAll('.mind .legend .key').length > 0")
+    assert "onerror" in browser.run("document.querySelector('.mind .legend').textContent")
+    assert "onerror" in browser.run("document.querySelector('h1').textContent")
+    assert browser.run("document.querySelectorAll('img').length") == 0
+    browser.wait(f"{STEP} > 60")
+    browser.run("document.dispatchEvent(new KeyboardEvent('keydown', { code: 'KeyP' }))")
+    browser.wait(f"{STATE} === 'paused'")
+    folder = tmp_path / "replays"
+    folder.mkdir()
+    replay = _downloaded(browser, folder)
+    assert len(replay.players[0]) == 80
+    assert replay.players[0].isascii()
+    assert replay.players[0].isprintable()
+    verify_replay(replay)
     assert _is_clean(browser)
 
 

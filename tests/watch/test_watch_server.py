@@ -2,7 +2,10 @@
 
 import http.client
 import json
+import math
 import socket
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 from tests.watch.conftest import append, eventually
 
 from ludus.core.errors import ConfigError
+from ludus.watch import local_server
 from ludus.watch import server as module
 from ludus.watch.server import WatchServer
 
@@ -274,6 +278,148 @@ def test_too_many_pages_and_connections_are_turned_away(watched: WatchServer, mo
     for connection in idle:
         connection.close()
     eventually(lambda: _answers(watched))
+
+
+def connect(server: WatchServer, text: str = "", source: str = "127.0.0.1") -> socket.socket:
+    """Connects from an address, and sends some of a request; {host} stands for its Host header."""
+    connection = socket.create_connection(("127.0.0.1", port_of(server)), 10, (source, 0))
+    connection.sendall(text.replace("{host}", f"Host: 127.0.0.1:{port_of(server)}").encode("latin-1"))
+    return connection
+
+
+def answers(connection: socket.socket) -> list[bytes]:
+    """Returns the first lines of all answers until the server closes the connection."""
+    received = b""
+    with connection:
+        while part := connection.recv(65536):
+            received += part
+    return [part.partition(b"\r\n")[0] for part in received.split(b"HTTP/1.1 ")[1:]]
+
+
+def test_slow_connections_make_room_for_others(watched: WatchServer) -> None:
+    slow = [connect(watched, f"GET / HTTP/1.1\r\nX-{number}") for number in range(2 * module._MOST_CONNECTIONS)]
+    for _ in range(10):
+        assert ask(watched)[0] == 200
+    with stream(watched) as following:
+        assert following()[0] == "hello"
+        slow += [connect(watched) for _ in range(2 * module._MOST_CONNECTIONS)]
+        assert following()[0] == "runs"  # whose page is open stays
+        eventually(lambda: len(watched._connections) <= module._MOST_CONNECTIONS // 2)
+    for connection in slow:
+        connection.close()
+
+
+@pytest.mark.parametrize("start", ["", "GET / HTTP/1.1\r\nX: ", "GET /"])
+def test_a_request_has_a_time_limit_as_a_whole(
+    watched: WatchServer, start: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_server, "_REQUEST_S", 0.3)
+    connection = connect(watched, start)
+
+    def is_dropped_while_bytes_arrive() -> bool:
+        try:
+            connection.sendall(b"x" if start else b"")
+        except OSError:
+            return True
+        return _is_closed(connection)
+
+    eventually(is_dropped_while_bytes_arrive)
+    connection.close()
+    eventually(lambda: not watched._connections)
+
+
+def test_an_answer_has_a_time_limit_and_a_stream_none(watched: WatchServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_server, "_REQUEST_S", 0.2)
+    monkeypatch.setattr(local_server, "_ANSWER_S", 0.2)
+    watched.assets["/large"] = ("text/plain", bytes(64 << 20))  # more than the buffers of a connection
+    connection = connect(watched, "GET /large HTTP/1.1\r\n{host}\r\n\r\n")
+    eventually(lambda: watched._connections)
+    eventually(lambda: not watched._connections)
+    connection.close()
+    with stream(watched) as following:
+        following()
+        [known] = watched._connections.values()
+        assert known.until_s == math.inf
+        time.sleep(0.5)
+        assert following()[0] == "runs"
+        assert watched._connections
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="one loopback address alone")
+def test_one_address_keeps_no_other_away(watched: WatchServer) -> None:
+    mine = connect(watched)
+    eventually(lambda: len(watched._connections) == 1)
+    theirs = [connect(watched, source="127.0.0.2") for _ in range(module._MOST_CONNECTIONS)]
+    eventually(lambda: sum(map(_is_closed, theirs)) == module._MOST_CONNECTIONS // 2)
+    assert [_is_closed(each) for each in theirs] == [
+        place < module._MOST_CONNECTIONS // 2 for place in range(module._MOST_CONNECTIONS)
+    ]
+    assert not _is_closed(mine)  # although it has waited longest
+    for connection in (mine, *theirs):
+        connection.close()
+
+
+BODY = "GET /nothing HTTP/1.1\r\n{host}\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    ["Content-Length: 43", "Content-Length: 0", "content-length:43", "Content-Length: 43\r\nContent-Length: 0",
+     "Transfer-Encoding: chunked", "Transfer-Encoding: identity", "transfer-encoding: x\r\nContent-Length: 43",
+     "Content-Length : 43", " Content-Length: 43", "X: 1\r\n Content-Length: 43", "broken\r\nContent-Length: 43",
+     "X: a\rContent-Length: 43", "X: \0", ": x", "X\x85: y"],
+)  # fmt: skip
+def test_a_body_is_never_the_next_request(watched: WatchServer, headers: str) -> None:
+    text = f"GET / HTTP/1.1\r\n{{host}}\r\n{headers}\r\n\r\n{BODY}"
+    assert answers(connect(watched, text)) == [b"400 Bad Request"]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("GET /\r\n{host}\r\n\r\n", b"400"),
+        ("GET / HTTP/2.0\r\n{host}\r\n\r\n", b"400"),
+        ("GET / HTTP/1.1 HTTP/1.1\r\n{host}\r\n\r\n", b"400"),
+        ("get / HTTP/1.1\r\n{host}\r\n\r\n", b"400"),
+        ("GET /\x85 HTTP/1.1\r\n{host}\r\n\r\n", b"400"),
+        ("GET / HTTP/1.1\r\n{host}\r\nExpect: 100-continue\r\n\r\n", b"417"),
+        ("GET / HTTP/1.1\r\n{host}\r\n" + "X: y\r\n" * 70 + "\r\n", b"431"),
+        ("GET / HTTP/1.1\r\n{host}\r\nX: " + "y" * 20_000 + "\r\n\r\n", b"431"),
+        ("GET /" + "y" * 20_000 + " HTTP/1.1\r\n{host}\r\n\r\n", b"431"),
+        ("GET /" + "y" * 70_000 + " HTTP/1.1\r\n{host}\r\n\r\n", b"414"),
+        ("\r\n", b"400"),
+    ],
+    ids=["0.9", "2.0", "twice", "lower", "latin", "expect", "many", "long", "path", "longer", "empty"],
+)
+def test_a_request_of_another_form_is_refused(watched: WatchServer, text: str, status: bytes) -> None:
+    assert b"".join(answers(connect(watched, text)))[:3] == status
+
+
+def test_requests_follow_each_other_on_one_connection(watched: WatchServer) -> None:
+    text = "GET /watch.css HTTP/1.1\r\n{host}\r\n\r\n" * 3 + "GET /watch.css HTTP/1.0\r\n{host}\r\n\r\n" + BODY
+    assert answers(connect(watched, text)) == [b"200 OK"] * 4
+
+
+def test_a_request_that_ends_within_its_headers_is_not_answered(watched: WatchServer) -> None:
+    connection = connect(watched, "GET / HTTP/1.1\r\n{host}\r\n")
+    connection.shutdown(socket.SHUT_WR)
+    assert answers(connection) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "named", "has_token"),
+    [("0.0.0.0", None, True), ("", None, True), ("0", None, True), ("127.0.0.1", "127.0.0.1", False),  # noqa: S104
+     ("localhost", "localhost", False)],
+)  # fmt: skip
+def test_the_bound_address_decides_whether_a_token_is_asked_for(
+    serve: Serve, tmp_path: Path, host: str, named: str | None, has_token: bool
+) -> None:
+    server = serve(tmp_path, host=host)
+    shown = urlsplit(server.address)
+    assert shown.hostname == (named or socket.gethostname().lower())
+    assert bool(server.token) == bool(shown.query) == has_token
+    status = ask(server, Host=f"{shown.hostname}:{port_of(server)}")[0]
+    assert status == (401 if has_token else 200)
 
 
 def _is_closed(connection: socket.socket) -> bool:

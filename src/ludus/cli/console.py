@@ -16,15 +16,17 @@ from collections.abc import Sequence
 
 import typer
 
-from ludus.core.text import plain_text
+from ludus.core.text import LONGEST_NAME, plain_text
 
+_LONGEST_MESSAGE = 20_000  # letters of an error, a warning or a traceback, whatever a file or a game put into it
+_LONGEST_CELL = 2 * LONGEST_NAME  # letters of a table's cell: a sentence, or two names
 _NARROWEST = 20  # letters of a column that is worth wrapping
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print text as plain ASCII; control characters are escaped."""
-    typer.echo(plain_text(text), err=err)
+    """Print text as plain ASCII; control characters are escaped. What is too long for an error is cut."""
+    typer.echo(plain_text(_cut(text) if err else text), err=err)
 
 
 def print_json(document: object) -> None:
@@ -66,7 +68,7 @@ class _PlainFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record as plain ASCII."""
-        return plain_text(super().format(record))
+        return plain_text(_cut(super().format(record)))
 
 
 class _CurrentStderr(logging.StreamHandler):  # type: ignore[type-arg]
@@ -183,5 +185,10 @@ class ShareLine(ProgressLine):
 
 
 def _cell(text: str) -> str:
-    """Return the text of a cell, in one line."""
-    return plain_text(text.replace("\n", " "))
+    """Return the text of a cell, in one line; spaces that line it up are kept."""
+    return plain_text(text[:_LONGEST_CELL].replace("\n", " ")) + ("..." if len(text) > _LONGEST_CELL else "")
+
+
+def _cut(message: str) -> str:
+    more = len(message) - _LONGEST_MESSAGE
+    return f"{message[:_LONGEST_MESSAGE]} ... ({more:,} more letters)" if more > 0 else message

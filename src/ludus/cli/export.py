@@ -1,6 +1,5 @@
 """`ludus export`: an agent as one safe file, its step as ONNX, and a model card."""
 
-import json as json_format
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,7 +45,7 @@ def export(
         from ludus.reports.model_card import CardSubject, run_folder_of, write_model_card
 
         description = PolicyDescription.of(loaded.spec, loaded.policy.config, loaded.stored.values)
-        said = json_format.loads(description.model_dump_json())
+        said = description.model_dump(mode="json")
         size = sum(parameter.numel() for parameter in loaded.policy.parameters())
         subject = CardSubject(
             target.stem, str(target), exported.sha256, said, size, exported.checkpoint, exported.env_steps

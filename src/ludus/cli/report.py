@@ -74,10 +74,13 @@ def report(
 
 def _recorded(groups: "Sequence[Group]", notes: list[str]) -> "Iterator[dict[str, JSON]]":
     """Yield the replay files in the run folders; skip those that cannot be played, with a note."""
+    from ludus.reports.run_data import is_inside
+
     left = _MOST_RECORDED_STEPS
     for group in groups:
         for run in group.runs:
-            files = sorted(path for path in (run.folder / _REPLAYS_FOLDER).glob("*") if path.is_file())
+            found = sorted(path for path in (run.folder / _REPLAYS_FOLDER).glob("*") if path.is_file())
+            files = [path for path in found if is_inside(run.folder, path)]
             if len(files) > _MOST_RECORDED:
                 notes.append(f"{run.name}: {len(files) - _MOST_RECORDED} of {len(files)} replay files are left out")
             for file in files[:_MOST_RECORDED]:

@@ -49,6 +49,7 @@ _KINDS = {
 }
 _CHUNK_BYTES = 1 << 20
 MAX_TABLE_BYTES = 1 << 30  # size of one table of a run, such as `monitor.csv`: some 20 million rows
+_MOST_LINES = 5_000_000  # of a file of JSON lines; an empty object takes thirty times its bytes in memory
 MAX_DOCUMENT_BYTES = 64 << 20  # size of one JSON document of a run, such as `run.json`
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -151,7 +152,7 @@ def _check_kind(path: Path, status: os.stat_result) -> None:
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a file, without lines that are none; a file that cannot be read is warned of."""
-    records = []
+    records: list[dict[str, Any]] = []
     content = read_if_possible(path, limit=MAX_TABLE_BYTES) or b""
     for line in content.decode("utf-8", errors="replace").split("\n"):
         try:
@@ -160,6 +161,8 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
             continue
         if isinstance(record, dict):
             records.append(record)
+        if len(records) >= _MOST_LINES:
+            break
     return records
 
 

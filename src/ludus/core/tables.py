@@ -1,6 +1,12 @@
-"""Tables of a run folder, the one way to read them: whatever is missing or cut off is left out."""
+"""Tables of a run folder, the one way to read them: whatever is missing or cut off is left out.
+
+So is what a stranger's file has too much of: rows, columns, and the ends of long texts. 6,000 lines of JSON with ten
+new names each, 0.9 MB, are a table of 60,000 columns that takes over 5 GiB. An array of texts gives each row the room
+of the longest: 30,000 rows and one text of 130,000 letters take 14.5 GiB.
+"""
 
 import csv
+import itertools
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -14,6 +20,11 @@ from ludus.core.files import MAX_TABLE_BYTES, read_if_possible, read_json_lines
 
 logger = logging.getLogger(__name__)
 
+MOST_COLUMNS = 2000
+_MOST_ROWS = 20_000_000
+MOST_TEXT_BYTES = 256 << 20  # of an array of texts
+_LEAST_LETTERS = 64  # of its texts, which all may have
+_LETTER_BYTES = 4
 Numbers: TypeAlias = NDArray[np.float64]
 Texts: TypeAlias = NDArray[np.str_]
 
@@ -49,8 +60,7 @@ class Table:
     def texts(self, name: str) -> Texts:
         """Return `(rows,)` of a column; empty texts if there is no such column."""
         if name not in self._texts:
-            values = self._columns.get(name, [None] * len(self))
-            self._texts[name] = np.array(["" if value is None else str(value) for value in values], dtype=np.str_)
+            self._texts[name] = as_texts(self._columns.get(name, [None] * len(self)))
         return self._texts[name]
 
     def last(self, name: str) -> float:
@@ -67,6 +77,12 @@ class Table:
         return Table({name: [values[place] for place in places] for name, values in self._columns.items()}, self.file)
 
 
+def as_texts(values: Sequence[Any]) -> Texts:
+    """Return `(rows,)` of values as texts, cut to what their number leaves room for."""
+    longest = max(_LEAST_LETTERS, MOST_TEXT_BYTES // (_LETTER_BYTES * max(len(values), 1)))
+    return np.array(["" if value is None else str(value)[:longest] for value in values], dtype=np.str_)
+
+
 def read_table(path: Path) -> Table:
     """Read a CSV file with a header, before which there may be a line of `#`, as in `monitor.csv`.
 
@@ -78,18 +94,18 @@ def read_table(path: Path) -> Table:
     reader = csv.reader(lines[1:] if text.startswith("#") else lines)
     try:
         header = next(reader, [])
-        rows = [row for row in reader if len(row) == len(header)]
+        rows = [row for row in itertools.islice(reader, _MOST_ROWS) if len(row) == len(header)]
     except csv.Error as error:
         logger.warning("[WARN] %s cannot be read: %s; it is left out", path, error)
         return Table({}, path.name)
     columns = zip(*rows, strict=True) if rows else (() for _ in header)
-    return Table(dict(zip(header, columns, strict=True)), path.name)
+    return Table(dict(zip(header[:MOST_COLUMNS], columns, strict=False)), path.name)
 
 
 def read_lines(path: Path) -> Table:
     """Read a file of JSON objects, one per line; malformed lines are left out."""
     records = read_json_lines(path)
-    names = dict.fromkeys(name for record in records for name in record)
+    names = list(dict.fromkeys(name for record in records for name in record))[:MOST_COLUMNS]
     return Table({name: [record.get(name) for record in records] for name in names}, path.name)
 
 

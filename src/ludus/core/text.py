@@ -1,5 +1,11 @@
-"""Text for people: safe to print whatever its source, labels of matches, and the user's line behind an error."""
+"""Text for people: safe to show whatever its source, labels of matches, and the user's line behind an error.
 
+A name or a text of a file is shown by one of four functions: `plain_text` escapes what a terminal would obey, and
+`short_text` cuts it to a line besides; `markdown_text` and `markdown_code` put it into a document, `page_text` onto a
+page, whose scripts make it a text node.
+"""
+
+import re
 import sysconfig
 import traceback
 from collections.abc import Mapping
@@ -9,6 +15,11 @@ from typing import Any
 _STANDARD = sysconfig.get_path("stdlib")
 _INSTALLED = {"site-packages", "dist-packages", "gymnasium"}  # Gymnasium's wrappers, wherever they are installed
 _MOST_LETTERS = 500  # of an exception's message
+LONGEST_NAME = 200  # letters of a name or a text from a file
+# What could begin markup, HTML or a link; an underscore within a word cannot.
+_MARKUP = re.compile(r"[\\`*\[\]|~#]|://|(?<=www)\.|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
+_IN_CODE = str.maketrans({"`": "'", "|": "/", "<": "(", ">": ")"})  # no HTML, even if something ends the code early
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def plain_text(text: str) -> str:
@@ -19,6 +30,34 @@ def plain_text(text: str) -> str:
     ascii_text = text.replace("\t", "    ").encode("ascii", "backslashreplace").decode("ascii")
     return "".join(
         letter if letter.isprintable() or letter == "\n" else f"\\x{ord(letter):02x}" for letter in ascii_text
+    )
+
+
+def short_text(text: str, limit: int = LONGEST_NAME) -> str:
+    """Return one line of at most `limit` printable ASCII letters; what is longer ends in `...`."""
+    line = " ".join(plain_text(text[: limit + 1]).split())
+    return line if len(text) <= limit and len(line) <= limit else f"{line[: limit - 3]}..."
+
+
+def markdown_text(text: str, limit: int = LONGEST_NAME) -> str:
+    """Return a line that Markdown shows as it is, also in a table: neither markup nor HTML nor a link."""
+    marked = _MARKUP.sub(lambda found: f"\\{found[0]}", short_text(text, limit))
+    return marked.translate(_ENTITIES)
+
+
+def markdown_code(text: str, limit: int = LONGEST_NAME) -> str:
+    """Return a line as code in Markdown, where nothing can be escaped: what could end it or a cell is replaced."""
+    return f"`{short_text(text, limit).translate(_IN_CODE)}`"
+
+
+def page_text(text: str, limit: int = LONGEST_NAME) -> str:
+    """Return at most `limit` letters of any script, for a page: what does not print or turns the order is escaped."""
+    cut = text if len(text) <= limit else f"{text[: limit - 3]}..."
+    if cut.isprintable():
+        return cut
+    return "".join(
+        letter if letter.isprintable() or letter.isspace() else letter.encode("unicode_escape").decode("ascii")
+        for letter in cut
     )
 
 

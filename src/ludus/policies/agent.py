@@ -177,7 +177,7 @@ class Agent:
             policy = build_policy(description, tensors, _available(device), limits)
             if limits is not None:
                 check_load_time(taken_s(since), limits)
-        except (ConfigError, StateError, UnsupportedError) as error:
+        except (ConfigError, StateError, UnsupportedError, KeyError) as error:  # of an entry that no module can be of
             raise CheckpointError(found.path, f"{DOCUMENT}.json", str(error)) from error
         return cls(policy, seed=seed, settings=settings, plugins=description.plugins)
 

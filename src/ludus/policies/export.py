@@ -11,6 +11,7 @@ description of the policy and of its world.
 import contextlib
 import io
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from ludus.core import __version__
-from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError
+from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError, brief
 from ludus.core.files import EXPORT_SUFFIX, JSON, write_atomic
 from ludus.envs.base import action_dtypes
 from ludus.nn.recurrent import Gru, Lstm
@@ -31,6 +32,8 @@ from ludus.policies.policy import Policy, RecurrentState
 from ludus.store import Checkpoint, write_single_file
 
 ONNX_SUFFIX = ".onnx"
+_ONNX_NAME = re.compile(r"[ -~]{1,200}")  # of an input: others print it and look it up
+_MOST_METADATA_BYTES = 1 << 20  # of the description; those of shipped agents have at most 2 kB
 _ROWS = 2  # of the example that is traced; any other number works in the file
 _EXPORTER_LOGGERS = ("torch.onnx", "onnxscript", "onnx_ir")
 
@@ -134,16 +137,36 @@ def write_onnx(agent: Agent, target: str | Path) -> None:
     Raises:
         ConfigError: The target does not end in `.onnx`.
         MissingDependencyError: The libraries of the extra `onnx` are not installed.
-        UnsupportedError: This policy cannot be written as ONNX, with the reason.
+        UnsupportedError: This policy or its names cannot be written as ONNX, with the reason.
         StoreError: The file could not be written.
     """
     target = Path(target)
     if target.suffix != ONNX_SUFFIX:
         raise ConfigError(f"the file {str(target)!r} must end in {ONNX_SUFFIX}; name it {target.stem}{ONNX_SUFFIX}")
     description = PolicyDescription.of(agent.spec, agent.policy.config, agent.stored.values)
+    metadata = _metadata(description)
     module = _StepModule(build_policy(description, agent.policy.state(), "cpu").eval()).eval().requires_grad_(False)
-    raw = _encode(module, {"ludus.agent": description.model_dump_json()})
+    raw = _encode(module, {"ludus.agent": metadata})
     write_atomic(target, raw)
+
+
+def _metadata(description: PolicyDescription) -> str:
+    """Return the description as JSON; raise UnsupportedError where a name or a text cannot stand in the file."""
+    for name, _ in description.observation_space:
+        if not _ONNX_NAME.fullmatch(name):
+            raise UnsupportedError(
+                f"the observation entry {brief(name)} cannot be the name of an input of an ONNX file; valid: 1 to 200 "
+                "printable ASCII letters; train it with another name"
+            )
+    try:
+        text = description.model_dump_json()
+    except ValueError as error:  # half of a surrogate pair, which is no Unicode
+        raise UnsupportedError(f"the settings of this agent cannot be written as ONNX: {brief(str(error))}") from error
+    if len(text.encode()) > _MOST_METADATA_BYTES:
+        raise UnsupportedError(
+            f"the description of this agent has {len(text):,} letters; ONNX files take {_MOST_METADATA_BYTES:,} bytes"
+        )
+    return text
 
 
 def _encode(module: _StepModule, metadata: Mapping[str, str]) -> bytes:

@@ -50,7 +50,7 @@ def make_analysis_page(document: Mapping[str, JSON]) -> str:
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     return fill_page(
         read_asset(_TEMPLATE),
-        title=f"Ludus analysis: {document.get('agent') or 'agent'}"[:200],
+        title=f"Ludus analysis: {document.get('agent') or 'agent'}",
         style="".join(map(read_asset, _STYLES)),
         scripts="\n".join(map(read_asset, _SCRIPTS)),
         document=shown | {"made": made},

@@ -64,7 +64,7 @@ def write_league_page(folder: Path, page: Path | None = None) -> Path:
     shown["made"] = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     text = fill_page(
         read_asset(_TEMPLATE),
-        title=f"Ludus league: {folder.resolve().name}"[:200],
+        title=f"Ludus league: {folder.resolve().name}",
         style=read_asset(_STYLE),
         scripts="\n".join(map(read_asset, _SCRIPTS)),
         document=shown,

@@ -1,6 +1,7 @@
 """The model card in Markdown: what an agent is, how it was trained, its results and how to reproduce them.
 
-Every number comes from the run's own files; what is not in them is called not measured.
+Every number comes from the run's own files; what is not in them is called not measured. Names and texts of files are
+escaped, and cut where they are long or many.
 """
 
 import hashlib
@@ -13,10 +14,14 @@ from typing import Any
 
 from ludus.core.files import MAX_DOCUMENT_BYTES, read_if_possible
 from ludus.core.tables import Table
+from ludus.core.text import markdown_code, markdown_text, plain_text, short_text
 from ludus.reports.run_data import CONFIG, RUN, RunData, read_run
 
 MISSING = "not measured"
 
+_MOST_LISTED = 40  # names in a sentence
+_MOST_ROWS = 100  # of the results
+_LONGEST_LINE = 2000  # letters of a command, or of all settings
 _OUTCOMES = ("win_rate", "mean_return", "mean_length")
 _TITLES = {"win_rate": "won", "mean_return": "mean return", "mean_length": "mean length in steps"}
 
@@ -51,12 +56,12 @@ def write_model_card(subject: CardSubject, run_folder: Path | None) -> str:
     run = None if run_folder is None else read_run(run_folder)
     evaluated = _evaluation(subject, run)
     sections = [
-        f"# {subject.title}",
-        f"An agent that plays `{subject.description['world']}`, trained with Ludus.",
+        f"# {markdown_text(subject.title)}",
+        f"An agent that plays {markdown_code(subject.description['world'])}, trained with Ludus.",
         "## What it is\n\n" + _table(("", ""), _identity(subject)),
         "## Training\n\n" + _table(("", ""), _training(subject, run)),
         "## Results\n\n" + _results(subject, run, evaluated),
-        f"## Use\n\n```sh\nludus eval {shlex.quote(subject.path)}\nludus demo {shlex.quote(subject.path)}\n```",
+        f"## Use\n\n{_shell(['ludus', 'eval', subject.path], ['ludus', 'demo', subject.path])}",
         "## Limitations\n\n" + "\n".join(f"- {line}" for line in _limitations(subject, run, evaluated)),
     ]
     return "\n\n".join(sections) + "\n"
@@ -64,16 +69,16 @@ def write_model_card(subject: CardSubject, run_folder: Path | None) -> str:
 
 def _identity(subject: CardSubject) -> list[tuple[str, str]]:
     said = subject.description
-    entries = ", ".join(f"{name} {tuple(space['shape']) or ''}".strip() for name, space in said["observation_space"])
-    settings = ", ".join(f"{name}={value}" for name, value in said["settings"].items())
+    entries = [f"{name} {tuple(space['shape']) or ''}".strip() for name, space in said["observation_space"]]
+    settings = ", ".join(f"{short_text(name)}={short_text(str(value))}" for name, value in said["settings"].items())
     return [
-        ("world", f"`{said['world']}`, {said['rate_hz']:g} decisions per second"),
-        ("settings of the world", f"`{settings}`" if settings else "defaults"),
-        ("observations", entries),
+        ("world", f"{markdown_code(said['world'])}, {said['rate_hz']:g} decisions per second"),
+        ("settings of the world", markdown_code(settings, _LONGEST_LINE) if settings else "defaults"),
+        ("observations", _listed(entries)),
         ("actions", _actions(said["action_space"])),
         ("policy", _policy(said["config"])),
         ("parameters", f"{subject.parameters:,}"),
-        ("file", f"`{subject.path}`" + (f", SHA-256 `{subject.sha256}`" if subject.sha256 else "")),
+        ("file", markdown_code(subject.path) + (f", SHA-256 `{subject.sha256}`" if subject.sha256 else "")),
     ]
 
 
@@ -83,7 +88,7 @@ def _actions(space: Mapping[str, Any]) -> str:
 
 
 def _policy(config: Mapping[str, Any]) -> str:
-    parts = [f"network `{config['module']}` (needs its plugin), "] if config.get("module") else []
+    parts = [f"network {markdown_code(config['module'])} (needs its plugin), "] if config.get("module") else []
     if config["strategy"]:
         strategy = config["strategy"]
         parts.append(f"{strategy['kind']} strategy encoder, {strategy['layers']} layers of {strategy['width']}, ")
@@ -95,7 +100,7 @@ def _policy(config: Mapping[str, Any]) -> str:
 
 def _training(subject: CardSubject, run: RunData | None) -> list[tuple[str, str]]:
     steps = MISSING if subject.env_steps is None else f"{subject.env_steps:,}"
-    rows = [("env steps of this agent", f"{steps} (checkpoint `{subject.checkpoint}`)")]
+    rows = [("env steps of this agent", f"{steps} (checkpoint {markdown_code(subject.checkpoint)})")]
     if run is None:
         return [*rows, ("budget, time, seed, settings, hardware", f"{MISSING}: the agent has no run folder")]
     listed = run.run.get("sessions")
@@ -105,18 +110,19 @@ def _training(subject: CardSubject, run: RunData | None) -> list[tuple[str, str]
     digest = MISSING if settings is None else hashlib.sha256(settings).hexdigest()
     parent = run.run.get("parent")
     if isinstance(parent, Mapping):
-        rows.append(("forked from", f"`{parent.get('folder')}`, after {parent.get('env_steps')} env steps"))
+        folder, reached = str(parent.get("folder")), str(parent.get("env_steps"))
+        rows.append(("forked from", f"{markdown_code(folder)}, after {markdown_text(reached)} env steps"))
     return [
         *rows,
-        ("budget of the run", f"{budget:,} env steps" if isinstance(budget, int) else MISSING),
+        ("budget of the run", markdown_text(f"{budget:,} env steps") if isinstance(budget, int) else MISSING),
         ("wall time of the run", _seconds(sessions, "wall_s")),
         ("training time, a part of it", _seconds(sessions, "training_s")),
-        ("algorithm", str(run.setting("algorithm", MISSING))),
-        ("seed", str(run.setting("seed", MISSING))),
+        ("algorithm", markdown_text(str(run.setting("algorithm", MISSING)))),
+        ("seed", markdown_text(str(run.setting("seed", MISSING)))),
         (f"`{CONFIG}`, SHA-256", f"`{digest}`"),
-        ("command", _each(sessions, lambda session: f"`{_typed(session['command'])}`")),
+        ("command", _each(sessions, lambda session: markdown_code(_typed(session["command"]), _LONGEST_LINE))),
         ("hardware", _each(sessions, _machine)),
-        ("versions", _each(sessions, lambda session: ", ".join(f"{k} {v}" for k, v in session["versions"].items()))),
+        ("versions", _each(sessions, lambda session: _listed([f"{k} {v}" for k, v in session["versions"].items()]))),
         ("code", _each(sessions, _code)),
     ]
 
@@ -137,7 +143,14 @@ def _each(sessions: Sequence[Mapping[str, Any]], say: Any) -> str:  # noqa: ANN4
             said[say(session)] = None
         except (KeyError, TypeError, AttributeError):
             said[MISSING] = None
-    return "; ".join(said) or MISSING
+    more = [f"and {len(said) - _MOST_LISTED} more"] if len(said) > _MOST_LISTED else []
+    return "; ".join([*list(said)[:_MOST_LISTED], *more]) or MISSING
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names of files in a row, the first ones if they are many."""
+    more = [f"and {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else []
+    return ", ".join([*map(markdown_text, names[:_MOST_LISTED]), *more])
 
 
 def _typed(words: Sequence[object]) -> str:
@@ -149,14 +162,14 @@ def _typed(words: Sequence[object]) -> str:
 
 def _machine(session: Mapping[str, Any]) -> str:
     machine = session["machine"]
-    return f"{machine['system']}, {machine['cores']} cores, device {machine.get('device', MISSING)}"
+    return markdown_text(f"{machine['system']}, {machine['cores']} cores, device {machine.get('device', MISSING)}")
 
 
 def _code(session: Mapping[str, Any]) -> str:
     git = session["git"]
     if git is None:
-        return f"Ludus {session['versions']['ludus']}, not run from a git checkout"
-    return f"commit `{git['commit']}`" + ("" if git["clean"] else " with uncommitted changes")
+        return markdown_text(f"Ludus {session['versions']['ludus']}, not run from a git checkout")
+    return f"commit {markdown_code(str(git['commit']))}" + ("" if git["clean"] else " with uncommitted changes")
 
 
 def _evaluation(subject: CardSubject, run: RunData | None) -> Table | None:
@@ -175,14 +188,16 @@ def _results(subject: CardSubject, run: RunData | None, rows: Table | None) -> s
     modal = [column for column in ("mode", "side") if column in rows]
     header = (name, *modal, "matches", *(f"{_TITLES[outcome]} (95 % interval)" for outcome in shown))
     cells = []
-    for row in range(len(rows)):
-        who, *texts = (str(rows.texts(column)[row]) for column in (name, *modal, "matches"))
+    for row in range(min(len(rows), _MOST_ROWS)):
+        who, *texts = (markdown_text(str(rows.texts(column)[row])) for column in (name, *modal, "matches"))
         cells.append((who or "alone", *texts, *(_cell(rows, outcome, row) for outcome in shown)))
+    left_out = len(rows) - len(cells)
+    more = f"There are {left_out:,} more rows. " if left_out else ""
     return (
-        f"{_table(header, cells)}\n\n"
+        f"{_table(header, cells)}\n\n{more}"
         "These rows of `evaluation_results.csv` were measured during training, on separate games and seeds. This "
         "command reproduces them: the same numbers on a CPU, if the run was trained on one, elsewhere numbers within "
-        f"the intervals.\n\n```sh\n{_command(subject, run)}\n```"
+        f"the intervals.\n\n{_shell(_command(subject, run))}"
     )
 
 
@@ -195,36 +210,43 @@ def _cell(rows: Table, outcome: str, row: int) -> str:
     return f"{value:{form}} ({ends})"
 
 
-def _command(subject: CardSubject, run: RunData) -> str:
+def _command(subject: CardSubject, run: RunData) -> list[str]:
     """Return the command that repeats the run's own evaluation."""
     if run.setting("evaluation.scenarios") == []:  # the world with the run's settings, without any scenario
         options = ("matches", "seed", "deterministic")
         said = ", ".join(f"{name}={run.setting(f'evaluation.{name}')!r}" for name in options)
         code = f"import ludus; print(ludus.evaluate({subject.path!r}, scenarios=[], {said}).rows)"
-        return shlex.join(["python", "-c", code])
+        return ["python", "-c", code]
     words = ["ludus", "eval", subject.path]
     for option, key in (("--against", "opponents"), ("--scenario", "scenarios")):
-        for name in run.setting(f"evaluation.{key}") or ():
+        names = run.setting(f"evaluation.{key}")
+        for name in names[:_MOST_LISTED] if isinstance(names, list) else ():
             words += [option, str(name)]
     words += ["--matches", str(run.setting("evaluation.matches")), "--seed", str(run.setting("evaluation.seed"))]
     best_of = run.setting("evaluation.best_of") or run.setting("league.best_of")
     words += ["--best-of", str(best_of)] if best_of not in (None, 1) else []
-    words += ["--deterministic"] if run.setting("evaluation.deterministic") else []
-    return shlex.join(words)
+    return [*words, "--deterministic"] if run.setting("evaluation.deterministic") else words
+
+
+def _shell(*commands: Sequence[str]) -> str:
+    """Return commands as code; none has a line feed in it, so nothing can end the code."""
+    lines = (plain_text(shlex.join(words)).replace("\n", "\\n") for words in commands)
+    return "\n".join(["```sh", *(line[:_LONGEST_LINE] for line in lines), "```"])
 
 
 def _limitations(subject: CardSubject, run: RunData | None, rows: Table | None) -> list[str]:
     world = subject.description["world"]
-    lines = [f"It plays only `{world}` with these observations and actions; another version of the world rejects it."]
+    rejects = "with these observations and actions; another version of the world rejects it."
+    lines = [f"It plays only {markdown_code(world)} {rejects}"]
     if rows is None:
         lines.append("Its strength is unknown: evaluate it with the command above before relying on it.")
     else:
         met = rows.texts("trial" if "trial" in rows else "opponent").tolist()
-        against = ", ".join(dict.fromkeys(name for name in met if name))
+        against = _listed(list(dict.fromkeys(name for name in met if name)))
         lines.append(f"It was measured {f'with {against}' if against else 'alone'}, and not elsewhere.")
     if run is not None:
         seed = run.setting("seed", MISSING)
-        lines.append(f"It is a single run with seed {seed}: other seeds may do better or worse.")
+        lines.append(f"It is a single run with seed {markdown_text(str(seed))}: other seeds may do better or worse.")
     if run is not None and rows is not None and not run.setting("evaluation.deterministic"):
         lines.append("The numbers are those of sampled actions; deterministic ones (`--deterministic`) may differ.")
     return lines
@@ -232,4 +254,4 @@ def _limitations(subject: CardSubject, run: RunData | None, rows: Table | None) 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

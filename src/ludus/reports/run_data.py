@@ -1,6 +1,7 @@
 """Read a run folder, the one way for everything that reports on runs: whatever is missing or cut off is left out.
 
-A running run is read as it is: a partially written line does not count yet.
+A running run is read as it is: a partially written line does not count yet. A link out of the folder is left out: of a
+downloaded run it could put any file of this machine on a page that is passed on.
 """
 
 import logging
@@ -93,9 +94,21 @@ def read_run(folder: Path) -> RunData:
 
 def read_parts(folder: Path, tables: Iterable[str]) -> dict[str, Any]:
     """Return attributes of `RunData`: the settings, the document and some tables."""
+    tables = tuple(tables)
     readers = {name: read_lines if name == "metrics" else read_table for name in tables}
-    found = {name: read(folder / TABLES[name]) for name, read in readers.items()}
-    return {"config": read_settings(folder / CONFIG), "run": read_json(folder / RUN), **found}
+    found = {name: read(folder / TABLES[name]) for name, read in readers.items() if is_inside(folder, TABLES[name])}
+    config = read_settings(folder / CONFIG) if is_inside(folder, CONFIG) else {}
+    run = read_json(folder / RUN) if is_inside(folder, RUN) else {}
+    return {"config": config, "run": run, **dict.fromkeys(tables, _NO_TABLE), **found}
+
+
+def is_inside(folder: Path, name: str | Path) -> bool:
+    """Return whether a file of a run folder is not behind a link to outside of it; warn if it is."""
+    here, there = os.path.realpath(folder), os.path.realpath(folder / name)
+    if there.startswith(os.path.join(here, "")):  # noqa: PTH118 - of resolved paths
+        return True
+    logger.warning("[WARN] %s is a link out of the run folder, to %s; it is left out", folder / name, there)
+    return False
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -136,7 +149,7 @@ def read_agent_results(folder: Path, evaluations: Table) -> AgentResults | None:
     steps = played.numbers("env_steps")
     if not np.isfinite(steps).any():
         return None
-    best = read_json(folder / _BEST).get("step")
+    best = read_json(folder / _BEST).get("step") if is_inside(folder, _BEST) else None
     is_known = isinstance(best, int) and best in steps
     when = int(steps[steps == best][0] if is_known else steps[np.isfinite(steps)][-1])
     chosen = played.rows(steps == when)

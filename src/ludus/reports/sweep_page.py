@@ -52,7 +52,7 @@ def make_sweep_page(document: Mapping[str, JSON], name: str) -> str:
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     return fill_page(
         read_asset(_TEMPLATE),
-        title=f"Ludus sweep: {name}"[:200],
+        title=f"Ludus sweep: {name}",
         style=read_asset(_STYLE),
         scripts="\n".join(map(read_asset, _SCRIPTS)),
         document=shown | {"name": name, "made": made},

@@ -16,6 +16,7 @@ from pathlib import Path
 from ludus.core import __version__
 from ludus.core.errors import CheckpointError, ConfigError, UnsupportedError
 from ludus.core.files import JSON, make_folder, write_text_atomic
+from ludus.core.text import page_text
 from ludus.envs.base import BatchedEnv, action_dtypes
 from ludus.envs.bots import is_bot
 from ludus.envs.display import BrowserGame, display_of
@@ -145,7 +146,7 @@ def _page(document: Mapping[str, JSON], game: BrowserGame) -> str:
     style = read_asset(_STYLE) + _asset(_STYLE)
     return fill_page(
         _asset(_TEMPLATE),
-        title=str(document["title"])[:200],
+        title=str(document["title"]),
         style=style,
         scripts="\n".join(scripts),
         document=dict(document),
@@ -221,7 +222,7 @@ def _losses(description: JSON) -> str:
 def _player(identity: str, name: str, kind: str, agent: Agent, env: BatchedEnv) -> SharedPlayer:
     agent.check_world(env.spec)
     packed = pack_agent(agent, LOSSLESS_BYTES if kind == "agent" else 0)
-    return SharedPlayer(identity, name, kind, data=packed.data, description=packed.description)
+    return SharedPlayer(identity, page_text(name), kind, data=packed.data, description=packed.description)
 
 
 def _others(names: Sequence[str], env: BatchedEnv) -> list[SharedPlayer]:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ludus.core.errors import UnsupportedError
 from ludus.core.files import JSON
+from ludus.core.text import page_text
 from ludus.envs.base import OPPONENT_IDENTITY
 from ludus.nn.distributions import GaussianHead, SquashedHead, StateDependentGaussianHead
 from ludus.nn.mlp import Film, Mlp
@@ -285,7 +286,7 @@ class _Packer:
         assert isinstance(last, nn.Linear)  # noqa: S101 - for the type checker
         logits = self._linear(self._mlp(hidden, latent.part(0, strategy.latent), None), last.weight, last.bias)
         self._emit(_Op.SOFTMAX, logits.operand, logits.size)
-        return {"classes": list(self._policy.spec.bots), "probabilities": logits.word}
+        return {"classes": list(map(page_text, self._policy.spec.bots)), "probabilities": logits.word}
 
     def _film(self, film: Film | None, latent: "_Place | None") -> "_Place | None":
         return None if film is None or latent is None else self._linear(latent, film.linear.weight, film.linear.bias)

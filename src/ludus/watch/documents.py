@@ -17,7 +17,7 @@ import numpy as np
 
 from ludus.core.files import JSON
 from ludus.core.text import blame
-from ludus.reports.page.document import PARTS, describe_notices, describe_panels
+from ludus.reports.page.document import PARTS, describe_notices, describe_panels, shown_document
 from ludus.reports.page.runs import Group, Run, group_runs
 from ludus.reports.run_data import LOG
 from ludus.watch.runs import Catalogue, WatchedRun
@@ -132,7 +132,7 @@ def _make_texts(name: str, maker: Maker, groups: Sequence[Group]) -> Texts:
 
 
 def _encode(content: JSON) -> str:
-    return json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return json.dumps(shown_document(content), separators=(",", ":"), allow_nan=False)
 
 
 def _colored(colors: Mapping[str, int]) -> Maker:

@@ -3,7 +3,9 @@
 It is the standard library's: a few addresses and a stream per page need no framework, so that pages work with the core
 alone, and every check is in this file:
 
-- Only GET, unless a subclass of the handler answers more.
+- Only GET, unless a subclass of the handler answers more. Only a POST has a body; its length is known and bounded.
+- A request has a few seconds to arrive as a whole, and few, short lines. Connections are few, in all and per address;
+  the one whose time is up first makes room for a new one, so slow ones keep nobody away.
 - The Host header must name this server: a web page whose domain was pointed at this machine (DNS rebinding) is refused.
 - A request that another web page made (Origin, Sec-Fetch-Site) is refused.
 - Bound to anything but the loopback interface, the server asks for a random token. It comes with the first address and
@@ -13,17 +15,20 @@ alone, and every check is in this file:
 
 import contextlib
 import hmac
+import io
 import ipaddress
 import logging
+import math
 import os
+import re
 import secrets
 import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
 from typing import Any
@@ -35,8 +40,14 @@ from ludus.core.text import blame
 logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
-_TIMEOUT_S = 30.0  # for a request to arrive and for an answer to be taken
+_REQUEST_S = 5.0  # for a whole request to arrive, from the end of the one before
+_ANSWER_S = 30.0  # for an answer to be taken; of a stream, for each event
 _LONGEST_QUERY = 2000
+_MOST_HEAD_BYTES = 16 << 10  # request line and headers; browsers send about 1 kB
+_MOST_LINES = 64
+_LONGEST_LENGTH = 9  # digits of a Content-Length
+_REQUEST_LINE = re.compile(rb"[A-Z]+ [!-~]+ HTTP/1\.[01]\r?\n")
+_HEADER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0\r\n]*\r?\n")
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
@@ -53,6 +64,14 @@ _HEADERS = MappingProxyType(
         "Cache-Control": "no-store",
     }
 )
+
+
+@dataclass(slots=True)
+class _Connection:
+    """A connection that is open."""
+
+    peer: str  # address of the other side
+    until_s: float  # when it is dropped; infinite while events are streamed
 
 
 class LocalServer(ThreadingHTTPServer):
@@ -86,23 +105,25 @@ class LocalServer(ThreadingHTTPServer):
             command: The command that prints the address, such as `ludus watch`.
             host: Address to listen on.
             ports: Ports to try in order; 0 is any free one.
-            most_connections: At the same time.
+            most_connections: At the same time; half as many from one address.
 
         Raises:
             ConfigError: No port is free, or the address is not one of this machine.
         """
         self.command = command
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._connections = threading.Semaphore(most_connections)
+        self._most_connections = most_connections
+        self._connections: dict[socket.socket, _Connection] = {}
+        self._connections_lock = threading.Lock()
         self._pages = 0
         self._pages_lock = threading.Lock()
         self._page_closed_s = time.monotonic()
         self._bind(handler, host, ports)
-        number = int(self.server_address[1])
-        is_local = _is_loopback(host)
-        self._names = {*_LOCAL_NAMES} if is_local else {host.lower(), socket.gethostname().lower(), *_LOCAL_NAMES}
+        bound, number = str(self.server_address[0]), int(self.server_address[1])
+        is_local = ipaddress.ip_address(bound).is_loopback  # what was bound counts, not what it was called
+        self._names = {host.lower(), *_LOCAL_NAMES} | (set() if is_local else {socket.gethostname().lower()})
         self.token = "" if is_local else secrets.token_urlsafe(24)
-        named = host if is_local or not _is_any(host) else socket.gethostname()
+        named = socket.gethostname() if ipaddress.ip_address(bound).is_unspecified else host
         shown = f"[{named}]" if ":" in named else named
         self.address = f"http://{shown}:{number}/" + (f"?token={self.token}" if self.token else "")
         self.cookie = f"{command.replace(' ', '-')}-{number}"
@@ -157,8 +178,19 @@ class LocalServer(ThreadingHTTPServer):
         return name in self._names or (bool(self.token) and _is_address(name))
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as in the base class
-        """Start a thread for a connection, unless there are too many."""
-        if self._connections.acquire(blocking=False):
+        """Start a thread for a connection; if there are too many, the one whose time is up first makes room."""
+        peer = str(client_address[0])
+        with self._connections_lock:
+            crowd = [each for each, known in self._connections.items() if known.peer == peer]
+            if 2 * len(crowd) < self._most_connections:
+                crowd = list(self._connections) if len(self._connections) >= self._most_connections else []
+            first_out = min(crowd, key=lambda each: self._connections[each].until_s, default=None)
+            is_welcome = first_out is None or self._connections[first_out].until_s < math.inf
+            if is_welcome:
+                self._connections[request] = _Connection(peer, time.monotonic() + _REQUEST_S)
+                if first_out is not None:
+                    self._drop(first_out)
+        if is_welcome:
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
@@ -168,7 +200,28 @@ class LocalServer(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._connections.release()
+            with self._connections_lock:
+                self._connections.pop(request, None)
+
+    def allow(self, connection: socket.socket, seconds: float) -> None:
+        """Drop a connection after so many seconds from now, and not before."""
+        with self._connections_lock:
+            known = self._connections.get(connection)
+            if known is not None:
+                known.until_s = time.monotonic() + seconds
+
+    def service_actions(self) -> None:
+        """Drop the connections whose time is up; a timeout of the socket would begin anew with every byte."""
+        now_s = time.monotonic()
+        with self._connections_lock:
+            for each in [each for each, known in self._connections.items() if known.until_s < now_s]:
+                self._drop(each)
+
+    def _drop(self, connection: socket.socket) -> None:
+        """Wake the thread of a connection, whose reading or writing then ends."""
+        del self._connections[connection]
+        with contextlib.suppress(OSError):  # it may have ended meanwhile
+            connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
         """Ignore connections that break, since browsers close them at will; warn of anything else."""
@@ -184,12 +237,72 @@ class LocalHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "Ludus"
     sys_version = ""
-    timeout = _TIMEOUT_S
+    timeout = _ANSWER_S
+    default_request_version = request_version = "HTTP/1.1"  # of answers to what is no request
+    requestline, raw_requestline = "", b""
+
+    def handle_one_request(self) -> None:
+        """Wait for a request and answer it."""
+        self.server.allow(self.connection, _REQUEST_S)
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """Parse a request whose lines are few, short and as the standard has them; else refuse it.
+
+        The base class overlooks what comes after a line that it does not understand, and the body of a GET request,
+        which would be the next request.
+        """
+        lines, room = [self.raw_requestline], _MOST_HEAD_BYTES - len(self.raw_requestline)
+        while lines[-1] not in (b"\r\n", b"\n"):
+            if room <= 0 or len(lines) > _MOST_LINES:
+                self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request has too many or too long headers")
+                return False
+            lines.append(self.rfile.readline(room))
+            room -= len(lines[-1])
+            if not lines[-1]:  # the connection has ended: what is left out could be what makes it unwelcome
+                self.close_connection = True
+                return False
+        if not _REQUEST_LINE.fullmatch(lines[0]) or not all(map(_HEADER_LINE.fullmatch, lines[1:-1])):
+            self.refuse(HTTPStatus.BAD_REQUEST, "this is no request")
+            return False
+        stream, self.rfile = self.rfile, io.BytesIO(b"".join(lines[1:]))
+        try:
+            is_parsed = super().parse_request()
+        finally:
+            self.rfile = stream
+        if is_parsed and ("Transfer-Encoding" in self.headers or (self.command == "GET" and self._lengths())):
+            self.refuse(HTTPStatus.BAD_REQUEST, "this request must not have a body")
+            return False
+        return is_parsed
+
+    def handle_expect_100(self) -> bool:
+        """Refuse a body that would be sent later."""
+        self.send_error(HTTPStatus.EXPECTATION_FAILED)
+        return False
+
+    def _lengths(self) -> list[str]:
+        return self.headers.get_all("Content-Length") or []
+
+    def read_body(self, most: int) -> bytes | None:
+        """Return the body of a POST request that passed all checks; refuse one of more bytes and return None."""
+        lengths = self._lengths()
+        length = lengths[0] if len(lengths) == 1 else ""
+        is_known = length.isascii() and length.isdigit() and len(length) <= _LONGEST_LENGTH
+        if not is_known or int(length) > most:
+            self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body must have a length, of at most {most} bytes")
+            return None
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            self.close_connection = True
+            return None
+        self.server.allow(self.connection, _ANSWER_S)
+        return body
 
     def do_GET(self) -> None:
         """Answer a request, after all checks."""
         found = self.checked()
         if found is not None:
+            self.server.allow(self.connection, _ANSWER_S)
             self.answer(*found)
 
     def answer(self, path: str, query: Mapping[str, list[str]]) -> None:
@@ -234,11 +347,8 @@ class LocalHandler(BaseHTTPRequestHandler):
         return hmac.compare_digest(token.encode(), self.server.token.encode())
 
     def _cookie(self) -> str:
-        try:
-            found = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
-        except CookieError:
-            return ""
-        return "" if found is None else found.value
+        cookies = (cookie.strip().partition("=") for cookie in self.headers.get("Cookie", "").split(";"))
+        return next((value for name, _, value in cookies if name == self.server.cookie), "")
 
     def send(self, status: HTTPStatus, body: bytes, kind: str, more: Mapping[str, str] | None = None) -> None:
         """Answer with a whole body of a content type, and `more` headers."""
@@ -252,6 +362,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         with self.server.open_page(most) as is_welcome:
             if is_welcome:
                 self.close_connection = True
+                self.server.allow(self.connection, math.inf)
                 self.start(HTTPStatus.OK, "text/event-stream", {"Connection": "close", "X-Accel-Buffering": "no"})
                 self.end_headers()
             else:
@@ -281,17 +392,6 @@ class LocalHandler(BaseHTTPRequestHandler):
 def first(query: Mapping[str, list[str]], name: str) -> str:
     """Return the first value of a name in a query; empty if there is none."""
     return query.get(name, [""])[0]
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _is_any(host: str) -> bool:
-    return _is_address(host) and ipaddress.ip_address(host).is_unspecified
 
 
 def _is_address(name: str) -> bool:

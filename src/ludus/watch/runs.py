@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ludus.core.files import JSON
+from ludus.core.text import page_text
 from ludus.reports import run_data as files
 from ludus.reports.page.runs import Run
 from ludus.reports.run_data import read_settings
@@ -31,6 +32,7 @@ _SMALL_BYTES = 4 << 20  # of run.json and config.yaml
 _RATE_ROWS = 24  # rows of resources.csv over which the present speed is measured
 _MOST_STEPS = 10**18
 _LONGEST = 300  # letters of a text in the list
+_MOST_GONE = 100
 _FORGET_S = 120.0  # after which the tables of a run that nobody looks at are released
 _SKIPPED = {"checkpoints", "snapshots", "tensorboard", "replays", "videos", "analysis", "node_modules", "__pycache__"}
 _OF_LIST = (files.RUN, files.LOCK, files.METRICS, files.EVALUATIONS, files.RESOURCES, files.CONFIG)
@@ -52,8 +54,9 @@ class WatchedRun:
 
     def __init__(self, root: Path, folder: Path) -> None:
         self.folder, self.color = folder, 0
-        self.name = folder.name if folder == root else str(folder.relative_to(root))
-        self.id = hashlib.sha256(os.fsencode(self.name)).hexdigest()[:12]
+        path = folder.name if folder == root else str(folder.relative_to(root))
+        self.id = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+        self.name = page_text(path, _LONGEST)
         self.summary: dict[str, JSON] = {}
         self.run: Mapping[str, Any] = {}
         self._seen: tuple[Signature | None, ...] = ()
@@ -134,8 +137,8 @@ class WatchedRun:
             "name": self.name,
             "color": self.color,
             "status": status,
-            "reason": reason[:_LONGEST],
-            "world": str(self.run.get("world") or "")[:_LONGEST],
+            "reason": page_text(reason, _LONGEST),
+            "world": page_text(str(self.run.get("world") or ""), _LONGEST),
             "seed": _count(run.seed) if run.seed is not None else None,
             "env_steps": env_steps,
             "total_env_steps": total,
@@ -143,7 +146,7 @@ class WatchedRun:
             "left_s": None if left_s is None else round(max(left_s, 0.0)),
             "best_score": best,
             "last_score": latest,
-            "device": str(machine.get("device") or "")[:_LONGEST] if isinstance(machine, dict) else "",
+            "device": page_text(str(machine.get("device") or ""), _LONGEST) if isinstance(machine, dict) else "",
             "started_s": started_s,
             "written_s": None if written is None else round(written[2] / 1e9),
             "wall_s": None if wall_s is None else round(wall_s),
@@ -253,7 +256,7 @@ class Catalogue:
 
     def _lose(self, run: WatchedRun) -> bool:
         del self._runs[run.folder]
-        self.gone.append(run.name)
+        self.gone = [*self.gone, run.name][-_MOST_GONE:]
         return True
 
 

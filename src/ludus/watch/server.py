@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ludus.core import __version__
 from ludus.core.files import JSON
-from ludus.reports.page.document import read_asset
+from ludus.reports.page.document import read_asset, shown_document
 from ludus.watch.documents import MOST_CHOSEN, Documents
 from ludus.watch.local_server import LOOPBACK, LocalHandler, LocalServer, first
 from ludus.watch.matches import MatchMaker
@@ -92,7 +92,8 @@ class _Handler(LocalHandler):
         if match is None:
             self.refuse(HTTPStatus.NOT_FOUND, "there is no match")
         else:
-            self.send(HTTPStatus.OK, json.dumps(match.content).encode(), "application/json")
+            content = json.dumps(shown_document(match.content))
+            self.send(HTTPStatus.OK, content.encode(), "application/json")
 
     def _send_painter(self, world: str) -> None:
         painter = self.server.matches.painter(world)

@@ -6,6 +6,7 @@ over.
 """
 
 import csv
+import itertools
 import json
 import os
 import stat
@@ -16,10 +17,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ludus.core.files import open_regular, read_at
-from ludus.core.tables import Numbers, Table, Texts
+from ludus.core.tables import MOST_COLUMNS, MOST_TEXT_BYTES, Numbers, Table, Texts, as_texts
 
 MOST_BYTES = 128 << 20  # of one table; what a larger one gains is left out: `ludus report` reads it
 _CHUNK_BYTES = 8 << 20  # per read
+_MOST_ROWS = 1_000_000  # of one table, of which each takes more memory than its bytes
 _KNOWN_BYTES = 96  # before the last position, to recognise the file
 Signature: TypeAlias = tuple[int, int, int]
 
@@ -105,7 +107,7 @@ class TailedFile:
         rest = b""
         if os.fstat(descriptor).st_size > MOST_BYTES:
             return lines
-        while chunk := read_at(descriptor, _CHUNK_BYTES, self._offset + len(rest)):
+        while len(lines) <= _MOST_ROWS and (chunk := read_at(descriptor, _CHUNK_BYTES, self._offset + len(rest))):
             whole, end, rest = (rest + chunk).rpartition(b"\n")
             if end:
                 self._offset += len(whole) + 1
@@ -121,6 +123,7 @@ class GrowingTable(Table):
         super().__init__({}, path.name)
         self._grown: dict[str, list[Any]] = {}
         self._columns = self._grown
+        self._width = 0  # columns of the file
         self._is_csv = path.suffix == ".csv"
         self._tail = TailedFile(path)
 
@@ -137,12 +140,14 @@ class GrowingTable(Table):
     def _add_rows(self, lines: Sequence[str]) -> None:
         lines = [line for line in lines if not line.startswith("#")]
         try:
-            rows = list(csv.reader(lines))
+            rows = list(itertools.islice(csv.reader(lines), _MOST_ROWS))
         except csv.Error:  # a field beyond the reader's limit: no file of ours
             return
         if not self._grown and rows:
-            self._grown.update((name, []) for name in rows.pop(0))
-        valid = [row for row in rows if len(row) == len(self._grown)]
+            header = rows.pop(0)
+            self._width = len(header)
+            self._grown.update((name, []) for name in header[:MOST_COLUMNS])
+        valid = [row for row in rows if len(row) == self._width][: _MOST_ROWS - len(self)]
         for column, values in zip(self._grown.values(), zip(*valid, strict=True), strict=False):
             column.extend(values)
 
@@ -152,11 +157,11 @@ class GrowingTable(Table):
                 record = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if not isinstance(record, dict):
-                continue
             count = len(self)
+            if not isinstance(record, dict) or count >= _MOST_ROWS:
+                continue
             for name in record:
-                if name not in self._grown:
+                if name not in self._grown and len(self._grown) < MOST_COLUMNS:
                     self._grown[name] = [None] * count
             for name, column in self._grown.items():
                 column.append(record.get(name))
@@ -177,6 +182,8 @@ class GrowingTable(Table):
         if name not in self._grown:
             return np.full(len(self), "", np.str_)
         if len(known) < len(self):
-            new = Table({name: self._grown[name][len(known) :]}).texts(name)
-            known = self._texts[name] = np.concatenate([known, new]) if len(known) else new
+            new = as_texts(self._grown[name][len(known) :])
+            room = max(known.dtype.itemsize, new.dtype.itemsize) * len(self)
+            fits = room <= MOST_TEXT_BYTES  # else all are cut anew: their number decides how long they may be
+            known = self._texts[name] = np.concatenate([known, new]) if fits else as_texts(self._grown[name])
         return known

@@ -4,6 +4,7 @@ import http.client
 import json
 import math
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -239,6 +240,19 @@ def test_commands_of_other_pages_are_refused(server: PlayServer) -> None:
     assert command(server, {"speed": 1.0}, Host="evil.example")[0] == 421
     assert command(server, {"speed": 1.0}, Content_Type="text/plain")[0] == 415  # what a form of another page can send
     assert command(server, {"speed": 1.0}, path="/events")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [("Content-Length: 2\r\nContent-Length: 3", b"413"), ("X: 1", b"413"), (f"Content-Length: {'9' * 5000}", b"413"),
+     ("Content-Length: -1", b"413"), ("Transfer-Encoding: chunked", b"400")],
+)  # fmt: skip
+def test_a_command_has_a_known_length(server: PlayServer, headers: str, status: bytes) -> None:
+    host = f"127.0.0.1:{server.server_address[1]}"
+    text = f"POST /command HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{headers}\r\n\r\n{{}}"
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), 20) as connection:
+        connection.sendall(text.encode())
+        assert connection.recv(100).split()[1] == status
 
 
 def test_others_on_the_network_need_the_token(server: PlayServer) -> None:

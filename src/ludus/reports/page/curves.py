@@ -15,8 +15,10 @@ from ludus.core.distribution import install_command
 from ludus.core.files import open_regular
 from ludus.core.tables import Numbers, Table
 from ludus.reports.page.runs import Group
+from ludus.reports.run_data import is_inside
 
 MOST_POINTS = 1000
+_MOST_PHASES = 100
 LEARNING, OPTIMISER, EPISODE_METRICS, STRATEGY = "learning", "optimiser", "behaviour", "strategy"
 _FEWEST_POINTS = 60
 _CURVE_BYTES = 2_400_000  # of all curves together
@@ -186,7 +188,9 @@ def phase_starts(group: Group) -> list[tuple[int, str]]:
             continue
         steps, names = run.metrics.numbers("env_steps"), run.metrics.texts("stage")
         changes = np.flatnonzero(np.append(True, names[1:] != names[:-1]))[: len(names)]
-        return [(int(steps[place]), str(names[place])) for place in changes if names[place] and steps[place] >= 0]
+        return [(int(steps[place]), str(names[place])) for place in changes if names[place] and steps[place] >= 0][
+            :_MOST_PHASES
+        ]
     return []
 
 
@@ -265,7 +269,7 @@ def _read_speeds(run_folder: Path) -> tuple[tuple[Numbers, Numbers], dict[str, f
 
 def _scalars(folder: Path) -> Iterator[tuple[float, dict[str, float]]]:
     """Yield step and speeds of every event, up to where a file is truncated or damaged; nothing without TensorBoard."""
-    paths = sorted(folder.glob("events.out.tfevents.*"))
+    paths = [path for path in sorted(folder.glob("events.out.tfevents.*")) if is_inside(folder.parent, path)]
     if not paths:
         return
     try:

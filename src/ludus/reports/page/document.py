@@ -2,12 +2,14 @@
 
 The page holds the document, our own scripts and styles; it may load nothing and run nothing else. Everything that a
 run's files say is data: it stands in the page as JSON without a single `<`, and the scripts put it on the page as text.
+Texts are cut, and what turns the order of letters is escaped.
 The content policy names the hashes of our script and style, so nothing else could run.
 """
 
 import base64
 import hashlib
 import html
+import itertools
 import json
 import math
 import time
@@ -23,6 +25,7 @@ import numpy as np
 from ludus.core.files import JSON, write_text_atomic
 from ludus.core.intervals import Interval
 from ludus.core.tables import Numbers, Table, read_table
+from ludus.core.text import page_text
 from ludus.reports import run_data as files
 from ludus.reports.doctor import examine
 from ludus.reports.page.curves import MOST_POINTS, Curve, curve_of, make_panels, phase_starts, read_times, title_of
@@ -39,6 +42,9 @@ ALARM, WARNING, INFO = "alarm", "warning", "info"
 _UNENDED = {"killed": "was killed", "silent": "has not ended; whether it is still running is unknown"}  # by status
 _MOST_ROLLBACKS = 5
 _MOST_WARNINGS = 20
+_MOST_NOTICES = 200  # of a run
+_LONGEST_TEXT = 1000  # letters of a sentence, a command or a line of a log
+_MOST_ENTRIES = 10_000  # of a list or an object that holds more than numbers
 # Many worlds and policies do not write these, and older runs have no resources.
 _NOT_ALWAYS = (files.STRATEGY, files.OPPONENTS, files.EPISODE_METRICS, files.RESOURCES)
 _MOST_EXAMINED_BYTES = 256 << 20  # of episodes; more would take too long
@@ -70,7 +76,7 @@ def fill_page(template: str, *, title: str, style: str, scripts: str, document: 
     policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
     parts = {
         "policy": html.escape(policy, quote=True),
-        "title": html.escape(title),
+        "title": html.escape(page_text(title)),
         "style": style,
         "data": embedded(document),
         "script": script,
@@ -97,12 +103,27 @@ def read_asset(name: str) -> str:
 
 
 def round_document(value: JSON) -> JSON:
-    """Return a document with floats of five digits, enough for a chart; None for NaN or Inf."""
+    """Return a shown document with floats of five digits, enough for a chart; None for NaN or Inf."""
+    return _shown(value, _rounded)
+
+
+def shown_document(value: JSON) -> JSON:
+    """Return a document whose texts are cut and escaped for a page, however long and many those of a file are."""
+    return _shown(value, lambda number: number)
+
+
+def _shown(value: JSON, number: Callable[[float], JSON]) -> JSON:
+    if isinstance(value, str):
+        return page_text(value, _LONGEST_TEXT)
     if isinstance(value, dict):
-        return {str(name): round_document(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [round_document(each) for each in value]
-    return _rounded(value) if isinstance(value, float) else value
+        some = itertools.islice(value.items(), _MOST_ENTRIES)
+        return {page_text(str(name)): _shown(each, number) for name, each in some}
+    if isinstance(value, list | tuple):
+        # Most of a document is lists of numbers, which are as long as they are.
+        if all(type(each) in (int, float) for each in value):
+            return [number(each) if type(each) is float else each for each in value]
+        return [_shown(each, number) for each in value[:_MOST_ENTRIES]]
+    return number(value) if isinstance(value, float) else value
 
 
 def _hash(content: str) -> str:
@@ -124,13 +145,13 @@ def notices_of(run: Run, most_bytes: int = _MOST_EXAMINED_BYTES) -> tuple[Notice
     """Return all notices of a run, the worst first; the doctor examines no more than so many bytes of episodes."""
     found = [Notice(run.name, *each) for each in (*_faults(run), *_sessions(run), *_history(run))]
     found += _findings(run, most_bytes)
-    return tuple(sorted(found, key=lambda notice: (ALARM, WARNING, INFO).index(notice.level)))
+    return tuple(sorted(found, key=lambda notice: (ALARM, WARNING, INFO).index(notice.level))[:_MOST_NOTICES])
 
 
 def _findings(run: Run, most_bytes: int) -> Iterator[Notice]:
     """Yield the doctor's findings about a run."""
     episodes = run.folder / files.EPISODES
-    if files.METRICS in run.missing:
+    if files.METRICS in run.missing or not files.is_inside(run.folder, files.EPISODES):
         return
     if episodes.is_file() and episodes.stat().st_size > most_bytes:
         yield Notice(run.name, INFO, f"Not examined by the doctor: {files.EPISODES} is too large; use `ludus doctor`")
@@ -201,7 +222,7 @@ def _step(value: float) -> int | None:
 def make_document(groups: Sequence[Group]) -> dict[str, JSON]:
     """Return the document of the page, without replays."""
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    parts = {name: part(groups) for name, part in PARTS.items()}
+    parts = {name: shown_document(part(groups)) for name, part in PARTS.items()}
     return {"made": made, **parts, "replays": [], "replay_notes": []}
 
 
@@ -446,18 +467,20 @@ def write_report(
     """
     document = make_document(groups)
     room = MOST_BYTES - _SPARE_BYTES - len(embedded(document)) - sum(len(script.encode()) for script in painters)
-    shown, left_out = [], []
+    shown: list[JSON] = []
+    left_out: list[str] = []
     for replay in replays:
-        size = len(embedded(dict(replay)))
+        content = shown_document(dict(replay))
+        size = len(embedded(content))
         if size <= room:
-            shown.append(dict(replay))
+            shown.append(content)
             room -= size
         else:
             left_out.append(str(replay.get("title", "")))
     too_large = f"the page would be larger than {MOST_BYTES / 1e6:.0f} MB"
     told = (*notes, *(f"{title} is left out: {too_large}" for title in left_out))
-    document["replays"], document["replay_notes"] = list(shown), list(told)
+    document["replays"], document["replay_notes"] = shown, shown_document(list(told))
     title = ", ".join(group.label for group in groups)
-    page = make_page(document, f"Ludus report: {title}"[:200], painters)
+    page = make_page(document, f"Ludus report: {title}", painters)
     write_text_atomic(file, page)
     return Report(file, len(page.encode("utf-8")), tuple(groups), tuple(left_out), told)

@@ -14,13 +14,15 @@ from ludus.core.text import row_label
 from ludus.league.payoffs import SELF_KIND, Record
 from ludus.league.ratings import FIRST_MODE, bradley_terry, rate_by_results
 from ludus.reports.page.runs import Group, Run
-from ludus.reports.run_data import read_agent_results, read_json
+from ludus.reports.run_data import is_inside, read_agent_results, read_json
 
 WIN_RATE = "win_rate"
 _KEYS = ("iteration", "env_steps", "opponent", "trial", "mode", "side", "matches", "wins", "draws", "losses", "score")
 _BOUNDS = ("_low", "_high")
 _MOST_EVALUATIONS = 120  # more are thinned evenly, keeping the last
 _MOST_LABELS = 40
+_MOST_OPPONENTS = 100  # of the table of payoffs: those that were met most
+_MOST_MODES = 12
 BEST = "best agent"
 _MOST_PERIODS = 16
 _FEWEST_MATCHES = 20  # a period with fewer is not rated
@@ -58,10 +60,13 @@ def read_evaluations(group: Group) -> Evaluations | None:
     if not tables:
         return None
     kind = "trial" if any("trial" in table for table in tables) else "opponent"
-    named = {label: name for table in tables for label, name in zip(_labels(table), table.texts(kind), strict=True)}
+    labelled = [(table, np.array(_labels(table))) for table in tables]
+    named = {
+        label: name for table, found in labelled for label, name in zip(found.tolist(), table.texts(kind), strict=True)
+    }
     labels = tuple(named)[:_MOST_LABELS]
     numbers = _numbers(tables, group.runs[0])
-    chosen = {label: [table.rows(np.array(_labels(table)) == label) for table in tables] for label in labels}
+    chosen = {label: [table.rows(found == label) for table, found in labelled] for label in labels}
     lines = {name: {label: _line(chosen[label], name) for label in labels} for name in numbers}
     score = _line([_first_of_each(table) for table in tables], "score")
     kind = kind if any(labels) else ""
@@ -138,7 +143,7 @@ def read_payoffs(group: Group) -> list[Payoffs]:
     modes = list(dict.fromkeys(mode for table in tables for mode in _modes(table)))
     results = [read_agent_results(run.folder, run.evaluations) for run in group.runs]
     found = []
-    for mode in modes:
+    for mode in modes[:_MOST_MODES]:
         chosen = [table.rows(np.array([each == mode for each in _modes(table)], np.bool_)) for table in tables]
         name = mode if len(modes) > 1 else ""
         agent = _rate_agent([each.records[mode] for each in results if each is not None and mode in each.records])
@@ -169,12 +174,19 @@ def _payoffs_of(tables: Sequence[Table], mode: str, agent: dict[str, Interval]) 
     for table in tables:
         for opponent, period, record in _entries(table, ends):
             counts[opponent, period] = counts.get((opponent, period), np.zeros(3)) + record
-    bots = list(dict.fromkeys(name for name, _ in counts if not name.startswith("\0")))
+    met: dict[str, float] = {}
+    for (name, _), record in counts.items():
+        if not name.startswith("\0"):
+            met[name] = met.get(name, 0.0) + float(record.sum())
+    most = set(sorted(met, key=lambda name: -met[name])[:_MOST_OPPONENTS])
+    bots = [name for name in met if name in most]
     selves = sorted({name for name, _ in counts if name.startswith("\0")})
     rows = bots + selves
     record = np.zeros((len(rows), periods, 3))
+    places = {name: place for place, name in enumerate(rows)}
     for (name, period), wins_draws_losses in counts.items():
-        record[rows.index(name), period] += wins_draws_losses
+        if name in places:
+            record[places[name], period] += wins_draws_losses
     matches = record.sum(2)
     points = record[..., 0] + 0.5 * record[..., 1]
     score = np.where(matches > 0, points / np.maximum(matches, 1.0), np.nan)
@@ -235,7 +247,7 @@ class Latents:
 def read_latents(group: Group) -> Latents | None:
     """Return the analysis of the first run of a group that has a usable one; None if there is none."""
     for run in group.runs:
-        document = read_json(run.folder / FILE)
+        document = read_json(run.folder / FILE) if is_inside(run.folder, FILE) else {}
         if document:
             try:
                 return _latents(run.name, document)

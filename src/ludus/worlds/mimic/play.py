@@ -73,12 +73,11 @@ class _Handler(LocalHandler):
         if self.headers.get_content_type() != "application/json":
             self.refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a command is application/json")
             return
-        length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit() or int(length) > _MOST_COMMAND_BYTES:
-            self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command has at most {_MOST_COMMAND_BYTES} bytes")
+        body = self.read_body(_MOST_COMMAND_BYTES)
+        if body is None:
             return
         try:
-            command = Command.model_validate_json(self.rfile.read(int(length)))
+            command = Command.model_validate_json(body)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"])) or "the command"
