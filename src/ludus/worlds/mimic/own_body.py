@@ -14,6 +14,7 @@ import numpy as np
 
 from ludus.core.errors import ConfigError
 from ludus.worlds.mimic.body import REFERENCE_JOINTS, SIDES, Joint
+from ludus.worlds.mimic.body_file import read_spec
 from ludus.worlds.mimic.config import BodyConfig, MimicConfig
 from ludus.worlds.mimic.gait import Floats
 from ludus.worlds.mimic.model import POINTS, Walker, servo_gains
@@ -45,7 +46,7 @@ class _Sole(NamedTuple):
 
 def load_walker(config: MimicConfig, body: BodyConfig) -> Walker:
     """Load the walker that a world's settings name; raise ConfigError with all that is wrong with its file."""
-    spec = _read(body.file)
+    spec = read_spec(body.file)
     pose = _stand(_compile(spec, body.file))
     _check(body.file, _tree_faults(pose.model))
     _check(body.file, _mapping_faults(pose.model, body.joints))
@@ -61,15 +62,6 @@ def load_walker(config: MimicConfig, body: BodyConfig) -> Walker:
     _add_sensors(spec, pose.model)
     _set_physics(spec, config)
     return _walker(spec, pose, joints, limits, soles, body)
-
-
-def _read(file: Path) -> mujoco.MjSpec:
-    if not file.is_file():
-        raise ConfigError(f"body.file {str(file)!r} is no file; the path is relative to where ludus was started")
-    try:
-        return mujoco.MjSpec.from_file(str(file))
-    except ValueError as error:
-        raise ConfigError(f"body.file {file} is no MJCF that MuJoCo can read: {error}") from error
 
 
 def _compile(spec: mujoco.MjSpec, file: Path) -> mujoco.MjModel:

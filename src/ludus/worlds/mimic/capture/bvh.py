@@ -5,7 +5,8 @@ Everything that is counted in the file is checked against limits, and against th
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ludus.core.errors import FormatError
 from ludus.worlds.mimic.capture.skeleton import MAX_JOINTS, MAX_NUMBERS, Capture, turns_about
 from ludus.worlds.mimic.gait import Floats
-from ludus.worlds.mimic.motion.table import MAX_FRAMES, Faults
+from ludus.worlds.mimic.motion.table import BLOCK, MAX_FRAMES, Faults, parse_block
 
 _MAX_LINE_BYTES = 200_000  # 400 joints of six channels with up to 80 characters each
 _MAX_HIERARCHY_LINES = 12 * MAX_JOINTS
@@ -82,7 +83,7 @@ def read_bvh(path: Path, data: bytes) -> Capture:
     joints = _hierarchy(reader)
     frames, seconds = _head(reader)
     channels = sum(len(joint.channels or ()) for joint in joints)
-    _check_size(reader, frames, channels, len(data))
+    _check_size(reader, frames, len(joints), channels, len(data))
     values, rows = _frames(reader, frames, channels)
     return _capture(path, joints, values, rows, 1.0 / seconds)
 
@@ -194,13 +195,14 @@ def _head(reader: _Reader) -> tuple[int, float]:
     return frames, seconds
 
 
-def _check_size(reader: _Reader, frames: int, channels: int, size: int) -> None:
+def _check_size(reader: _Reader, frames: int, joints: int, channels: int, size: int) -> None:
     if not channels:
         raise reader.fault("no joint has channels, so nothing moves")
-    if frames * channels > MAX_NUMBERS:
+    most = MAX_NUMBERS // max(channels, 2 * joints)  # a joint's rotation takes 9 numbers, even without channels
+    if frames > most:
         raise reader.fault(
-            f"{frames} frames of {channels} channels are {frames * channels} numbers; at most {MAX_NUMBERS} are read: "
-            "cut the recording into parts"
+            f"{frames} frames of {joints} joints with {channels} channels are too many; at most {most} are read: cut "
+            "the recording into parts"
         )
     if 2 * frames * channels > size + 1:  # a digit and a space each
         raise reader.fault(f"declares {frames} frames of {channels} channels, for which the file is too short")
@@ -210,28 +212,39 @@ def _frames(reader: _Reader, frames: int, channels: int) -> tuple[Floats, list[i
     """Return `(frames, channels)` and the line of each frame; raise FormatError for each line that is not a frame."""
     values, rows = np.zeros((frames, channels)), list[int]()
     faults = Faults(reader.path)
-    for text in reader.lines():
-        if len(rows) == frames:
+    lines = ((reader.number, text) for text in reader.lines())
+    while block := list(islice(lines, BLOCK)):
+        start = len(rows)
+        rows += [number for number, _ in block]
+        if len(rows) > frames:
+            reader.number = rows[frames]
             raise reader.fault(f"follows the {frames} frames that line 'Frames:' declares")
-        cells = text.split()
-        if len(cells) != channels:
-            faults.add(f"line {reader.number} has {len(cells)} numbers, but the joints have {channels} channels")
+        parsed = parse_block([text for _, text in block], channels, " ")
+        if parsed is not None and (np.abs(parsed) < _LARGEST).all():
+            values[start : len(rows)] = parsed
         else:
-            try:
-                values[len(rows)] = cells
-            except ValueError:
-                bad = next(cell for cell in cells if not _is_number(cell))
-                faults.add(f"line {reader.number}: {bad[:40]!r} is not a number")
-            if not (np.abs(values[len(rows)]) < _LARGEST).all():
-                column = int(np.flatnonzero(~(np.abs(values[len(rows)]) < _LARGEST))[0])
-                faults.add(
-                    f"line {reader.number}, number {column + 1}: {cells[column][:40]!r} is not finite; fill gaps"
-                )
-        rows.append(reader.number)
+            _add_faults(block, values[start : len(rows)], faults)
     if len(rows) < frames:
         faults.add(f"line {reader.number}: the file ends after {len(rows)} of {frames} frames")
     faults.check()
     return values, rows
+
+
+def _add_faults(lines: Sequence[tuple[int, str]], values: Floats, faults: Faults) -> None:
+    """Read numbered lines into `values` `(lines, channels)` one by one; add a fault for each that is not a frame."""
+    for (number, text), row in zip(lines, values, strict=True):
+        cells = text.split()
+        if len(cells) != len(row):
+            faults.add(f"line {number} has {len(cells)} numbers, but the joints have {len(row)} channels")
+            continue
+        try:
+            row[:] = cells
+        except ValueError:
+            bad = next(cell for cell in cells if not _is_number(cell))
+            faults.add(f"line {number}: {bad[:40]!r} is not a number")
+        if not (np.abs(row) < _LARGEST).all():
+            column = int(np.flatnonzero(~(np.abs(row) < _LARGEST))[0])
+            faults.add(f"line {number}, number {column + 1}: {cells[column][:40]!r} is not finite; fill gaps")
 
 
 def _is_number(cell: str) -> bool:
@@ -247,14 +260,17 @@ def _capture(path: Path, joints: list[_Joint], values: Floats, rows: list[int], 
     rotations = np.broadcast_to(np.eye(3), (len(values), len(joints), 3, 3)).copy()
     moves, column = {}, 0
     for index, joint in enumerate(joints):
-        place = np.tile(offsets[index], (len(values), 1))
+        place, turn = np.tile(offsets[index], (len(values), 1)), None
         for channel in joint.channels or ():
             axis, numbers = "XYZ".index(channel[0]), values[:, column]
             column += 1
             if channel.endswith("rotation"):  # in the order of the channels, each about the axes turned so far
-                rotations[:, index] = rotations[:, index] @ turns_about(axis, np.deg2rad(numbers))
+                further = turns_about(axis, np.deg2rad(numbers))
+                turn = further if turn is None else turn @ further
             else:  # positions of inner joints replace their offsets; a root's offset is added to them
                 place[:, axis] = numbers + (offsets[index, axis] if joint.parent < 0 else 0.0)
                 moves[index] = place
+        if turn is not None:
+            rotations[:, index] = turn
     names, parents = tuple(joint.name for joint in joints), tuple(joint.parent for joint in joints)
     return Capture(path, "BVH", names, parents, offsets, rotations, moves, rate_hz, rows, "line", has_rest=True)

@@ -89,11 +89,14 @@ def bend_axis(angles: Mapping[str, Floats], side: str) -> Floats:
 
 
 def ankle_place(angles: Mapping[str, Floats], size: LegSize, side: str) -> tuple[Floats, Floats]:
-    """Return where the ankle is from the hip and where the sole points, `(frames, 3)` each in the root's frame."""
+    """Return where the ankle is from the hip, `(frames, 3)`, and how the foot is turned, `(frames, 3, 3)`.
+
+    Both are in the root's frame; the sole points along the foot's first axis.
+    """
     thigh = _hip_turn(angles, side)
     shank = thigh @ turns_about(1, angles["knee"])
     foot = shank @ turns_about(1, -angles["ankle"])
-    return -size.thigh_m * thigh[:, :, 2] - size.shank_m * shank[:, :, 2], foot[:, :, 0]
+    return -size.thigh_m * thigh[:, :, 2] - size.shank_m * shank[:, :, 2], foot
 
 
 def _hip_turn(angles: Mapping[str, Floats], side: str) -> Floats:

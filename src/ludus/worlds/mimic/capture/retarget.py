@@ -182,7 +182,7 @@ def place_ankles(walker: Walker, clip: Clip, targets: Floats) -> Clip:
         leg = clip.leg(side)
         has_rotation = "hip_rotation" in leg
         place = np.einsum("fji,fj->fi", turn, targets[:, foot] - root) - hips[side]
-        _, sole = ankle_place(leg, size, side)
+        sole = ankle_place(leg, size, side)[1][:, :, 0]
         bend = bend_axis(leg, side) if has_rotation else None
         solved = angles_of_place(place, sole, size, side, has_rotation=has_rotation, bend=bend)
         _write(angles, clip.joints, side, solved)

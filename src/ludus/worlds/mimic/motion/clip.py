@@ -113,21 +113,12 @@ def foot_points(walker: Walker, clip: Clip) -> tuple[Floats, Floats]:
     root = turn_matrices(clip.turns)
     points, ankles = np.empty((clip.frames, 2, 4, 3)), np.empty((clip.frames, 2, 3))
     for foot, side in enumerate(SIDES):
-        angles = clip.leg(side)
-        place, _ = ankle_place(angles, size, side)
-        turn = root @ _foot_turn(angles, side)
+        place, foot_turn = ankle_place(clip.leg(side), size, side)
+        turn = (root @ foot_turn).reshape(-1, 3)
         ankles[:, foot] = clip.root + np.einsum("fij,fj->fi", root, hips[side] + place)
-        points[:, foot] = ankles[:, None, foot] + np.einsum("fij,pj->fpi", turn, sole)
+        points[:, foot] = ankles[:, None, foot] + (turn @ sole.T).reshape(-1, 3, 4).swapaxes(1, 2)
     points[..., 2] -= CONTACT_RADIUS_M
     return points, ankles
-
-
-def _foot_turn(angles: Mapping[str, Floats], side: str) -> Floats:
-    sign = 1.0 if side == "right" else -1.0
-    turn = turns_about(0, sign * angles["hip_frontal"]) @ turns_about(1, -angles["hip"])
-    if "hip_rotation" in angles:
-        turn = turn @ turns_about(2, sign * angles["hip_rotation"])
-    return turn @ turns_about(1, angles["knee"] - angles["ankle"])
 
 
 def carried(points: Floats) -> Floats:

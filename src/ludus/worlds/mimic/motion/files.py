@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 
 from ludus.core.errors import FormatError, did_you_mean
 from ludus.worlds.mimic.gait import Floats
-from ludus.worlds.mimic.motion.table import MAX_COLUMNS, MAX_FILE_BYTES, MAX_FRAMES, Faults, Table, read_columns
+from ludus.worlds.mimic.motion.table import (
+    BLOCK,
+    MAX_COLUMNS,
+    MAX_FILE_BYTES,
+    MAX_FRAMES,
+    Faults,
+    Table,
+    parse_block,
+    read_columns,
+)
 
 _RATE = "rate_hz"
 _MAX_LINES = 2 * MAX_FRAMES + 1_000  # frames, as many blank lines between them, and comments
@@ -71,7 +80,8 @@ def csv_text(columns: Mapping[str, Floats], rate_hz: float, comments: Sequence[s
     """Return a file's text: comments, then columns `(frames,)` by name with unit."""
     head = [f"# {comment}" for comment in comments]
     lines = [*head, f"# {_RATE}: {rate_hz:g}", ",".join(columns)]
-    lines += [",".join(f"{value:.4f}" for value in row) for row in np.stack(list(columns.values()), axis=1)]
+    line = ",".join(["%.4f"] * len(columns))
+    lines += [line % row for row in zip(*(column.tolist() for column in columns.values()), strict=True)]
     return "\n".join(lines) + "\n"
 
 
@@ -117,6 +127,15 @@ def _comment_rate_hz(lines: Sequence[tuple[int, str]], faults: Faults) -> float 
 
 def _numbers(frames: Sequence[tuple[int, str]], names: Sequence[str], faults: Faults) -> Floats:
     """Return `(frames, columns)`; add a fault for every line or cell that is not as it must be."""
+    values = np.zeros((len(frames), len(names)))
+    for start in range(0, len(frames), BLOCK):
+        block = frames[start : start + BLOCK]
+        parsed = parse_block([line for _, line in block], len(names), ",")
+        values[start : start + BLOCK] = _cell_by_cell(block, names, faults) if parsed is None else parsed
+    return values
+
+
+def _cell_by_cell(frames: Sequence[tuple[int, str]], names: Sequence[str], faults: Faults) -> Floats:
     values = np.zeros((len(frames), len(names)))
     for frame, (number, line) in enumerate(frames):
         cells = _cells(line)
