@@ -29,6 +29,8 @@ from ludus.envs.world import registered_envs
 from ludus.evaluation.evaluate import stored_modes
 from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.shipped import agent_path
+from ludus.scale.config import read_sweep
+from ludus.scale.population import read_league
 from ludus.share.page import share_agent
 from ludus.store import Checkpoint, load_checkpoint, read_single_file, save_checkpoint, write_single_file
 from ludus.training.api import resume
@@ -360,6 +362,26 @@ def test_modes_of_a_downloaded_run_name_nothing_outside(downloads: Path, fresh: 
     save_checkpoint(target, Checkpoint(content.tensors, documents))
     with pytest.raises(ConfigError, match="move_table"):
         stored_modes(downloads / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "section"),
+    [
+        ("sweep.yaml", read_sweep, "ppo: {learning_rate: {sweep: log_uniform, low: 1e-4, high: 3e-3}}"),
+        ("league.yaml", read_league, "population: {}"),
+    ],
+)
+def test_a_downloaded_sweep_or_league_names_nothing_outside(
+    name: str, read: Callable[[Path], Any], section: str, downloads: Path
+) -> None:
+    for settings, fault in (("{move_table: ../secret}", "move_table"), ("{}", "")):
+        text = f"{section}\nworld: {{name: brawl, settings: {settings}}}\nopponents: {{based: 1}}\nevaluation: {{every_env_steps: 1000}}\n"
+        (downloads / name).write_text(text)
+        if fault:
+            with pytest.raises(ConfigError, match=fault):
+                read(downloads)
+        else:
+            read(downloads)
 
 
 # --- replays ---

@@ -91,13 +91,13 @@ class StoredSettings:
     Attributes:
         values: What it says, without any check.
         owner: Whose they are, for errors, such as `the agent mine.ludus`.
-        run: The run folder that they are from, if they are.
+        config: The configuration of their run, sweep or league, which may be the user's own; see `remember_own_config`.
         is_trusted: Whether they do not come from a file at all, but from the user's own code.
     """
 
     values: Mapping[str, Any]
     owner: str = "the settings"
-    run: Path | None = None
+    config: Path | None = None
     is_trusted: bool = False
 
     def checked(self, world: str, over: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -114,12 +114,11 @@ class StoredSettings:
             if (size := _size(self.values)) > MOST_SETTINGS:
                 raise ConfigError(f"{self.owner} has {size} values and letters of settings; at most {MOST_SETTINGS}")
             outside = [each for each in outside_names(world, self.values) if not _is_replaced(each.path, over)]
-            self._check([each for each in outside if not is_allowed(each)])
+            self._check([each for each in outside if not is_allowed(each, self.config)])
         return dict(self.values)
 
     def _check(self, refused: list[Outside]) -> None:
-        known = _known_of_run(self.run) if refused and self.run is not None else frozenset()
-        faults = [each.fault() for each in refused if _identity(each.value) not in known]
+        faults = [each.fault() for each in refused]
         if faults:
             more = f"; and {len(faults) - _MOST_SHOWN} more" if len(faults) > _MOST_SHOWN else ""
             raise ConfigError(
@@ -212,18 +211,20 @@ def allow_files(path: str | Path) -> None:
     os.environ[ALLOW_VARIABLE] = os.pathsep.join(filter(None, (allowed, str(found.resolve()))))
 
 
-def is_allowed(outside: Outside) -> bool:
-    """Return whether the user has allowed what is named, with `allow_files`."""
+def is_allowed(outside: Outside, config: Path | None = None) -> bool:
+    """Return whether the user has allowed what is named: with `allow_files`, or in a configuration of their own."""
     found = Path(_identity(outside.value))
     allowed = [Path(each) for each in os.environ.get(ALLOW_VARIABLE, "").split(os.pathsep) if each]
-    return any(found == each or (each in found.parents and not outside.what.is_code) for each in allowed)
+    if any(found == each or (each in found.parents and not outside.what.is_code) for each in allowed):
+        return True
+    return config is not None and _identity(outside.value) in _known_names(config)
 
 
 def remember_own_config(content: str, named: Sequence[Outside]) -> None:
-    """Remember what the settings of a run of this user name outside, so that the run may go on naming it.
+    """Remember what the configuration of a run, sweep or league of this user names, so that it may go on naming it.
 
-    The file that is kept has the SHA-256 of the run's `config.yaml` as its name. A run folder that somebody passes on
-    may hold the same settings; what they name is then still the user's own, because paths are kept whole.
+    The file that is kept has the SHA-256 of the configuration as its name. A folder that somebody passes on may hold
+    the same configuration; what that names is then still the user's own, because paths are kept whole.
     """
     if named:
         target = _own_configs() / hashlib.sha256(content.encode()).hexdigest()
@@ -233,10 +234,10 @@ def remember_own_config(content: str, named: Sequence[Outside]) -> None:
             logger.warning("[WARN] %s: resume and evaluate this run with --allow-files", error)
 
 
-def _known_of_run(folder: Path) -> frozenset[str]:
-    """Return what a run names outside if this user started it on this machine; nothing of any other run."""
+def _known_names(config: Path) -> frozenset[str]:
+    """Return what a configuration names outside if this user trained with it on this machine; else nothing."""
     try:
-        content = read_regular(folder / CONFIG_FILE, limit=_MAX_CONFIG_BYTES)
+        content = read_regular(config, limit=_MAX_CONFIG_BYTES)
         kept = read_regular(_own_configs() / hashlib.sha256(content).hexdigest(), limit=_MAX_CONFIG_BYTES)
     except FormatError:
         return frozenset()

@@ -14,7 +14,7 @@ from ludus.core.intervals import Interval, mean_of_intervals
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env, with_overrides
-from ludus.envs.stored import StoredSettings
+from ludus.envs.stored import CONFIG_FILE, StoredSettings
 from ludus.envs.world_parts import choose_scenarios, merge_settings, metrics_of
 from ludus.evaluation.matches import MAX_ENVS, Progress, check_sets, partial_progress, play_first_sets
 from ludus.evaluation.players import (
@@ -456,7 +456,7 @@ def _modes(config: Any, run: Path) -> dict[str, dict[str, Any]]:  # noqa: ANN401
     modes = _mapping(evaluation.get("modes"))
 
     def checked(settings: Any) -> dict[str, Any]:  # noqa: ANN401
-        return StoredSettings(_mapping(settings), "the agent's run", run).checked(world)
+        return StoredSettings(_mapping(settings), "the agent's run", run / CONFIG_FILE).checked(world)
 
     base = (checked(config["world"].get("settings")), checked(evaluation.get("settings"))) if modes else ({}, {})
     return {str(name): with_overrides(world, *base, checked(own)) for name, own in modes.items()}

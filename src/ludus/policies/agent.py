@@ -25,7 +25,7 @@ from ludus.core.errors import (
 )
 from ludus.core.files import existing_folder, suggest_run
 from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec, action_dtypes
-from ludus.envs.stored import StoredSettings
+from ludus.envs.stored import CONFIG_FILE, StoredSettings
 from ludus.nn.mlp import undrawn
 from ludus.policies.config import PolicyConfig
 from ludus.policies.cost import USUAL_LIMITS, Allowance, Cost, LoadLimits, check_load_time, clocks, cost_of, taken_s
@@ -169,7 +169,7 @@ class Agent:
         since = clocks()
         try:
             description = PolicyDescription.read(found.checkpoint.documents[DOCUMENT])
-            settings = StoredSettings(description.settings, f"the agent {brief(str(path))}", found.run)
+            settings = StoredSettings(description.settings, f"the agent {brief(str(path))}", found.run / CONFIG_FILE)
             arguments = {"module_kwargs": description.config.module_kwargs}  # of the user's own network
             replace(settings, values=arguments).checked(description.world)
             tensors = found.checkpoint.tensors[TENSORS]

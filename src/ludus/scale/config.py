@@ -297,7 +297,9 @@ def read_sweep(folder: Path) -> SweepPlan:
     if not (folder / SWEEP_FILE).is_file():
         raise ConfigError(f"{folder} holds no sweep: it has no {SWEEP_FILE}; start one with: ludus sweep CONFIG")
     check_stored(folder / SWEEP_FILE)
-    return load_sweep(folder / SWEEP_FILE)
+    plan = load_sweep(folder / SWEEP_FILE)
+    plan.base.check_stored(folder / SWEEP_FILE)
+    return plan
 
 
 def _with_first_values(

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ludus.core.files import write_text_atomic
 from ludus.policies.export import export_agent
 from ludus.scale.cluster import ray_session, require_ray
 from ludus.scale.league_folder import INITIAL_FILE, LEARNERS_FOLDER, PAYOFFS_FILE, SNAPSHOTS_FOLDER, STATE_FILE
 from ludus.scale.league_head import LeagueHead, LeagueResult, Listener
 from ludus.scale.population import LEAGUE_FILE, LeaguePlan, read_league
 from ludus.scale.runs import check_target
-from ludus.scale.stored import check_run_files, lock_folder
+from ludus.scale.stored import check_run_files, lock_folder, write_stored
 
 _FILES = (LEAGUE_FILE, STATE_FILE, PAYOFFS_FILE, INITIAL_FILE)
 _FOLDERS = (LEARNERS_FOLDER, SNAPSHOTS_FOLDER)
@@ -47,7 +46,7 @@ def start_league(
         check_target(folder, names, advice)  # another process may have begun, and ended, in the meantime
         if plan.config.initial is not None:
             export_agent(plan.config.initial, folder / INITIAL_FILE)
-        write_text_atomic(folder / LEAGUE_FILE, plan.to_yaml())
+        write_stored(folder / LEAGUE_FILE, plan)
         return _run(plan, folder, address, plugins, listener)
 
 
@@ -92,7 +91,7 @@ def scale_league(folder: Path, overrides: Sequence[str]) -> LeaguePlan:
         ConfigFileError: A change has a fault.
     """
     plan = read_league(folder).changed(overrides)
-    write_text_atomic(folder / LEAGUE_FILE, plan.to_yaml())
+    write_stored(folder / LEAGUE_FILE, plan)
     return plan
 
 

@@ -276,4 +276,6 @@ def read_league(folder: Path) -> LeaguePlan:
             f"{folder} holds no league: it has no {LEAGUE_FILE}; start one with: ludus league start brawl"
         )
     check_stored(folder / LEAGUE_FILE)
-    return load_league(folder / LEAGUE_FILE)
+    plan = load_league(folder / LEAGUE_FILE)
+    plan.base.check_stored(folder / LEAGUE_FILE)
+    return plan

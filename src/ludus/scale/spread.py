@@ -135,18 +135,23 @@ def spread_benchmark(
     def play(agent: Agent, batches: Sequence[SuiteBatch], progress: Progress) -> list[MatchResults]:
         device = str(agent.device)
         task, player = _task(_play_suite, device), Player("agent", agent.policy)
-        mine = _send(player, agent.settings)
+        mine, settings = _send(player), agent.settings  # checked here: to a worker the agent is as a stranger's
         rows = [row.opponent for batch in batches for row in batch.part.rows.values() if row.opponent is not None]
         agents = [name for name in dict.fromkeys(rows) if not is_bot(name, agent.spec) and Path(name).exists()]
         others = {name: _send(Player(name, Agent.load(name).policy)) for name in agents}
-        references = [task.remote(mine, device, batch, others, tuple(plugins)) for batch in batches]
+        references = [task.remote(mine, settings, device, batch, others, tuple(plugins)) for batch in batches]
         return _collect(references, progress)
 
     return play
 
 
 def _play_suite(
-    mine: File, device: str, batch: SuiteBatch, others: Mapping[str, File], plugins: Sequence[str]
+    mine: File,
+    settings: Mapping[str, Any],
+    device: str,
+    batch: SuiteBatch,
+    others: Mapping[str, File],
+    plugins: Sequence[str],
 ) -> MatchResults:
     """Play one batch of a suite; runs in a worker."""
 
@@ -157,7 +162,11 @@ def _play_suite(
         agent.check_world(env.spec)
         return Player(name, agent.policy)
 
-    found: MatchResults = _guarded(lambda: play_batches(_receive(mine, device), [batch], find=find)[0], plugins)
+    def play() -> MatchResults:
+        agent = Agent(_receive(mine, device).policy, settings=settings)
+        return play_batches(agent, [batch], find=find)[0]
+
+    found: MatchResults = _guarded(play, plugins)
     return found
 
 
@@ -194,7 +203,7 @@ def _collect(references: Sequence[Any], progress: Progress) -> list[Any]:
     return found
 
 
-def _send(player: Player, settings: Mapping[str, Any] | None = None) -> File:
+def _send(player: Player) -> File:
     """Put the file of an agent into Ray's object store."""
     import ray
 
@@ -202,7 +211,7 @@ def _send(player: Player, settings: Mapping[str, Any] | None = None) -> File:
     assert policy is not None  # noqa: S101 - bots are not sent
     with temporary_folder("ludus-agent-") as folder:
         file = folder / f"agent{EXPORT_SUFFIX}"
-        key = write_single_file(file, agent_checkpoint(policy.spec, policy.config, policy.state(), settings))
+        key = write_single_file(file, agent_checkpoint(policy.spec, policy.config, policy.state()))
         return key, ray.put(read_regular(file, limit=DEFAULT_LIMITS.total_bytes))
 
 

@@ -7,11 +7,18 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ludus.config import read_document
 from ludus.config.layers import EXTENDS
 from ludus.core.errors import ConfigError, FormatError
+from ludus.core.files import write_text_atomic
+from ludus.envs.stored import remember_own_config
 from ludus.training.run_folder import LOCK_FILE, RunLock
+
+if TYPE_CHECKING:
+    from ludus.scale.config import SweepPlan
+    from ludus.scale.population import LeaguePlan
 
 _SKIPPED = "wandb"  # of a run: Ludus reads nothing in it, and that library links to its own files
 
@@ -21,6 +28,17 @@ def check_stored(file: Path) -> None:
     check_kind(file, stat.S_IFREG)
     if read_document(file).root.child(EXTENDS) is not None:
         raise ConfigError(f"{file} extends another file, which Ludus never writes: put its settings into this one")
+
+
+def write_stored(file: Path, plan: "SweepPlan | LeaguePlan") -> None:
+    """Write the configuration of a sweep or league, and remember that what it names outside is the user's own.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    content = plan.to_yaml()
+    remember_own_config(content, [*plan.base.outside_names()])
+    write_text_atomic(file, content)
 
 
 def lock_folder(folder: Path, files: Iterable[str], folders: Iterable[str]) -> RunLock:

@@ -24,7 +24,7 @@ from ludus.scale.config import SWEEP_FILE, SweepPlan
 from ludus.scale.results import RESULTS_FILE, WINNER_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import ERROR_FILE, FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target, read_error
 from ludus.scale.search import make_scheduler, make_searcher, uses_tpe
-from ludus.scale.stored import check_kind, check_run_files, lock_folder
+from ludus.scale.stored import check_kind, check_run_files, lock_folder, write_stored
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def start_sweep(
     check_target(folder, names)
     with ray_session(address), lock_folder(folder, _FILES, _FOLDERS):
         check_target(folder, names)  # another process may have begun, and ended, in the meantime
-        write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
+        write_stored(folder / SWEEP_FILE, plan)
         return _run(SweepResults(plan, folder), plugins, listener)
 
 
@@ -110,7 +110,7 @@ def resume_sweep(
         require_ray()
         with ray_session(address):
             _remove_orphans(results)
-            write_text_atomic(folder / SWEEP_FILE, plan.to_yaml())
+            write_stored(folder / SWEEP_FILE, plan)
             return _run(results, plugins, listener)
 
 

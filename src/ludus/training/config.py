@@ -429,10 +429,10 @@ class TrainConfig(_Frozen):
         for settings in self._all_settings():
             yield from outside_names(self.world.name, settings)
 
-    def check_stored(self, folder: Path) -> None:
-        """Raise ConfigError if settings that come from a run folder name something that the user has not allowed."""
+    def check_stored(self, file: Path) -> None:
+        """Raise ConfigError if the configuration of a run, sweep or league names what the user has not allowed."""
         for settings in self._all_settings():
-            StoredSettings(settings, f"the run {brief(str(folder))}", folder).checked(self.world.name)
+            StoredSettings(settings, brief(str(file)), file).checked(self.world.name)
 
     def _all_settings(self) -> Iterator[Mapping[str, Any]]:
         yield self.world.settings

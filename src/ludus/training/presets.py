@@ -33,7 +33,7 @@ from ludus.config.validation import user_defaults_document
 from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError, UnknownNameError
 from ludus.envs.registry import settings_model, world_id
 from ludus.envs.settings import EnvSettings
-from ludus.envs.stored import is_allowed, outside_names
+from ludus.envs.stored import Outside, is_allowed, outside_names
 from ludus.envs.world import find_world
 from ludus.training.config import TrainConfig
 
@@ -244,11 +244,16 @@ def _check_code(world: str, root: Node) -> Sequence[ConfigFault]:
         part = root.find(path)
         for named in outside_names(world, _mapping(part)):
             leaf = part.find(named.path) if part is not None else None
-            if named.what.is_code and leaf is not None and leaf.origin.line is not None and not is_allowed(named):
+            if leaf is not None and named.what.is_code and not _is_named_by_user(named, leaf):
                 key, expectation = (*path, *named.path), f"names a {named.what.kind}, which can start programs"
                 hint = "if you trust it, name it on the command line, or name that very file with --allow-files"
                 faults.append(ConfigFault(str(leaf.origin), show_path(key), expectation, short(named.value), hint))
     return faults
+
+
+def _is_named_by_user(named: Outside, leaf: Node) -> bool:
+    """Return whether a value comes from the command line or Python, or is allowed where a file says it."""
+    return leaf.origin.line is None or is_allowed(named, Path(leaf.origin.source))
 
 
 def _mapping(node: Node | None) -> Mapping[str, Any]:

@@ -267,7 +267,7 @@ def read_run_config(folder: Path) -> TrainConfig:
     if config is None:
         raise ConfigError(f"{folder} holds no run with a valid checkpoint{suggest_run(folder)}")
     check_name_from_file(config.world.name, "the run's world")
-    config.check_stored(folder)
+    config.check_stored(folder / CONFIG_FILE)
     return config
 
 
