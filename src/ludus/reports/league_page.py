@@ -4,8 +4,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ludus.core.errors import ConfigError, brief
+from ludus.core.errors import ConfigError, FormatError, brief
 from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_lines, read_json_object, write_text_atomic
+from ludus.core.text import blame, page_text
 from ludus.reports.page.document import fill_page, read_asset, round_document
 
 PAGE = "league.html"
@@ -60,7 +61,10 @@ def write_league_page(folder: Path, page: Path | None = None) -> Path:
     document = read_league_state(folder)
     target = folder / PAGE if page is None else page
     shown: dict[str, JSON] = {key: round_document(document[key]) for key in _SHOWN}
-    shown |= {"payoffs": _payoffs(folder, document["members"]), "name": folder.resolve().name}
+    try:
+        shown |= {"payoffs": _payoffs(folder, document["members"]), "name": page_text(folder.resolve().name)}
+    except (AttributeError, TypeError, ValueError, ArithmeticError) as error:  # of another kind than they should be
+        raise FormatError(f"{folder} is damaged: {blame(error)}") from error
     shown["made"] = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     text = fill_page(
         read_asset(_TEMPLATE),
@@ -76,7 +80,7 @@ def write_league_page(folder: Path, page: Path | None = None) -> Path:
 def _payoffs(folder: Path, members: list[dict[str, Any]]) -> JSON:
     """Return names of the best members and `[wins, draws, losses]` of the row against the column; None if not met."""
     best = sorted(members, key=lambda member: -float(member.get("rating", 0.0)))[:_MOST_COLUMNS]
-    names = [str(member.get("name")) for member in best]
+    names = [page_text(str(member.get("name"))) for member in best]
     place = {name: index for index, name in enumerate(names)}
     cells: list[list[list[int] | None]] = [[None] * len(names) for _ in names]
     known: set[str] = set()
@@ -85,7 +89,7 @@ def _payoffs(folder: Path, members: list[dict[str, Any]]) -> JSON:
             continue
         known.add(str(line.get("id")))
         for row in filter(_is_row, line["matches"]):
-            first, second = (place.get(str(name)) for name in row[:2])
+            first, second = (place.get(page_text(str(name))) for name in row[:2])
             if first is not None and second is not None:
                 wins, draws, losses = row[2:]
                 for one, two, counts in (

@@ -45,7 +45,6 @@ _ANSWER_S = 30.0  # for an answer to be taken; of a stream, for each event
 _LONGEST_QUERY = 2000
 _MOST_HEAD_BYTES = 16 << 10  # request line and headers; browsers send about 1 kB
 _MOST_LINES = 64
-_LONGEST_LENGTH = 9  # digits of a Content-Length
 _REQUEST_LINE = re.compile(rb"[A-Z]+ [!-~]+ HTTP/1\.[01]\r?\n")
 _HEADER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0\r\n]*\r?\n")
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -286,13 +285,11 @@ class LocalHandler(BaseHTTPRequestHandler):
     def read_body(self, most: int) -> bytes | None:
         """Return the body of a POST request that passed all checks; refuse one of more bytes and return None."""
         lengths = self._lengths()
-        length = lengths[0] if len(lengths) == 1 else ""
-        is_known = length.isascii() and length.isdigit() and len(length) <= _LONGEST_LENGTH
-        if not is_known or int(length) > most:
+        if len(lengths) != 1 or not re.fullmatch("[0-9]{1,9}", lengths[0]) or int(lengths[0]) > most:
             self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body must have a length, of at most {most} bytes")
             return None
-        body = self.rfile.read(int(length))
-        if len(body) < int(length):
+        body = self.rfile.read(int(lengths[0]))
+        if len(body) < int(lengths[0]):
             self.close_connection = True
             return None
         self.server.allow(self.connection, _ANSWER_S)
