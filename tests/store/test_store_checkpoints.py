@@ -169,3 +169,17 @@ def test_bad_settings_and_contents_are_refused(example: Example) -> None:
         example.store.prune(0)
     with pytest.raises(FormatError):
         example.store.save("best", -1, content(0))
+
+
+def test_many_damaged_ones_are_counted_and_the_first_named(example: Example) -> None:
+    store, reports = example.store, example.reports
+    store.save("step-1", 1, content(1))
+    for number in range(300):
+        (store.root / f"foreign-{number:03}").mkdir()
+        (store.root / f"foreign-{number:03}" / "model.safetensors").touch()
+    latest = store.latest_valid()
+    assert latest is not None
+    assert latest.name == "step-1"
+    assert len(reports) == 4
+    named = ("foreign-000", "foreign-001", "foreign-002", "297 more")
+    assert all(name in report for name, report in zip(named, reports, strict=True))

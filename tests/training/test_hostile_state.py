@@ -56,6 +56,7 @@ OFF_POLICY = {
 }
 MISSING = object()
 HUGE = 2**200
+REPEATED = {"name": "self-0001", "env_steps": 0, "slot": 0}
 
 
 class Run(NamedTuple):
@@ -139,7 +140,14 @@ DOCUMENTS: dict[str, tuple[object, ...]] = {
     "course/curriculum/index": (2, -1, "1", None, HUGE),
     "course/curriculum/results": ({}, [], {"promotion": [2], "demotion": []}, {"promotion": "www", "demotion": []}),
     "course/league": (None, {}, [], MISSING),
-    "course/league/snapshots": (None, {}, [1], ["self-0001"], [{}]),
+    "course/league/snapshots": (
+        None,
+        {},
+        [1],
+        ["self-0001"],
+        [{}],
+        [{"name": "self-0001", "env_steps": 0, "slot": 0}] * 2000,
+    ),
     "course/league/snapshots/0/slot": (3, -1, "0", None, HUGE),
     "course/league/snapshots/0/name": ("", 1, None),
     "course/evaluation": (None, {}, MISSING),
@@ -199,7 +207,7 @@ TENSORS: dict[str, tuple[Callable[[Tensor], Tensor], ...]] = {
     "optimiser/exp_avg": (resized, retyped),
     "policy/parameter.value_head.bias": (resized, retyped),
     "trace/lengths": (resized, filled(-1)),
-    "trace/running": (resized, retyped),
+    "trace/running": (resized, retyped, filled(float("nan")), filled(float("inf")), filled(-float("inf"))),
     "games/duel-v1/episode": (resized, retyped),
 }
 CHANGES = [(place, number) for place, changes in TENSORS.items() for number in range(len(changes))]

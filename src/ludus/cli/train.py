@@ -101,6 +101,7 @@ def resume(
     """Resume a run that was cut off; extend it with total_env_steps=N; or branch off a new run with --fork."""
     loaded = load_for_training(plugin, callback)
     from ludus.config import read_user_defaults
+    from ludus.training.destinations import withhold
     from ludus.training.distributed import find_process
     from ludus.training.run_folder import changed_config, fork_run, read_run_config
     from ludus.training.session import describe_extension, extend, read_progress
@@ -111,7 +112,7 @@ def resume(
         run = None
     folder = Path(run or latest_run())
     began = read_run_config(folder)
-    settings = changed_config(began, words)
+    settings = changed_config(withhold(began), words)
     user = read_user_defaults().name or ""
     if fork is None:
         env_steps = read_progress(began, folder).env_steps
@@ -146,6 +147,7 @@ def _run(
     `notes` are printed if the settings are right.
     """
     from ludus.config import read_user_defaults
+    from ludus.training.destinations import remember
     from ludus.training.loggers.run_log import held_warnings
     from ludus.training.preflight import verify
     from ludus.training.resolve import resolve
@@ -168,6 +170,8 @@ def _run(
             _check(verify(run, progress.env_steps, folder), verbose=verbose)
         for note in notes if is_first else ():
             print_ok(note)
+        if is_first:
+            remember(config.monitoring)
         folder = (folder or make_folder()) if is_first else Path()
         for line in summarise(run, folder, user, brief=not verbose):
             print_ok(line)
@@ -197,6 +201,7 @@ def _run_seeds(
     verbose: bool,
 ) -> None:
     """Verify the settings, train one run per seed in turns, and print what they reached."""
+    from ludus.training.destinations import remember
     from ludus.training.distributed import find_process
     from ludus.training.loggers.run_log import held_warnings
     from ludus.training.preflight import verify
@@ -225,6 +230,7 @@ def _run_seeds(
         with ended_by_signals() as received:
             with held_warnings() as warnings:
                 _check(verify(first, progress[left[0]].env_steps, place), verbose=verbose)
+            remember(config.monitoring)
             folder = folder or make_folder()
             for line in summarise(first, folder, user, brief=not verbose):
                 print_ok(line)

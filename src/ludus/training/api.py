@@ -27,6 +27,7 @@ from ludus.policies.user_module import register_network
 from ludus.training.agent_opponents import name_agent
 from ludus.training.callbacks import BaseCallback, Iteration
 from ludus.training.config import TrainConfig
+from ludus.training.destinations import remember, withhold
 from ludus.training.loggers.csv_logger import METRICS
 from ludus.training.loggers.run_log import held_warnings
 from ludus.training.preflight import verify
@@ -311,7 +312,7 @@ def _checked_callbacks(callbacks: Callbacks) -> tuple[BaseCallback, ...]:
 def _extended(folder: Path, overrides: Sequence[str]) -> TrainConfig:
     """Return the settings with which the run in a folder is resumed."""
     began = read_run_config(folder)
-    return extend(began, changed_config(began, overrides), read_progress(began, folder).env_steps)
+    return extend(began, changed_config(withhold(began), overrides), read_progress(began, folder).env_steps)
 
 
 def _run(
@@ -329,6 +330,7 @@ def _run(
         run = resolve(config)
         for line in verify(run, progress.env_steps, folder):
             logger.info("[OK] %s", line)
+    remember(config.monitoring)
     chosen = new_run_folder(Path("runs"), title) if folder is None else folder
     with _signals() as received:
         outcome = run_training(run, chosen, received, title=title, callbacks=[*callbacks, *also], warnings=warnings)

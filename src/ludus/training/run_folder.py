@@ -20,7 +20,7 @@ from filelock import lock_descriptor
 
 from ludus.config import Document, as_document, dump_yaml, read_config, read_document, read_overrides
 from ludus.core import __version__
-from ludus.core.errors import CheckpointError, ConfigError, FormatError, RunLockedError, StoreError
+from ludus.core.errors import CheckpointError, ConfigError, FormatError, RunLockedError, StoreError, brief
 from ludus.core.files import (
     JSON,
     LATEST,
@@ -70,11 +70,13 @@ class RunLock:
 
         Raises:
             RunLockedError: Another process holds it.
+            ConfigError: Something in the folder is a link that leads out of it.
             StoreError: The folder or the lock's file cannot be written.
         """
         path = folder / LOCK_FILE
         with wrap_disk_errors(path):
             folder.mkdir(parents=True, exist_ok=True)
+            _refuse_links(folder)
             self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
         try:
             is_ours = lock_descriptor(self._descriptor, blocking=False)
@@ -108,6 +110,22 @@ class RunLock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _refuse_links(folder: Path) -> None:
+    """Raise ConfigError if something in a run folder is a link that leads out of it: runs write, cut and delete there.
+
+    An unpacked archive may hold such links. The run folder itself may be one.
+    """
+    real = os.path.realpath(folder)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        target = Path(os.path.realpath(path))
+        is_odd = target.exists() and not (target.is_file() or target.is_dir())  # a device, which nothing opens
+        if path.is_symlink() and not target.is_relative_to(real) and not is_odd:
+            raise ConfigError(
+                f"{brief(str(path))} is a link that leads out of the run folder, in which a run only uses its own "
+                "files; put what it points to in its place"
+            )
 
 
 def _lock_holder(descriptor: int) -> str:
@@ -224,6 +242,7 @@ def fork_run(source: Path, target: Path, config: TrainConfig, *, user: str = "")
         FormatError: A table of the source cannot be read.
         StoreError: The target cannot be written.
     """
+    _refuse_links(source)
     with RunLock(target):
         return _fork(source, target, config, user)
 
