@@ -30,6 +30,7 @@ from ludus.cli.envs import envs
 from ludus.cli.evaluate import evaluate
 from ludus.cli.export import export
 from ludus.cli.league import league
+from ludus.cli.options import refuse_infinite
 from ludus.cli.play import play, replay
 from ludus.cli.ratings import ratings
 from ludus.cli.report import report
@@ -229,7 +230,9 @@ def _options(
 @cache
 def _command_line() -> Callable[..., Any]:
     """Return the whole command line; Typer would build it again for every call, which takes 18 ms."""
-    return get_command(app)
+    command = get_command(app)
+    refuse_infinite(command)
+    return command
 
 
 def main() -> None:
