@@ -31,6 +31,7 @@ from ludus.cli.envs import envs
 from ludus.cli.evaluate import evaluate
 from ludus.cli.export import export
 from ludus.cli.league import league
+from ludus.cli.options import refuse_infinite
 from ludus.cli.play import play, replay
 from ludus.cli.ratings import ratings
 from ludus.cli.report import report
@@ -238,6 +239,7 @@ def command_line() -> Callable[..., Any]:
     command, (option, *_) = get_command(app), get_command(_WITH_ALLOW_FILES).params
     option.expose_value = False
     _add_option(command, option)
+    refuse_infinite(command)
     return command
 
 

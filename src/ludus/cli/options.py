@@ -1,11 +1,13 @@
 """Options that several commands share, so that they are named, bounded and explained alike; plugins; the newest run."""
 
+import math
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from ludus.cli.completion import complete_agent
 from ludus.cli.console import echo
@@ -61,6 +63,24 @@ Callback = Annotated[
         help="Your own callback, such as my_file.py:MyCallback; may be repeated; the file is executed.",
     ),
 ]
+
+
+def refuse_infinite(command: Any) -> None:  # noqa: ANN401 - Click's, which Typer may hold inside
+    """Let a command and those below it refuse numbers that are not finite: NaN passes any bounds, and breaks much."""
+    for parameter in command.params:
+        parameter.callback = _finite(parameter.callback)
+    for below in getattr(command, "commands", {}).values():
+        refuse_infinite(below)
+
+
+def _finite(then: Callable[..., Any] | None) -> Callable[..., Any]:
+    def check(ctx: Any, param: Any, value: Any) -> Any:  # noqa: ANN401
+        for each in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(each, float) and not math.isfinite(each):
+                raise BadParameter(f"{each} is not a finite number.", ctx=ctx, param=param)
+        return value if then is None else then(ctx, param, value)
+
+    return check
 
 
 def find_latest() -> Path | None:

@@ -319,7 +319,8 @@ def _walker(kind: str, height_m: float) -> "Walker":
     from ludus.worlds.mimic.model import make_walker
 
     usual = MimicConfig()
-    mass_kg = usual.mass_kg * (height_m / usual.height_m) ** 2
+    share = height_m / usual.height_m
+    mass_kg = usual.mass_kg * share * share  # a power of a large number is an OverflowError, a product infinity
     settings = {"walker": kind, "height_m": height_m, "mass_kg": mass_kg}
     return make_walker(read_settings(MimicConfig, settings, "mimic-v1"))
 

@@ -18,6 +18,7 @@ from ludus.worlds.mimic.motion.table import BLOCK, MAX_FRAMES, Faults, parse_blo
 
 _MAX_LINE_BYTES = 200_000  # 400 joints of six channels with up to 80 characters each
 _MAX_HIERARCHY_LINES = 12 * MAX_JOINTS
+_MAX_HIERARCHY_WORDS = 50 * MAX_JOINTS  # a joint with six channels has 16
 _MAX_LINES = 2 * MAX_FRAMES + _MAX_HIERARCHY_LINES  # frames, and as many blank lines
 _MAX_DEPTH = 100
 _LONGEST_NAME = 100
@@ -94,10 +95,14 @@ def _hierarchy(reader: _Reader) -> list[_Joint]:
     joints: list[_Joint] = []
     open_joints: list[int] = []
     pending: int | None = None  # a joint whose brace is awaited
+    total = 0
     for text in reader.lines():
         if reader.number > _MAX_HIERARCHY_LINES:
             raise reader.fault(f"the hierarchy has more than {_MAX_HIERARCHY_LINES} lines")
         words = text.replace("{", " { ").replace("}", " } ").split()
+        total += len(words)
+        if total > _MAX_HIERARCHY_WORDS:
+            raise reader.fault(f"the hierarchy has more than {_MAX_HIERARCHY_WORDS} words")
         if words[0].upper() == "MOTION":
             _check_hierarchy(reader, joints, open_joints)
             return joints

@@ -20,6 +20,7 @@ _MARK = 0x50
 _PROCESSORS = {84: "<", 85: "<", 86: ">"}  # Intel, DEC, MIPS
 _DEC = 85
 _MOST_PARAMETERS = 5_000
+_MOST_PARAMETER_BYTES = 1 << 20  # of all together, which may lie on each other; the format has room for 130,560
 _UNITS = {"mm": 0.001, "cm": 0.01, "dm": 0.1, "m": 1.0, "in": 0.0254}
 _LONGEST_GAP_S = 0.25  # in which a marker that was not seen is taken to go straight on
 _LARGEST = 1e7
@@ -92,7 +93,7 @@ def _parameters(file: _File, start: int) -> dict[str, _Parameter]:
     file.order, file.is_dec = _PROCESSORS[head[3]], head[3] == _DEC
     groups: dict[int, str] = {}
     found: list[tuple[int, str, _Parameter]] = []
-    place = start + 4
+    place, total = start + 4, 0
     for _ in range(_MOST_PARAMETERS):
         length = abs(np.frombuffer(file.part(place, 1, "parameters"), np.int8)[0].item())
         if length == 0:
@@ -105,6 +106,9 @@ def _parameters(file: _File, start: int) -> dict[str, _Parameter]:
             groups[-group] = name
         else:
             found.append((group, name, _parameter(file, following + 2)))
+            total += len(found[-1][2].data)
+            if total > _MOST_PARAMETER_BYTES:
+                raise file.fault(f"has parameters of more than {_MOST_PARAMETER_BYTES} bytes")
         if offset == 0:
             break
         place = following + offset

@@ -21,6 +21,7 @@ from ludus.worlds.mimic.motion.files import read_csv, read_npz
 from ludus.worlds.mimic.motion.strides import MeanStride, average_strides
 
 ROOT_HEIGHT = "root_height"
+_LONGEST_S = 1_200.0  # up to 2,400 strides, of which each takes 1 ms to find and average
 _READERS: Mapping[str, Callable[[Path, bytes], tables.Table]] = MappingProxyType({".csv": read_csv, ".npz": read_npz})
 
 
@@ -83,6 +84,11 @@ def motion_of_table(table: tables.Table) -> Motion:
     tables.check_angles(table, faults)
     rate_hz = tables.find_rate_hz(table, faults)
     faults.check()
+    if len(table.values) > _LONGEST_S * rate_hz:
+        raise FormatError(
+            f"motion file {table.source} lasts {len(table.values) / rate_hz:.0f} s; at most {_LONGEST_S:g} s are read: "
+            "cut it, since some minutes of walking are enough"
+        )
     tables.check_speeds(table, rate_hz, faults)
     faults.check()
     found = {name: series for name in tables.JOINTS if (series := table.series(name, "angle")) is not None}

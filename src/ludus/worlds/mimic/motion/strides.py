@@ -170,7 +170,9 @@ def _next_cut(signals: Floats, cut: float, period: float) -> float | None:
     offsets = np.linspace(0.0, window, 40)
     template = _at(signals, offsets)
     lags = np.linspace(1.0 - _SWAY, 1.0 + _SWAY, 61) * period
-    unlike = np.array([np.mean((_at(signals, cut + lag + offsets) - template) ** 2) for lag in lags])
+    # All lags at once: a long file has thousands of strides, and one call per lag takes 2 ms for each.
+    moved = _at(signals, (cut + lags[:, None] + offsets).reshape(-1)).reshape(len(lags), *template.shape)
+    unlike = np.mean((moved - template) ** 2, axis=(1, 2))
     best = int(unlike[1:-1].argmin()) + 1
     return float(cut + lags[best] + _vertex(*unlike[best - 1 : best + 2]) * (lags[1] - lags[0]))
 
