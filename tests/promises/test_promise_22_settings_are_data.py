@@ -375,7 +375,8 @@ def test_a_downloaded_sweep_or_league_names_nothing_outside(
     name: str, read: Callable[[Path], Any], section: str, downloads: Path
 ) -> None:
     for settings, fault in (("{move_table: ../secret}", "move_table"), ("{}", "")):
-        text = f"{section}\nworld: {{name: brawl, settings: {settings}}}\nopponents: {{based: 1}}\nevaluation: {{every_env_steps: 1000}}\n"
+        world = f"world: {{name: brawl, settings: {settings}}}\nopponents: {{based: 1}}\n"
+        text = f"{section}\n{world}evaluation: {{every_env_steps: 1000}}\n"
         (downloads / name).write_text(text)
         if fault:
             with pytest.raises(ConfigError, match=fault):
