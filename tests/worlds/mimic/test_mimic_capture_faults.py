@@ -2,6 +2,7 @@
 
 import io
 import struct
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from ludus.worlds.mimic.capture.importing import import_capture, load_capture, p
 from ludus.worlds.mimic.capture.roles import MapConfig, load_map
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.model import make_walker
-from ludus.worlds.mimic.motion.table import MAX_FILE_BYTES
+from ludus.worlds.mimic.motion.table import MAX_FILE_BYTES, MAX_FRAMES
 
 MIB = 1 << 20
 WALKER = make_walker(MimicConfig())
@@ -232,3 +233,57 @@ def test_a_map_that_names_no_joint_is_refused(tmp_path: Path, text: str) -> None
     settings = MapConfig(joints={"left_toe": "mixamorig:LeftTowBase"})
     with pytest.raises(ConfigError, match="did you mean 'mixamorig:LeftToeBase'"):
         import_capture(prepare(file, settings), WALKER, settings)
+
+
+def skeleton_of(joints: int, channels: str, frames: int, words: str = "") -> bytes:
+    """Returns a BVH file up to its frames: a root with one channel, and joints below it."""
+    parts = "".join(f"JOINT j{number}\n{{\nOFFSET 0 0 0\n{channels}\n}}\n" for number in range(joints))
+    head = f"HIERARCHY\nROOT r\n{{\nOFFSET 0 0 0\nCHANNELS 1 Xposition\n{words}{parts}}}\nMOTION\n"
+    return f"{head}Frames: {frames}\nFrame Time: 0.01\n".encode()
+
+
+ROTATIONS = "CHANNELS 3 Zrotation Xrotation Yrotation"
+ROW = b"0 " + b" ".join([b"-12.345"] * 57) + b"\n"  # of 19 joints
+BAD = [ROW if number % 1_000 else b"x" + ROW for number in range(MAX_FRAMES)]
+
+
+def overlapping() -> bytes:
+    """A C3D file with 5,000 parameters of 60 MB each, all on the same bytes."""
+    parameter = b"\x01\x01A\x0a\x00\x01\x03\xff\xff\xff"  # of one letter, in group 1, the next one 10 bytes on
+    head = bytes([2, 80]).ljust(512, b"\0") + bytes([1, 80, 1, 84])
+    return (head + parameter * 6_000).ljust(20 * MIB, b"\0")
+
+
+COSTLY: dict[str, tuple[str, Callable[[], bytes], str]] = {
+    "as much as is read": ("walk.bvh", lambda: skeleton_of(19, ROTATIONS, MAX_FRAMES) + ROW * MAX_FRAMES, "read"),
+    "a fault in every block": (
+        "walk.bvh", lambda: skeleton_of(19, ROTATIONS, MAX_FRAMES) + b"".join(BAD), "at least 100 faults",
+    ),
+    "joints without channels": (
+        "walk.bvh", lambda: skeleton_of(398, "CHANNELS 0", MAX_FRAMES) + b"1\n" * MAX_FRAMES, "399 joints with 1",
+    ),
+    "words": (
+        "walk.bvh", lambda: skeleton_of(1, ROTATIONS, 2, ("OFFSET 0 0 0 " * 15_000 + "\n") * 300), "20000 words",
+    ),
+    "parameters on each other": ("walk.c3d", overlapping, "parameters of more than 1048576 bytes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_the_largest_files_take_seconds(tmp_path: Path, name: str) -> None:
+    file, content, said = COSTLY[name]
+    (tmp_path / file).write_bytes(content())
+    started = time.process_time()
+    try:
+        message = f"{load_capture(tmp_path / file).frames} frames were read"
+    except FormatError as error:
+        message = str(error)
+    assert said in message
+    assert time.process_time() - started < 10.0  # 2 s on a machine without other work
+
+
+def test_more_than_a_walker_takes_must_be_cut(tmp_path: Path, text: str) -> None:
+    head, times, rows = text.partition("Frame Time: 0.0166667\n")
+    long = head.replace("Frames: 60", "Frames: 60000") + times + rows * 1_000
+    assert "has 60000 frames; at most 50000" in refused(tmp_path, "walk.bvh", long.encode())
+    assert prepare(tmp_path / "walk.bvh", MapConfig(), 10.0, 20.0).frames == 600

@@ -2,6 +2,8 @@
 
 import io
 import os
+import re
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 from ludus.core.errors import ConfigError, FormatError, LudusError
+from ludus.worlds.mimic.motion.files import read_csv
 from ludus.worlds.mimic.motion.motion import load_motion
 from ludus.worlds.mimic.motion.table import JOINTS, MAX_FILE_BYTES, MAX_FRAMES
 
@@ -123,3 +126,31 @@ def test_only_regular_files_are_opened(tmp_path: Path, make: Callable[[Path], No
 def test_a_path_that_no_file_can_have_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"'walk\\x00\.csv'"):
         load_motion("walk\0.csv")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("20,20,-5", "lasts 5000 s; at most 1200"), ("20,20,-5x", "has at least 100 faults")],
+)
+def test_the_longest_files_take_seconds(tmp_path: Path, line: str, said: str) -> None:
+    file = tmp_path / "walk.csv"
+    angles = [f"{value:.3f}" for value in 20.0 * np.sin(np.arange(20) / 20 * 2 * np.pi) + 20.0]
+    rows = "\n".join(line.replace("20", angles[number % 20]) for number in range(MAX_FRAMES))
+    file.write_bytes(NAMES.replace(b"100", b"20") + rows.encode())
+    started = time.process_time()
+    with pytest.raises(FormatError) as error:
+        load_motion(file)
+    assert said in str(error.value)
+    assert time.process_time() - started < 10.0
+
+
+def test_blocks_of_lines_are_read_as_cells_are(tmp_path: Path) -> None:
+    lines = ["1, 2 ,3", ' "4","5",6', "+7,8e0,.9e1", "", "10,11,12"]
+    table = read_csv(tmp_path / "walk.csv", NAMES + "\n".join(lines).encode())
+    assert table.values.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0], [10.0, 11.0, 12.0]]
+    assert table.rows == (3, 4, 5, 7)
+    for line, fault in (("1,,3", "line 4, column 'right_knee_deg'"), ("1 2,3,4", "line 4, column 'right_hip_deg'"),
+                        ("1,2,3,", "line 4 has 4 cells"), ("1,2", "line 4 has 2 cells"), ("1_0,2,3", "line 4, column"),
+                        ("1,2,1e999", "is not finite"), ("1,2,0x10", "'0x10' is not a number")):  # fmt: skip
+        with pytest.raises(FormatError, match=re.escape(fault)):
+            read_csv(tmp_path / "walk.csv", NAMES + f"1,2,3\n{line}\n4,5,6\n".encode())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ludus.core.errors import ConfigError, GameLostError, GameNotFoundError
 from ludus.core.files import wrap_disk_errors, write_text_atomic
+from ludus.worlds.city.drivers.game_data import copy_data
 from ludus.worlds.city.profile_schema import GameProfile, Prompt
 from ludus.worlds.city.screen.session import ScreenSession
 
@@ -129,8 +130,8 @@ def start_game(session: ScreenSession, profile: GameProfile, seed: int) -> GameP
         if home.exists():
             shutil.rmtree(home)  # leftovers of an earlier start could change this one
         home.mkdir()
-        if launch.copy_of is not None:
-            shutil.copytree(launch.copy_of, home / "game")
+    if launch.copy_of is not None:
+        copy_data(Path(launch.copy_of), home / "game")
     for name, content in launch.files.items():
         file = (home / name).resolve()
         if not file.is_relative_to(home.resolve()):
