@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from ludus.core.errors import ConfigError
+from ludus.envs.stored import ALLOW_VARIABLE, allow_files
 from ludus.worlds.mimic import body_file
 from ludus.worlds.mimic.body_file import read_spec
 
@@ -315,6 +316,20 @@ def test_meshes_in_the_folder_are_used(tmp_path: Path, compiler: str, place: str
     assert model.mesh("part").id == 0
     assert model.body_mass[2] == pytest.approx(6000 * 0.1**3 / 6)
     assert mujoco.MjModel.from_xml_path(str(file)).nmeshvert == model.nmeshvert
+
+
+def test_meshes_elsewhere_are_used_if_their_folder_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ALLOW_VARIABLE, "")
+    for name in ("meshes", "robots"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "meshes" / "part.stl").write_bytes(stl())
+    file = tmp_path / "robots" / "robot.xml"
+    world = '<body><geom type="mesh" mesh="part" density="6000"/></body>'
+    file.write_text(document('<compiler meshdir="../meshes"/><asset><mesh file="part.stl"/></asset>', world))
+    with pytest.raises(ConfigError, match="--allow-files"):
+        read_spec(file)
+    allow_files(tmp_path / "meshes")
+    assert read_spec(file).compile().mesh("part").id == 0
 
 
 def test_included_files_and_replicas_make_what_mujoco_makes_of_them(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ import mujoco
 from ludus.core.errors import ConfigError, FormatError, brief
 from ludus.core.files import read_regular
 from ludus.core.text import plain_text
+from ludus.envs.stored import Outside, OutsideName, is_allowed
 from ludus.worlds.mimic import body_trial
 
 _MAX_TEXT_BYTES = 8 << 20  # of the file and all that it includes; a mesh can be written into it
@@ -125,15 +126,18 @@ class _Reader:
 
 
 def _inside(folder: Path, *names: str) -> Path:
-    """Return the path of a file; raise FormatError if it is outside of a folder, also behind a link."""
+    """Return the path of a file; raise FormatError if it is outside of a folder, also behind a link, unless allowed."""
     if sum(map(len, names)) > _LONGEST_NAME:
         raise FormatError(f"names the file {brief(names[-1])}; at most {_LONGEST_NAME} letters are read")
     try:
         path = folder.joinpath(*names).resolve()
     except (OSError, ValueError, RuntimeError) as error:  # null characters, links in a circle
         raise FormatError(f"names the file {brief(names[-1])}, which no file can be") from error
-    if not path.is_relative_to(folder.resolve()):
-        raise FormatError(f"names the file {brief(names[-1])} outside of its folder; copy it into {folder}")
+    if not path.is_relative_to(folder.resolve()) and not is_allowed(Outside((), str(path), OutsideName("file"))):
+        raise FormatError(
+            f"names the file {brief(names[-1])} outside of its folder; copy it into {folder}, or allow its folder with "
+            "--allow-files (in Python: ludus.allow_files)"
+        )
     return path
 
 
