@@ -163,7 +163,8 @@ def named(name: str, settings: dict[str, Any] | None = None) -> Agent:
     "name", ["a\x1b[2J", "a\nb", "a\x00b", "a\u202eb", "a\u00e9", "n" * 201, "n" * 1_000_000], ids=range(7)
 )
 def test_a_name_that_others_could_not_print_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="name of an input") as caught:
+    fault = "name of an input" if len(name) <= 200 else "observation_space"
+    with pytest.raises(UnsupportedError, match=fault) as caught:
         write_onnx(named(name), tmp_path / "a.onnx")
     assert len(str(caught.value)) < 400
     assert not list(tmp_path.iterdir())

@@ -191,29 +191,33 @@ class PolicyDescription(_Frozen):
 
     @classmethod
     def of(cls, spec: EnvSpec, config: PolicyConfig, settings: Mapping[str, Any] | None = None) -> Self:
-        """Describe a policy of a world."""
+        """Describe a policy of a world; raise UnsupportedError if it has more, or longer names, than a file may."""
         sources = () if config.module is None else (config.module.rpartition(":")[0],)
         classifies = config.strategy is not None and config.strategy.classify > 0.0
-        return cls(
-            world=spec.id,
-            rate_hz=spec.rate_hz,
-            teams=spec.teams,
-            observation_space=tuple((name, SpaceDescription.of(s)) for name, s in spec.observation_space.items()),
-            action_space=SpaceDescription.of(spec.action_space, bounds=True),
-            blocks={name: dict(ranges) for name, ranges in spec.blocks.items()},
-            config=config,
-            settings=dict(settings or {}),
-            action_mask=spec.action_mask,
-            action_uses=spec.action_uses,
-            exploratory_kinds=spec.exploratory_kinds,
-            action_places=None if spec.action_places is None else astuple(spec.action_places),
-            bots=spec.bots if classifies else (),
-            plugins=tuple(dict.fromkeys((*plugins_needed(spec.id), *sources))),
-            fields={name: tuple(names) for name, names in spec.fields.items()} if _reads_names(config) else {},
-            opponent_names=spec.opponent_names,
-            mirror=MirrorDescription.of(spec.mirror) if config.canonical and spec.mirror is not None else None,
-            format=_format_of(spec, config),
-        )
+        try:
+            return cls(
+                world=spec.id,
+                rate_hz=spec.rate_hz,
+                teams=spec.teams,
+                observation_space=tuple((name, SpaceDescription.of(s)) for name, s in spec.observation_space.items()),
+                action_space=SpaceDescription.of(spec.action_space, bounds=True),
+                blocks={name: dict(ranges) for name, ranges in spec.blocks.items()},
+                config=config,
+                settings=dict(settings or {}),
+                action_mask=spec.action_mask,
+                action_uses=spec.action_uses,
+                exploratory_kinds=spec.exploratory_kinds,
+                action_places=None if spec.action_places is None else astuple(spec.action_places),
+                bots=spec.bots if classifies else (),
+                plugins=tuple(dict.fromkeys((*plugins_needed(spec.id), *sources))),
+                fields={name: tuple(names) for name, names in spec.fields.items()} if _reads_names(config) else {},
+                opponent_names=spec.opponent_names,
+                mirror=MirrorDescription.of(spec.mirror) if config.canonical and spec.mirror is not None else None,
+                format=_format_of(spec, config),
+            )
+        except ValidationError as error:
+            place, what = _first_fault(error)
+            raise UnsupportedError(f"a policy of {brief(spec.id)} cannot be stored: {place}: {what}") from None
 
     @model_serializer(mode="wrap")
     def _leave_out_new(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -246,10 +250,9 @@ class PolicyDescription(_Frozen):
         try:
             return cls.model_validate_json(document) if isinstance(document, str) else cls.model_validate(document)
         except ValidationError as error:
-            fault = error.errors()[0]
-            place = brief(".".join(map(str, fault["loc"])), 200).strip("'") or "value"
+            place, what = _first_fault(error)
             raise ConfigError(
-                f"the policy's description is wrong at {place}: {fault['msg'][:500]}; it was made by another version"
+                f"the policy's description is wrong at {place}: {what}; it was made by another version"
             ) from None  # pydantic's own text repeats the value
 
     def spec(self) -> EnvSpec:
@@ -273,6 +276,12 @@ class PolicyDescription(_Frozen):
             opponent_names=self.opponent_names,
             mirror=None if self.mirror is None else self.mirror.mirror(),
         )
+
+
+def _first_fault(error: ValidationError) -> tuple[str, str]:
+    """Return where the first fault is, and what it is, without the value."""
+    fault = error.errors(include_input=False, include_url=False)[0]
+    return brief(".".join(map(str, fault["loc"])), 200).strip("'") or "value", fault["msg"][:500]
 
 
 def _reads_names(config: PolicyConfig) -> bool:
