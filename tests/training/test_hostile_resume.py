@@ -207,6 +207,10 @@ def test_every_change_of_a_checkpoint(stopped: tuple[TrainConfig, Path], tmp_pat
     try_cases(*stopped, tmp_path, lambda cases: cases)
 
 
-def test_a_trace_of_nan_and_repeated_snapshots_are_refused(stopped: tuple[TrainConfig, Path], tmp_path: Path) -> None:
-    wanted = ("trace/running 0", "trace of NaN", "training/course/league/snapshots 15")
+def test_what_was_once_a_traceback_or_slow(stopped: tuple[TrainConfig, Path], tmp_path: Path) -> None:
+    wanted = (
+        *("trace/running 0", "trace of NaN", "training/course/league/snapshots 15"),
+        "training/course/evaluation/is_due 1",  # in a run without evaluations
+        *(f"optimiser/{name}step {number}" for name in ("", "entropy.0.") for number in range(7)),
+    )
     try_cases(*stopped, tmp_path, lambda cases: [case for case in cases if case.name in wanted])

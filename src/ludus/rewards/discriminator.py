@@ -155,7 +155,8 @@ class Discriminator:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore the state returned by `state()`; raise StateError if it does not fit."""
         tensors = {name: tensor for name, tensor in state.items() if name != "random"}
-        ranges = {"mean_square": (0.0, FINITE[1]), "rollouts": (0.0, MAX_COUNT)}
+        counts = (0.0, MAX_COUNT)
+        ranges = {"mean_square": (0.0, FINITE[1]), "rollouts": counts, "step": counts}
         advice = "use the same rewards.style and world"
         load_tensors(tensors, self._own, "the discriminator", ranges=ranges, advice=advice)
         load_generator(self._generator, state, "the discriminator")

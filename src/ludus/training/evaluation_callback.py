@@ -192,7 +192,7 @@ class EvaluationCallback:
         """
         saved = EvaluationState.read(state, "course.evaluation")
         self.best = -math.inf if saved.best is None else saved.best
-        self.since_best, self.is_due = saved.since_best, saved.is_due
+        self.since_best, self.is_due = saved.since_best, saved.is_due and self._config is not None
         self.every_env_steps = saved.every_env_steps or self.every_env_steps
         self.steps_to_convergence = saved.steps_to_convergence
 

@@ -8,7 +8,7 @@ from torch import Tensor, distributed, nn
 from torch.optim.adamw import adamw
 
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.core.state import clone_tensors, load_tensors
+from ludus.core.state import MAX_COUNT, clone_tensors, load_tensors
 from ludus.nn.mlp import Film
 from ludus.policies.policy import MEMORY_PARTS
 
@@ -119,4 +119,5 @@ class FlatAdam:
     @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore the state returned by `state()`, from any device; raise StateError if it does not fit."""
-        load_tensors(state, self._state, "the optimiser", advice="use the same policy config")
+        ranges = {"step": (0, MAX_COUNT)}  # Adam takes powers of it
+        load_tensors(state, self._state, "the optimiser", ranges=ranges, advice="use the same policy config")

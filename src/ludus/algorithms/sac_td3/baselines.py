@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ludus.algorithms.sac_td3.config import SacConfig, Td3Config
 from ludus.algorithms.sac_td3.replay import ReplayBatch
 from ludus.core.errors import MissingDependencyError
-from ludus.core.state import load_tensors
+from ludus.core.state import MAX_COUNT, load_tensors
 from ludus.nn.distributions import SquashedHead
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy, part_of, with_prefix
@@ -147,7 +147,9 @@ class Baseline:
         """Restore what `critics_state`, `optimiser_state` and `updates` returned; or raise StateError."""
         load_tensors(critics, self._networks(), "the critics")
         for name, each in self._optimisers.items():
-            load_tensors(part_of(optimiser, name), _averages(each), f"the optimiser of the {name}")
+            own = _averages(each)
+            ranges = {key: (0, MAX_COUNT) for key in own if key.endswith(".step")}  # Adam takes powers of it
+            load_tensors(part_of(optimiser, name), own, f"the optimiser of the {name}", ranges=ranges)
         self.updates = updates
 
 
