@@ -19,7 +19,7 @@ import typer
 from ludus.core.text import LONGEST_NAME, plain_text
 
 _LONGEST_MESSAGE = 20_000  # letters of an error, a warning or a traceback, whatever a file or a game put into it
-_LONGEST_CELL = 2 * LONGEST_NAME  # letters of a table's cell: a sentence, or two names
+_LONGEST_CELL = 5 * LONGEST_NAME  # letters of a table's cell: a description of three lines
 _NARROWEST = 20  # letters of a column that is worth wrapping
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ludus.core.errors import ConfigError, FormatError, brief
+from ludus.core.errors import ConfigError, brief
 from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_lines, read_json_object, write_text_atomic
-from ludus.core.text import blame, page_text
+from ludus.core.text import page_text
 from ludus.reports.page.document import fill_page, read_asset, round_document
 
 PAGE = "league.html"
@@ -61,10 +61,7 @@ def write_league_page(folder: Path, page: Path | None = None) -> Path:
     document = read_league_state(folder)
     target = folder / PAGE if page is None else page
     shown: dict[str, JSON] = {key: round_document(document[key]) for key in _SHOWN}
-    try:
-        shown |= {"payoffs": _payoffs(folder, document["members"]), "name": page_text(folder.resolve().name)}
-    except (AttributeError, TypeError, ValueError, ArithmeticError) as error:  # of another kind than they should be
-        raise FormatError(f"{folder} is damaged: {blame(error)}") from error
+    shown |= {"payoffs": _payoffs(folder, document["members"]), "name": page_text(folder.resolve().name)}
     shown["made"] = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     text = fill_page(
         read_asset(_TEMPLATE),

@@ -151,7 +151,7 @@ def _start(folder: Path, cpus: int | None) -> None:
     except Exception as error:  # Ray raises ordinary exceptions too
         raise UnsupportedError(
             f"Ray cannot start on this machine: {describe_loss(error)}; it needs free memory and ports, and room in "
-            f"{brief(tempfile.gettempdir())}, a path that TMPDIR names and that must be short"
+            f"{brief(str(folder.parent))}, a path that TMPDIR names and that must be short"
         ) from error
     listens_at = started.address_info["node_ip_address"]
     if listens_at != LOOPBACK:  # a program that imported Ray before has decided otherwise

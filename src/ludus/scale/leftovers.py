@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 from filelock import lock_descriptor
 
+
 MARK = "LUDUS_RAY_FOLDER"  # in the environment of all processes of a cluster: its folder
 PREFIX = "ludus-ray-"
 LIMIT_S = 20.0
@@ -35,11 +36,14 @@ def lock_cluster(folder: Path, *, is_new: bool) -> int:
     Raises:
         OSError: A driver holds it, or it is not the folder of a cluster.
     """
-    descriptor = os.open(folder / _LOCK, os.O_RDWR | (os.O_CREAT | os.O_EXCL if is_new else 0), 0o600)
+    descriptor = -1
     try:
+        descriptor = os.open(folder / _LOCK, os.O_RDWR | (os.O_CREAT | os.O_EXCL if is_new else 0), 0o600)
         is_ours = lock_descriptor(descriptor, blocking=False)
-    except OSError:  # where there are no locks, no folder is taken for a killed driver's
-        is_ours = is_new
+    except OSError:
+        if descriptor < 0:
+            raise
+        is_ours = is_new  # where there are no locks, no folder is taken for a killed driver's
     if not is_ours:
         os.close(descriptor)
         raise BlockingIOError(f"{folder} is in use")
@@ -49,7 +53,11 @@ def lock_cluster(folder: Path, *, is_new: bool) -> int:
 def end_leftovers() -> None:
     """End what killed drivers of this user have left behind on this machine."""
     own = os.getuid() if hasattr(os, "getuid") else 0
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    try:
+        place = Path(tempfile.gettempdir())
+    except OSError:  # there is none, as the cluster will say
+        return
+    for folder in place.glob(f"{PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
             if stat.S_ISDIR(status.st_mode) and status.st_uid == own:

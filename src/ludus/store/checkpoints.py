@@ -21,7 +21,7 @@ from ludus.store.documents import DEFAULT_LIMITS
 
 NAMED = ("init", "best", "final", "interrupted")  # with a meaning of their own: retention never deletes them
 OWN_LIMITS = replace(DEFAULT_LIMITS, total_bytes=1 << 50)  # a run may be large; the bound is for untrusted files
-_MOST_REPORTED = 3  # faults of many checkpoints at once
+_MOST_REPORTED = 50  # faults of many checkpoints at once: 8 kB of text
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 

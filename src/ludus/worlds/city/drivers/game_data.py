@@ -67,7 +67,7 @@ def _list(source: Path) -> list[_Entry]:
 
 
 def _copy_file(source: Path, target: Path, status: os.stat_result) -> None:
-    with os.fdopen(open_regular(source), "rb") as old, target.open("xb") as new:
+    with wrap_disk_errors(target), os.fdopen(open_regular(source), "rb") as old, target.open("xb") as new:
         left = status.st_size
         while left and (chunk := old.read(min(left, _CHUNK_BYTES))):
             new.write(chunk)
