@@ -27,6 +27,7 @@ from ludus.envs.replay import Replay, ReplayRecorder, replay_env, verify_replay
 from ludus.envs.stored import ALLOW_VARIABLE, StoredSettings, allow_files, outside_names
 from ludus.envs.world import registered_envs
 from ludus.evaluation.evaluate import stored_modes
+from ludus.evaluation.players import load_playable_agent
 from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.shipped import agent_path
 from ludus.scale.config import read_sweep
@@ -212,6 +213,17 @@ def test_arguments_of_an_own_network_are_plain_words(downloads: Path) -> None:
     write_single_file(downloads / "agent.ludus", Checkpoint(content.tensors, {"agent": document}))
     with pytest.raises(CheckpointError, match="module_kwargs"):
         Agent.load("agent.ludus")
+
+
+def test_a_plugin_that_an_agent_names_is_quoted_where_people_copy_it(downloads: Path) -> None:
+    content = read_single_file(agent_path("champion"))
+    document: Any = content.documents["agent"]
+    document |= {"world": "mygame-v1", "plugins": ["x.py; touch PWNED", "\x1b[2J"]}
+    write_single_file(downloads / "agent.ludus", Checkpoint(content.tensors, {"agent": document}))
+    with pytest.raises(ConfigError) as caught:
+        load_playable_agent("agent.ludus")
+    assert "--plugin 'x.py; touch PWNED'" in str(caught.value)
+    assert "\x1b" not in str(caught.value)
 
 
 # --- what the user allows ---

@@ -1,6 +1,7 @@
 """Players: bots, agents by path or name, people at the keyboard, and the actors that play their seats in a batch."""
 
 import logging
+import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,6 +16,7 @@ from ludus.algorithms.ppo.native_mlp import NativeMlp, supports
 from ludus.algorithms.ppo.optimizer import FlatAdam
 from ludus.core.errors import AgentError, ConfigError, UnsupportedError, brief, did_you_mean, listed
 from ludus.core.files import EXPORT_SUFFIX, suggest_run
+from ludus.core.text import short_text
 from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, EnvSpec, Observations, StepResult
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import PythonBot, as_bot, bot_names, is_bot
@@ -720,7 +722,8 @@ def check_registered(agent: Agent) -> None:
             f"the agent's world is {agent.spec.id}, but this version has {known[-1]}, whose rules differ; train the "
             "agent again, or use the version that trained it"
         )
-    options = " ".join(f"--plugin {brief(name, 200)[1:-1]}" for name in agent.plugins[:10])
+    # Quoted, because people copy it into a shell, and a stranger's file says it.
+    options = " ".join(f"--plugin {shlex.quote(short_text(name))}" for name in agent.plugins[:10])
     trained = (
         f"the agent was trained with {options}: pass that again"
         if options

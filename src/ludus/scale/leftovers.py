@@ -21,7 +21,6 @@ from pathlib import Path
 import psutil
 from filelock import lock_descriptor
 
-
 MARK = "LUDUS_RAY_FOLDER"  # in the environment of all processes of a cluster: its folder
 PREFIX = "ludus-ray-"
 LIMIT_S = 20.0
