@@ -165,6 +165,13 @@ def test_settings_of_a_file_are_few() -> None:
         StoredSettings(drawn).checked("gym:FrozenLake-v1")
 
 
+@pytest.mark.parametrize("settings", [{"actions": [0] * 2_000}, {"game": [0] * 2_000}, {"x" * 9_000: 1}])
+def test_wrong_settings_are_a_short_error(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_env("city", config=settings)
+    assert len(str(caught.value)) < 2_000
+
+
 def test_plain_settings_are_used_as_they_are() -> None:
     plain = {"env_kwargs": {"render_mode": "rgb_array", "map_name": "4x4", "size": [1, 2.5, None, True]}, "workers": 2}
     assert StoredSettings(plain).checked("gym:FrozenLake-v1") == plain

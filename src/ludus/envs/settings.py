@@ -6,10 +6,13 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ludus.core.errors import ConfigError, did_you_mean
+from ludus.core.errors import ConfigError, brief, did_you_mean
+from ludus.core.text import short_text
 
 CORES = os.cpu_count() or 1
 MOST_WORKERS = max(32, 4 * CORES)  # worker processes of a batch: more would only be in each other's way
+
+_MOST_FAULTS = 10  # of one error: a file may have thousands
 
 EpisodeSteps: TypeAlias = Annotated[int, Field(ge=1, le=100_000)]
 """A setting for the length of an episode in a toy world."""
@@ -40,12 +43,14 @@ def read_settings(model: type[SettingsT], config: Mapping[str, Any] | None, owne
     except ValidationError as error:
         valid = tuple(model.model_fields)
         faults = []
-        for fault in error.errors():
-            key = ".".join(str(part) for part in fault["loc"]) or "settings"
+        for fault in error.errors(include_url=False)[:_MOST_FAULTS]:
+            key = short_text(".".join(str(part) for part in fault["loc"])) or "settings"
             if fault["type"] == "extra_forbidden":
                 faults.append(f"unknown key {key!r}{did_you_mean(key, valid)}")
             else:
-                faults.append(f"{key}: {fault['msg']}, got {fault['input']!r}")
+                faults.append(f"{key}: {short_text(fault['msg'])}, got {brief(fault['input'])}")
+        more = error.error_count() - len(faults)
         raise ConfigError(
-            f"settings of {owner}: {'; '.join(faults)}; valid keys: {', '.join(valid) or 'none'}"
+            f"settings of {owner}: {'; '.join(faults)}{f'; and {more} more' if more else ''}; "
+            f"valid keys: {', '.join(valid) or 'none'}"
         ) from error
