@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -32,9 +33,11 @@ from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.shipped import agent_path
 from ludus.scale.config import read_sweep
 from ludus.scale.population import read_league
+from ludus.scale.stored import write_stored
 from ludus.share.page import share_agent
 from ludus.store import Checkpoint, load_checkpoint, read_single_file, save_checkpoint, write_single_file
 from ludus.training.api import resume
+from ludus.training.config import TrainConfig
 from ludus.training.presets import load_run_config
 from ludus.training.run_folder import read_run_config
 
@@ -402,6 +405,29 @@ def test_a_downloaded_sweep_or_league_names_nothing_outside(
                 read(downloads)
         else:
             read(downloads)
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "section"),
+    [
+        ("sweep.yaml", read_sweep, "ppo: {learning_rate: {sweep: log_uniform, low: 1e-4, high: 3e-3}}"),
+        ("league.yaml", read_league, "population: {}"),
+    ],
+)
+def test_a_downloaded_sweep_or_league_reports_to_nobody(
+    name: str, read: Callable[[Path], Any], section: str, downloads: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LUDUS_CONFIG", "")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(downloads / "config"))
+    world = "world: {name: brawl}\nopponents: {based: 1}\nevaluation: {every_env_steps: 1000}\n"
+    (downloads / name).write_text(f"{section}\n{world}monitoring: {{webhook: {{address_env: SOME_ADDRESS}}}}\n")
+    plan = read(downloads)
+    assert plan.base.monitoring.webhook is None
+    own = TrainConfig.model_validate(
+        {"world": {"name": "brawl"}, "monitoring": {"webhook": {"address_env": "SOME_ADDRESS"}}}
+    )
+    write_stored(downloads / "own.yaml", replace(plan, base=own))  # as a sweep or league of the user's does
+    assert read(downloads).base.monitoring.webhook is not None
 
 
 # --- replays ---

@@ -39,6 +39,7 @@ from ludus.scale.space import (
 )
 from ludus.scale.stored import check_stored
 from ludus.training.config import TrainConfig
+from ludus.training.destinations import withhold
 from ludus.training.presets import read_run_layers, run_layers, world_of_file
 
 SWEEP_FILE = "sweep.yaml"
@@ -299,7 +300,7 @@ def read_sweep(folder: Path) -> SweepPlan:
     check_stored(folder / SWEEP_FILE)
     plan = load_sweep(folder / SWEEP_FILE)
     plan.base.check_stored(folder / SWEEP_FILE)
-    return plan
+    return replace(plan, base=withhold(plan.base))
 
 
 def _with_first_values(

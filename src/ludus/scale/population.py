@@ -21,6 +21,7 @@ from ludus.envs.world import find_world
 from ludus.league.payoffs import SELF_KIND
 from ludus.scale.stored import check_stored
 from ludus.training.config import TrainConfig
+from ludus.training.destinations import withhold
 from ludus.training.presets import read_run_layers, run_layers, world_of_file
 
 LEAGUE_FILE = "league.yaml"
@@ -278,4 +279,4 @@ def read_league(folder: Path) -> LeaguePlan:
     check_stored(folder / LEAGUE_FILE)
     plan = load_league(folder / LEAGUE_FILE)
     plan.base.check_stored(folder / LEAGUE_FILE)
-    return plan
+    return replace(plan, base=withhold(plan.base))

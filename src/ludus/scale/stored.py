@@ -14,6 +14,7 @@ from ludus.config.layers import EXTENDS
 from ludus.core.errors import ConfigError, FormatError
 from ludus.core.files import write_text_atomic
 from ludus.envs.stored import remember_own_config
+from ludus.training.destinations import remember
 from ludus.training.run_folder import LOCK_FILE, RunLock
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ def check_stored(file: Path) -> None:
 
 
 def write_stored(file: Path, plan: "SweepPlan | LeaguePlan") -> None:
-    """Write the configuration of a sweep or league, and remember that what it names outside is the user's own.
+    """Write the configuration of a sweep or league, and remember that what it names outside is the user's choice.
 
     Raises:
         StoreError: It cannot be written.
     """
     content = plan.to_yaml()
     remember_own_config(content, [*plan.base.outside_names()])
+    remember(plan.base.monitoring)
     write_text_atomic(file, content)
 
 
