@@ -1,9 +1,9 @@
 """Settings that come from a file: data, whatever they say.
 
-An agent file, a replay or a run folder is passed on and may be anybody's. The settings of a world in it may be wrong,
-never dangerous: they name no file, folder, program, module or host. What does name something outside is marked in the
-world's model by `OutsideName`; a path needs no mark. Text without a mark has to be a plain word, so that a setting of
-which nobody thought, such as an argument of a Gymnasium environment, cannot name a file either.
+Agent files, replays and run folders are shared, so their settings are untrusted: they may be wrong, never dangerous,
+and name no file, folder, program, module or host. A setting that does name something outside is marked in the world's model
+by `OutsideName`; paths need no mark. Unmarked text must be a plain word, so that an unforeseen setting, such as an
+argument of a Gymnasium environment, cannot name a file either.
 
 Three things lift the rule, all of them acts of the user: a name that ships with Ludus; a file or folder named with
 `--allow-files` (or `LUDUS_ALLOW_FILES`, which processes inherit); and a run that this user started here, whose
@@ -223,8 +223,8 @@ def is_allowed(outside: Outside, config: Path | None = None) -> bool:
 def remember_own_config(content: str, named: Sequence[Outside]) -> None:
     """Remember what the configuration of a run, sweep or league of this user names, so that it may go on naming it.
 
-    The file that is kept has the SHA-256 of the configuration as its name. A folder that somebody passes on may hold
-    the same configuration; what that names is then still the user's own, because paths are kept whole.
+    The record is a file named by the SHA-256 of the configuration. A copied folder with the same configuration gains
+    nothing: the record holds absolute paths, which still lead to the user's own files.
     """
     if named:
         target = _own_configs() / hashlib.sha256(content.encode()).hexdigest()

@@ -29,7 +29,7 @@ MOST_LOSSES = 8  # of processes of one kind, in a row without any result
 class MemberStore:
     """The files of members in Ray's object store, read from the disk when someone needs them.
 
-    One that cannot be used, such as a damaged or missing file, leaves the league, and the listener is told.
+    A member that cannot be used, such as a damaged or missing file, leaves the league; the listener is notified.
     """
 
     def __init__(self, plan: LeaguePlan, folder: LeagueFolder, listener: Callable[[str, str], None]) -> None:

@@ -41,7 +41,7 @@ _STREAM_EPISODE = 0x6E5  # keeps these seeds apart from other uses of the same c
 MOST_REPLAYED = 10_000  # steps of an episode that a snapshot holds; small environments play 10,000 to 100,000 a second
 _HISTORY_BYTES = 64 << 20  # of the actions of all games
 _MOST_SEEDS = 8  # of the games of a worker that failed, in the log
-_MOST_KINDS = 16  # of faults that are told apart in the log
+_MOST_KINDS = 16  # of faults that the log distinguishes
 _TOO_LONG = -1  # in the place of the steps of an episode that is longer
 
 _LOGGER = logging.getLogger(__name__)
@@ -478,7 +478,7 @@ class WorkerBatch(GymnasiumBatch):
             kind = ("", "")  # all that are still new are one kind
         self._seen_faults[kind] += 1
         times = self._seen_faults[kind]
-        if times.bit_count() > 1:  # a fault that comes again and again is told the 1st, 2nd, 4th, 8th ... time
+        if times.bit_count() > 1:  # a repeated fault is logged the 1st, 2nd, 4th, 8th ... time
             return
         text = fault.summary if times > 1 and fault.traceback else fault
         again = f", {times} of this kind" if times > 1 else ""
