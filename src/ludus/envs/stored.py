@@ -1,9 +1,9 @@
 """Settings that come from a file: data, whatever they say.
 
 Agent files, replays and run folders are shared, so their settings are untrusted: they may be wrong, never dangerous,
-and name no file, folder, program, module or host. A setting that does name something outside is marked in the world's model
-by `OutsideName`; paths need no mark. Unmarked text must be a plain word, so that an unforeseen setting, such as an
-argument of a Gymnasium environment, cannot name a file either.
+and name no file, folder, program, module or host. A setting that does name something outside is marked in the model of
+the world by `OutsideName`; paths need no mark. Unmarked text must be a plain word, so that an unforeseen setting, such
+as an argument of a Gymnasium environment, cannot name a file either.
 
 Three things lift the rule, all of them acts of the user: a name that ships with Ludus; a file or folder named with
 `--allow-files` (or `LUDUS_ALLOW_FILES`, which processes inherit); and a run that this user started here, whose
