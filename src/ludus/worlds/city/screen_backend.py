@@ -28,6 +28,7 @@ from ludus.worlds.city.profile_schema import Accounts, Ask, GameProfile, Operati
 _MOST_READS = 4  # pictures in a row; two equal ones make a value count, and the game stands still
 _READ_POLL_S = 0.01
 _RECOVERY_TRIES = 5
+_SIGN_TRIES = 3
 _SELF_MADE = ("menu", "explore", "funding")  # groups that may open dialogs
 
 
@@ -53,6 +54,7 @@ class Look:
     readings: dict[str, Reading] = field(default_factory=dict)  # by field
     menu: int = -1  # number of the open menu, -1 for none
     dialog: bool = False  # whether a dialog covers the picture
+    sign: int = 0  # which of the two signs of finished pictures shows
 
     def number(self, name: str) -> float | None:
         """Return the number that a field says now, the days of a date; None if it cannot be read."""
@@ -159,7 +161,12 @@ class ScreenGame:
             target = self._explorer.next_element(self._number, self._land, self._turn)
         for part in self._parts(kind, cell, None, target):
             self.driver.do(part)
-        self.driver.do(())  # signs that pictures are finished have two looks in turn: now it is that of before
+        # Signs that pictures are finished have two looks in turn, and a slow game is given more than one: the picture is
+        # compared under the sign of before.
+        for _ in range(_SIGN_TRIES):
+            if self.driver.sign == self.look.sign:
+                break
+            self.driver.do(())
         frame = self.driver.capture()
         differs = np.any(frame != before, axis=-1)
         outcome.changed = bool(np.count_nonzero(differs) > CHANGED_SHARE * differs.size)
@@ -179,7 +186,7 @@ class ScreenGame:
                 break
             time.sleep(_READ_POLL_S)
         menu = self._opened if driver.has_menu() else -1
-        self.look = Look(frame.copy(), readings, menu, bool(driver.open_dialogs()))
+        self.look = Look(frame.copy(), readings, menu, bool(driver.open_dialogs()), driver.sign)
 
     def _judge(self, kind: int, before: Look, outcome: Outcome) -> None:
         """Judge a placement by the fall of the funds, unless money came or went by itself meanwhile."""

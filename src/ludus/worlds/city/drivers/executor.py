@@ -79,6 +79,11 @@ class GestureExecutor:
             self.prompt.drain()
 
     @property
+    def sign(self) -> int:
+        """Which of the two signs of finished pictures was given last."""
+        return self._turn % 2
+
+    @property
     def is_covered(self) -> bool:
         """Whether another window of the game covers its picture: a dialog or an open menu."""
         return any(window.id != self.window.id for window in self.session.shown())

@@ -163,6 +163,11 @@ class X11Driver(contextlib.AbstractContextManager["X11Driver"]):
         """Return whether a menu or a tooltip covers the picture."""
         return self._executor is not None and any(window.popup for window in self._executor.session.shown())
 
+    @property
+    def sign(self) -> int:
+        """Which of the two signs of finished pictures the game shows."""
+        return self._checked_executor().sign
+
     def do(self, steps: Sequence[Operation]) -> None:
         """Do gestures or steps of the profile, let the game run where they wait; return when everything is drawn."""
         self._checked_executor().do(steps, self.seed)
