@@ -1,7 +1,7 @@
 """Layers into a model: every fault at once with its place, key, expectation and the nearest valid key."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, NewType
+from typing import Annotated, Any, ClassVar, Literal, NewType
 
 import pytest
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, RootModel, model_validator
@@ -255,3 +255,20 @@ def test_parts_that_the_model_leaves_open_are_checked_too() -> None:
     assert read_config(Model, [parse_document("open: {width: 2}", "f")], [part_check(("open",), Box)]).open == {
         "width": 2
     }
+
+
+class Trimmed(BaseModel):
+    """A model that has lost a key."""
+
+    model_config = ConfigDict(extra="forbid")
+    removed_keys: ClassVar[dict[str, str]] = {"overlap": "learner.md#overlap"}
+
+    n_steps: int = 8
+
+
+def test_a_removed_key_says_so_and_where_to_read_why() -> None:
+    with pytest.raises(ConfigFileError) as caught:
+        read_config(Trimmed, [parse_document("overlap: true\n", "mine.yaml")])
+    (fault,) = caught.value.faults
+    assert (fault.place, fault.key, fault.expectation) == ("mine.yaml:1:1", "overlap", "was removed")
+    assert fault.hint == "docs/research/learner.md#overlap says why"

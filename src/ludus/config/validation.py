@@ -203,6 +203,9 @@ def explain(
         root: The document, or the part of it that belongs to the model.
         errors: Pydantic's errors.
         prefix: Path of the part in the document.
+
+    A model may say which keys it once had: `removed_keys: ClassVar[Mapping[str, str]]`, from the key to the page of
+    `docs/research`, with its anchor, that says why it went.
     """
     faults: list[tuple[_Walk, ConfigFault]] = []
     for error in errors:
@@ -221,7 +224,11 @@ def _fault(walk: _Walk, error: ErrorDetails, prefix: KeyPath) -> ConfigFault:
     expectation, hint = _words(error), ""
     if kind == _UNKNOWN_KEY:
         model = as_model(walk.holder)
-        hint = suggest(str(path[-1]), field_names(model)) if model is not None else ""
+        why = getattr(model, "removed_keys", {}).get(path[-1])
+        if why is not None:
+            expectation, hint = "was removed", f"docs/research/{why} says why"
+        elif model is not None:
+            hint = suggest(str(path[-1]), field_names(model))
     elif kind.startswith("union_tag"):
         return _tag_fault(walk, path)
     elif words := literals(walk.annotation):
