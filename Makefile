@@ -9,7 +9,7 @@ WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # Tests start many processes: each would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: train play test lint pytest docs clean
+.PHONY: train play test test-rest test-all fast lint docs clean
 
 train: $(CORE)
 	$(BIN)/ludus train brawl --preset quick
@@ -18,13 +18,24 @@ train: $(CORE)
 play: $(WINDOW)
 	$(BIN)/ludus play brawl --against champion
 
-# Side by side, because tests often wait for processes, screens and disks.
+# What every change should pass, in minutes. Lint beside the tests, because these often wait for processes.
 test: $(READY)
-	$(MAKE) --no-print-directory --jobs=2 lint pytest
+	$(MAKE) --no-print-directory --jobs=2 lint fast
+
+# Everything else, by what it needs: training, a browser, a screen, Ray, compilers, packages, faults. A few of these marks
+# only: make test-rest MARKS="train or ray".
+test-rest: $(READY)
+	$(PYTEST) -m "($(MARKS)) and not slow" --durations 60
+
+test-all: test test-rest
+
+MARKS ?= train or browser or screen or ray or compile or package or fault
+
+fast: $(READY)
+	$(PYTEST) -m "not ($(MARKS) or slow)"
 
 # Two processes more than there are cores: a fifth of the time tests wait for processes, screens and disks.
-pytest: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --durations 60
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 # What mypy knows of libraries is kept for all clones of a user: it goes by the content of files, and not by their paths.
 export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ludus-mypy
@@ -41,7 +52,7 @@ docs: $(READY)
 # What training needs, and in the same call of pip what tests need if they are asked for: every call builds Ludus again,
 # eight seconds. Files are compiled when they are first imported: most of them never are, and compiling all of them takes
 # more than half of the installation.
-FOR_TESTS := $(filter test lint pytest docs $(READY),$(MAKECMDGOALS))
+FOR_TESTS := $(filter test test-rest test-all fast lint docs $(READY),$(MAKECMDGOALS))
 $(CORE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
