@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from docs.generate.markdown import table
 from docs.generate.schema import sections, settings_table, shown_default, summary, type_of
+from docs.generate.usage import usage
 from pydantic import BaseModel
 
 from ludus.algorithms.algorithm import algorithms
@@ -24,7 +25,8 @@ _HEAD = """# Configuration reference
 
 Every key that a run accepts, generated from the schema that checks it. Keys are dotted paths: `ppo.n_steps` is the key
 `n_steps` in the section `ppo` of a YAML file, and `ludus train brawl ppo.n_steps=64` on the command line. `null` turns
-an optional setting off. How layers of settings combine is explained in
+an optional setting off. The last column names presets that set a key; of the others it says why there is one, because a setting
+that nothing uses and no result supports is deleted. How layers of settings combine is explained in
 [Configuration](../concepts/training.md#configuration); the settings of a world (`world.settings`) are on
 [the page of the world](../worlds/index.md).
 
@@ -76,7 +78,7 @@ def configuration_page() -> str:
         if key in _SAME:
             parts.append(f"As [`{_SAME[key]}`](#{anchor(_SAME[key])}), for one phase.")
             continue
-        parts += [null_for_none(summary(model)), null_for_none(settings_table(model, link=_links_below(key)))]
+        parts += [null_for_none(summary(model)), null_for_none(_key_table(key, model))]
     parts += [_SCHEDULES, _schedule_table(), _POINTS, _SWEEPS, *_sweep_tables(), _LEAGUES, *_league_tables()]
     return "\n\n".join(parts) + "\n"
 
@@ -130,10 +132,14 @@ def _with_kind(key: str, model: type[BaseModel]) -> str:
     return f"{key}, kind: {model.model_fields['kind'].default}"
 
 
+def _key_table(key: str, model: type[BaseModel]) -> str:
+    return settings_table(model, link=_links_below(key), usage=lambda name: usage(f"{key}.{name}"))
+
+
 def _run_table() -> str:
     """Return the table of the run's own keys; the sections of algorithms are described by the algorithms."""
     own = {name: f"Settings of the algorithm; they count with `algorithm: {name}`." for name in algorithms()}
-    return settings_table(TrainConfig, own, _links_below(""))
+    return settings_table(TrainConfig, own, _links_below(""), usage)
 
 
 def _schedule_table() -> str:

@@ -31,11 +31,12 @@ def settings_table(
     model: type[BaseModel],
     meanings_of_others: Mapping[str, str] = MappingProxyType({}),
     link: Callable[[str], str] = lambda _: "",
+    usage: Callable[[str], str] | None = None,
 ) -> str:
     """Return the table of one model's own keys; sections of it are tables of their own.
 
     `meanings_of_others` is for fields that the model's docstring does not describe; `link` returns the address of the
-    table of a section, or nothing.
+    table of a section, or nothing. With `usage`, one more column says who uses a key that is no section.
     """
     schema = model.model_json_schema()
     said = dict(meanings_of_others) | meanings(model)
@@ -50,8 +51,9 @@ def settings_table(
         if address:
             word = "sections" if "sections" in kind else "section"
             kind = kind.replace(word, f"[{word}]({address})", 1)
-        rows.append((code(name), meaning, kind, _default(field), valid(shown, schema)))
-    return table(HEADER, rows)
+        row = (code(name), meaning, kind, _default(field), valid(shown, schema))
+        rows.append(row if usage is None else (*row, "" if "section" in kind else usage(name)))
+    return table(HEADER if usage is None else (*HEADER, "used by, or measured in"), rows)
 
 
 def sections(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
