@@ -88,7 +88,7 @@ def test_a_trial_that_was_forked_just_before_a_kill_continues_from_its_fork(plan
     results = SweepResults(plan, tmp_path)
     for state in ("running", "finished"):
         add(results, [0.1], rate=0.02, state=state)
-        trial = {"values": {RATE: 0.03, EPOCHS: 2}, "folder": "fork-1", "forks": [{}]}
+        trial = {"values": {RATE: 0.03, EPOCHS: 2}, "forks": [{}]}
         file = tmp_path / "trials" / f"trial-{len(results.trials):04}" / "trial.json"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(trial))

@@ -7,7 +7,7 @@ Everything is checked by the schema of runs before anything starts: both ends of
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -24,19 +24,8 @@ from ludus.config import (
     single,
 )
 from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError, brief
-from ludus.core.files import JSON
 from ludus.envs.registry import check_name_from_file
-from ludus.scale.space import (
-    SWEEP,
-    ChoiceSpace,
-    Code,
-    Dimension,
-    find_spaces,
-    probes,
-    with_node,
-    with_value,
-    without_path,
-)
+from ludus.scale.space import SWEEP, Code, Dimension, find_spaces, probes, with_node, without_path
 from ludus.scale.stored import check_stored
 from ludus.training.config import TrainConfig
 from ludus.training.destinations import withhold
@@ -44,7 +33,7 @@ from ludus.training.presets import read_run_layers, run_layers, world_of_file
 
 SWEEP_FILE = "sweep.yaml"
 SCORE = "score"  # the objective by which runs keep their best agent
-PBT, PB2, ASHA = "pbt", "pb2", "asha"
+PBT, ASHA = "pbt", "asha"
 
 # Keys that decide what is compared, so they are the same in all trials.
 _FIXED = {
@@ -85,7 +74,7 @@ class PbtConfig(_Frozen):
     Attributes:
         every_evaluations: Evaluations between two exchanges.
         quantile: Share of the population that is replaced, and that is copied from.
-        resample_probability: Probability of resampling a setting instead of scaling it by a factor; unused by `pb2`.
+        resample_probability: Probability of resampling a setting instead of scaling it by a factor.
     """
 
     every_evaluations: int = Field(default=1, ge=1, le=1_000_000)
@@ -97,35 +86,33 @@ class SweepConfig(_Frozen):
     """The section `sweep`: how to search.
 
     Attributes:
-        trials: Settings to try; with `pbt` and `pb2` the size of the population.
-        seeds: Runs per trial, with seeds from the run's `seed` on; a trial's value is their mean.
-        seeds_in_turns: Whether the seeds of a trial are trained in turns, as by `ludus train --seeds`, instead of one
-            after the other; each learns the same either way. It needs the memory of all of them. None is in turns on a
-            GPU, which works on one seed while another one prepares its next iteration.
+        trials: Settings to try; with `pbt` the size of the population.
+        seeds: Runs per trial, with seeds from the run's `seed` on; a trial's value is their mean. They are trained in
+            turns, as by `ludus train --seeds`, which needs the memory of all of them.
         search: `tpe` is Optuna's tree-structured Parzen estimator, `random` draws independently. Population-based
             training always begins at random.
-        scheduler: `asha` stops trials that fall behind; `pbt` and `pb2` are population-based training, by random
-            changes or by a Gaussian process; `none` trains every trial to its end.
+        scheduler: `asha` stops trials that fall behind; `pbt` is population-based training; `none` trains every trial
+            to its end.
         objective: Number of an evaluation: `score` is the run's own (see `evaluation.score`), anything else the mean of
             that column of `evaluation_results.csv`.
         opponents: Rows of the evaluation that the objective is averaged over, by opponent or scenario; None is all.
         direction: Whether a higher or a lower objective is better.
         asha: Settings of the scheduler `asha`.
-        pbt: Settings of the schedulers `pbt` and `pb2`.
+        pbt: Settings of the scheduler `pbt`.
         max_hours: Wall time of the whole sweep, after which runs save and stop; None is no limit.
         max_hours_per_trial: Wall time of one trial, all seeds together, after which it is stopped; None is no limit.
-        max_concurrent: Trials at the same time; None is as many as the machine has room for. All of a population are
-            kept, so that each occupies its share of the cores.
+        max_concurrent: Trials at the same time; None is as many as the machine has room for.
         cpus_per_trial: CPU cores that a trial occupies.
         gpus_per_trial: GPUs that a trial occupies, may be a fraction; None is 1 if the machine or cluster has a GPU.
         seed: Seed of the search itself.
     """
 
+    removed_keys: ClassVar[Mapping[str, str]] = {"seeds_in_turns": "learner.md#sweeps"}
+
     trials: int = Field(default=16, ge=1, le=100_000)
     seeds: int = Field(default=2, ge=1, le=1_000)
-    seeds_in_turns: bool | None = None
     search: Literal["tpe", "random"] = "tpe"
-    scheduler: Literal["asha", "pbt", "pb2", "none"] = "asha"
+    scheduler: Literal["asha", "pbt", "none"] = "asha"
     objective: str = Field(default=SCORE, min_length=1)
     opponents: tuple[str, ...] | None = Field(default=None, min_length=1)
     direction: Literal["maximize", "minimize"] = "maximize"
@@ -148,7 +135,7 @@ class SweepConfig(_Frozen):
     @property
     def is_population(self) -> bool:
         """Whether trials are forked from each other."""
-        return self.scheduler in (PBT, PB2)
+        return self.scheduler == PBT
 
     @property
     def sign(self) -> float:
@@ -203,18 +190,19 @@ class SweepPlan:
         return {each.name: each.decode(point[each.name]) for each in self.dimensions}
 
     def encode(self, values: Mapping[str, Any]) -> dict[str, Code] | None:
-        """Return the codes of values, both by name; None if the spaces do not have them."""
+        """Return the codes of values, both by name; None if they are not in the spaces."""
         codes = {each.name: each.encode(values.get(each.name)) for each in self.dimensions}
         found = {name: code for name, code in codes.items() if code is not None}
-        return found if len(found) == len(codes) else None
+        return found if found.keys() == values.keys() and len(found) == len(codes) else None
 
     def to_yaml(self) -> str:
         """Return the sweep as one file that extends nothing."""
-        document: JSON = self.base.to_json()
+        root = as_document(self.base.to_json(), SWEEP_FILE).root
         for dimension in self.dimensions:
-            document = with_value(document, dimension.path, dimension.space.model_dump(mode="json"))
-        assert isinstance(document, dict)  # noqa: S101 - settings are a mapping
-        return dump_yaml({SWEEP: self.config.model_dump(mode="json"), **document})
+            space = as_document(dimension.space.model_dump(mode="json"), SWEEP_FILE).root
+            root = with_node(root, dimension.path, space)
+        section = as_document(self.config.model_dump(mode="json"), SWEEP_FILE).root
+        return dump_yaml(with_node(root, (SWEEP,), section).plain())
 
     def changed(self, overrides: Sequence[str]) -> "SweepPlan":
         """Return the plan with changes that do not affect its finished trials, such as `sweep.trials=32`.
@@ -355,8 +343,6 @@ def _check_keys(plan: SweepPlan) -> Iterator[ConfigFault]:
             )
         elif scheduler == ASHA and _is_any_below(name, _NEEDS_WHOLE_RUNS):
             reason = "cannot be searched by asha, which compares trials half-way; set sweep.scheduler: none"
-        elif scheduler == PB2 and isinstance(dimension.space, ChoiceSpace):
-            reason = "pb2 needs ranges of numbers: uniform, log_uniform or integer; pbt can change choices"
         if reason:
             yield ConfigFault(dimension.place, name, reason)
 

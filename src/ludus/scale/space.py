@@ -1,18 +1,18 @@
 """Search spaces: values of a configuration that a sweep draws instead of reading them.
 
 A mapping with the key `sweep` stands in the place of a value, such as `{sweep: log_uniform, low: 1e-4, high: 3e-3}`.
-Searchers and schedulers know a value by its code: the number itself, or the index of a choice, since choices may be
-lists and mappings, which no searcher can compare.
+Optuna knows a value by its code: the number itself, or the index of a choice, since choices may be lists and mappings,
+which no searcher can compare.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ludus.config import Document, KeyPath, Node, Plain, part_check, short, show_path, suggest
+from ludus.config import Document, KeyPath, Node, part_check, short, show_path, suggest
 from ludus.core.errors import ConfigFault
 
 SWEEP = "sweep"  # the key that marks a search space, and at the top level the section of the sweep itself
@@ -21,16 +21,9 @@ _MOST_CHOICES = 1_000
 Code: TypeAlias = float | int
 
 
-class _Space(BaseModel):
+class _Range(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    @property
-    def is_log(self) -> bool:
-        """Whether it is even in the logarithm of the value."""
-        return False
-
-
-class _Range(_Space):
     low: float
     high: float
 
@@ -43,13 +36,17 @@ class _Range(_Space):
         return self
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """The lowest and the highest value."""
-        return self.low, self.high
+    def is_log(self) -> bool:
+        """Whether it is even in the logarithm of the value."""
+        return False
 
     def clip(self, code: Code) -> Code:
         """Return the nearest value in the range."""
         return min(max(float(code), self.low), self.high)
+
+    def move(self, code: Code, up: bool) -> Code:
+        """Return a value of 0.8 or 1.2 times this one, in the range."""
+        return self.clip(code * (1.2 if up else 0.8))
 
 
 class UniformSpace(_Range):
@@ -105,8 +102,13 @@ class IntegerSpace(_Range):
         """Return the nearest whole number in the range."""
         return min(max(round(code), self.low), self.high)
 
+    def move(self, code: Code, up: bool) -> Code:
+        """Return a number of 0.8 or 1.2 times this one, but of another one at least, in the range."""
+        distance = max(round(0.2 * code), 1)
+        return self.clip(code + distance if up else code - distance)
 
-class ChoiceSpace(_Space):
+
+class ChoiceSpace(BaseModel):
     """One of several values of any form.
 
     Attributes:
@@ -115,17 +117,19 @@ class ChoiceSpace(_Space):
             neighbours.
     """
 
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
     sweep: Literal["choice"] = "choice"
     values: tuple[Any, ...] = Field(min_length=2, max_length=_MOST_CHOICES)
 
     @property
-    def ends(self) -> tuple[int, int]:
-        """The first and the last index."""
-        return 0, len(self.values) - 1
+    def is_log(self) -> bool:
+        """False."""
+        return False
 
-    def clip(self, code: Code) -> Code:
-        """Return the nearest index."""
-        return min(max(round(code), 0), len(self.values) - 1)
+    def move(self, code: Code, up: bool) -> Code:
+        """Return the index of a neighbour; that of the first or last value stays where there is none."""
+        return min(max(int(code) + (1 if up else -1), 0), len(self.values) - 1)
 
 
 Space: TypeAlias = UniformSpace | LogUniformSpace | IntegerSpace | ChoiceSpace
@@ -154,9 +158,8 @@ class Dimension:
         return show_path(self.path)
 
     def decode(self, code: Code) -> Any:  # noqa: ANN401 - a choice can be anything
-        """Return the value of a code, moved into the space if it is outside."""
-        inside = self.space.clip(code)
-        return self.space.values[int(inside)] if isinstance(self.space, ChoiceSpace) else inside
+        """Return the value of a code."""
+        return self.space.values[int(code)] if isinstance(self.space, ChoiceSpace) else code
 
     def encode(self, value: object) -> Code | None:
         """Return the code of a value; None if the space does not have it."""
@@ -165,6 +168,17 @@ class Dimension:
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return None
         return value if self.space.clip(value) == value else None
+
+    def distribution(self) -> Any:  # noqa: ANN401 - Optuna is optional
+        """Return the codes as a distribution of Optuna."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+        space = self.space
+        if isinstance(space, ChoiceSpace):
+            return CategoricalDistribution(range(len(space.values)))
+        if isinstance(space, IntegerSpace):
+            return IntDistribution(space.low, space.high, log=space.log)
+        return FloatDistribution(space.low, space.high, log=space.is_log)
 
     def describe(self) -> dict[str, Any]:
         """Return the space as JSON, with its name."""
@@ -228,17 +242,6 @@ def without_path(root: Node, path: KeyPath) -> Node:
     if not rest:
         return root.without(str(first))
     return replace(root, content={**root.content, str(first): without_path(below, tuple(rest))})
-
-
-def with_value(data: Plain, path: KeyPath, value: Plain) -> Plain:
-    """Return plain data with another value at a path; mappings on the way are made where they are missing."""
-    if not path:
-        return value
-    first, *rest = path
-    if isinstance(data, list):
-        return [with_value(each, tuple(rest), value) if index == first else each for index, each in enumerate(data)]
-    below: Mapping[str, Plain] = data if isinstance(data, dict) else {}
-    return {**below, str(first): with_value(below.get(str(first)), tuple(rest), value)}
 
 
 def _marked(node: Node, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Node]]:
