@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ludus.league.mix import by_win_rate, thin_out
+from ludus.league.mix import by_win_rate, normalised, thin_out
 from ludus.league.payoffs import Record
 from ludus.league.ratings import bradley_terry
 from ludus.scale.population import ExploiterRoleConfig, PopulationConfig, Role
 
 _MOST_RATED = 2_000  # the time grows with the third power: of more, the oldest are not rated
 _LOSES = 0.3  # a former main agent against which a main agent scores less is forgotten
+_UNKNOWN = 0.5  # win rate against a member that was not met yet
 _HOPELESS = 0.1  # below this score against the newest main agent, a main exploiter plays its predecessors
 
 
@@ -133,16 +134,16 @@ def assign(
     recent = table.recent(learner.played_as, config.window)
     scores = {each.name: recent[each.name].score if each.name in recent else None for each in members}
     if learner.role == "main_exploiter":
-        chances = _against_mains(members, scores, config)
+        chances = _against_mains(members, scores)
     elif learner.role == "main":
-        chances = _weighted(members, scores, "hard", config)
+        chances = _weighted(members, scores, config)
         forgotten = [each for each in members if _is_forgotten(each, scores[each.name])]
         if forgotten:
             share = config.main.forgotten_share
-            extra = _weighted(forgotten, scores, "hard", config)
+            extra = _weighted(forgotten, scores, config)
             chances = {name: (1.0 - share) * chance + share * extra.get(name, 0.0) for name, chance in chances.items()}
     else:
-        chances = _weighted(members, scores, "hard", config)
+        chances = _weighted(members, scores, config)
     if not chances:
         return {}
     live = thin_out(np.array(list(chances.values())), config.live, offset)
@@ -150,11 +151,11 @@ def assign(
 
 
 def _weighted(
-    members: Sequence[Member], scores: Mapping[str, float | None], weighting: str, config: PopulationConfig
+    members: Sequence[Member], scores: Mapping[str, float | None], config: PopulationConfig
 ) -> dict[str, float]:
     if not members:
         return {}
-    weights = by_win_rate([scores[each.name] for each in members], weighting, config.pfsp_power)
+    weights = by_win_rate([scores[each.name] for each in members], config.pfsp_power)
     return {each.name: float(weight) for each, weight in zip(members, weights, strict=True)}
 
 
@@ -163,9 +164,7 @@ def _is_forgotten(member: Member, score: float | None) -> bool:
     return is_lost_to or member.role == "main_exploiter"
 
 
-def _against_mains(
-    members: Sequence[Member], scores: Mapping[str, float | None], config: PopulationConfig
-) -> dict[str, float]:
+def _against_mains(members: Sequence[Member], scores: Mapping[str, float | None]) -> dict[str, float]:
     """Play the newest snapshot of every main agent alike; where that is hopeless, its predecessors near one's level."""
     mains = [each for each in members if each.role == "main"]
     newest = {each.learner: each for each in mains}
@@ -174,8 +173,9 @@ def _against_mains(
         score = scores[member.name]
         own = [each for each in mains if each.learner == name]
         is_hopeless = score is not None and score < _HOPELESS and len(own) > 1
-        found = _weighted(own, scores, "even", config) if is_hopeless else {member.name: 1.0}
-        chances |= {each: chance / len(newest) for each, chance in found.items()}
+        rates = np.array([_UNKNOWN if (rate := scores[each.name]) is None else rate for each in own])
+        found = normalised(rates * (1.0 - rates)) if is_hopeless else np.eye(1, len(own), len(own) - 1)[0]
+        chances |= {each.name: float(chance) / len(newest) for each, chance in zip(own, found, strict=True)}
     return chances
 
 

@@ -157,7 +157,7 @@ class LeaguePlan:
         budget = part.env_steps if isinstance(part, ExploiterRoleConfig) else self.base.total_env_steps
         league = self.base.league.model_copy(
             # Twice as many places as are used: those of members that are replaced are free once their games have ended.
-            update={"sampler": "assigned", "keep": 2 * self.config.live + 2, "exploiter": None, "add": "all"}
+            update={"sampler": "assigned", "keep": 2 * self.config.live + 2}
         )
         quiet = self.base.monitoring.model_copy(update={"console": "off", "curves": False})
         seed = stream_hash(self.base.seed, *name.encode(), generation, _STREAM_LEARNER)
