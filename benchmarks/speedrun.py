@@ -41,7 +41,7 @@ BEGIN, END = "<!-- results:speedrun -->", "<!-- /results:speedrun -->"
 _NEW_PAGE = f"# Speedruns\n\nSeconds from the start of a process to its world's target score.\n\n{BEGIN}\n{END}\n"
 _HEADER = ("world", "target", "seconds", "confirmed", "env steps", "hardware", "seed", "settings", "commit", "date")
 # Of `evaluation`: everything else says how good an agent is, which a record may not change.
-_FREE = frozenset({"every_env_steps", "sooner", "max_share", "tolerance", "converged"})
+_FREE = frozenset({"every_env_steps", "sooner", "tolerance", "converged"})
 _STREAM_CONFIRM = 0xC0F1
 
 Entry = dict[str, Any]

@@ -135,8 +135,7 @@ class Trainer:
         self.curriculum_callback = CurriculumCallback(self.config, self.components)
         # Where equal seeds give equal runs, no clock decides anything; several processes would have to agree on one.
         has_clock = processes.process.count == 1 and self.components.policy.device.type != "cpu"
-        evaluation = self.config.evaluation if has_clock else None
-        self.evaluator = EvaluationCallback(self.config, max_share=evaluation.max_share if evaluation else None)
+        self.evaluator = EvaluationCallback(self.config, is_limited=has_clock)
         self._strategy = StrategyLog(self.components, self.config.monitoring.strategy_every_iterations)
         self._resources = ResourceWatch(self.config.guard, folder)
         self._snapshots = SnapshotStore(folder, self.components)
