@@ -366,19 +366,6 @@ class TestLeague:
         with pytest.raises(FormatError, match=r"monitor\.csv"):
             resume_league(tmp_path)
 
-    def test_the_first_agent_is_the_copy_in_the_folder(self, tmp_path: Path) -> None:
-        write_agent(tmp_path / "mine.ludus")
-        league = LeagueFolder(tmp_path)
-        assert league.read_initial(None) is None
-        with pytest.raises(ConfigError, match=r"initial\.ludus"):
-            league.read_initial(str(tmp_path / "mine.ludus"))
-        (tmp_path / "initial.ludus").symlink_to(tmp_path / "mine.ludus")
-        with pytest.raises(ConfigError, match=r"initial\.ludus"):
-            league.read_initial("champion")
-        (tmp_path / "initial.ludus").unlink()
-        (tmp_path / "mine.ludus").rename(tmp_path / "initial.ludus")
-        assert league.read_initial("/etc/passwd") == (tmp_path / "initial.ludus").read_bytes()
-
     def test_damaged_reports_are_left_out(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         reports = tmp_path / "reports"
         reports.mkdir()

@@ -1,4 +1,4 @@
-"""Runs with past selves: snapshots on the disk, exact resume, phases, exploiters, and tables that tell the same."""
+"""Runs with past selves: snapshots on the disk, exact resume, phases, and tables that tell the same."""
 
 import csv
 import json

@@ -24,9 +24,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ludus.core.distribution import install_command
-from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError, WorkerError, brief
+from ludus.core.errors import (
+    ConfigError,
+    LudusError,
+    MissingDependencyError,
+    UnsupportedError,
+    WorkerError,
+    brief,
+)
 from ludus.core.files import wrap_disk_errors
-from ludus.core.text import plain_text
+from ludus.core.text import blame, plain_text
 from ludus.scale import leftovers
 
 logger = logging.getLogger(__name__)
@@ -48,6 +55,29 @@ def describe_loss(error: Exception) -> str:
     cause = getattr(error, "cause", None)
     text = str(cause) if isinstance(cause, WorkerError) else f"{type(error).__name__}: {error}"
     return plain_text(text.strip().split("\n")[0])[:_LONGEST_REASON]
+
+
+@contextmanager
+def worker_errors(what: str = "") -> Iterator[None]:
+    """Turn what a process raises into a WorkerError: most of our own errors, and those of users, cannot be pickled."""
+    try:
+        yield
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}" if isinstance(error, LudusError) else blame(error)
+        raise WorkerError(f"{what}: {text}" if what else text) from None
+
+
+def kill(actor: Any) -> None:  # noqa: ANN401 - Ray's handle
+    """End the process of an actor, also where the cluster is gone."""
+    with suppress(Exception):
+        import_ray().kill(actor)
+
+
+def gpus_of(asked: float | None, device: str) -> float:
+    """Return the GPUs that a process occupies: what is asked for, or else 1 if the cluster has one and may use it."""
+    if asked is None:
+        return float(device != "cpu" and import_ray().cluster_resources().get("GPU", 0.0) >= 1.0)
+    return asked
 
 
 def require_ray(what: str = "ludus sweep", *, libraries: Sequence[str] = ("ray", "optuna")) -> None:

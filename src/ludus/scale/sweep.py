@@ -15,17 +15,15 @@ import stat
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ludus.core.errors import ConfigError, LudusError, WorkerError
+from ludus.core.errors import ConfigError, WorkerError
 from ludus.core.files import remove_folder, write_text_atomic
-from ludus.core.text import blame
 from ludus.rewards.plugins import load_plugin
-from ludus.scale.cluster import describe_loss, first_signal, ray_session, require_ray
+from ludus.scale.cluster import describe_loss, first_signal, gpus_of, kill, ray_session, require_ray, worker_errors
 from ludus.scale.config import ASHA, SWEEP_FILE, SweepPlan, read_sweep
 from ludus.scale.results import RESULTS_FILE, WINNER_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import STOP_FILE, TRIALS_FOLDER, Progress, TrialRuns, check_target
@@ -216,17 +214,14 @@ class TrialWorker:
         """Train a trial to its next decision; see `TrialRuns.advance`.
 
         Raises:
-            WorkerError: Whatever ended it; most of our own errors cannot be pickled.
+            WorkerError: Whatever ended it.
         """
-        try:
+        with worker_errors():
             if self._plan is None:
                 for plugin in self._plugins:
                     load_plugin(plugin)
                 self._plan = read_sweep(self._sweep)
             return TrialRuns(self._plan, self._sweep, name, values).advance(evaluations, self._ends_at_s)
-        except Exception as error:  # of users' code too
-            text = f"{type(error).__name__}: {error}" if isinstance(error, LudusError) else blame(error)
-            raise WorkerError(text) from None
 
 
 class SweepDriver:
@@ -263,7 +258,7 @@ class SweepDriver:
                     self._train_all()
         finally:
             for actor in [*self._idle, *(actor for actor, _ in self._busy.values())]:
-                self._kill(actor)
+                kill(actor)
             for record in results.in_state("running"):
                 record.state = "waiting"
             (self._folder / STOP_FILE).unlink(missing_ok=True)
@@ -334,7 +329,7 @@ class SweepDriver:
         try:
             progress: Progress = self._ray.get(reference)
         except Exception as error:  # of Ray or of the trial
-            self._kill(actor)
+            kill(actor)
             self.fail(record, describe_loss(error), is_lost=not isinstance(getattr(error, "cause", None), WorkerError))
             return
         self._idle.append(actor)
@@ -371,10 +366,6 @@ class SweepDriver:
             "finished", "stopped"
         ):
             self.stop(f"the first {_FIRST_FAILURES} trials failed, the last one by: {reason}")
-
-    def _kill(self, actor: Any) -> None:  # noqa: ANN401 - Ray's
-        with suppress(Exception):  # a cluster that is gone
-            self._ray.kill(actor)
 
     def _tell(self, record: TrialRecord) -> None:
         self._results.save()
@@ -413,10 +404,7 @@ def _resources(plan: SweepPlan) -> tuple[dict[str, float], int]:
     import ray
 
     config, machines = plan.config, [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    gpus = config.gpus_per_trial
-    if gpus is None:
-        has_one = any(machine.get("GPU", 0.0) >= 1.0 for machine in machines)
-        gpus = 1.0 if has_one and plan.base.world.device != "cpu" else 0.0
+    gpus = gpus_of(config.gpus_per_trial, plan.base.world.device)
     asked = {"CPU": config.cpus_per_trial, "GPU": gpus}
     for kind, amount in asked.items():
         most = max(machine.get(kind, 0.0) for machine in machines)

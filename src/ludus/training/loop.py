@@ -206,15 +206,6 @@ class Trainer:
         self.stop_reason = self.stop_reason or reason
         self._stopping = True
 
-    def load_policy(self, state: Mapping[str, Tensor]) -> None:
-        """Begin with the weights of an agent; for callbacks, at the start of training.
-
-        Raises:
-            StateError: They are those of another architecture.
-        """
-        self.components.policy.load_state(state)
-        self._finite = self._state()
-
     def assign_opponents(
         self, snapshots: Mapping[str, tuple[int, Mapping[str, Tensor]]], chances: Mapping[str, float]
     ) -> bool:
