@@ -15,9 +15,9 @@ from ludus.config import (
     Document,
     KeyPath,
     Node,
-    Origins,
     as_document,
     dump_yaml,
+    merge_layers,
     read_config,
     read_overrides,
     show_path,
@@ -25,7 +25,7 @@ from ludus.config import (
 )
 from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError, brief
 from ludus.envs.registry import check_name_from_file
-from ludus.scale.space import SWEEP, Code, Dimension, find_spaces, probes, with_node, without_path
+from ludus.scale.space import SWEEP, Code, Dimension, spaces_in, take_spaces, with_node
 from ludus.scale.stored import check_stored
 from ludus.training.config import TrainConfig
 from ludus.training.destinations import withhold
@@ -242,30 +242,26 @@ def load_sweep(file: Path, overrides: Sequence[str] = ()) -> SweepPlan:
     except ConfigError:
         raise ConfigError(f"{file} does not name its world; add world.name, such as: world: {{name: brawl}}") from None
     check_name_from_file(world, f"{file}: world.name")
-    layers = run_layers(world, None, file, overrides)
+    layers = [take_spaces(layer) for layer in run_layers(world, None, file, overrides)]
     config, faults = _read_section(layers)
-    found = [find_spaces(layer) for layer in layers]
-    faults += [fault for _, wrong in found for fault in wrong]
-    faults += [fault for layer in layers if not layer.readable for fault in layer.faults]
-    in_layers = [(layer, dimensions) for layer, (dimensions, _) in zip(layers, found, strict=True)]
-    values = {id(each): probes(layer.root, each) for layer, dimensions in in_layers for each in dimensions}
-    if any(wrong for _, wrong in found) or not all(layer.readable for layer in layers):
+    written = tuple(fault for layer in layers for fault in layer.faults)
+    if not all(layer.readable for layer in layers):
+        raise ConfigFileError([*faults, *written])
+    root = merge_layers([each.root.without(SWEEP) for each in layers if each.root.content is not None], TrainConfig)
+    found = [*spaces_in(root)]
+    for dimension, values in found:
+        root = with_node(root, dimension.path, values[0])
+    try:
+        base = read_run_layers(world, [Document(root, written)])[0]
+    except ConfigFileError as error:
+        raise ConfigFileError([*faults, *error.faults]) from None
+    if config is None:
         raise ConfigFileError(faults)
-    places = [(index, each) for index, (_, dimensions) in enumerate(in_layers) for each in dimensions]
-    base, origins, wrong = _read_base(world, _with_first_values(layers, places, values))
-    faults += wrong
-    if config is None or base is None or origins is None:
-        raise ConfigFileError(faults)
-    used = [
-        dimension
-        for index, dimension in places
-        if origins.root.find(dimension.path) is not None and not _is_replaced(dimension.path, layers[index + 1 :])
-    ]
-    plan = SweepPlan(config, base, tuple(used))
-    faults = [*_check_keys(plan), *_check_values(plan, {dimension.path: values[id(dimension)] for dimension in used})]
+    plan = SweepPlan(config, base, tuple(dimension for dimension, _ in found))
+    faults = [*_check_keys(plan), *_check_values(plan, {dimension.path: values for dimension, values in found})]
     if faults:
         raise ConfigFileError(faults)
-    if not used:
+    if not found:
         raise ConfigError(
             f"{file} has nothing to search: give a key a search space, such as "
             "ppo.learning_rate: {sweep: log_uniform, low: 1e-4, high: 3e-3}"
@@ -289,37 +285,6 @@ def read_sweep(folder: Path) -> SweepPlan:
     plan = load_sweep(folder / SWEEP_FILE)
     plan.base.check_stored(folder / SWEEP_FILE)
     return replace(plan, base=withhold(plan.base))
-
-
-def _with_first_values(
-    layers: Sequence[Document], places: Sequence[tuple[int, Dimension]], values: Mapping[int, Sequence[Node]]
-) -> list[Document]:
-    """Return the layers of a run: without the section `sweep`, and with the first value of every space in its place.
-
-    A value of a space replaces what lower layers have there: it does not merge with it.
-    """
-    roots = [layer.root.without(SWEEP) for layer in layers]
-    for index, dimension in places:
-        roots[:index] = [without_path(root, dimension.path) for root in roots[:index]]
-        roots[index] = with_node(roots[index], dimension.path, values[id(dimension)][0])
-    return [replace(layer, root=root) for layer, root in zip(layers, roots, strict=True)]
-
-
-def _is_replaced(path: KeyPath, later: Sequence[Document]) -> bool:
-    """Return whether a later layer puts something else in the place of a space, or of a section that it is in."""
-    ends = [path[:length] for length in range(1, len(path))]
-    return any(
-        layer.root.find(path) is not None
-        or any((node := layer.root.find(end)) is not None and not isinstance(node.content, dict) for end in ends)
-        for layer in later
-    )
-
-
-def _read_base(world: str, layers: Sequence[Document]) -> tuple[TrainConfig | None, Origins | None, list[ConfigFault]]:
-    try:
-        return *read_run_layers(world, layers), []
-    except ConfigFileError as error:
-        return None, None, list(error.faults)
 
 
 def _read_section(layers: Sequence[Document]) -> tuple[SweepConfig | None, list[ConfigFault]]:
