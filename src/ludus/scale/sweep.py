@@ -232,8 +232,8 @@ class SweepDriver:
         self._results, self._listener = results, listener
         self._plan, self._config = results.plan, results.plan.config
         self._folder = results.folder.resolve()
-        self._arguments = (str(self._folder), list(plugins), results.started_s + _left_s(results))
         self._ends_at_s = results.started_s + _left_s(results)
+        self._arguments = (str(self._folder), list(plugins), self._ends_at_s)
         self.study = TrialStudy(results)
         self._queue = deque(results.in_state("waiting"))
         self._idle: list[Any] = []  # actors of Ray
@@ -362,9 +362,8 @@ class SweepDriver:
             self.study.end(record)
         record.replaced += is_lost
         self._tell(record)
-        if len(self._results.in_state("failed")) >= _FIRST_FAILURES and not self._results.in_state(
-            "finished", "stopped"
-        ):
+        ended = self._results.in_state("finished", "stopped")
+        if not ended and len(self._results.in_state("failed")) >= _FIRST_FAILURES:
             self.stop(f"the first {_FIRST_FAILURES} trials failed, the last one by: {reason}")
 
     def _tell(self, record: TrialRecord) -> None:
@@ -403,18 +402,14 @@ def _resources(plan: SweepPlan) -> tuple[dict[str, float], int]:
     """
     import ray
 
-    config, machines = plan.config, [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    gpus = gpus_of(config.gpus_per_trial, plan.base.world.device)
-    asked = {"CPU": config.cpus_per_trial, "GPU": gpus}
-    for kind, amount in asked.items():
-        most = max(machine.get(kind, 0.0) for machine in machines)
-        if amount > most:
-            raise ConfigError(
-                f"sweep.{kind.lower()}s_per_trial is {amount:g}, but no machine has more than {most:g}; lower it"
-            )
-    room = sum(
-        min(int(machine.get(kind, 0.0) / amount) for kind, amount in asked.items() if amount > 0.0)
-        for machine in machines
-    )
-    resources = {"num_cpus": config.cpus_per_trial, "num_gpus": gpus}
-    return resources, min(room, config.max_concurrent or room)
+    config = plan.config
+    asked = {"CPU": config.cpus_per_trial, "GPU": gpus_of(config.gpus_per_trial, plan.base.world.device)}
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    room = sum(min(int(each.get(kind, 0.0) / amount) for kind, amount in asked.items() if amount) for each in machines)
+    if not room:
+        most = ", ".join(f"{max(each.get(kind, 0.0) for each in machines):g} {kind}s" for kind in asked)
+        raise ConfigError(
+            f"sweep.cpus_per_trial is {asked['CPU']:g} and sweep.gpus_per_trial {asked['GPU']:g}, but no machine has "
+            f"room for that; the most that one has: {most}"
+        )
+    return {"num_cpus": asked["CPU"], "num_gpus": asked["GPU"]}, min(room, config.max_concurrent or room)
