@@ -1,8 +1,8 @@
 """Where the time of a learner's iteration goes: how busy the device is, and with which kernels.
 
-    python benchmarks/learner_profile.py --device cuda --cases mlp lstm
+    PYTHONPATH=. python benchmarks/learner_profile.py --device cuda --cases mlp lstm
 
-Profiles one iteration of the learners that `ludus bench learn` measures, after some that warm it up. On a CPU it lists
+Profiles one iteration of the learners that `learn_speed.py` measures, after some that warm it up. On a CPU it lists
 operators instead of kernels.
 """
 
@@ -10,9 +10,9 @@ import argparse
 import time
 
 import torch
+from benchmarks.learn_speed import CASES, WORLD
 from torch.profiler import ProfilerActivity, profile
 
-from ludus.envs.world_parts import bench_of
 from ludus.training.components import Components
 from ludus.training.config import TrainConfig
 from ludus.training.resolve import set_up_device
@@ -24,7 +24,6 @@ _WARM_UP = 4  # iterations: the first compile, the next record CUDA graphs
 def main() -> None:
     """Profile what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--world", default="brawl")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--cases", nargs="*", default=["mlp", "lstm", "strategy"])
     parser.add_argument("--rows", type=int, default=25, help="kernels that are listed")
@@ -32,10 +31,10 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="settings that replace those of the case, as KEY=VALUE")
     options = parser.parse_args()
     set_up_device(options.device)  # as a run does
-    cases = bench_of(options.world).learn[options.device.partition(":")[0]]
+    cases = CASES[options.device.partition(":")[0]]
     for name in options.cases:
         games, policy, ppo = cases[name]
-        where = {"name": options.world, "num_envs": options.num_envs or games, "device": options.device}
+        where = {"name": WORLD, "num_envs": options.num_envs or games, "device": options.device}
         settings = {"world": where, "policy": policy, "ppo": ppo, "opponents": "random"}
         config = changed_config(TrainConfig.model_validate(settings), options.set)
         with Components(config) as components:

@@ -57,7 +57,7 @@ def command(reward: str, seed: int, run: Path, device: str, steps: int | None, o
     budget = steps or load_run_config("mimic", preset=preset).total_env_steps
     words = ["train", "mimic", "--preset", preset, "--device", device, "--seed", str(seed), "--run-dir", str(run)]
     words += [f"total_env_steps={budget}", f"schedule_env_steps={budget}"]
-    words += [f"evaluation.every_env_steps={budget // 3}", "evaluation.sooner=null", "evaluation.max_share=null"]
+    words += [f"evaluation.every_env_steps={budget // 3}", "evaluation.sooner=null"]
     if reward == "style":
         rewards = load_run_config("mimic", preset="walk-style").rewards.model_dump(mode="json", exclude_defaults=True)
         words += ["rewards.base=null", *(f"rewards.{key}={json.dumps(value)}" for key, value in rewards.items())]

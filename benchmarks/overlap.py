@@ -3,7 +3,7 @@
 - Without `--learning`, two runs that differ in that setting alone are trained side by side in one process. They take
   turns of some iterations each, so that other work on the machine meets both; medians over the turns are compared. An
   iteration is that of a run: with its logs and the copy of its state, to which overlapping adds the waiting rollout.
-  The cases are brawl's preset `competition` with all of its opponents, and those of `ludus bench learn`, by their names
+  The cases are brawl's preset `competition` with all of its opponents, and those of `learn_speed.py`, by their names
   there, at their sizes against the random bot.
 - With `--learning`, runs of a preset are trained with and without, each over several seeds, and evaluated against all
   bots at the end. Runs that the file has already are not repeated.
@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from benchmarks import learn_speed
 
 import ludus
-from ludus.envs.world_parts import bench_of
 from ludus.training import BaseCallback, TrainConfig, Trainer
 from ludus.training.callbacks import Evaluated
 from ludus.training.presets import load_run_config
@@ -131,10 +131,10 @@ def compare_speed(case: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def load_case(case: str) -> TrainConfig:
-    """Return the settings of a case: the preset, or a learner that the world declares in its `bench`."""
+    """Return the settings of a case: the preset, or one of the learners in `learn_speed.py`."""
     if case == PRESET:
         return load_run_config(WORLD, PRESET)
-    games, policy, ppo = bench_of(WORLD).learn["cuda"][case]
+    games, policy, ppo = learn_speed.CASES["cuda"][case]
     return TrainConfig.model_validate(
         {"world": {"name": WORLD, "num_envs": games}, "policy": policy, "ppo": ppo, "opponents": {"random": 1.0}}
     )

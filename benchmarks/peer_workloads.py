@@ -220,16 +220,15 @@ def ludus_ppo(epochs: int) -> Workload:
 
 
 def ludus_sim(world: str, games: int, **settings: object) -> Workload:
-    """Make a world of ours on one thread with random players, with the rewards that `ludus bench sim` computes."""
+    """Make a world of ours on one thread with random players, with the rewards that `sim_speed.py` computes."""
     import torch
+    from benchmarks.sim_speed import BENCHES, SimBench, random_play
 
     from ludus.envs.registry import make_env
-    from ludus.envs.world_parts import bench_of
-    from ludus.evaluation.bench_sim import random_play
 
     torch.set_num_threads(1)
     threads = {} if world.startswith("gym:") else {"threads": 1}
-    env, bench = make_env(world, games, "cpu", config=threads | settings), bench_of(world)
+    env, bench = make_env(world, games, "cpu", config=threads | settings), BENCHES.get(world, SimBench())
     steps = games * (env.spec.seats if bench.agent_steps else 1)
     about: dict[str, Any] = {"games": games} | settings
     packages: tuple[str, ...] = ("torch", "numpy")

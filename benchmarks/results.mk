@@ -231,7 +231,7 @@ results-league: $(READY) ## docs/concepts/opponents.md: what many past selves co
 	$(TABLES) league
 
 results-speedrun: $(READY) ## docs/speedrun.md: adds a row for brawl, rocket and mimic; long
-	$(BIN)/python benchmarks/speedrun.py
+	for world in brawl rocket mimic; do $(BIN)/python benchmarks/speedrun.py $$world || exit 1; done
 	$(TABLES) speedrun
 
 results-overlap: $(READY) ## docs/research/learner.md: env steps per second and win rates with and without ppo.overlap; GPU, long
@@ -367,7 +367,7 @@ results-mimic-sim: $(READY) ## docs/research/mimic.md: control steps per second 
 	$(TABLES) mimic-sim
 
 results-mimic-learn: $(READY) ## docs/research/mimic.md: env steps per second beside Stable-Baselines3
-	$(BIN)/ludus bench learn mimic --json > $(DATA)/mimic_learn.json.new
+	$(BIN)/python benchmarks/learn_speed.py --world mimic > $(DATA)/mimic_learn.json.new
 	mv $(DATA)/mimic_learn.json.new $(DATA)/mimic_learn.json
 	$(TABLES) mimic-learn
 

@@ -1,10 +1,10 @@
 """How fast Rocket runs on a GPU with a decision in one kernel, and with one taken apart so that alike goes with alike.
 
-    python benchmarks/rocket_kernels.py --games 65536 262144 --played 60
-    python benchmarks/rocket_kernels.py --games 262144 --played 500 --profile     # and what each kernel takes
+    PYTHONPATH=. python benchmarks/rocket_kernels.py --games 65536 262144 --played 60
+    PYTHONPATH=. python benchmarks/rocket_kernels.py --games 262144 --played 500 --profile   # and each kernel
 
 Agent steps a second of one against one with random players, observations, events and the rewards of the set `dense`,
-as `ludus bench sim rocket` counts them. Both ways play the same matches to the same bits; they are timed in the same
+as `sim_speed.py rocket` counts them. Both ways play the same matches to the same bits; they are timed in the same
 run after `--played` decisions, since later more cars are near walls or on their roofs, which costs more. Prints the
 ratio of the two.
 """
@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable
 
 import torch
+from benchmarks.sim_speed import random_play
 from torch.profiler import ProfilerActivity, profile
 
 from ludus.envs.registry import make_env
-from ludus.evaluation.bench_sim import random_play
 from ludus.worlds.rocket import env as rocket
 
 TIMED = 20  # decisions

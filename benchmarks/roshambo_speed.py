@@ -5,7 +5,7 @@ throws (extra `openspiel`); without OpenSpiel it is Gymnasium's CartPole with ra
 choice of a scripted opponent, all styles in equally many games; the other seat throws at random. `--openspiel` also
 measures the 43 bots of OpenSpiel in worker processes.
 
-    python benchmarks/roshambo_speed.py --device cuda --games 65536
+    PYTHONPATH=. python benchmarks/roshambo_speed.py --device cuda --games 65536
 """
 
 import argparse
@@ -16,10 +16,10 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 import torch
+from benchmarks.sim_speed import gymnasium_yardstick
 
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env
-from ludus.envs.world_parts import cartpole
 from ludus.worlds.roshambo.openspiel import OPENSPIEL_BOTS
 
 THROWS = 1_000  # of a match
@@ -78,7 +78,7 @@ def rate(env: BatchedEnv, bots: list[str], matches: int) -> float:
 def yardstick_rate(seconds: float = 3.0) -> tuple[str, float]:
     """Return the name of the yardstick and its steps per second."""
     if find_spec("pyspiel") is None:
-        other = cartpole(make_env("roshambo").spec)
+        other = gymnasium_yardstick("CartPole-v1")
         return other.name, _calls_per_second(other.step, seconds)
     import pyspiel
 

@@ -1,4 +1,4 @@
-"""Runs `ludus bench sim` and `ludus bench learn` over the sizes of the tables in docs/, and stores the raw data there.
+"""Runs `sim_speed.py` and `learn_speed.py` over the sizes of the tables in docs/, and stores the raw data there.
 
 python benchmarks/speed.py sim --device cpu      # docs/data/brawl_sim_cpu.json
 python benchmarks/speed.py sim --device cuda     # docs/data/brawl_sim_h200.json, by the name of the GPU
@@ -17,8 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-LUDUS = [sys.executable, "-m", "ludus.cli.main", "bench"]
-DATA = Path(__file__).parents[1] / "docs" / "data"
+HERE = Path(__file__).parent
+DATA = HERE.parent / "docs" / "data"
 CPU_GAMES = {"brawl": (1024, 4096, 16384), "mimic": (256, 1024), "rocket": (64, 512, 4096)}
 GPU_GAMES = (1024, 4096, 16384, 65536, 262144)
 
@@ -39,7 +39,7 @@ def main() -> None:
         place = options.folder / f"{options.world}_sim_{slug(device)}.json"
     else:
         peers = [] if options.device == "cpu" else ["--no-peers"]
-        measured = bench("learn", "--device", options.device, "--repeats", str(options.repeats), *peers)
+        measured = bench("learn_speed.py", "--device", options.device, "--repeats", str(options.repeats), *peers)
         place = options.folder / f"learn_{slug(device)}.json"
     for row in measured if isinstance(measured, list) else [measured]:
         row |= {"device": device, "processor": processor()}
@@ -55,15 +55,15 @@ def sim(world: str, device: str, seconds: float) -> list[dict[str, Any]]:
         threads = [["--threads", str(count)] for count in dict.fromkeys((1, os.cpu_count() or 1))]
     sizes = CPU_GAMES[world] if device == "cpu" else GPU_GAMES
     return [
-        bench("sim", world, "--device", device, "--games", str(games), "--seconds", str(seconds), *words)
+        bench("sim_speed.py", world, "--device", device, "--games", str(games), "--seconds", str(seconds), *words)
         for words in threads
         for games in sizes
     ]
 
 
-def bench(*words: str) -> dict[str, Any]:
-    """Returns what `ludus bench ... --json` says."""
-    done = subprocess.run([*LUDUS, *words, "--json"], check=True, stdout=subprocess.PIPE, text=True)
+def bench(script: str, *words: str) -> dict[str, Any]:
+    """Returns what a script measures in a process of its own."""
+    done = subprocess.run([sys.executable, str(HERE / script), *words], check=True, stdout=subprocess.PIPE, text=True)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 

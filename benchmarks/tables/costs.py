@@ -1,8 +1,7 @@
 """Tables about what runs cost beside learning: start, pictures, logging, checkpoints, past selves, taking turns."""
 
+from benchmarks.speedrun import board_table
 from benchmarks.tables.markdown import read_all, read_json, table
-
-from ludus.training.speedrun import board_table
 
 _POLICIES = {"mlp": "MLP 128x128", "lstm": "LSTM 256"}
 _WAYS = {

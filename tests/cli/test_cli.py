@@ -1,6 +1,5 @@
 """Tests of the command line: every command for real, errors as one line, a help that needs no torch."""
 
-import json
 import os
 import re
 import subprocess
@@ -44,7 +43,7 @@ def test_help_answers_fast_and_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "loaded: []"
-    for command in ("play", "replay", "demo", "envs", "eval", "bench"):
+    for command in ("play", "replay", "demo", "envs", "eval"):
         assert f"\n  {command}" in done.stdout
     order = [done.stdout.index(f"\n{title}:\n") for title in ("Train", "Look", "Measure", "Share")]
     assert order == sorted(order)
@@ -106,7 +105,6 @@ def test_an_error_is_one_line_and_exit_code_2_in_a_process_of_its_own(tmp_path: 
         (("demo", "rps"), "[ERROR] rps-v1 is played alone and has no bots to watch: name the folder of an agent"),
         (("demo", "brawl", "--video", "film.avi"), "[ERROR] video film.avi must end in one of .mp4, .gif"),
         (("replay", "x", "--verify", "--video", "a.mp4"), "[ERROR] --verify shows nothing"),
-        (("bench", "sim", "brawl", "--device", "tpu"), "[ERROR] unknown device 'tpu'"),
         (("demo", "brawl", "--frames", "0"), "Invalid value for '--frames'"),
         (("fly",), "No such command 'fly'"),
     ],
@@ -170,27 +168,6 @@ def test_a_replay_needs_a_screen_or_a_video(run: Run, match: Path, monkeypatch: 
     code, out, _ = run("replay", match)
     assert code == 0
     assert "goes as recorded" in out
-
-
-def test_bench_sim_prints_a_table_or_json(run: Run) -> None:
-    arguments = ("bench", "sim", "brawl", "--games", 8, "--threads", 1, "--seconds", 0.2)
-    code, out, _ = run(*arguments, "--json")
-    assert code == 0
-    measured = json.loads(out)
-    assert measured["games"] == 8
-    assert measured["ratio"] == pytest.approx(measured["steps_per_s"] / measured["yardstick_steps_per_s"])
-    code, out, _ = run(*arguments)
-    assert code == 0
-    assert out.splitlines()[0].split() == ["measure", "value"]
-    assert any(line.startswith("yardstick_steps_per_s") for line in out.splitlines())
-
-
-def test_walkers_are_measured_beside_their_like(run: Run) -> None:
-    code, out, _ = run("bench", "sim", "mimic", "--games", 4, "--threads", 1, "--seconds", 0.2, "--json")
-    assert code == 0
-    measured = json.loads(out)
-    assert measured["yardstick"] == "Gymnasium Walker2d-v5, one environment"
-    assert measured["ratio"] == pytest.approx(measured["steps_per_s"] / measured["yardstick_steps_per_s"])
 
 
 def test_bot_settings_are_added_to_the_name() -> None:

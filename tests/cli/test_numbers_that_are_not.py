@@ -34,7 +34,7 @@ OPTIONS = sorted(float_options(get_command(app)))
 
 def test_options_of_several_groups_are_found() -> None:
     found = {(path[0], option) for path, option in OPTIONS}
-    assert {("motion", "--start"), ("analyze", "--seconds"), ("demo", "--fps"), ("bench", "--seconds")} <= found
+    assert {("motion", "--start"), ("analyze", "--seconds"), ("demo", "--fps")} <= found
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])

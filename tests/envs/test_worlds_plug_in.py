@@ -13,7 +13,7 @@ from ludus.envs.world import World, find_world, registered_worlds, resolve
 
 ENGINE = Path(ludus.__file__).parent
 WORLD_NAMES = re.compile(r"(brawl|rocket|mimic|city|rlbot|micropolis)(-v\d+)?(:.*)?", re.IGNORECASE)
-LAZY = ("env", "config", "rewards", "metrics", "scenarios", "display", "replay_view", "browser", "styles", "bench")
+LAZY = ("env", "config", "rewards", "metrics", "scenarios", "display", "replay_view", "browser", "styles")
 
 
 def _names(file: Path) -> list[str]:

@@ -1,6 +1,7 @@
 """The mix: shares of bots and snapshots, and the cuts between them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +14,11 @@ from ludus.core.errors import ConfigError
 from ludus.league.config import LeagueConfig
 from ludus.league.mix import (
     OpponentMix,
-    by_rating,
     by_win_rate,
     cut,
-    evenly,
-    latest,
     mirrored_games,
     mostly_recent,
-    sample,
+    normalised,
     thin_out,
 )
 from ludus.league.payoffs import Payoffs
@@ -46,10 +44,13 @@ def test_only_parts_that_are_not_empty_are_drawn(parts: list[float], numbers: li
     assert (sizes[drawn] > 0.0).all()
 
 
-def _mix(sampler: str, live: int = 32) -> tuple[OpponentMix, SnapshotPool]:
+UNIFORM = {"recent_share": 1.0, "recent_window": 100}
+
+
+def _mix(league: dict[str, Any], live: int = 32) -> tuple[OpponentMix, SnapshotPool]:
     policy = Policy(make_env("duel", 1).spec, PolicyConfig())
     pool = SnapshotPool(policy, keep=6)
-    mix = OpponentMix(("rock", "cycle"), pool, LeagueConfig.model_validate({"sampler": sampler}), live=live, seed=0)
+    mix = OpponentMix(("rock", "cycle"), pool, LeagueConfig.model_validate(league), live=live, seed=0)
     mix.set({"rock": 1.0, "self": 3.0, "cycle": 4.0})
     return mix, pool
 
@@ -60,7 +61,7 @@ def _add(pool: SnapshotPool, name: str, env_steps: int) -> None:
 
 
 def test_bots_share_what_is_due_to_past_selves_until_there_are_any() -> None:
-    mix, pool = _mix("uniform")
+    mix, pool = _mix(UNIFORM)
     assert mix.thresholds().tolist() == pytest.approx([0.2, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0])
     _add(pool, "s1", 10)
     assert mix.thresholds().tolist() == pytest.approx([1 / 8, 5 / 8, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0])
@@ -73,9 +74,8 @@ def test_bots_share_what_is_due_to_past_selves_until_there_are_any() -> None:
     assert mix.thresholds().tolist() == pytest.approx([0.0, 0.0, 0.5, 2.0, 2.0, 2.0, 2.0, 2.0])
 
 
-@pytest.mark.parametrize("sampler", ["pfsp", "rating"])
-def test_payoffs_decide_who_plays(sampler: str) -> None:
-    mix, pool = _mix(sampler)
+def test_payoffs_decide_who_plays() -> None:
+    mix, pool = _mix({"sampler": "pfsp"})
     for i in range(3):
         _add(pool, f"s{i}", i)
     mix.set({"self": 1.0})
@@ -85,16 +85,14 @@ def test_payoffs_decide_who_plays(sampler: str) -> None:
     payoffs.record("s3", "s2", 90, 0, 10, kind="self")
     mix.refresh(payoffs, 0)
     shares = mix.thresholds().clamp(max=1.0).diff(prepend=torch.zeros(1))[2:5].tolist()
-    assert shares[1] > shares[2] > shares[0]
-    if sampler == "pfsp":  # (1 - p)^2: 0, 0.25, 0.01
-        assert shares == pytest.approx([0.0, 25 / 26, 1 / 26])
+    assert shares == pytest.approx([0.0, 25 / 26, 1 / 26])  # (1 - p)^2: 0, 0.25, 0.01
     mix.refresh(Payoffs(), 0)  # nothing known: all alike
     shares = mix.thresholds().clamp(max=1.0).diff(prepend=torch.zeros(1))[2:5].tolist()
     assert shares == pytest.approx([1 / 3] * 3)
 
 
 def test_few_are_live_at_a_time_and_everyone_in_the_long_run() -> None:
-    mix, pool = _mix("uniform", live=2)
+    mix, pool = _mix(UNIFORM, live=2)
     for i in range(6):
         _add(pool, f"s{i}", i)
     mix.set({"self": 1.0})
@@ -108,7 +106,7 @@ def test_few_are_live_at_a_time_and_everyone_in_the_long_run() -> None:
 
 
 def test_the_state_leads_back() -> None:
-    mix, pool = _mix("recent", live=2)
+    mix, pool = _mix({}, live=2)
     for i in range(6):
         _add(pool, f"s{i}", i)
     mix.refresh(Payoffs(), 0)
@@ -144,45 +142,34 @@ def test_one_game_cannot_be_shared_with_the_mirror() -> None:
         mirrored_games({"mirror": -1}, 4)
 
 
-SAMPLERS = ("latest", "uniform", "recent", "pfsp", "rating")
 rates = st.lists(st.none() | st.floats(0.0, 1.0), min_size=1, max_size=60)
 
 
 def test_hand_computed_chances() -> None:
-    assert latest(3).tolist() == [0.0, 0.0, 1.0]
-    assert evenly(4).tolist() == [0.25] * 4
+    assert mostly_recent(3, 1.0, 1).tolist() == [0.0, 0.0, 1.0]
+    assert mostly_recent(4, 1.0, 9).tolist() == [0.25] * 4
     assert mostly_recent(5, 0.9, 2).tolist() == pytest.approx([0.1 / 3] * 3 + [0.45, 0.45])
     assert mostly_recent(2, 0.9, 5).tolist() == pytest.approx([0.5, 0.5])
     # (1 - p)^2 of win rates 0.5, 0.8 and an unknown one: 0.25, 0.04, 0.25.
-    assert by_win_rate([0.5, 0.8, None], "hard", 2.0).tolist() == pytest.approx([25 / 54, 4 / 54, 25 / 54])
-    # p (1 - p): 0.25, 0.16, 0.
-    assert by_win_rate([0.5, 0.8, 1.0], "even", 2.0).tolist() == pytest.approx([25 / 41, 16 / 41, 0.0])
-    assert by_win_rate([1.0, 1.0], "hard", 2.0).tolist() == [0.5, 0.5]
-    # A bell curve one and two deviations away: exp(-1 / 2) and exp(-2).
-    weights = np.exp([-0.5, -2.0, 0.0])
-    assert by_rating([1200.0, 600.0, None], 1000.0, 200.0).tolist() == pytest.approx(list(weights / weights.sum()))
-    assert by_rating([0.0, 1.0], 1e6, 10.0).sum() == pytest.approx(1.0)
+    assert by_win_rate([0.5, 0.8, None], 2.0).tolist() == pytest.approx([25 / 54, 4 / 54, 25 / 54])
+    assert by_win_rate([1.0, 1.0], 2.0).tolist() == [0.5, 0.5]
 
 
-@given(rates, st.sampled_from(SAMPLERS), st.sampled_from(["hard", "even"]), st.floats(-2000.0, 2000.0))
-def test_chances_add_up_to_one(win_rates: Sequence[float | None], sampler: str, weighting: str, learner: float) -> None:
-    config = LeagueConfig.model_validate({"sampler": sampler, "pfsp_weighting": weighting})
-    ratings = [None if rate is None else 3000.0 * rate - 1000.0 for rate in win_rates]
-    chances = sample(config, win_rates, ratings, learner)
-    assert chances.shape == (len(win_rates),)
-    assert chances.sum() == pytest.approx(1.0)
-    assert (chances >= 0.0).all()
-    if sampler == "latest":
-        assert chances[-1] == 1.0
-    if sampler == "recent":
-        assert chances[-10:].sum() == pytest.approx(0.99 if len(win_rates) > 10 else 1.0)
+@given(rates)
+def test_chances_add_up_to_one(win_rates: Sequence[float | None]) -> None:
+    recent = mostly_recent(len(win_rates), 0.99, 10)
+    for chances in (recent, by_win_rate(win_rates, 2.0)):
+        assert chances.shape == (len(win_rates),)
+        assert chances.sum() == pytest.approx(1.0)
+        assert (chances >= 0.0).all()
+    assert recent[-10:].sum() == pytest.approx(0.99 if len(win_rates) > 10 else 1.0)
 
 
 @given(rates, st.integers(1, 40), st.floats(0.0, 1.0, exclude_max=True))
 def test_thinning_leaves_few_and_takes_none_of_the_likely(
     win_rates: Sequence[float | None], live: int, offset: float
 ) -> None:
-    chances = by_win_rate(win_rates, "hard", 2.0)
+    chances = by_win_rate(win_rates, 2.0)
     thinned = thin_out(chances, live, offset)
     assert thinned.sum() == pytest.approx(1.0)
     assert np.count_nonzero(thinned) <= live
@@ -200,9 +187,7 @@ def test_thinning_is_fair_on_average() -> None:
 
 def test_nothing_to_draw_from_is_an_error() -> None:
     with pytest.raises(ConfigError, match="no snapshot"):
-        evenly(0)
-    with pytest.raises(ConfigError, match="no snapshot"):
-        sample(LeagueConfig(sampler="rating"), [], [], 0.0)
+        normalised(np.ones(0))
 
 
 def test_live_snapshots_are_fewer_than_a_sixteenth_of_the_games() -> None:

@@ -250,8 +250,6 @@ def test_the_summary_names_whom_it_is_told_and_the_sets() -> None:
 def test_somebody_must_be_there_to_be_revealed() -> None:
     with pytest.raises(ValidationError, match="reveal_opponent"):
         make_config(opponents={"self": 1})
-    with pytest.raises(ValidationError, match="exploiter"):
-        make_config(opponents={"self": 1, "rock": 1}, league={"reveal_opponent": True, "exploiter": {}})
     with make_env("duel") as env, pytest.raises(ConfigError, match=OPPONENT_IDENTITY):
         RevealedEnv(env, ())
 

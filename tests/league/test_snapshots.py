@@ -119,7 +119,7 @@ def _always(policy: Policy, action: int) -> dict[str, Tensor]:
 
 
 def _settings(**settings: Any) -> LeagueConfig:
-    return LeagueConfig.model_validate({"keep": 4, "sampler": "uniform"} | settings)
+    return LeagueConfig.model_validate({"keep": 4, "recent_share": 1.0, "recent_window": 100} | settings)
 
 
 def _in_steps(env: BatchedEnv, opponents: LeagueOpponents, steps: int) -> list[tuple[Observations, Tensor, Tensor]]:
@@ -353,18 +353,11 @@ def test_newcomers_take_the_place_of_the_oldest_that_is_not_playing() -> None:
     assert opponents.names == ("rock", "c", "b")
 
 
-def test_only_better_learners_join_where_that_is_asked() -> None:
-    _, opponents = _duel_league(8, {"rock": 1.0, "self": 1.0}, add="better")
-    payoffs = Payoffs()
-    assert opponents.wants_snapshot(payoffs)
-    opponents.add_snapshot("a", 1, Policy(make_env("duel", 1).spec, PLAIN).state())
-    assert opponents.wants_snapshot(payoffs)  # not met
-    payoffs.record("b", "a", 5, 2, 5, kind="self")
-    assert not opponents.wants_snapshot(payoffs)
-    payoffs.record("b", "a", 1, 0, 0, kind="self")
-    assert opponents.wants_snapshot(payoffs)
+def test_the_learner_becomes_a_snapshot_where_they_play() -> None:
+    _, opponents = _duel_league(8, {"rock": 1.0, "self": 1.0})
+    assert opponents.takes_snapshots
     _, bots_alone = _duel_league(8, {"rock": 1.0})
-    assert not bots_alone.wants_snapshot(payoffs)
+    assert not bots_alone.takes_snapshots
 
 
 def test_what_does_not_fit_is_refused() -> None:

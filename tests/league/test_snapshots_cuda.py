@@ -29,7 +29,7 @@ def _play(
     """Returns actions, opponents and the learner's rows of every step."""
     env = make_env("duel", GAMES, device, config={"rounds": 5})
     policy = Policy(env.spec, PolicyConfig.model_validate({"recurrent": {"size": 16}, "bfloat16": bfloat16}), device)
-    config = LeagueConfig(keep=5, sampler="uniform", live=3, best_of=best_of)
+    config = LeagueConfig(keep=5, recent_share=1.0, recent_window=100, live=3, best_of=best_of)
     opponents = LeagueOpponents(env, policy, {"cycle": 1.0, "self": 3.0}, config, seed=3, cuda_graphs=cuda_graphs)
     rows = LearnerBatch(env, opponents.learner)
     opponents.attach(rows)

@@ -23,7 +23,7 @@ def _games(games: int, blue: int, orange: int, rounds: int = 2) -> BatchedEnv:
 
 def _seat(env: BatchedEnv, weights: dict[str, float], **policy: Any) -> tuple[LeagueOpponents, LearnerBatch, Policy]:
     learner = Policy(env.spec, PolicyConfig.model_validate(policy))
-    opponents = LeagueOpponents(env, learner, weights, LeagueConfig(keep=3, sampler="uniform"), seed=1)
+    opponents = LeagueOpponents(env, learner, weights, LeagueConfig(keep=3, recent_share=1.0), seed=1)
     rows = LearnerBatch(env, opponents.learner)
     opponents.attach(rows)
     return opponents, rows, learner

@@ -266,10 +266,10 @@ def test_separation_is_compared_with_chance(segments: int, opponents: int, separ
 @pytest.mark.parametrize(
     ("config", "changes"),
     [
-        ({"opponents": {"self": 2.0, "rock": 1.0}, "league": {"sampler": "uniform"}}, ["opponents.self=1"]),
+        ({"opponents": {"self": 2.0, "rock": 1.0}, "league": {"sampler": "pfsp"}}, ["opponents.self=1"]),
         ({"opponents": {"self": 1.0}, "league": {"sampler": "pfsp"}},
          ["opponents.rock=0.15", 'opponents."cycle:noise=0.5"=0.15']),
-        ({"curriculum": [{"name": "all"}], "league": {"sampler": "latest"}}, ["league.sampler=pfsp"]),
+        ({"curriculum": [{"name": "all"}], "league": {"sampler": "recent"}}, ["league.sampler=pfsp"]),
     ],
 )  # fmt: skip
 def test_more_kinds_of_opponents_are_let_in_where_the_mix_is_set(config: dict[str, Any], changes: list[str]) -> None:

@@ -90,7 +90,7 @@ NEVER = {"points": [[0, 0.0], [1_000_000, 0.0], [2_000_000, 1.0]]}
 GROWS = {"points": [[0, 1.0], [640 * 20, 300.0]]}
 RISING = {"kind": "linear", "start": 0.01, "end": 1.0}
 OFTEN = {"sampler": "recent", "recent_share": 0.8, "recent_window": 1, "snapshot_every_env_steps": 256 * 4}
-SELDOM = {"sampler": "latest", "snapshot_every_env_steps": 256 * 20}
+SELDOM = {"recent_share": 1.0, "recent_window": 1, "snapshot_every_env_steps": 256 * 20}
 
 RUNS: dict[str, Callable[[], Settings]] = {
     "healthy": lambda: duel(evaluation={"every_env_steps": 6400, "matches": 20}),
@@ -213,7 +213,7 @@ def test_healthy_runs_come_out_clean(name: str, examined: Examine) -> None:
         ("giant weight", "dominating-term", "reward dominates", None),
         ("no entropy", "entropy-collapse", "entropy collapse", "ppo.ent_coef: -5 -> 0.01"),
         ("growing rewards", "value-loss", "explodes", "policy.normalize.returns: false -> true"),
-        ("exploits itself", "self-play-overfit", "overfitted", "league.sampler: latest -> pfsp"),
+        ("exploits itself", "self-play-overfit", "overfitted", "league.sampler: recent -> pfsp"),
         ("goes in circles", "forgetting", "loses to old snapshots", "league.sampler: recent -> pfsp"),
         ("decayed encoder", "encoder-ignored", "nearly 0", "ppo.weight_decay: 300 -> 0"),
         ("nothing to recognise", "encoder-ignored", "same for all", "policy.strategy.predict: 0 -> 0.1"),

@@ -37,7 +37,7 @@ from ludus.scale.league_folder import LeagueFolder
 from ludus.scale.population import load_league
 from ludus.scale.results import SweepResults, TrialRecord, read_results
 from ludus.scale.spread import spread_benchmark, spread_schedule
-from ludus.scale.sweep import _Watcher, resume_sweep, start_sweep
+from ludus.scale.sweep import SweepDriver, resume_sweep, start_sweep
 from ludus.training import TrainConfig, train
 from ludus.watch.runs import find_runs
 
@@ -100,7 +100,7 @@ def check_loopback(processes: list[psutil.Process]) -> None:
 
 def test_random_search_reports_a_trial_that_fails(write_sweep: Write, tmp_path: Path) -> None:
     weights = "rewards: {weights: {sweep: choice, values: [{}, {no_such_term: 1.0}]}}"
-    file = write_sweep(f"trials: 2, seeds: 2, search: random, scheduler: none, seed: 1, {ONE_WORKER}", weights)
+    file = write_sweep(f"trials: 2, seeds: 2, search: random, scheduler: none, seed: 3, {ONE_WORKER}", weights)
     told: list[tuple[int, str]] = []
     plan, folder = load_sweep(file), tmp_path / "folder"
     results = start_sweep(plan, folder, listener=lambda _, trial: told.append((trial.number, trial.state)))
@@ -141,14 +141,6 @@ def check_forks(results: SweepResults, evaluations: int) -> None:
         assert fork["source"] in parent["folder"]
         assert parent["env_steps"] == 64 * fork["evaluations"]
         assert {len(points) for points in trial.points} == {evaluations}
-    assert not (results.folder / "forks").exists()
-
-
-@pytest.mark.slow  # with the worker's start; all but the proposals is that of pbt
-def test_pb2_forks_a_population_from_its_best(write_sweep: Write, tmp_path: Path) -> None:
-    section = f"trials: 2, seeds: 1, scheduler: pb2, pbt: {{quantile: 0.5}}, {ONE_WORKER}"
-    plan = load_sweep(write_sweep(section), ["total_env_steps=192"])
-    check_forks(start_sweep(plan, tmp_path / "folder"), evaluations=3)
 
 
 def test_a_signal_saves_all_runs_and_the_population_resumes(write_sweep: Write, tmp_path: Path) -> None:
@@ -173,28 +165,26 @@ def test_a_signal_saves_all_runs_and_the_population_resumes(write_sweep: Write, 
 
 def test_no_trial_begins_when_the_time_is_up(write_sweep: Write, tmp_path: Path) -> None:
     plan = load_sweep(write_sweep("max_hours: 1"))
-    early, late = (_Watcher(SweepResults(plan, tmp_path), lambda *_: None, time.time() + left) for left in (60.0, -1.0))
-    assert not early.is_over()
-    assert late.is_over()
-    late.close()
+    late = SweepResults(plan, tmp_path, earlier_s=3601.0)
+    assert not SweepDriver(SweepResults(plan, tmp_path), (), lambda *_: None).is_over()
+    SweepDriver(late, (), lambda *_: None).run()
+    assert late.trials == {}
     document = json.loads((tmp_path / "results.json").read_text())
     assert (document["state"], document["reason"]) == ("stopped", "sweep.max_hours is used up")
-    (tmp_path / "results.json").write_text(json.dumps(document | {"wall_s": 3601.0}))
     assert resume_sweep(plan, tmp_path).reason == "sweep.max_hours is used up"
 
 
 def test_a_sweep_whose_first_trials_all_fail_is_stopped(write_sweep: Write, tmp_path: Path) -> None:
-    watcher = _Watcher(SweepResults(load_sweep(write_sweep()), tmp_path), lambda *_: None, time.time() + 60.0)
+    results = SweepResults(load_sweep(write_sweep()), tmp_path)
+    driver = SweepDriver(results, (), lambda *_: None)
     for place in range(3):
-        assert not watcher.is_over()
-        trial = SimpleNamespace(trial_id=str(place), config={RATE: 0.01 * (place + 1)})
-        (tmp_path / "trials" / watcher.name_trial(trial)).mkdir(parents=True)
-        (tmp_path / "trials" / watcher.name_trial(trial) / "error.txt").write_text("RuntimeError: the disk is gone\n")
-        watcher.fail(trial)
-    assert watcher.is_over()
-    assert watcher.reason == "the first 3 trials failed, the last one by: RuntimeError: the disk is gone"
+        assert not driver.is_over()
+        record = results.add({RATE: 0.01 * (place + 1)})
+        driver.study.add(record)
+        driver.fail(record, "RuntimeError: the disk is gone", is_lost=False)
+    assert driver.is_over()
+    assert driver.reason == "the first 3 trials failed, the last one by: RuntimeError: the disk is gone"
     assert (tmp_path / "stop").exists()
-    watcher.close()
 
 
 def test_a_trial_whose_process_is_killed_continues(write_sweep: Write, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from tests.scale.conftest import Write
 
-from ludus.core.errors import ConfigError, ConfigFileError, FormatError, LudusError, RunLockedError
+from ludus.core.errors import ConfigError, FormatError, LudusError, RunLockedError
 from ludus.envs.registry import make_env
 from ludus.league.payoffs import Record
 from ludus.policies.agent import agent_checkpoint
@@ -53,7 +53,7 @@ def sweep(write_sweep: Write, tmp_path: Path) -> Path:
     run.mkdir(parents=True)
     (folder / "sweep.yaml").write_text(load_sweep(write_sweep("trials: 2, seeds: 1")).to_yaml())
     (run / "metrics.jsonl").write_text("")
-    (run.parent / "trial.json").write_text(json.dumps({"values": {RATE: 0.01}, "folder": ".", "forks": []}))
+    (run.parent / "trial.json").write_text(json.dumps({"values": {RATE: 0.01}, "forks": []}))
     write_results(folder, {"state": "finished", "points": [[[64, 1.0]]]}, {"state": "running"})
     return folder
 
@@ -98,7 +98,6 @@ def folder(path: Path) -> None:
         *(("trials/trial-0002/seed-0", put) for put in (fifo, link_to("empty"))),
         *(("trials/trial-0002/seed-0/metrics.jsonl", put) for put in (fifo, link_to("precious"))),
         *(("trials/trial-0002/trial.json", put) for put in (file, folder, fifo, link_to("precious"))),
-        *((name, link_to("empty")) for name in ("forks", ".tune")),
         *(("results.json", put) for put in (file, folder, fifo, link_to("precious"))),
         *(("run.lock", put) for put in (folder, fifo, link_to("precious"))),
         *(("stop", put) for put in (folder, link_to("precious"))),
@@ -367,19 +366,6 @@ class TestLeague:
         with pytest.raises(FormatError, match=r"monitor\.csv"):
             resume_league(tmp_path)
 
-    def test_the_first_agent_is_the_copy_in_the_folder(self, tmp_path: Path) -> None:
-        write_agent(tmp_path / "mine.ludus")
-        league = LeagueFolder(tmp_path)
-        assert league.read_initial(None) is None
-        with pytest.raises(ConfigError, match=r"initial\.ludus"):
-            league.read_initial(str(tmp_path / "mine.ludus"))
-        (tmp_path / "initial.ludus").symlink_to(tmp_path / "mine.ludus")
-        with pytest.raises(ConfigError, match=r"initial\.ludus"):
-            league.read_initial("champion")
-        (tmp_path / "initial.ludus").unlink()
-        (tmp_path / "mine.ludus").rename(tmp_path / "initial.ludus")
-        assert league.read_initial("/etc/passwd") == (tmp_path / "initial.ludus").read_bytes()
-
     def test_damaged_reports_are_left_out(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         reports = tmp_path / "reports"
         reports.mkdir()
@@ -419,6 +405,6 @@ def test_values_of_results_that_are_no_settings_are_refused(sweep: Path) -> None
     write_results(
         sweep, {"state": "finished", "values": {RATE: "x" * 5_000_000}, "points": [[[64, 1.0]]]}, {"state": "stopped"}
     )
-    with pytest.raises(ConfigFileError) as caught:
+    with pytest.raises(FormatError) as caught:
         resume_sweep(read_sweep(sweep), sweep)
     assert len(str(caught.value)) < 2_000

@@ -12,6 +12,7 @@ from ludus.core.errors import ConfigError, FormatError
 from ludus.reports.sweep_page import write_sweep_page
 from ludus.scale.config import SweepPlan, load_sweep
 from ludus.scale.results import SweepResults, TrialRecord, importance_of, read_results
+from ludus.scale.sweep import TrialStudy
 from ludus.training.presets import load_run_config
 
 RATE, EPOCHS = "ppo.learning_rate", "ppo.n_epochs"
@@ -88,7 +89,7 @@ def test_a_trial_that_was_forked_just_before_a_kill_continues_from_its_fork(plan
     results = SweepResults(plan, tmp_path)
     for state in ("running", "finished"):
         add(results, [0.1], rate=0.02, state=state)
-        trial = {"values": {RATE: 0.03, EPOCHS: 2}, "folder": "fork-1", "forks": [{}]}
+        trial = {"values": {RATE: 0.03, EPOCHS: 2}, "forks": [{}]}
         file = tmp_path / "trials" / f"trial-{len(results.trials):04}" / "trial.json"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(trial))
@@ -122,6 +123,28 @@ def test_the_key_that_decides_is_the_important_one(plan: SweepPlan, tmp_path: Pa
     few = SweepResults(plan, tmp_path)
     add(few, [1.0])
     assert importance_of(few) is None
+
+
+def test_trials_are_compared_with_those_of_earlier_sessions(write_sweep: Write, tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra scale")
+    plan = load_sweep(write_sweep("asha: {reduction_factor: 2}"))
+    results = SweepResults(plan, tmp_path)
+    for rate, value in ((0.01, 0.5), (0.02, 0.6)):
+        results.add({RATE: rate}).take([[(64, value), (128, value)]], 1.0)  # type: ignore[list-item]
+        results.trials[len(results.trials)].state = "finished"
+    study = TrialStudy(results)
+    found = []
+    for value in (0.4, 0.7):
+        record = results.add(study.draw())
+        assert 1e-4 <= record.values[RATE] <= 1e-1
+        study.add(record)
+        record.take([[(64, value)]], 1.0)  # type: ignore[list-item]
+        found.append(study.is_behind(record, 0))
+    assert found == [True, False]
+    assert len({record.values[RATE] for record in results.trials.values()}) == 4
+    failed = results.add({RATE: 0.03})
+    failed.state = "failed"
+    assert TrialStudy(results).draw() != {RATE: 0.03}  # a trial without any evaluation is no hindrance
 
 
 def test_a_page_is_made_of_results_alone(plan: SweepPlan, tmp_path: Path) -> None:

@@ -78,7 +78,6 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "league.recent_window": (0, 10**9),
     "league.pfsp_power": (0.0, 1e9),
     "league.live": (0, 10**9),
-    "league.exploiter.env_steps": (0, LARGE),
     "opponents.rock": (-1.0, 1e30),
     "rewards.weights.reward": (INFINITY, 1e30),
     "rewards.glide_env_steps": (-1, LARGE),

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 from pydantic import ValidationError
 
 from ludus.core.errors import ConfigError, UnknownNameError
@@ -19,7 +18,7 @@ from ludus.policies.policy import Policy
 from ludus.training import evaluation_callback
 from ludus.training.callbacks import BaseCallback, Counters, Evaluated
 from ludus.training.config import EvaluationConfig, TrainConfig
-from ludus.training.evaluation_callback import EvaluationCallback, cadence, is_clearly_bad, score_of
+from ludus.training.evaluation_callback import EvaluationCallback, cadence, score_of
 from ludus.training.loop import Trainer
 from ludus.training.preflight import verify
 from ludus.training.run_folder import describe_end, describe_run
@@ -180,57 +179,27 @@ def test_an_evaluation_is_put_off_until_all_of_them_take_their_share_of_the_time
     config = make_config({"score": "distance_m"})
     with make_env("stroll") as env:
         policy = Policy(env.spec, PolicyConfig())
-    found: dict[float | None, list[int]] = {}
+    found: dict[bool, list[int]] = {}
     messages: list[str] = []
-    for share in (0.1, None):
-        evaluator, found[share] = EvaluationCallback(config, max_share=share), []
+    for is_limited in (True, False):
+        evaluator, found[is_limited] = EvaluationCallback(config, is_limited=is_limited), []
         for iteration in range(1, 20):
             before, after = Counters(256 * (iteration - 1)), Counters(256 * iteration)
             if evaluator.pass_steps(before, after, is_last=iteration == 19, elapsed_s=3.0):
                 messages += evaluator.evaluate(policy, after, {}).messages
                 evaluator.is_due = False
-                found[share].append(iteration)
-    assert found == {0.1: [1, 12, 18, 19], None: list(range(1, 20))}
+                found[is_limited].append(iteration)
+    assert found == {True: [1, 12, 18, 19], False: list(range(1, 20))}
     assert [text.partition(":")[0] for text in messages] == [
         "the evaluation was put off by 2,560 env steps",
         "the evaluation was put off by 1,280 env steps",
     ]
 
 
-def test_an_agent_that_clearly_loses_plays_few_matches_and_any_other_plays_all() -> None:
-    """A policy of paper wins every match against rock, one of scissors none: 0 of 12 is below 24.3 % by Wilson."""
-    duel = {"world": {"name": "duel", "num_envs": 4, "device": "cpu"}, "rewards": {}}
-    asked = {"opponents": ["rock"], "matches": 40, "few_matches": 12, "scenarios": None}
-    evaluator = EvaluationCallback(make_config(asked, **duel))
-    found = {}
-    for throw in (1, 2):  # paper, scissors
-        with make_env("duel") as env:
-            policy = Policy(env.spec, PolicyConfig())
-        with torch.no_grad():
-            policy.head.linear.weight.zero_()
-            policy.head.linear.bias.copy_(20.0 * torch.eye(3)[throw])
-        shares: list[float] = []
-        [row] = evaluator.evaluate(policy, Counters(), {}, shares.append).rows
-        found[throw] = (row["matches"], row["win_rate"])
-        assert sorted(shares) == shares
-    assert found == {1: (40, 1.0), 2: (12, 0.0)}
-
-
-def test_clearly_bad_is_a_mean_win_rate_whose_interval_ends_below_a_half() -> None:
-    """Two rows of equal width: the margin of the mean is that of one row divided by the root of two."""
-
-    def rows(share: float, margin: float) -> Evaluation:
-        interval = {"win_rate": share, "win_rate_low": share - margin, "win_rate_high": share + margin}
-        return result(*({"opponent": name, "matches": 10, **interval} for name in ("one", "two")))
-
-    assert is_clearly_bad(rows(0.3, 0.28))  # 0.3 + 0.28 / 1.414 = 0.498
-    assert not is_clearly_bad(rows(0.3, 0.29))  # 0.505
-    assert not is_clearly_bad(result({"opponent": "", "matches": 10, "mean_length": 9.0}))
-
-
-def test_no_clock_decides_when_a_run_on_the_cpu_is_evaluated(tmp_path: Path) -> None:
+def test_no_clock_decides_when_a_run_on_the_cpu_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation_callback, "MAX_SHARE", 1e-9)
     ear = Ear()
-    with Trainer(make_config({"max_share": 1e-9}), tmp_path, [ear]) as trainer:
+    with Trainer(make_config({}), tmp_path, [ear]) as trainer:
         trainer.run()
     assert [each.counters.env_steps for each in ear.evaluations] == [256, 512, 768]
 
@@ -242,10 +211,6 @@ def test_what_it_remembers_survives_a_checkpoint() -> None:
     second.load_state(json.loads(json.dumps(first.state())))
     assert (second.every_env_steps, second.steps_to_convergence, second.best) == (128, 512, 3.0)
     assert second.pass_steps(Counters(200), Counters(260), is_last=False)
-    older = EvaluationCallback(config)  # of a run from before these were kept
-    older.load_state({"best": None, "since_best": 0, "is_due": False})
-    assert (older.every_env_steps, older.steps_to_convergence) == (256, None)
-    assert not older.pass_steps(Counters(128), Counters(255), is_last=False)
 
 
 def test_a_run_that_goes_on_writes_the_same_table(tmp_path: Path) -> None:

@@ -133,7 +133,6 @@ DOCUMENTS: dict[str, tuple[object, ...]] = {
     "course/rewards/since": WRONG_COUNTS,
     "course/rewards/from": (None, [], {}, {"reward": "1"}, {"reward": 1.0, "other": 1.0}),
     "course/snapshots": WRONG_COUNTS,
-    "course/exploiters": ("none",),
     "course/games": (None, [], {"stage": "1"}),
     "course/games/stage": (2, -1, HUGE, 0.0),
     "course/curriculum": (None, {}, [], MISSING),

@@ -1,4 +1,4 @@
-"""Runs with past selves: snapshots on the disk, exact resume, phases, exploiters, and tables that tell the same."""
+"""Runs with past selves: snapshots on the disk, exact resume, phases, and tables that tell the same."""
 
 import csv
 import json
@@ -182,32 +182,6 @@ def test_stages_change_opponents_and_rewards_and_survive_a_stop(tmp_path: Path) 
     run(config, tmp_path / "stopped", stop_after=2)
     run(config, tmp_path / "stopped")
     assert_same_run(tmp_path / "straight", tmp_path / "stopped")
-
-
-def test_an_exploiter_joins_the_league_and_is_the_same_after_a_stop(tmp_path: Path) -> None:
-    league = {
-        "snapshot_every_env_steps": 4 * PER_ITERATION,
-        "keep": 6,
-        "exploiter": {"every_env_steps": 2 * PER_ITERATION, "env_steps": 2 * PER_ITERATION},
-    }
-    config = make_config(league=league)
-    watcher = run(config, tmp_path / "straight")
-    assert "info 2: exploiter 1 joined the league" in watcher.messages
-    assert {"exploiter-0001", "self-0001"} <= set(snapshots(tmp_path / "straight"))
-    learner, exploiter = (
-        load_checkpoint(tmp_path / "straight" / "snapshots" / name).tensors["policy"]
-        for name in ("self-0001", "exploiter-0002")
-    )
-    assert any(not learner[name].equal(exploiter[name]) for name in learner), "both were taken at the same step"
-    run(config, tmp_path / "stopped", stop_after=3)
-    run(config, tmp_path / "stopped")
-    assert_same_run(tmp_path / "straight", tmp_path / "stopped")
-
-
-def test_only_better_snapshots_join_where_that_is_asked_for(tmp_path: Path) -> None:
-    league = {"snapshot_every_env_steps": PER_ITERATION, "keep": 20, "add": "better", "sampler": "latest"}
-    run(make_config(league=league, total_env_steps=12 * PER_ITERATION), tmp_path)
-    assert 0 < len(league_of(tmp_path, "final")) < 12
 
 
 def test_evaluation_keeps_the_best_and_a_resume_knows_it(tmp_path: Path) -> None:

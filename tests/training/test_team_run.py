@@ -132,14 +132,6 @@ def test_verification_counts_the_rows_of_mirrored_games() -> None:
     assert any("rollout: 8 steps x 12 rows" in line and "against a past self" in line for line in lines), lines
 
 
-def test_an_exploiter_divides_the_fewer_rows_that_it_has(tmp_path: Path) -> None:
-    league = {"snapshot_every_env_steps": 600, "keep": 4, "exploiter": {"every_env_steps": 600, "env_steps": 300}}
-    ppo = {"n_steps": STEPS, "batch_size": 72, "n_epochs": 1}  # of 12 x 24 in the run, of 12 x 16 for an exploiter
-    config = make_config(league=league, ppo=ppo)
-    train(config, tmp_path)
-    assert "exploiter-0001" in {path.name for path in (tmp_path / "snapshots").iterdir()}
-
-
 def test_rows_that_cannot_be_divided_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"n_minibatches 7 .*12 steps x 24 rows"):
         list(verify(make_config(ppo={"n_steps": STEPS, "n_minibatches": 7})))

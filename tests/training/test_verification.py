@@ -311,18 +311,17 @@ def test_the_estimate_is_what_a_run_of_full_size_takes(policy: dict[str, Any]) -
     assert {name: found[name] for name in real} == pytest.approx(real, rel=1e-3)
 
 
-def test_snapshots_opponents_evaluation_and_exploiters_count() -> None:
+def test_snapshots_opponents_and_evaluation_count() -> None:
     policy = {"recurrent": {"size": 8}}
     plain = estimate(make_config(policy=policy)).parts
     assert plain["snapshots"] == plain["opponents' memories"] == plain["evaluation"] == 0
-    league = {"keep": 100, "exploiter": {}}
+    league = {"keep": 100}
     evaluation = {"matches": 10, "opponents": ["rock", "cycle"]}
     config = make_config(policy=policy, opponents={"self": 1}, league=league, evaluation=evaluation)
     full = estimate(config).parts
     assert full["snapshots"] == pytest.approx(100 * plain["parameters and optimiser"] / 4, rel=1e-3)
     assert full["opponents' memories"] == full["memories"] == 64 * 2 * 8 * 4
     assert full["evaluation"] == pytest.approx(20 * (full["games"] / 64 + 2 * 2 * 8 * 4))
-    assert full["exploiter"] > full["rollout"] + full["games"]
 
 
 def test_a_mirrored_rollout_counts() -> None:

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +20,6 @@ from typer.main import get_command
 from ludus import __version__
 from ludus.cli.agents import agents
 from ludus.cli.analyze import analyze
-from ludus.cli.bench import bench
 from ludus.cli.benchmark import benchmark
 from ludus.cli.completion import completion
 from ludus.cli.config import config
@@ -36,7 +35,6 @@ from ludus.cli.play import play, replay
 from ludus.cli.ratings import ratings
 from ludus.cli.report import report
 from ludus.cli.share import share
-from ludus.cli.speedrun import speedrun
 from ludus.cli.sweep import sweep
 from ludus.cli.tournament import tournament
 from ludus.cli.train import resume, train, verify
@@ -86,9 +84,9 @@ def examples(*lines: str) -> str:
     return "\n".join((*title, *(f"  {line}" for line in lines)))
 
 
-def add_world_commands(app: Typer, groups: Mapping[str, Typer]) -> None:
-    """Add the commands of all worlds, also to groups by name; groups that worlds name are made."""
-    known = dict(groups)
+def add_world_commands(app: Typer) -> None:
+    """Add the commands of all worlds; groups that they name are made."""
+    known: dict[str, Typer] = {}
     for world in registered_worlds():
         for path, part in world.commands.items():
             group, _, name = path.rpartition(" ")
@@ -161,12 +159,6 @@ _add(
 )
 app.add_typer(league, name="league", rich_help_panel=TRAIN)
 _add(verify, TRAIN)
-_add(
-    speedrun,
-    TRAIN,
-    "ludus speedrun brawl                               seconds to 95 % over all bots, into docs/speedrun.md",
-    "ludus speedrun mimic --seed 3 --board board.md ppo.n_epochs=6",
-)
 app.add_typer(config, name="config", rich_help_panel=TRAIN)
 _add(
     demo,
@@ -205,7 +197,6 @@ _add(
 )
 for _command in (doctor, benchmark, tournament, ratings, analyze):
     _add(_command, MEASURE)
-app.add_typer(bench, name="bench", rich_help_panel=MEASURE)
 _add(report, SHARE)
 _add(export, SHARE, "ludus export --out agent.ludus --card agent.md", "ludus export runs/mine --onnx agent.onnx")
 _add(
@@ -215,7 +206,7 @@ _add(
     "ludus share runs/mine --snapshots 6 --against rookie",
 )
 _add(completion, SET_UP, "ludus completion --install", "ludus completion zsh > ~/.zfunc/_ludus")
-add_world_commands(app, {"bench": bench})
+add_world_commands(app)
 
 
 def _print_version(wanted: bool) -> None:

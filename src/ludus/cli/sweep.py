@@ -1,4 +1,4 @@
-"""`ludus sweep`: hyperparameter search on Ray Tune."""
+"""`ludus sweep`: hyperparameter search."""
 
 import sys
 from pathlib import Path

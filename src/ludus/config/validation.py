@@ -366,12 +366,17 @@ def user_defaults_file() -> Path:
     named = os.environ.get(FILE_VARIABLE)
     if named:
         return Path(named)
-    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return user_folder("XDG_CONFIG_HOME", "~/.config") / "config.yaml"
+
+
+def user_folder(variable: str, default: str) -> Path:
+    """Return our folder in a base folder of the user's: that of an XDG variable, or else its default."""
+    base = Path(os.environ.get(variable, ""))
     if not base.is_absolute():  # the XDG specification says to ignore others
-        base = Path("~/.config")
+        base = Path(default)
         with contextlib.suppress(RuntimeError):  # a user without a home
             base = base.expanduser()
-    return base / "ludus" / "config.yaml"
+    return base / "ludus"
 
 
 def read_user_defaults() -> UserDefaults:

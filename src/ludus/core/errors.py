@@ -162,10 +162,6 @@ class VerificationError(LudusError, RuntimeError):
     """A check before a run failed, so the run would fail too."""
 
 
-class TargetNotReachedError(LudusError, RuntimeError):
-    """A speedrun ended before its agent reached the target score."""
-
-
 class GameNotFoundError(LudusError, RuntimeError):
     """A game that is played through the screen, or a program that it needs, is not installed."""
 

@@ -27,6 +27,7 @@ from pydantic.fields import FieldInfo
 
 from ludus.config.layers import child_annotation
 from ludus.config.nodes import KeyPath, show_path
+from ludus.config.validation import user_folder
 from ludus.core.errors import ConfigError, FormatError, StoreError, brief
 from ludus.core.files import read_regular, write_atomic
 from ludus.envs.world import Lazy, known_world, resolve
@@ -253,9 +254,4 @@ def _identity(value: str) -> str:
 
 def _own_configs() -> Path:
     """Return `$XDG_STATE_HOME/ludus/own`, else `~/.local/state/ludus/own`."""
-    base = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if not base.is_absolute():  # the XDG specification says to ignore others
-        base = Path("~/.local/state")
-        with contextlib.suppress(RuntimeError):  # a user without a home
-            base = base.expanduser()
-    return base / "ludus" / "own"
+    return user_folder("XDG_STATE_HOME", "~/.local/state") / "own"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ludus.envs.base import BatchedEnv, EnvRequest
     from ludus.envs.display import BrowserGame, Display, ReplayView
     from ludus.envs.settings import EnvSettings
-    from ludus.envs.world_parts import EpisodeMetrics, SimBench, Speedrun, StyleLabels
+    from ludus.envs.world_parts import EpisodeMetrics, StyleLabels
 
 T = TypeVar("T")
 Lazy: TypeAlias = str | T  # the thing itself, or `package.module:name`
@@ -70,10 +70,8 @@ class World:
         browser: How a web page plays it (`ludus share`); a world of kernels (`ludus.envs.kernel_env`), or one whose
             scripts bring their own physics.
         styles: What the strategy analysis knows about opponents that switch styles, and about observation fields.
-        bench: What `ludus bench` measures.
-        speedrun: The score of `ludus speedrun`.
         commands: Extra commands as Typer apps or functions, by name: `motion` becomes `ludus motion`,
-            `bench vision` a subcommand of `ludus bench`.
+            `audit city` a subcommand of `ludus audit`.
         checks: Checks of `ludus doctor --install`, by name: functions that return what they found, or raise a
             `LudusError`.
     """
@@ -92,8 +90,6 @@ class World:
     replay_view: "Lazy[ReplayView] | None" = None
     browser: "Lazy[BrowserGame] | None" = None
     styles: "Lazy[StyleLabels] | None" = None
-    bench: "Lazy[SimBench] | None" = None
-    speedrun: "Lazy[Speedrun] | None" = None
     commands: Mapping[str, Lazy[Callable[..., Any]]] = field(default_factory=lambda: _NOTHING)
     checks: Mapping[str, Lazy[Callable[[], str]]] = field(default_factory=lambda: _NOTHING)
 

@@ -8,16 +8,13 @@
   The first one decides which agent is the best. A world without scenarios is evaluated with the run's own settings.
 - `World(styles=...)`: what the strategy analysis knows: bots that switch styles, fields that show what a seat does, and
   names of actions.
-- `World(bench="mygame.bench:BENCH")`: what `ludus bench` measures, and the reference workload ("yardstick") that it is
-  compared with. Other worlds count game steps, beside Gymnasium's CartPole.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-import gymnasium as gym
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -171,70 +168,3 @@ def current_styles(env: BatchedEnv, seats: Tensor) -> Tensor:
     """Return the style that each game's switching bot follows, `(games,)` int64; -1 in worlds without such bots."""
     find = styles_of(env.spec.id).current_style
     return torch.full((env.num_envs,), -1, dtype=torch.int64, device=env.device) if find is None else find(env, seats)
-
-
-@dataclass(frozen=True, slots=True)
-class Yardstick:
-    """A simulator of others that is measured in the same run."""
-
-    name: str  # what is measured
-    step: Callable[[], None]  # advances it once
-    steps: int  # steps that a call counts for
-    close: Callable[[], None]  # releases it
-
-
-class LearnCase(NamedTuple):
-    """A learner whose speed is measured: games in the batch, settings of the policy and of PPO."""
-
-    num_envs: int
-    policy: Mapping[str, Any]
-    ppo: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class SimBench:
-    """What is measured of a world."""
-
-    yardstick: Callable[[EnvSpec], Yardstick]  # makes the yardstick for a world of these seats
-    agent_steps: bool = False  # whether every seat's decision is a step, rather than every game's
-    rewards: str | None = None  # set of reward weights that is computed in every step as well; None for none
-    # Learners against random opponents, by device type and name.
-    learn: Mapping[str, Mapping[str, LearnCase]] = field(default_factory=lambda: MappingProxyType({}))
-
-
-@dataclass(frozen=True, slots=True)
-class Speedrun:
-    """The score that `ludus speedrun` trains for, as fast as possible."""
-
-    score: str  # `evaluation.score`, such as `mean_win_rate`
-    target: float  # at least
-    goal: str  # the same in words, such as `95 % over all bots`
-    preset: str | None = None  # the recipe; None for the preset of `ludus train`
-    overrides: tuple[str, ...] = ()  # settings of evaluations that the preset does not have, as `key=value`
-    gpu_preset: str | None = None  # the recipe where a CUDA device is asked for; None for the same
-
-
-def gymnasium_yardstick(env_id: str) -> Yardstick:
-    """Make one Gymnasium environment with random actions."""
-    env = gym.make(env_id)
-    env.reset(seed=0)
-    env.action_space.seed(0)
-
-    def step() -> None:
-        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        if terminated or truncated:
-            env.reset()
-
-    return Yardstick(f"Gymnasium {env_id}, one environment", step, 1, env.close)
-
-
-def cartpole(spec: EnvSpec) -> Yardstick:
-    """Make the yardstick of worlds without a comparable Gymnasium environment."""
-    del spec
-    return gymnasium_yardstick("CartPole-v1")
-
-
-def bench_of(world: str) -> SimBench:
-    """Return what is measured of a world; raise UnknownNameError if there is no such world."""
-    bench = find_world(world).bench
-    return SimBench(cartpole) if bench is None else resolve(bench)

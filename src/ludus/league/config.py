@@ -1,6 +1,7 @@
 """The settings of a league: when snapshots are taken, how many stay, and which of them play."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,36 +16,20 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class ExploiterConfig(_Frozen):
-    """Exploiters: agents that learn to beat the present learner alone and join the snapshots when they are done.
-
-    Attributes:
-        every_env_steps: Env steps of the learner between two exploiters.
-        env_steps: Env steps that an exploiter trains for.
-    """
-
-    every_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
-    env_steps: int = Field(default=200_000, ge=1, le=MAX_ENV_STEPS)
-
-
 class LeagueConfig(_Frozen):
     """How snapshots become opponents.
 
     Attributes:
         snapshot_every_env_steps: Env steps between snapshots.
         keep: Number of snapshots to keep; the oldest are removed first, never the newest or one that is playing.
-        add: Whether every snapshot joins (`all`), or only one that is better than the newest before it (`better`).
-        sampler: Which snapshots play: the newest (`latest`), all alike (`uniform`), mostly the newest few (`recent`),
-            by the learner's win rate against them (`pfsp`), those rated near the learner (`rating`), or whatever a
-            callback assigns (`assigned`; see `Trainer.assign_opponents`).
+        sampler: Which snapshots play: mostly the newest few (`recent`), those that beat the learner (`pfsp`,
+            prioritized fictitious self-play), or whatever a callback assigns (`assigned`; see
+            `Trainer.assign_opponents`).
         recent_share: For `recent`, the share of the newest `recent_window` snapshots; older ones share the rest.
         recent_window: For `recent`, how many snapshots count as the newest.
-        pfsp_weighting: For `pfsp` with win rate p: `hard` weights by (1 - p) ** pfsp_power, favoring those that beat
-            the learner; `even` by p (1 - p), favoring equals.
-        pfsp_power: Exponent of `hard`.
-        rating_width: For `rating`, the standard deviation of the bell curve around the learner's rating, in Elo points.
+        pfsp_power: For `pfsp`, the exponent of the weight (1 - p) ** pfsp_power of a snapshot that the learner beats
+            with win rate p.
         live: Most snapshots that new episodes are drawn from at a time; at most one per 16 games.
-        exploiter: Exploiters; None for none.
         best_of: Matches of a set. In all matches of a set the learner plays the same opponent from the same side, and
             keeps its memory; all of them are played. 1 draws an opponent and forgets in every match.
         reveal_opponent: Whether the learner is told who it plays: by one more entry of its observation,
@@ -52,17 +37,17 @@ class LeagueConfig(_Frozen):
             measures how much there is to gain from knowing the opponent.
     """
 
+    removed_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("add", "exploiter", "pfsp_weighting", "rating_width"), "league-scaling.md#opponents-in-one-run"
+    )
+
     snapshot_every_env_steps: int = Field(default=50_000, ge=1, le=MAX_ENV_STEPS)
     keep: int = Field(default=200, ge=2, le=_MOST_SNAPSHOTS)
-    add: Literal["all", "better"] = "all"
-    sampler: Literal["latest", "uniform", "recent", "pfsp", "rating", "assigned"] = "recent"
+    sampler: Literal["recent", "pfsp", "assigned"] = "recent"
     recent_share: float = Field(default=0.99, ge=0.0, le=1.0)
     recent_window: int = Field(default=10, ge=1, le=_MOST_SNAPSHOTS)
-    pfsp_weighting: Literal["hard", "even"] = "hard"
     pfsp_power: float = Field(default=2.0, gt=0.0, le=100.0)
-    rating_width: float = Field(default=200.0, gt=0.0, le=10_000.0)
     live: int = Field(default=32, ge=1, le=_MOST_SNAPSHOTS)
-    exploiter: ExploiterConfig | None = None
     best_of: int = Field(default=1, ge=1, le=MOST_MATCHES_A_SET)
     reveal_opponent: bool = False
 

@@ -1,7 +1,7 @@
 """The mix of opponents: the share of each bot, each agent and of snapshots, the chance of each of these, and the draw.
 
 The samplers are pure functions of whole columns: entry i of everything belongs to snapshot i, oldest first. They give
-the chance of each snapshot from its age, the learner's win rate against it, and ratings.
+the chance of each snapshot from its age, or from the learner's win rate against it.
 """
 
 import math
@@ -17,7 +17,6 @@ from ludus.core.random import stream_hash, uniform
 from ludus.core.state import check_range, check_tensors
 from ludus.league.config import LeagueConfig
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND, Payoffs
-from ludus.league.ratings import bradley_terry
 from ludus.league.snapshots import SnapshotPool
 
 Chances = NDArray[np.float64]
@@ -27,68 +26,22 @@ _STREAM_LIVE = 0x11FE
 _ROUNDING = 1e-9
 
 
-def latest(count: int) -> Chances:
-    """Give everything to the newest of `count` snapshots."""
-    return _normalised(np.eye(1, count, count - 1)[0])
-
-
-def evenly(count: int) -> Chances:
-    """Give the same to all."""
-    return _normalised(np.ones(count))
-
-
 def mostly_recent(count: int, share: float, window: int) -> Chances:
     """Give `share` to the newest `window` snapshots and the rest to the older ones; all where there are no older."""
     recent = min(window, count)
     weights = np.full(count, share / recent)
     if count > recent:
         weights[:-recent] = (1.0 - share) / (count - recent)
-    return _normalised(weights)
+    return normalised(weights)
 
 
-def by_win_rate(win_rates: Sequence[float | None], weighting: str, power: float) -> Chances:
-    """Prioritised fictitious self-play: weighs snapshots by the learner's win rate p against them.
+def by_win_rate(win_rates: Sequence[float | None], power: float) -> Chances:
+    """Prioritised fictitious self-play: weighs snapshots by `(1 - p) ** power`, p the learner's win rate against them.
 
-    Args:
-        win_rates: Of each snapshot, draws as half a win; None counts as 0.5.
-        weighting: `hard` is `(1 - p) ** power`, `even` is `p (1 - p)`.
-        power: Of `hard`.
+    Draws are half a win; None counts as 0.5.
     """
     rates = np.array([_UNKNOWN if rate is None else rate for rate in win_rates])
-    return _normalised((1.0 - rates) ** power if weighting == "hard" else rates * (1.0 - rates))
-
-
-def by_rating(ratings: Sequence[float | None], learner: float, width: float) -> Chances:
-    """Weigh snapshots by a bell curve over their distance from the learner's rating.
-
-    Args:
-        ratings: Of each snapshot, in Elo points; None counts as the learner's own.
-        learner: The learner's.
-        width: Standard deviation of the curve.
-    """
-    distances = np.array([0.0 if rating is None else (rating - learner) / width for rating in ratings])
-    # Relative to the nearest, so that a learner far above all of them does not round every weight to 0.
-    exponents = -0.5 * distances**2
-    return _normalised(np.exp(exponents - exponents.max(initial=-np.inf)))
-
-
-def sample(
-    config: LeagueConfig,
-    win_rates: Sequence[float | None],
-    ratings: Sequence[float | None],
-    learner: float,
-) -> Chances:
-    """Return the chance of each snapshot by the sampler that the config names; they add up to 1."""
-    count = len(win_rates)
-    if config.sampler == "latest":
-        return latest(count)
-    if config.sampler == "uniform":
-        return evenly(count)
-    if config.sampler == "recent":
-        return mostly_recent(count, config.recent_share, config.recent_window)
-    if config.sampler == "pfsp":
-        return by_win_rate(win_rates, config.pfsp_weighting, config.pfsp_power)
-    return by_rating(ratings, learner, config.rating_width)
+    return normalised((1.0 - rates) ** power)
 
 
 def thin_out(chances: Chances, live: int, offset: float) -> Chances:
@@ -111,7 +64,7 @@ def thin_out(chances: Chances, live: int, offset: float) -> Chances:
     return hits / live
 
 
-def _normalised(weights: Chances) -> Chances:
+def normalised(weights: Chances) -> Chances:
     """Make weights add up to 1; where all are 0, because every snapshot is beaten always, all are alike."""
     if weights.size == 0:
         raise ConfigError("there is no snapshot to draw from; add one first")
@@ -175,13 +128,11 @@ class OpponentMix:
         if self._pool is None or self._pool.is_empty or self._config.sampler == "assigned":
             return
         snapshots = self._pool.snapshots
-        ratings = bradley_terry(*payoffs.matrix()) if self._config.sampler == "rating" else {}
-        chances = sample(
-            self._config,
-            [payoffs.recent(opponent=snapshot.name).score for snapshot in snapshots],
-            [ratings[snapshot.name].estimate if snapshot.name in ratings else None for snapshot in snapshots],
-            ratings[payoffs.snapshot_ids[-1]].estimate if ratings else 0.0,
-        )
+        if self._config.sampler == "recent":
+            chances = mostly_recent(len(snapshots), self._config.recent_share, self._config.recent_window)
+        else:
+            scores = [payoffs.recent(opponent=snapshot.name).score for snapshot in snapshots]
+            chances = by_win_rate(scores, self._config.pfsp_power)
         offset = uniform(stream_hash(self._seed, generation, _STREAM_LIVE))
         self._chances.zero_()
         for snapshot, chance in zip(snapshots, thin_out(chances, self._live, offset), strict=True):

@@ -309,18 +309,10 @@ class LeagueOpponents:
                 self._mix.clear(self.pool.remove(snapshot.name).slot)
         return self.pool.stacked.slots - len(self.pool.snapshots)
 
-    def wants_snapshot(self, payoffs: Payoffs) -> bool:
-        """Return whether the learner may become a snapshot now.
-
-        Where only better ones do, it must have won more than it lost against the newest, or not have met it. Where
-        opponents are assigned, never.
-        """
-        if self.pool is None or self._config.sampler == "assigned":
-            return False
-        if self._config.add == "all" or self.pool.is_empty:
-            return True
-        score = payoffs.recent(opponent=self.pool.snapshots[-1].name).score
-        return score is None or score > 0.5
+    @property
+    def takes_snapshots(self) -> bool:
+        """Whether the learner becomes a snapshot now and then; never where opponents are assigned."""
+        return self.pool is not None and self._config.sampler != "assigned"
 
     def playing(self) -> frozenset[str]:
         """Return the names of the snapshots that running games play against; it waits for the device."""

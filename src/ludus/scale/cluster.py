@@ -24,29 +24,28 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ludus.core.distribution import install_command
-from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError, WorkerError, brief
+from ludus.core.errors import (
+    ConfigError,
+    LudusError,
+    MissingDependencyError,
+    UnsupportedError,
+    WorkerError,
+    brief,
+)
 from ludus.core.files import wrap_disk_errors
-from ludus.core.text import plain_text
+from ludus.core.text import blame, plain_text
 from ludus.scale import leftovers
 
 logger = logging.getLogger(__name__)
 
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths in configurations are relative to where the sweep was started
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # runs have their own logs
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # signals are ours
-    "TUNE_DISABLE_AUTO_INIT": "1",
-    "TUNE_RESULT_BUFFER_LENGTH": "1",  # decisions come after every report
-    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
 }
 # On macOS and Windows Ray takes 127.0.0.1 for the address of the machine, and its servers then listen there alone.
 # This is the only switch for that: `_node_ip_address="127.0.0.1"` is replaced by the outside address.
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 LOOPBACK = "127.0.0.1"
 _OBJECT_STORE_BYTES = 80_000_000  # runs exchange files, not objects; Ray wants 75 MB at least
-_LOGGERS = ("ray", "ray.tune", "ray.train")
 _CONNECT_S = 5.0
 _LONGEST_REASON = 2_000
 
@@ -56,6 +55,29 @@ def describe_loss(error: Exception) -> str:
     cause = getattr(error, "cause", None)
     text = str(cause) if isinstance(cause, WorkerError) else f"{type(error).__name__}: {error}"
     return plain_text(text.strip().split("\n")[0])[:_LONGEST_REASON]
+
+
+@contextmanager
+def worker_errors(what: str = "") -> Iterator[None]:
+    """Turn what a process raises into a WorkerError: most of our own errors, and those of users, cannot be pickled."""
+    try:
+        yield
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}" if isinstance(error, LudusError) else blame(error)
+        raise WorkerError(f"{what}: {text}" if what else text) from None
+
+
+def kill(actor: Any) -> None:  # noqa: ANN401 - Ray's handle
+    """End the process of an actor, also where the cluster is gone."""
+    with suppress(Exception):
+        import_ray().kill(actor)
+
+
+def gpus_of(asked: float | None, device: str) -> float:
+    """Return the GPUs that a process occupies: what is asked for, or else 1 if the cluster has one and may use it."""
+    if asked is None:
+        return float(device != "cpu" and import_ray().cluster_resources().get("GPU", 0.0) >= 1.0)
+    return asked
 
 
 def require_ray(what: str = "ludus sweep", *, libraries: Sequence[str] = ("ray", "optuna")) -> None:
@@ -84,8 +106,7 @@ def ray_session(address: str | None = None, *, min_cpus: float = 0.0) -> Iterato
     for name, value in (_SETTINGS if address else _SETTINGS | _LOOPBACK).items():
         os.environ.setdefault(name, value)
     ray = import_ray()
-    for name in _LOGGERS:
-        logging.getLogger(name).setLevel(logging.ERROR)
+    logging.getLogger("ray").setLevel(logging.ERROR)
     if ray.is_initialized():
         yield
         return
@@ -94,11 +115,11 @@ def ray_session(address: str | None = None, *, min_cpus: float = 0.0) -> Iterato
         yield
 
 
-def import_ray(module: str = "ray") -> Any:  # noqa: ANN401 - Ray is not followed
-    """Return a module of Ray, or raise UnsupportedError if the installed package is damaged."""
+def import_ray() -> Any:  # noqa: ANN401 - Ray is not followed
+    """Return Ray, or raise UnsupportedError if the installed package is damaged."""
     try:
-        found = import_module(module)
-        getattr(found, "init" if module == "ray" else "Tuner")  # of a folder that was left behind there is nothing
+        found = import_module("ray")
+        _ = found.init  # of a folder that was left behind there is nothing
     except Exception as error:  # one that was built for another Python raises anything
         raise UnsupportedError(
             f"the installed Ray cannot be imported: {describe_loss(error)}; install it again with: "

@@ -7,7 +7,7 @@ Everything is checked by the schema of runs before anything starts: both ends of
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -15,28 +15,17 @@ from ludus.config import (
     Document,
     KeyPath,
     Node,
-    Origins,
     as_document,
     dump_yaml,
+    merge_layers,
     read_config,
     read_overrides,
     show_path,
     single,
 )
 from ludus.core.errors import ConfigError, ConfigFault, ConfigFileError, brief
-from ludus.core.files import JSON
 from ludus.envs.registry import check_name_from_file
-from ludus.scale.space import (
-    SWEEP,
-    ChoiceSpace,
-    Code,
-    Dimension,
-    find_spaces,
-    probes,
-    with_node,
-    with_value,
-    without_path,
-)
+from ludus.scale.space import SWEEP, Code, Dimension, spaces_in, take_spaces, with_node
 from ludus.scale.stored import check_stored
 from ludus.training.config import TrainConfig
 from ludus.training.destinations import withhold
@@ -44,7 +33,7 @@ from ludus.training.presets import read_run_layers, run_layers, world_of_file
 
 SWEEP_FILE = "sweep.yaml"
 SCORE = "score"  # the objective by which runs keep their best agent
-PBT, PB2, ASHA = "pbt", "pb2", "asha"
+PBT, ASHA = "pbt", "asha"
 
 # Keys that decide what is compared, so they are the same in all trials.
 _FIXED = {
@@ -85,7 +74,7 @@ class PbtConfig(_Frozen):
     Attributes:
         every_evaluations: Evaluations between two exchanges.
         quantile: Share of the population that is replaced, and that is copied from.
-        resample_probability: Probability of resampling a setting instead of scaling it by a factor; unused by `pb2`.
+        resample_probability: Probability of resampling a setting instead of scaling it by a factor.
     """
 
     every_evaluations: int = Field(default=1, ge=1, le=1_000_000)
@@ -97,35 +86,33 @@ class SweepConfig(_Frozen):
     """The section `sweep`: how to search.
 
     Attributes:
-        trials: Settings to try; with `pbt` and `pb2` the size of the population.
-        seeds: Runs per trial, with seeds from the run's `seed` on; a trial's value is their mean.
-        seeds_in_turns: Whether the seeds of a trial are trained in turns, as by `ludus train --seeds`, instead of one
-            after the other; each learns the same either way. It needs the memory of all of them. None is in turns on a
-            GPU, which works on one seed while another one prepares its next iteration.
+        trials: Settings to try; with `pbt` the size of the population.
+        seeds: Runs per trial, with seeds from the run's `seed` on; a trial's value is their mean. They are trained in
+            turns, as by `ludus train --seeds`, which needs the memory of all of them.
         search: `tpe` is Optuna's tree-structured Parzen estimator, `random` draws independently. Population-based
             training always begins at random.
-        scheduler: `asha` stops trials that fall behind; `pbt` and `pb2` are population-based training, by random
-            changes or by a Gaussian process; `none` trains every trial to its end.
+        scheduler: `asha` stops trials that fall behind; `pbt` is population-based training; `none` trains every trial
+            to its end.
         objective: Number of an evaluation: `score` is the run's own (see `evaluation.score`), anything else the mean of
             that column of `evaluation_results.csv`.
         opponents: Rows of the evaluation that the objective is averaged over, by opponent or scenario; None is all.
         direction: Whether a higher or a lower objective is better.
         asha: Settings of the scheduler `asha`.
-        pbt: Settings of the schedulers `pbt` and `pb2`.
+        pbt: Settings of the scheduler `pbt`.
         max_hours: Wall time of the whole sweep, after which runs save and stop; None is no limit.
         max_hours_per_trial: Wall time of one trial, all seeds together, after which it is stopped; None is no limit.
-        max_concurrent: Trials at the same time; None is as many as the machine has room for. All of a population are
-            kept, so that each occupies its share of the cores.
+        max_concurrent: Trials at the same time; None is as many as the machine has room for.
         cpus_per_trial: CPU cores that a trial occupies.
         gpus_per_trial: GPUs that a trial occupies, may be a fraction; None is 1 if the machine or cluster has a GPU.
         seed: Seed of the search itself.
     """
 
+    removed_keys: ClassVar[Mapping[str, str]] = {"seeds_in_turns": "learner.md#sweeps"}
+
     trials: int = Field(default=16, ge=1, le=100_000)
     seeds: int = Field(default=2, ge=1, le=1_000)
-    seeds_in_turns: bool | None = None
     search: Literal["tpe", "random"] = "tpe"
-    scheduler: Literal["asha", "pbt", "pb2", "none"] = "asha"
+    scheduler: Literal["asha", "pbt", "none"] = "asha"
     objective: str = Field(default=SCORE, min_length=1)
     opponents: tuple[str, ...] | None = Field(default=None, min_length=1)
     direction: Literal["maximize", "minimize"] = "maximize"
@@ -148,7 +135,7 @@ class SweepConfig(_Frozen):
     @property
     def is_population(self) -> bool:
         """Whether trials are forked from each other."""
-        return self.scheduler in (PBT, PB2)
+        return self.scheduler == PBT
 
     @property
     def sign(self) -> float:
@@ -203,18 +190,19 @@ class SweepPlan:
         return {each.name: each.decode(point[each.name]) for each in self.dimensions}
 
     def encode(self, values: Mapping[str, Any]) -> dict[str, Code] | None:
-        """Return the codes of values, both by name; None if the spaces do not have them."""
+        """Return the codes of values, both by name; None if they are not in the spaces."""
         codes = {each.name: each.encode(values.get(each.name)) for each in self.dimensions}
         found = {name: code for name, code in codes.items() if code is not None}
-        return found if len(found) == len(codes) else None
+        return found if found.keys() == values.keys() and len(found) == len(codes) else None
 
     def to_yaml(self) -> str:
         """Return the sweep as one file that extends nothing."""
-        document: JSON = self.base.to_json()
+        root = as_document(self.base.to_json(), SWEEP_FILE).root
         for dimension in self.dimensions:
-            document = with_value(document, dimension.path, dimension.space.model_dump(mode="json"))
-        assert isinstance(document, dict)  # noqa: S101 - settings are a mapping
-        return dump_yaml({SWEEP: self.config.model_dump(mode="json"), **document})
+            space = as_document(dimension.space.model_dump(mode="json"), SWEEP_FILE).root
+            root = with_node(root, dimension.path, space)
+        section = as_document(self.config.model_dump(mode="json"), SWEEP_FILE).root
+        return dump_yaml(with_node(root, (SWEEP,), section).plain())
 
     def changed(self, overrides: Sequence[str]) -> "SweepPlan":
         """Return the plan with changes that do not affect its finished trials, such as `sweep.trials=32`.
@@ -254,30 +242,26 @@ def load_sweep(file: Path, overrides: Sequence[str] = ()) -> SweepPlan:
     except ConfigError:
         raise ConfigError(f"{file} does not name its world; add world.name, such as: world: {{name: brawl}}") from None
     check_name_from_file(world, f"{file}: world.name")
-    layers = run_layers(world, None, file, overrides)
+    layers = [take_spaces(layer) for layer in run_layers(world, None, file, overrides)]
     config, faults = _read_section(layers)
-    found = [find_spaces(layer) for layer in layers]
-    faults += [fault for _, wrong in found for fault in wrong]
-    faults += [fault for layer in layers if not layer.readable for fault in layer.faults]
-    in_layers = [(layer, dimensions) for layer, (dimensions, _) in zip(layers, found, strict=True)]
-    values = {id(each): probes(layer.root, each) for layer, dimensions in in_layers for each in dimensions}
-    if any(wrong for _, wrong in found) or not all(layer.readable for layer in layers):
+    written = tuple(fault for layer in layers for fault in layer.faults)
+    if not all(layer.readable for layer in layers):
+        raise ConfigFileError([*faults, *written])
+    root = merge_layers([each.root.without(SWEEP) for each in layers if each.root.content is not None], TrainConfig)
+    found = [*spaces_in(root)]
+    for dimension, values in found:
+        root = with_node(root, dimension.path, values[0])
+    try:
+        base = read_run_layers(world, [Document(root, written)])[0]
+    except ConfigFileError as error:
+        raise ConfigFileError([*faults, *error.faults]) from None
+    if config is None:
         raise ConfigFileError(faults)
-    places = [(index, each) for index, (_, dimensions) in enumerate(in_layers) for each in dimensions]
-    base, origins, wrong = _read_base(world, _with_first_values(layers, places, values))
-    faults += wrong
-    if config is None or base is None or origins is None:
-        raise ConfigFileError(faults)
-    used = [
-        dimension
-        for index, dimension in places
-        if origins.root.find(dimension.path) is not None and not _is_replaced(dimension.path, layers[index + 1 :])
-    ]
-    plan = SweepPlan(config, base, tuple(used))
-    faults = [*_check_keys(plan), *_check_values(plan, {dimension.path: values[id(dimension)] for dimension in used})]
+    plan = SweepPlan(config, base, tuple(dimension for dimension, _ in found))
+    faults = [*_check_keys(plan), *_check_values(plan, {dimension.path: values for dimension, values in found})]
     if faults:
         raise ConfigFileError(faults)
-    if not used:
+    if not found:
         raise ConfigError(
             f"{file} has nothing to search: give a key a search space, such as "
             "ppo.learning_rate: {sweep: log_uniform, low: 1e-4, high: 3e-3}"
@@ -303,37 +287,6 @@ def read_sweep(folder: Path) -> SweepPlan:
     return replace(plan, base=withhold(plan.base))
 
 
-def _with_first_values(
-    layers: Sequence[Document], places: Sequence[tuple[int, Dimension]], values: Mapping[int, Sequence[Node]]
-) -> list[Document]:
-    """Return the layers of a run: without the section `sweep`, and with the first value of every space in its place.
-
-    A value of a space replaces what lower layers have there: it does not merge with it.
-    """
-    roots = [layer.root.without(SWEEP) for layer in layers]
-    for index, dimension in places:
-        roots[:index] = [without_path(root, dimension.path) for root in roots[:index]]
-        roots[index] = with_node(roots[index], dimension.path, values[id(dimension)][0])
-    return [replace(layer, root=root) for layer, root in zip(layers, roots, strict=True)]
-
-
-def _is_replaced(path: KeyPath, later: Sequence[Document]) -> bool:
-    """Return whether a later layer puts something else in the place of a space, or of a section that it is in."""
-    ends = [path[:length] for length in range(1, len(path))]
-    return any(
-        layer.root.find(path) is not None
-        or any((node := layer.root.find(end)) is not None and not isinstance(node.content, dict) for end in ends)
-        for layer in later
-    )
-
-
-def _read_base(world: str, layers: Sequence[Document]) -> tuple[TrainConfig | None, Origins | None, list[ConfigFault]]:
-    try:
-        return *read_run_layers(world, layers), []
-    except ConfigFileError as error:
-        return None, None, list(error.faults)
-
-
 def _read_section(layers: Sequence[Document]) -> tuple[SweepConfig | None, list[ConfigFault]]:
     nodes = [layer.root.child(SWEEP) for layer in layers]
     documents = [Document(single((SWEEP,), node)) for node in nodes if node is not None]
@@ -355,8 +308,6 @@ def _check_keys(plan: SweepPlan) -> Iterator[ConfigFault]:
             )
         elif scheduler == ASHA and _is_any_below(name, _NEEDS_WHOLE_RUNS):
             reason = "cannot be searched by asha, which compares trials half-way; set sweep.scheduler: none"
-        elif scheduler == PB2 and isinstance(dimension.space, ChoiceSpace):
-            reason = "pb2 needs ranges of numbers: uniform, log_uniform or integer; pbt can change choices"
         if reason:
             yield ConfigFault(dimension.place, name, reason)
 

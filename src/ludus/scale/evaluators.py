@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +13,14 @@ from ludus.core.text import plain_text
 from ludus.envs.registry import world_id
 from ludus.league.payoffs import Record
 from ludus.policies.agent import Agent
-from ludus.scale.cluster import describe_loss
+from ludus.scale.cluster import describe_loss, kill
 from ludus.scale.league_folder import EVALUATION, LeagueFolder
 from ludus.scale.league_workers import EvaluatorWorker, MatchJob, load_from_bytes
 from ludus.scale.matchmaking import missing_pairs
 from ludus.scale.population import LeaguePlan
 
 _STREAM_MATCHES = 0x3A7C
+_PAIRS_PER_JOB = 8  # that an evaluator plays in one batch
 _LONGEST_REASON = 500
 _FORGET_S = 60.0  # after which an unused member leaves Ray's object store
 MOST_LOSSES = 8  # of processes of one kind, in a row without any result
@@ -142,7 +142,7 @@ class EvaluatorPool:
         idle = [evaluator for evaluator in self._evaluators if evaluator.playing is None]
         missing = self._missing() if idle else iter(())
         for evaluator in idle:
-            pairs = [pair for _, pair in zip(range(self.plan.config.pairs_per_job), missing, strict=False)]
+            pairs = [pair for _, pair in zip(range(_PAIRS_PER_JOB), missing, strict=False)]
             if not pairs:
                 return
             self._pending |= {*pairs}
@@ -211,5 +211,4 @@ class EvaluatorPool:
         if evaluator.job is not None:
             players = evaluator.job.players
             self._pending -= {(players[one], players[two]) for one, two in evaluator.job.pairs}
-        with suppress(Exception):  # a cluster that is gone
-            self._ray.kill(evaluator.actor)
+        kill(evaluator.actor)

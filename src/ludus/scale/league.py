@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ludus.policies.export import export_agent
 from ludus.scale.cluster import ray_session, require_ray
-from ludus.scale.league_folder import INITIAL_FILE, LEARNERS_FOLDER, PAYOFFS_FILE, SNAPSHOTS_FOLDER, STATE_FILE
+from ludus.scale.league_folder import LEARNERS_FOLDER, PAYOFFS_FILE, SNAPSHOTS_FOLDER, STATE_FILE
 from ludus.scale.league_head import LeagueHead, LeagueResult, Listener
 from ludus.scale.population import LEAGUE_FILE, LeaguePlan, read_league
 from ludus.scale.runs import check_target
 from ludus.scale.stored import check_run_files, lock_folder, write_stored
 
-_FILES = (LEAGUE_FILE, STATE_FILE, PAYOFFS_FILE, INITIAL_FILE)
+_FILES = (LEAGUE_FILE, STATE_FILE, PAYOFFS_FILE)
 _FOLDERS = (LEARNERS_FOLDER, SNAPSHOTS_FOLDER)
 _ROOM = 4  # times as many processes as at first find room on a machine of our own, for `ludus league scale`
 
@@ -44,8 +43,6 @@ def start_league(
     require_ray("ludus league", libraries=("ray",))
     with lock_folder(folder, _FILES, _FOLDERS):
         check_target(folder, names, advice)  # another process may have begun, and ended, in the meantime
-        if plan.config.initial is not None:
-            export_agent(plan.config.initial, folder / INITIAL_FILE)
         write_stored(folder / LEAGUE_FILE, plan)
         return _run(plan, folder, address, plugins, listener)
 

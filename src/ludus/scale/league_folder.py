@@ -4,7 +4,6 @@
     state.json                       members and learners, written whenever one changes
     payoffs.jsonl                    one line per report of matches, each with its own id; the payoff table is their sum
     snapshots/main-1-g1-0003.ludus    a member: a file like those of `ludus export`
-    initial.ludus                    the agent that learners begin with, if there is one
     learners/main-1/gen-0001/        a run folder like any other; exploiters have one each time that they begin again
 
 A report is safe once its line is. Whoever repeats it, a learner killed before it knew or a head killed
@@ -24,7 +23,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ludus.config import list_faults
-from ludus.core.errors import ConfigError, FormatError, StateError, brief
+from ludus.core.errors import FormatError, StateError, brief
 from ludus.core.files import (
     EXPORT_SUFFIX,
     JSON,
@@ -44,7 +43,7 @@ from ludus.training.loggers.csv_logger import AppendLog
 
 logger = logging.getLogger(__name__)
 
-STATE_FILE, PAYOFFS_FILE, INITIAL_FILE = "state.json", "payoffs.jsonl", f"initial{EXPORT_SUFFIX}"
+STATE_FILE, PAYOFFS_FILE = "state.json", "payoffs.jsonl"
 SNAPSHOTS_FOLDER, LEARNERS_FOLDER = "snapshots", "learners"
 TRAINING, EVALUATION = "training", "evaluation"  # where a report comes from
 _VERSION = 1
@@ -176,22 +175,6 @@ class LeagueFolder:
     def read_snapshot(self, name: str) -> bytes:
         """Return the content of a member's file."""
         return read_regular(self.snapshot_file(name), limit=DEFAULT_LIMITS.total_bytes)
-
-    def read_initial(self, name: str | None) -> bytes | None:
-        """Return the content of the agent that learners begin with, which was put into the folder; None without one.
-
-        Raises:
-            ConfigError: It is not there. What the settings call it is not looked up: they may be a stranger's.
-        """
-        file = self.path / INITIAL_FILE
-        if name is None:
-            return None
-        if not _is_file(file):
-            raise ConfigError(
-                f"{file} is missing, the agent that all learners begin with ({brief(name)}); put it there with: "
-                f"ludus export AGENT --out {file}"
-            )
-        return read_regular(file, limit=DEFAULT_LIMITS.total_bytes)
 
     def has_member(self, name: str) -> bool:
         """Return whether a snapshot is part of the league."""

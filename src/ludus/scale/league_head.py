@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ludus.core.errors import ConfigError, WorkerError
 from ludus.core.random import stream_hash, uniform
 from ludus.league.payoffs import Record
-from ludus.scale.cluster import describe_loss, first_signal
+from ludus.scale.cluster import describe_loss, first_signal, gpus_of, kill
 from ludus.scale.evaluators import MOST_LOSSES, EvaluatorPool, MemberStore
 from ludus.scale.league_folder import TRAINING, LeagueFolder, LearnerRecord
 from ludus.scale.league_workers import LearnerJob, Order, Report, Told
@@ -102,16 +102,12 @@ class LeagueHead:
         self._seen: tuple[int, int] | None = None  # time and size of league.yaml when it was read last
         self._changed = True
         self.reason, self.signal_number = "", 0
-        gpus = plan.config.gpus_per_learner
-        if gpus is None:
-            has_one = ray.cluster_resources().get("GPU", 0.0) >= 1.0 and plan.base.world.device != "cpu"
-            gpus = 1.0 if has_one else 0.0
         config = plan.config
+        gpus = gpus_of(config.gpus_per_learner, plan.base.world.device)
         # A lost process is replaced by the head, which knows what it shall do; Ray would only make it again.
         self._learner_class = ray.remote(
             num_cpus=config.cpus_per_learner, num_gpus=gpus, max_concurrency=2, max_restarts=0
         )(LearnerWorker)
-        self._initial = self._folder.read_initial(config.initial)
 
     def run(self) -> LeagueResult:
         """Run the league until its main agents are done or it is stopped."""
@@ -124,8 +120,7 @@ class LeagueHead:
         finally:
             self._evaluators.kill()
             for learner in self._learners.values():
-                with suppress(Exception):  # a cluster that is gone
-                    self._ray.kill(learner.actor)
+                kill(learner.actor)
             for record in self._folder.learners.values():
                 if record.state == "running":
                     record.state = "waiting"
@@ -219,7 +214,6 @@ class LeagueHead:
             title=record.name,
             every_env_steps=self._plan.config.snapshot_every_env_steps,
             begins=record.role == "main",
-            initial=self._initial,
         )
         learner.ends, learner.answer = "", None
         learner.chances = self._match(learner)
@@ -300,10 +294,9 @@ class LeagueHead:
             each.is_assigned = False
 
     def _has_won(self, learner: _LearnerActor, report: Report) -> bool:
-        part = self._plan.config.role(learner.record.role)
         asked = learner.chances if learner.record.role == "league_exploiter" else self._newest_mains()
         matches = {name: Record(*counts) for name, counts in report.matches.items()}
-        return isinstance(part, ExploiterRoleConfig) and has_won(matches, asked, part)
+        return learner.record.role != "main" and has_won(matches, asked)
 
     def _is_late(self, record: LearnerRecord, report: Report) -> bool:
         """Return whether an exploiter has used up its time."""
@@ -365,8 +358,7 @@ class LeagueHead:
 
     def _remove(self, learner: _LearnerActor) -> None:
         self._learners = {name: each for name, each in self._learners.items() if each is not learner}
-        with suppress(Exception):
-            self._ray.kill(learner.actor)
+        kill(learner.actor)
 
     def _replace(self, learner: _LearnerActor, error: Exception) -> None:
         """Put a new process in the place of a learner's that was lost or failed."""
@@ -378,8 +370,7 @@ class LeagueHead:
             record.state, record.reason = "failed", text
             self.reason = f"{record.name} failed {learner.failures} times in a row, the last time by: {text}"
             return
-        with suppress(Exception):
-            self._ray.kill(learner.actor)
+        kill(learner.actor)
         if learner.ends == "left" or learner.ends == "finished":
             record.state = learner.ends
             self._remove(learner)

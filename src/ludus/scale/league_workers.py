@@ -8,12 +8,12 @@ import json
 import logging
 import re
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ludus.core.errors import FormatError, LudusError, RunLockedError, StateError, WorkerError, brief
+from ludus.core.errors import FormatError, StateError, brief
 from ludus.core.files import (
     EXPORT_SUFFIX,
     MAX_DOCUMENT_BYTES,
@@ -26,7 +26,6 @@ from ludus.core.files import (
 )
 from ludus.core.state import check_tensors
 from ludus.core.tables import read_table
-from ludus.core.text import blame
 from ludus.envs.registry import make_env
 from ludus.evaluation.matches import MatchSchedule
 from ludus.evaluation.players import Player, load_agent
@@ -36,7 +35,9 @@ from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.cost import LoadLimits
 from ludus.policies.policy import Policy
 from ludus.rewards.plugins import load_plugin
+from ludus.scale.cluster import worker_errors
 from ludus.scale.league_folder import parse_record
+from ludus.scale.runs import when_unlocked
 from ludus.store import DEFAULT_LIMITS, write_single_file
 from ludus.training.callbacks import BaseCallback, Counters, Iteration
 from ludus.training.checkpointing import on_host
@@ -50,7 +51,6 @@ from ludus.training.session import Received, read_progress, run_training
 logger = logging.getLogger(__name__)
 
 REPORTS_FOLDER = "reports"
-_LOCK_WAIT_S, _LOCK_POLL_S = 90.0, 0.5
 _NUMBER = re.compile(r"[0-9]{6,9}")
 _MOST_BYTES = DEFAULT_LIMITS.total_bytes
 _MOST_CACHED = 64  # policies that an evaluator keeps
@@ -65,7 +65,6 @@ class LearnerJob(NamedTuple):
         title: Name of the learner, for the run's own log.
         every_env_steps: Env steps between reports.
         begins: Whether the learner reports itself before it has learned anything: a main agent.
-        initial: Content of the agent's file whose weights it begins with; None begins at random.
     """
 
     config: dict[str, Any]
@@ -73,7 +72,6 @@ class LearnerJob(NamedTuple):
     title: str
     every_env_steps: int
     begins: bool
-    initial: bytes | None = None
 
 
 class Order(NamedTuple):
@@ -198,16 +196,13 @@ class _Link(BaseCallback):
             self._order = {**before, **members}, chances
 
     def on_training_start(self, counters: Counters) -> None:
-        """Begin with the weights that were asked for, and count what was played since the last report."""
+        """Count what was played since the last report."""
         self.env_steps = counters.env_steps
         self._reported = counters.env_steps // self._job.every_env_steps
-        if counters.env_steps == 0:
-            if self._job.initial is not None:
-                self.trainer.load_policy(load_from_bytes(self._job.initial).policy.state())
-            if self._job.begins:
-                self._report(0)
-        else:
+        if counters.env_steps > 0:
             self._read_matches()
+        elif self._job.begins:
+            self._report(0)
         self._assign()
 
     def _read_matches(self) -> None:
@@ -280,44 +275,32 @@ class LearnerWorker:
         """Train or resume a run to its end, and return why it ended before its budget; empty if it did not.
 
         Raises:
-            WorkerError: Whatever ended it; most of our own errors cannot be pickled.
+            WorkerError: Whatever ended it.
         """
         try:
-            self._reports = ReportFolder(Path(job.folder))
-            link = self._link = _Link(job)
-            if self._stop_reason:  # a request that came before there was anything to stop
-                link.ask_to_stop(self._stop_reason)
-            self.tell(order)
-            return self._train(job, link)
-        except Exception as error:  # of users' code too
-            text = f"{type(error).__name__}: {error}" if isinstance(error, LudusError) else blame(error)
-            raise WorkerError(text) from None
+            with worker_errors():
+                self._reports = ReportFolder(Path(job.folder))
+                link = self._link = _Link(job)
+                if self._stop_reason:  # a request that came before there was anything to stop
+                    link.ask_to_stop(self._stop_reason)
+                self.tell(order)
+                return when_unlocked(partial(self._train, job, link))
         finally:
             self._stop_reason = ""
 
     def _train(self, job: LearnerJob, link: _Link) -> str:
         config, folder = _fitting(TrainConfig.from_json(job.config)), Path(job.folder)
-        waited_until_s = time.monotonic() + _LOCK_WAIT_S
-        while True:
-            progress = read_progress(config, folder)
-            if progress.is_finished:
-                link.env_steps = progress.env_steps
-                return ""
-            resolved = resolve(config)
-            try:
-                with held_warnings() as warnings:
-                    if not progress.env_steps:
-                        for _ in verify(resolved, 0, folder):
-                            pass
-                outcome = run_training(
-                    resolved, folder, Received(), title=job.title, callbacks=[link], warnings=warnings
-                )
-            except RunLockedError:  # by the process before this one, which ends as soon as it notices
-                if time.monotonic() >= waited_until_s:
-                    raise
-                time.sleep(_LOCK_POLL_S)
-            else:
-                return outcome.stop_reason
+        progress = read_progress(config, folder)
+        if progress.is_finished:
+            link.env_steps = progress.env_steps
+            return ""
+        resolved = resolve(config)
+        with held_warnings() as warnings:
+            if not progress.env_steps:
+                for _ in verify(resolved, 0, folder):
+                    pass
+        outcome = run_training(resolved, folder, Received(), title=job.title, callbacks=[link], warnings=warnings)
+        return outcome.stop_reason
 
     def tell(self, order: Order) -> Told:
         """Take an order, and return how far the run is and the reports that were not counted yet."""
@@ -384,11 +367,8 @@ class EvaluatorWorker:
         Raises:
             WorkerError: A player cannot play.
         """
-        try:
+        with worker_errors(", ".join(job.players)):
             return self._play(job, files)
-        except Exception as error:
-            text = f"{type(error).__name__}: {error}" if isinstance(error, LudusError) else blame(error)
-            raise WorkerError(f"{', '.join(job.players)}: {text}") from None
 
     def _play(self, job: MatchJob, files: Mapping[str, Any]) -> list[tuple[int, int, int]]:
         import ray

@@ -5,13 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ludus.league.mix import by_win_rate, thin_out
+from ludus.league.mix import by_win_rate, normalised, thin_out
 from ludus.league.payoffs import Record
 from ludus.league.ratings import bradley_terry
-from ludus.scale.population import ExploiterRoleConfig, PopulationConfig, Role
+from ludus.scale.population import PopulationConfig, Role
 
 _MOST_RATED = 2_000  # the time grows with the third power: of more, the oldest are not rated
+# The numbers of AlphaStar (Vinyals et al. 2019, "Methods"), but for the window.
+_WINDOW = 200  # newest matches of a learner against a member by which its win rate is estimated
+_PFSP_POWER = 2.0  # members are weighted by (1 - win rate) ** power
+_FORGOTTEN_SHARE = 0.23  # of a main agent's games, against former main agents that it loses to and main exploiters
+_WON = 0.7  # win rate against everyone that it plays from which on an exploiter joins the league and begins again
 _LOSES = 0.3  # a former main agent against which a main agent scores less is forgotten
+_UNKNOWN = 0.5  # win rate against a member that was not met yet
 _HOPELESS = 0.1  # below this score against the newest main agent, a main exploiter plays its predecessors
 
 
@@ -130,31 +136,28 @@ def assign(
         config: Of the league.
         offset: From 0 to 1, drawn evenly; it decides which of many members are live.
     """
-    recent = table.recent(learner.played_as, config.window)
+    recent = table.recent(learner.played_as, _WINDOW)
     scores = {each.name: recent[each.name].score if each.name in recent else None for each in members}
     if learner.role == "main_exploiter":
-        chances = _against_mains(members, scores, config)
+        chances = _against_mains(members, scores)
     elif learner.role == "main":
-        chances = _weighted(members, scores, "hard", config)
+        chances = _weighted(members, scores)
         forgotten = [each for each in members if _is_forgotten(each, scores[each.name])]
         if forgotten:
-            share = config.main.forgotten_share
-            extra = _weighted(forgotten, scores, "hard", config)
+            share, extra = _FORGOTTEN_SHARE, _weighted(forgotten, scores)
             chances = {name: (1.0 - share) * chance + share * extra.get(name, 0.0) for name, chance in chances.items()}
     else:
-        chances = _weighted(members, scores, "hard", config)
+        chances = _weighted(members, scores)
     if not chances:
         return {}
     live = thin_out(np.array(list(chances.values())), config.live, offset)
     return {name: float(chance) for name, chance in zip(chances, live, strict=True) if chance > 0.0}
 
 
-def _weighted(
-    members: Sequence[Member], scores: Mapping[str, float | None], weighting: str, config: PopulationConfig
-) -> dict[str, float]:
+def _weighted(members: Sequence[Member], scores: Mapping[str, float | None]) -> dict[str, float]:
     if not members:
         return {}
-    weights = by_win_rate([scores[each.name] for each in members], weighting, config.pfsp_power)
+    weights = by_win_rate([scores[each.name] for each in members], _PFSP_POWER)
     return {each.name: float(weight) for each, weight in zip(members, weights, strict=True)}
 
 
@@ -163,9 +166,7 @@ def _is_forgotten(member: Member, score: float | None) -> bool:
     return is_lost_to or member.role == "main_exploiter"
 
 
-def _against_mains(
-    members: Sequence[Member], scores: Mapping[str, float | None], config: PopulationConfig
-) -> dict[str, float]:
+def _against_mains(members: Sequence[Member], scores: Mapping[str, float | None]) -> dict[str, float]:
     """Play the newest snapshot of every main agent alike; where that is hopeless, its predecessors near one's level."""
     mains = [each for each in members if each.role == "main"]
     newest = {each.learner: each for each in mains}
@@ -174,15 +175,16 @@ def _against_mains(
         score = scores[member.name]
         own = [each for each in mains if each.learner == name]
         is_hopeless = score is not None and score < _HOPELESS and len(own) > 1
-        found = _weighted(own, scores, "even", config) if is_hopeless else {member.name: 1.0}
-        chances |= {each: chance / len(newest) for each, chance in found.items()}
+        rates = np.array([_UNKNOWN if (rate := scores[each.name]) is None else rate for each in own])
+        found = normalised(rates * (1.0 - rates)) if is_hopeless else np.eye(1, len(own), len(own) - 1)[0]
+        chances |= {each.name: float(chance) / len(newest) for each, chance in zip(own, found, strict=True)}
     return chances
 
 
-def has_won(record: Mapping[str, Record], asked: Collection[str], config: ExploiterRoleConfig) -> bool:
+def has_won(record: Mapping[str, Record], asked: Collection[str]) -> bool:
     """Return whether an exploiter beats everyone whom it is asked to, by its matches since it was judged last."""
     rates = [record.get(name, Record()).score for name in asked]
-    return bool(rates) and all(rate is not None and rate >= config.win_rate for rate in rates)
+    return bool(rates) and all(rate is not None and rate >= _WON for rate in rates)
 
 
 def missing_pairs(

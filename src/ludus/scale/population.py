@@ -5,10 +5,10 @@ learning", Nature 575, 2019): main agents play themselves and everyone, main exp
 exploiters play everyone. Exploiters join the league and begin again when they win often enough or their time is up.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -35,6 +35,8 @@ ROLES: tuple[Role, ...] = ("main", "main_exploiter", "league_exploiter")
 _STREAM_LEARNER = 0x1EA6
 _CHANGEABLE = ("evaluators", "max_hours", *(f"{role}.learners" for role in ROLES))
 
+_WHY = "league-scaling.md#opponents-in-one-run"
+
 _Weight = Annotated[float, Field(ge=0.0, le=MAX_FACTOR)]
 _Count = Annotated[int, Field(ge=0, le=1_000)]
 
@@ -50,13 +52,12 @@ class MainConfig(_Frozen):
         learners: How many there are.
         opponents: Share of games against itself as it is now (`mirror`), against members of the league (`self`), and
             against bots.
-        forgotten_share: Of the games against members, the share against former main agents that it loses to and main
-            exploiters.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = {"forgotten_share": _WHY}
 
     learners: int = Field(default=1, ge=1, le=1_000)
     opponents: dict[str, _Weight] = {"mirror": 0.35, SELF_KIND: 0.65}
-    forgotten_share: float = Field(default=0.23, ge=0.0, le=1.0)
 
 
 class ExploiterRoleConfig(_Frozen):
@@ -64,14 +65,12 @@ class ExploiterRoleConfig(_Frozen):
 
     Attributes:
         learners: How many there are.
-        opponents: As of main agents.
-        win_rate: Win rate against everyone that it plays from which on it joins the league and begins again.
-        env_steps: Env steps after which it does so at the latest.
+        env_steps: Env steps after which it joins the league and begins again, if it does not win often enough before.
     """
 
+    removed_keys: ClassVar[Mapping[str, str]] = {"opponents": _WHY, "win_rate": _WHY}
+
     learners: _Count = 1
-    opponents: dict[str, _Weight] = {SELF_KIND: 1.0}
-    win_rate: float = Field(default=0.7, gt=0.0, le=1.0)
     env_steps: int = Field(default=10_000_000, ge=1, le=MAX_ENV_STEPS)
 
 
@@ -86,12 +85,8 @@ class PopulationConfig(_Frozen):
         snapshot_every_env_steps: Env steps after which a main agent becomes a member of the league, and after which an
             exploiter is judged.
         live: Most members that a learner plays against at a time.
-        pfsp_power: Exponent of prioritized fictitious self-play: members are weighted by (1 - win rate) ** power.
-        window: Newest matches of a learner against a member by which its win rate is estimated.
         matches_per_pair: Matches of evaluators per pair of members.
-        pairs_per_job: Pairs that an evaluator plays in one batch.
         newest: Number of the newest other members that a new member is evaluated against.
-        initial: Agent whose weights all learners begin with, such as one that imitates people; None begins at random.
         cpus_per_learner: CPU cores that a learner occupies.
         gpus_per_learner: GPUs that a learner occupies, may be a fraction; None is 1 if the cluster has one.
         cpus_per_evaluator: CPU cores that an evaluator occupies.
@@ -99,18 +94,18 @@ class PopulationConfig(_Frozen):
         max_hours: Wall time after which all learners save and stop; None is no limit.
     """
 
+    removed_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("pfsp_power", "window", "pairs_per_job", "initial"), _WHY
+    )
+
     main: MainConfig = MainConfig()
     main_exploiter: ExploiterRoleConfig = ExploiterRoleConfig()
     league_exploiter: ExploiterRoleConfig = ExploiterRoleConfig()
     evaluators: _Count = 1
     snapshot_every_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
     live: int = Field(default=16, ge=1, le=1_000)
-    pfsp_power: float = Field(default=2.0, gt=0.0, le=100.0)
-    window: int = Field(default=200, ge=1, le=1_000_000)
     matches_per_pair: int = Field(default=64, ge=1, le=1_000_000)
-    pairs_per_job: int = Field(default=8, ge=1, le=10_000)
     newest: int = Field(default=32, ge=1, le=100_000)
-    initial: str | None = Field(default=None, min_length=1)
     cpus_per_learner: float = Field(default=1.0, gt=0.0)
     gpus_per_learner: float | None = Field(default=None, ge=0.0)
     cpus_per_evaluator: float = Field(default=1.0, gt=0.0)
@@ -154,10 +149,12 @@ class LeaguePlan:
             generation: How often it has begun, from 1.
         """
         part, every = self.config.role(role), self.config.snapshot_every_env_steps
-        budget = part.env_steps if isinstance(part, ExploiterRoleConfig) else self.base.total_env_steps
+        budget, opponents = self.base.total_env_steps, self.config.main.opponents
+        if isinstance(part, ExploiterRoleConfig):
+            budget, opponents = part.env_steps, {SELF_KIND: 1.0}
         league = self.base.league.model_copy(
             # Twice as many places as are used: those of members that are replaced are free once their games have ended.
-            update={"sampler": "assigned", "keep": 2 * self.config.live + 2, "exploiter": None, "add": "all"}
+            update={"sampler": "assigned", "keep": 2 * self.config.live + 2}
         )
         quiet = self.base.monitoring.model_copy(update={"console": "off", "curves": False})
         seed = stream_hash(self.base.seed, *name.encode(), generation, _STREAM_LEARNER)
@@ -165,7 +162,7 @@ class LeaguePlan:
             update={
                 "seed": seed,
                 "total_env_steps": budget,
-                "opponents": part.opponents,
+                "opponents": opponents,
                 "league": league,
                 "checkpoints": self.base.checkpoints.model_copy(update={"every_env_steps": every}),
                 "monitoring": quiet,
@@ -260,9 +257,9 @@ def _check(plan: LeaguePlan, file: Path) -> None:
         raise ConfigError(f"{file}: a league has no curriculum; its roles say who plays whom, so leave it out")
     if plan.base.league.reveal_opponent:
         raise ConfigError(f"{file}: league.reveal_opponent cannot name members that are yet to join; leave it out")
+    if not plan.config.main.opponents.get(SELF_KIND):
+        raise ConfigError(f"{file}: {POPULATION}.main.opponents needs a share of {SELF_KIND!r}, the league")
     for role in ROLES:
-        if not plan.config.role(role).opponents.get(SELF_KIND):
-            raise ConfigError(f"{file}: {POPULATION}.{role}.opponents needs a share of {SELF_KIND!r}, the league")
         plan.learner_config(role, role, 1)  # raises what the schema of runs refuses
 
 

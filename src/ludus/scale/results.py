@@ -21,7 +21,6 @@ from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_object, write_t
 from ludus.core.intervals import Interval, mean_interval
 from ludus.scale.config import SweepPlan
 from ludus.scale.runs import TRIALS_FOLDER, Point, read_trial
-from ludus.scale.space import ChoiceSpace, Dimension
 
 RESULTS_FILE, WINNER_FILE = "results.json", "best.yaml"
 _VERSION = 1
@@ -234,15 +233,14 @@ def read_results(plan: SweepPlan, folder: Path) -> SweepResults:
         found = _ResultsFile.model_validate(document)
     except ValidationError as error:
         raise FormatError(f"{path} cannot be used: {list_faults(error)}") from error
-    names = {dimension.name for dimension in plan.dimensions}
     for place, record in enumerate(found.trials, 1):
         if record.state in ("waiting", "running"):  # a fork may have changed its values since they were written last
             record.values = read_trial(folder, record.name).get("values", record.values)
-        if record.number != place or set(record.values) != names:
-            raise FormatError(f"{path} cannot be used: trial {place} is missing, or is not of this sweep's keys")
+        if record.number != place or plan.encode(record.values) is None:
+            raise FormatError(f"{path} cannot be used: trial {place} is missing, or is not of this sweep's spaces")
     results = SweepResults(plan, folder, {record.number: record for record in found.trials}, earlier_s=found.wall_s)
     while values := read_trial(folder, TrialRecord(number=len(results.trials) + 1, values={}).name).get("values"):
-        if set(values) != names:
+        if plan.encode(values) is None:
             break
         results.add(values)
     return results
@@ -270,28 +268,14 @@ def importance_of(results: SweepResults) -> JSON:
         name, evaluator = "fANOVA", optuna.importance.FanovaImportanceEvaluator(seed=results.plan.config.seed)
     else:
         name, evaluator = "PED-ANOVA", optuna.importance.PedAnovaImportanceEvaluator()
-    spaces = {dimension.name: distribution_of(dimension) for dimension in results.plan.dimensions}
+    spaces = {dimension.name: dimension.distribution() for dimension in results.plan.dimensions}
     study = optuna.create_study(direction=results.plan.config.direction)
     for record, value in values:
         params = results.plan.encode(record.values)
-        if params is not None:
-            study.add_trial(optuna.create_trial(params=params, distributions=spaces, value=value))
+        study.add_trial(optuna.create_trial(params=params, distributions=spaces, value=value))
     shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
     keys: dict[str, JSON] = {key: float(share) for key, share in shares.items()}
     return {"evaluator": name, "evaluation": evaluation, "trials": len(study.trials), "keys": keys}
-
-
-def distribution_of(dimension: Dimension) -> Any:  # noqa: ANN401 - Optuna is optional
-    """Return a dimension as a distribution of Optuna."""
-    import optuna
-
-    space = dimension.space
-    if isinstance(space, ChoiceSpace):
-        return optuna.distributions.CategoricalDistribution(tuple(range(len(space.values))))
-    low, high = space.ends
-    if isinstance(low, int):
-        return optuna.distributions.IntDistribution(low, int(high), log=space.is_log)
-    return optuna.distributions.FloatDistribution(low, high, log=space.is_log)
 
 
 def _interval(interval: Interval) -> JSON:

@@ -1,18 +1,18 @@
 """Search spaces: values of a configuration that a sweep draws instead of reading them.
 
 A mapping with the key `sweep` stands in the place of a value, such as `{sweep: log_uniform, low: 1e-4, high: 3e-3}`.
-Searchers and schedulers know a value by its code: the number itself, or the index of a choice, since choices may be
-lists and mappings, which no searcher can compare.
+Optuna knows a value by its code: the number itself, or the index of a choice, since choices may be lists and mappings,
+which no searcher can compare.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ludus.config import Document, KeyPath, Node, Plain, part_check, short, show_path, suggest
+from ludus.config import Document, KeyPath, Node, part_check, short, show_path, suggest
 from ludus.core.errors import ConfigFault
 
 SWEEP = "sweep"  # the key that marks a search space, and at the top level the section of the sweep itself
@@ -21,16 +21,9 @@ _MOST_CHOICES = 1_000
 Code: TypeAlias = float | int
 
 
-class _Space(BaseModel):
+class _Range(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    @property
-    def is_log(self) -> bool:
-        """Whether it is even in the logarithm of the value."""
-        return False
-
-
-class _Range(_Space):
     low: float
     high: float
 
@@ -43,13 +36,17 @@ class _Range(_Space):
         return self
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """The lowest and the highest value."""
-        return self.low, self.high
+    def is_log(self) -> bool:
+        """Whether it is even in the logarithm of the value."""
+        return False
 
     def clip(self, code: Code) -> Code:
         """Return the nearest value in the range."""
         return min(max(float(code), self.low), self.high)
+
+    def move(self, code: Code, up: bool) -> Code:
+        """Return a value of 0.8 or 1.2 times this one, in the range."""
+        return self.clip(code * (1.2 if up else 0.8))
 
 
 class UniformSpace(_Range):
@@ -105,8 +102,13 @@ class IntegerSpace(_Range):
         """Return the nearest whole number in the range."""
         return min(max(round(code), self.low), self.high)
 
+    def move(self, code: Code, up: bool) -> Code:
+        """Return a number of 0.8 or 1.2 times this one, but of another one at least, in the range."""
+        distance = max(round(0.2 * code), 1)
+        return self.clip(code + distance if up else code - distance)
 
-class ChoiceSpace(_Space):
+
+class ChoiceSpace(BaseModel):
     """One of several values of any form.
 
     Attributes:
@@ -115,17 +117,19 @@ class ChoiceSpace(_Space):
             neighbours.
     """
 
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
     sweep: Literal["choice"] = "choice"
     values: tuple[Any, ...] = Field(min_length=2, max_length=_MOST_CHOICES)
 
     @property
-    def ends(self) -> tuple[int, int]:
-        """The first and the last index."""
-        return 0, len(self.values) - 1
+    def is_log(self) -> bool:
+        """False."""
+        return False
 
-    def clip(self, code: Code) -> Code:
-        """Return the nearest index."""
-        return min(max(round(code), 0), len(self.values) - 1)
+    def move(self, code: Code, up: bool) -> Code:
+        """Return the index of a neighbour; that of the first or last value stays where there is none."""
+        return min(max(int(code) + (1 if up else -1), 0), len(self.values) - 1)
 
 
 Space: TypeAlias = UniformSpace | LogUniformSpace | IntegerSpace | ChoiceSpace
@@ -154,9 +158,8 @@ class Dimension:
         return show_path(self.path)
 
     def decode(self, code: Code) -> Any:  # noqa: ANN401 - a choice can be anything
-        """Return the value of a code, moved into the space if it is outside."""
-        inside = self.space.clip(code)
-        return self.space.values[int(inside)] if isinstance(self.space, ChoiceSpace) else inside
+        """Return the value of a code."""
+        return self.space.values[int(code)] if isinstance(self.space, ChoiceSpace) else code
 
     def encode(self, value: object) -> Code | None:
         """Return the code of a value; None if the space does not have it."""
@@ -166,44 +169,81 @@ class Dimension:
             return None
         return value if self.space.clip(value) == value else None
 
+    def distribution(self) -> Any:  # noqa: ANN401 - Optuna is optional
+        """Return the codes as a distribution of Optuna."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+        space = self.space
+        if isinstance(space, ChoiceSpace):
+            return CategoricalDistribution(range(len(space.values)))
+        if isinstance(space, IntegerSpace):
+            return IntDistribution(space.low, space.high, log=space.log)
+        return FloatDistribution(space.low, space.high, log=space.is_log)
+
     def describe(self) -> dict[str, Any]:
         """Return the space as JSON, with its name."""
         return {"name": self.name, "log": self.space.is_log, **self.space.model_dump(mode="json")}
 
 
-def find_spaces(document: Document) -> tuple[list[Dimension], list[ConfigFault]]:
-    """Return the search spaces of a document, in its order, and what is wrong with them."""
-    found: list[Dimension] = []
+class SpaceText(str):
+    """Stands in a document for a search space, so that it replaces what lower layers have there, and is replaced."""
+
+    __slots__ = ("space", "values")
+
+    space: Space
+    values: tuple[Node, ...]  # that the schema of runs checks: both ends, or every choice, each with its own origin
+
+
+def take_spaces(document: Document) -> Document:
+    """Return a document with a `SpaceText` in the place of every search space; those that are wrong are its faults."""
     faults: list[ConfigFault] = []
-    for path, node in _marked(document.root):
-        kind = node.child(SWEEP)
-        name = kind.content if kind is not None else None
-        model = KINDS.get(name) if isinstance(name, str) else None
-        if kind is None or model is None:
-            origin = node.origin if kind is None else kind.origin
-            expectation, hint = f"should be one of {', '.join(KINDS)}", suggest(str(name), KINDS)
-            faults.append(ConfigFault(str(origin), show_path((*path, SWEEP)), expectation, short(name), hint))
-            continue
-        wrong = list(part_check(path, model)(document.root))  # type: ignore[arg-type] # lists have indices
-        if "/" in show_path(path):
-            wrong.append(ConfigFault(str(node.key_origin), show_path(path), "cannot be searched: its key has a slash"))
+    root = _taken(document.root, (), document.root, faults)
+    return replace(document, root=root, faults=(*document.faults, *faults), readable=document.readable and not faults)
+
+
+def _taken(node: Node, path: KeyPath, root: Node, faults: list[ConfigFault]) -> Node:
+    if isinstance(node.content, list):
+        items = [_taken(each, (*path, index), root, faults) for index, each in enumerate(node.content)]
+        return replace(node, content=items)
+    if not isinstance(node.content, dict):
+        return node
+    if not path or SWEEP not in node.content:
+        below = {
+            key: each if (*path, key) == (SWEEP,) else _taken(each, (*path, key), root, faults)
+            for key, each in node.content.items()
+        }
+        return replace(node, content=below)
+    kind = node.content[SWEEP]
+    model = KINDS.get(kind.content) if isinstance(kind.content, str) else None
+    if model is None:
+        expectation, hint = f"should be one of {', '.join(KINDS)}", suggest(str(kind.content), KINDS)
+        key = show_path((*path, SWEEP))
+        faults.append(ConfigFault(str(kind.origin), key, expectation, short(kind.content), hint))
+        return node
+    wrong = list(part_check(path, model)(root))  # type: ignore[arg-type] # lists have indices
+    if wrong:
         faults += wrong
-        if not wrong:
-            found.append(Dimension(path, model.model_validate(node.plain()), str(node.origin)))
-    return found, faults
+        return node
+    text = SpaceText(show_path(path))
+    text.space = model.model_validate(node.plain())
+    choices = node.content.get("values")
+    ends = [each for name in ("low", "high") if (each := node.content.get(name)) is not None]
+    listed = choices.content if choices is not None and isinstance(choices.content, list) else ends
+    text.values = tuple(replace(each, key_origin=node.key_origin) for each in listed)
+    return replace(node, content=text)
 
 
-def probes(root: Node, dimension: Dimension) -> list[Node]:
-    """Return the values that the schema checks for a space: both ends, or every choice, each with its own origin."""
-    node = root.find(dimension.path)
-    if node is None:
-        return []
-    if isinstance(dimension.space, ChoiceSpace):
-        listed = node.child("values")
-        found: Sequence[Node] = listed.content if listed is not None and isinstance(listed.content, list) else ()
-    else:
-        found = [end for end in map(node.child, ("low", "high")) if end is not None]
-    return [replace(each, key_origin=node.key_origin) for each in found]
+def spaces_in(node: Node, path: KeyPath = ()) -> Iterator[tuple[Dimension, tuple[Node, ...]]]:
+    """Yield the search spaces of merged layers, in their order, with the values that are to be checked."""
+    content = node.content
+    if isinstance(content, SpaceText):
+        yield Dimension(path, content.space, str(node.origin)), content.values
+    elif isinstance(content, dict):
+        for key, each in content.items():
+            yield from spaces_in(each, (*path, key))
+    elif isinstance(content, list):
+        for index, each in enumerate(content):
+            yield from spaces_in(each, (*path, index))
 
 
 def with_node(root: Node, path: KeyPath, node: Node) -> Node:
@@ -217,39 +257,3 @@ def with_node(root: Node, path: KeyPath, node: Node) -> Node:
         known = root.content if isinstance(root.content, dict) else {}
         return replace(root, content={**known, str(first): changed})
     return replace(root, content=[changed if index == first else each for index, each in enumerate(root.content)])
-
-
-def without_path(root: Node, path: KeyPath) -> Node:
-    """Return a document without the value at a path of keys; nothing is removed from lists."""
-    first, *rest = path
-    below = root.child(first)
-    if below is None or not isinstance(root.content, dict):
-        return root
-    if not rest:
-        return root.without(str(first))
-    return replace(root, content={**root.content, str(first): without_path(below, tuple(rest))})
-
-
-def with_value(data: Plain, path: KeyPath, value: Plain) -> Plain:
-    """Return plain data with another value at a path; mappings on the way are made where they are missing."""
-    if not path:
-        return value
-    first, *rest = path
-    if isinstance(data, list):
-        return [with_value(each, tuple(rest), value) if index == first else each for index, each in enumerate(data)]
-    below: Mapping[str, Plain] = data if isinstance(data, dict) else {}
-    return {**below, str(first): with_value(below.get(str(first)), tuple(rest), value)}
-
-
-def _marked(node: Node, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Node]]:
-    """Yield the outermost mappings with the mark, apart from the section at the top level."""
-    if isinstance(node.content, dict):
-        if path and SWEEP in node.content:
-            yield path, node
-            return
-        for key, child in node.content.items():
-            if path or key != SWEEP:
-                yield from _marked(child, (*path, key))
-    elif isinstance(node.content, list):
-        for index, child in enumerate(node.content):
-            yield from _marked(child, (*path, index))

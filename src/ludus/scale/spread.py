@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ludus.core.errors import ConfigError, LudusError, WorkerError
+from ludus.core.errors import ConfigError, WorkerError
 from ludus.core.files import EXPORT_SUFFIX, read_regular, temporary_folder
-from ludus.core.text import blame
 from ludus.envs.base import BatchedEnv
 from ludus.envs.bots import is_bot
 from ludus.evaluation.benchmark import SuiteBatch, play_batches
@@ -26,7 +25,7 @@ from ludus.evaluation.results import MatchResults
 from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.cost import USUAL_LIMITS
 from ludus.rewards.plugins import load_plugin
-from ludus.scale.cluster import ray_session, require_ray
+from ludus.scale.cluster import ray_session, require_ray, worker_errors
 from ludus.scale.league_workers import load_from_bytes
 from ludus.store import DEFAULT_LIMITS, write_single_file
 
@@ -171,14 +170,11 @@ def _play_suite(
 
 
 def _guarded(play: Callable[[], Any], plugins: Sequence[str]) -> Any:  # noqa: ANN401
-    """Play with the user's plugins; most of our own errors cannot be pickled, so they become WorkerErrors."""
-    try:
+    """Play with the user's plugins."""
+    with worker_errors():
         for plugin in plugins:
             load_plugin(plugin)
         return play()
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}" if isinstance(error, LudusError) else blame(error)
-        raise WorkerError(text) from None
 
 
 def _task(function: Callable[..., Any], device: str) -> Any:  # noqa: ANN401 - Ray's

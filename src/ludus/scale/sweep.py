@@ -1,46 +1,47 @@
-"""Run a sweep on Ray Tune: searchers and schedulers are Tune's, runs, forks and results are ours.
+"""Run a sweep: Optuna proposes and stops trials, Ray's processes train them, runs, forks and results are ours.
 
-Tune keeps its own state as pickles in a folder that is deleted before and after; it is never read. A sweep resumes from
-`results.json` and the run folders: finished trials are told to the searcher and the scheduler, the others continue.
+The study of Optuna is in memory. A sweep resumes from `results.json` and the run folders: what they say is told to a
+new study, trials that have ended are not run again, and the others continue.
+
+Population-based training (Jaderberg et al., "Population Based Training of Neural Networks", arXiv:1711.09846, 2017) is
+synchronous: all trials are trained to the same evaluation, then the worst of them are forked from the best.
 """
 
 import logging
 import math
 import os
-import random
 import re
-import shutil
 import stat
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ludus.core.errors import ConfigError
+import numpy as np
+
+from ludus.core.errors import ConfigError, WorkerError
 from ludus.core.files import remove_folder, write_text_atomic
-from ludus.core.text import plain_text
-from ludus.scale.cluster import first_signal, import_ray, ray_session, require_ray
-from ludus.scale.config import SWEEP_FILE, SweepPlan
+from ludus.rewards.plugins import load_plugin
+from ludus.scale.cluster import describe_loss, first_signal, gpus_of, kill, ray_session, require_ray, worker_errors
+from ludus.scale.config import ASHA, SWEEP_FILE, SweepPlan, read_sweep
 from ludus.scale.results import RESULTS_FILE, WINNER_FILE, SweepResults, TrialRecord, read_results
-from ludus.scale.runs import ERROR_FILE, FORKS_FOLDER, STOP_FILE, TRIALS_FOLDER, check_target, read_error
-from ludus.scale.search import make_scheduler, make_searcher, uses_tpe
+from ludus.scale.runs import STOP_FILE, TRIALS_FOLDER, Progress, TrialRuns, check_target
 from ludus.scale.stored import check_kind, check_run_files, lock_folder, write_stored
 
 logger = logging.getLogger(__name__)
 
-TUNE_FOLDER = ".tune"
 _SECONDS_PER_HOUR = 3600.0
 _FILES = (SWEEP_FILE, RESULTS_FILE, WINNER_FILE, STOP_FILE)
-_FOLDERS = (TRIALS_FOLDER, FORKS_FOLDER, TUNE_FOLDER)
+_FOLDERS = (TRIALS_FOLDER,)
 _TRIAL = re.compile(r"trial-[0-9]{4,9}")
 _MOST_NAMED = 5
 _MOST_LOSSES = 3  # of one trial's process, after which it has failed
 _FIRST_FAILURES = 3  # so many failed trials before any other one are a fault of the sweep
-_SAVE_EVERY_S = 1.0
-_LONGEST_REASON = 2_000
+_TICK_S = 0.5
 
 Listener = Callable[[SweepResults, TrialRecord], None]
-"""Called when a trial changes its state or has a new evaluation."""
+"""Called when a trial changes its state or has new evaluations."""
 
 
 def start_sweep(
@@ -73,7 +74,7 @@ def start_sweep(
     with ray_session(address), lock_folder(folder, _FILES, _FOLDERS):
         check_target(folder, names)  # another process may have begun, and ended, in the meantime
         write_stored(folder / SWEEP_FILE, plan)
-        return _run(SweepResults(plan, folder), plugins, listener)
+        return SweepDriver(SweepResults(plan, folder), plugins, listener).run()
 
 
 def resume_sweep(
@@ -103,15 +104,16 @@ def resume_sweep(
         results = read_results(plan, folder)
         for record in results.in_state("running", *(("failed",) if retry_failed else ())):
             record.state, record.reason = "waiting", ""
-        if _left(results) <= 0 or _left_s(results) <= 0.0:  # no need for Ray
-            results.finish("" if _left(results) <= 0 else "sweep.max_hours is used up")
+        left = plan.config.trials - len(results.in_state("finished", "stopped", "failed"))
+        if left <= 0 or _left_s(results) <= 0.0:  # no need for Ray
+            results.finish("" if left <= 0 else "sweep.max_hours is used up")
             return results
         _check_waiting(results)
         require_ray()
         with ray_session(address):
             _remove_orphans(results)
             write_stored(folder / SWEEP_FILE, plan)
-            return _run(results, plugins, listener)
+            return SweepDriver(results, plugins, listener).run()
 
 
 def _check_waiting(results: SweepResults) -> None:
@@ -137,252 +139,277 @@ def _remove_orphans(results: SweepResults) -> None:
             remove_folder(trials / name)
 
 
-def _left(results: SweepResults) -> int:
-    """Return how many trials have yet to end."""
-    return results.plan.config.trials - len(results.in_state("finished", "stopped", "failed"))
-
-
 def _left_s(results: SweepResults) -> float:
     """Return the wall time that was left when this session began."""
     limit_h = results.plan.config.max_hours
     return math.inf if limit_h is None else limit_h * _SECONDS_PER_HOUR - results.earlier_s
 
 
-def _run(results: SweepResults, plugins: Sequence[str], listener: Listener) -> SweepResults:
-    ends_at_s, replaced = results.started_s + _left_s(results), -1
-    while replaced < (now := sum(record.replaced for record in results.trials.values())):
-        replaced = now  # once more for trials whose processes were lost, unless the sweep was stopped
-        if _left(results) > 0 and not results.reason:
-            _run_once(results, plugins, listener, ends_at_s)
-    return results
+class TrialStudy:
+    """Optuna's study of a sweep: it proposes values, and stops trials that fall behind the others."""
+
+    def __init__(self, results: SweepResults) -> None:
+        """Begin a study and tell it of all trials that there are."""
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        config, self._states = results.plan.config, optuna.trial.TrialState
+        self._plan, self._trials = results.plan, dict[int, Any]()
+        self._distributions = {each.name: each.distribution() for each in results.plan.dimensions}
+        seed = config.seed + len(results.trials)
+        is_random = config.search == "random" or config.is_population
+        pruner = optuna.pruners.SuccessiveHalvingPruner(config.asha.grace_evaluations, config.asha.reduction_factor)
+        self._study = optuna.create_study(
+            sampler=optuna.samplers.RandomSampler(seed)
+            if is_random
+            else optuna.samplers.TPESampler(seed=seed, constant_liar=True),
+            pruner=pruner if config.scheduler == ASHA else optuna.pruners.NopPruner(),
+            direction=config.direction,
+        )
+        for record in results.trials.values():
+            self.add(record)
+            self.is_behind(record, 0)
+            if record.state in ("finished", "stopped", "failed"):
+                self.end(record)
+
+    def draw(self) -> dict[str, Any]:
+        """Return values that no trial has yet."""
+        trial = self._study.ask(self._distributions)
+        self._study.tell(trial, state=self._states.FAIL)  # whoever is trained with them is added
+        return self._plan.decode(trial.params)
+
+    def add(self, record: TrialRecord) -> None:
+        """Add a trial that has not ended."""
+        self._study.enqueue_trial(self._plan.encode(record.values) or {})
+        self._trials[record.number] = self._study.ask(self._distributions)
+
+    def is_behind(self, record: TrialRecord, known: int) -> bool:
+        """Tell the study of the evaluations of a trial beyond the first `known`; return whether it shall be stopped."""
+        trial, is_behind = self._trials[record.number], False
+        for evaluation in range(known + 1, record.evaluations + 1):
+            trial.report(record.value_at(evaluation).estimate, evaluation)
+            is_behind = trial.should_prune()
+        return is_behind
+
+    def end(self, record: TrialRecord) -> None:
+        """Tell the study that a trial has ended."""
+        trial, value = self._trials[record.number], record.value
+        if value is None or record.state == "failed":
+            self._study.tell(trial, state=self._states.FAIL)
+        elif record.state == "stopped":
+            self._study.tell(trial, state=self._states.PRUNED)
+        else:
+            self._study.tell(trial, value.estimate)
 
 
-def _run_once(results: SweepResults, plugins: Sequence[str], listener: Listener, ends_at_s: float) -> None:
-    """Let Tune work until every trial has ended or lost its process."""
-    tune = import_ray("ray.tune")
-    from ludus.scale.trainable import SweepTrial
+class TrialWorker:
+    """A process that trains trials, one after the other: importing torch again would take seconds."""
 
-    plan, config, folder = results.plan, results.plan.config, results.folder.resolve()
-    _clean(folder)
-    trainable = tune.with_resources(
-        tune.with_parameters(SweepTrial, sweep=str(folder), plugins=list(plugins), ends_at_s=ends_at_s),
-        _resources(plan),
-    )
-    random.seed(config.seed + len(results.trials))  # population-based training draws from here
-    searcher, space = make_searcher(results)
-    watcher = _Watcher(results, listener, ends_at_s)
-    tuner = tune.Tuner(
-        trainable,
-        param_space=space,
-        tune_config=tune.TuneConfig(
-            search_alg=searcher,
-            scheduler=make_scheduler(results),
-            num_samples=_left(results),
-            max_concurrent_trials=config.max_concurrent if uses_tpe(config) else None,
-            reuse_actors=True,
-            trial_name_creator=watcher.name_trial,
-            trial_dirname_creator=watcher.name_trial,
-        ),
-        run_config=tune.RunConfig(
-            name=TUNE_FOLDER,
-            storage_path=str(folder),
-            verbose=0,
-            callbacks=[_make_callback(watcher)],
-            stop=_make_stopper(watcher),
-            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-            failure_config=tune.FailureConfig(max_failures=0),
-        ),
-    )
-    try:
-        with first_signal(watcher.take_signal):
-            tuner.fit()
-    finally:
-        watcher.close()
-        _clean(folder)
+    def __init__(self, sweep: str, plugins: Sequence[str], ends_at_s: float) -> None:
+        """Remember what to train; everything is loaded with the first trial, whose failure it may be."""
+        self._sweep, self._plugins, self._ends_at_s = Path(sweep), plugins, ends_at_s
+        self._plan: SweepPlan | None = None
+
+    def advance(self, name: str, values: Mapping[str, Any], evaluations: int | None) -> Progress:
+        """Train a trial to its next decision; see `TrialRuns.advance`.
+
+        Raises:
+            WorkerError: Whatever ended it.
+        """
+        with worker_errors():
+            if self._plan is None:
+                for plugin in self._plugins:
+                    load_plugin(plugin)
+                self._plan = read_sweep(self._sweep)
+            return TrialRuns(self._plan, self._sweep, name, values).advance(evaluations, self._ends_at_s)
 
 
-def _resources(plan: SweepPlan) -> dict[str, float]:
-    """Return what a trial occupies.
+class SweepDriver:
+    """Keeps workers at work until every trial has ended."""
+
+    def __init__(self, results: SweepResults, plugins: Sequence[str], listener: Listener) -> None:
+        """Begin without processes; Ray must be open."""
+        self._results, self._listener = results, listener
+        self._plan, self._config = results.plan, results.plan.config
+        self._folder = results.folder.resolve()
+        self._ends_at_s = results.started_s + _left_s(results)
+        self._arguments = (str(self._folder), list(plugins), self._ends_at_s)
+        self.study = TrialStudy(results)
+        self._queue = deque(results.in_state("waiting"))
+        self._idle: list[Any] = []  # actors of Ray
+        self._busy: dict[Any, tuple[Any, TrialRecord]] = {}  # actor and trial, by the reference to the result
+        self._target: int | None = None  # evaluation to which a population is trained
+        self.reason = ""
+
+    def run(self) -> SweepResults:
+        """Run the sweep to its end."""
+        import ray
+
+        self._ray, results = ray, self._results
+        resources, self._most = _resources(self._plan)
+        self._worker = ray.remote(max_restarts=0, **resources)(TrialWorker)
+        (self._folder / STOP_FILE).unlink(missing_ok=True)
+        results.is_running = True
+        try:
+            with first_signal(self._take_signal):
+                if self._config.is_population:
+                    self._train_population()
+                else:
+                    self._train_all()
+        finally:
+            for actor in [*self._idle, *(actor for actor, _ in self._busy.values())]:
+                kill(actor)
+            for record in results.in_state("running"):
+                record.state = "waiting"
+            (self._folder / STOP_FILE).unlink(missing_ok=True)
+            results.finish(self.reason)
+        return results
+
+    def stop(self, reason: str) -> None:
+        """Ask all runs to save and stop, and the sweep to end then."""
+        self.reason = self.reason or reason
+        write_text_atomic(self._folder / STOP_FILE, self.reason + "\n")
+
+    def is_over(self) -> bool:
+        """Return whether no trial shall begin: the sweep was asked to stop, or the time is up."""
+        if not self.reason and time.time() >= self._ends_at_s:
+            self.reason = "sweep.max_hours is used up"
+        return bool(self.reason)
+
+    def _take_signal(self, number: int, reason: str) -> None:
+        self._results.signal_number = number
+        self.stop(reason)
+
+    def _train_population(self) -> None:
+        """Train all trials to the next exchange, and so on, until none is left."""
+        while len(self._results.trials) < self._config.trials:
+            self._queue.append(self._propose())
+        while self._queue:
+            self._target = self._config.next_decision(min(record.evaluations for record in self._queue))
+            self._train_all()
+            paused = self._results.in_state("running")
+            if self.reason or not paused:
+                return
+            self._exchange(paused)
+            self._queue.extend(paused)
+
+    def _train_all(self) -> None:
+        """Train the trials in the queue, and then new ones, as many at a time as there is room for."""
+        while True:
+            while len(self._busy) < self._most and not self.is_over():
+                if self._queue:
+                    self._train(self._queue.popleft())
+                elif len(self._results.trials) < self._config.trials:
+                    self._train(self._propose())
+                else:
+                    break
+            if not self._busy:
+                return
+            ready, _ = self._ray.wait([*self._busy], num_returns=1, timeout=_TICK_S)
+            for reference in ready:
+                self._take(reference)
+
+    def _propose(self) -> TrialRecord:
+        record = self._results.add(self.study.draw())
+        self.study.add(record)
+        return record
+
+    def _train(self, record: TrialRecord) -> None:
+        """Train a trial to its next decision."""
+        decision = self._target if self._config.is_population else self._config.next_decision(record.evaluations)
+        actor = self._idle.pop() if self._idle else self._worker.remote(*self._arguments)
+        self._busy[actor.advance.remote(record.name, record.values, decision)] = actor, record
+        if record.state != "running":
+            record.state, record.reason = "running", ""
+            self._tell(record)
+
+    def _take(self, reference: Any) -> None:  # noqa: ANN401 - Ray's
+        """Take what a worker says of a trial, and decide how it goes on."""
+        actor, record = self._busy.pop(reference)
+        try:
+            progress: Progress = self._ray.get(reference)
+        except Exception as error:  # of Ray or of the trial
+            kill(actor)
+            self.fail(record, describe_loss(error), is_lost=not isinstance(getattr(error, "cause", None), WorkerError))
+            return
+        self._idle.append(actor)
+        known = record.evaluations
+        record.take(progress.points, progress.wall_s)
+        record.reason = progress.reason
+        is_behind = self.study.is_behind(record, known)
+        if progress.is_interrupted:
+            record.state, self.reason = "waiting", self.reason or progress.reason
+        elif progress.is_finished:
+            record.state = "finished"
+        elif progress.reason:  # a limit or a guard of the run
+            record.state = "stopped"
+        elif is_behind:
+            record.state, record.reason = "stopped", f"{ASHA} stopped it at evaluation {record.evaluations}"
+        elif not self._config.is_population:
+            self._queue.appendleft(record)
+        if record.state in ("finished", "stopped"):
+            self.study.end(record)
+        self._tell(record)
+
+    def fail(self, record: TrialRecord, reason: str, *, is_lost: bool) -> None:
+        """Note that a trial failed; one whose process was lost continues after the others in the queue."""
+        record.reason = reason
+        if is_lost and record.replaced < _MOST_LOSSES:
+            record.state = "waiting"
+            self._queue.append(record)
+        else:
+            record.state = "failed"
+            self.study.end(record)
+        record.replaced += is_lost
+        self._tell(record)
+        ended = self._results.in_state("finished", "stopped")
+        if not ended and len(self._results.in_state("failed")) >= _FIRST_FAILURES:
+            self.stop(f"the first {_FIRST_FAILURES} trials failed, the last one by: {reason}")
+
+    def _tell(self, record: TrialRecord) -> None:
+        self._results.save()
+        self._listener(self._results, record)
+
+    def _exchange(self, records: Sequence[TrialRecord]) -> None:
+        """Fork the worst of a population from the best, with values near theirs."""
+        settings, sign = self._config.pbt, self._config.sign
+        ranked = sorted(records, key=lambda each: -math.inf if each.value is None else sign * each.value.estimate)
+        count = min(math.ceil(settings.quantile * len(ranked)), len(ranked) // 2)
+        random = np.random.default_rng([self._config.seed, self._target or 0])
+        for record in ranked[:count]:
+            source = ranked[len(ranked) - 1 - int(random.integers(count))]
+            runs, theirs = (TrialRuns(self._plan, self._folder, each.name, each.values) for each in (record, source))
+            runs.fork(theirs, self._explore(source.values, random))
+            record.values, record.forks = runs.values, runs.forks
+            self._tell(record)
+
+    def _explore(self, values: Mapping[str, Any], random: np.random.Generator) -> dict[str, Any]:
+        """Return values near others; some are drawn anew."""
+        drawn, codes = self.study.draw(), self._plan.encode(values) or {}
+        moved = {
+            each.name: each.space.move(codes[each.name], up=bool(random.integers(2))) for each in self._plan.dimensions
+        }
+        found = self._plan.decode(moved)
+        chance = self._config.pbt.resample_probability
+        return {name: drawn[name] if random.random() < chance else value for name, value in found.items()}
+
+
+def _resources(plan: SweepPlan) -> tuple[dict[str, float], int]:
+    """Return what a trial occupies, and for how many at a time there is room.
 
     Raises:
         ConfigError: No machine has that much: Ray would wait for one for ever.
     """
     import ray
 
-    config, total = plan.config, ray.cluster_resources()
-    gpus = config.gpus_per_trial
-    if gpus is None:
-        gpus = 1.0 if total.get("GPU", 0.0) >= 1.0 and plan.base.world.device != "cpu" else 0.0
-    cpus = config.cpus_per_trial
+    config = plan.config
+    asked = {"CPU": config.cpus_per_trial, "GPU": gpus_of(config.gpus_per_trial, plan.base.world.device)}
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    if config.is_population and config.max_concurrent is not None:  # all of a population are alive: Tune sets no limit
-        share = total.get("CPU", 0.0) / config.max_concurrent
-        cpus = max(cpus, min(share, max(machine.get("CPU", 0.0) for machine in machines)))
-    for kind, asked in (("CPU", cpus), ("GPU", gpus)):
-        most = max(machine.get(kind, 0.0) for machine in machines)
-        if asked > most:
-            raise ConfigError(
-                f"sweep.{kind.lower()}s_per_trial is {asked:g}, but no machine has more than {most:g}; lower it"
-            )
-    return {"cpu": cpus, "gpu": gpus}
-
-
-def _clean(folder: Path) -> None:
-    """Remove what only a running sweep needs: a trial continues from its own runs, never from these."""
-    (folder / STOP_FILE).unlink(missing_ok=True)
-    for name in (TUNE_FOLDER, FORKS_FOLDER):
-        shutil.rmtree(folder / name, ignore_errors=True)
-
-
-_OPEN_WATCHERS: dict[int, "_Watcher"] = {}
-
-
-def _find_watcher(key: int) -> "_Watcher":
-    return _OPEN_WATCHERS[key]
-
-
-class _Watcher:
-    """Keeps the results while Tune works, and knows when the sweep shall end."""
-
-    def __init__(self, results: SweepResults, listener: Listener, ends_at_s: float) -> None:
-        self.results, self._listener, self._ends_at_s = results, listener, ends_at_s
-        self._numbers: dict[str, int] = {}  # by Tune's id of a trial
-        self._open = {record.number for record in results.in_state("waiting")}
-        self._training: set[str] = set()  # Tune's ids of trials that are in the middle of a run
-        self._interrupted: set[str] = set()
-        self._saved_s = 0.0
-        self.reason = ""
-        results.is_running = True
-        _OPEN_WATCHERS[id(self)] = self
-
-    def __reduce__(self) -> tuple[Callable[[int], "_Watcher"], tuple[int]]:
-        """Stay the same object in the copies that Tune makes of everything it is given, by way of pickles too."""
-        return _find_watcher, (id(self),)
-
-    def name_trial(self, trial: Any) -> str:  # noqa: ANN401 - Tune's
-        """Return the name of a trial: one that waits with these values, or else a new one."""
-        if trial.trial_id not in self._numbers:
-            values = self.results.plan.decode(trial.config)
-            number = next((each for each in sorted(self._open) if self.results.trials[each].values == values), None)
-            record = self.results.add(values) if number is None else self.results.trials[number]
-            self._open.discard(record.number)
-            self._numbers[trial.trial_id] = record.number
-        return self._record(trial).name
-
-    def _record(self, trial: Any) -> TrialRecord:  # noqa: ANN401
-        return self.results.trials[self._numbers[trial.trial_id]]
-
-    def begin(self, trial: Any) -> None:  # noqa: ANN401
-        """Note that a trial is trained."""
-        record = self._record(trial)
-        record.state, record.reason = "running", ""
-        (self.results.folder / TRIALS_FOLDER / record.name / ERROR_FILE).unlink(missing_ok=True)
-        self._tell(record)
-
-    def look(self, trials: Sequence[Any]) -> None:
-        """Note which trials are trained at present; those of a population are paused in between."""
-        self._training = {trial.trial_id for trial in trials if trial.status == trial.RUNNING} - self._interrupted
-
-    def take(self, trial: Any, result: Mapping[str, Any]) -> None:  # noqa: ANN401
-        """Note a report."""
-        record = self._record(trial)
-        record.values = {each.name: result["values"][each.name] for each in self.results.plan.dimensions}
-        record.forks = list(result["forks"])
-        record.take(result["points"], result["wall_s"])
-        record.reason = result["reason"]
-        if result["is_interrupted"]:
-            self._interrupted.add(trial.trial_id)
-            self.reason = self.reason or result["reason"]
-        self._tell(record, force=False)
-
-    def end(self, trial: Any) -> None:  # noqa: ANN401
-        """Note that a trial is over: finished, stopped by the scheduler or a limit, or interrupted."""
-        record, last = self._record(trial), trial.last_result or {}
-        if last.get("is_interrupted"):
-            record.state = "waiting"
-        elif last.get("is_finished"):
-            record.state, record.reason = "finished", ""
-        elif last.get("reason"):  # a limit or a guard of the run
-            record.state = "stopped"
-        elif self.reason:  # the sweep ended before the trial could say anything
-            record.state = "waiting"
-        else:
-            scheduler = self.results.plan.config.scheduler
-            record.state, record.reason = "stopped", f"{scheduler} stopped it at evaluation {record.evaluations}"
-        self._tell(record)
-
-    def fail(self, trial: Any) -> None:  # noqa: ANN401
-        """Note that a trial failed, with the error; one whose process was lost continues when the others have ended."""
-        record = self._record(trial)
-        reason = read_error(self.results.folder, record.name)
-        is_lost, record.reason = not reason, plain_text(reason)[:_LONGEST_REASON] or "its process was lost"
-        record.state = "waiting" if is_lost and record.replaced < _MOST_LOSSES else "failed"
-        record.replaced += is_lost
-        self._tell(record)
-        if len(self.results.in_state("failed")) >= _FIRST_FAILURES and not self.results.in_state("finished", "stopped"):
-            self.stop(f"the first {_FIRST_FAILURES} trials failed, the last one by: {record.reason}")
-
-    def take_signal(self, number: int, reason: str) -> None:
-        """End the sweep because of a signal."""
-        self.results.signal_number = number
-        self.stop(reason)
-
-    def stop(self, reason: str) -> None:
-        """Ask all runs to save and stop, and the sweep to end then."""
-        self.reason = self.reason or reason
-        write_text_atomic(self.results.folder / STOP_FILE, self.reason + "\n")
-
-    def is_over(self) -> bool:
-        """Return whether Tune shall end: it was asked to, or the time is up, and no run is in the middle."""
-        if not self.reason and time.time() >= self._ends_at_s:
-            self.reason = "sweep.max_hours is used up"
-        return bool(self.reason) and not self._training
-
-    def close(self) -> None:
-        """Write the final results."""
-        for record in self.results.in_state("running"):
-            record.state = "waiting"
-        _OPEN_WATCHERS.pop(id(self), None)
-        self.results.finish(self.reason)
-
-    def _tell(self, record: TrialRecord, *, force: bool = True) -> None:
-        if force or time.monotonic() - self._saved_s >= _SAVE_EVERY_S:
-            self.results.save()
-            self._saved_s = time.monotonic()
-        self._listener(self.results, record)
-
-
-def _make_callback(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
-    """Return the callback of Tune that tells the watcher; Tune passes everything by name."""
-    from ray.tune import Callback
-
-    class ResultsCallback(Callback):  # type: ignore[misc] # Ray is not followed
-        def on_step_begin(self, **told: Any) -> None:  # noqa: ANN401
-            watcher.look(told["trials"])
-
-        def on_trial_start(self, **told: object) -> None:
-            watcher.begin(told["trial"])
-
-        def on_trial_result(self, **told: Any) -> None:  # noqa: ANN401
-            watcher.take(told["trial"], told["result"])
-
-        def on_trial_complete(self, **told: object) -> None:
-            watcher.end(told["trial"])
-
-        def on_trial_error(self, **told: object) -> None:
-            watcher.fail(told["trial"])
-
-    return ResultsCallback()
-
-
-def _make_stopper(watcher: _Watcher) -> Any:  # noqa: ANN401 - Ray is optional
-    from ray.tune import Stopper
-
-    class SweepStopper(Stopper):  # type: ignore[misc] # Ray is not followed
-        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-            return bool(result["is_interrupted"])
-
-        def stop_all(self) -> bool:
-            return watcher.is_over()
-
-    return SweepStopper()
+    room = sum(min(int(each.get(kind, 0.0) / amount) for kind, amount in asked.items() if amount) for each in machines)
+    if not room:
+        most = ", ".join(f"{max(each.get(kind, 0.0) for each in machines):g} {kind}s" for kind in asked)
+        raise ConfigError(
+            f"sweep.cpus_per_trial is {asked['CPU']:g} and sweep.gpus_per_trial {asked['GPU']:g}, but no machine has "
+            f"room for that; the most that one has: {most}"
+        )
+    return {"num_cpus": asked["CPU"], "num_gpus": asked["GPU"]}, min(room, config.max_concurrent or room)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -119,6 +119,9 @@ class SoonerConfig(_Frozen):
 class EvaluationConfig(_Frozen):
     """Evaluation during training, on separate games with fixed seeds.
 
+    On a GPU one that would take more than a tenth of the run's time is put off until it does not, except the last. On
+    the CPU, and in a run of several processes, none is: there equal seeds give equal runs, however fast the machine is.
+
     Attributes:
         every_env_steps: Env steps between evaluations; there is one at the end too.
         opponents: Bots and agents to play against; None is every bot of the world.
@@ -130,9 +133,6 @@ class EvaluationConfig(_Frozen):
             plays the games of the current phase, and the best agent is then selected again in every phase with its own
             games.
         matches: Matches per opponent and mode; episodes per scenario, or in a world without opponents.
-        few_matches: Matches per opponent and mode that are played first, with other seeds: an agent that clearly loses
-            more than it wins, by the interval of its mean win rate, plays no more, and its rows say how many they were.
-            None plays all `matches` at once, as worlds without winners always do.
         best_of: Matches of a set, over which agents keep their memory; `matches` is rounded up to whole sets. Rows then
             have the score by match number, such as `win_rate_match_1`, and `win_rate_gain`, last minus first match.
             None is `league.best_of`.
@@ -144,12 +144,13 @@ class EvaluationConfig(_Frozen):
         tolerance: A later agent replaces the best one if its score is lower by no more than this: matches are noisy,
             and progress against past selves may not show here.
         sooner: Evaluation intervals that depend on how good the agent is; None keeps `every_env_steps`.
-        max_share: Largest share of the run's time that evaluations take on a GPU: one that would take more is put off
-            until it does not, except the last. None puts off none. On the CPU, and in a run of several processes, none
-            is put off either: there equal seeds give equal runs, however fast the machine is.
         converged: Numbers of the first row and their lower bounds. The env steps of the first evaluation that reaches
             all of them are recorded as `steps_to_convergence`.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("few_matches", "max_share"), "learner.md#evaluating-less-often"
+    )
 
     every_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
     opponents: tuple[str, ...] | None = None
@@ -157,14 +158,12 @@ class EvaluationConfig(_Frozen):
     settings: dict[str, Any] = Field(default_factory=dict)
     modes: dict[Annotated[str, Field(min_length=1)], dict[str, Any]] | None = Field(default=None, min_length=1)
     matches: int = Field(default=50, ge=1, le=MAX_MATCHES)
-    few_matches: int | None = Field(default=None, ge=2, le=MAX_MATCHES)
     best_of: int | None = Field(default=None, ge=1, le=MOST_MATCHES_A_SET)
     seed: int = Field(default=1_000_003, ge=0, lt=2**63)
     deterministic: bool = False
     score: str = Field(default=MEAN_WIN_RATE, min_length=1)
     tolerance: float = Field(default=0.0, ge=0.0)
     sooner: SoonerConfig | None = None
-    max_share: float | None = Field(default=0.1, gt=0.0, lt=1.0)
     converged: dict[str, float] | None = Field(default=None, min_length=1)
 
     def numbers(self) -> tuple[str, ...]:
@@ -314,11 +313,6 @@ class TrainConfig(_Frozen):
         if self.league.reveal_opponent and not self.revealed_opponents():
             raise ValueError(
                 "league.reveal_opponent is on, but no bot or agent is among the opponents: name one, or leave it out"
-            )
-        if self.league.reveal_opponent and self.league.exploiter is not None:
-            raise ValueError(
-                "league.exploiter trains against the learner alone, for which league.reveal_opponent has no name; "
-                "leave out one of the two"
             )
         if self.curriculum and self.opponents is not None:
             raise ValueError("opponents are given by each phase of the curriculum; leave out one of the two")

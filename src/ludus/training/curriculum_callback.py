@@ -1,18 +1,14 @@
 """Curriculum and league callback: what the episodes of an iteration change in rewards, phases and opponents."""
 
 import logging
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import Field
 from torch import Tensor
 
-from ludus.core.random import stream_hash
 from ludus.core.state import Count, StateModel, check_index
 from ludus.curriculum.progress import Curriculum, CurriculumState
-from ludus.envs.base import EnvSpec
-from ludus.league.opponents import START_NAME
 from ludus.league.ratings import RatingsTable
 from ludus.league.snapshots import LeagueState
 from ludus.rewards.manager import RewardState
@@ -23,16 +19,11 @@ from ludus.training.components import START, Components, PhaseStart
 from ludus.training.config import TrainConfig
 from ludus.training.distributed import ProcessGroup
 from ludus.training.evaluation_callback import EvaluationState
-from ludus.training.resolve import learner_rows
 from ludus.training.strategy_log import StrategyState
 
 logger = logging.getLogger(__name__)
 
 SNAPSHOT_PREFIX = "self"  # snapshots are called self-0001 and so on
-EXPLOITER = "exploiter"  # they are called exploiter-0001 and so on
-
-_STREAM_EXPLOITER = 0xE7B1
-_LEARNER = "learner"
 
 
 class CurriculumCallbackState(StateModel):
@@ -43,7 +34,6 @@ class CurriculumCallbackState(StateModel):
 
     rewards: RewardState
     snapshots: Count  # taken so far
-    exploiters: Count  # trained so far
     games: PhaseStart = START
     curriculum: CurriculumState | None = None
     league: LeagueState | None = None
@@ -65,7 +55,6 @@ class CurriculumCallback:
         # With several modes, names of numbers carry the mode; a run of one keeps the plain ones.
         self._names_modes = config.names_modes
         self._snapshots = 0  # how many were taken so far
-        self._exploiters = 0
 
     @property
     def phase(self) -> str:
@@ -111,17 +100,7 @@ class CurriculumCallback:
         self._count(episodes, after, events)
         self._move_on(episodes, after, events)
         self._take_snapshot(before, after, playing, events)
-        if is_exploiter_due(self._config, before, after) and self._components.opponents.pool is not None:
-            self._exploit(after, playing, events)
         return events
-
-    def _exploit(self, counters: Counters, playing: Iterable[str], events: IterationEvents) -> None:
-        self._exploiters += 1
-        config, spec = self._config.at_phase(self._components.phase_start.phase), self._components.env.spec
-        state = train_exploiter(config, spec, self._components.policy.state(), self._exploiters)
-        if state is not None:
-            self.join(f"{EXPLOITER}-{self._exploiters:04d}", counters.env_steps, state, playing, events)
-            events.messages.append(f"exploiter {self._exploiters} joined the league")
 
     def _count(self, episodes: Episodes, counters: Counters, events: IterationEvents) -> None:
         opponents = self._components.opponents
@@ -165,7 +144,7 @@ class CurriculumCallback:
         payoffs = self.ratings_table.payoffs(self.mode)
         if opponents is None or opponents.pool is None:
             return
-        if before.env_steps // every < after.env_steps // every and opponents.wants_snapshot(payoffs):
+        if before.env_steps // every < after.env_steps // every and opponents.takes_snapshots:
             self.join(self.snapshot_id, after.env_steps, self._components.policy.state(), playing, events)
             self._snapshots += 1
         opponents.refresh(payoffs)
@@ -185,7 +164,6 @@ class CurriculumCallback:
     def state(self) -> dict[str, Any]:
         """Return the state as JSON; payoffs and ratings are rebuilt from `opponents.csv`."""
         state: dict[str, Any] = {"rewards": self._components.rewards.state(), "snapshots": self._snapshots}
-        state["exploiters"] = self._exploiters
         state["games"] = self._components.phase_start.model_dump(by_alias=True)
         if self.curriculum is not None:
             state["curriculum"] = self.curriculum.state()
@@ -203,7 +181,7 @@ class CurriculumCallback:
         """
         saved = CurriculumCallbackState.read(state, "course")
         self._components.rewards.load_state(saved.rewards, env_steps)
-        self._snapshots, self._exploiters = saved.snapshots, saved.exploiters
+        self._snapshots = saved.snapshots
         if self.curriculum is not None:
             self.curriculum.load_state(saved.curriculum)
             if self._components.opponents is not None:  # a branch may change the shares
@@ -225,46 +203,3 @@ def saved_phase_start(course: Mapping[str, Any], config: TrainConfig) -> PhaseSt
     phase_start = PhaseStart.read(course.get("games", {}), "course.games")
     check_index(phase_start.phase, max(len(config.phases()), 1), "course.games.stage")
     return phase_start
-
-
-def is_exploiter_due(config: TrainConfig, before: Counters, after: Counters) -> bool:
-    """Return whether one is due after an iteration that moved the counters from `before` to `after`."""
-    exploiter = config.league.exploiter
-    if exploiter is None:
-        return False
-    return before.env_steps // exploiter.every_env_steps < after.env_steps // exploiter.every_env_steps
-
-
-def train_exploiter(
-    config: TrainConfig, spec: EnvSpec, learner: Mapping[str, Tensor], number: int
-) -> Mapping[str, Tensor] | None:
-    """Train one against the learner as it is now, beginning with the learner's own parameters.
-
-    It shares the run's world, policy, algorithm and rewards. It follows from the arguments alone, so a run that is cut
-    off within it repeats it exactly.
-
-    Returns:
-        What its `Policy.state` gives; None if its numbers did not stay finite, which is reported.
-    """
-    assert config.league.exploiter is not None  # noqa: S101 - `is_exploiter_due` said so
-    seed = stream_hash(config.seed, number, _STREAM_EXPLOITER)
-    budget = config.league.exploiter.env_steps
-    alone = config.model_copy(
-        update={"opponents": {"self": 1.0}, "curriculum": (), "seed": seed, "total_env_steps": budget,
-                "league": config.league.model_copy(update={"keep": 2, "exploiter": None})}
-    )  # fmt: skip
-    rows = learner_rows(alone, spec)  # fewer than in the run, where the learner plays every seat of some games
-    fitting = alone.with_hyperparameters(alone.method.fit(alone.hyperparameters, alone.policy, rows))
-    with Components(fitting) as components:
-        opponents = components.opponents
-        assert opponents is not None  # noqa: S101 - it was just named
-        opponents.add_snapshot(_LEARNER, 0, learner)
-        opponents.remove(START_NAME)
-        components.policy.load_state(learner)
-        while components.env_steps < budget:
-            metrics = components.learner.iterate(components.env_steps / budget)
-            judged = (*components.learner.loss_names, "gradient_norm")
-            if not math.isfinite(sum(metrics[name] for name in judged)):
-                logger.warning("[WARN] exploiter %d is dropped: NaN or Inf in its training", number)
-                return None
-        return components.policy.state()

@@ -85,8 +85,6 @@ def estimate_memory(config: TrainConfig, components: Components, dry_run: DryRun
         "checkpoint": own.state + others_memory + games if is_on_host and not learner.live_groups else 0,
         "evaluation": evaluation_games(config, spec) * (game + spec.seats * memory),
     }
-    if plays_itself and config.league.exploiter is not None:  # its own learner, beside the run's
-        parts["exploiter"] = sum((*own.parts.values(), parts["trace"], games, others_memory))
     return MemoryEstimate(parts)
 
 
@@ -127,7 +125,7 @@ def small_copy(config: TrainConfig, spec: EnvSpec, phase: int = 0, games: int = 
     small = config.model_copy(
         update={
             "world": world,
-            "league": config.league.model_copy(update={"keep": 2, "exploiter": None}),
+            "league": config.league.model_copy(update={"keep": 2}),
             "curriculum": tuple(_small_phase(each, games) for each in config.curriculum),
         }
     )

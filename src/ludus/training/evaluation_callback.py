@@ -7,23 +7,21 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ludus.core.intervals import Interval, mean_of_intervals
-from ludus.core.random import stream_hash
 from ludus.core.state import Count, StateModel
 from ludus.envs.base import EnvSpec
 from ludus.envs.world_parts import choose_scenarios
 from ludus.evaluation.evaluate import Evaluation, evaluate
-from ludus.evaluation.matches import Progress, partial_progress
+from ludus.evaluation.matches import Progress
 from ludus.policies.policy import Policy
 from ludus.training.callbacks import Counters, Evaluated
 from ludus.training.config import LOWEST_WIN_RATE, MEAN_WIN_RATE, EvaluationConfig, PlateauConfig, TrainConfig
 
 STEPS_TO_CONVERGENCE = "steps_to_convergence"
-_STREAM_FEW = 0xFE3B
+MAX_SHARE = 0.1  # of a run's time on a GPU, where matches last as long however few are played
 
 
 class EvaluationState(StateModel):
-    """What `EvaluationCallback` saves as JSON: its attributes, without those that older runs did not keep.
+    """What `EvaluationCallback` saves as JSON: its attributes.
 
     Attributes:
         best: None stands for minus infinity, which JSON does not have.
@@ -32,15 +30,15 @@ class EvaluationState(StateModel):
     best: float | None
     since_best: Count
     is_due: bool
-    every_env_steps: Annotated[int, Field(ge=1, lt=2**63)] | None = None
-    steps_to_convergence: Count | None = None
+    every_env_steps: Annotated[int, Field(ge=1, lt=2**63)]
+    steps_to_convergence: Count | None
 
 
 class EvaluationCallback:
     """Evaluates the policy on its own games, and remembers the best score."""
 
-    def __init__(self, config: TrainConfig, *, max_share: float | None = None) -> None:
-        """Begin without a score; evaluations take at most `max_share` of the time, if that is not None."""
+    def __init__(self, config: TrainConfig, *, is_limited: bool = False) -> None:
+        """Begin without a score; evaluations that are limited take at most a tenth of the run's time."""
         self._config, self._world, self._modes = config.evaluation, config.world.name, config.judged_modes()
         self._names_modes, self._best_of = config.names_modes, config.evaluated_best_of
         self._plateau = config.guard.plateau
@@ -49,7 +47,7 @@ class EvaluationCallback:
         self.every_env_steps = 1 if self._config is None else self._config.every_env_steps  # at present
         self.steps_to_convergence: int | None = None  # env steps at the first evaluation in which it had converged
         self.warnings: tuple[str, ...] = ()  # of the last evaluation
-        self._max_share = max_share
+        self._is_limited = is_limited
         self._trained_s = self._evaluated_s = self._last_s = 0.0  # of iterations, all evaluations, the last one
         self._wanted_at: int | None = None  # env steps at which an evaluation came due that is put off
 
@@ -66,7 +64,7 @@ class EvaluationCallback:
     def _is_affordable(self) -> bool:
         """Return whether an evaluation as long as the last one keeps all of them within their share of the time."""
         evaluated_s = self._evaluated_s + self._last_s
-        return self._max_share is None or evaluated_s <= self._max_share * (self._trained_s + evaluated_s)
+        return not self._is_limited or evaluated_s <= MAX_SHARE * (self._trained_s + evaluated_s)
 
     def begin_games(self) -> None:
         """Drop the best score if it is from other games than those evaluated from now on."""
@@ -101,7 +99,11 @@ class EvaluationCallback:
         config = self._config
         assert config is not None  # noqa: S101 - it was due
         started_s = time.perf_counter()
-        result = self._play(policy, config, settings, progress)
+        result = evaluate(
+            policy, config.opponents, scenarios=config.scenarios, modes=self._modes, world=self._world,
+            config=None if self._modes else settings or None, matches=config.matches, best_of=self._best_of,
+            seed=config.seed, deterministic=config.deterministic, progress=progress,
+        )  # fmt: skip
         self.warnings = result.warnings
         first = Evaluation(result.world, result.rows[:1], result.seconds)
         numbers = {name: first.mean(name) for name in config.numbers()}
@@ -122,26 +124,6 @@ class EvaluationCallback:
         return Evaluated(
             counters, rows, score, is_best, judged_by, self.milestones, messages, seconds, self.every_env_steps
         )
-
-    def _play(
-        self, policy: Policy, config: EvaluationConfig, settings: Mapping[str, Any], progress: Progress
-    ) -> Evaluation:
-        """Play few matches if they show that the agent is clearly bad, else all."""
-
-        def play(matches: int, seed: int, progress: Progress) -> Evaluation:
-            return evaluate(
-                policy, config.opponents, scenarios=config.scenarios, modes=self._modes, world=self._world,
-                config=None if self._modes else settings or None, matches=matches, best_of=self._best_of, seed=seed,
-                deterministic=config.deterministic, progress=progress,
-            )  # fmt: skip
-
-        few, parts = config.few_matches, 1
-        if few is not None and few < config.matches and len(set(policy.spec.teams)) > 1:
-            parts = 2
-            first = play(few, stream_hash(config.seed, few, _STREAM_FEW), partial_progress(progress, 0, parts))
-            if is_clearly_bad(first):
-                return first
-        return play(config.matches, config.seed, partial_progress(progress, parts - 1, parts))
 
     @property
     def milestones(self) -> dict[str, int | None]:
@@ -164,8 +146,8 @@ class EvaluationCallback:
         """Forget since when the evaluation was due, and return a message if it was put off."""
         late = 0 if self._wanted_at is None else counters.env_steps - self._wanted_at
         self._wanted_at = None
-        share = f"at most {self._max_share:.0%} of the time (evaluation.max_share)" if self._max_share else ""
-        return (f"the evaluation was put off by {late:,} env steps: all of them take {share}",) if late else ()
+        text = f"the evaluation was put off by {late:,} env steps: all of them take at most {MAX_SHARE:.0%} of the time"
+        return (text,) if late else ()
 
     def plateau(self) -> PlateauConfig | None:
         """Return what to do about a plateau if there is one since the last evaluation, else None."""
@@ -185,7 +167,7 @@ class EvaluationCallback:
         }
 
     def load_state(self, state: object) -> None:
-        """Restore the state returned by `state()`; numbers that older runs did not keep stay as they are.
+        """Restore the state returned by `state()`.
 
         Raises:
             StateError: A part of it is missing or out of range.
@@ -193,17 +175,7 @@ class EvaluationCallback:
         saved = EvaluationState.read(state, "course.evaluation")
         self.best = -math.inf if saved.best is None else saved.best
         self.since_best, self.is_due = saved.since_best, saved.is_due and self._config is not None
-        self.every_env_steps = saved.every_env_steps or self.every_env_steps
-        self.steps_to_convergence = saved.steps_to_convergence
-
-
-def is_clearly_bad(result: Evaluation) -> bool:
-    """Return whether an agent loses more matches than it wins: the interval of its mean win rate ends below a half."""
-    if result.mean_win_rate is None:
-        return False
-    columns = ("win_rate", "win_rate_low", "win_rate_high")
-    intervals = [Interval(*(float(row[name]) for name in columns)) for row in result.rows]
-    return mean_of_intervals(intervals).high < 0.5
+        self.every_env_steps, self.steps_to_convergence = saved.every_env_steps, saved.steps_to_convergence
 
 
 def score_of(result: Evaluation, config: EvaluationConfig) -> float:

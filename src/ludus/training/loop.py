@@ -135,8 +135,7 @@ class Trainer:
         self.curriculum_callback = CurriculumCallback(self.config, self.components)
         # Where equal seeds give equal runs, no clock decides anything; several processes would have to agree on one.
         has_clock = processes.process.count == 1 and self.components.policy.device.type != "cpu"
-        evaluation = self.config.evaluation if has_clock else None
-        self.evaluator = EvaluationCallback(self.config, max_share=evaluation.max_share if evaluation else None)
+        self.evaluator = EvaluationCallback(self.config, is_limited=has_clock)
         self._strategy = StrategyLog(self.components, self.config.monitoring.strategy_every_iterations)
         self._resources = ResourceWatch(self.config.guard, folder)
         self._snapshots = SnapshotStore(folder, self.components)
@@ -206,15 +205,6 @@ class Trainer:
         """Ask the run to end after the present iteration with the checkpoint `interrupted`; signals may call it."""
         self.stop_reason = self.stop_reason or reason
         self._stopping = True
-
-    def load_policy(self, state: Mapping[str, Tensor]) -> None:
-        """Begin with the weights of an agent; for callbacks, at the start of training.
-
-        Raises:
-            StateError: They are those of another architecture.
-        """
-        self.components.policy.load_state(state)
-        self._finite = self._state()
 
     def assign_opponents(
         self, snapshots: Mapping[str, tuple[int, Mapping[str, Tensor]]], chances: Mapping[str, float]

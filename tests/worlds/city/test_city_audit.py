@@ -1,4 +1,4 @@
-"""The audit and the benchmark of perception, and both commands, on a few states."""
+"""The audit of perception, and its command, on a few states."""
 
 import json
 from typing import Any
@@ -56,11 +56,3 @@ def test_a_covered_field_is_unreadable_not_zero() -> None:
 def test_unknown_games_are_named() -> None:
     with pytest.raises(UnknownNameError, match="embedded, micropolis"):
         audit_city("micropolus")
-
-
-def test_bench_vision_measures_all_stages() -> None:
-    result = CliRunner().invoke(app, ["bench", "vision", "--seconds", "0.6", "--json"])
-    assert result.exit_code == 0, result.output
-    measured = json.loads(result.output)
-    assert all(measured[name] > 0.0 for name in ("frames_per_s", "steps_per_s", "truth_steps_per_s", "ms_read"))
-    assert measured["world_truth_steps_per_s"] > measured["world_steps_per_s"] > 0.0

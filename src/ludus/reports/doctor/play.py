@@ -155,7 +155,7 @@ def overfitting_to_self_play(data: RunData) -> Verdict:
         f"against bots {against_bots.text()} ({file})",
     )
     changes = _more_kinds(data)
-    if data.setting("league.sampler") not in ("uniform", "pfsp"):
+    if data.setting("league.sampler") != "pfsp":
         changes.append(Change("league.sampler", data.setting("league.sampler"), "pfsp"))
     remedy = "train against more kinds of opponents: more bots in the mix, and snapshots of all ages"
     return [Finding("it is overfitted to self-play", evidence, remedy, tuple(changes))]

@@ -15,6 +15,4 @@ WORLD = World(
     replay_view="ludus.worlds.brawl.display:REPLAY_VIEW",
     browser="ludus.worlds.brawl.display:BROWSER",
     styles="ludus.worlds.brawl.styles:STYLES",
-    bench="ludus.worlds.brawl.bench:BENCH",
-    speedrun="ludus.worlds.brawl.bench:SPEEDRUN",
 )

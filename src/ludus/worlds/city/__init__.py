@@ -16,6 +16,5 @@ WORLD = World(
         "audit guide": "ludus.worlds.city.commands:audit_guide",
         "city explore": "ludus.worlds.city.commands:explore",
         "city new-profile": "ludus.worlds.city.commands:new_profile",
-        "bench vision": "ludus.worlds.city.commands:bench_vision",
     },
 )

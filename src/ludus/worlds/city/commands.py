@@ -1,4 +1,4 @@
-"""City's own commands: `ludus audit city`, `audit guide`, `bench vision`, `city new-profile` and `city explore`."""
+"""City's own commands: `ludus audit city`, `audit guide`, `city new-profile` and `city explore`."""
 
 import math
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ludus.cli.bench import print_measured
 from ludus.cli.console import echo, print_json, print_table
 from ludus.cli.options import AsJson, RunFolder, latest_run
 
@@ -135,14 +134,3 @@ def explore(
 def _ends(interval: "Interval") -> dict[str, float | None]:
     """Return the parts of an interval; None where it has no end."""
     return {name: value if math.isfinite(value) else None for name, value in interval._asdict().items()}
-
-
-def bench_vision(
-    game: Annotated[str, typer.Option(help="Game to measure: embedded or micropolis.")] = "embedded",
-    seconds: Annotated[float, typer.Option(min=0.1, help="Time to measure for.")] = 6.0,
-    json: AsJson = False,
-) -> None:
-    """Measure City's perception: pictures per second, milliseconds per stage, steps per second of one game."""
-    from ludus.worlds.city.audit import run_vision_bench
-
-    print_measured(run_vision_bench(game, seconds), json=json)

@@ -14,8 +14,6 @@ WORLD = World(
     display="ludus.worlds.mimic.display:DISPLAY",
     replay_view="ludus.worlds.mimic.display:REPLAY_VIEW",
     browser="ludus.worlds.mimic.browser:BROWSER",
-    bench="ludus.worlds.mimic.bench:BENCH",
-    speedrun="ludus.worlds.mimic.bench:SPEEDRUN",
     commands={
         "motion": "ludus.worlds.mimic.commands:motion",
         "gait": "ludus.worlds.mimic.gait_command:gait",

@@ -14,7 +14,5 @@ WORLD = World(
     display="ludus.worlds.rocket.display:DISPLAY",
     replay_view="ludus.worlds.rocket.display:REPLAY_VIEW",
     browser="ludus.worlds.rocket.display:BROWSER",
-    bench="ludus.worlds.rocket.bench:BENCH",
-    speedrun="ludus.worlds.rocket.bench:SPEEDRUN",
     commands={"rlbot": "ludus.worlds.rocket.commands:rlbot"},
 )

@@ -133,7 +133,7 @@ const SWEEP_SECTIONS = [
 function startSweep() {
   const data = JSON.parse(document.getElementById("data").textContent), page = document.getElementById("page");
   options.smoothing = 0; // curves are means already
-  const { scheduler, search, seeds } = data.sweep, isPopulation = scheduler === "pbt" || scheduler === "pb2";
+  const { scheduler, search, seeds } = data.sweep, isPopulation = scheduler === "pbt";
   page.append(make("header", {}, make("p", { class: "mark" }, "LUDUS"), make("h1", {}, data.name),
     make("p", { class: "sub" }, `Sweep of ${data.world}: ${data.trials.length} of ${data.sweep.trials} trials, ${seeds} seed${seeds > 1 ? "s" : ""} each, ${isPopulation ? scheduler : `${search} search, scheduler ${scheduler}`}; ${data.state}${data.reason ? `: ${data.reason}` : ""}; ${data.made}`)));
   const links = make("div", { class: "links" });

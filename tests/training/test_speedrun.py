@@ -1,21 +1,29 @@
-"""`ludus speedrun`: the seconds to a target score, confirmed on other seeds, on a board; and what is refused."""
+"""The script of speedruns: the seconds to a target score, confirmed on other seeds, on a board; and what is refused."""
 
 import importlib
 import json
-import re
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from benchmarks import speedrun as script
+from benchmarks.speedrun import (
+    BEGIN,
+    END,
+    Speedrun,
+    TargetNotReachedError,
+    add_to_board,
+    board_table,
+    read_board,
+    run_speedrun,
+    speedrun_config,
+    speedrun_of,
+)
 
 from ludus.core.errors import ConfigError, FormatError
 from ludus.envs import registry
 from ludus.envs import world as worlds
-from ludus.envs.world_parts import Speedrun
-from ludus.training.speedrun import BEGIN, END, add_to_board, board_table, read_board, speedrun_config, speedrun_of
 
-Run = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parents[2]
 # Two iterations of 512 env steps between evaluations: paper beats the bot `rock` after a few of them.
 RECIPE = (
@@ -36,17 +44,17 @@ ENTRY = {
 def sprint(monkeypatch: pytest.MonkeyPatch, target: float = 0.9) -> None:
     """Register `sprint-v1`, the duel with a speedrun of seconds, for one test."""
     monkeypatch.setattr(worlds, "_WORLDS", dict(worlds.known_worlds()))
-    run = Speedrun("mean_win_rate", target, f"{target:.0%} against rock", overrides=RECIPE)
-    registry.register_world(worlds.World(id="sprint-v1", env="ludus.envs.tiny.two_player:DuelEnv", speedrun=run))
+    target_run = Speedrun("mean_win_rate", target, f"{target:.0%} against rock", overrides=RECIPE)
+    monkeypatch.setitem(script.SPEEDRUNS, "sprint", target_run)
+    registry.register_world(worlds.World(id="sprint-v1", env="ludus.envs.tiny.two_player:DuelEnv"))
 
 
 def test_a_run_that_reaches_the_target_is_confirmed_on_other_seeds_and_added_to_the_board(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sprint(monkeypatch)
     board, folder = tmp_path / "board.md", tmp_path / "run"
-    code, out, err = run("speedrun", "sprint", "--board", board, "--run-dir", folder, "--seed", 5, "ppo.n_epochs=4")
-    assert code == 0, err
+    run_speedrun("sprint", ["ppo.n_epochs=4", "seed=5"], board, folder)
     [entry] = json.loads((tmp_path / "board.json").read_text())
     assert entry["score"] >= 0.9
     assert entry["confirmed_score"] >= 0.9
@@ -61,21 +69,17 @@ def test_a_run_that_reaches_the_target_is_confirmed_on_other_seeds_and_added_to_
     assert ended["env_steps"] == entry["env_steps"]
     assert ended["end_reason"] == "the target 90% against rock is reached"
     assert board.read_text().count("| sprint-v1 |") == 1
-    assert f"{entry['seconds']:,.1f} s" in out
-    again = run("speedrun", "sprint", "--board", board, "--run-dir", folder)
-    assert again[0] == 2
-    assert "starts from scratch" in again[2]
+    with pytest.raises(ConfigError, match="starts from scratch"):
+        run_speedrun("sprint", [], board, folder)
 
 
 def test_a_target_that_is_not_reached_is_an_error_and_leaves_the_board_alone(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sprint(monkeypatch, target=1.1)
     board = tmp_path / "board.md"
-    words = ("--board", board, "--run-dir", tmp_path / "run", "total_env_steps=2048")
-    code, _, err = run("speedrun", "sprint", *words)
-    assert code == 2
-    assert re.search(r"did not reach 1\.1 \(110% against rock\): its best score is [\d.]+", err)
+    with pytest.raises(TargetNotReachedError, match=r"1\.1 .*: its best score is [\d.]+"):
+        run_speedrun("sprint", ["total_env_steps=2048"], board, tmp_path / "run")
     assert not board.exists()
     assert not (tmp_path / "board.json").exists()
 
@@ -91,34 +95,21 @@ def test_a_target_that_is_not_reached_is_an_error_and_leaves_the_board_alone(
     ],
 )
 def test_what_judges_the_agent_cannot_be_changed(
-    words: tuple[str, ...], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sprint(monkeypatch)
-    code, _, err = run("speedrun", "sprint", "--board", tmp_path / "board.md", *words)
-    assert code == 2
-    assert message in err
-
-
-def test_worlds_without_a_speedrun_and_places_without_a_board_are_named(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    code, _, err = run("speedrun", "city", "--board", "board.md")
-    assert code == 2
-    assert all(name in err for name in ("brawl", "mimic", "rocket"))
-    code, _, err = run("speedrun", "brawl")
-    assert code == 2
-    assert "--board" in err
+    with pytest.raises(ConfigError, match=message):
+        speedrun_config("sprint", words)
 
 
 @pytest.mark.parametrize("world", ["brawl", "mimic", "rocket"])
 def test_shipped_speedruns_have_a_recipe(world: str) -> None:
-    speedrun = importlib.import_module("ludus.training.speedrun")
-    config = speedrun.speedrun_config(world, ("world.device=cpu", "evaluation.every_env_steps=123_000"))
-    assert config.evaluation.score == speedrun.speedrun_of(world).score
+    config = speedrun_config(world, ("world.device=cpu", "evaluation.every_env_steps=123_000"))
+    assert config.evaluation is not None
+    assert config.evaluation.score == speedrun_of(world).score
     assert config.evaluation.every_env_steps == 123_000
     if world == "rocket":
-        assert list(config.evaluation.modes) == ["2v2"]
+        assert [*(config.evaluation.modes or {})] == ["2v2"]
 
 
 def test_a_board_ranks_its_entries_and_keeps_the_text_around_them(tmp_path: Path) -> None:

@@ -1,41 +1,97 @@
-"""How fast we learn: env steps per second of whole iterations, beside peers and this machine's limit, in one run."""
+"""Measures how fast we learn: env steps per second of whole iterations, beside peers and the limit of this machine.
 
+    python benchmarks/learn_speed.py                              # the learners in `CASES`, and Stable-Baselines3
+    python benchmarks/learn_speed.py --device cuda --no-peers
+    python benchmarks/learn_speed.py --world mimic                # our PPO and SB3's on one of our worlds
+
+Everything is measured in one run. The peers need the extra `sb3`. Prints one JSON object.
+"""
+
+import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from ludus.core.errors import ConfigError, MissingDependencyError
 from ludus.envs.base import action_dtypes
-from ludus.envs.world_parts import LearnCase, bench_of
 from ludus.policies.policy import Policy
 from ludus.training.components import Components
 from ludus.training.config import TrainConfig
 from ludus.training.presets import load_run_config
 from ludus.training.resolve import set_up_device
 
+WORLD = "brawl"  # of the cases
 _PEER_GAMES = 8  # environments of Stable-Baselines3
 _SB3_SETTINGS = ("n_steps", "batch_size", "n_epochs")  # that have the same names there
+
+
+class LearnCase(NamedTuple):
+    """A learner whose speed is measured: games in the batch, settings of the policy and of PPO."""
+
+    num_envs: int
+    policy: Mapping[str, Any]
+    ppo: Mapping[str, Any]
+
+
+_MLP = {"net_arch": {"pi": [128, 128], "vf": [128, 128]}, "activation": "tanh"}
+_LSTM = {"net_arch": {"pi": [64, 64], "vf": [64, 64]}, "recurrent": {"kind": "lstm", "size": 256}}
+_FULL = {"net_arch": {"pi": [96, 96], "vf": [96, 96]}, "strategy": {}, "recurrent": {"kind": "lstm", "size": 512}}
+_BF16 = {"bfloat16": True}
+
+# Of brawl, by device type and name. Batch shapes suit the device; networks are the same everywhere, and so are the
+# epochs of cases of one name.
+CASES: Mapping[str, Mapping[str, LearnCase]] = {
+    "cpu": {
+        "mlp": LearnCase(1024, _MLP, {"n_steps": 64, "batch_size": 8192, "n_epochs": 4}),
+        "lstm": LearnCase(64, _LSTM, {"n_steps": 64, "batch_size": 1024, "n_epochs": 4, "sequence_length": 16}),
+        "strategy": LearnCase(8, _FULL, {"n_steps": 32, "batch_size": 256, "n_epochs": 10, "sequence_length": 32}),
+    },
+    "cuda": {
+        "mlp": LearnCase(32768, _MLP | _BF16, {"n_steps": 64, "batch_size": 524288, "n_epochs": 4}),
+        "mlp_one_epoch": LearnCase(65536, _MLP | _BF16, {"n_steps": 64, "batch_size": 524288, "n_epochs": 1}),
+        "lstm": LearnCase(
+            65536, _LSTM | _BF16, {"n_steps": 16, "batch_size": 262144, "n_epochs": 4, "sequence_length": 16}
+        ),
+        "lstm_one_epoch": LearnCase(
+            32768, _LSTM | _BF16, {"n_steps": 16, "batch_size": 131072, "n_epochs": 1, "sequence_length": 16}
+        ),
+        "strategy": LearnCase(
+            8192,
+            _FULL | _BF16,
+            {"n_steps": 64, "batch_size": 65536, "n_epochs": 10, "sequence_length": 64, "compile": True},
+        ),
+    },
+}
+
+
+def main() -> None:
+    """Measure what is asked for and print the result."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--world", help="world of one seat, on which SB3's PPO learns too")
+    parser.add_argument("--device", default="cpu", help="of the learners in `CASES`")
+    parser.add_argument("--repeats", type=int, default=3, help="iterations of each kind that are timed")
+    parser.add_argument("--no-peers", action="store_true", help="skip Stable-Baselines3 and sb3-contrib")
+    options = parser.parse_args()
+    if options.world is None:
+        measured = run_learn_bench(options.device, options.repeats, peers=not options.no_peers)
+    else:
+        measured = run_world_learn_bench(options.world, options.repeats, peers=not options.no_peers)
+    print(json.dumps(measured, indent=1))
 
 
 def _sb3_on_cartpole(settings: Mapping[str, int], *, recurrent: bool) -> Callable[[], None]:
     """Make Stable-Baselines3's PPO with its default 64x64 network, or sb3-contrib's RecurrentPPO with its two LSTMs.
 
     Each call runs one iteration.
-
-    Raises:
-        MissingDependencyError: The library is not installed.
     """
-    library, name = ("sb3-contrib", "RecurrentPPO") if recurrent else ("stable-baselines3", "PPO")
-    try:
-        from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.env_util import make_vec_env
 
-        algorithm = getattr(import_module(library.replace("-", "_")), name)
-    except ImportError as error:
-        raise MissingDependencyError(library, "sb3", f"the comparison with its {name}") from error
+    library, name = ("sb3_contrib", "RecurrentPPO") if recurrent else ("stable_baselines3", "PPO")
+    algorithm = getattr(import_module(library), name)
     kind, sizes = "MlpLstmPolicy" if recurrent else "MlpPolicy", {key: settings[key] for key in _SB3_SETTINGS}
     model = algorithm(kind, make_vec_env("CartPole-v1", _PEER_GAMES, seed=0), **sizes, seed=0, device="cpu")
     return _iteration(model, _PEER_GAMES * settings["n_steps"])
@@ -45,15 +101,9 @@ def sb3_ppo_on(world: str, games: int, config: TrainConfig) -> Callable[[], None
     """Make SB3's PPO on a world of ours of one seat with continuous actions, with the networks and recipe of a config.
 
     Each call runs one iteration of as many env steps as an iteration of `config` has.
-
-    Raises:
-        MissingDependencyError: Stable-Baselines3 is not installed.
     """
-    try:
-        from stable_baselines3 import PPO
-        from stable_baselines3.common.vec_env import DummyVecEnv
-    except ImportError as error:
-        raise MissingDependencyError("stable-baselines3", "sb3", "the comparison with its PPO") from error
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import DummyVecEnv
     from torch import nn
 
     from ludus.envs.adapters.gymnasium_env import LudusEnv
@@ -83,8 +133,8 @@ def _iteration(model: Any, env_steps: int) -> Callable[[], None]:  # noqa: ANN40
     return run
 
 
-def run_learn_bench(world: str, device: str, repeats: int, *, peers: bool) -> dict[str, Any]:
-    """Measure the learners that a world declares in its `bench`, beside peers and beside the limit of the machine.
+def run_learn_bench(device: str, repeats: int, *, peers: bool) -> dict[str, Any]:
+    """Measure the learners in `CASES`, beside peers and beside the limit of the machine.
 
     Medians of `repeats` iterations are reported. The peers are Stable-Baselines3 and sb3-contrib on CartPole, always on
     the CPU.
@@ -96,9 +146,9 @@ def run_learn_bench(world: str, device: str, repeats: int, *, peers: bool) -> di
     set_up_device(device)  # as a run does
     flops = matrix_flops(device)
     report["matrix_product_flops"] = flops
-    for name, case in bench_of(world).learn["cuda" if device.startswith("cuda") else "cpu"].items():
-        measured = _measure(world, device, case, repeats, flops)
-        report |= {f"{world}_{name}_{key}": value for key, value in measured.items()}
+    for name, case in CASES["cuda" if device.startswith("cuda") else "cpu"].items():
+        measured = _measure(device, case, repeats, flops)
+        report |= {f"{WORLD}_{name}_{key}": value for key, value in measured.items()}
     return report
 
 
@@ -106,18 +156,12 @@ def run_world_learn_bench(world: str, repeats: int, *, peers: bool) -> dict[str,
     """Measure our learner on a world of one seat with its own preset, beside SB3's PPO with eight environments.
 
     Medians of `repeats` iterations of each, in turns, are reported.
-
-    Raises:
-        ConfigError: The world has opponents.
     """
     config = load_run_config(world)
     report: dict[str, Any] = {"world": world, "device": "cpu", "threads": torch.get_num_threads()}
     with Components(config) as components:
         if components.env.spec.seats != 1:
-            raise ConfigError(
-                f"{world} has {components.env.spec.seats} seats; valid: worlds of one seat, and those whose "
-                "`bench` declares learners"
-            )
+            raise SystemExit(f"{world} has {components.env.spec.seats} seats; valid: worlds of one seat")
         steps = config.world.num_envs * (config.method.rollout_steps(config.hyperparameters) or 1)
         learner = components.learner
         peer_iterate = sb3_ppo_on(world, _PEER_GAMES, config) if peers else lambda: None
@@ -158,9 +202,9 @@ def _in_turns(ours: Callable[[], object], theirs: Callable[[], object], repeats:
     return statistics.median(own for own, _ in times), statistics.median(other for _, other in times)
 
 
-def _measure(world: str, device: str, case: LearnCase, repeats: int, flops: float) -> dict[str, Any]:
+def _measure(device: str, case: LearnCase, repeats: int, flops: float) -> dict[str, Any]:
     games, policy, ppo = case
-    with Components(_config(world, games, device, policy, ppo, opponents="random")) as components:
+    with Components(_config(WORLD, games, device, policy, ppo, opponents="random")) as components:
         learner, steps = components.learner, int(ppo["n_steps"])
         first_s = _seconds(learner.iterate, device)
         learner.iterate()
@@ -241,3 +285,7 @@ def _seconds(work: Callable[[], object], device: str) -> float:
 def _wait(device: str) -> None:
     if device.startswith("cuda"):
         torch.cuda.synchronize(device)
+
+
+if __name__ == "__main__":
+    main()

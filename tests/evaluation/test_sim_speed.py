@@ -3,8 +3,7 @@
 import importlib.util
 
 import pytest
-
-from ludus.evaluation.bench_sim import run_sim_bench
+from benchmarks.sim_speed import run_sim_bench
 
 
 def test_cars_are_measured_in_decisions_beside_rocketsim_or_cartpole() -> None:
