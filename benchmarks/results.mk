@@ -263,7 +263,7 @@ results-logging: $(READY) ## docs/concepts/training.md: what logging costs
 	mv $(DATA)/logging.json.new $(DATA)/logging.json
 	$(TABLES) logging
 
-results-city-screens: $(READY) ## docs/howto/city-profile.md: real games on their screens; needs micropolis, openttd and xvfb
+results-city-screens: $(READY) ## docs/howto/city-profile.md: real games on their screens; needs micropolis and xvfb
 	$(BIN)/python benchmarks/city_screens.py --out $(DATA)/city_screens.json
 	$(TABLES) city-screens
 

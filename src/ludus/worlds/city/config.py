@@ -1,6 +1,7 @@
 """Settings of City's environment."""
 
-from typing import Annotated, Literal, Self, get_args
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -31,39 +32,22 @@ class WorldRules(CityRules):
     rows: Annotated[int, Field(ge=MIN_SIDE, le=MAX_SIDE)] = 14
 
 
-OPENAI = "openai"  # the guide that asks a server; see `openai_guide`
-
-
 class GuideSettings(EnvSettings):
     """A guide that is asked for advice; see `ludus.worlds.city.guide`.
 
     Attributes:
-        name: `openai` for a model behind the server that the environment variable LUDUS_GUIDE_URL names, or the name
-            under which a `--plugin` file registers a guide.
+        name: The name under which a `--plugin` file registers a guide.
         every: Decisions from one question to the next.
         observed: Whether its advice is an observation; else it can only be rewarded.
-        model: The model that the server is asked for; `openai` alone, which needs it.
-        timeout_s: Time in which the whole answer has to arrive; `openai` alone.
-        calls_per_hour: Most requests in any hour, of all environments of a process together; `openai` alone.
-        allow_remote: Whether the server may be on another machine, which then gets the pictures; `openai` alone.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("model", "timeout_s", "calls_per_hour", "allow_remote"), "city.md#guides"
+    )
 
     name: Annotated[str, OutsideName("guide", "ludus.worlds.city.guide:stays_here"), Field(min_length=1)]
     every: Annotated[int, Field(ge=1, le=1_000_000)] = 25
     observed: bool = True
-    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    timeout_s: Annotated[float, Field(gt=0.0, le=600.0, strict=False)] = 20.0
-    calls_per_hour: Annotated[int, Field(ge=1, le=36_000)] = 120
-    allow_remote: bool = False
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.name == OPENAI and self.model is None:
-            raise ValueError(f"the guide {OPENAI} needs model: the name under which the server knows the model")
-        foreign = sorted(self.model_fields_set & {"model", "timeout_s", "calls_per_hour", "allow_remote"})
-        if self.name != OPENAI and foreign:
-            raise ValueError(f"{', '.join(foreign)} are for the guide {OPENAI}, not for {self.name!r}")
-        return self
 
 
 class CityConfig(EnvSettings):

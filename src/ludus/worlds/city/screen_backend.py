@@ -161,8 +161,8 @@ class ScreenGame:
             target = self._explorer.next_element(self._number, self._land, self._turn)
         for part in self._parts(kind, cell, None, target):
             self.driver.do(part)
-        # Signs that pictures are finished have two looks in turn, and a slow game is given more than one: the picture is
-        # compared under the sign of before.
+        # Signs that pictures are finished have two looks in turn, and a slow game is given more than one: the picture
+        # is compared under the sign of before.
         for _ in range(_SIGN_TRIES):
             if self.driver.sign == self.look.sign:
                 break
