@@ -302,7 +302,7 @@ results-city-quick: $(READY) ## docs/research/city.md: the preset quick, three s
 	$(TABLES) city-quick
 
 results-city-variants: $(READY) ## docs/research/city.md: variants of quick with the tax, three seeds each; long
-	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py guided limited tax --lanes $$(nproc) --out $(DATA)/city_variants.json
+	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py guided tax --lanes $$(nproc) --out $(DATA)/city_variants.json
 	$(TABLES) city-variants
 
 results-city-modes: $(READY) ## docs/research/city.md: every mode, three seeds each; long
