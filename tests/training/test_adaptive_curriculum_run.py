@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.curriculum import adaptive
-from ludus.envs.base import EnvRequest, EnvSpec, Observations
+from ludus.envs.base import ActionKinds, EnvRequest, EnvSpec, Observations
 from ludus.envs.registry import register_env
 from ludus.envs.settings import EnvSettings, read_settings
 from ludus.envs.tiny.base import State, TinyEnv
@@ -52,8 +52,7 @@ class YardEnv(TinyEnv):
             step_limit=self._settings.steps,
             events=("built", "goal_houses", "goal_calm"),
             state_metrics=("houses", "goal_houses", "goal_calm"),
-            exploratory_kinds=(2,),
-            kind_names=KINDS,
+            actions=ActionKinds(exploratory=(2,), names=KINDS),
         )
         super().__init__(spec, request)
 

@@ -124,4 +124,4 @@ def test_strategic_measures_effects(tmp_path: Path) -> None:
 
 def _kinds(config: TrainConfig) -> tuple[str, ...]:
     with make_env("city", config=config.world.settings) as env:
-        return env.spec.kind_names
+        return env.spec.actions.names

@@ -189,7 +189,7 @@ class _GoalCurriculum(AdaptiveCurriculum):
 
 def kind_names(spec: EnvSpec) -> tuple[str, ...]:
     """Return the names of a world's kinds of action; `kind 0` and so on where they have none."""
-    return spec.kind_names or tuple(f"kind {number}" for number in range(spec.choices.counts[0]))
+    return spec.actions.names or tuple(f"kind {number}" for number in range(spec.choices.counts[0]))
 
 
 def make_adaptive_curriculum(config: TrainConfig, components: Components) -> AdaptiveCurriculum | None:

@@ -145,7 +145,7 @@ def built(world: World) -> dict[str, float]:
 
 def test_the_built_entry_counts_what_was_placed_in_this_city() -> None:
     world = World(observe=["readings", "built"], actions=["build", "tax"], closes=True, steps=10, workers=0)
-    kinds = world.env.spec.kind_names
+    kinds = world.env.spec.actions.names
     builds = [name for name in kinds if name not in ("wait", "tax_up", "tax_down")]
     first = {f"by_{cycle}.{name}.r0": 1.0 for cycle in (3, 4) for name in ("all", *builds)}
     assert built(world) == first

@@ -12,6 +12,7 @@ from ludus.core.errors import ActionError, ConfigError, SnapshotError
 from ludus.core.state import FINITE, MAX_COUNT, Range, check_range
 from ludus.envs.base import (
     ActionGrid,
+    ActionKinds,
     BatchedEnv,
     EnvRequest,
     EnvSpec,
@@ -44,7 +45,7 @@ class CityEnv(BatchedEnv):
 
     ## Actions
     `MultiDiscrete([kinds, cells])`: a kind of action by its number in `backend.catalogue`, and a cell of the visible
-    map, row by row from the upper left (`EnvSpec.action_places`). Kinds come in the groups of the setting `actions`:
+    map, row by row from the upper left (`EnvSpec.actions.places`). Kinds come in the groups of the setting `actions`:
 
     | group | kinds | cell |
     |---|---|---|
@@ -268,9 +269,11 @@ def city_spec(config: CityConfig, backend: CityBackend, observer: Observer, trac
         blocks=observer.blocks,
         fields=observer.fields,
         device_types=("cpu",),
-        action_mask="mask",
-        action_uses=tuple((bool(uses),) for uses in catalogue.uses_cell),
-        exploratory_kinds=catalogue.exploratory,
-        kind_names=catalogue.names,
-        action_places=ActionGrid("map", catalogue.rows, catalogue.columns) if has_places else None,
+        actions=ActionKinds(
+            mask="mask",
+            uses=tuple((bool(uses),) for uses in catalogue.uses_cell),
+            exploratory=catalogue.exploratory,
+            places=ActionGrid("map", catalogue.rows, catalogue.columns) if has_places else None,
+            names=catalogue.names,
+        ),
     )
