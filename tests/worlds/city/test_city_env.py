@@ -25,7 +25,6 @@ KIT = CheckOptions(num_envs=2, steps=6, end_steps=8)
         {
             "steps": 4,
             "observe": ["map", "frame", "readings", "menu"],
-            "stack": 2,
             "display": {"themes": ["paper", "night"]},
         },
         {"steps": 4, "metrics": "truth", "closes": True, "observe": ["readings"], "actions": ["build", "tax"]},

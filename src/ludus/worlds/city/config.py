@@ -71,7 +71,6 @@ class CityConfig(EnvSettings):
         observe: Entries of the observation; `built`, what the player has built in this city, lets a policy without
             memory do things in turn.
         frame: Height and width that the whole window is downscaled to.
-        stack: Pictures of the window that are stacked, the newest last.
         cell_pixels: Side of a cell in the picture of the map.
         metrics: `screen` reads figures off the picture; `truth` takes them from the game's state, for comparisons of
             speed and for debugging, in the embedded game alone.
@@ -82,10 +81,14 @@ class CityConfig(EnvSettings):
             term `goal_NAME`.
         guide: The guide that is asked for advice; None for none.
         ocr: Whether OCR reads, in the background, what the known letters of a real game do not cover.
-        ocr_confidence: Least confidence of OCR in a text that counts, from 0 to 1.
         workers: Processes that draw and read the embedded games; 0 does it in this one, None uses one per core where
             there are enough games. The games do not depend on it.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "stack": "city.md#settings-that-went",
+        "ocr_confidence": "city.md#settings-that-went",
+    }
 
     game: Annotated[str, GAME_PROFILE, Field(min_length=1)] = EMBEDDED
     rules: WorldRules = WorldRules()
@@ -101,7 +104,6 @@ class CityConfig(EnvSettings):
     lands: Annotated[tuple[Annotated[int, Field(ge=1, lt=2**31)], ...], Field(max_length=10_000, strict=False)] = ()
     observe: Annotated[tuple[Entry, ...], Field(min_length=1, strict=False)] = ("map", "readings", "menu")
     frame: Annotated[tuple[Side, Side], Field(strict=False)] = (84, 84)
-    stack: Annotated[int, Field(ge=1, le=16)] = 1
     cell_pixels: Annotated[int, Field(ge=1, le=32)] = 4
     metrics: Literal["screen", "truth"] = "screen"
     closes: bool = False
@@ -109,7 +111,6 @@ class CityConfig(EnvSettings):
     goals: dict[str, Annotated[float, Field(ge=0.0, le=1e12, strict=False)]] = Field(default_factory=dict)
     guide: GuideSettings | None = None
     ocr: bool = True
-    ocr_confidence: Annotated[float, Field(ge=0.0, le=1.0, strict=False)] = 0.6
     workers: Annotated[int, Field(ge=0, le=1024)] | None = None
 
     @field_validator("actions", "observe")

@@ -67,7 +67,7 @@ class CityEnv(BatchedEnv):
     | entry | shape | what it holds |
     |---|---|---|
     | `map` | `(rows * cell_pixels, columns * cell_pixels, 3)` uint8 | the map, cut out of the picture |
-    | `frame` | `(height, width, 3 * stack)` uint8 | the whole window, downscaled |
+    | `frame` | `(height, width, 3)` uint8 | the whole window, downscaled |
     | `readings` | `(4 * fields,)` float32 | blocks `values`, `readable`, `confidence`, `age`, a number for each field |
     | `menu` | float32 from 0 to 1 | what is open, known elements, the outcome of the last decision |
     | `built` | float32 from 0 to 1 | what the player has built in this city, see below |
@@ -206,13 +206,13 @@ class CityEnv(BatchedEnv):
         low, high = snapshot[f"{_OWN}seed"].tolist()
         self.seed = low | high << 32
         self._has_played = True
-        return self._observer.write(sight, self.tracker, is_new=False)
+        return self._observer.write(sight, self.tracker)
 
     def _own_state(self) -> dict[str, Tensor]:
         halves = [self.seed & 0xFFFFFFFF, self.seed >> 32]  # seeds may be larger than int64
         arrays = {"episode": self.episode, "town_middles": self.town_middles}
         whole = {"seed": torch.tensor(halves), **{name: torch.from_numpy(array) for name, array in arrays.items()}}
-        whole |= self.tracker.state() | self._observer.state()
+        whole |= self.tracker.state()
         return {f"{_OWN}{name}": tensor for name, tensor in whole.items()}
 
     def _own_ranges(self) -> dict[str, Range]:

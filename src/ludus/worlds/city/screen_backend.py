@@ -273,9 +273,7 @@ class ScreenBackend(CityBackend):
         self.menus = tuple(self.profile.menus)
         self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, config)
         self._cv2 = opencv("seeing the map")
-        self._perception = ProfileReader(
-            self.profile, use_ocr=config.ocr, names=self._names, least_confidence=config.ocr_confidence
-        )
+        self._perception = ProfileReader(self.profile, use_ocr=config.ocr, names=self._names)
         self._menus = MenuGraph(self.profile.width, self.profile.height)
         self._pool = ThreadPoolExecutor(self.num_envs, thread_name_prefix="ludus-game")
         self._seed, self._episode = request.seed, np.full(self.num_envs, -1)
