@@ -12,7 +12,7 @@ RUN useradd --create-home --shell /bin/bash ludus
 FROM base AS dev
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends make git xvfb xdotool chromium libegl1 libegl-mesa0 libosmesa6 \
-    libfaketime libgl1-mesa-dri lincity-ng micropolis nodejs opencity openttd openttd-opengfx \
+    libfaketime libgl1-mesa-dri lincity-ng micropolis nodejs opencity \
   && rm -rf /var/lib/apt/lists/*
 USER ludus
 

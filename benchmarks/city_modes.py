@@ -1,7 +1,7 @@
 """Every mode of City, and variants of `quick`, after equally many decisions: how the same cities end.
 
     python -m benchmarks.city_modes --lanes 12                                # all modes, 3 seeds
-    python -m benchmarks.city_modes guided limited --out city_variants.json   # variants of `quick`
+    python -m benchmarks.city_modes guided tax --out city_variants.json   # variants of `quick`
 
 Every run is a process with one thread; `--lanes` of them work side by side. The final agents, not those that a run's
 own evaluations found best, then build the same cities as `city_results.py`, which training did not use, for 300
@@ -49,18 +49,14 @@ class Variant(NamedTuple):
 
 
 TAX = "world.settings.actions=[build, street, bulldoze, tax]"
-MODES = {name: Variant(name, name) for name in ("discovery", "strategic", "goal", "quick")}
+MODES = {name: Variant(name, name) for name in ("autonomous", "discovery", "strategic", "adaptive", "goal", "quick")}
 GUIDED = (
     "ppo.imitation={bot: balanced, coef: {kind: linear, start: 1.0, end: 0.0, until: 0.9}}",
     "ppo.n_epochs=6", "ppo.max_grad_norm=2.0",
 )  # fmt: skip
-LIMITED = "adaptive_curriculum={kind: constraint, measure: funds, at_least: 0, limit: 0.02, term: debt, rate: 5.0}"
 CANDIDATES = {
     "guided": Variant("quick with the tax, imitating balanced at first", settings=(TAX, *GUIDED)),
-    "limited": Variant("quick with the tax, debts limited by a multiplier", settings=(TAX, LIMITED)),
     "tax": Variant("quick with the tax", settings=(TAX,)),
-    "long": Variant("quick, gamma 0.997", settings=("ppo.gamma=0.997", "ppo.gae_lambda=0.97")),
-    "tax-long": Variant("quick with the tax, gamma 0.997", settings=(TAX, "ppo.gamma=0.997", "ppo.gae_lambda=0.97")),
 }
 VARIANTS = MODES | CANDIDATES
 

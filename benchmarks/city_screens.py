@@ -2,7 +2,7 @@
 
     python benchmarks/city_screens.py [--seconds 10] [--instances 2] [--out docs/data/city_screens.json]
 
-Needs the Debian packages of the profiles `micropolis` and `openttd`, and xvfb. A decision is what an agent's step does:
+Needs the Debian packages of the profile `micropolis`, and xvfb. A decision is what an agent's step does:
 choose a tool, click on the map, let the game run for 20 ms, and wait until all of it has been drawn and stands still.
 The yardstick of a decision is a sleep of 235 ms: Micropolis draws its figures 200 ms late, whatever we do.
 """
@@ -115,13 +115,6 @@ def micropolis(seconds: float, instances: int) -> list[Row]:
     return rows
 
 
-def openttd() -> list[Row]:
-    """Measures OpenTTD, which is started anew for every game."""
-    with X11Driver(load_profile("openttd")) as driver:
-        driver.launch()
-        return [row("OpenTTD: reset, verified", seconds_of(lambda: driver.reset(1)), "s")]
-
-
 def row(what: str, value: float, unit: str) -> Row:
     """Returns a row of the table, and shows it."""
     print(f"{what}: {value:.4g} {unit}", flush=True)
@@ -136,7 +129,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/data/city_screens.json"))
     asked = parser.parse_args()
     busy = psutil.cpu_percent(1.0)
-    rows = pictures(asked.seconds / 4) + micropolis(asked.seconds, asked.instances) + openttd()
+    rows = pictures(asked.seconds / 4) + micropolis(asked.seconds, asked.instances)
     result = {"rows": rows, "cores": os.cpu_count(), "busy_before_percent": busy}
     asked.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(f"[OK] {asked.out}")

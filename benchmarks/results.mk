@@ -263,7 +263,7 @@ results-logging: $(READY) ## docs/concepts/training.md: what logging costs
 	mv $(DATA)/logging.json.new $(DATA)/logging.json
 	$(TABLES) logging
 
-results-city-screens: $(READY) ## docs/howto/city-profile.md: real games on their screens; needs micropolis, openttd and xvfb
+results-city-screens: $(READY) ## docs/howto/city-profile.md: real games on their screens; needs micropolis and xvfb
 	$(BIN)/python benchmarks/city_screens.py --out $(DATA)/city_screens.json
 	$(TABLES) city-screens
 
@@ -302,7 +302,7 @@ results-city-quick: $(READY) ## docs/research/city.md: the preset quick, three s
 	$(TABLES) city-quick
 
 results-city-variants: $(READY) ## docs/research/city.md: variants of quick with the tax, three seeds each; long
-	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py guided limited tax --lanes $$(nproc) --out $(DATA)/city_variants.json
+	PYTHONPATH=. $(BIN)/python benchmarks/city_modes.py guided tax --lanes $$(nproc) --out $(DATA)/city_variants.json
 	$(TABLES) city-variants
 
 results-city-modes: $(READY) ## docs/research/city.md: every mode, three seeds each; long

@@ -86,7 +86,6 @@ LONG_FILES = (
     "test_agents_cli.py",
     "test_mimic_render_gl.py",
     "test_watch_command.py",
-    "test_openttd_game.py",
     "test_city_audit.py",
     "test_city_env.py",
     "test_city_guide.py",

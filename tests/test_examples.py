@@ -13,6 +13,7 @@ from ludus.envs import bots, world
 from ludus.rewards import terms
 from ludus.training.config import MonitoringConfig, TrainConfig
 from ludus.worlds.brawl.config import BrawlConfig
+from ludus.worlds.city import guide
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
@@ -42,6 +43,7 @@ def _alone(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.syspath_prepend(str(EXAMPLES))
     known = {name: record for name, record in world.known_worlds().items() if record.name != "nudge"}
     monkeypatch.setattr(bots, "_REGISTERED", {})
+    monkeypatch.setattr(guide, "_GUIDES", {})
     monkeypatch.setattr(world, "_WORLDS", known)  # a page of docs registers the same world
     is_drawn = script.stem == DRAWN
     with defaults(

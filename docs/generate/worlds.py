@@ -180,7 +180,7 @@ def presets(world: str) -> str:
 
 def kinds(world: str) -> str:
     """Return the kinds of action of a world, a line of names."""
-    return ", ".join(code(name) for name in seen(world).spec.kind_names)
+    return ", ".join(code(name) for name in seen(world).spec.actions.names)
 
 
 def bots(world: str) -> str:

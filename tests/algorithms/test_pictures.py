@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
-from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult
+from ludus.envs.base import ActionKinds, BatchedEnv, EnvSpec, Observations, StepResult
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
@@ -33,9 +33,7 @@ class ScreenEnv(BatchedEnv):
             rate_hz=1.0,
             step_limit=1,
             events=("reward",),
-            action_mask="mask",
-            action_uses=((False, False), (True, True), (False, False)),
-            exploratory_kinds=(2,),
+            actions=ActionKinds("mask", ((False, False), (True, True), (False, False)), exploratory=(2,)),
         )
         self.num_envs, self.device, self.seed, self.first_game = num_envs, torch.device("cpu"), 0, 0
         self._generator = torch.Generator().manual_seed(0)

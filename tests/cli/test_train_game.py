@@ -13,7 +13,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 def test_a_game_takes_the_preset_of_its_name() -> None:
     assert _preset_for("city", "micropolis") == "micropolis"
-    assert _preset_for("city", "openttd") is None
+    assert _preset_for("city", "simutrans") is None
     assert _preset_for("city-v1", "my/own.yaml") is None
 
 

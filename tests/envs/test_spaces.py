@@ -12,14 +12,16 @@ from torch import Tensor
 
 from ludus import make_env
 from ludus.core.errors import ConfigError
-from ludus.envs.base import BatchedEnv, EnvRequest, EnvSpec, Mirror, Observations, Reflection, check_fits
+from ludus.envs.base import ActionKinds, BatchedEnv, EnvRequest, EnvSpec, Mirror, Observations, Reflection, check_fits
 from ludus.envs.check import CheckOptions, EnvMaker, run_checks
 from ludus.envs.spaces import are_allowed, draw_actions, draw_evenly
 from ludus.envs.tiny.base import TinyBots
 from ludus.envs.tiny.single_player import DigEnv, PointEnv
 
+SAID = ActionKinds(mask="mask", uses=((False,), (True,)), exploratory=(1,))
 
-def _spec(**changes: Any) -> EnvSpec:
+
+def _spec(said: dict[str, Any] | None = None, **changes: Any) -> EnvSpec:
     fields: dict[str, Any] = {
         "name": "field",
         "version": 1,
@@ -28,11 +30,8 @@ def _spec(**changes: Any) -> EnvSpec:
         "action_space": spaces.MultiDiscrete([2, 3]),
         "rate_hz": 1.0,
         "step_limit": None,
-        "action_mask": "mask",
-        "action_uses": ((False,), (True,)),
-        "exploratory_kinds": (1,),
     }
-    return EnvSpec(**fields | changes)
+    return EnvSpec(**fields | changes | {"actions": replace(SAID, **(said or {}))})
 
 
 def test_what_fits_is_taken() -> None:
@@ -40,28 +39,28 @@ def test_what_fits_is_taken() -> None:
     assert choices.counts == (2, 3)
     assert choices.use_table().tolist() == [[False], [True]]
     assert choices.exploratory_kinds().tolist() == [False, True]
-    assert _spec(exploratory_kinds=()).choices.exploratory_kinds().tolist() == [True, True]
-    assert _spec(action_uses=()).choices.use_table().tolist() == [[True], [True]]
+    assert _spec({"exploratory": ()}).choices.exploratory_kinds().tolist() == [True, True]
+    assert _spec({"uses": ()}).choices.use_table().tolist() == [[True], [True]]
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"action_mask": "masks"}, "action_mask is 'masks', which is missing"),
+        ({"said": {"mask": "masks"}}, "mask is 'masks', which is missing"),
         ({"action_space": spaces.MultiDiscrete([2, 4])}, r"must be a Box of shape \(6,\)"),
         ({"action_space": spaces.MultiBinary(5)}, "are no choices; valid: Discrete and MultiDiscrete"),
         ({"action_space": spaces.Discrete(5, start=1)}, "are no choices"),
-        ({"action_uses": ((True,),)}, "for each of the 2 kinds which of the 1 other factors count; got 1 rows of 1"),
-        ({"action_uses": ((True, True), (True, True))}, "got 2 rows of 2"),
-        ({"exploratory_kinds": (2,)}, r"exploratory_kinds are \(2,\); valid: different numbers from 0 to 1"),
-        ({"exploratory_kinds": (1, 1)}, "valid: different numbers"),
+        ({"said": {"uses": ((True,),)}}, "for each of the 2 kinds which of the 1 other factors count; got 1 rows of 1"),
+        ({"said": {"uses": ((True, True), (True, True))}}, "got 2 rows of 2"),
+        ({"said": {"exploratory": (2,)}}, r"exploratory are \(2,\); valid: different numbers from 0 to 1"),
+        ({"said": {"exploratory": (1, 1)}}, "valid: different numbers"),
+        ({"said": {"names": ("wait", "wait")}}, "must be 2 different names"),
         (
             {
                 "observation_space": spaces.Dict({"mask": spaces.Box(0.0, 1.0, (5,), np.float32)}),
                 "mirror": Mirror({"mask": Reflection(tuple(range(5)), (1.0,) * 5)}, Reflection((1, 0), (1.0, 1.0))),
                 "action_space": spaces.MultiDiscrete([3, 3]),
-                "action_mask": None,
-                "action_uses": ((True,),) * 3,
+                "said": {"mask": None, "uses": ((True,),) * 3},
             },
             "change places",
         ),
@@ -73,8 +72,8 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Any], words: str) -> No
 
 
 def test_games_with_other_choices_are_other_games_for_a_policy() -> None:
-    with pytest.raises(ConfigError, match="action_uses is"):
-        check_fits(_spec(), _spec(action_uses=()), "stage 'late'")
+    with pytest.raises(ConfigError, match=r"actions\.uses is"):
+        check_fits(_spec(), _spec({"uses": ()}), "stage 'late'")
 
 
 def test_even_draws_by_hand() -> None:

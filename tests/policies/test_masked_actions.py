@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ludus import make_env
 from ludus.core.errors import ConfigError, ObservationError, StateError, UnsupportedError
-from ludus.envs.base import EnvSpec
+from ludus.envs.base import ActionKinds, EnvSpec
 from ludus.envs.spaces import are_allowed
 from ludus.nn.distributions import MultiCategoricalHead
 from ludus.nn.heads import MaskedCategoricalHead
@@ -105,7 +105,7 @@ def test_the_mask_is_fed_to_the_networks_only_if_wanted() -> None:
     assert not torch.equal(seeing.value(frames, {}, _episode_starts()), seeing.value(other, {}, _episode_starts()))
     alone = EnvSpec(
         name="alone", version=1, teams=(0,), action_space=spaces.Discrete(2), rate_hz=1.0, step_limit=None,
-        observation_space=spaces.Dict({"mask": spaces.Box(0, 1, (2,), np.int8)}), action_mask="mask",
+        observation_space=spaces.Dict({"mask": spaces.Box(0, 1, (2,), np.int8)}), actions=ActionKinds(mask="mask"),
     )  # fmt: skip
     with pytest.raises(ConfigError, match=r"set policy\.sees_action_mask"):
         Policy(alone, PolicyConfig())
@@ -152,8 +152,8 @@ def _save(folder: Path, policy: Policy, without: tuple[str, ...] = ()) -> Path:
 def test_an_agent_comes_back_with_its_choices_and_keeps_to_masks(tmp_path: Path) -> None:
     policy = _policy()
     agent = Agent.load(_save(tmp_path / "agent", policy))
-    assert agent.spec.action_uses == SPEC.action_uses
-    assert agent.spec.exploratory_kinds == (2, 3)
+    assert agent.spec.actions.uses == SPEC.actions.uses
+    assert agent.spec.actions.exploratory == (2, 3)
     assert agent.policy.config == policy.config
     agent.check_world(SPEC)
     frames = _frames(rows=200)
@@ -191,7 +191,7 @@ def test_a_description_of_before_is_read(tmp_path: Path) -> None:
     policy = Policy(make_env("identity-v1", 1).spec, PolicyConfig())
     new = ("action_mask", "action_uses", "exploratory_kinds", "format", "exploration", "sees_action_mask")
     agent = Agent.load(_save(tmp_path / "old", policy, without=new))
-    assert agent.spec.action_mask is None
+    assert agent.spec.actions.mask is None
     seen = {"vector": torch.eye(4)}
     assert torch.equal(agent.policy.value(seen, {}, _episode_starts(4)), policy.value(seen, {}, _episode_starts(4)))
     document: Any = agent_checkpoint(policy.spec, policy.config, policy.state()).documents[DOCUMENT]

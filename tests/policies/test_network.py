@@ -179,7 +179,7 @@ def test_masks_and_exploration_are_applied_to_logits_of_its_own() -> None:
         settings = config("Actions", {"exploration": {"frequency": 0.5}, "sees_action_mask": True}, outputs=choices)
         policy = Policy(env.spec, settings)
         observations = {name: tensor.flatten(0, 1) for name, tensor in env.reset().items()}
-    mask = env.spec.action_mask
+    mask = env.spec.actions.mask
     assert mask is not None
     rows = observations[mask].shape[0]
     noise = policy.draw_noise(64, rows, torch.Generator().manual_seed(0), explore=True)

@@ -1,5 +1,6 @@
 """Policies that see every cell of a map: all entrances, files, stacks, and that they find places never seen before."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from ludus.core.errors import ConfigError
-from ludus.envs.base import ActionGrid, EnvSpec
+from ludus.envs.base import ActionGrid, ActionKinds, EnvSpec
 from ludus.nn.heads import MaskedCategoricalHead, SpatialHead
 from ludus.policies.config import PolicyConfig
 from ludus.policies.description import PolicyDescription
@@ -19,6 +20,9 @@ from ludus.policies.stacked import StackedPolicy
 ROWS, COLUMNS, PIXELS = 4, 5, 2
 CELLS = ROWS * COLUMNS
 SMALL = {"channels": [4], "kernels": [2], "strides": [2], "features": 8}
+
+
+SAID = ActionKinds("mask", ((False,), (True,), (True,)), places=ActionGrid("map", ROWS, COLUMNS))
 
 
 def _spec(**changes: Any) -> EnvSpec:
@@ -36,11 +40,9 @@ def _spec(**changes: Any) -> EnvSpec:
         "action_space": spaces.MultiDiscrete([3, CELLS]),
         "rate_hz": 1.0,
         "step_limit": None,
-        "action_mask": "mask",
-        "action_uses": ((False,), (True,), (True,)),
-        "action_places": ActionGrid("map", ROWS, COLUMNS),
+        "actions": replace(SAID, **changes),
     }
-    return EnvSpec(**(settings | changes))
+    return EnvSpec(**settings)
 
 
 def _frames(rows: int, generator: torch.Generator) -> dict[str, Tensor]:
@@ -87,7 +89,7 @@ def test_step_and_unroll_agree(memory: dict[str, Any], explore: bool) -> None:
 def test_files_know_places_and_configs_can_do_without() -> None:
     policy = _policy()
     described = PolicyDescription.read(PolicyDescription.of(policy.spec, policy.config).model_dump_json())
-    assert described.spec().action_places == ActionGrid("map", ROWS, COLUMNS)
+    assert described.spec().actions.places == ActionGrid("map", ROWS, COLUMNS)
     again = Policy(described.spec(), described.config)
     again.load_state(policy.state())
     frame = _frames(3, torch.Generator().manual_seed(3))
@@ -120,11 +122,11 @@ def test_snapshots_play_side_by_side_as_they_do_alone() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"action_places": ActionGrid("map", 5, 4)}, "multiple of 5"),
-        ({"action_places": ActionGrid("map", 4, 4)}, "these 16 cells"),
-        ({"action_places": ActionGrid("picture", 4, 5)}, "which is missing"),
-        ({"action_places": ActionGrid("vector", 4, 5)}, "must be a picture"),
-        ({"action_uses": ((False,), (False,), (False,))}, "no kind of action needs a cell"),
+        ({"places": ActionGrid("map", 5, 4)}, "multiple of 5"),
+        ({"places": ActionGrid("map", 4, 4)}, "these 16 cells"),
+        ({"places": ActionGrid("picture", 4, 5)}, "which is missing"),
+        ({"places": ActionGrid("vector", 4, 5)}, "must be a picture"),
+        ({"uses": ((False,), (False,), (False,))}, "no kind of action needs a cell"),
     ],
 )
 def test_places_that_do_not_fit_are_named(changes: dict[str, Any], words: str) -> None:

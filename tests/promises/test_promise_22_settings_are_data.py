@@ -58,7 +58,6 @@ HOSTILE: dict[str, tuple[str, Mapping[str, Any]]] = {
     "a profile by a file address": ("city", {"game": "file:///evil.yaml"}),
     "a profile with a null": ("city", {"game": "micropolis\0"}),
     "a folder to write into": ("city", {"learned": "{folder}/written"}),
-    "a guide that asks a server": ("city", {"guide": {"name": "openai", "model": "m", "allow_remote": True}}),
     "a secret as move table": ("brawl", {"move_table": "{folder}/secret"}),
     "a move table above": ("brawl", {"move_table": "../secret"}),
     "a secret as profile": ("city", {"game": "{folder}/secret"}),

@@ -1,4 +1,4 @@
-"""Runs with an adaptive curriculum: a constructed world in which it is known what helps."""
+"""Runs with an adaptive curriculum: a constructed world in which it is known what helps and what is stuck."""
 
 import csv
 import json
@@ -14,7 +14,8 @@ from pydantic import Field, ValidationError
 from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
-from ludus.envs.base import EnvRequest, EnvSpec, Observations
+from ludus.curriculum import adaptive
+from ludus.envs.base import ActionKinds, EnvRequest, EnvSpec, Observations
 from ludus.envs.registry import register_env
 from ludus.envs.settings import EnvSettings, read_settings
 from ludus.envs.tiny.base import State, TinyEnv
@@ -51,8 +52,7 @@ class YardEnv(TinyEnv):
             step_limit=self._settings.steps,
             events=("built", "goal_houses", "goal_calm"),
             state_metrics=("houses", "goal_houses", "goal_calm"),
-            exploratory_kinds=(2,),
-            kind_names=KINDS,
+            actions=ActionKinds(exploratory=(2,), names=KINDS),
         )
         super().__init__(spec, request)
 
@@ -80,17 +80,17 @@ class YardEnv(TinyEnv):
 
 register_env("yard-v1", YardEnv, YardSettings)
 
-STRATEGIC = {
-    "kind": "strategic",
-    "goals": ["houses", "calm"],
-    "metrics": ["houses"],
-    "ahead": 1,
-    "fewest": 10,
-    "inertia": 0.0,
-    "every_iterations": 3,
+ADAPTIVE = {
+    "kind": "adaptive",
+    "measure": "houses",
+    "patience": 5,
+    "lowest": 0.1,
+    "highest": 0.3,
+    "step": 0.1,
+    "exploring": {"built": 3.0},
 }
-
-CONSTRAINT = {"kind": "constraint", "measure": "houses", "at_least": 1.0, "limit": 0.5, "term": "built", "rate": 2.0}
+STRATEGIC = {"kind": "strategic", "goals": ["houses", "calm"], "metrics": ["houses"], "ahead": 1, "every_iterations": 3}
+STUCK = {"name": "yard", "num_envs": GAMES, "settings": {"grows": False}}
 
 
 def _config(adaptive_curriculum: dict[str, Any], iterations: int = 4, **changes: Any) -> TrainConfig:
@@ -120,19 +120,38 @@ def _table(folder: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_limit_raises_the_price_of_a_term_without_exploration(tmp_path: Path) -> None:
-    # Houses never come, so every decision violates the limit: 1 + 2 (1 - 0.5) per iteration.
-    world = {"name": "yard", "num_envs": GAMES, "settings": {"grows": False}}
-    plain = {"net_arch": {"pi": [8], "vf": [8]}}
-    train(_config(CONSTRAINT, iterations=3, world=world, policy=plain), tmp_path)
+class _Weights(BaseCallback):
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def on_iteration(self, iteration: Iteration) -> None:
+        self.seen.append(self.trainer.components.rewards.weights["built"])
+
+
+def test_a_run_that_is_stuck_explores_more_and_rewards_it(tmp_path: Path) -> None:
+    weights = _Weights()
+    with Trainer(_config(ADAPTIVE, world=STUCK), tmp_path, [weights]) as trainer:
+        trainer.run()
     rows = _metrics(tmp_path)
-    assert [row["constraint_multiplier"] for row in rows] == pytest.approx([2.0, 3.0, 4.0])
-    assert [row["constraint_violations"] for row in rows] == [1.0] * 3
-    terms = _table(tmp_path, "reward_breakdown.csv")
-    assert sum(float(row["built"]) for row in terms) > 0.0
+    # What an iteration shows decides about the next one.
+    assert [row["exploration_frequency"] for row in rows] == pytest.approx([0.1, 0.2, 0.3, 0.3])
+    assert [row["steering_exploring"] for row in rows] == [1.0] * 4
+    assert [row["steering_stuck_share"] for row in rows] == [1.0] * 4
+    assert weights.seen == pytest.approx([0.1, 0.3, 0.3, 0.3])
+    with (tmp_path / "reward_breakdown.csv").open() as file:
+        assert file.readline().strip() == "iteration,env_steps,total,built,goal_houses,goal_calm"
 
 
-def test_measured_effects_are_the_worlds_own(tmp_path: Path) -> None:
+def test_a_run_that_gets_on_explores_little(tmp_path: Path) -> None:
+    train(_config(ADAPTIVE), tmp_path)
+    rows = _metrics(tmp_path)
+    assert [row["exploration_frequency"] for row in rows] == pytest.approx([0.1] * 4)
+    assert [row["steering_exploring"] for row in rows] == [0.0] * 4
+
+
+def test_measured_effects_are_the_worlds_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive, "FEWEST", 10)
+    monkeypatch.setattr(adaptive, "_INERTIA", 0.0)
     with Trainer(_config(STRATEGIC, iterations=12), tmp_path) as trainer:
         trainer.run()
         mixture = trainer.components.policy.mixture
@@ -166,9 +185,10 @@ class _Stop(BaseCallback):
             self.trainer.stop()
 
 
-@pytest.mark.parametrize("adaptive_curriculum", [CONSTRAINT, STRATEGIC], ids=["constraint", "strategic"])
+@pytest.mark.parametrize("adaptive_curriculum", [ADAPTIVE, STRATEGIC], ids=["adaptive", "strategic"])
 def test_a_stopped_run_goes_on_exactly(adaptive_curriculum: dict[str, Any], tmp_path: Path) -> None:
-    config = _config(adaptive_curriculum)
+    world = STUCK if adaptive_curriculum is ADAPTIVE else STUCK | {"settings": {"grows": True}}
+    config = _config(adaptive_curriculum, world=world)
     train(config, tmp_path / "straight")
     stop = _Stop()
     with Trainer(config, tmp_path / "stopped", [stop]) as trainer:
@@ -188,8 +208,9 @@ def test_a_stopped_run_goes_on_exactly(adaptive_curriculum: dict[str, Any], tmp_
         (STRATEGIC | {"goals": ["joy"]}, UnknownNameError, "goal_joy"),
         (STRATEGIC | {"against": "nap"}, UnknownNameError, "wait"),
         (STRATEGIC | {"ahead": 20}, ConfigError, "a rollout has 16 steps"),
-        (CONSTRAINT | {"measure": "money"}, UnknownNameError, "houses"),
-        (CONSTRAINT | {"term": "bulit"}, UnknownNameError, "built"),
+        (ADAPTIVE | {"measure": "huoses"}, UnknownNameError, "houses"),
+        (ADAPTIVE | {"exploring": {"bulit": 2.0}}, UnknownNameError, "built"),
+        (ADAPTIVE | {"patience": 16}, ConfigError, "a rollout has 16 steps"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_a_run_starts(
@@ -199,9 +220,10 @@ def test_what_does_not_fit_is_refused_before_a_run_starts(
         list(verify(_config(adaptive_curriculum)))
 
 
-def test_an_adaptive_curriculum_needs_exploration() -> None:
+@pytest.mark.parametrize("adaptive_curriculum", [ADAPTIVE, STRATEGIC], ids=["adaptive", "strategic"])
+def test_an_adaptive_curriculum_needs_exploration(adaptive_curriculum: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=r"set policy\.exploration"):
-        _config(STRATEGIC, policy={"net_arch": {"pi": [8], "vf": [8]}})
+        _config(adaptive_curriculum, policy={"net_arch": {"pi": [8], "vf": [8]}})
 
 
 class _Two(ProcessGroup):
@@ -211,7 +233,7 @@ class _Two(ProcessGroup):
         return [list(numbers)] * 2
 
 
-@pytest.mark.parametrize("adaptive_curriculum", [CONSTRAINT, STRATEGIC], ids=["constraint", "strategic"])
+@pytest.mark.parametrize("adaptive_curriculum", [ADAPTIVE, STRATEGIC], ids=["adaptive", "strategic"])
 def test_what_all_processes_saw_counts(adaptive_curriculum: dict[str, Any]) -> None:
     config = _config(adaptive_curriculum)
     states = []
@@ -224,9 +246,9 @@ def test_what_all_processes_saw_counts(adaptive_curriculum: dict[str, Any]) -> N
             made.on_rollout_end(processes)
             states.append(made.state())
     alone, both = states
-    if adaptive_curriculum is CONSTRAINT:
+    if adaptive_curriculum is ADAPTIVE:
         assert both == alone
         return
     assert both["progress"] == alone["progress"]
-    totals = [np.array(state["effects"]["totals"]) for state in (alone, both)]
+    totals = [np.array(state["totals"]) for state in (alone, both)]
     assert totals[1] == pytest.approx(2.0 * totals[0])

@@ -1,10 +1,16 @@
 """City's modes: each preset trains, and does what it says."""
 
 import csv
+import json
 from pathlib import Path
 
+import pytest
+import torch
+
 from ludus.envs.registry import make_env
+from ludus.nn.heads import NOISE_SIZE
 from ludus.training import TrainConfig, Trainer
+from ludus.training.components import Components
 from ludus.training.presets import load_run_config
 
 SMALL = [
@@ -20,6 +26,12 @@ SMALL = [
     "evaluation.every_env_steps=128",
 ]
 CHANGES = {
+    "autonomous": [],
+    "adaptive": [
+        "adaptive_curriculum.patience=4",
+        "adaptive_curriculum.explore_above=0.01",
+        "adaptive_curriculum.build_below=0.0",
+    ],
     "discovery": [],
     "goal": ["world.settings.goals.population=1"],
     "strategic": ["adaptive_curriculum.ahead=3", "adaptive_curriculum.every_iterations=1"],
@@ -36,6 +48,44 @@ def run(preset: str, folder: Path) -> TrainConfig:
 def table(folder: Path, name: str) -> list[dict[str, str]]:
     with (folder / name).open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def metrics(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_autonomous_explores_and_remembers_what_it_finds(tmp_path: Path) -> None:
+    run("autonomous", tmp_path)
+    assert [row["exploration_frequency"] for row in metrics(tmp_path)] == pytest.approx([0.3, 0.3])
+    terms = table(tmp_path, "reward_breakdown.csv")
+    assert sum(float(row["discovery"]) for row in terms) > 0.0
+    assert sum(float(row["discovered"]) for row in table(tmp_path, "behavior_metrics.csv")) > 0.0
+
+
+def test_autonomous_explores_and_plays_any_kind_as_often_as_its_settings_say() -> None:
+    """A policy that only ever waits: what else is played comes of exploring."""
+    config, draws = load_run_config("city", "autonomous", overrides=SMALL), 50_000
+    with Components(config) as components:
+        policy, choices = components.policy, components.env.spec.choices
+        exploratory = choices.exploratory_kinds()
+        policy.explore(config.policy.exploration, 0.5)
+        assert policy.mixture is not None
+        noise = torch.rand(draws, len(choices.counts) + NOISE_SIZE, generator=torch.Generator().manual_seed(1))
+        waits = torch.zeros(draws, len(choices.counts), dtype=torch.int64)
+        kinds = policy.mixture.replace(torch.zeros(draws, sum(choices.counts)), noise, waits)[:, 0]
+    count, explore = len(exploratory), int(exploratory.sum())
+    assert (explore, count > 30) == (7, True)
+    share_exploring = float(exploratory[kinds].float().mean())
+    share_of_others = float((~exploratory[kinds] & (kinds > 0)).float().mean())
+    # Of 30 % exploring decisions, 20 % play any kind, and 80 % one of the seven for exploring. Five standard errors.
+    assert share_exploring == pytest.approx(0.3 * (0.8 + 0.2 * explore / count), abs=0.01)
+    assert share_of_others == pytest.approx(0.3 * 0.2 * (count - explore - 1) / count, abs=0.006)
+
+
+def test_adaptive_explores_where_nothing_grows(tmp_path: Path) -> None:
+    run("adaptive", tmp_path)
+    assert [row["exploration_frequency"] for row in metrics(tmp_path)] == pytest.approx([0.05, 0.1])
+    assert metrics(tmp_path)[0]["steering_exploring"] == 1.0
 
 
 def test_discovery_rewards_what_is_new(tmp_path: Path) -> None:
@@ -74,4 +124,4 @@ def test_strategic_measures_effects(tmp_path: Path) -> None:
 
 def _kinds(config: TrainConfig) -> tuple[str, ...]:
     with make_env("city", config=config.world.settings) as env:
-        return env.spec.kind_names
+        return env.spec.actions.names

@@ -137,7 +137,7 @@ DOCUMENTS: dict[str, tuple[object, ...]] = {
     "course/games/stage": (2, -1, HUGE, 0.0),
     "course/curriculum": (None, {}, [], MISSING),
     "course/curriculum/index": (2, -1, "1", None, HUGE),
-    "course/curriculum/results": ({}, [], {"promotion": [2], "demotion": []}, {"promotion": "www", "demotion": []}),
+    "course/curriculum/results": ({}, [2], "www", None),
     "course/league": (None, {}, [], MISSING),
     "course/league/snapshots": (
         None,

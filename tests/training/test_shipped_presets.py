@@ -84,10 +84,11 @@ def test_a_preset_of_brawl_trains(preset: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("preset", CITY)
 def test_a_preset_of_city_trains(preset: str, tmp_path: Path) -> None:
+    steps = 48 if preset == "adaptive" else 16  # it looks back over 40 of them
     small = [
         "world.num_envs=2",
         "world.settings.steps=6",
-        "ppo.n_steps=16",
+        f"ppo.n_steps={steps}",
         "ppo.batch_size=16",
         "evaluation.matches=1",
     ]

@@ -240,24 +240,6 @@ def test_numbers_that_are_not_finite_are_rolled_back_within_a_later_stage(tmp_pa
     assert watcher.iterations[-1].counters.env_steps >= config.total_env_steps
 
 
-def test_a_demotion_makes_the_games_of_the_stage_before_anew(tmp_path: Path) -> None:
-    phases = [
-        {"name": "easy", "opponents": {"idle": 1}, "promotion": {"after_env_steps": 1}},
-        {
-            "name": "hard",
-            "opponents": {"strong": 1},
-            "world": {"settings": {"orange": 2}},
-            "demotion": {"win_rate": 1.0, "matches": 1},
-        },
-    ]
-    config = make_config(curriculum=phases, evaluation=None, total_env_steps=300)
-    seeds = []
-    watcher = run(config, tmp_path, Watcher(then=lambda trainer, _: seeds.append(trainer.components.env.seed)))
-    moves = [text.partition(": ")[2].partition(":")[0] for text in watcher.messages if "phase" in text]
-    assert moves[:3] == ["from phase 'easy' to 'hard'", "from phase 'hard' to 'easy'", "from phase 'easy' to 'hard'"]
-    assert len(set(seeds)) == len(seeds), "no games are played twice"
-
-
 def test_a_stage_is_passed_by_rating(tmp_path: Path) -> None:
     phases = [
         {"name": "rated", "opponents": {"idle": 1}, "promotion": {"rating": 1100}},

@@ -41,7 +41,7 @@ class ActionColumns:
     """Columns that describe actions: what was done as 0 or 1, and what an action distribution expects."""
 
     def __init__(self, spec: EnvSpec, head: ActionHead) -> None:
-        space, given = spec.action_space, spec.kind_names or styles_of(spec.id).action_names
+        space, given = spec.action_space, spec.actions.names or styles_of(spec.id).action_names
         self._head = head
         self.are_shares = not isinstance(space, spaces.Box)
         if isinstance(space, spaces.MultiDiscrete):

@@ -1,7 +1,7 @@
-"""Adaptive curricula: which goals and kinds of action a run favours, and what a limit costs.
+"""Adaptive curricula: when a run explores, and which goals and kinds of action it favours.
 
-`Strategic` turns to what is furthest behind: factors of goals, and the kinds of action that measurably help them, found
-by `Effects`. `Constraint` is the multiplier of a reward term that holds a limit.
+`Adaptive` explores while the games are stuck and builds while they grow. `Strategic` turns to what is furthest behind:
+factors of goals, and the kinds of action that measurably help them, found by `Effects`.
 
 A policy plays a kind where it expects good of it, so what follows on the kind is not what follows from it. The
 probabilities of all kinds in every decision are known, though, and by them both sides of a comparison are weighed to
@@ -24,48 +24,27 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ludus.core.errors import StateError
-from ludus.core.schedules import MAX_FACTOR
 from ludus.core.state import Share, StateModel, check_names
-from ludus.curriculum.config import ConstraintConfig, StrategicConfig, goal_term
+from ludus.curriculum.config import AdaptiveConfig, StrategicConfig, goal_term
 
 _SUMS, _PRODUCTS = 4, 16
 _COUNTS = 3  # decisions for the kind, blocks with it, blocks with what it is compared with
 _SIZE = _SUMS + _PRODUCTS + _COUNTS
 _Sum: TypeAlias = Annotated[float, Field(ge=-1e100, le=1e100)]  # far from where sums of products overflow
-
-OTHERS = "others"  # compares a kind with all others
+_CONFIDENCE = 0.95  # of the intervals
+FEWEST = 50  # blocks that each side of a comparison needs before it counts
+_MOST = 4.0  # by which the reward of a goal grows or shrinks at most
+_INERTIA = 0.9  # share of the old factors in the new ones, per iteration
 
 
 class Effect(NamedTuple):
-    """The effect of a kind of action on a number.
+    """The effect of a kind of action on a number."""
 
-    Attributes:
-        mean: By how much more the number changes after it than after what it is compared with.
-        low: Lower end of the interval.
-        high: Upper end of the interval.
-        decisions: For it.
-        is_sure: Whether the interval excludes 0, though it is one of many that are looked at.
-    """
-
-    mean: float
-    low: float
-    high: float
-    decisions: int
-    is_sure: bool
-
-
-class EffectsState(StateModel):
-    """What `Effects` saves as JSON.
-
-    Attributes:
-        kinds: Names of the kinds of action.
-        metrics: Names of the numbers.
-        totals: Everything that was added, `(kinds, metrics, sums)`.
-    """
-
-    kinds: list[str]
-    metrics: list[str]
-    totals: list[list[list[_Sum]]]
+    mean: float  # by how much more the number changes after it than after what it is compared with
+    low: float  # lower end of the interval
+    high: float  # upper end of the interval
+    decisions: int  # for it
+    is_sure: bool  # whether the interval excludes 0, though it is one of many that are looked at
 
 
 class Effects:
@@ -74,51 +53,37 @@ class Effects:
     Attributes:
         kinds: Names of the kinds of action.
         metrics: Names of the numbers.
-        against: The kind that others are compared with; None for all others.
         sure_z: Standard errors that a sure effect is away from 0.
+        totals: Everything that was added, `(kinds, metrics, sums)`.
     """
 
-    def __init__(
-        self, kinds: Sequence[str], metrics: Sequence[str], against: int | None, confidence: float, fewest: int
-    ) -> None:
-        """Begin with nothing.
-
-        Args:
-            kinds: Names of the kinds of action.
-            metrics: Names of the numbers.
-            against: The kind that others are compared with; None compares each with all others.
-            confidence: Of the intervals.
-            fewest: Blocks that each side of a comparison needs before it counts.
-        """
-        self.kinds, self.metrics, self.against = tuple(kinds), tuple(metrics), against
-        self._fewest = fewest
-        self._z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
+    def __init__(self, kinds: Sequence[str], metrics: Sequence[str], against: int) -> None:
+        """Begin with nothing; the kind of the number `against` is what all others are compared with."""
+        self.kinds, self.metrics, self._against = tuple(kinds), tuple(metrics), against
+        self._z = NormalDist().inv_cdf(0.5 + 0.5 * _CONFIDENCE)
         # Bonferroni: of all comparisons together, none is sure by chance with this confidence.
-        comparisons = max((len(kinds) - (against is not None)) * len(metrics), 1)
-        self.sure_z = NormalDist().inv_cdf(1.0 - 0.5 * (1.0 - confidence) / comparisons)
-        self._totals: NDArray[np.float64] = np.zeros((len(kinds), len(metrics), _SIZE))
+        comparisons = max((len(kinds) - 1) * len(metrics), 1)
+        self.sure_z = NormalDist().inv_cdf(1.0 - 0.5 * (1.0 - _CONFIDENCE) / comparisons)
+        self.totals: NDArray[np.float64] = np.zeros((len(kinds), len(metrics), _SIZE))
 
     def measure(
         self, chosen: NDArray[np.int64], shares: NDArray[np.float64], changes: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return what the decisions of a rollout add, `(kinds, metrics, sums)`, for `add`.
+        """Return what the decisions of a rollout add to the totals, `(kinds, metrics, sums)`.
 
         Args:
             chosen: `(steps, blocks)`, the kind that was played in each decision.
             shares: `(steps, blocks, kinds)`, how likely every kind was.
             changes: `(metrics, steps, blocks)`, what each number changed by from there on; NaN if that is not known.
         """
-        known = np.isfinite(changes)
+        known, against = np.isfinite(changes), self._against
         changes = np.where(known, changes, 0.0)
         is_played = chosen[..., None] == np.arange(len(self.kinds))
-        if self.against is None:
-            treated, control = is_played * (1.0 - shares), ~is_played * shares
-        else:
-            both = shares + shares[..., self.against, None]
-            weights = np.divide(1.0, both, out=np.zeros_like(both), where=both > 0.0)
-            treated = is_played * shares[..., self.against, None] * weights
-            control = is_played[..., self.against, None] * shares * weights
-            treated[..., self.against] = control[..., self.against] = 0.0  # it is not compared with itself
+        both = shares + shares[..., against, None]
+        weights = np.divide(1.0, both, out=np.zeros_like(both), where=both > 0.0)
+        treated = is_played * shares[..., against, None] * weights
+        control = is_played[..., against, None] * shares * weights
+        treated[..., against] = control[..., against] = 0.0  # it is not compared with itself
         sums = np.stack(
             [
                 np.einsum("tbk,mtb->kmb", side, part, optimize=True)
@@ -132,17 +97,9 @@ class Effects:
         blocks = (sums[..., (1, 3)] > 0.0).sum(axis=2)
         return np.concatenate((sums.sum(axis=2), products, decisions[..., None], blocks), axis=-1)
 
-    def add(self, measured: NDArray[np.float64], kept: float = 1.0) -> None:
-        """Add what `measure` gave; what was there before counts `kept` times as much as it did."""
-        totals = self._totals
-        totals[..., _SUMS : _SUMS + _PRODUCTS] *= kept * kept  # squares of weights
-        for part in (slice(0, _SUMS), slice(_SUMS + _PRODUCTS, _SIZE)):
-            totals[..., part] *= kept
-        totals += measured
-
     def effect(self, kind: int, metric: int) -> Effect | None:
         """Return an effect, by the numbers of kind and metric; None while there is nothing to compare."""
-        total = self._totals[kind, metric]
+        total = self.totals[kind, metric]
         sums, counts = total[:_SUMS], total[_SUMS + _PRODUCTS :]
         if sums[1] <= 0.0 or sums[3] <= 0.0:
             return None
@@ -152,7 +109,7 @@ class Effects:
         blocks = float(counts[1:].min())
         mean, spread = float(means[0] - means[1]), float(max(gradient @ products @ gradient, 0.0))
         error = float(np.sqrt(spread * blocks / (blocks - 1.0))) if blocks > 1.0 else np.inf
-        is_sure = blocks >= self._fewest and abs(mean) > self.sure_z * error
+        is_sure = blocks >= FEWEST and abs(mean) > self.sure_z * error
         return Effect(mean, mean - self._z * error, mean + self._z * error, round(float(counts[0])), bool(is_sure))
 
     def sure(self, metric: int) -> NDArray[np.float64]:
@@ -160,30 +117,11 @@ class Effects:
         found = [self.effect(kind, metric) for kind in range(len(self.kinds))]
         return np.array([effect.mean if effect is not None and effect.is_sure else 0.0 for effect in found])
 
-    def state(self) -> dict[str, Any]:
-        """Return everything that was added, for JSON."""
-        return {"kinds": list(self.kinds), "metrics": list(self.metrics), "totals": self._totals.tolist()}
-
-    def load_state(self, state: object) -> None:
-        """Restore the state returned by `state()`.
-
-        Raises:
-            StateError: It is of other kinds or metrics.
-        """
-        saved = EffectsState.read(state, "course.steering.effects")
-        if (tuple(saved.kinds), tuple(saved.metrics)) != (self.kinds, self.metrics):
-            raise StateError("the measured effects are of other kinds of action or metrics; use the same config")
-        kinds, metrics, size = self._totals.shape
-        fits = all(len(row) == metrics and all(len(sums) == size for sums in row) for row in saved.totals)
-        if len(saved.totals) != kinds or not fits:
-            raise StateError(f"course.steering.effects.totals must have the shape {self._totals.shape}")
-        self._totals = np.array(saved.totals, np.float64)
-
 
 class StrategicState(StateModel):
-    """What `Strategic` saves as JSON; its attributes say what they are."""
+    """What `Strategic` saves as JSON: its attributes, and the totals of the effects."""
 
-    effects: EffectsState
+    totals: list[list[list[_Sum]]]
     progress: dict[str, float]
     factors: dict[str, float]
 
@@ -194,36 +132,20 @@ class Strategic:
     Attributes:
         effects: What was measured; the goals are its first metrics.
         progress: How far each goal was reached in the last iteration, 0 to 1.
-        factors: Factor of each goal's reward.
+        factors: Factor of each goal's reward, 1 at first.
     """
 
     def __init__(self, config: StrategicConfig, kinds: Sequence[str]) -> None:
-        """Begin with nothing measured and all factors 1.
-
-        Args:
-            config: Its settings; what kinds are compared with is among them.
-            kinds: Names of the kinds of action.
-        """
-        self._config = config
-        against = None if config.against == OTHERS else list(kinds).index(config.against)
-        self.effects = Effects(kinds, config.state_metrics(), against, config.confidence, config.fewest)
+        self.effects = Effects(kinds, config.state_metrics(), list(kinds).index(config.against))
         self.progress = dict.fromkeys(config.goals, 0.0)
         self.factors = dict.fromkeys(map(goal_term, config.goals), 1.0)
 
-    def record(self, measured: NDArray[np.float64], progress: Sequence[float], env_steps: int) -> None:
-        """Take an iteration.
-
-        Args:
-            measured: What `Effects.measure` gave.
-            progress: How far each goal is reached, 0 to 1, by the order of the goals.
-            env_steps: Steps that the iteration took.
-        """
-        half_life = self._config.half_life_env_steps
-        self.effects.add(measured, 1.0 if half_life is None else 0.5 ** (env_steps / half_life))
-        self.progress = dict(zip(self._config.goals, map(float, progress), strict=True))
-        wanted, inertia = goal_factors(progress, self._config.most), self._config.inertia
-        for name, factor in zip(self.factors, wanted, strict=True):
-            self.factors[name] = inertia * self.factors[name] + (1.0 - inertia) * factor
+    def record(self, measured: NDArray[np.float64], progress: Sequence[float]) -> None:
+        """Take an iteration: what `Effects.measure` gave, and how far each goal is reached, 0 to 1, in their order."""
+        self.effects.totals += measured
+        self.progress = dict(zip(self.progress, map(float, progress), strict=True))
+        for name, factor in zip(self.factors, goal_factors(progress), strict=True):
+            self.factors[name] = _INERTIA * self.factors[name] + (1.0 - _INERTIA) * factor
 
     def favour(self) -> list[float]:
         """Return the weight of each kind in exploring: how much it brings goals on that are behind; 0 if unsure."""
@@ -235,64 +157,90 @@ class Strategic:
 
     def state(self) -> dict[str, Any]:
         """Return where it stands, for JSON."""
-        return {"effects": self.effects.state(), "progress": dict(self.progress), "factors": dict(self.factors)}
+        totals = self.effects.totals.tolist()
+        return {"totals": totals, "progress": dict(self.progress), "factors": dict(self.factors)}
 
     def load_state(self, state: object) -> None:
-        """Restore the state returned by `state()`.
-
-        Raises:
-            StateError: It is of other goals, kinds or metrics.
-        """
-        saved = StrategicState.read(state, "course.steering")
+        """Restore the state returned by `state()`; raise StateError if it is of other goals, kinds or metrics."""
+        saved, shape = StrategicState.read(state, "course.steering"), self.effects.totals.shape
         check_names(saved.progress, self.progress, "course.steering.progress")
         check_names(saved.factors, self.factors, "course.steering.factors")
-        self.effects.load_state(saved.effects)
+        sizes = {(len(row), len(sums)) for row in saved.totals for sums in row}
+        if len(saved.totals) != shape[0] or sizes != {shape[1:]}:
+            raise StateError(f"course.steering.totals must have the shape {shape}; use the same config")
+        self.effects.totals = np.array(saved.totals, np.float64)
         self.progress = {name: saved.progress[name] for name in self.progress}
         self.factors = {name: saved.factors[name] for name in self.factors}
 
 
-def goal_factors(progress: Sequence[float], most: float) -> list[float]:
-    """Return a factor for each goal: how far it is behind, over the mean of all; between 1 / `most` and `most`."""
+def goal_factors(progress: Sequence[float]) -> list[float]:
+    """Return a factor for each goal: how far it is behind, over the mean of all; between 1 / `_MOST` and `_MOST`."""
     behind = [min(max(1.0 - share, 0.0), 1.0) for share in progress]
     mean = sum(behind) / len(behind)
-    if mean <= 0.0:
-        return [1.0] * len(behind)
-    return [min(max(share / mean, 1.0 / most), most) for share in behind]
+    return [min(max(share / mean, 1.0 / _MOST), _MOST) if mean > 0.0 else 1.0 for share in behind]
 
 
-class ConstraintState(StateModel):
-    """What `Constraint` saves as JSON; its attributes say what they are."""
+class AdaptiveState(StateModel):
+    """What `Adaptive` saves as JSON; its attributes say what they are."""
 
-    multiplier: Annotated[float, Field(ge=0.0, le=MAX_FACTOR)]
-    share: Share | None
+    is_exploring: bool
+    frequency: Share
+    stuck: Share | None
 
 
-class Constraint:
-    """A Lagrange multiplier.
+class Adaptive:
+    """Follows how many games are stuck.
 
     Attributes:
-        multiplier: Factor of the reward term in the next rollout.
-        share: Share of the decisions of the last rollout that violate the bound; None before.
+        is_exploring: Whether the run explores at present; else it builds.
+        frequency: Exploration frequency of the next iteration.
+        stuck: Share of stuck games in the last iteration that said anything; None before.
     """
 
-    def __init__(self, config: ConstraintConfig) -> None:
-        self._config, self.multiplier = config, config.lowest
-        self.share: float | None = None
+    def __init__(self, config: AdaptiveConfig) -> None:
+        self._config, self.is_exploring, self.frequency = config, False, config.lowest
+        self.stuck: float | None = None
 
-    def record(self, violations: float, decisions: float) -> None:
-        """Take a rollout: one step of dual ascent, within the bounds of the multiplier."""
-        config, self.share = self._config, violations / decisions
-        moved = self.multiplier + config.rate * (self.share - config.limit)
-        self.multiplier = min(max(moved, config.lowest), config.highest)
+    def record(self, stuck: float, windows: float) -> str | None:
+        """Take an iteration and return why the run switches, in words; None if it does not.
+
+        Args:
+            stuck: Windows of `patience` decisions in which nothing grew.
+            windows: All windows; an iteration without any changes nothing.
+        """
+        if windows <= 0.0:
+            return None
+        config, before = self._config, self.is_exploring
+        self.stuck = stuck / windows
+        if self.stuck >= config.explore_above:
+            self.is_exploring = True
+        elif self.stuck < config.build_below:
+            self.is_exploring = False
+        moved = self.frequency + (config.step if self.is_exploring else -config.step)
+        self.frequency = round(min(max(moved, config.lowest), config.highest), 9)
+        if self.is_exploring == before:
+            return None
+        share, mode = f"{self.stuck:.0%} of the games", "exploring" if self.is_exploring else "building"
+        return f"{mode}: {config.measure} had not grown for {config.patience} decisions in {share}"
 
     def state(self) -> dict[str, Any]:
         """Return where it stands, for JSON."""
-        return {"multiplier": self.multiplier, "share": self.share}
+        return {name: getattr(self, name) for name in AdaptiveState.model_fields}
 
     def load_state(self, state: object) -> None:
         """Restore the state returned by `state()`; raise StateError if a part is missing or out of range."""
-        saved = ConstraintState.read(state, "course.steering")
-        self.multiplier, self.share = saved.multiplier, saved.share
+        saved = AdaptiveState.read(state, "course.steering")
+        self.is_exploring, self.frequency, self.stuck = saved.is_exploring, saved.frequency, saved.stuck
+
+
+def count_stuck(values: NDArray[np.float64], ends: NDArray[np.bool_], patience: int) -> tuple[int, int]:
+    """Return how many windows of `patience` decisions of a rollout show no growth, and how many windows there are.
+
+    `values` is what has to grow after each step, `ends` the steps in which an episode ended, `(steps, rows)` each.
+    """
+    inside = ~broken_windows(ends, patience)
+    grown = values[patience:] > values[:-patience]
+    return int((inside & ~grown).sum()), int(inside.sum())
 
 
 def broken_windows(ends: NDArray[np.bool_], decisions: int) -> NDArray[np.bool_]:

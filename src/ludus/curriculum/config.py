@@ -1,6 +1,7 @@
 """The settings of a curriculum: its phases, and what a run adapts to the results of its games."""
 
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -18,7 +19,7 @@ class _Frozen(BaseModel):
 
 
 class PromotionConfig(_Frozen):
-    """When a phase is passed. All rules that are given must hold; `at_latest_env_steps` passes it in any case.
+    """When a phase is passed: all rules that are given must hold.
 
     Attributes:
         win_rate: Share of the last `matches` matches that must have been won.
@@ -26,37 +27,21 @@ class PromotionConfig(_Frozen):
         against: Opponents whose matches count; None is all.
         rating: Live Elo rating that the learner must reach in the phase's mode; ratings start at 1,000.
         after_env_steps: Shortest length of the phase in env steps.
-        at_latest_env_steps: Env steps after which the phase is passed in any case.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = {"at_latest_env_steps": "rocket.md#curriculum-rules"}
 
     win_rate: Share | None = None
     matches: int = Field(default=200, ge=1, le=MAX_MATCHES)
     against: tuple[str, ...] | None = None
     rating: float | None = Field(default=None, ge=-100_000.0, le=100_000.0)
     after_env_steps: int | None = Field(default=None, ge=0, le=MAX_ENV_STEPS)
-    at_latest_env_steps: int | None = Field(default=None, ge=1, le=MAX_ENV_STEPS)
 
     @model_validator(mode="after")
     def _can_be_passed(self) -> Self:
-        if all(rule is None for rule in (self.win_rate, self.rating, self.after_env_steps, self.at_latest_env_steps)):
-            raise ValueError(
-                "needs win_rate, rating, after_env_steps or at_latest_env_steps, or the phase would never end"
-            )
+        if self.win_rate is None and self.rating is None and self.after_env_steps is None:
+            raise ValueError("needs win_rate, rating or after_env_steps, or the phase would never end")
         return self
-
-
-class DemotionConfig(_Frozen):
-    """When a run falls back to the phase before.
-
-    Attributes:
-        win_rate: Share of the last matches below which the run falls back.
-        matches: Number of last matches that count; with fewer, nothing is decided.
-        against: Opponents whose matches count; None is all.
-    """
-
-    win_rate: Share
-    matches: int = Field(default=200, ge=1, le=MAX_MATCHES)
-    against: tuple[str, ...] | None = None
 
 
 class PhaseWorldConfig(_Frozen):
@@ -81,8 +66,9 @@ class PhaseConfig(_Frozen):
         rewards: Rewards of the phase; None keeps the run's own.
         exploration: Exploration of the phase; None keeps `policy.exploration`.
         promotion: When the phase is passed; None in a phase that lasts to the end.
-        demotion: When the run falls back to the previous phase; None never.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = {"demotion": "rocket.md#curriculum-rules"}
 
     name: str = Field(min_length=1)
     opponents: dict[str, Annotated[float, Field(ge=0.0, le=MAX_FACTOR)]]
@@ -90,7 +76,6 @@ class PhaseConfig(_Frozen):
     rewards: RewardConfig | None = None
     exploration: ExplorationConfig | None = None
     promotion: PromotionConfig | None = None
-    demotion: DemotionConfig | None = None
 
 
 def check_phases(phases: tuple[PhaseConfig, ...]) -> None:
@@ -104,8 +89,39 @@ def check_phases(phases: tuple[PhaseConfig, ...]) -> None:
     stuck = [phase.name for phase in phases[:-1] if phase.promotion is None]
     if stuck:
         raise ValueError(f"phase {stuck[0]!r} needs a promotion rule, since others come after it")
-    if phases and phases[0].demotion is not None:
-        raise ValueError(f"phase {phases[0].name!r} is the first one, so it cannot have a demotion rule")
+
+
+class AdaptiveConfig(_Frozen):
+    """Explores more while the games are stuck and less while they get on.
+
+    Attributes:
+        kind: `adaptive`.
+        measure: State metric of the world that has to grow.
+        patience: Decisions without growth after which a game is stuck; fewer than `ppo.n_steps`.
+        explore_above: Share of stuck games at which the run begins to explore.
+        build_below: Share of stuck games below which it returns to building.
+        lowest: Lowest exploration frequency, with which the run begins.
+        highest: Highest exploration frequency.
+        step: Change of the frequency per iteration.
+        exploring: Factors of reward terms while the run explores.
+    """
+
+    kind: Literal["adaptive"] = "adaptive"
+    measure: Name
+    patience: int = Field(default=40, ge=1, le=MAX_STEPS)
+    explore_above: Share = 0.6
+    build_below: Share = 0.4
+    lowest: Share = 0.05
+    highest: Share = 0.5
+    step: Annotated[float, Field(gt=0.0, le=1.0)] = 0.05
+    exploring: dict[str, Annotated[float, Field(ge=0.0, le=MAX_FACTOR)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for low, high in (("build_below", "explore_above"), ("lowest", "highest")):
+            if getattr(self, low) > getattr(self, high):
+                raise ValueError(f"{low} {getattr(self, low):g} must not exceed {high} {getattr(self, high):g}")
+        return self
 
 
 class StrategicConfig(_Frozen):
@@ -118,30 +134,21 @@ class StrategicConfig(_Frozen):
         goals: Names of goals.
         metrics: Further state metrics whose effects are measured.
         ahead: Decisions over which an effect is measured, the decision itself among them; fewer than `ppo.n_steps`.
-        against: The kind of action that others are compared with, or `others` for all others.
-        confidence: Confidence level of the intervals.
-        fewest: Rollouts of a game in which both a kind and what it is compared with must have been played before its
-            effect counts.
+        against: The kind of action that others are compared with.
         lean: Share of exploration that goes to kinds that help; 0 only measures.
-        most: Largest factor by which the reward of a goal grows or shrinks.
-        inertia: Share of the old factors in the new ones, per iteration.
-        half_life_env_steps: Env steps after which an observation counts half; None weights all alike.
-        sample: Decisions per iteration that are used; more cost time.
         every_iterations: Iterations between rows of `effects.csv`.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("confidence", "fewest", "most", "inertia", "half_life_env_steps", "sample"), "city.md#every-mode"
+    )
 
     kind: Literal["strategic"] = "strategic"
     goals: Annotated[tuple[Name, ...], Field(min_length=1)]
     metrics: tuple[Name, ...] = ()
     ahead: int = Field(default=10, ge=1, le=MAX_STEPS)
     against: Name = "wait"
-    confidence: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.95
-    fewest: int = Field(default=50, ge=2, le=10**9)
     lean: Share = 0.5
-    most: Annotated[float, Field(ge=1.0, le=MAX_FACTOR)] = 4.0
-    inertia: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
-    half_life_env_steps: int | None = Field(default=None, ge=1, le=MAX_ENV_STEPS)
-    sample: int = Field(default=4096, ge=1, le=10**9)
     every_iterations: int = Field(default=10, ge=1, le=MAX_ITERATIONS)
 
     @model_validator(mode="after")
@@ -157,40 +164,7 @@ class StrategicConfig(_Frozen):
         return (*map(goal_term, self.goals), *self.metrics)
 
 
-class ConstraintConfig(_Frozen):
-    """Holds a number of the games above a bound in nearly all decisions, by the price of a reward term.
-
-    The price is a Lagrange multiplier: per iteration it changes by `rate * (share - limit)`, with `share` that of the
-    decisions in which the number was below the bound, so it rises while the games violate the limit and falls else.
-
-    Attributes:
-        kind: `constraint`.
-        measure: State metric of the world that is bounded, such as `funds`.
-        at_least: Its lower bound.
-        limit: Largest share of decisions in which it may be lower.
-        term: Reward term whose weight is multiplied, such as `debt`.
-        rate: Change of the multiplier per iteration and unit of violation.
-        lowest: Lowest multiplier.
-        highest: Highest multiplier.
-    """
-
-    kind: Literal["constraint"] = "constraint"
-    measure: Name
-    at_least: float = Field(default=0.0, ge=-1e12, le=1e12)
-    limit: Share = 0.02
-    term: Name
-    rate: Annotated[float, Field(gt=0.0, le=MAX_FACTOR)] = 5.0
-    lowest: Annotated[float, Field(ge=0.0, le=MAX_FACTOR)] = 1.0
-    highest: Annotated[float, Field(ge=0.0, le=MAX_FACTOR)] = 20.0
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.lowest > self.highest:
-            raise ValueError(f"lowest {self.lowest:g} must not exceed highest {self.highest:g}")
-        return self
-
-
-AdaptiveCurriculumConfig = Annotated[StrategicConfig | ConstraintConfig, Field(discriminator="kind")]
+AdaptiveCurriculumConfig = Annotated[AdaptiveConfig | StrategicConfig, Field(discriminator="kind")]
 
 
 def goal_term(goal: str) -> str:

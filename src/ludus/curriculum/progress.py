@@ -1,10 +1,10 @@
 """How far a run is in its curriculum: the present phase, and the matches that decide about it."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
-from ludus.core.state import Count, StateModel, check_index, check_names
-from ludus.curriculum.config import DemotionConfig, PhaseConfig, PromotionConfig
+from ludus.core.state import Count, StateModel, check_index
+from ludus.curriculum.config import PhaseConfig, PromotionConfig
 
 
 class CurriculumState(StateModel):
@@ -13,12 +13,12 @@ class CurriculumState(StateModel):
     Attributes:
         index: The present phase.
         since: Env steps at which it began.
-        results: 1 for every match won and 0 for every other one, by the rule that it counts for.
+        results: Whether each of the last matches that count was won.
     """
 
     index: Count
     since: Count
-    results: dict[Literal["promotion", "demotion"], list[Literal[0, 1]]]
+    results: list[bool]
 
 
 class Curriculum:
@@ -33,7 +33,7 @@ class Curriculum:
         self.phases = phases
         self.index = 0
         self._since = 0
-        self._results: dict[str, list[int]] = {"promotion": [], "demotion": []}
+        self._results: list[bool] = []
 
     @property
     def phase(self) -> PhaseConfig:
@@ -42,11 +42,10 @@ class Curriculum:
 
     def win_rate(self) -> float | None:
         """Return the share of the matches that count for promotion that were won; None without any."""
-        results = self._results["promotion"]
-        return sum(results) / len(results) if results else None
+        return sum(self._results) / len(self._results) if self._results else None
 
     def record(self, matches: Iterable[tuple[str, bool]], env_steps: int, rating: float | None = None) -> str | None:
-        """Record the matches of an iteration; promote or demote if the rules are met.
+        """Record the matches of an iteration; promote if the rules are met.
 
         Args:
             matches: Opponent and whether it was beaten, in the order in which the matches ended.
@@ -56,28 +55,19 @@ class Curriculum:
         Returns:
             Why it moved, in words; None if it stays.
         """
-        phase = self.phase
-        rules = {"promotion": phase.promotion, "demotion": phase.demotion}
-        for opponent, won in matches:
-            for kind, rule in rules.items():
-                if rule is not None and (rule.against is None or opponent in rule.against):
-                    results = self._results[kind]
-                    results.append(int(won))
-                    del results[: -rule.matches]
-        if self.index + 1 < len(self.phases) and phase.promotion is not None:
-            reason = self._passed(phase.promotion, env_steps - self._since, rating)
-            if reason is not None:
-                return self._move(self.index + 1, env_steps, reason)
-        if phase.demotion is not None and self.index > 0:
-            reason = self._failed(phase.demotion)
-            if reason is not None:
-                return self._move(self.index - 1, env_steps, reason)
-        return None
+        rule = self.phase.promotion
+        if rule is None:
+            return None
+        counted = [won for opponent, won in matches if rule.against is None or opponent in rule.against]
+        self._results = [*self._results, *counted][-rule.matches :]
+        reason = self._passed(rule, env_steps - self._since, rating)
+        if reason is None or self.index + 1 == len(self.phases):
+            return None
+        old, self.index, self._since, self._results = self.phase.name, self.index + 1, env_steps, []
+        return f"from phase {old!r} to {self.phase.name!r}: {reason}"
 
     def _passed(self, rule: PromotionConfig, inside: int, rating: float | None) -> str | None:
         """Return why the phase is passed after so many env steps inside it, or None."""
-        if rule.at_latest_env_steps is not None and inside >= rule.at_latest_env_steps:
-            return f"{inside:,} env steps are its longest time"
         if rule.after_env_steps is not None and inside < rule.after_env_steps:
             return None
         reasons = []
@@ -86,31 +76,15 @@ class Curriculum:
                 return None
             reasons.append(f"is rated {rating:.0f}")
         if rule.win_rate is not None:
-            results = self._results["promotion"]
-            rate = sum(results) / rule.matches
-            if len(results) < rule.matches or rate < rule.win_rate:
+            rate = sum(self._results) / rule.matches
+            if len(self._results) < rule.matches or rate < rule.win_rate:
                 return None
             reasons.append(f"won {rate:.0%} of the last {rule.matches} matches")
-        if not reasons and rule.after_env_steps is not None:
-            reasons.append(f"{inside:,} env steps are over")
-        return " and ".join(reasons) or None
-
-    def _failed(self, rule: DemotionConfig) -> str | None:
-        results = self._results["demotion"]
-        rate = sum(results) / rule.matches
-        if len(results) < rule.matches or rate >= rule.win_rate:
-            return None
-        return f"won only {rate:.0%} of the last {rule.matches} matches"
-
-    def _move(self, index: int, env_steps: int, reason: str) -> str:
-        old, self.index, self._since = self.phase.name, index, env_steps
-        self._results = {"promotion": [], "demotion": []}
-        return f"from phase {old!r} to {self.phase.name!r}: {reason}"
+        return " and ".join(reasons) or f"{inside:,} env steps are over"
 
     def state(self) -> dict[str, Any]:
         """Return where it stands, for JSON."""
-        results = {kind: list(values) for kind, values in self._results.items()}
-        return {"index": self.index, "since": self._since, "results": results}
+        return {"index": self.index, "since": self._since, "results": list(self._results)}
 
     def load_state(self, state: object) -> None:
         """Restore the state returned by `state()`.
@@ -120,6 +94,4 @@ class Curriculum:
         """
         saved = CurriculumState.read(state, "course.curriculum")
         check_index(saved.index, len(self.phases), "course.curriculum.index")
-        check_names(saved.results, self._results, "course.curriculum.results")
-        self.index, self._since = saved.index, saved.since
-        self._results = {kind: list(values) for kind, values in saved.results.items()}
+        self.index, self._since, self._results = saved.index, saved.since, list(saved.results)

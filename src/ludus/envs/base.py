@@ -27,6 +27,7 @@ from ludus.core.errors import ActionError, ConfigError, DeviceError, SnapshotErr
 from ludus.core.state import Range, check_tensors
 from ludus.envs.spaces import ActionFactors, action_factors_of, choice_faults, mirror_faults
 from ludus.envs.spaces import ActionGrid as ActionGrid  # a world's spec is written with this module alone
+from ludus.envs.spaces import ActionKinds as ActionKinds
 from ludus.envs.spaces import Mirror as Mirror
 from ludus.envs.spaces import Reflection as Reflection
 
@@ -62,16 +63,8 @@ class EnvSpec:
         truncates: Whether a game can be cut off (`StepResult.truncated`); where none ever is, a learner on a GPU saves
             asking for the values of final observations in every step.
         mirror: How a seat's observations and actions look in a mirror; None if the world is not symmetric.
-        action_mask: The observation entry that says which choices are allowed now: 1 or 0 for every alternative of a
-            Discrete space, or of all factors of a MultiDiscrete one side by side. Policies never do what is not
-            allowed; the world still has to bear it. A factor in which nothing is allowed has everything allowed.
-        action_uses: In a MultiDiscrete space, whose first factor is the kind of the action: for each kind, which of the
-            other factors count. Those that do not are 0. Empty where all always count.
-        exploratory_kinds: Kinds of action (numbers of the first factor, or of a Discrete space) that are there for
-            exploring; `policy.exploration` plays them now and then.
-        action_places: In a MultiDiscrete space of kinds and cells: the grid that the cells are of, over a picture among
-            the observations, so that a policy can see every cell where it is. None where actions have no places.
-        kind_names: Names of the kinds of action, for people; empty where they have none.
+        actions: What is to be known about the choices of Discrete or MultiDiscrete actions, such as a mask of allowed
+            ones; nothing by default.
         bot_families: Further scripted players that `BatchedEnv.bots` can make, by what is before the colon of a name:
             `openspiel` for `openspiel:greenberg`. They play where they are named, and not among all bots of the world.
         opponent_names: Opponents that the entry `opponent_identity` encodes, in order, where the learner is told who it
@@ -99,24 +92,14 @@ class EnvSpec:
     snapshots: bool = True
     truncates: bool = True
     mirror: Mirror | None = None
-    action_mask: str | None = None
-    action_uses: tuple[tuple[bool, ...], ...] = ()
-    exploratory_kinds: tuple[int, ...] = ()
-    action_places: ActionGrid | None = None
-    kind_names: tuple[str, ...] = ()
+    actions: ActionKinds = field(default_factory=ActionKinds)
     bot_families: tuple[str, ...] = ()
     opponent_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        said = (self.action_mask, self.action_uses, self.exploratory_kinds, self.action_places)
-        wrong = next(choice_faults(self.observation_space, self.action_space, *said), None)
+        wrong = next(choice_faults(self.observation_space, self.action_space, self.actions), None)
         if wrong is not None:
             raise ConfigError(f"the choices of {self.id} do not fit: {wrong}")
-        if self.kind_names and len(set(self.kind_names)) != self.choices.counts[0]:
-            raise ConfigError(
-                f"{self.id} has {self.choices.counts[0]} kinds of action; kind_names must be as many different names, "
-                f"got {', '.join(self.kind_names)}"
-            )
         identity = self.observation_space.spaces.get(OPPONENT_IDENTITY)
         if self.opponent_names and (identity is None or identity.shape != (len(set(self.opponent_names)),)):
             raise ConfigError(f"{self.id} needs an entry {OPPONENT_IDENTITY} with a value for each of opponent_names")
@@ -130,13 +113,13 @@ class EnvSpec:
         fault = next(mirror_faults(self.mirror, self.observation_space, self.action_space), None)
         if fault is not None:
             raise ConfigError(f"the mirror of {self.id} does not fit: {fault}")
-        if self.action_uses and self.mirror.actions.source != tuple(range(len(self.mirror.actions.source))):
+        if self.actions.uses and self.mirror.actions.source != tuple(range(len(self.mirror.actions.source))):
             raise ConfigError(f"the mirror of {self.id} does not fit: factors that count for some kinds change places")
 
     @property
     def choices(self) -> ActionFactors:
         """What an action is made of, in a world of Discrete or MultiDiscrete actions; others raise UnsupportedError."""
-        return action_factors_of(self.action_space, self.action_uses, self.exploratory_kinds)
+        return action_factors_of(self.action_space, self.actions.uses, self.actions.exploratory)
 
     @property
     def seats(self) -> int:
@@ -430,6 +413,7 @@ def _differences(spec: EnvSpec, other: EnvSpec) -> Iterator[str]:
     for kind in ("events", "state_metrics", "blocks"):
         if getattr(spec, kind) != getattr(other, kind):
             yield f"the {kind} are {', '.join(getattr(other, kind))}, not {', '.join(getattr(spec, kind))}"
-    for name in ("action_mask", "action_uses", "exploratory_kinds", "action_places"):
-        if getattr(spec, name) != getattr(other, name):
-            yield f"{name} is {getattr(other, name)!r}, not {getattr(spec, name)!r}"
+    for name in ("mask", "uses", "exploratory", "places"):
+        was, became = getattr(spec.actions, name), getattr(other.actions, name)
+        if was != became:
+            yield f"actions.{name} is {became!r}, not {was!r}"

@@ -1,9 +1,8 @@
 """The structure of spaces: the choices that an action is made of, and how a world looks in a mirror.
 
 An action of a Discrete space is one choice, an action of a MultiDiscrete space several, its *factors*. The first one
-is the *kind* of the action. A world may say three things about them (`EnvSpec`): which choices are allowed at present
-(a mask among its observations), which of the other factors count for which kind, and which kinds are for exploring. A
-mask holds for a factor as a whole: cells cannot be forbidden for one kind and allowed for another.
+is the *kind* of the action. What a world may say about them is in `ActionKinds`. A mask holds for a factor as a whole:
+cells cannot be forbidden for one kind and allowed for another.
 
 A mirror says which number of an observation or an action goes where, and which changes its sign.
 """
@@ -28,6 +27,28 @@ class ActionGrid:
     entry: str  # the observation entry that is the picture, `(height, width, colours)`
     rows: int  # of the grid; the picture's height is a multiple of it
     columns: int  # of the grid; the picture's width is a multiple of it
+
+
+@dataclass(frozen=True, slots=True)
+class ActionKinds:
+    """What a world says about the choices of its Discrete or MultiDiscrete actions.
+
+    Attributes:
+        mask: The observation entry that says which choices are allowed now: 1 or 0 for every alternative of a Discrete
+            space, or of all factors of a MultiDiscrete one side by side. Policies never do what is not allowed; the
+            world still has to bear it. A factor in which nothing is allowed has everything allowed.
+        uses: For each kind, which of the other factors count. Those that do not are 0. Empty where all always count.
+        exploratory: Kinds that are there for exploring; `policy.exploration` plays them now and then.
+        places: In a space of kinds and cells: the grid that the cells are of, over a picture among the observations, so
+            that a policy can see every cell where it is. None where actions have no places.
+        names: Names of the kinds, for people; empty where they have none.
+    """
+
+    mask: str | None = None
+    uses: tuple[tuple[bool, ...], ...] = ()
+    exploratory: tuple[int, ...] = ()
+    places: ActionGrid | None = None
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +95,11 @@ def action_factors_of(
     return ActionFactors(counts, isinstance(space, spaces.Discrete), rows, tuple(map(int, exploratory)))
 
 
-def choice_faults(
-    observations: spaces.Dict,
-    actions: spaces.Space[object],
-    mask: str | None,
-    uses: Sequence[Sequence[bool]],
-    exploratory: Sequence[int],
-    places: ActionGrid | None = None,
-) -> Iterator[str]:
+def choice_faults(observations: spaces.Dict, actions: spaces.Space[object], said: ActionKinds) -> Iterator[str]:
     """Yield in what a world's words about its choices do not fit its spaces."""
-    if mask is None and not uses and not exploratory and places is None:
+    if said == ActionKinds():
         return
-    counts = _counts(actions)
+    counts, mask, uses = _counts(actions), said.mask, said.uses
     if not counts:
         yield f"actions of {actions} are no choices; valid: Discrete and MultiDiscrete from 0, with one axis"
         return
@@ -93,19 +107,21 @@ def choice_faults(
         entry = observations.spaces.get(mask)
         if not isinstance(entry, spaces.Box) or entry.shape != (sum(counts),) or str(entry.dtype) not in _MASK_DTYPES:
             yield (
-                f"action_mask is {mask!r}, which is {'missing' if entry is None else entry} among the observations; it "
+                f"mask is {mask!r}, which is {'missing' if entry is None else entry} among the observations; it "
                 f"must be a Box of shape ({sum(counts)},), 0 or 1 for every choice, of {', '.join(_MASK_DTYPES)}"
             )
     if uses and (len(uses) != counts[0] or {len(row) for row in uses} != {len(counts) - 1} or len(counts) == 1):
         yield (
-            f"action_uses must say for each of the {counts[0]} kinds which of the {len(counts) - 1} other factors "
+            f"uses must say for each of the {counts[0]} kinds which of the {len(counts) - 1} other factors "
             f"count; got {len(uses)} rows of {', '.join(sorted({str(len(row)) for row in uses}))}"
         )
-    wrong = [kind for kind in exploratory if not 0 <= kind < counts[0]]
-    if wrong or len(set(exploratory)) != len(exploratory):
-        yield f"exploratory_kinds are {tuple(exploratory)}; valid: different numbers from 0 to {counts[0] - 1}"
-    if places is not None:
-        yield from _place_faults(places, observations, counts, uses)
+    wrong = [kind for kind in said.exploratory if not 0 <= kind < counts[0]]
+    if wrong or len(set(said.exploratory)) != len(said.exploratory):
+        yield f"exploratory are {tuple(said.exploratory)}; valid: different numbers from 0 to {counts[0] - 1}"
+    if said.names and len(set(said.names)) != counts[0]:
+        yield f"names must be {counts[0]} different names of the kinds, got {', '.join(said.names)}"
+    if said.places is not None:
+        yield from _place_faults(said.places, observations, counts, uses)
 
 
 def _place_faults(
@@ -114,16 +130,16 @@ def _place_faults(
     cells = places.rows * places.columns
     if len(counts) != 2 or counts[1] != cells or min(places.rows, places.columns) < 1:
         yield (
-            f"action_places are {places.rows} rows of {places.columns} cells; the actions must be a kind and one of "
+            f"places are {places.rows} rows of {places.columns} cells; the actions must be a kind and one of "
             f"these {cells} cells, MultiDiscrete([kinds, {cells}]), got {list(counts)}"
         )
     elif uses and not any(row[0] for row in uses):
-        yield "action_places are given, but action_uses says that no kind of action needs a cell"
+        yield "places are given, but uses says that no kind of action needs a cell"
     entry = observations.spaces.get(places.entry)
     shape = entry.shape if isinstance(entry, spaces.Box) else ()
     if len(shape) != 3 or shape[0] % max(places.rows, 1) or shape[1] % max(places.columns, 1):
         yield (
-            f"action_places lie over {places.entry!r}, which is {'missing' if entry is None else entry} among the "
+            f"places lie over {places.entry!r}, which is {'missing' if entry is None else entry} among the "
             f"observations; it must be a picture (height, width, colours) whose height is a multiple of {places.rows} "
             f"and whose width is one of {places.columns}"
         )

@@ -283,7 +283,7 @@ class Agent:
         """Return the observation with the mask that was given apart from it, if one was."""
         if masks is None:
             return observation
-        name = self.spec.action_mask
+        name = self.spec.actions.mask
         if name is None:
             raise ObservationError(f"{self.spec.id} has no mask of allowed actions; leave out action_masks")
         if isinstance(observation, Mapping):

@@ -57,7 +57,7 @@ class ExplorationConfig(_Frozen):
     Attributes:
         frequency: Share of decisions that play an exploratory action: a number, or a schedule over training progress.
         random_frequency: Share of these that play any allowed action; the others play the kinds that the world names
-            for exploring (`EnvSpec.exploratory_kinds`), all kinds if it names none.
+            for exploring (`EnvSpec.actions.exploratory`), all kinds if it names none.
     """
 
     frequency: ShareScheduleConfig = ConstantSchedule(level=0.3)
@@ -90,7 +90,7 @@ class PolicyConfig(_Frozen):
         activation: Activation of all hidden layers.
         encoder: Hidden layers of the encoder of each vector entry; none by default.
         cnn: The network for pictures.
-        spatial: The spatial head for worlds whose actions aim at cells of a map (`EnvSpec.action_places`); None treats
+        spatial: The spatial head for worlds whose actions aim at cells of a map (`EnvSpec.actions.places`); None treats
             the map as any other picture and chooses cells by their numbers.
         strategy: The opponent-strategy encoder; None for none.
         recurrent: The recurrent memory; None for none.

@@ -20,7 +20,7 @@ from pydantic import (
 
 from ludus.core.errors import ConfigError, UnsupportedError, brief
 from ludus.core.schedules import Name
-from ludus.envs.base import ActionGrid, EnvSpec, Mirror, Reflection
+from ludus.envs.base import ActionGrid, ActionKinds, EnvSpec, Mirror, Reflection
 from ludus.nn.strategy import StrategyConfig
 from ludus.policies.config import MAX_SETTINGS, PolicyConfig
 from ludus.rewards.plugins import plugins_needed
@@ -204,10 +204,10 @@ class PolicyDescription(_Frozen):
                 blocks={name: dict(ranges) for name, ranges in spec.blocks.items()},
                 config=config,
                 settings=dict(settings or {}),
-                action_mask=spec.action_mask,
-                action_uses=spec.action_uses,
-                exploratory_kinds=spec.exploratory_kinds,
-                action_places=None if spec.action_places is None else astuple(spec.action_places),
+                action_mask=spec.actions.mask,
+                action_uses=spec.actions.uses,
+                exploratory_kinds=spec.actions.exploratory,
+                action_places=None if spec.actions.places is None else astuple(spec.actions.places),
                 bots=spec.bots if classifies else (),
                 plugins=tuple(dict.fromkeys((*plugins_needed(spec.id), *sources))),
                 fields={name: tuple(names) for name, names in spec.fields.items()} if _reads_names(config) else {},
@@ -269,10 +269,12 @@ class PolicyDescription(_Frozen):
             bots=self.bots,
             blocks=self.blocks,
             fields=self.fields,
-            action_mask=self.action_mask,
-            action_uses=self.action_uses,
-            exploratory_kinds=self.exploratory_kinds,
-            action_places=None if self.action_places is None else ActionGrid(*self.action_places),
+            actions=ActionKinds(
+                mask=self.action_mask,
+                uses=self.action_uses,
+                exploratory=self.exploratory_kinds,
+                places=None if self.action_places is None else ActionGrid(*self.action_places),
+            ),
             opponent_names=self.opponent_names,
             mirror=None if self.mirror is None else self.mirror.mirror(),
         )

@@ -161,12 +161,12 @@ class ObservationEncoder(nn.Module):
 
 def seen_space(spec: EnvSpec, config: PolicyConfig) -> spaces.Dict:
     """Return the entries that the networks are fed, without an action mask that is not wanted; ConfigError if none."""
-    if spec.action_mask is None or config.sees_action_mask:
+    if spec.actions.mask is None or config.sees_action_mask:
         return spec.observation_space
-    seen = {name: entry for name, entry in spec.observation_space.items() if name != spec.action_mask}
+    seen = {name: entry for name, entry in spec.observation_space.items() if name != spec.actions.mask}
     if not seen:
         raise ConfigError(
-            f"{spec.id} shows nothing but its mask of allowed actions, {spec.action_mask!r}; set "
+            f"{spec.id} shows nothing but its mask of allowed actions, {spec.actions.mask!r}; set "
             "policy.sees_action_mask to feed that to the networks"
         )
     return spaces.Dict(seen)

@@ -200,7 +200,7 @@ class Policy(nn.Module):
     @property
     def _places(self) -> ActionGrid | None:
         """The grid whose cells are seen one by one; a user's own network sees pictures as a whole."""
-        return self.spec.action_places if self.config.spatial is not None and self.config.module is None else None
+        return self.spec.actions.places if self.config.spatial is not None and self.config.module is None else None
 
     def _make_network(self, name: str, seen: spaces.Dict) -> UserNetwork:
         # Only what an agent file holds, so that a loaded agent builds the same network.
@@ -278,8 +278,8 @@ class Policy(nn.Module):
         """Return what actions are made of, if the head has to know more of it than the action space says."""
         spec = self.spec
         if (
-            spec.action_mask is None
-            and not spec.action_uses
+            spec.actions.mask is None
+            and not spec.actions.uses
             and self.config.exploration is None
             and self._places is None
         ):
@@ -489,9 +489,9 @@ class Policy(nn.Module):
         """Return the head's parameters of the actions, turned back and restricted to what the observations allow."""
         if self.canonical is not None:
             parameters = self.canonical.turn_keys(parameters, self.canonical.is_mirrored(observations))
-        if self.spec.action_mask is None:
+        if self.spec.actions.mask is None:
             return parameters
-        return self.head.restrict(parameters, observations[self.spec.action_mask])
+        return self.head.restrict(parameters, observations[self.spec.actions.mask])
 
     def explore(self, config: ExplorationConfig | None, progress: float) -> None:
         """Take how often it explores at a training progress of 0 to 1; ConfigError if made without exploration."""

@@ -76,7 +76,7 @@ def check_supported(policy: Policy) -> None:
         fault = f"it has a network of your own ({policy.network.name})"
     elif pictures:
         fault = f"its observation {pictures[0]!r} is {policy.spec.observation_space[pictures[0]]}"
-    elif policy.spec.action_mask is not None or policy.spec.action_uses or policy.spec.action_places is not None:
+    elif policy.spec.actions.mask is not None or policy.spec.actions.uses or policy.spec.actions.places is not None:
         fault = f"the actions of {policy.spec.id} have a mask, kinds or places"
     elif isinstance(policy.head, SquashedHead | StateDependentGaussianHead):
         fault = "its continuous actions are squashed (SAC, TD3) or explore by state (gSDE)"

@@ -1,4 +1,4 @@
-"""Adaptive curriculum: exploration that adapts to stuck games, and rewards weighed by goals behind or by a limit."""
+"""Adaptive curriculum: exploration that adapts to stuck games, and rewards weighed by goals that are behind."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
-from ludus.curriculum.adaptive import OTHERS, Constraint, Strategic, broken_windows
-from ludus.curriculum.config import ConstraintConfig, StrategicConfig, goal_term
+from ludus.core.schedules import ConstantSchedule
+from ludus.curriculum.adaptive import Adaptive, Strategic, broken_windows, count_stuck
+from ludus.curriculum.config import AdaptiveConfig, StrategicConfig, goal_term
 from ludus.envs.base import EnvSpec
+from ludus.policies.config import ExplorationConfig
 from ludus.policies.policy import kind_shares
 from ludus.training.callbacks import Counters
 from ludus.training.components import Components, make_rewards
@@ -44,7 +46,7 @@ class IterationEvents:
 class AdaptiveCurriculum(ABC):
     """Adapts exploration and rewards during a run; the result is the same on all processes."""
 
-    def __init__(self, rule: Strategic | Constraint) -> None:
+    def __init__(self, rule: Adaptive | Strategic) -> None:
         self._rule = rule
 
     @abstractmethod
@@ -72,31 +74,38 @@ class AdaptiveCurriculum(ABC):
         self._rule.load_state(state)
 
 
-class _ConstraintCurriculum(AdaptiveCurriculum):
-    """See `ludus.curriculum.config.ConstraintConfig`."""
+class _ExplorationCurriculum(AdaptiveCurriculum):
+    """See `ludus.curriculum.config.AdaptiveConfig`."""
 
-    def __init__(self, config: ConstraintConfig, components: Components) -> None:
-        self._config, self._components, self._constraint = config, components, Constraint(config)
-        super().__init__(self._constraint)
+    def __init__(self, config: AdaptiveConfig, components: Components) -> None:
+        self._config, self._components, self._adaptive = config, components, Adaptive(config)
+        self._reason: str | None = None
+        super().__init__(self._adaptive)
 
     def factors(self) -> Mapping[str, float]:
-        return {self._config.term: self._constraint.multiplier}
+        return self._config.exploring if self._adaptive.is_exploring else {}
 
     def on_rollout_start(self) -> None:
-        """Leave exploration as it is."""
+        learner = self._components.learner
+        usual, level = learner.exploration or ExplorationConfig(), ConstantSchedule(level=self._adaptive.frequency)
+        learner.exploration = usual.model_copy(update={"frequency": level})
 
     def on_rollout_end(self, processes: ProcessGroup) -> None:
-        below = self._components.trace.measured(self._config.measure) < self._config.at_least
-        counted = processes.gather_numbers((float(below.sum()), float(below.numel())))
-        self._constraint.record(*np.sum(counted, axis=0).tolist())
+        trace = self._components.trace
+        values = trace.measured(self._config.measure).double().cpu().numpy()
+        counted = count_stuck(values, trace.dones.cpu().numpy(), self._config.patience)
+        stuck, windows = np.sum(processes.gather_numbers(counted), axis=0).tolist()
+        self._reason = self._adaptive.record(stuck, windows)
 
     def on_iteration_end(self, counters: Counters) -> IterationEvents:
-        constraint = self._constraint
-        shown = {"constraint_multiplier": constraint.multiplier, "constraint_violations": constraint.share or 0.0}
-        return IterationEvents(metrics=shown)
+        adaptive = self._adaptive
+        shown = {"steering_exploring": float(adaptive.is_exploring)}
+        shown |= {} if adaptive.stuck is None else {"steering_stuck_share": adaptive.stuck}
+        return IterationEvents([] if self._reason is None else [self._reason], metrics=shown)
 
 
 _AT_ONCE = 512  # decisions that the policy is asked about in one call; many pictures at once take much memory
+_SAMPLE = 4096  # decisions per iteration that are used; more cost time
 
 
 class _GoalCurriculum(AdaptiveCurriculum):
@@ -122,14 +131,12 @@ class _GoalCurriculum(AdaptiveCurriculum):
         measured = self._measure()
         told = np.asarray(processes.gather_numbers([*progress, *measured.ravel().tolist()]))
         means, sums = told[:, : len(progress)].mean(axis=0), told[:, len(progress) :].sum(axis=0)
-        rollout = self._components.learner.rollout
-        env_steps = rollout.steps * rollout.rows * len(told)
-        self._strategic.record(sums.reshape(measured.shape), means.tolist(), env_steps)
+        self._strategic.record(sums.reshape(measured.shape), means.tolist())
 
     def _measure(self) -> NDArray[np.float64]:
         """Measure the effects of decisions in some rows of the rollout, other rows in every iteration."""
         ahead, buffer = self._config.ahead, self._components.buffer
-        count = min(max(self._config.sample // buffer.steps, 1), buffer.rows)
+        count = min(max(_SAMPLE // buffer.steps, 1), buffer.rows)
         rows = (torch.arange(count) + self._components.learner.iterations * count) % buffer.rows
         rows = rows.to(buffer.actions.device)
         decided = slice(1, buffer.steps - ahead + 1)  # window t begins after step t with the decision of step t + 1
@@ -182,7 +189,7 @@ class _GoalCurriculum(AdaptiveCurriculum):
 
 def kind_names(spec: EnvSpec) -> tuple[str, ...]:
     """Return the names of a world's kinds of action; `kind 0` and so on where they have none."""
-    return spec.kind_names or tuple(f"kind {number}" for number in range(spec.choices.counts[0]))
+    return spec.actions.names or tuple(f"kind {number}" for number in range(spec.choices.counts[0]))
 
 
 def make_adaptive_curriculum(config: TrainConfig, components: Components) -> AdaptiveCurriculum | None:
@@ -195,30 +202,30 @@ def make_adaptive_curriculum(config: TrainConfig, components: Components) -> Ada
     check_adaptive_curriculum(components.env.spec, config)
     if isinstance(config.adaptive_curriculum, StrategicConfig):
         return _GoalCurriculum(config.adaptive_curriculum, components, config.total_env_steps)
-    if isinstance(config.adaptive_curriculum, ConstraintConfig):
-        return _ConstraintCurriculum(config.adaptive_curriculum, components)
+    if isinstance(config.adaptive_curriculum, AdaptiveConfig):
+        return _ExplorationCurriculum(config.adaptive_curriculum, components)
     return None
 
 
 def check_adaptive_curriculum(spec: EnvSpec, config: TrainConfig) -> None:
     """Raise what `make_adaptive_curriculum` raises."""
-    adaptive_curriculum = config.adaptive_curriculum
-    if adaptive_curriculum is None:
+    adaptive = config.adaptive_curriculum
+    if adaptive is None:
         return
-    if isinstance(adaptive_curriculum, ConstraintConfig):
-        state_metrics, terms, ahead = [adaptive_curriculum.measure], [adaptive_curriculum.term], 0
+    if isinstance(adaptive, AdaptiveConfig):
+        state_metrics, terms, key, decisions = [adaptive.measure], [*adaptive.exploring], "patience", adaptive.patience
     else:
-        state_metrics, terms = [*adaptive_curriculum.state_metrics()], [*map(goal_term, adaptive_curriculum.goals)]
-        ahead = adaptive_curriculum.ahead
-        valid = (*kind_names(spec), OTHERS)
-        if adaptive_curriculum.against not in valid:
-            raise UnknownNameError(f"kind of action of {spec.id} to compare with", adaptive_curriculum.against, valid)
+        state_metrics, terms = [*adaptive.state_metrics()], [*map(goal_term, adaptive.goals)]
+        key, decisions = "ahead", adaptive.ahead
+        if adaptive.against not in kind_names(spec):
+            raise UnknownNameError(f"kind of action of {spec.id} to compare with", adaptive.against, kind_names(spec))
     for name in state_metrics:
         if name not in spec.state_metrics:
             raise UnknownNameError(f"measure of {spec.id}", name, spec.state_metrics)
     make_rewards(spec, config).set_factors(dict.fromkeys(terms, 1.0))
     steps = config.method.rollout_steps(config.hyperparameters)
-    if steps is not None and ahead >= steps:
+    if steps is not None and decisions >= steps:
         raise ConfigError(
-            f"adaptive_curriculum.ahead is {ahead}, but a rollout has {steps} steps; lower it, or use longer rollouts"
+            f"adaptive_curriculum.{key} is {decisions}, but a rollout has {steps} steps; lower it, or collect longer "
+            "rollouts"
         )

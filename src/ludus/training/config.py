@@ -11,7 +11,7 @@ from ludus.algorithms.algorithm import Algorithm, Feature, algorithms, find_algo
 from ludus.core.errors import ConfigError, ConfigMismatchError, UnknownNameError, brief
 from ludus.core.files import JSON
 from ludus.core.schedules import MAX_ENV_STEPS, MAX_ENVS, MAX_FACTOR, MAX_ITERATIONS, MAX_MATCHES
-from ludus.curriculum.config import AdaptiveCurriculumConfig, PhaseConfig, StrategicConfig, check_phases
+from ludus.curriculum.config import AdaptiveCurriculumConfig, PhaseConfig, check_phases
 from ludus.envs.bots import RESERVED
 from ludus.envs.registry import with_overrides
 from ludus.envs.stored import Outside, StoredSettings, outside_names
@@ -323,7 +323,7 @@ class TrainConfig(_Frozen):
                 f"phase {exploring[0]!r} has its own exploration, which the policy must support: set "
                 "policy.exploration, with frequency 0 if the other phases do not explore"
             )
-        if isinstance(self.adaptive_curriculum, StrategicConfig) and self.policy.exploration is None:
+        if self.adaptive_curriculum is not None and self.policy.exploration is None:
             raise ValueError("adaptive_curriculum adapts the policy's exploration: set policy.exploration")
         return self
 

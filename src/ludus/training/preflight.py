@@ -12,7 +12,7 @@ from ludus.core.errors import ConfigError, LudusError, UnknownNameError, Verific
 from ludus.core.faults import let_pass
 from ludus.core.files import temporary_folder
 from ludus.core.text import blame
-from ludus.curriculum.config import DemotionConfig, PhaseConfig, PromotionConfig
+from ludus.curriculum.config import PhaseConfig
 from ludus.envs.base import BatchedEnv, EnvSpec, check_fits
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import FROM_PLUGIN, bot_names
@@ -378,31 +378,25 @@ def _check_opponent_classification(spec: EnvSpec, config: TrainConfig, bots: Seq
 
 
 def _check_rules(spec: EnvSpec, phase: PhaseConfig) -> None:
-    """Raise if a curriculum rule can never be met."""
-    for name, rule in (("promotion", phase.promotion), ("demotion", phase.demotion)):
-        if rule is None:
-            continue
-        playing = [opponent for opponent, weight in phase.opponents.items() if weight and opponent != MIRROR_KIND]
-        absent = [opponent for opponent in rule.against or () if opponent not in playing]
-        if absent:
-            raise ConfigError(
-                f"phase {phase.name!r}: its {name} counts matches against {', '.join(absent)}, who does not play in "
-                f"it; valid: {', '.join(playing) or 'none'}"
-            )
-        asked = _asked(rule)
-        if asked and not playing:
-            raise ConfigError(
-                f"phase {phase.name!r}: its {name} asks for {asked}, but games of {MIRROR_KIND!r} are no "
-                "matches; give another opponent a share, or use after_env_steps"
-            )
-        if asked and "wins" not in spec.events:
-            raise ConfigError(
-                f"phase {phase.name!r}: its {name} asks for {asked}, but {spec.id} has no event 'wins'; "
-                "use after_env_steps"
-            )
-
-
-def _asked(rule: PromotionConfig | DemotionConfig) -> str:
-    if rule.win_rate is not None:
-        return "a win rate"
-    return "a rating" if isinstance(rule, PromotionConfig) and rule.rating is not None else ""
+    """Raise if a promotion rule can never be met."""
+    rule = phase.promotion
+    if rule is None:
+        return
+    playing = [opponent for opponent, weight in phase.opponents.items() if weight and opponent != MIRROR_KIND]
+    absent = [opponent for opponent in rule.against or () if opponent not in playing]
+    if absent:
+        raise ConfigError(
+            f"phase {phase.name!r}: its promotion counts matches against {', '.join(absent)}, who does not play in "
+            f"it; valid: {', '.join(playing) or 'none'}"
+        )
+    asked = "a win rate" if rule.win_rate is not None else "a rating" if rule.rating is not None else ""
+    if asked and not playing:
+        raise ConfigError(
+            f"phase {phase.name!r}: its promotion asks for {asked}, but games of {MIRROR_KIND!r} are no "
+            "matches; give another opponent a share, or use after_env_steps"
+        )
+    if asked and "wins" not in spec.events:
+        raise ConfigError(
+            f"phase {phase.name!r}: its promotion asks for {asked}, but {spec.id} has no event 'wins'; "
+            "use after_env_steps"
+        )

@@ -84,5 +84,5 @@ class _Masked(gym.Env[Any, Any]):
 
 
 def test_a_gymnasium_environment_brings_its_own_mask() -> None:
-    assert batched_spec(_Masked(3), "Masked-v0").action_mask == "action_mask"
-    assert batched_spec(_Masked(4), "Other-v0").action_mask is None  # something else of that name
+    assert batched_spec(_Masked(3), "Masked-v0").actions.mask == "action_mask"
+    assert batched_spec(_Masked(4), "Other-v0").actions.mask is None  # something else of that name

@@ -43,7 +43,7 @@ def test_the_spec_says_what_the_game_is() -> None:
     assert (spec.id, spec.teams, spec.rate_hz, spec.bots) == ("pick-v2", (0, 1), 5.0, ("random",))
     assert spec.events == ("reward", "wins", "losses", "draws")
     assert dict(spec.observation_space.spaces) == {"vector": spaces.Box(-100.0, 1000.0, (3,), np.float32)}
-    assert (spec.action_space, spec.action_mask, spec.snapshots) == (spaces.Discrete(4), None, True)
+    assert (spec.action_space, spec.actions.mask, spec.snapshots) == (spaces.Discrete(4), None, True)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -81,7 +81,7 @@ def test_agents_of_different_spaces_share_one() -> None:
     seen = spec.observation_space.spaces
     assert seen["agent"].shape == (3,)
     assert seen["vector"] == spaces.Box(0.0, 99.0, (3,), np.float32)  # 0 for agents that are not there
-    assert spec.action_mask == "action_mask"
+    assert spec.actions.mask == "action_mask"
     env = game("hunt-v1")
     first = env.reset()
     assert first["vector"][0].tolist() == [[1, 50, 0], [1, 50, 0], [1, 50, 9]]

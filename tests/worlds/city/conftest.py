@@ -39,11 +39,6 @@ def micropolis() -> GameProfile:
 
 
 @pytest.fixture(scope="session")
-def openttd() -> GameProfile:
-    return installed("openttd")
-
-
-@pytest.fixture(scope="session")
 def lincity() -> GameProfile:
     return installed("lincity")
 

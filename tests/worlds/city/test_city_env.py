@@ -25,7 +25,6 @@ KIT = CheckOptions(num_envs=2, steps=6, end_steps=8)
         {
             "steps": 4,
             "observe": ["map", "frame", "readings", "menu"],
-            "stack": 2,
             "display": {"themes": ["paper", "night"]},
         },
         {"steps": 4, "metrics": "truth", "closes": True, "observe": ["readings"], "actions": ["build", "tax"]},
@@ -76,8 +75,8 @@ def test_wrong_settings_are_told(config: dict[str, Any], words: str) -> None:
 def test_the_default_map_is_small_and_other_rules_leave_it_so() -> None:
     with make_env("city", config={"rules": {"zone_brush": 1}, "steps": 5}) as env:
         assert env.spec.action_space.nvec.tolist()[1] == 20 * 14  # type: ignore[attr-defined]
-        assert env.spec.action_places is not None
-        assert (env.spec.action_places.rows, env.spec.action_places.columns) == (14, 20)
+        assert env.spec.actions.places is not None
+        assert (env.spec.actions.places.rows, env.spec.actions.places.columns) == (14, 20)
 
 
 def test_it_lives_on_the_cpu_and_refuses_wrong_resets() -> None:

@@ -25,7 +25,7 @@ from ludus.worlds.city.worker_backend import LEAST_GAMES, WorkerBackend, worker_
 
 GAMES = 5  # two workers have two and three of them
 # Short episodes, so that there are many restarts, and everything that can be seen.
-CONFIG = {"steps": 20, "observe": ["map", "frame", "readings", "menu"], "stack": 2}
+CONFIG = {"steps": 20, "observe": ["map", "frame", "readings", "menu"]}
 
 
 def make(workers: int, **settings: Any) -> CityEnv:

@@ -69,7 +69,7 @@ def test_a_profile_may_extend_another(tmp_path: Path) -> None:
 
 
 def test_an_unknown_profile_is_named_with_the_valid_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"'micropolis'.*openttd"):
+    with pytest.raises(UnknownNameError, match=r"'micropolis'.*lincity"):
         load_profile("micropolys")
 
 

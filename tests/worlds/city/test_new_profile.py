@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from benchmarks.city_explore import explore
 from screen_leftovers import is_there, tree, wait_until  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
 from ludus.config import dump_yaml, read_yaml
@@ -21,7 +22,6 @@ from ludus.worlds.city.discovery import TextLine
 from ludus.worlds.city.drivers.city_games import CityGames
 from ludus.worlds.city.drivers.driver import Box, Region
 from ludus.worlds.city.drivers.x11 import X11Driver
-from ludus.worlds.city.interface_map import explore
 from ludus.worlds.city.new_profile import known_parts
 from ludus.worlds.city.perception.embedded import embedded_fields, make_up_figures
 from ludus.worlds.city.perception.pictures import png
@@ -199,7 +199,7 @@ def test_controls_are_tried_and_their_effects_recorded(toy_profile: GameProfile,
 def test_nothing_is_left_of_a_game_that_was_explored_when_its_parent_is_killed(toy_path: Path) -> None:
     base = toy_path.parent / "base.yaml"
     base.write_text(toy_path.read_text())
-    command = [sys.executable, "-m", "ludus", "city", "explore", str(toy_path.parent / "map"), "--base", str(base)]
+    command = [sys.executable, "-m", "benchmarks.city_explore", str(toy_path.parent / "map"), "--base", str(base)]
     with subprocess.Popen([*command, "--clicks", "1000"], stdout=subprocess.DEVNULL) as parent:
         wait_until(lambda: len(tree(parent.pid)) == 3)  # the supervisor, the screen and the game
         pids = tree(parent.pid)

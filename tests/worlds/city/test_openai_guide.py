@@ -1,4 +1,4 @@
-"""The guide `openai` against a server on this machine that answers well, hangs, lies, and returns nonsense."""
+"""The example guide `openai` against a server on this machine that answers well, hangs, lies, and returns nonsense."""
 
 import base64
 import csv
@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 import torch
 from city_world import World  # type: ignore[import-not-found,unused-ignore]  # beside this file
+from examples import openai_guide
+from examples.openai_guide import HOUR_S, KEY_VARIABLE, MODEL_VARIABLE, URL_VARIABLE, Endpoint, OpenAIGuide
 from typer.testing import CliRunner
 
 from ludus.cli.main import app
@@ -27,12 +29,10 @@ from ludus.evaluation.results import ratio_estimate
 from ludus.rewards.step_info import StepInfo
 from ludus.training import train
 from ludus.training.presets import load_run_config
-from ludus.worlds.city import openai_guide
 from ludus.worlds.city.actions import ActionKind
 from ludus.worlds.city.backend import Seen
 from ludus.worlds.city.guide import CAUSES, GuideTracker, Scene
 from ludus.worlds.city.metrics import guide_report
-from ludus.worlds.city.openai_guide import HOUR_S, KEY_VARIABLE, URL_VARIABLE, Endpoint, OpenAIGuide
 from ludus.worlds.city.perception.pictures import opencv
 from ludus.worlds.city.tracker import EVENTS
 
@@ -137,7 +137,8 @@ def server(running: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     running.answer = says(GOOD)
     monkeypatch.setenv(URL_VARIABLE, running.url)
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    openai_guide._made.cache_clear()  # a fresh budget for every test
+    monkeypatch.setenv(MODEL_VARIABLE, "eye")
+    openai_guide.shared_guide.cache_clear()  # a fresh budget for every test
     return running
 
 
@@ -293,9 +294,9 @@ def test_no_more_than_the_budget_is_spent_in_any_hour(server: Server) -> None:
         (f"http://me:{KEY}@127.0.0.1/v1", "", KEY_VARIABLE),
         (f"http://127.0.0.1/v1?key={KEY}", "", KEY_VARIABLE),
         ("http://127.0.0.1/v1", f"{KEY}\r\nX-A: b", KEY_VARIABLE),
-        ("https://192.0.2.1/v1", KEY, "allow_remote"),
-        ("http://example.com/v1", "", "allow_remote"),
-        ("http://127.0.0.1.example.com/v1", "", "allow_remote"),
+        ("https://192.0.2.1/v1", KEY, "ALLOW_REMOTE"),
+        ("http://example.com/v1", "", "ALLOW_REMOTE"),
+        ("http://127.0.0.1.example.com/v1", "", "ALLOW_REMOTE"),
     ],
 )
 def test_addresses_that_cannot_be_used(url: str, key: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,18 +321,20 @@ def test_another_machine_needs_leave_and_gets_a_key_only_encrypted(monkeypatch: 
         assert Endpoint.from_environment(allow_remote=False).port == 11434
 
 
-def test_settings_name_no_address_and_belong_to_this_guide(server: Server) -> None:
+@pytest.mark.parametrize("key", ["url", "model", "timeout_s", "calls_per_hour", "allow_remote"])
+def test_settings_name_no_address_and_no_limit(server: Server, key: str) -> None:
     """Settings come with the files of strangers: what they say never chooses whom a picture is sent to."""
-    for settings in ({"url": server.url}, {"model": None}):
-        with pytest.raises(ConfigError, match=next(iter(settings))):
-            World(guide={"name": "openai", "model": "eye"} | settings)
-    with pytest.raises(ConfigError, match="timeout_s"):
-        World(guide={"name": "another", "timeout_s": 1.0})
+    with pytest.raises(ConfigError, match=key):
+        World(guide={"name": "openai", key: server.url})
     assert server.asked == []
 
 
-def test_the_game_goes_on_and_every_cause_is_counted(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    guide = {"name": "openai", "model": "eye", "every": 1, "timeout_s": 1.5, "calls_per_hour": 6}
+def test_the_game_goes_on_and_every_cause_is_counted(
+    server: Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_guide, "TIMEOUT_S", 1.5)
+    monkeypatch.setattr(openai_guide, "CALLS_PER_HOUR", 6)
+    guide = {"name": "openai", "every": 1}
     with caplog.at_level(logging.WARNING):
         world = World(guide=guide, rules={"events": False})
         result = world.do("residential", 5, 5)
@@ -359,7 +362,7 @@ def test_the_game_goes_on_and_every_cause_is_counted(server: Server, caplog: pyt
 
 @pytest.mark.usefixtures("server")
 def test_a_decision_follows_the_most_advised_kind_until_the_next_question() -> None:
-    world = World(guide={"name": "openai", "model": "eye", "every": 3})
+    world = World(guide={"name": "openai", "every": 3})
     names = ("guide_followed", "guide_ignored", "guide_following", "guide_ignoring")
     seen = []
     for kind in ("road", "residential", "wait", "residential", "road", "wait"):
@@ -407,7 +410,7 @@ def test_what_followed_advice_was_worth_is_computed_from_totals() -> None:
 @pytest.mark.usefixtures("server")
 def test_a_run_keeps_the_report_and_not_the_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     changes = [
-        "world.settings.guide={name: openai, model: eye, every: 5}",
+        "world.settings.guide={name: openai, every: 5}",
         "world.settings.steps=8",
         "world.num_envs=2",
         "total_env_steps=32",

@@ -131,7 +131,7 @@ def test_lots_can_be_those_in_the_middle() -> None:
 
 def test_lots_need_a_profile_with_lots() -> None:
     with pytest.raises(ConfigError, match="lots"):
-        profile_catalogue(load_profile("openttd"), GROUPS, "lots", None)
+        profile_catalogue(PROFILE.model_copy(update={"lots": None}), GROUPS, "lots", None)
 
 
 def test_faults_of_lots_are_told_at_their_place(tmp_path: Path) -> None:

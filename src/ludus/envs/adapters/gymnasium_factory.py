@@ -20,7 +20,7 @@ from ludus.envs.adapters.gymnasium_worker import ContractError, Entry, Games, Ga
 from ludus.envs.base import EnvRequest, EnvSpec
 from ludus.envs.registry import imported_module
 from ludus.envs.settings import MOST_WORKERS, read_settings
-from ludus.envs.spaces import choice_faults
+from ludus.envs.spaces import ActionKinds, choice_faults
 from ludus.envs.world import GYMNASIUM_PREFIX
 from ludus.rewards.plugins import load_plugin
 
@@ -109,13 +109,13 @@ def single_spec(env: Any, name: str, version: int) -> EnvSpec:  # noqa: ANN401 -
         events=("reward",),
         device_types=("cpu",),
         snapshots=not is_vector,  # a vector environment cannot be reset to one seed per game
-        action_mask=_mask_entry(observations, actions),
+        actions=ActionKinds(mask=_mask_entry(observations, actions)),
     )
 
 
 def _mask_entry(observations: spaces.Dict, actions: spaces.Space[Any]) -> str | None:
     """Return the entry of an observation that is by its name and size a mask of allowed actions."""
-    is_mask = _MASK in observations.spaces and not list(choice_faults(observations, actions, _MASK, (), ()))
+    is_mask = _MASK in observations.spaces and not list(choice_faults(observations, actions, ActionKinds(mask=_MASK)))
     return _MASK if is_mask else None
 
 

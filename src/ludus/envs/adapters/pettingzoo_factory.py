@@ -24,7 +24,7 @@ from ludus.envs.adapters.pettingzoo_worker import (
     common_actions,
     corner,
 )
-from ludus.envs.base import EnvRequest, EnvSpec
+from ludus.envs.base import ActionKinds, EnvRequest, EnvSpec
 from ludus.envs.random_bots import RANDOM
 
 # Games of PettingZoo's own whose teams their agents' names do not tell: all agents are on one side, or the role on the
@@ -146,7 +146,7 @@ def parallel_form(env: Any, name: str, version: int, settings: OwnGameSettings) 
         events=("reward", *RESULTS) if has_sides else ("reward",),
         bots=(RANDOM,) if has_sides else (),
         device_types=("cpu",),
-        action_mask=MASK if has_mask else None,
+        actions=ActionKinds(mask=MASK if has_mask else None),
     )
     return ParallelForm(spec, entries, seats, action_form(common)[1])
 

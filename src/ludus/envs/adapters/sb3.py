@@ -116,7 +116,7 @@ class LudusVecEnv(VecEnv):
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Return an attribute of the batch once for each game, since games have none of their own."""
-        if attr_name == "action_masks" and self._batch.env.spec.action_mask is None:
+        if attr_name == "action_masks" and self._batch.env.spec.actions.mask is None:
             raise AttributeError(f"{self._batch.env.spec.id} has no mask of allowed actions")  # how sb3-contrib asks
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 

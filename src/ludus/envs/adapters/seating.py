@@ -222,9 +222,9 @@ def rows(observations: HostObservations, game: int) -> HostObservations:
 
 def mask_of(spec: EnvSpec, observations: HostObservations) -> NDArray[np.bool_] | None:
     """Return which choices observations allow, `(..., choices)` bool; None in a world without a mask."""
-    if spec.action_mask is None:
+    if spec.actions.mask is None:
         return None
-    entry = observations[spec.action_mask] if isinstance(observations, dict) else observations
+    entry = observations[spec.actions.mask] if isinstance(observations, dict) else observations
     allowed: NDArray[np.bool_] = entry > 0.5
     return allowed
 

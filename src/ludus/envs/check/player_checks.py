@@ -177,7 +177,7 @@ def _outside(values: Tensor, space: spaces.Box) -> Tensor:
 def check_choices(probe: Probe) -> Iterator[str]:
     """The mask allows something of every factor; bots play what is allowed, and 0 where a factor does not count."""
     spec = probe.spec
-    if spec.action_mask is None and not spec.action_uses:
+    if spec.actions.mask is None and not spec.actions.uses:
         raise NotApplicableError("the world has neither a mask nor factors that do not always count")
     with probe.open() as env:
         faults = list(mask_faults(spec, env.reset()))
@@ -191,15 +191,15 @@ def check_choices(probe: Probe) -> Iterator[str]:
 
 def mask_faults(spec: EnvSpec, observations: Observations) -> Iterator[str]:
     """Yield what is wrong with the mask among observations `(games, seats, ...)`."""
-    if spec.action_mask is None:
+    if spec.actions.mask is None:
         return
-    mask = host(observations[spec.action_mask]).astype(np.float64)
+    mask = host(observations[spec.actions.mask]).astype(np.float64)
     if not np.isin(mask, (0.0, 1.0)).all():
-        yield f"the mask {spec.action_mask!r} has numbers other than 0 and 1"
+        yield f"the mask {spec.actions.mask!r} has numbers other than 0 and 1"
     ends = np.cumsum(spec.choices.counts)
     for factor, part in enumerate(np.split(mask, ends[:-1], axis=-1)):
         if not part.any(-1).all():
-            yield f"the mask {spec.action_mask!r} allows nothing of factor {factor}, so everything counts as allowed"
+            yield f"the mask {spec.actions.mask!r} allows nothing of factor {factor}, so everything counts as allowed"
 
 
 def _masked_bot_faults(probe: Probe, env: BatchedEnv, name: str) -> Iterator[str]:
@@ -215,4 +215,4 @@ def _masked_bot_faults(probe: Probe, env: BatchedEnv, name: str) -> Iterator[str
 
 
 def _mask(spec: EnvSpec, observations: Observations) -> Tensor | None:
-    return None if spec.action_mask is None else observations[spec.action_mask]
+    return None if spec.actions.mask is None else observations[spec.actions.mask]

@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor
 
 from ludus.core.random import uniform
-from ludus.envs.base import EnvRequest, EnvSpec, Mirror, Observations, Reflection
+from ludus.envs.base import ActionKinds, EnvRequest, EnvSpec, Mirror, Observations, Reflection
 from ludus.envs.settings import EnvSettings, EpisodeSteps, read_settings
 from ludus.envs.spaces import draw_actions
 from ludus.envs.tiny.base import State, TinyEnv, numbered, one_hot, toy_spec
@@ -249,7 +249,7 @@ class DigEnv(TinyEnv):
     - Entry `mask`, bool: which of the 4 kinds, of the columns and of the rows are allowed. Digging takes strength; one
       column and one row, never those of the treasure, are closed in each frame.
     - Action, `MultiDiscrete([4, columns, rows])`: the kind (0 rest, 1 dig, 2 listen, 3 shout), column and row, which
-      count for digging alone. Listening and shouting are for exploring (`EnvSpec.exploratory_kinds`).
+      count for digging alone. Listening and shouting are for exploring (`EnvSpec.actions.exploratory`).
     - Events: `reward`, 1 for digging where the treasure is, 0.5 for listening in a frame without strength, -0.5 for
       shouting, -1 for anything that is not allowed, else 0; `forbidden`, 1 for what is not allowed.
     - Start: a cell drawn evenly. Every later frame draws a new one.
@@ -274,9 +274,11 @@ class DigEnv(TinyEnv):
             events=("reward", "forbidden"),
             bots=BOTS,
             fields={"vector": (*numbered("column", self._columns), *numbered("row", self._rows), "strength")},
-            action_mask="mask",
-            action_uses=tuple((kind == _DIG, kind == _DIG) for kind in range(len(KINDS))),
-            exploratory_kinds=(_LISTEN, _SHOUT),
+            actions=ActionKinds(
+                mask="mask",
+                uses=tuple((kind == _DIG, kind == _DIG) for kind in range(len(KINDS))),
+                exploratory=(_LISTEN, _SHOUT),
+            ),
         )
         super().__init__(spec, request)
 

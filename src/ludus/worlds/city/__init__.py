@@ -14,7 +14,6 @@ WORLD = World(
     commands={
         "audit city": "ludus.worlds.city.commands:audit",
         "audit guide": "ludus.worlds.city.commands:audit_guide",
-        "city explore": "ludus.worlds.city.commands:explore",
         "city new-profile": "ludus.worlds.city.commands:new_profile",
     },
 )

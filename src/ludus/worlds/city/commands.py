@@ -1,4 +1,4 @@
-"""City's own commands: `ludus audit city`, `audit guide`, `city new-profile` and `city explore`."""
+"""City's own commands: `ludus audit city`, `audit guide` and `city new-profile`."""
 
 import math
 from pathlib import Path
@@ -107,28 +107,6 @@ def new_profile(
         measured: dict[str, Any] = audit_city(str(file))
         _print_audit(measured)
         echo(f"Letters are learned. Train with: ludus train city --game {file} --preset quick")
-
-
-def explore(
-    folder: Annotated[Path, typer.Argument(help="Folder for interface.png and interface.yaml.")],
-    command: Annotated[str | None, typer.Option(help="Command that starts the game, with its arguments.")] = None,
-    base: Annotated[Path | None, typer.Option(help="YAML file with the parts of the profile that are known.")] = None,
-    size: Annotated[str, typer.Option(help="Width and height of the virtual screen.")] = "1024x768",
-    clicks: Annotated[int, typer.Option(min=1, max=10_000, help="Controls to try.")] = 60,
-) -> None:
-    """Explore the interface of a game without a profile: try its controls and draw a map of screens and effects."""
-    from collections import Counter
-
-    from ludus.worlds.city.drivers.x11 import X11Driver
-    from ludus.worlds.city.interface_map import explore as explore_interface
-    from ludus.worlds.city.new_profile import bare_profile, known_parts
-
-    with X11Driver(bare_profile(folder, known_parts(command, base, size, ()), echo)) as driver:
-        found = explore_interface(driver, clicks)
-    found.save(folder)
-    counts = Counter(effect.kind for effect in found.effects)
-    print_table(("effect", "clicks"), [(kind, str(count)) for kind, count in counts.most_common()])
-    echo(f"[OK] {len(found.pictures)} screens, {found.starts} starts of the game; see {folder / 'interface.png'}")
 
 
 def _ends(interval: "Interval") -> dict[str, float | None]:

@@ -1,6 +1,7 @@
 """Settings of City's environment."""
 
-from typing import Annotated, Literal, Self, get_args
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -31,39 +32,22 @@ class WorldRules(CityRules):
     rows: Annotated[int, Field(ge=MIN_SIDE, le=MAX_SIDE)] = 14
 
 
-OPENAI = "openai"  # the guide that asks a server; see `openai_guide`
-
-
 class GuideSettings(EnvSettings):
     """A guide that is asked for advice; see `ludus.worlds.city.guide`.
 
     Attributes:
-        name: `openai` for a model behind the server that the environment variable LUDUS_GUIDE_URL names, or the name
-            under which a `--plugin` file registers a guide.
+        name: The name under which a `--plugin` file registers a guide.
         every: Decisions from one question to the next.
         observed: Whether its advice is an observation; else it can only be rewarded.
-        model: The model that the server is asked for; `openai` alone, which needs it.
-        timeout_s: Time in which the whole answer has to arrive; `openai` alone.
-        calls_per_hour: Most requests in any hour, of all environments of a process together; `openai` alone.
-        allow_remote: Whether the server may be on another machine, which then gets the pictures; `openai` alone.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("model", "timeout_s", "calls_per_hour", "allow_remote"), "city.md#guides"
+    )
 
     name: Annotated[str, OutsideName("guide", "ludus.worlds.city.guide:stays_here"), Field(min_length=1)]
     every: Annotated[int, Field(ge=1, le=1_000_000)] = 25
     observed: bool = True
-    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    timeout_s: Annotated[float, Field(gt=0.0, le=600.0, strict=False)] = 20.0
-    calls_per_hour: Annotated[int, Field(ge=1, le=36_000)] = 120
-    allow_remote: bool = False
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.name == OPENAI and self.model is None:
-            raise ValueError(f"the guide {OPENAI} needs model: the name under which the server knows the model")
-        foreign = sorted(self.model_fields_set & {"model", "timeout_s", "calls_per_hour", "allow_remote"})
-        if self.name != OPENAI and foreign:
-            raise ValueError(f"{', '.join(foreign)} are for the guide {OPENAI}, not for {self.name!r}")
-        return self
 
 
 class CityConfig(EnvSettings):
@@ -87,7 +71,6 @@ class CityConfig(EnvSettings):
         observe: Entries of the observation; `built`, what the player has built in this city, lets a policy without
             memory do things in turn.
         frame: Height and width that the whole window is downscaled to.
-        stack: Pictures of the window that are stacked, the newest last.
         cell_pixels: Side of a cell in the picture of the map.
         metrics: `screen` reads figures off the picture; `truth` takes them from the game's state, for comparisons of
             speed and for debugging, in the embedded game alone.
@@ -98,10 +81,14 @@ class CityConfig(EnvSettings):
             term `goal_NAME`.
         guide: The guide that is asked for advice; None for none.
         ocr: Whether OCR reads, in the background, what the known letters of a real game do not cover.
-        ocr_confidence: Least confidence of OCR in a text that counts, from 0 to 1.
         workers: Processes that draw and read the embedded games; 0 does it in this one, None uses one per core where
             there are enough games. The games do not depend on it.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "stack": "city.md#settings-that-went",
+        "ocr_confidence": "city.md#settings-that-went",
+    }
 
     game: Annotated[str, GAME_PROFILE, Field(min_length=1)] = EMBEDDED
     rules: WorldRules = WorldRules()
@@ -117,7 +104,6 @@ class CityConfig(EnvSettings):
     lands: Annotated[tuple[Annotated[int, Field(ge=1, lt=2**31)], ...], Field(max_length=10_000, strict=False)] = ()
     observe: Annotated[tuple[Entry, ...], Field(min_length=1, strict=False)] = ("map", "readings", "menu")
     frame: Annotated[tuple[Side, Side], Field(strict=False)] = (84, 84)
-    stack: Annotated[int, Field(ge=1, le=16)] = 1
     cell_pixels: Annotated[int, Field(ge=1, le=32)] = 4
     metrics: Literal["screen", "truth"] = "screen"
     closes: bool = False
@@ -125,7 +111,6 @@ class CityConfig(EnvSettings):
     goals: dict[str, Annotated[float, Field(ge=0.0, le=1e12, strict=False)]] = Field(default_factory=dict)
     guide: GuideSettings | None = None
     ocr: bool = True
-    ocr_confidence: Annotated[float, Field(ge=0.0, le=1.0, strict=False)] = 0.6
     workers: Annotated[int, Field(ge=0, le=1024)] | None = None
 
     @field_validator("actions", "observe")

@@ -12,6 +12,7 @@ from ludus.core.errors import ActionError, ConfigError, SnapshotError
 from ludus.core.state import FINITE, MAX_COUNT, Range, check_range
 from ludus.envs.base import (
     ActionGrid,
+    ActionKinds,
     BatchedEnv,
     EnvRequest,
     EnvSpec,
@@ -44,7 +45,7 @@ class CityEnv(BatchedEnv):
 
     ## Actions
     `MultiDiscrete([kinds, cells])`: a kind of action by its number in `backend.catalogue`, and a cell of the visible
-    map, row by row from the upper left (`EnvSpec.action_places`). Kinds come in the groups of the setting `actions`:
+    map, row by row from the upper left (`EnvSpec.actions.places`). Kinds come in the groups of the setting `actions`:
 
     | group | kinds | cell |
     |---|---|---|
@@ -66,7 +67,7 @@ class CityEnv(BatchedEnv):
     | entry | shape | what it holds |
     |---|---|---|
     | `map` | `(rows * cell_pixels, columns * cell_pixels, 3)` uint8 | the map, cut out of the picture |
-    | `frame` | `(height, width, 3 * stack)` uint8 | the whole window, downscaled |
+    | `frame` | `(height, width, 3)` uint8 | the whole window, downscaled |
     | `readings` | `(4 * fields,)` float32 | blocks `values`, `readable`, `confidence`, `age`, a number for each field |
     | `menu` | float32 from 0 to 1 | what is open, known elements, the outcome of the last decision |
     | `built` | float32 from 0 to 1 | what the player has built in this city, see below |
@@ -205,13 +206,13 @@ class CityEnv(BatchedEnv):
         low, high = snapshot[f"{_OWN}seed"].tolist()
         self.seed = low | high << 32
         self._has_played = True
-        return self._observer.write(sight, self.tracker, is_new=False)
+        return self._observer.write(sight, self.tracker)
 
     def _own_state(self) -> dict[str, Tensor]:
         halves = [self.seed & 0xFFFFFFFF, self.seed >> 32]  # seeds may be larger than int64
         arrays = {"episode": self.episode, "town_middles": self.town_middles}
         whole = {"seed": torch.tensor(halves), **{name: torch.from_numpy(array) for name, array in arrays.items()}}
-        whole |= self.tracker.state() | self._observer.state()
+        whole |= self.tracker.state()
         return {f"{_OWN}{name}": tensor for name, tensor in whole.items()}
 
     def _own_ranges(self) -> dict[str, Range]:
@@ -268,9 +269,11 @@ def city_spec(config: CityConfig, backend: CityBackend, observer: Observer, trac
         blocks=observer.blocks,
         fields=observer.fields,
         device_types=("cpu",),
-        action_mask="mask",
-        action_uses=tuple((bool(uses),) for uses in catalogue.uses_cell),
-        exploratory_kinds=catalogue.exploratory,
-        kind_names=catalogue.names,
-        action_places=ActionGrid("map", catalogue.rows, catalogue.columns) if has_places else None,
+        actions=ActionKinds(
+            mask="mask",
+            uses=tuple((bool(uses),) for uses in catalogue.uses_cell),
+            exploratory=catalogue.exploratory,
+            places=ActionGrid("map", catalogue.rows, catalogue.columns) if has_places else None,
+            names=catalogue.names,
+        ),
     )

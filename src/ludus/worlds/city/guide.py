@@ -1,7 +1,7 @@
 """Guides: an optional second opinion, such as a model that looks at the picture and suggests what to do next.
 
-`openai` asks a model behind a server (`openai_guide`). Any other guide is a class in a Python file that you name with
-`--plugin FILE`; nothing else ever loads one:
+A guide is a class in a Python file that you name with `--plugin FILE`; nothing else ever loads one. The file
+`examples/openai_guide.py` asks a model behind a server:
 
     from ludus.worlds.city.guide import Advice, Scene, guide
 
@@ -32,7 +32,7 @@ from ludus.core.faults import let_pass
 from ludus.core.text import blame
 from ludus.worlds.city.actions import ActionKind, Catalogue
 from ludus.worlds.city.backend import CityBackend, Seen, seen_fields
-from ludus.worlds.city.config import OPENAI, GuideSettings
+from ludus.worlds.city.config import GuideSettings
 from ludus.worlds.city.drivers.driver import Frame
 from ludus.worlds.city.tracker import Extra, LearnerBatch, Turn
 
@@ -75,7 +75,7 @@ def guide(name: str) -> Callable[[_M], _M]:
     """Register a class, or a function that makes a guide, under a name; raise ConfigError if the name is taken."""
 
     def register(maker: _M) -> _M:
-        if name == OPENAI or name in _GUIDES:
+        if name in _GUIDES:
             raise ConfigError(f"there is a guide {name!r} already; choose another name")
         _GUIDES[name] = maker
         return maker
@@ -84,20 +84,15 @@ def guide(name: str) -> Callable[[_M], _M]:
 
 
 def stays_here(name: str) -> bool:
-    """Return whether a guide asks nobody outside: those of plugins do what the user's own code does."""
-    return name != OPENAI and name.replace("-", "_").isidentifier()
+    """Return whether it can be the name of a guide, which does what the plugin does that the user has loaded."""
+    return name.replace("-", "_").isidentifier()
 
 
 def make_guide(settings: GuideSettings) -> Guide:
     """Make a guide by its name; raise UnknownNameError if no plugin has registered it."""
-    name = settings.name
-    if name == OPENAI:
-        from ludus.worlds.city.openai_guide import shared_guide  # and with it what opens connections
-
-        return shared_guide(settings)
-    if name not in _GUIDES:
-        raise UnknownNameError("guide (load the file that has it with --plugin FILE)", name, (OPENAI, *_GUIDES))
-    return _GUIDES[name]()
+    if settings.name not in _GUIDES:
+        raise UnknownNameError("guide (load the file that has it with --plugin FILE)", settings.name, _GUIDES)
+    return _GUIDES[settings.name]()
 
 
 logger = logging.getLogger(__name__)

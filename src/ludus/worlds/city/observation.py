@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ludus.envs.base import Observations
 from ludus.worlds.city.actions import CONFIRMED, KIND_GROUPS, NOT_JUDGED, REFUSED
@@ -54,7 +53,7 @@ class Observer:
         self._closed_kinds = np.array([name not in _COVERED_KINDS for name in backend.catalogue.names])
         fields, sight, others = self._make_fields(backend), backend.sight, others or {}
         shapes: dict[str, tuple[int, ...]] = {
-            "frame": (*sight.frame.shape[1:3], 3 * config.stack),
+            "frame": (*sight.frame.shape[1:3], 3),
             "map": sight.map.shape[1:],
             **{name: (len(names),) for name, names in fields.items()},
         }
@@ -71,19 +70,14 @@ class Observer:
             name: torch.from_numpy(array).unsqueeze(1) for name, array in {**self._arrays, **others}.items()
         }
 
-    def write(
-        self, sight: Sight, tracker: Tracker, games: NDArray[np.bool_] | None = None, *, is_new: bool = True
-    ) -> Observations:
-        """Write what is seen of all games, or of those of `games`, `(games,)`, and return all observations.
-
-        What is not new is not pushed onto the stack of frames.
-        """
+    def write(self, sight: Sight, tracker: Tracker, games: NDArray[np.bool_] | None = None) -> Observations:
+        """Write what is seen of all games, or of those of `games`, `(games,)`, and return all observations."""
         rows: NDArray[np.bool_] | slice = slice(None) if games is None else games
         arrays = self._arrays
         if "map" in arrays:
             arrays["map"][rows] = sight.map[rows]
-        if "frame" in arrays and (is_new or self._config.stack == 1):
-            self._stack(sight, tracker, rows)
+        if "frame" in arrays:
+            arrays["frame"][rows] = sight.frame[rows]
         if "readings" in arrays:
             arrays["readings"][rows] = self._readings(sight, tracker, rows)
         if "menu" in arrays:
@@ -92,19 +86,6 @@ class Observer:
             arrays["built"][rows] = self._built(self._sites.built[rows], tracker.step[rows])
         arrays["mask"][rows] = self._mask(sight, tracker, rows)
         return self.observations
-
-    def state(self) -> dict[str, Tensor]:
-        """Return what later observations depend on: stacked pictures."""
-        is_stacked = "frame" in self._arrays and self._config.stack > 1
-        return {"stack": torch.from_numpy(self._arrays["frame"])} if is_stacked else {}
-
-    def _stack(self, sight: Sight, tracker: Tracker, rows: NDArray[np.bool_] | slice) -> None:
-        """Push the new picture onto the stack; a new episode starts with copies of its first one."""
-        stacked = self._arrays["frame"]
-        kept = stacked[rows][..., 3:]
-        first = np.tile(sight.frame[rows], (1, 1, 1, self._config.stack - 1))
-        is_first = (tracker.step[rows] == 0)[:, None, None, None]
-        stacked[rows] = np.concatenate((np.where(is_first, first, kept), sight.frame[rows]), axis=-1)
 
     def _readings(self, sight: Sight, tracker: Tracker, rows: NDArray[np.bool_] | slice) -> NDArray[np.float64]:
         values, readable = sight.values[rows], sight.readable[rows]

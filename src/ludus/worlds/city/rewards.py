@@ -17,19 +17,11 @@ MOST_POINTS = 10.0  # of happiness or traffic
 MOST_MONEY = 1_000.0  # $
 MOST_FOUND = 5.0  # elements of the interface
 MOST_DOUBLINGS = 4.0
-MOST_RUINED = 1_000.0  # people
 VILLAGE = 100.0  # people; offset of the logarithm
 
 
 event_term("city", "growth", "population_gain", "People who came.", MOST_PEOPLE)
 event_term("city", "decline", "population_loss", "People who left.", MOST_PEOPLE)
-event_term(
-    "city",
-    "peak",
-    "peak_gain",
-    "People by which the city is larger than it ever was: what was lost is not rewarded when it comes back.",
-    MOST_PEOPLE,
-)
 event_term("city", "bankruptcy", "bankrupt", "1 when the city goes bankrupt.")
 event_term("city", "traffic", "traffic_change", "Points by which traffic became heavier.", MOST_POINTS)
 event_term("city", "milestone", "milestone", "Milestones of population that are reached for the first time.")
@@ -84,12 +76,6 @@ def debt(info: StepInfo) -> Tensor:
     """Thousands of dollars that the city owes: what leads to bankruptcy is felt before it comes."""
     owed = (-info.state_metrics["funds"]).clamp(0.0, 2.0 * MOST_MONEY) / MOST_MONEY
     return owed * info.state_metrics["funds_readable"]
-
-
-@reward_term("city")
-def ruin(info: StepInfo) -> Tensor:
-    """People of a city that goes bankrupt: what was won on credit is lost again."""
-    return info.events["bankrupt"] * info.state_metrics["population"].clamp(0.0, MOST_RUINED)
 
 
 SETS: Mapping[str, Mapping[str, float]] = {

@@ -161,8 +161,8 @@ class ScreenGame:
             target = self._explorer.next_element(self._number, self._land, self._turn)
         for part in self._parts(kind, cell, None, target):
             self.driver.do(part)
-        # Signs that pictures are finished have two looks in turn, and a slow game is given more than one: pictures are
-        # compared under the same sign.
+        # Signs that pictures are finished have two looks in turn, and a slow game is given more than one: the picture
+        # is compared under the sign of before.
         for _ in range(_SIGN_TRIES):
             if self.driver.sign == self.look.sign:
                 break
@@ -273,9 +273,7 @@ class ScreenBackend(CityBackend):
         self.menus = tuple(self.profile.menus)
         self.sight = Sight(self.num_envs, len(self.fields), self.catalogue, config)
         self._cv2 = opencv("seeing the map")
-        self._perception = ProfileReader(
-            self.profile, use_ocr=config.ocr, names=self._names, least_confidence=config.ocr_confidence
-        )
+        self._perception = ProfileReader(self.profile, use_ocr=config.ocr, names=self._names)
         self._menus = MenuGraph(self.profile.width, self.profile.height)
         self._pool = ThreadPoolExecutor(self.num_envs, thread_name_prefix="ludus-game")
         self._seed, self._episode = request.seed, np.full(self.num_envs, -1)

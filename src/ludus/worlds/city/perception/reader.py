@@ -86,7 +86,7 @@ def _enlarged(crop: Frame, scale: float) -> Frame:
     return enlarged
 
 
-LEAST_CONFIDENCE = 0.6  # by default
+_LEAST_CONFIDENCE = 0.6  # of OCR in a text that counts
 _WITHOUT_SPACES = frozenset("0123456789/")  # signs of numbers and dates that are written in one word
 _AGREED = 2  # opinions that must be equal before letters are learned
 _KEPT = 512  # crops whose readings are remembered
@@ -101,9 +101,9 @@ class OcrWorker:
         engines: Those that give opinions.
     """
 
-    def __init__(self, engines: Sequence[Engine], bank: GlyphBank, least_confidence: float = LEAST_CONFIDENCE) -> None:
-        """Prepare the worker; its thread starts with the first question. Less sure opinions do not count."""
-        self.engines, self._bank, self._least_confidence = tuple(engines), bank, least_confidence
+    def __init__(self, engines: Sequence[Engine], bank: GlyphBank) -> None:
+        """Prepare the worker; its thread starts with the first question."""
+        self.engines, self._bank = tuple(engines), bank
         self._asked: dict[tuple[str, bytes], Future[Reading]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="ludus-ocr")
         self._lock = threading.Lock()  # games in several threads may share a worker
@@ -139,7 +139,7 @@ class OcrWorker:
             field.understood(text, confidence, engine.name)
             for engine in self.engines
             for text, confidence in engine.opinions(crop)
-            if confidence >= self._least_confidence
+            if confidence >= _LEAST_CONFIDENCE
         ]
         sure = [reading for reading in opinions if reading.is_readable]
         if not sure or len({reading.value for reading in sure}) > 1:
@@ -300,16 +300,15 @@ class ProfileReader:
         *,
         use_ocr: bool = True,
         names: Sequence[str] | None = None,
-        least_confidence: float = LEAST_CONFIDENCE,
     ) -> None:
         """Load the letters that were learned before, from the user's cache if `folder` is None.
 
         With `use_ocr`, OCR reads in the background what the letters do not tell. `names` are the fields to read; None
-        reads all of the profile. Opinions of OCR below `least_confidence` do not count.
+        reads all of the profile.
         """
         self._file = (folder or cache_folder()) / f"glyphs-{profile.name}-{profile.fingerprint}.json"
         self.bank: GlyphBank = known_glyphs(self._file)
-        self.worker = OcrWorker(available_engines() if use_ocr else [], self.bank, least_confidence)
+        self.worker = OcrWorker(available_engines() if use_ocr else [], self.bank)
         fallback = self.worker if use_ocr else None
         fields = [field for field in profile_fields(profile) if names is None or field.name in names]
         self.reader = ScreenReader(fields, self.bank, fallback, stable_reads=STABLE_READS)

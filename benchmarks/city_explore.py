@@ -1,9 +1,12 @@
 """Explore the interface of a game that no profile describes: try controls, record their effects, draw a map of screens.
 
+    python -m benchmarks.city_explore FOLDER --command "lincity-ng -w -s" --clicks 60
+
 Nothing is known but how the game is started. Elements are found by their outlines; each is clicked once per screen,
 those of rare sizes first. What changes by itself is ignored. A click that ends the game is recorded, too.
 """
 
+import argparse
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +21,7 @@ from ludus.core.files import write_atomic, write_text_atomic
 from ludus.worlds.city.drivers.driver import Box, Click, Frame, Key, Wait
 from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.explorer import CHANGED_SHARE, MenuGraph
-from ludus.worlds.city.new_profile import draw_boxes
+from ludus.worlds.city.new_profile import bare_profile, draw_boxes, known_parts
 from ludus.worlds.city.perception.elements import UiElement, find_elements
 from ludus.worlds.city.perception.pictures import opencv, png
 
@@ -213,3 +216,25 @@ def _shrunk(tiles: list[Frame], width: int) -> Frame:
     for index, tile in enumerate(tiles):
         row[:, index * each : (index + 1) * each] = cv2.resize(tile, (each, height), interpolation=cv2.INTER_AREA)
     return row
+
+
+def main() -> None:
+    """Explore a game, and write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="for interface.png and interface.yaml")
+    parser.add_argument("--command", help="that starts the game, with its arguments")
+    parser.add_argument("--base", type=Path, help="YAML file with the parts of the profile that are known")
+    parser.add_argument("--size", default="1024x768", help="width and height of the virtual screen")
+    parser.add_argument("--clicks", type=int, default=60, help="controls to try")
+    asked = parser.parse_args()
+    with X11Driver(bare_profile(asked.folder, known_parts(asked.command, asked.base, asked.size, ()), print)) as driver:
+        found = explore(driver, asked.clicks)
+    found.save(asked.folder)
+    print(Counter(effect.kind for effect in found.effects).most_common())
+    print(
+        f"[OK] {len(found.pictures)} screens, {found.starts} starts of the game; see {asked.folder / 'interface.png'}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,13 +1,16 @@
-"""The guide `openai`: asks a vision-language model behind an OpenAI-compatible server, such as llama.cpp or Ollama.
+"""Guide City by a vision-language model behind an OpenAI-compatible server, such as llama.cpp or Ollama.
 
-Where the server is, and its key, come from the environment alone. Settings travel in run folders, agents and replays,
-and no file may open a connection, choose whom a picture is sent to, or name a secret to send. The key reaches neither a
-run folder nor a log.
+    ludus train city --plugin examples/openai_guide.py world.settings.guide.name=openai rewards.weights.guided=0.01
+
+Where the server is, its model and its key come from the environment alone. Settings travel in run folders, agents and
+replays, and no file may open a connection, choose whom a picture is sent to, or name a secret to send. The key reaches
+neither a run folder nor a log.
 
 A server may hang, lie or return nonsense: its answer has one deadline and a bounded size, and is checked before it is
 used; whatever is wrong with it is a `NoAdviceError` with its cause. Redirects and proxies are never followed.
 """
 
+# %% What may be changed here
 import base64
 import contextlib
 import hashlib
@@ -23,6 +26,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -31,11 +35,14 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 from ludus.core.errors import ConfigError, FormatError, GuideError, NoAdviceError
 from ludus.core.text import plain_text
 from ludus.store.documents import Limits, decode_document
-from ludus.worlds.city.config import GuideSettings
-from ludus.worlds.city.guide import BUDGET, Advice, Guide, Scene, check_advice
+from ludus.worlds.city.guide import BUDGET, Advice, Scene, check_advice, guide
 from ludus.worlds.city.perception.pictures import png
 
-URL_VARIABLE, KEY_VARIABLE = "LUDUS_GUIDE_URL", "LUDUS_GUIDE_KEY"
+TIMEOUT_S = 20.0  # in which the whole answer has to arrive
+CALLS_PER_HOUR = 120  # most requests in any hour, of all environments of a process together
+ALLOW_REMOTE = False  # whether the server may be on another machine, which then gets pictures of the game
+
+URL_VARIABLE, KEY_VARIABLE, MODEL_VARIABLE = "LUDUS_GUIDE_URL", "LUDUS_GUIDE_KEY", "LUDUS_GUIDE_MODEL"
 HOUR_S = 3600.0
 MOST_CACHED = 512  # answers that are kept
 _MOST_TOKENS = 400  # of an answer
@@ -44,6 +51,7 @@ _LIMITS = Limits(document_bytes=256 << 10, document_values=10_000, document_dept
 _EXAMPLE = "http://127.0.0.1:8080/v1"
 
 
+# %% The server
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where questions are posted."""
@@ -83,7 +91,7 @@ class Endpoint:
         if not (is_local or allow_remote):
             raise ConfigError(
                 f"{URL_VARIABLE} names another machine, which would get pictures of the game; use an address of this "
-                f"one, such as {_EXAMPLE}, or set world.settings.guide.allow_remote=true"
+                f"one, such as {_EXAMPLE}, or set ALLOW_REMOTE in {__file__}"
             )
         if key and not (is_local or is_secure):
             raise ConfigError(f"{KEY_VARIABLE} would be sent to another machine unencrypted; use an https address")
@@ -102,12 +110,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def shared_guide(settings: GuideSettings) -> Guide:
-    """Return the guide of some settings: one per process, so that all environments share its budget and cache."""
-    endpoint = Endpoint.from_environment(allow_remote=settings.allow_remote)
-    return _made(endpoint, settings.model or "", settings.timeout_s, settings.calls_per_hour)
-
-
+# %% The guide
 class OpenAIGuide:
     """Asks one question at a time."""
 
@@ -190,7 +193,7 @@ class OpenAIGuide:
         """Return the error of a server that cannot be used; the run need not start with one that never could."""
         if self._has_answered:
             return NoAdviceError(cause, message)
-        return GuideError(f"{message}; start the server, and check {URL_VARIABLE}, {KEY_VARIABLE} and guide.model")
+        return GuideError(f"{message}; start the server, and check {URL_VARIABLE}, {KEY_VARIABLE} and {MODEL_VARIABLE}")
 
     def _read(self, body: bytes, scene: Scene) -> Advice:
         """Return the advice in an answer."""
@@ -220,7 +223,12 @@ class OpenAIGuide:
         return plain_text(" ".join(safe.split()))[:_LONGEST_HINT]
 
 
-_made = cache(OpenAIGuide)
+@guide("openai")
+@cache
+def shared_guide() -> OpenAIGuide:
+    """Return the guide: one per process, so that all environments share its budget and cache."""
+    endpoint = Endpoint.from_environment(allow_remote=ALLOW_REMOTE)
+    return OpenAIGuide(endpoint, os.environ.get(MODEL_VARIABLE, "default"), TIMEOUT_S, CALLS_PER_HOUR)
 
 
 def prompt(scene: Scene) -> str:
@@ -295,3 +303,31 @@ def _post(endpoint: Endpoint, body: bytes, timeout_s: float) -> tuple[int, bytes
     if is_late.is_set():
         raise TimeoutError
     return answer.status, content
+
+
+# %% Run as a script, it trains. Where the environment names no server, one of its own always says the same.
+class _StandIn(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        said = json.dumps({"weights": {"residential": 2, "road": 1}, "confidence": 0.5, "hint": "build homes"})
+        body = json.dumps({"choices": [{"message": {"content": said}}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+        pass
+
+
+if __name__ == "__main__":
+    import ludus
+
+    steps = os.environ.get("LUDUS_EXAMPLE_STEPS", "20_000")
+    settings = ["world.settings.guide.name=openai", "rewards.weights.guided=0.01", f"total_env_steps={steps}"]
+    with ThreadingHTTPServer(("127.0.0.1", 0), _StandIn) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        os.environ.setdefault(URL_VARIABLE, f"http://127.0.0.1:{server.server_port}/v1")
+        run = ludus.train("city", preset="debug", overrides=[*settings, "world.num_envs=8", "evaluation=null"])
+        server.shutdown()
+    print(f"[OK] {run.folder}; `ludus audit guide` says how often the advice was followed")
