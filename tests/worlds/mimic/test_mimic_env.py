@@ -278,18 +278,6 @@ def test_torque_target_and_delta_do_what_they_say() -> None:
     assert delta.of(np.ones((1, JOINTS)), angles)[0, 2] == pytest.approx(np.deg2rad(10.0))
 
 
-def test_a_residual_action_of_zero_aims_at_the_reference() -> None:
-    env = make(3, action="residual", delta_deg=10.0, start_noise=0.0, mirror=False)
-    env.reset(seed=0)
-    aims = [env.frame().angles.clone()]
-    actions = still(env)
-    actions[1, 0, 2] = 0.5
-    env.step(actions)
-    expected = aims[0].double().numpy()
-    expected[1, 2] += np.deg2rad(5.0)
-    assert env._host._inputs[:, 0, :JOINTS] == pytest.approx(expected, abs=1e-6)
-
-
 def test_euler_angles_undo_quaternions() -> None:
     from ludus.worlds.mimic.reference import quaternions
 

@@ -265,7 +265,7 @@ def test_recording_the_graph_does_not_move_the_walkers() -> None:
         assert all(torch.equal(found[key], value) for key, value in expected.items())
 
 
-@pytest.mark.parametrize("action", ["torque", "target", "delta", "residual"])
+@pytest.mark.parametrize("action", ["torque", "target", "delta"])
 def test_controls_are_those_of_the_host(action: str) -> None:
     host, warp = (make(physics, action=action, delta_deg=60.0) for physics in ("mujoco", "warp"))
     host.reset()

@@ -49,8 +49,8 @@ class MimicConfig(EnvSettings):
         mass_kg: Its mass.
         strength: Factor of all torque limits.
         action: What actions mean: shares of the largest torques, target angles over the joints' ranges, or differences
-            of these from the present angles (`delta`) or from those of the reference (`residual`).
-        delta_deg: Largest difference, for `delta` and `residual`.
+            of these from the present angles (`delta`).
+        delta_deg: Largest difference, for `delta`.
         stiffness: Factor of the servos' stiffness, for all but `torque`.
         damping: Damping ratio of the servos.
         joint_damping: Passive damping of every joint, N m s/rad per kg of body mass.
@@ -87,7 +87,7 @@ class MimicConfig(EnvSettings):
     height_m: Annotated[float, Field(ge=HEIGHT_RANGE_M[0], le=HEIGHT_RANGE_M[1])] = 1.75
     mass_kg: Annotated[float, Field(ge=MASS_RANGE_KG[0], le=MASS_RANGE_KG[1])] = 75.0
     strength: Annotated[float, Field(gt=0.0, le=5.0)] = 1.0
-    action: Literal["torque", "target", "delta", "residual"] = "target"
+    action: Literal["torque", "target", "delta"] = "target"
     delta_deg: Annotated[float, Field(gt=0.0, le=90.0)] = 20.0
     stiffness: Annotated[float, Field(gt=0.0, le=10.0)] = 1.0
     damping: Annotated[float, Field(ge=0.0, le=5.0)] = 0.7

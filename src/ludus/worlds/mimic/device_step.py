@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ludus.worlds.mimic.env import MimicEnv
 
 _BLOCK = 64  # threads of a block on a CUDA device: 8,192 walkers are enough for all its multiprocessors
-_ACTIONS = ("torque", "target", "delta", "residual")
+_ACTIONS = ("torque", "target", "delta")
 _STARTS = ("random", "adaptive", "fixed")
 
 

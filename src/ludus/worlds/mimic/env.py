@@ -72,8 +72,8 @@ class MimicEnv(BatchedEnv):
     | then 12 | on stairs: height of the ground from 0.1 m behind to 0.45 m ahead, over the line of the stairs | dm |
 
     Action, `Box(-1, 1, (J,))`: `torque`, shares of each joint's largest torque; `target`, angles from the lowest to the
-    highest of each joint with 0 at the reference's mean; `delta`, differences from the present angles; `residual`, from
-    those of the reference. Values beyond the range are clipped.
+    highest of each joint with 0 at the reference's mean; `delta`, differences from the present angles. Values beyond
+    the range are clipped.
 
     Events: `reward` (similarity to the reference, 0 to 1: 0.8 exp(-3 pose_error) + 0.2 exp(-0.05 velocity_error)),
     `distance` (m along its way), `energy` (J of all joints), `strikes_right`, `strikes_left` (feet that came down),
@@ -191,7 +191,7 @@ class MimicEnv(BatchedEnv):
         given = actions[:, 0].clamp(-1.0, 1.0).nan_to_num()
         given = torch.where(self._mirrored().unsqueeze(1), self._joint_reflection.apply(given), given)
         push, pushed = self._pushes()
-        self._host.decide(given, push, self._frame)
+        self._host.decide(given, push)
         self._host.advance()
         return self._conclude(pushed)
 

@@ -95,10 +95,9 @@ class MujocoPhysics:
         if len(self._models) > 1:
             self._chosen = [self._models[level] for level in levels.tolist()]
 
-    def decide(self, actions: Tensor, push: Push | None, frame: Frame) -> None:
-        """Set the controls that follow from actions `(games, joints)` in [-1, 1] on a reference, and the pushes."""
-        near = frame.angles.double().numpy() if self._controls.follows else self.positions[:, 7:]
-        controls = self._controls.of(actions.double().numpy(), near)
+    def decide(self, actions: Tensor, push: Push | None) -> None:
+        """Set the controls that follow from actions `(games, joints)` in [-1, 1], and the pushes."""
+        controls = self._controls.of(actions.double().numpy(), self.positions[:, 7:])
         self._inputs[:, :, : self._motors] = controls[:, None]
         if push is not None:
             self._inputs[:, :, self._motors : self._motors + 2] = push_forces(push)[:, None]
@@ -209,8 +208,7 @@ class Controls:
     """Turns actions into controls; `kernels.step.control_of` does the same on a device.
 
     Attributes:
-        delta: Largest difference from the present angle, or from the reference's, rad.
-        follows: Whether actions are differences from the reference's angles.
+        delta: Largest difference from the present angle, rad.
         low: `(joints,)` lowest angles, rad.
         high: `(joints,)` highest angles, rad.
         neutral: `(joints,)` target angles of the action 0, rad.
@@ -218,7 +216,6 @@ class Controls:
 
     def __init__(self, walker: Walker, reference: Reference, config: MimicConfig) -> None:
         self._kind, self.delta = config.action, float(np.deg2rad(config.delta_deg))
-        self.follows = config.action == "residual"
         ranges = np.deg2rad([joint.range_deg for joint in walker.joints])
         self.low, self.high = ranges[:, 0], ranges[:, 1]
         phases = torch.arange(PHASES) / PHASES
@@ -227,11 +224,11 @@ class Controls:
     def of(self, actions: Floats, angles: Floats) -> Floats:
         """Return the actuators' controls of actions in [-1, 1], `(games, joints)`.
 
-        `angles` are those of the joints in rad, or of the reference where actions are differences from it.
+        `angles` are those of the joints in rad.
         """
         if self._kind == "torque":
             return actions
-        if self._kind in ("delta", "residual"):
+        if self._kind == "delta":
             return np.asarray(np.clip(angles + self.delta * actions, self.low, self.high))
         reach = np.where(actions > 0.0, self.high - self.neutral, self.neutral - self.low)
         return np.asarray(self.neutral + actions * reach)

@@ -47,7 +47,6 @@ const LiveWalker = (() => {
       const { kind, delta, low, high, neutral } = this.data.action;
       if (kind === "torque") return action;
       if (kind === "delta") return Math.min(Math.max(this.physics.positions[7 + k] + delta * action, low[k]), high[k]);
-      if (kind === "residual") return Math.min(Math.max(this.frame.angles[k] + delta * action, low[k]), high[k]);
       return neutral[k] + action * (action > 0 ? high[k] - neutral[k] : neutral[k] - low[k]);
     }
 

@@ -318,8 +318,6 @@ def control_of(w: Walkers, t: Task, i: int, joint: int, action: wp.float32) -> w
         return action
     if t.action == 2:
         return wp.clamp(w.positions[i, _ROOT + joint] + t.delta * action, t.low[joint], t.high[joint])
-    if t.action == 3:
-        return wp.clamp(w.reference[i, joint] + t.delta * action, t.low[joint], t.high[joint])
     reach = t.neutral[joint] - t.low[joint]
     if action > 0.0:
         reach = t.high[joint] - t.neutral[joint]

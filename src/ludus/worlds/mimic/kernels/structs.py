@@ -65,7 +65,7 @@ class Task:
     transition_step: wp.float32  # share of a transition in a step
     turning: wp.int32  # whether any motion turns
     phases: wp.int32  # columns of the table
-    action: wp.int32  # 0 torque, 1 target, 2 delta, 3 residual
+    action: wp.int32  # 0 torque, 1 target, 2 delta
     delta: wp.float32
     mirror: wp.int32
     starts: wp.int32  # 0 random, 1 adaptive, 2 fixed
