@@ -31,6 +31,7 @@ from ludus.worlds.mimic.reference import (
     stride_of_poses,
 )
 
+NORMAL_SPEEDS_M_S = (0.4, 2.0)  # that the normal gait can have
 _AMPLITUDES = np.linspace(0.4, 1.7, 14)
 _STANDS_M, _STILL_M_S = 0.006, 0.4  # height and speed below which a foot of the normal gait stands
 _HARMONICS = 20  # of a stride, which are kept
@@ -144,11 +145,20 @@ def entry_of(name: str, walker: Walker) -> Entry:
     return entry
 
 
-def library_clip(name: str, walker: Walker, least_s: float = 0.0) -> Clip:
-    """Make a motion of the package for a built-in walker, of at least some seconds; see `entry_of` for errors."""
+def library_clip(name: str, walker: Walker, least_s: float = 0.0, speed_m_s: float | None = None) -> Clip:
+    """Make a motion of the package for a built-in walker, of at least some seconds; see `entry_of` for errors.
+
+    The normal gait can have another speed than its own; ConfigError is raised if others are given one.
+    """
     entry = entry_of(name, walker)
+    if speed_m_s is not None:
+        low, high = NORMAL_SPEEDS_M_S
+        if entry.gait is not None:
+            raise ConfigError(f"motion {name} is planned for its own speed; leave out the speed of {speed_m_s:g} m/s")
+        if not low <= speed_m_s <= high:
+            raise ConfigError(f"speed must be from {low:g} to {high:g}, got {speed_m_s:g}")
     if entry.gait is None:
-        stride, period_s = normal_stride(walker, entry.speed_m_s)
+        stride, period_s = normal_stride(walker, speed_m_s or entry.speed_m_s)
         return clip_of_stride(name, walker, stride, period_s, max(entry.strides, math.ceil(least_s / period_s)))
     return plan_gait(entry.gait, walker, name, max(entry.strides, math.ceil(least_s / entry.gait.period_s)))
 
