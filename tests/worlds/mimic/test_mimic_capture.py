@@ -89,7 +89,7 @@ def test_bones_that_lie_at_rest_are_made_upright(tmp_path: Path, made: tuple[Wal
     check_feet(result)
 
 
-@pytest.mark.parametrize("name", ["run-2.5", "march", "backward", "side-left", "turn-left", "stop"])
+@pytest.mark.parametrize("name", ["run-2.5", "march", "backward", "side-left", "turn-left"])
 def test_every_kind_of_motion_comes_back(tmp_path: Path, name: str) -> None:
     """Also running, whose height in flight is the person's, and turning and stopping, which never repeat."""
     walker = make_walker(MimicConfig(walker="walker-13"))

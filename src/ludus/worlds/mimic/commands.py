@@ -35,7 +35,6 @@ def list_(json: AsJson = False) -> None:
             "summary": entry.summary,
             "speed_m_s": entry.speed_m_s,
             "walkers": ["walker-13"] if entry.needs_rotation else ["walker-8", "walker-13"],
-            "obstacle": entry.obstacle or None,
         }
         for name, entry in ENTRIES.items()
     ]
@@ -50,7 +49,7 @@ def list_(json: AsJson = False) -> None:
                 f"{row['speed_m_s']:g}",
                 str(row["summary"]),
                 "walker-13" if len(row["walkers"]) == 1 else "all",
-                str(row["obstacle"] or f"world.settings.motion={row['name']}"),
+                f"world.settings.motion={row['name']}",
             )
             for row in rows
         ],
