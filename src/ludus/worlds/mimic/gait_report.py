@@ -16,10 +16,9 @@ from ludus.envs.display import read_scripts
 from ludus.policies.agent import Agent
 from ludus.reports.page.document import fill_page, read_asset, round_document
 from ludus.worlds.mimic.body import SIDES
-from ludus.worlds.mimic.display import StickFigure
 from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.norms import KINDS, SOURCE, USUAL, Band, norm_band
-from ludus.worlds.mimic.rendering.figure import reference_positions
+from ludus.worlds.mimic.rendering.figure import StickFigure, reference_positions
 from ludus.worlds.mimic.walk_analysis import (
     CURVE_POINTS,
     UNITS,
